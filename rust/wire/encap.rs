@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The encapsulation header of a datagram (RFC 4391 §6), and the pseudo header before it in the
+//! sending host.
+
+use core::fmt;
+use zerocopy::byteorder::big_endian::U16;
+use zerocopy::FromBytes as _;
+use zerocopy_derive::{
+    FromBytes,
+    Immutable,
+    IntoBytes,
+    KnownLayout,
+    Unaligned, //
+};
+
+use super::hwaddr::HwAddr;
+
+/// Length in bytes of the encapsulation header, the only one on the wire.
+pub const LEN: usize = 4;
+
+/// Length in bytes of the pseudo header, which never leaves the host.
+pub const PSEUDO_LEN: usize = HwAddr::LEN;
+
+/// Length in bytes of both: the `hard_header_len` of the net device.
+pub const HARD_LEN: usize = PSEUDO_LEN + LEN;
+
+const _: () = assert!(size_of::<Header>() == LEN);
+const _: () = assert!(size_of::<PseudoHeader>() == PSEUDO_LEN);
+
+/// What a datagram carries: the protocols of RFC 4391 §6, and TIPC, which the Linux stack sends
+/// over IPoIB too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u16)]
+pub enum EtherType {
+    /// IPv4.
+    Ipv4 = 0x0800,
+    /// Address resolution for IPv4.
+    Arp = 0x0806,
+    /// Reverse address resolution.
+    Rarp = 0x8035,
+    /// IPv6, neighbour discovery included.
+    Ipv6 = 0x86dd,
+    /// Transparent inter-process communication.
+    Tipc = 0x88ca,
+}
+
+impl EtherType {
+    /// The number, host byte order.
+    pub const fn get(self) -> u16 {
+        self as u16
+    }
+}
+
+impl TryFrom<u16> for EtherType {
+    type Error = EncapError;
+
+    /// Takes the number in host byte order.
+    fn try_from(number: u16) -> Result<EtherType, EncapError> {
+        [
+            EtherType::Ipv4,
+            EtherType::Arp,
+            EtherType::Rarp,
+            EtherType::Ipv6,
+            EtherType::Tipc,
+        ]
+        .into_iter()
+        .find(|known| known.get() == number)
+        .ok_or(EncapError::EtherType(number))
+    }
+}
+
+/// The encapsulation header: four bytes between the headers of the transport and the packet of the
+/// network layer.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct Header {
+    ethertype: U16,
+    /// Sent as zero and ignored by the receiver.
+    reserved: U16,
+}
+
+impl Header {
+    /// The header of a datagram that carries this protocol.
+    pub const fn new(ethertype: EtherType) -> Header {
+        Header {
+            ethertype: U16::new(ethertype.get()),
+            reserved: U16::ZERO,
+        }
+    }
+
+    /// The four bytes as they stand on the wire.
+    pub const fn bytes(self) -> [u8; LEN] {
+        zerocopy::transmute!(self)
+    }
+
+    /// Splits a received datagram into its protocol and the packet of that protocol, which may be
+    /// empty: its length is for that protocol to judge. The reserved field is ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`EncapError::Short`] if the header is not all there, [`EncapError::EtherType`] if the
+    /// protocol is none that IPoIB carries.
+    pub fn parse(datagram: &[u8]) -> Result<(EtherType, &[u8]), EncapError> {
+        let (header, packet) =
+            Header::ref_from_prefix(datagram).map_err(|_| EncapError::Short(datagram.len()))?;
+        Ok((EtherType::try_from(header.ethertype.get())?, packet))
+    }
+}
+
+/// The header that the sending host keeps before the encapsulation header, to remember where the
+/// neighbour lookup said the datagram goes. Taken off before the datagram is posted.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct PseudoHeader {
+    /// Where the datagram goes.
+    pub destination: HwAddr,
+}
+
+/// Why a received datagram has no use here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EncapError {
+    /// It ends within the header; how many bytes there are.
+    Short(usize),
+    /// It carries a protocol that IPoIB does not: the ethertype, host byte order.
+    EtherType(u16),
+}
+
+impl fmt::Display for EncapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EncapError::Short(length) => write!(
+                f,
+                "datagram of {length} bytes is shorter than the {LEN} bytes of the IPoIB header"
+            ),
+            EncapError::EtherType(number) => {
+                write!(f, "IPoIB does not carry ethertype {number:#06x}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for EncapError {}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The global identifier of a port or of a multicast group (IBTA 4.1.1).
+
+use core::fmt;
+use zerocopy_derive::{
+    FromBytes,
+    Immutable,
+    IntoBytes,
+    KnownLayout,
+    Unaligned, //
+};
+
+/// A 128-bit global identifier, in network byte order.
+///
+/// It has the form of an IPv6 address, and on a RoCE port it is one: an IPv6 address of the
+/// Ethernet device, or an IPv4 address in its IPv4-mapped form (IBTA annex A17).
+///
+/// Ordering is that of the bytes, so that GIDs of one subnet are neighbours.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
+#[repr(transparent)]
+pub struct Gid([u8; Self::LEN]);
+
+impl Gid {
+    /// Length in bytes.
+    pub const LEN: usize = 16;
+
+    /// The reserved GID: what an unset entry of a GID table reads as (IBTA 4.1.1).
+    pub const ZERO: Gid = Gid([0; Self::LEN]);
+
+    /// The first twelve bytes of an IPv4-mapped address (RFC 4291 §2.5.5.2).
+    const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+    /// The default prefix, that of every link-local unicast GID (IBTA 4.1.1).
+    const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
+
+    /// The loopback GID, which no port may have (IBTA 4.1.1).
+    const LOOPBACK: Gid = Gid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+
+    /// Takes the 16 bytes of a GID as they stand on the wire.
+    pub const fn from_bytes(bytes: [u8; Self::LEN]) -> Gid {
+        Gid(bytes)
+    }
+
+    /// The 16 bytes as they stand on the wire.
+    pub const fn bytes(&self) -> [u8; Self::LEN] {
+        self.0
+    }
+
+    /// Whether this is the reserved GID, all zeros.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+
+    /// Whether this names a multicast group: `ff00::/8` (IBTA 4.1.1), or, on RoCE v2, the
+    /// IPv4-mapped form of a group in `224.0.0.0/4` (IBTA annex A17).
+    pub fn is_multicast(&self) -> bool {
+        let [first, ..] = self.0;
+        first == 0xff || self.ipv4().is_some_and(|[first, ..]| first & 0xf0 == 0xe0)
+    }
+
+    /// Whether this is a link-local unicast GID: `fe80::/64`, ten bits `1111111010`, then 54 zero
+    /// bits, then the port's GUID (IBTA 4.1.1). Routers do not forward it.
+    ///
+    /// The rest of IPv6's `fe80::/10` is not link-local here: IBTA wants the 54 bits zero.
+    pub fn is_link_local(&self) -> bool {
+        self.0.starts_with(&Self::LINK_LOCAL)
+    }
+
+    /// The IPv4-mapped GID `::ffff:a.b.c.d` of an IPv4 address in network byte order.
+    pub const fn from_ipv4(address: [u8; 4]) -> Gid {
+        let [a, b, c, d] = address;
+        Gid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
+    }
+
+    /// The IPv4 address in network byte order, if this is an IPv4-mapped GID.
+    pub fn ipv4(&self) -> Option<[u8; 4]> {
+        let [.., a, b, c, d] = self.0;
+        self.0.starts_with(&Self::MAPPED).then_some([a, b, c, d])
+    }
+
+    /// Whether packets to this GID can reach a port of another subnet: it is a unicast GID that a
+    /// port can have (neither reserved nor loopback) and not a link-local one.
+    pub fn is_routable(&self) -> bool {
+        !self.is_zero() && *self != Self::LOOPBACK && !self.is_multicast() && !self.is_link_local()
+    }
+}
+
+/// Writes the GID as `/sys/class/infiniband/*/ports/*/gids/*` shows it: eight groups of four
+/// lowercase hexadecimal digits, nothing left out.
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for pair in self.0.chunks_exact(2) {
+            f.write_str(separator)?;
+            for byte in pair {
+                write!(f, "{byte:02x}")?;
+            }
+            separator = ":";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

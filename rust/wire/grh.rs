@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The 40 bytes that a datagram queue pair writes before each received message: the global route
+//! header (IBTA 8.3), or what a RoCE v2 device puts in its place (IBTA annex A17).
+
+use core::fmt;
+use zerocopy::byteorder::big_endian::{
+    U16,
+    U32, //
+};
+use zerocopy_derive::{
+    FromBytes,
+    Immutable,
+    IntoBytes,
+    KnownLayout,
+    Unaligned, //
+};
+
+use super::gid::Gid;
+
+/// Length in bytes of the space before a received message, used or not.
+pub const LEN: usize = 40;
+
+/// `NxtHdr` of a packet whose next header is an InfiniBand transport header (IBTA 8.3.5).
+pub const NEXT_HEADER_IBA: u8 = 0x1b;
+
+/// Protocol number of UDP, which carries RoCE v2.
+pub const NEXT_HEADER_UDP: u8 = 17;
+
+const _: () = assert!(size_of::<Grh>() == LEN);
+const _: () = assert!(size_of::<Ipv4Space>() == LEN);
+
+/// How the network carries packets between ports, as a completion reports it
+/// (`rdma_network_type` in the kernel's verbs).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NetworkType {
+    /// An InfiniBand subnet.
+    Infiniband,
+    /// RoCE v1: a GRH straight over Ethernet.
+    RoceV1,
+    /// RoCE v2: UDP over IPv4.
+    Ipv4,
+    /// RoCE v2: UDP over IPv6.
+    Ipv6,
+}
+
+/// The first word of a GRH: version, traffic class and flow label (IBTA 8.3.1 to 8.3.3).
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(transparent)]
+struct VersionClassFlow(U32);
+
+impl VersionClassFlow {
+    const FLOW_BITS: u32 = 20;
+    const FLOW_MASK: u32 = (1 << Self::FLOW_BITS) - 1;
+    const VERSION_SHIFT: u32 = 28;
+
+    const fn new(version: u8, traffic_class: u8, flow_label: u32) -> VersionClassFlow {
+        // Lossless widening; `u32::from` is not const.
+        VersionClassFlow(U32::new(
+            (version as u32 & 0xf) << Self::VERSION_SHIFT
+                | (traffic_class as u32) << Self::FLOW_BITS
+                | flow_label & Self::FLOW_MASK,
+        ))
+    }
+
+    const fn version(self) -> u8 {
+        (self.0.get() >> Self::VERSION_SHIFT) as u8
+    }
+
+    const fn traffic_class(self) -> u8 {
+        (self.0.get() >> Self::FLOW_BITS & 0xff) as u8
+    }
+
+    const fn flow_label(self) -> u32 {
+        self.0.get() & Self::FLOW_MASK
+    }
+}
+
+/// A global route header (IBTA 8.3): in form the header of IPv6.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct Grh {
+    version_class_flow: VersionClassFlow,
+    payload_length: U16,
+    next_header: u8,
+    hop_limit: u8,
+    sgid: Gid,
+    dgid: Gid,
+}
+
+/// What a GRH says besides its addresses. Values that do not fit their field lose the bits above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Flow label, 20 bits.
+    pub flow_label: u32,
+    /// Bytes after the header, up to and with the invariant CRC (IBTA 8.3.4).
+    pub payload_length: u16,
+    /// Routers the packet may still pass.
+    pub hop_limit: u8,
+    /// [`NEXT_HEADER_IBA`], or [`NEXT_HEADER_UDP`] on RoCE v2.
+    pub next_header: u8,
+}
+
+impl Grh {
+    /// The version that every GRH has (IBTA 8.3.1).
+    pub const VERSION: u8 = 6;
+
+    /// A header between two ports.
+    pub const fn new(route: Route, addresses: Addresses) -> Grh {
+        Grh {
+            version_class_flow: VersionClassFlow::new(
+                Self::VERSION,
+                route.traffic_class,
+                route.flow_label,
+            ),
+            payload_length: U16::new(route.payload_length),
+            next_header: route.next_header,
+            hop_limit: route.hop_limit,
+            sgid: addresses.sgid,
+            dgid: addresses.dgid,
+        }
+    }
+
+    /// A view of the 40 bytes before a message, unjudged.
+    pub fn from_bytes(bytes: &[u8; LEN]) -> &Grh {
+        zerocopy::transmute_ref!(bytes)
+    }
+
+    /// The 40 bytes as they stand on the wire.
+    pub const fn bytes(self) -> [u8; LEN] {
+        zerocopy::transmute!(self)
+    }
+
+    /// The version field, which should be [`Grh::VERSION`].
+    pub const fn version(&self) -> u8 {
+        self.version_class_flow.version()
+    }
+
+    /// All but the version and the addresses.
+    pub const fn route(&self) -> Route {
+        Route {
+            traffic_class: self.version_class_flow.traffic_class(),
+            flow_label: self.version_class_flow.flow_label(),
+            payload_length: self.payload_length.get(),
+            hop_limit: self.hop_limit,
+            next_header: self.next_header,
+        }
+    }
+
+    /// Where the packet came from and where it went.
+    pub const fn addresses(&self) -> Addresses {
+        Addresses {
+            sgid: self.sgid,
+            dgid: self.dgid,
+        }
+    }
+
+    /// Checks the fields that do not depend on the packet against what the network must deliver.
+    fn check(&self, next_header: u8) -> Result<Addresses, GrhError> {
+        if self.version() != Self::VERSION {
+            return Err(GrhError::Version(self.version()));
+        }
+        if self.next_header != next_header {
+            return Err(GrhError::NextHeader(self.next_header));
+        }
+        self.addresses().check()
+    }
+}
+
+/// The space as a RoCE v2 device fills it for a packet that came over IPv4: the IPv4 header in the
+/// last 20 bytes, without options (IBTA annex A17).
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+struct Ipv4Space {
+    /// Undefined: rxe writes zeros, other devices leave what was there.
+    undefined: [u8; 20],
+    /// Version in the high half, header length in words in the low half.
+    version_length: u8,
+    type_of_service: u8,
+    total_length: U16,
+    identification: U16,
+    flags_fragment: U16,
+    time_to_live: u8,
+    protocol: u8,
+    checksum: U16,
+    source: [u8; 4],
+    destination: [u8; 4],
+}
+
+impl Ipv4Space {
+    const VERSION: u8 = 4;
+
+    /// The length in 32-bit words of an IPv4 header without options.
+    const HEADER_WORDS: u8 = 5;
+
+    /// Checks the header that has passed the receiver's IP layer (or the hardware's) and was then
+    /// copied here.
+    ///
+    /// The checksum is not one of the fields: a packet that rxe loops back within the host has
+    /// never been through the IP layer and carries none.
+    fn check(&self) -> Result<Addresses, GrhError> {
+        let version = self.version_length >> 4;
+        if version != Self::VERSION {
+            return Err(GrhError::Version(version));
+        }
+        let words = self.version_length & 0xf;
+        if words != Self::HEADER_WORDS {
+            return Err(GrhError::HeaderLength(words));
+        }
+        if self.protocol != NEXT_HEADER_UDP {
+            return Err(GrhError::NextHeader(self.protocol));
+        }
+        Addresses {
+            sgid: Gid::from_ipv4(self.source),
+            dgid: Gid::from_ipv4(self.destination),
+        }
+        .check()
+    }
+}
+
+/// The two ends of a packet's way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Addresses {
+    /// The sender's port.
+    pub sgid: Gid,
+    /// The receiver's port, or the multicast group.
+    pub dgid: Gid,
+}
+
+impl Addresses {
+    fn check(self) -> Result<Addresses, GrhError> {
+        if self.sgid.is_multicast() {
+            return Err(GrhError::MulticastSource(self.sgid));
+        }
+        Ok(self)
+    }
+}
+
+/// Reads the addresses out of the 40 bytes before a received message, which the completion said to
+/// be filled in the way of this network.
+///
+/// What each network delivers, and so what is demanded here:
+///
+/// | network | version | header length | next header |
+/// | --- | --- | --- | --- |
+/// | InfiniBand, RoCE v1 | 6 | – | 0x1b |
+/// | RoCE v2 over IPv6 | 6 | – | UDP |
+/// | RoCE v2 over IPv4 | 4 | 5 words | UDP |
+///
+/// # Errors
+///
+/// [`GrhError`], for the first field from the left of the table that is wrong, and last for a
+/// source that is a multicast group.
+pub fn parse(bytes: &[u8; LEN], network: NetworkType) -> Result<Addresses, GrhError> {
+    match network {
+        NetworkType::Infiniband | NetworkType::RoceV1 => {
+            Grh::from_bytes(bytes).check(NEXT_HEADER_IBA)
+        }
+        NetworkType::Ipv6 => Grh::from_bytes(bytes).check(NEXT_HEADER_UDP),
+        NetworkType::Ipv4 => {
+            let space: &Ipv4Space = zerocopy::transmute_ref!(bytes);
+            space.check()
+        }
+    }
+}
+
+/// How the header before a received message contradicts the network that it came by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GrhError {
+    /// The version field: not 4 over IPv4, not 6 over anything else.
+    Version(u8),
+    /// The length of the IPv4 header in 32-bit words: not 5, though RoCE v2 knows no options.
+    HeaderLength(u8),
+    /// The next header: not UDP over RoCE v2, not the InfiniBand transport over anything else.
+    NextHeader(u8),
+    /// The source is a multicast group, which cannot send (IBTA 4.1.1).
+    MulticastSource(Gid),
+}
+
+impl fmt::Display for GrhError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GrhError::Version(version) => write!(f, "route header of version {version}"),
+            GrhError::HeaderLength(words) => {
+                write!(f, "IPv4 route header of {words} words, not 5")
+            }
+            GrhError::NextHeader(number) => write!(f, "route header before protocol {number:#04x}"),
+            GrhError::MulticastSource(gid) => {
+                write!(f, "route header from the multicast group {gid}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for GrhError {}

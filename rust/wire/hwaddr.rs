@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The link-layer address of an IPoIB interface (RFC 4391 §9.1.1).
+
+use core::fmt;
+use zerocopy::FromBytes as _;
+use zerocopy_derive::{
+    FromBytes,
+    Immutable,
+    IntoBytes,
+    KnownLayout,
+    Unaligned, //
+};
+
+use super::gid::Gid;
+use super::mgid;
+use super::mgid::Scope;
+use super::pkey::Pkey;
+use super::qpn::Qpn;
+
+/// A 20-byte link-layer address: what ARP and neighbour discovery carry, and what `ip link` shows
+/// as the address of the interface.
+///
+/// The layout is ABI: `rdma_cm` reads the GID at byte 4, and, in a broadcast address, the P_Key at
+/// byte 8.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
+#[repr(C)]
+pub struct HwAddr {
+    /// Connected modes on offer (RFC 4755 §3.1); the other bits are reserved.
+    flags: u8,
+    /// Queue pair number, network byte order.
+    qpn: [u8; 3],
+    /// GID of the port or of the multicast group.
+    gid: Gid,
+}
+
+const _: () = assert!(size_of::<HwAddr>() == HwAddr::LEN);
+
+impl HwAddr {
+    /// Length in bytes.
+    pub const LEN: usize = 20;
+
+    /// Flag: the interface takes reliable connections (RFC 4755 §3.1).
+    pub const RC: u8 = 0x80;
+
+    /// Flag: the interface takes unreliable connections (RFC 4755 §3.1).
+    pub const UC: u8 = 0x40;
+
+    /// The address of a queue pair behind a port or group, without flags: datagrams only.
+    pub const fn new(qpn: Qpn, gid: Gid) -> HwAddr {
+        HwAddr {
+            flags: 0,
+            qpn: qpn.bytes(),
+            gid,
+        }
+    }
+
+    /// Takes the bytes of an address as they stand in a packet or in a net device.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`] if there are not exactly 20 of them.
+    pub fn from_slice(bytes: &[u8]) -> Result<HwAddr, AddrError> {
+        HwAddr::read_from_bytes(bytes).map_err(|_| AddrError {
+            length: bytes.len(),
+        })
+    }
+
+    /// The broadcast address of the IPoIB link of a partition (RFC 4391 §4).
+    pub const fn broadcast(pkey: Pkey, scope: Scope) -> HwAddr {
+        HwAddr::new(Qpn::MULTICAST, mgid::broadcast(pkey, scope))
+    }
+
+    /// The 20 bytes as they stand on the wire.
+    pub fn as_bytes(&self) -> &[u8; Self::LEN] {
+        zerocopy::transmute_ref!(self)
+    }
+
+    /// The first byte: [`HwAddr::RC`], [`HwAddr::UC`] and reserved bits.
+    pub const fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// The queue pair number. [`Qpn::MULTICAST`] for a group.
+    pub const fn qpn(&self) -> Qpn {
+        Qpn::from_bytes(self.qpn)
+    }
+
+    /// The GID of the port or group.
+    pub const fn gid(&self) -> Gid {
+        self.gid
+    }
+
+    /// The same address with other flags.
+    pub const fn with_flags(self, flags: u8) -> HwAddr {
+        HwAddr { flags, ..self }
+    }
+
+    /// The same address with another GID: what an interface's address becomes when its port gets
+    /// a new one.
+    pub const fn with_gid(self, gid: Gid) -> HwAddr {
+        HwAddr { gid, ..self }
+    }
+
+    /// Whether packets to this address go to a multicast group, broadcast included.
+    pub fn is_multicast(&self) -> bool {
+        self.gid.is_multicast()
+    }
+}
+
+/// Writes the address as `ip link` does: 20 pairs of lowercase hexadecimal digits, by colons.
+impl fmt::Display for HwAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for byte in self.as_bytes() {
+            write!(f, "{separator}{byte:02x}")?;
+            separator = ":";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for HwAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why bytes are not an IPoIB link-layer address: there are not 20 of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddrError {
+    /// How many bytes there were.
+    pub length: usize,
+}
+
+impl fmt::Display for AddrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "an IPoIB hardware address has {} bytes, not {}",
+            HwAddr::LEN,
+            self.length
+        )
+    }
+}
+
+impl core::error::Error for AddrError {}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The multicast groups that carry IP (RFC 4391 §4).
+//!
+//! ```text
+//! |   8    |  4 |  4 |     16    |   16  |          80          |
+//! |11111111|0001|scop| signature | P_Key |  group within the IP |
+//! ```
+
+use super::gid::Gid;
+use super::pkey::Pkey;
+
+/// How far a group reaches: the `scop` field of its MGID (IBTA 4.1.1).
+///
+/// All groups of an IPoIB link have the scope of its broadcast group (RFC 4391 §4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Scope {
+    /// The subnet: what every IPoIB link has unless an administrator says otherwise.
+    #[default]
+    LinkLocal = 0x2,
+    /// The site.
+    SiteLocal = 0x5,
+    /// The organisation.
+    OrganizationLocal = 0x8,
+    /// Everywhere.
+    Global = 0xe,
+}
+
+impl Scope {
+    /// The four bits of the field.
+    pub const fn get(self) -> u8 {
+        self as u8
+    }
+}
+
+impl TryFrom<u8> for Scope {
+    /// The value that is reserved or unassigned.
+    type Error = u8;
+
+    fn try_from(value: u8) -> Result<Scope, u8> {
+        [
+            Scope::LinkLocal,
+            Scope::SiteLocal,
+            Scope::OrganizationLocal,
+            Scope::Global,
+        ]
+        .into_iter()
+        .find(|known| known.get() == value)
+        .ok_or(value)
+    }
+}
+
+/// Which IP an MGID belongs to: the 16 bits after its scope (RFC 4391 §4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u16)]
+pub enum Signature {
+    /// Groups of IPv4, and the broadcast group of the link.
+    Ipv4 = 0x401b,
+    /// Groups of IPv6.
+    Ipv6 = 0x601b,
+}
+
+impl Signature {
+    /// The 16 bits, host byte order.
+    pub const fn get(self) -> u16 {
+        self as u16
+    }
+}
+
+/// The flags nibble: a transient group, one that no authority assigned (IBTA 4.1.1).
+const TRANSIENT: u8 = 0x10;
+
+/// Puts an MGID together.
+const fn compose(signature: Signature, pkey: Pkey, scope: Scope, group: [u8; 10]) -> Gid {
+    let [s0, s1] = signature.get().to_be_bytes();
+    let [p0, p1] = pkey.full().bytes();
+    let [g0, g1, g2, g3, g4, g5, g6, g7, g8, g9] = group;
+    let flags_scope = TRANSIENT | scope.get();
+    Gid::from_bytes([
+        0xff,
+        flags_scope,
+        s0,
+        s1,
+        p0,
+        p1,
+        g0,
+        g1,
+        g2,
+        g3,
+        g4,
+        g5,
+        g6,
+        g7,
+        g8,
+        g9,
+    ])
+}
+
+/// The group of an IPv4 multicast address in network byte order, of which the low 28 bits count
+/// (RFC 4391 §4). The P_Key goes in with full membership, whichever it is given with.
+pub const fn ipv4(group: [u8; 4], pkey: Pkey, scope: Scope) -> Gid {
+    let [a, b, c, d] = group;
+    compose(
+        Signature::Ipv4,
+        pkey,
+        scope,
+        [0, 0, 0, 0, 0, 0, a & 0x0f, b, c, d],
+    )
+}
+
+/// The group of an IPv6 multicast address in network byte order, of which the low 80 bits count
+/// (RFC 4391 §4). The P_Key goes in with full membership, whichever it is given with.
+pub const fn ipv6(group: [u8; 16], pkey: Pkey, scope: Scope) -> Gid {
+    let [_, _, _, _, _, _, id @ ..] = group;
+    compose(Signature::Ipv6, pkey, scope, id)
+}
+
+/// The broadcast group of an IPoIB link, the one that its members join first (RFC 4391 §4): that
+/// of 255.255.255.255 with all 32 bits. The P_Key goes in with full membership.
+pub const fn broadcast(pkey: Pkey, scope: Scope) -> Gid {
+    compose(
+        Signature::Ipv4,
+        pkey,
+        scope,
+        [0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff],
+    )
+}
+
+/// Which traffic of its link a group carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MgidKind {
+    /// Broadcasts of IPv4, and ARP.
+    Broadcast,
+    /// The IPv4 multicast address, network byte order.
+    Ipv4([u8; 4]),
+    /// The low 80 bits of the IPv6 multicast address, network byte order. The 48 above them are
+    /// not in the MGID.
+    Ipv6([u8; 10]),
+}
+
+/// A multicast group of an IPoIB link, taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Mgid {
+    /// What the group carries.
+    pub kind: MgidKind,
+    /// The partition of the link, always with full membership.
+    pub pkey: Pkey,
+    /// The scope of the link.
+    pub scope: Scope,
+}
+
+impl Mgid {
+    /// Takes an MGID apart; `None` if it is not of the form that RFC 4391 §4 gives the groups of
+    /// IPoIB links.
+    pub fn parse(gid: &Gid) -> Option<Mgid> {
+        let [0xff, flags_scope, s0, s1, p0, p1, id @ ..] = gid.bytes() else {
+            return None;
+        };
+        let pkey = Pkey::new(u16::from_be_bytes([p0, p1]));
+        if flags_scope & 0xf0 != TRANSIENT || !pkey.is_full_member() || !pkey.is_valid() {
+            return None;
+        }
+        let signature = u16::from_be_bytes([s0, s1]);
+        let kind = match id {
+            id if signature == Signature::Ipv6.get() => MgidKind::Ipv6(id),
+            _ if signature != Signature::Ipv4.get() => return None,
+            [0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff] => MgidKind::Broadcast,
+            [0, 0, 0, 0, 0, 0, a @ 0x00..=0x0f, b, c, d] => MgidKind::Ipv4([0xe0 | a, b, c, d]),
+            _ => return None,
+        };
+        Some(Mgid {
+            kind,
+            pkey,
+            scope: Scope::try_from(flags_scope & 0x0f).ok()?,
+        })
+    }
+
+    /// The MGID put together again.
+    pub const fn gid(&self) -> Gid {
+        match self.kind {
+            MgidKind::Broadcast => broadcast(self.pkey, self.scope),
+            MgidKind::Ipv4(group) => ipv4(group, self.pkey, self.scope),
+            MgidKind::Ipv6(group) => compose(Signature::Ipv6, self.pkey, self.scope, group),
+        }
+    }
+}
+
+/// What a group carries; `None` if it is not one of an IPoIB link. See [`Mgid::parse`].
+pub fn classify(gid: &Gid) -> Option<MgidKind> {
+    Mgid::parse(gid).map(|mgid| mgid.kind)
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The link-layer address option of neighbour discovery (RFC 4861 §4.6.1) with IPoIB's hardware
+//! addresses (RFC 4391 §9.3).
+
+use core::fmt;
+use zerocopy::FromBytes as _;
+use zerocopy_derive::{
+    FromBytes,
+    Immutable,
+    IntoBytes,
+    KnownLayout,
+    Unaligned, //
+};
+
+use super::hwaddr::HwAddr;
+
+/// Length in bytes of the option.
+pub const LEN: usize = 24;
+
+/// Options count their length in units of this many bytes (RFC 4861 §4.6).
+const UNIT: usize = 8;
+
+/// The option's own length field.
+const UNITS: u8 = (LEN / UNIT) as u8;
+
+const _: () = assert!(size_of::<LinkLayerOption>() == LEN);
+const _: () = assert!(UNITS as usize * UNIT == LEN);
+
+/// Whose address the option gives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// The sender's: in solicitations and router advertisements.
+    Source = 1,
+    /// The target's: in neighbour advertisements and redirects.
+    Target = 2,
+}
+
+impl Kind {
+    /// The option type.
+    pub const fn get(self) -> u8 {
+        self as u8
+    }
+}
+
+/// The option as IPoIB lays it out: the address ends with the option, and two zero bytes stand
+/// before it.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct LinkLayerOption {
+    kind: u8,
+    /// In units of 8 bytes.
+    length: u8,
+    /// Sent as zero and ignored by the receiver.
+    reserved: [u8; 2],
+    address: HwAddr,
+}
+
+impl LinkLayerOption {
+    /// The option that gives this address.
+    pub const fn new(kind: Kind, address: HwAddr) -> LinkLayerOption {
+        LinkLayerOption {
+            kind: kind.get(),
+            length: UNITS,
+            reserved: [0; 2],
+            address,
+        }
+    }
+
+    /// The bytes as they stand on the wire.
+    pub const fn bytes(self) -> [u8; LEN] {
+        zerocopy::transmute!(self)
+    }
+
+    /// The address that the option gives.
+    pub const fn address(&self) -> HwAddr {
+        self.address
+    }
+}
+
+/// Finds the address of this kind among the options of a neighbour discovery message: what follows
+/// its fixed part. Options of other types are passed over (RFC 4861 §4.6); of several of this one
+/// the first counts.
+///
+/// # Errors
+///
+/// [`NdError`] if the options up to the one sought are not well-formed (the receiver must then
+/// drop the whole message, RFC 4861 §6.1 and §7.1), or if the one sought has another length than
+/// IPoIB's.
+pub fn find(options: &[u8], kind: Kind) -> Result<Option<HwAddr>, NdError> {
+    let mut rest = options;
+    while let [number, units, ..] = *rest {
+        let length = usize::from(units) * UNIT;
+        if length == 0 {
+            return Err(NdError::ZeroLength(number));
+        }
+        let (option, after) = rest
+            .split_at_checked(length)
+            .ok_or(NdError::Short(number))?;
+        if number == kind.get() {
+            return LinkLayerOption::ref_from_bytes(option)
+                .map(|option| Some(option.address))
+                .map_err(|_| NdError::AddressLength(units));
+        }
+        rest = after;
+    }
+    match *rest {
+        [number] => Err(NdError::Short(number)),
+        _ => Ok(None),
+    }
+}
+
+/// Why the options of a neighbour discovery message are not usable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NdError {
+    /// The message ends within an option; the option's type.
+    Short(u8),
+    /// An option claims the length zero; the option's type.
+    ZeroLength(u8),
+    /// A link-layer address of another length than IPoIB's; its units of 8 bytes.
+    AddressLength(u8),
+}
+
+impl fmt::Display for NdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NdError::Short(number) => {
+                write!(f, "neighbour discovery message ends within option {number}")
+            }
+            NdError::ZeroLength(number) => {
+                write!(f, "neighbour discovery option {number} of length 0")
+            }
+            NdError::AddressLength(units) => write!(
+                f,
+                "link-layer address option of length {units}, where IPoIB's has {UNITS}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for NdError {}
