@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Generates $(obj)/rust/bindings/bindings_generated.rs for the tree being built against. Included by Kbuild.
+#
+# rust/bindings/bindings.h says what is bound, rust/bindings/parameters how; types that the kernel crate has are not
+# generated again (scripts/reused-types.awk).
+
+oxib-bindings := $(obj)/rust/bindings
+
+# Opaque in the kernel crate, or tied to what is opaque there.
+oxib-own-types := net_device net napi_struct sk_buff
+
+export OXIB_BINDINGS := $(abspath $(oxib-bindings))/bindings_generated.rs
+
+# GCC's flags that libclang does not know: the tree's own list.
+ifdef CONFIG_CC_IS_GCC
+oxib-skip-c-flags := $(shell awk '/^bindgen_skip_c_flags[ :]/ { list = 1; sub(/.*:=/, "") } \
+	list { more = sub(/\\$$/, ""); print; if (!more) exit }' $(srctree)/rust/Makefile)
+endif
+oxib-bindgen-c-flags = $(filter-out $(oxib-skip-c-flags) $(CC_FLAGS_LTO),$(c_flags)) \
+	-w --target=x86_64-linux-gnu -fno-builtin -D__BINDGEN__ -DMODULE
+
+quiet_cmd_oxib_reused_types = GEN     $@
+      cmd_oxib_reused_types = awk -v seeds="$(oxib-own-types)" -f $(filter %.awk,$^) \
+	$(filter %.rs,$^) | LC_ALL=C sort | paste -s -d '|' >$@
+
+$(oxib-bindings)/reused_types: $(objtree)/rust/bindings/bindings_generated.rs $(src)/scripts/reused-types.awk FORCE
+	$(call if_changed,oxib_reused_types)
+
+# A constant that bindgen cannot work out from a macro goes into the header as OXIB_CONST_name.
+quiet_cmd_oxib_bindgen = BINDGEN $@
+      cmd_oxib_bindgen = \
+	$(BINDGEN) $< $(shell grep -Ehv '^$(pound)|^$$' $(srctree)/rust/bindgen_parameters $(filter %/parameters,$^)) \
+		--blocklist-type "$$(cat $(filter %/reused_types,$^))" \
+		--rust-target 1.85 --use-core --with-derive-default --ctypes-prefix ffi --no-layout-tests \
+		--no-debug '.*' --enable-function-attribute-detection \
+		-o $@ -- $(oxib-bindgen-c-flags) ; \
+	sed -Ei 's/pub const OXIB_CONST_([a-zA-Z0-9_]*)/pub const \1/' $@
+
+$(oxib-bindings)/bindings_generated.rs: $(src)/rust/bindings/bindings.h $(src)/rust/bindings/parameters \
+		$(oxib-bindings)/reused_types FORCE
+	$(call if_changed_dep,oxib_bindgen)
+
+targets += rust/bindings/reused_types rust/bindings/bindings_generated.rs
+
+$(obj)/rust/oxib.o: $(oxib-bindings)/bindings_generated.rs

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# The cache: where made things live, how one is recognised as whole, and who may make one. Sourced.
+#
+# A made thing is a directory with a `.key` in it. The key says what it was made from; it is written last, in a
+# directory of a temporary name that is renamed into place, so that an interrupted step leaves nothing that looks
+# finished.
+
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=${OXIB_CACHE:-$HOME/.cache/oxib}
+export OXIB_CACHE=$cache
+
+fail() {
+	printf 'oxib: %s\n' "$*" >&2
+	exit 1
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || fail "$1 needs root (it makes and enters Debian roots): run it with sudo, or as root"
+}
+
+# cache_lock NAME: hold the lock of that made thing until this process ends.
+cache_lock() {
+	mkdir -p "$cache/lock"
+	exec {cache_lock_fd}>"$cache/lock/$1"
+	if ! flock --nonblock "$cache_lock_fd"; then
+		printf 'oxib: waiting: another process is making %s\n' "$1" >&2
+		flock "$cache_lock_fd"
+	fi
+}
+
+# key_matches DIR KEY: DIR is whole and was made from KEY.
+key_matches() {
+	[ -f "$1/.key" ] && [ "$(cat "$1/.key")" = "$2" ]
+}
+
+# publish TMP DIR KEY: give a finished directory its key and its name.
+publish() {
+	printf '%s\n' "$3" >"$1/.key"
+	sync -f "$1"
+	if [ -e "$2" ]; then
+		rm -rf "$2.old"
+		mv "$2" "$2.old"
+	fi
+	mv "$1" "$2"
+	rm -rf "$2.old"
+}
+
+# hash_of FILE...: one short hash over the contents.
+hash_of() {
+	cat "$@" | sha256sum | cut -c1-16
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line of the node runner; see scripts/nodes."""
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel import Kernel
+from qemu import Machine
+from run import Run
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things are in the toolchain root."""
+
+    cache: Path
+    checkout: Path
+
+    @property
+    def guest(self):
+        """The root every node shares."""
+        return self.cache / "guest"
+
+    def build(self, kernel):
+        """The modules built for a kernel."""
+        directory = self.cache / "build" / kernel.name
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+
+def _show(node, line):
+    print(f"{node.name}| {line}", flush=True)
+
+
+def _explain(run, tail):
+    """Say what went wrong in which node, with the end of its output."""
+    failed = False
+    for node in run.nodes:
+        troubles = node.troubles()
+        failed = failed or bool(troubles)
+        for trouble in troubles:
+            print(f"{node.name}: {trouble}", file=sys.stderr)
+        if troubles and tail:
+            lines = node.log.read_text(encoding="utf-8", errors="replace").splitlines()[-tail:]
+            for line in lines:
+                print(f"{node.name}| {line}", file=sys.stderr)
+    return failed
+
+
+def _run_script(run, options):
+    script = Path("/oxib") / options.script
+    if not script.is_file():
+        raise SystemExit(f"oxib: there is no script {options.script} in the checkout")
+    for node in run.nodes:
+        node.give_command(["/bin/bash", str(script), *options.arguments])
+    run.start()
+    seconds = run.watch(options.timeout, _show if options.verbose else None)
+    failed = _explain(run, 0 if options.verbose else options.tail)
+    verdict = "failed" if failed else "passed"
+    print(f"run {run.directory.name}: {verdict} in {seconds:.0f} s; logs: out/{run.directory.name} in the cache", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _run_shell(run):
+    first, *others = run.nodes
+    first.give_prompt()
+    for node in others:
+        node.give_command(["/bin/sleep", "infinity"])
+    run.start(terminal_node=first.number)
+    run.wait_for(first)
+    return 0
+
+
+def _parse(words):
+    parser = argparse.ArgumentParser(prog="scripts/nodes", description="Boot nodes joined by Ethernet cables.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run a script of the checkout in every node")
+    shell = commands.add_parser("shell", help="a prompt on the first node")
+    for command in (run, shell):
+        command.add_argument("--kernel", choices=("fast", "debug", "stock"), default="fast")
+        command.add_argument("--nodes", type=int, default=2, help="how many, in a chain (default 2)")
+        command.add_argument("--smp", type=int, default=2, help="processors of each node (default 2)")
+        command.add_argument("--memory", type=int, default=1024, help="MiB of each node (default 1024)")
+        command.add_argument("--name", help="of the results' directory (default: from the script)")
+    run.add_argument("--icount", action="store_true", help="guest time is the instruction count; one processor")
+    run.add_argument("--timeout", type=int, default=300, help="seconds until the run is stopped (default 300)")
+    run.add_argument("--verbose", action="store_true", help="show the script's output as it comes")
+    run.add_argument("--tail", type=int, default=20, help="lines of output shown of a failed node (default 20)")
+    run.add_argument("script", help="path in the checkout")
+    run.add_argument("arguments", nargs=argparse.REMAINDER)
+    shell.set_defaults(icount=False, script="shell")
+    return parser.parse_args(words)
+
+
+def main():
+    """Do what the command line says; the exit status says whether every node was content."""
+    options = _parse(sys.argv[1:])
+    places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
+    name = options.name or f"{Path(options.script).stem}-{options.kernel}-{os.getpid()}"
+    kernel = Kernel(options.kernel, places.cache / "kernel" / options.kernel)
+    machine = Machine(options.smp, options.memory, options.icount)
+    run = Run(places.cache / "out" / name, places, kernel, machine, options.nodes)
+    if options.command == "shell":
+        return _run_shell(run)
+    return _run_script(run, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

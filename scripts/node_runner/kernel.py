@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A test kernel in the cache: what of it QEMU boots and what of it a node mounts."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+_COMMAND_LINE = (
+    "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose ro "
+    "init=/sbin/node-init console=ttyS0,115200 loglevel=7 panic=-1 oops=panic nokaslr mitigations=off "
+    "tsc=reliable no_timer_check random.trust_cpu=on net.ifnames=0"
+)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One of the kernels that scripts/kernel makes."""
+
+    name: str
+    tree: Path
+
+    @property
+    def modules(self):
+        """The directory that becomes /lib/modules."""
+        return self.tree / "modroot/lib/modules"
+
+    def boot_options(self):
+        """QEMU's options for the image: the ELF image where the kernel takes it, else the packed one."""
+        if (self.tree / "initramfs").exists():
+            return ["-kernel", str(self.tree / "vmlinuz"), "-initrd", str(self.tree / "initramfs")]
+        return ["-kernel", str(self.tree / "vmlinux")]
+
+    def command_line(self, node, nodes):
+        """The kernel's command line; the assignments in capitals reach the node's first process."""
+        return f"{_COMMAND_LINE} NODE={node} NODES={nodes} KERNEL={self.name}"

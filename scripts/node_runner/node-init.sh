@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The first process of a node. The root it starts on is the shared guest, read-only; it puts a writable layer in
+# memory over that, mounts what the runner gives the node, runs the node's command, and switches the node off.
+#
+# The kernel's command line gives NODE, NODES and KERNEL, which arrive as environment variables.
+
+fatal() {
+	echo "node-init: $*" >/dev/console
+	echo o >/proc/sysrq-trigger
+	sleep 60
+}
+
+mount_9p() { # tag, directory, ro|rw, cache mode
+	mount -t 9p -o "$3,trans=virtio,version=9p2000.L,msize=262144,cache=$4" "$1" "$2" ||
+		fatal "cannot mount $1 on $2"
+}
+
+make_root() {
+	mount -t tmpfs tmpfs /tmp
+	mkdir /tmp/upper /tmp/work /tmp/root
+	mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/root ||
+		fatal "cannot make a writable root"
+	mount --move /oxib /tmp/root/oxib
+	cd /tmp/root || fatal "the writable root has gone"
+	mount --move . /
+}
+
+mount_all() {
+	mount -t proc proc /proc
+	mount -t sysfs sysfs /sys
+	mount -t devtmpfs devtmpfs /dev
+	mkdir -p /dev/pts /dev/shm /lib/modules
+	mount -t devpts devpts /dev/pts
+	mount -t tmpfs tmpfs /dev/shm
+	mount -t tmpfs tmpfs /run
+	mount -t tmpfs tmpfs /tmp
+	mount -t debugfs debugfs /sys/kernel/debug
+	mount -t configfs configfs /sys/kernel/config
+	ln -sfn /proc/self/fd /dev/fd
+	mount_9p modules /lib/modules ro loose
+	mount_9p build /build ro loose
+	mount_9p out /out rw none
+	mount_9p shared /shared rw none
+}
+
+settle() {
+	umask 022
+	hostname "n$NODE"
+	echo "127.0.0.1 localhost n$NODE" >/etc/hosts
+	ip link set lo up
+	echo 1 >/proc/sys/kernel/panic_on_oops
+}
+
+# Leaks show once their objects are 5 s old; the second scan leaves out what was only in flight during the first.
+report_leaks() {
+	[ -w /sys/kernel/debug/kmemleak ] || return 0
+	sleep 6
+	echo scan >/sys/kernel/debug/kmemleak
+	echo scan >/sys/kernel/debug/kmemleak
+	cat /sys/kernel/debug/kmemleak >/dev/console
+}
+
+run_command() {
+	status=0
+	# shellcheck disable=SC1091 # written by the runner: the command, quoted for the shell, in "$@"
+	. /out/command
+	"$@" >/out/log 2>&1 </dev/null || status=$?
+	report_leaks
+	echo "$status" >/out/status
+}
+
+prompt() {
+	echo "A prompt on node n$NODE of $NODES. Ctrl-D ends the nodes; Ctrl-A X kills them."
+	setsid --ctty --wait /bin/bash --login
+	echo 0 >/out/status
+}
+
+inside() {
+	mount_all
+	settle
+	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
+	export NODE NODES KERNEL MODULES=/build
+	cd /oxib || fatal "the checkout is not there"
+	if [ -e /out/prompt ]; then prompt; else run_command; fi
+	sync
+	echo o >/proc/sysrq-trigger
+	sleep 60
+}
+
+if [ "${1:-}" = inside ]; then
+	inside
+else
+	mount -t proc proc /proc
+	make_root
+	exec chroot . /bin/sh /oxib/scripts/node_runner/node-init.sh inside </dev/console >/dev/console 2>&1
+fi

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run: nodes that are started together, watched together and ended together."""
+
+import fcntl
+import shutil
+import signal
+import time
+
+import qemu
+from cable import Chain
+from node import Node
+
+_POLL = 0.05
+# How long the other nodes may go on once one has failed: enough to notice it themselves and say so.
+_GRACE = 5
+
+
+class Interrupted(Exception):
+    """A signal asked the run to end."""
+
+
+def _interrupt(number, _frame):
+    raise Interrupted(signal.Signals(number).name)
+
+
+class Run:
+    """N nodes and the directory their results are in."""
+
+    def __init__(self, directory, places, kernel, machine, nodes):
+        self.directory = directory
+        self._places = places
+        self._kernel = kernel
+        self._machine = machine
+        self._lock = self._claim()
+        self.nodes = [Node(number, directory) for number in range(1, nodes + 1)]
+
+    def _claim(self):
+        """Empty the run's directory, unless a run of the same name is going on."""
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(self.directory.parent / f".{self.directory.name}.lock", "w", encoding="ascii")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(f"oxib: a run named {self.directory.name} is going on; give this one another --name")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir()
+        (self.directory / "shared").mkdir()
+        return lock
+
+    def _directories(self, node):
+        return [
+            ("guest", self._places.guest, True),
+            ("oxib", self._places.checkout, True),
+            ("modules", self._kernel.modules, True),
+            ("build", self._places.build(self._kernel), True),
+            ("out", node.out, False),
+            ("shared", self.directory / "shared", False),
+        ]
+
+    def start(self, terminal_node=None):
+        """Boot every node; `terminal_node` gets this process's terminal as its console."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
+        chain = Chain(len(self.nodes))
+        for node in self.nodes:
+            terminal = node.number == terminal_node
+            console = "mon:stdio" if terminal else f"file:{node.console}"
+            plugs = chain.plugs(node.number)
+            directories = self._directories(node)
+            command = qemu.command(
+                self._machine, self._kernel, node.number, len(self.nodes), directories, plugs, console
+            )
+            node.start(command, plugs, terminal)
+        chain.close()
+
+    def watch(self, timeout, show=None):
+        """Wait until every node has ended, or one has failed, or the time is over. Returns the seconds it took."""
+        began = time.monotonic()
+        deadline = began + timeout
+        why = f"stopped: the run's time limit of {timeout} s was over"
+        failed = False
+        try:
+            while any(node.running for node in self.nodes):
+                time.sleep(_POLL)
+                self._stream(show)
+                if not failed and any(not node.running and node.troubles() for node in self.nodes):
+                    failed = True
+                    if time.monotonic() + _GRACE < deadline:
+                        deadline = time.monotonic() + _GRACE
+                        why = "stopped: another node had failed"
+                if time.monotonic() > deadline:
+                    self.stop(why)
+        except Interrupted as interrupt:
+            self.stop(f"stopped: the run was interrupted ({interrupt})")
+        self._stream(show)
+        return time.monotonic() - began
+
+    def wait_for(self, node):
+        """Wait until one node has ended, however long that takes, and stop the others."""
+        try:
+            while node.running:
+                time.sleep(_POLL)
+        except Interrupted:
+            pass
+        self.stop("stopped: the prompt was left")
+
+    def _stream(self, show):
+        if show is None:
+            return
+        for node in self.nodes:
+            for line in node.new_output():
+                show(node, line)
+
+    def stop(self, why):
+        """End every node that still runs."""
+        for node in self.nodes:
+            node.stop(why)

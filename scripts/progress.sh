@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# Visible progress: each long command becomes a step with a name, an elapsed time and a log. Sourced after cache.sh.
+
+progress_start=${OXIB_PROGRESS_START:-$(date +%s)}
+export OXIB_PROGRESS_START=$progress_start
+
+elapsed() {
+	local now
+	now=$(date +%s)
+	printf '%d:%02d' $(((now - progress_start) / 60)) $(((now - progress_start) % 60))
+}
+
+say() {
+	printf '[%6s] %s\n' "$(elapsed)" "$*" >&2
+}
+
+# On a terminal the line is redrawn each second; elsewhere a line each half minute shows that the step lives.
+progress_watch() { # pid, name, log
+	local pid=$1 name=$2 log=$3 began=$SECONDS pause=30 line sleeper
+	[ -t 2 ] && pause=1
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep "$pause" &
+		sleeper=$!
+		wait -n "$pid" "$sleeper" 2>/dev/null || : # the status is taken later, by name
+		if ! kill -0 "$pid" 2>/dev/null; then
+			kill "$sleeper" # it would keep the lock of the thing being made
+			break
+		fi
+		if [ -t 2 ]; then
+			line=$(tail -n 1 "$log" | tr -cd '[:print:]' | cut -c1-70)
+			printf '\r\033[K[%6s] %s (%d s) %s' "$(elapsed)" "$name" $((SECONDS - began)) "$line" >&2
+		else
+			say "$name ... ($((SECONDS - began)) s)"
+		fi
+	done
+	[ -t 2 ] && printf '\r\033[K' >&2
+	return 0
+}
+
+# step NAME COMMAND...: run the command with its output in a log; show the end of the log if it fails.
+step() {
+	local name=$1 began=$SECONDS log pid status=0
+	shift
+	mkdir -p "$cache/log"
+	log=$cache/log/$(printf '%s' "$name" | tr -c '[:alnum:]._-' '-').log
+	say "$name"
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	# shellcheck disable=SC2064 # the pid of this step, not of a later one
+	trap "kill $pid 2>/dev/null; exit 130" INT TERM HUP
+	progress_watch "$pid" "$name" "$log"
+	wait "$pid" || status=$?
+	trap - INT TERM HUP
+	if [ "$status" != 0 ]; then
+		tail -n 30 "$log" >&2
+		fail "$name failed (status $status). The whole log: $log"
+	fi
+	say "$name: done in $((SECONDS - began)) s"
+}
