@@ -207,3 +207,109 @@ impl fmt::Display for ArpError {
 }
 
 impl core::error::Error for ArpError {}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_arp))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    /// 192.0.2.1, queue pair 0x000012 at fe80::2:c903:f:a1b1, asks for 192.0.2.2.
+    const REQUEST: [u8; LEN] = [
+        0x00, 0x20, 0x08, 0x00, 20, 4, 0x00, 0x01, //
+        0x00, 0x00, 0x00, 0x12, //
+        0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1, //
+        192, 0, 2, 1, //
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, //
+        192, 0, 2, 2,
+    ];
+
+    const ASKER: Party = Party {
+        hardware: HwAddr::new(
+            Qpn::from_bytes([0x00, 0x00, 0x12]),
+            Gid::from_bytes([
+                0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1,
+            ]),
+        ),
+        protocol: [192, 0, 2, 1],
+    };
+
+    const ANSWERER: Party = Party {
+        hardware: HwAddr::new(
+            Qpn::from_bytes([0x12, 0x34, 0x56]),
+            Gid::from_ipv4([198, 51, 100, 2]),
+        )
+        .with_flags(HwAddr::RC),
+        protocol: [192, 0, 2, 2],
+    };
+
+    /// 192.0.2.2 answers.
+    const REPLY: [u8; LEN] = [
+        0x00, 0x20, 0x08, 0x00, 20, 4, 0x00, 0x02, //
+        0x80, 0x12, 0x34, 0x56, //
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 198, 51, 100, 2, //
+        192, 0, 2, 2, //
+        0x00, 0x00, 0x00, 0x12, //
+        0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1, //
+        192, 0, 2, 1,
+    ];
+
+    #[test]
+    fn packets_on_the_wire() {
+        let request = Packet::request(ASKER, ANSWERER.protocol);
+        let reply = Packet::reply(ANSWERER, ASKER);
+        assert_eq!(request.bytes(), REQUEST);
+        assert_eq!(reply.bytes(), REPLY);
+        assert_eq!(Packet::parse(&REQUEST), Ok((Operation::Request, &request)));
+        assert_eq!(Packet::parse(&REPLY), Ok((Operation::Reply, &reply)));
+        assert_eq!(reply.sender(), ANSWERER);
+        assert_eq!(reply.target(), ASKER);
+    }
+
+    #[test]
+    fn padding_is_ignored() {
+        let mut padded = [0xee; LEN + 4];
+        if let Some(packet) = padded.first_chunk_mut() {
+            *packet = REPLY;
+        }
+        assert_eq!(Packet::parse(&padded), Packet::parse(&REPLY));
+    }
+
+    #[test]
+    fn short_packets() {
+        for length in 0..LEN {
+            let bytes = REQUEST.get(..length).unwrap_or(&REQUEST);
+            assert_eq!(Packet::parse(bytes), Err(ArpError::Short(length)));
+        }
+    }
+
+    #[test]
+    fn wrong_fields() {
+        // Which byte, its value, what is wrong.
+        let table = [
+            (1, 0x01, ArpError::HardwareType(1)),
+            (0, 0x20, ArpError::HardwareType(0x2020)),
+            (2, 0x86, ArpError::ProtocolType(0x8600)),
+            (4, 6, ArpError::HardwareLength(6)),
+            (5, 16, ArpError::ProtocolLength(16)),
+            (7, 0, ArpError::Operation(0)),
+            (7, 5, ArpError::Operation(5)),
+            (6, 1, ArpError::Operation(0x0101)),
+        ];
+        for (index, value, error) in table {
+            let mut bytes = REQUEST;
+            if let Some(byte) = bytes.get_mut(index) {
+                *byte = value;
+            }
+            assert_eq!(Packet::parse(&bytes), Err(error));
+        }
+    }
+
+    #[test]
+    fn reverse_operations() {
+        let table = [(3, Operation::ReverseRequest), (4, Operation::ReverseReply)];
+        for (number, operation) in table {
+            assert_eq!(Operation::try_from(number), Ok(operation));
+            assert_eq!(operation.get(), number);
+        }
+    }
+}

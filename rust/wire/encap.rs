@@ -145,3 +145,60 @@ impl fmt::Display for EncapError {
 }
 
 impl core::error::Error for EncapError {}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_encap))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_on_the_wire() {
+        let table = [
+            (EtherType::Ipv4, [0x08, 0x00, 0, 0]),
+            (EtherType::Arp, [0x08, 0x06, 0, 0]),
+            (EtherType::Rarp, [0x80, 0x35, 0, 0]),
+            (EtherType::Ipv6, [0x86, 0xdd, 0, 0]),
+            (EtherType::Tipc, [0x88, 0xca, 0, 0]),
+        ];
+        let empty: &[u8] = &[];
+        for (ethertype, bytes) in table {
+            assert_eq!(Header::new(ethertype).bytes(), bytes);
+            assert_eq!(Header::parse(&bytes), Ok((ethertype, empty)));
+        }
+    }
+
+    #[test]
+    fn the_packet_is_what_follows() {
+        let bytes = [0x08, 0x00, 0, 0, 0x45, 0x00, 0x14];
+        assert_eq!(
+            Header::parse(&bytes),
+            Ok((EtherType::Ipv4, &[0x45, 0x00, 0x14][..]))
+        );
+        // The reserved field is ignored.
+        let bytes = [0x08, 0x06, 0xff, 0xff, 1];
+        assert_eq!(Header::parse(&bytes), Ok((EtherType::Arp, &[1][..])));
+    }
+
+    #[test]
+    fn short_datagrams() {
+        let table: [&[u8]; 4] = [&[], &[0x08], &[0x08, 0x00], &[0x08, 0x00, 0x00]];
+        for bytes in table {
+            assert_eq!(Header::parse(bytes), Err(EncapError::Short(bytes.len())));
+        }
+    }
+
+    #[test]
+    fn other_protocols() {
+        // Nothing, a VLAN tag, RoCE v1, a byte-swapped IPv4, and the neighbours of IPv4's number.
+        let table = [
+            0x0000, 0x8100, 0x8915, 0x0008, 0x07ff, 0x0801, 0xdd86, 0xffff,
+        ];
+        for number in table {
+            let [high, low] = u16::to_be_bytes(number);
+            assert_eq!(
+                Header::parse(&[high, low, 0, 0, 1]),
+                Err(EncapError::EtherType(number))
+            );
+        }
+    }
+}

@@ -120,3 +120,138 @@ impl fmt::Debug for Gid {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_gid))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    /// What a GID is, column by column: multicast, link-local, routable, its IPv4 address.
+    type Row = ([u8; 16], bool, bool, bool, Option<[u8; 4]>);
+
+    const TABLE: &[Row] = &[
+        // Reserved, loopback.
+        ([0; 16], false, false, false, None),
+        (
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            false,
+            false,
+            false,
+            None,
+        ),
+        // fe80::2:c903:f:a1b1, a port under the default prefix.
+        (
+            [
+                0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0x0f, 0xa1, 0xb1,
+            ],
+            false,
+            true,
+            false,
+            None,
+        ),
+        // fe80:0:0:1::1 is in IPv6's fe80::/10, but not in IBTA's link-local prefix.
+        (
+            [0xfe, 0x80, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1],
+            false,
+            false,
+            true,
+            None,
+        ),
+        // fec0:0:0:1::1, site-local, and 2001:db8::1, global.
+        (
+            [0xfe, 0xc0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1],
+            false,
+            false,
+            true,
+            None,
+        ),
+        (
+            [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            false,
+            false,
+            true,
+            None,
+        ),
+        // ff12:401b:ffff::ffff:ffff, the broadcast group, and the last GID of all.
+        (
+            [
+                0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff,
+            ],
+            true,
+            false,
+            false,
+            None,
+        ),
+        ([0xff; 16], true, false, false, None),
+        // ::ffff:192.0.2.1, and the IPv4 groups' first, last and the neighbours of both.
+        (
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1],
+            false,
+            false,
+            true,
+            Some([192, 0, 2, 1]),
+        ),
+        (
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 223, 255, 255, 255],
+            false,
+            false,
+            true,
+            Some([223, 255, 255, 255]),
+        ),
+        (
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 0],
+            true,
+            false,
+            false,
+            Some([224, 0, 0, 0]),
+        ),
+        (
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 255, 255, 255],
+            true,
+            false,
+            false,
+            Some([239, 255, 255, 255]),
+        ),
+        (
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 240, 0, 0, 0],
+            false,
+            false,
+            true,
+            Some([240, 0, 0, 0]),
+        ),
+        // Almost IPv4-mapped: a wrong byte at either end of the twelve.
+        (
+            [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 64, 0, 1],
+            false,
+            false,
+            true,
+            None,
+        ),
+        (
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 239, 64, 0, 1],
+            false,
+            false,
+            true,
+            None,
+        ),
+    ];
+
+    #[test]
+    fn classes_of_gids() {
+        for (bytes, multicast, link_local, routable, ipv4) in TABLE {
+            let gid = Gid::from_bytes(*bytes);
+            assert_eq!(gid.bytes(), *bytes);
+            assert_eq!(gid.is_zero(), *bytes == [0; 16]);
+            assert_eq!(gid.is_multicast(), *multicast);
+            assert_eq!(gid.is_link_local(), *link_local);
+            assert_eq!(gid.is_routable(), *routable);
+            assert_eq!(gid.ipv4(), *ipv4);
+        }
+    }
+
+    #[test]
+    fn ipv4_mapped_bytes() {
+        let golden = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
+        assert_eq!(Gid::from_ipv4([192, 0, 2, 1]).bytes(), golden);
+    }
+}

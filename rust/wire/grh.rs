@@ -301,3 +301,162 @@ impl fmt::Display for GrhError {
 }
 
 impl core::error::Error for GrhError {}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_grh))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    /// To the broadcast group from fe80::2:c903:f:a1b1: class 0x5a, flow 0x12345, 64 bytes.
+    const BROADCAST: [u8; LEN] = [
+        0x65, 0xa1, 0x23, 0x45, 0x00, 0x40, 0x1b, 0x00, //
+        0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1, //
+        0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff,
+    ];
+
+    /// From 192.0.2.1 to 239.64.0.1 as rxe has it: don't fragment, time to live 64, a zero checksum.
+    const OVER_IPV4: [u8; LEN] = [
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, //
+        0x45, 0x00, 0x00, 0x54, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, //
+        192, 0, 2, 1, 239, 64, 0, 1,
+    ];
+
+    /// The same bytes but one.
+    fn with(mut bytes: [u8; LEN], index: usize, value: u8) -> [u8; LEN] {
+        if let Some(byte) = bytes.get_mut(index) {
+            *byte = value;
+        }
+        bytes
+    }
+
+    #[test]
+    fn fields_of_a_header() {
+        let grh = Grh::from_bytes(&BROADCAST);
+        let route = Route {
+            traffic_class: 0x5a,
+            flow_label: 0x12345,
+            payload_length: 64,
+            hop_limit: 0,
+            next_header: NEXT_HEADER_IBA,
+        };
+        assert_eq!(grh.version(), 6);
+        assert_eq!(grh.route(), route);
+        assert_eq!(Grh::new(route, grh.addresses()).bytes(), BROADCAST);
+    }
+
+    #[test]
+    fn fields_do_not_run_into_each_other() {
+        let addresses = Grh::from_bytes(&BROADCAST).addresses();
+        let route = Route {
+            traffic_class: 0xff,
+            flow_label: u32::MAX,
+            payload_length: 0,
+            hop_limit: 0xff,
+            next_header: 0,
+        };
+        let bytes = Grh::new(route, addresses).bytes();
+        let fields = [0x6f, 0xff, 0xff, 0xff, 0, 0, 0, 0xff];
+        assert!(bytes.starts_with(&fields));
+        let route = Route {
+            traffic_class: 0,
+            flow_label: 0xfff0_0000,
+            payload_length: 0xffff,
+            hop_limit: 0,
+            next_header: 0xff,
+        };
+        let bytes = Grh::new(route, addresses).bytes();
+        let fields = [0x60, 0, 0, 0, 0xff, 0xff, 0xff, 0];
+        assert!(bytes.starts_with(&fields));
+    }
+
+    #[test]
+    fn addresses_by_network() {
+        let [_, _, _, _, _, _, _, _, gids @ ..] = BROADCAST;
+        let native = gids
+            .first_chunk()
+            .zip(gids.last_chunk())
+            .map(|(sgid, dgid)| Addresses {
+                sgid: Gid::from_bytes(*sgid),
+                dgid: Gid::from_bytes(*dgid),
+            });
+        let udp = with(BROADCAST, 6, NEXT_HEADER_UDP);
+        let over_ipv4 = Some(Addresses {
+            sgid: Gid::from_ipv4([192, 0, 2, 1]),
+            dgid: Gid::from_ipv4([239, 64, 0, 1]),
+        });
+        // Before the IPv4 header there may be anything, the version of a GRH too.
+        let garbled = with(OVER_IPV4, 0, 0x60);
+        let table = [
+            (&BROADCAST, NetworkType::Infiniband, native),
+            (&BROADCAST, NetworkType::RoceV1, native),
+            (&udp, NetworkType::Ipv6, native),
+            (&OVER_IPV4, NetworkType::Ipv4, over_ipv4),
+            (&garbled, NetworkType::Ipv4, over_ipv4),
+        ];
+        for (bytes, network, addresses) in table {
+            assert_eq!(parse(bytes, network).ok(), addresses);
+        }
+    }
+
+    #[test]
+    fn lies() {
+        let mapped_group = Gid::from_ipv4([224, 0, 2, 1]);
+        let table = [
+            // A version of another network's header.
+            (
+                with(BROADCAST, 0, 0x45),
+                NetworkType::Infiniband,
+                GrhError::Version(4),
+            ),
+            (
+                with(BROADCAST, 0, 0x05),
+                NetworkType::RoceV1,
+                GrhError::Version(0),
+            ),
+            (OVER_IPV4, NetworkType::Ipv6, GrhError::Version(0)),
+            (BROADCAST, NetworkType::Ipv4, GrhError::Version(0)),
+            (
+                with(OVER_IPV4, 20, 0x65),
+                NetworkType::Ipv4,
+                GrhError::Version(6),
+            ),
+            // Options, or less than a header.
+            (
+                with(OVER_IPV4, 20, 0x46),
+                NetworkType::Ipv4,
+                GrhError::HeaderLength(6),
+            ),
+            (
+                with(OVER_IPV4, 20, 0x44),
+                NetworkType::Ipv4,
+                GrhError::HeaderLength(4),
+            ),
+            // Another transport.
+            (BROADCAST, NetworkType::Ipv6, GrhError::NextHeader(0x1b)),
+            (
+                with(BROADCAST, 6, 17),
+                NetworkType::Infiniband,
+                GrhError::NextHeader(17),
+            ),
+            (
+                with(BROADCAST, 6, 17),
+                NetworkType::RoceV1,
+                GrhError::NextHeader(17),
+            ),
+            (
+                with(OVER_IPV4, 29, 6),
+                NetworkType::Ipv4,
+                GrhError::NextHeader(6),
+            ),
+            // Sent by a group.
+            (
+                with(OVER_IPV4, 32, 224),
+                NetworkType::Ipv4,
+                GrhError::MulticastSource(mapped_group),
+            ),
+        ];
+        for (bytes, network, error) in table {
+            assert_eq!(parse(&bytes, network), Err(error));
+        }
+    }
+}

@@ -158,3 +158,66 @@ impl fmt::Display for AddrError {
 }
 
 impl core::error::Error for AddrError {}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_hwaddr))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    /// A connected-mode interface on queue pair 0x123456 of a port under the default prefix.
+    const UNICAST: [u8; 20] = [
+        0x80, 0x12, 0x34, 0x56, // flags, queue pair
+        0xfe, 0x80, 0, 0, 0, 0, 0, 0, // prefix
+        0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1, // GUID
+    ];
+
+    #[test]
+    fn fields_of_a_unicast_address() {
+        let [_, _, _, _, gid @ ..] = UNICAST;
+        let address = HwAddr::from_slice(&UNICAST);
+        assert_eq!(address.map(|a| *a.as_bytes()), Ok(UNICAST));
+        assert_eq!(address.map(|a| a.flags()), Ok(HwAddr::RC));
+        assert_eq!(
+            address.map(|a| a.qpn()),
+            Ok(Qpn::from_bytes([0x12, 0x34, 0x56]))
+        );
+        assert_eq!(address.map(|a| a.gid().bytes()), Ok(gid));
+        assert_eq!(address.map(|a| a.is_multicast()), Ok(false));
+    }
+
+    #[test]
+    fn built_addresses() {
+        let [_, q0, q1, q2, gid @ ..] = UNICAST;
+        let datagrams = HwAddr::new(Qpn::from_bytes([q0, q1, q2]), Gid::from_bytes(gid));
+        assert_eq!(datagrams.flags(), 0);
+        assert_eq!(datagrams.with_flags(HwAddr::RC).as_bytes(), &UNICAST);
+        let mapped = Gid::from_ipv4([192, 0, 2, 1]);
+        assert_eq!(
+            *datagrams.with_flags(HwAddr::UC).with_gid(mapped).as_bytes(),
+            [0x40, 0x12, 0x34, 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1]
+        );
+    }
+
+    #[test]
+    fn broadcast_address() {
+        let broadcast = HwAddr::broadcast(Pkey::new(0x0001), Scope::LinkLocal);
+        assert_eq!(
+            *broadcast.as_bytes(),
+            [
+                0x00, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0, 0xff,
+                0xff, 0xff, 0xff
+            ]
+        );
+        assert!(broadcast.is_multicast());
+        assert_eq!(broadcast.qpn(), Qpn::MULTICAST);
+    }
+
+    #[test]
+    fn wrong_lengths() {
+        let long = [0; 64];
+        for length in (0..=64).filter(|length| *length != HwAddr::LEN) {
+            let bytes = long.get(..length).unwrap_or(&long);
+            assert_eq!(HwAddr::from_slice(bytes), Err(AddrError { length }));
+        }
+    }
+}

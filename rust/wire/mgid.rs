@@ -190,3 +190,122 @@ impl Mgid {
 pub fn classify(gid: &Gid) -> Option<MgidKind> {
     Mgid::parse(gid).map(|mgid| mgid.kind)
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_mgid))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    const PKEY: Pkey = Pkey::new(0x8001);
+
+    /// 224.0.0.251 on partition 0x8001, link-local.
+    const MDNS: [u8; 16] = [
+        0xff, 0x12, 0x40, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfb,
+    ];
+
+    /// The same bytes but one.
+    fn with(mut bytes: [u8; 16], index: usize, value: u8) -> Gid {
+        if let Some(byte) = bytes.get_mut(index) {
+            *byte = value;
+        }
+        Gid::from_bytes(bytes)
+    }
+
+    #[test]
+    fn mappings() {
+        let solicited = [
+            0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0xff, 0x0f, 0xa1, 0xb1,
+        ];
+        let solicited_id = [0, 0, 0, 0, 0, 0x01, 0xff, 0x0f, 0xa1, 0xb1];
+        let table = [
+            (
+                broadcast(Pkey::DEFAULT, Scope::LinkLocal),
+                [
+                    0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff,
+                ],
+                MgidKind::Broadcast,
+            ),
+            (
+                ipv4([224, 0, 0, 251], PKEY, Scope::LinkLocal),
+                MDNS,
+                MgidKind::Ipv4([224, 0, 0, 251]),
+            ),
+            // The highest group of all: 28 bits set, not the 32 of the broadcast group.
+            (
+                ipv4([239, 255, 255, 255], PKEY, Scope::Global),
+                [
+                    0xff, 0x1e, 0x40, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0, 0x0f, 0xff, 0xff, 0xff,
+                ],
+                MgidKind::Ipv4([239, 255, 255, 255]),
+            ),
+            // A limited member's key goes in as a full member's.
+            (
+                ipv6(solicited, Pkey::new(0x0001), Scope::SiteLocal),
+                [
+                    0xff, 0x15, 0x60, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0x01, 0xff, 0x0f, 0xa1, 0xb1,
+                ],
+                MgidKind::Ipv6(solicited_id),
+            ),
+        ];
+        for (mgid, bytes, kind) in table {
+            assert_eq!(mgid.bytes(), bytes);
+            assert_eq!(classify(&mgid), Some(kind));
+            assert_eq!(Mgid::parse(&mgid).map(|parsed| parsed.gid()), Some(mgid));
+        }
+    }
+
+    #[test]
+    fn parts_of_an_mgid() {
+        let parsed = Mgid {
+            kind: MgidKind::Ipv4([224, 0, 0, 251]),
+            pkey: PKEY,
+            scope: Scope::LinkLocal,
+        };
+        assert_eq!(Mgid::parse(&Gid::from_bytes(MDNS)), Some(parsed));
+    }
+
+    #[test]
+    fn other_groups() {
+        let table = [
+            Gid::ZERO,
+            Gid::from_ipv4([224, 0, 0, 251]),
+            // Not multicast, permanent, a reserved flag, a reserved scope.
+            with(MDNS, 0, 0xfe),
+            with(MDNS, 1, 0x02),
+            with(MDNS, 1, 0x32),
+            with(MDNS, 1, 0x10),
+            with(MDNS, 1, 0x1f),
+            // Other signatures: the SA's own, and both of IPoIB's with a bit changed.
+            with(MDNS, 2, 0xa0),
+            with(MDNS, 2, 0x41),
+            with(MDNS, 3, 0x1a),
+            // A limited member's key, and no partition's.
+            with(MDNS, 4, 0x00),
+            with(MDNS, 5, 0x00),
+            // More than the 28 bits of an IPv4 group.
+            with(MDNS, 6, 0x01),
+            with(MDNS, 11, 0x01),
+            with(MDNS, 12, 0x10),
+        ];
+        for gid in table {
+            assert_eq!(Mgid::parse(&gid), None);
+            assert_eq!(classify(&gid), None);
+        }
+    }
+
+    #[test]
+    fn scopes() {
+        let known = [
+            (0x2, Scope::LinkLocal),
+            (0x5, Scope::SiteLocal),
+            (0x8, Scope::OrganizationLocal),
+            (0xe, Scope::Global),
+        ];
+        for value in 0..=u8::MAX {
+            let scope = known.into_iter().find(|(number, _)| *number == value);
+            let scope = scope.map(|(_, scope)| scope);
+            assert_eq!(Scope::try_from(value), scope.ok_or(value));
+        }
+        assert_eq!(Scope::default(), Scope::LinkLocal);
+    }
+}

@@ -142,3 +142,72 @@ impl fmt::Display for NdError {
 }
 
 impl core::error::Error for NdError {}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_nd))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::gid::Gid;
+    use super::super::qpn::Qpn;
+    use super::*;
+
+    const ADDRESS: HwAddr = HwAddr::new(
+        Qpn::from_bytes([0x12, 0x34, 0x56]),
+        Gid::from_bytes([
+            0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1,
+        ]),
+    );
+
+    const SOURCE: [u8; LEN] = [
+        1, 3, 0, 0, 0x00, 0x12, 0x34, 0x56, //
+        0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1,
+    ];
+
+    /// An MTU option of 1020 before a target address.
+    const MTU_THEN_TARGET: [u8; 32] = [
+        5, 1, 0, 0, 0, 0, 0x03, 0xfc, //
+        2, 3, 0xff, 0xff, 0x00, 0x12, 0x34, 0x56, // reserved bytes that are not zero
+        0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1,
+    ];
+
+    #[test]
+    fn options_on_the_wire() {
+        let option = LinkLayerOption::new(Kind::Source, ADDRESS);
+        assert_eq!(option.bytes(), SOURCE);
+        assert_eq!(option.address(), ADDRESS);
+        let [kind, ..] = LinkLayerOption::new(Kind::Target, ADDRESS).bytes();
+        assert_eq!(kind, 2);
+    }
+
+    #[test]
+    fn finding() {
+        let table: [(&[u8], Kind, Option<HwAddr>); 6] = [
+            (&[], Kind::Source, None),
+            (&SOURCE, Kind::Source, Some(ADDRESS)),
+            (&SOURCE, Kind::Target, None),
+            (&MTU_THEN_TARGET, Kind::Target, Some(ADDRESS)),
+            (&MTU_THEN_TARGET, Kind::Source, None),
+            // Ethernet's form of the other kind is none of this one's business.
+            (&[1, 1, 2, 0, 0, 0, 0, 1], Kind::Target, None),
+        ];
+        for (options, kind, address) in table {
+            assert_eq!(find(options, kind), Ok(address));
+        }
+    }
+
+    #[test]
+    fn malformed_options() {
+        let cut = SOURCE.split_last().map_or(&[][..], |(_, cut)| cut);
+        let table: [(&[u8], NdError); 6] = [
+            (&[1], NdError::Short(1)),
+            (&[5, 1, 0, 0], NdError::Short(5)),
+            (cut, NdError::Short(1)),
+            (&[5, 0, 0, 0, 0, 0, 0, 0], NdError::ZeroLength(5)),
+            (&[1, 1, 2, 0, 0, 0, 0, 1], NdError::AddressLength(1)),
+            // A good option, then one that is cut off.
+            (&[5, 1, 0, 0, 0, 0, 3, 0xfc, 14], NdError::Short(14)),
+        ];
+        for (options, error) in table {
+            assert_eq!(find(options, Kind::Source), Err(error));
+        }
+    }
+}

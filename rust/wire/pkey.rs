@@ -74,3 +74,56 @@ impl fmt::Debug for Pkey {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_pkey))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_keys() {
+        // Key, full member, valid, as a full member, base.
+        let table = [
+            (0xffff, true, true, 0xffff, 0x7fff),
+            (0x7fff, false, true, 0xffff, 0x7fff),
+            (0x8001, true, true, 0x8001, 0x0001),
+            (0x0001, false, true, 0x8001, 0x0001),
+            (0x8000, true, false, 0x8000, 0x0000),
+            (0x0000, false, false, 0x8000, 0x0000),
+        ];
+        for (key, full_member, valid, full, base) in table {
+            let pkey = Pkey::new(key);
+            assert_eq!(pkey.get(), key);
+            assert_eq!(pkey.is_full_member(), full_member);
+            assert_eq!(pkey.is_valid(), valid);
+            assert_eq!(pkey.full().get(), full);
+            assert_eq!(pkey.base(), base);
+        }
+        assert_eq!(Pkey::new(0x8001).bytes(), [0x80, 0x01]);
+        assert_eq!(Pkey::DEFAULT.get(), 0xffff);
+    }
+
+    #[test]
+    fn matching() {
+        let table = [
+            // Same partition: full with full, full with limited, but not limited with limited.
+            (0x8001, 0x8001, true),
+            (0x8001, 0x0001, true),
+            (0x0001, 0x0001, false),
+            // The default partition is one like any other.
+            (0xffff, 0x7fff, true),
+            (0xffff, 0x8001, false),
+            // Other partitions.
+            (0x8001, 0x8002, false),
+            (0x8001, 0x0002, false),
+            // No partition at all.
+            (0x8000, 0x8000, false),
+            (0x8000, 0x0000, false),
+            (0x0000, 0x8001, false),
+        ];
+        for (one, other, matches) in table {
+            assert_eq!(Pkey::new(one).matches(Pkey::new(other)), matches);
+            assert_eq!(Pkey::new(other).matches(Pkey::new(one)), matches);
+        }
+    }
+}

@@ -65,3 +65,43 @@ impl fmt::Debug for Qpn {
         write!(f, "{:#08x}", self.0)
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_qpn))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_four_bits() {
+        let table: [(u32, Option<[u8; 3]>); 7] = [
+            (0, Some([0, 0, 0])),
+            (1, Some([0, 0, 1])),
+            (2, Some([0, 0, 2])),
+            (0x0012_3456, Some([0x12, 0x34, 0x56])),
+            (0x00ff_ffff, Some([0xff, 0xff, 0xff])),
+            (0x0100_0000, None),
+            (u32::MAX, None),
+        ];
+        for (number, bytes) in table {
+            let qpn = Qpn::new(number);
+            assert_eq!(qpn.map(Qpn::bytes), bytes);
+            assert_eq!(qpn.map(Qpn::get), bytes.map(|_| number));
+            assert_eq!(bytes.map(Qpn::from_bytes), qpn);
+        }
+        assert_eq!(Qpn::MULTICAST.bytes(), [0xff; 3]);
+    }
+
+    #[test]
+    fn special_queue_pairs() {
+        let table = [
+            ([0, 0, 0], true),
+            ([0, 0, 1], true),
+            ([0, 0, 2], false),
+            ([1, 0, 0], false),
+            ([0xff, 0xff, 0xff], false),
+        ];
+        for (bytes, special) in table {
+            assert_eq!(Qpn::from_bytes(bytes).is_special(), special);
+        }
+    }
+}

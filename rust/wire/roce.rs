@@ -54,3 +54,41 @@ pub fn group_for(mgid: &Gid) -> [u8; 4] {
 pub fn group_gid(mgid: &Gid) -> Gid {
     Gid::from_ipv4(group_for(mgid))
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_roce))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::mgid;
+    use super::super::mgid::Scope;
+    use super::super::pkey::Pkey;
+    use super::*;
+
+    #[test]
+    fn published_hashes() {
+        let table: [(&[u8], u32); 3] = [
+            (b"", 0x811c_9dc5),
+            (b"a", 0xe40c_292c),
+            (b"foobar", 0xbf9c_f968),
+        ];
+        for (bytes, hash) in table {
+            assert_eq!(fnv1a(bytes), hash);
+        }
+    }
+
+    /// The mapping is protocol: these groups must not change from one version to the next.
+    #[test]
+    fn groups_on_ethernet() {
+        let (pkey, scope) = (Pkey::DEFAULT, Scope::LinkLocal);
+        let all_nodes = [0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01];
+        let table = [
+            (mgid::broadcast(pkey, scope), [239, 113, 202, 76]),
+            (mgid::ipv4([224, 0, 0, 1], pkey, scope), [239, 92, 28, 189]),
+            (mgid::ipv6(all_nodes, pkey, scope), [239, 97, 21, 93]),
+        ];
+        for (mgid, group) in table {
+            assert_eq!(group_for(&mgid), group);
+            assert_eq!(group_gid(&mgid).ipv4(), Some(group));
+            assert!(group_gid(&mgid).is_multicast());
+        }
+    }
+}
