@@ -6,7 +6,7 @@ from pathlib import Path
 
 _COMMAND_LINE = (
     "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose ro "
-    "init=/sbin/node-init console=ttyS0,115200 loglevel=7 panic=-1 oops=panic nokaslr mitigations=off "
+    "init=/sbin/node-init console=ttyS0,115200 loglevel=7 panic=-1 oops=panic nokaslr mitigations=off kunit.enable=1 kunit.autorun=1 "
     "tsc=reliable no_timer_check random.trust_cpu=on net.ifnames=0"
 )
 

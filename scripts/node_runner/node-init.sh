@@ -23,6 +23,7 @@ make_root() {
 	mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/root ||
 		fatal "cannot make a writable root"
 	mount --move /oxib /tmp/root/oxib
+	mount -t devtmpfs devtmpfs /tmp/root/dev
 	cd /tmp/root || fatal "the writable root has gone"
 	mount --move . /
 }
@@ -30,16 +31,15 @@ make_root() {
 mount_all() {
 	mount -t proc proc /proc
 	mount -t sysfs sysfs /sys
-	mount -t devtmpfs devtmpfs /dev
 	mkdir -p /dev/pts /dev/shm /lib/modules
 	mount -t devpts devpts /dev/pts
 	mount -t tmpfs tmpfs /dev/shm
 	mount -t tmpfs tmpfs /run
 	mount -t tmpfs tmpfs /tmp
-	mount -t debugfs debugfs /sys/kernel/debug
-	mount -t configfs configfs /sys/kernel/config
 	ln -sfn /proc/self/fd /dev/fd
 	mount_9p modules /lib/modules ro loose
+	mount -t debugfs debugfs /sys/kernel/debug
+	mount -t configfs configfs /sys/kernel/config
 	mount_9p build /build ro loose
 	mount_9p out /out rw none
 	mount_9p shared /shared rw none
@@ -94,5 +94,5 @@ if [ "${1:-}" = inside ]; then
 else
 	mount -t proc proc /proc
 	make_root
-	exec chroot . /bin/sh /oxib/scripts/node_runner/node-init.sh inside </dev/console >/dev/console 2>&1
+	exec chroot . /bin/sh /oxib/scripts/node_runner/node-init.sh inside <dev/console >dev/console 2>&1
 fi
