@@ -7,6 +7,8 @@
 # directory of a temporary name that is renamed into place, so that an interrupted step leaves nothing that looks
 # finished.
 
+# shellcheck disable=SC2034 # the variables are for the scripts that source this
+
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${OXIB_CACHE:-$HOME/.cache/oxib}
 export OXIB_CACHE=$cache

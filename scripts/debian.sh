@@ -86,6 +86,7 @@ need_mmdebstrap() {
 }
 
 need_package() {
+	# shellcheck disable=SC2016 # expanded by the inner shell
 	step "install $1 on this host" env DEBIAN_FRONTEND=noninteractive sh -c '
 		apt-get install --yes --no-install-recommends "$1" ||
 		{ apt-get update && apt-get install --yes --no-install-recommends "$1"; }' sh "$1"

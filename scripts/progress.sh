@@ -3,6 +3,8 @@
 #
 # Visible progress: each long command becomes a step with a name, an elapsed time and a log. Sourced after cache.sh.
 
+# shellcheck disable=SC2154 # cache is cache.sh's
+
 progress_start=${OXIB_PROGRESS_START:-$(date +%s)}
 export OXIB_PROGRESS_START=$progress_start
 

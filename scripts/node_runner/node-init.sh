@@ -6,10 +6,16 @@
 #
 # The kernel's command line gives NODE, NODES and KERNEL, which arrive as environment variables.
 
+# The switch works while this process waits; it must neither end nor touch a disk that is going away.
+switch_off() {
+	sync
+	echo o >/proc/sysrq-trigger
+	while :; do :; done
+}
+
 fatal() {
 	echo "node-init: $*" >/dev/console
-	echo o >/proc/sysrq-trigger
-	sleep 60
+	switch_off
 }
 
 mount_9p() { # tag, directory, ro|rw, cache mode
@@ -64,9 +70,7 @@ report_leaks() {
 
 run_command() {
 	status=0
-	# shellcheck disable=SC1091 # written by the runner: the command, quoted for the shell, in "$@"
-	. /out/command
-	"$@" >/out/log 2>&1 </dev/null || status=$?
+	/bin/sh /out/command >/out/log 2>&1 </dev/null || status=$?
 	report_leaks
 	echo "$status" >/out/status
 }
@@ -84,9 +88,7 @@ inside() {
 	export NODE NODES KERNEL MODULES=/build
 	cd /oxib || fatal "the checkout is not there"
 	if [ -e /out/prompt ]; then prompt; else run_command; fi
-	sync
-	echo o >/proc/sysrq-trigger
-	sleep 60
+	switch_off
 }
 
 if [ "${1:-}" = inside ]; then
@@ -94,5 +96,6 @@ if [ "${1:-}" = inside ]; then
 else
 	mount -t proc proc /proc
 	make_root
+	# shellcheck disable=SC2094 # a console is no file
 	exec chroot . /bin/sh /oxib/scripts/node_runner/node-init.sh inside <dev/console >dev/console 2>&1
 fi

@@ -35,7 +35,7 @@ class Node:
 
     def give_command(self, words):
         """The command to run inside, quoted for the shell that is the node's first process."""
-        (self.out / "command").write_text("set -- " + shlex.join(words) + "\n", encoding="utf-8")
+        (self.out / "command").write_text("exec " + shlex.join(words) + "\n", encoding="utf-8")
 
     def give_prompt(self):
         """Have the node offer a prompt on its console instead of running a command."""

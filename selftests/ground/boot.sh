@@ -7,6 +7,8 @@
 # kernels: fast debug stock
 # timeout: 180
 
+# shellcheck disable=SC2317 # the functions are called through `check`
+
 set -u
 
 test_number=0
@@ -24,7 +26,7 @@ check() { # description, command...
 	fi
 }
 
-# The other node's end of the cable: each writes into the shared directory, and waits for the other.
+# Each node leaves a file in the shared directory and waits for the other's.
 meet() {
 	: >"/shared/boot.$NODE"
 	until [ -e "/shared/boot.$((3 - NODE))" ]; do sleep 0.1; done
@@ -48,5 +50,5 @@ check "the checkout cannot" guest_is_read_only
 check "the kernel finds its modules" modprobe --dry-run rdma_rxe
 check "the cable takes an address and MTU 9000" address_cable
 check "the nodes meet" meet
-check "frames of 9000 bytes cross the cable" ping -c 3 -i 0.2 -W 5 -M do -s 8972 "192.0.2.$((3 - NODE))"
+check "frames of 9000 bytes cross the cable" ping -c 3 -i 0.2 -W 5 -M 'do' -s 8972 "192.0.2.$((3 - NODE))"
 exit $((failures > 0))

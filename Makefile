@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+
+# The kernel to build for: a prepared tree, or the name of a test kernel (fast, debug, stock).
+KDIR ?= /lib/modules/$(shell uname -r)/build
+# The selftest of `make selftest`: a folder of selftests/, or one test in it.
+T ?=
+
+.DEFAULT_GOAL := all
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all demo test shell kunit selftest soak bench lint doc install clean distclean help
+
+all: ## the modules, for KDIR= (a kernel tree prepared with Rust, or fast, debug, stock)
+	@scripts/modules $(KDIR)
+
+demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missing
+	@scripts/demo
+
+test: ## every test but the soak; prepares what is missing
+	@scripts/test
+
+shell: ## two nodes, a prompt on the first
+	@scripts/shell
+
+kunit: ## the unit tests in the kernel
+	@scripts/test --kernels fast,debug --test kunit
+
+selftest: ## one selftest on its kernels: T=folder or T=folder/name
+	@if [ -z "$(T)" ]; then echo "usage: make selftest T=folder/name, out of:"; \
+		find selftests -mindepth 2 -name '*.sh' | sed 's|selftests/|  |; s|\.sh$$||' | sort; exit 2; fi
+	@scripts/test --test $(T)
+
+soak: ## the tests that are too long for every run
+	@scripts/test --soak
+
+bench: ## instructions per packet, as a table, JSON and a chart
+	@scripts/bench
+
+lint: ## format, clippy, rustdoc, shellcheck and the like
+	@scripts/lint
+
+doc: ## the documentation of the source
+	@scripts/doc
+
+install: ## the modules into /lib/modules (or below DESTDIR=), for KDIR=
+	@scripts/install $(KDIR)
+
+clean: ## remove what was built from this checkout, and results
+	@scripts/clean
+
+distclean: ## remove kernels, roots and downloads too
+	@scripts/clean all
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done

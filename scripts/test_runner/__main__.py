@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run oxib's tests, some at a time, and say what came of them; see scripts/test."""
+
+import argparse
+import os
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import as_completed
+from pathlib import Path
+
+from job import NodeJob
+from job import Selftest
+from job import cargo_tests
+from job import fuzzing
+from tap import Result
+
+_CHECKOUT = Path("/oxib")
+_TAIL = 25
+
+
+def _selftests():
+    scripts = sorted((_CHECKOUT / "selftests").glob("*/*.sh"))
+    return [test for test in (Selftest(path, _CHECKOUT) for path in scripts) if not test.demo]
+
+
+def _node_jobs(options):
+    """The selftests asked for, on the kernels asked for."""
+    chosen = [test for test in _selftests() if test.soak == options.soak or options.test]
+    if options.test:
+        chosen = [test for test in chosen if test.subject == options.test or test.subject.startswith(options.test + "/")]
+        if not chosen:
+            names = "\n  ".join(test.subject for test in _selftests())
+            raise SystemExit(f"oxib: there is no selftest {options.test}; there are\n  {names}")
+    return [NodeJob(test, kernel) for test in chosen for kernel in test.kernels if kernel in options.kernels.split(",")]
+
+
+def _host_jobs(options):
+    manifests = sorted(path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("*/Cargo.toml"))
+    jobs = [cargo_tests(str(manifest)) for manifest in manifests]
+    if (_CHECKOUT / "scripts/fuzz").exists():
+        jobs.append(fuzzing(options.fuzz))
+    return jobs
+
+
+def _say(began, text):
+    seconds = int(time.monotonic() - began)
+    print(f"[{seconds // 60:3d}:{seconds % 60:02d}] {text}", file=sys.stderr, flush=True)
+
+
+def _explain(job, outcome):
+    """A failed job: which checks failed, and the end of its logs."""
+    print(f"FAILED: {job.name}", file=sys.stderr)
+    for failure in outcome.result.failures[:20]:
+        print(f"  not ok - {failure}", file=sys.stderr)
+    for log in outcome.logs:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
+        print(f"  the end of {str(log).replace('/cache', '$OXIB_CACHE', 1)}:", file=sys.stderr)
+        for line in lines:
+            print(f"  | {line}", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _run_all(jobs, out, at_once, total):
+    """Run the jobs, the longest first, and count what they come to; returns the names of the failed."""
+    began = time.monotonic()
+    failed = []
+    printing = threading.Lock()
+    with ThreadPoolExecutor(at_once) as pool:
+        running = {pool.submit(job.run, out): job for job in sorted(jobs, key=lambda job: -job.weight)}
+        for number, future in enumerate(as_completed(running), 1):
+            job, outcome = running[future], future.result()
+            total.add(outcome.result)
+            verdict = "FAILED" if outcome.result.failures else "ok"
+            with printing:
+                _say(began, f"{number}/{len(jobs)} {job.name}: {verdict} in {outcome.seconds:.0f} s")
+                if outcome.result.failures:
+                    failed.append(job.name)
+                    _explain(job, outcome)
+    return failed
+
+
+def _parse():
+    parser = argparse.ArgumentParser(prog="scripts/test", description="Run oxib's tests.")
+    parser.add_argument("--kernels", default="fast,debug,stock", help="run selftests on these (default: all)")
+    parser.add_argument("--test", help="only the selftest of this name, or of this folder")
+    parser.add_argument("--soak", action="store_true", help="the selftests that are too long for every run")
+    parser.add_argument("--no-host", action="store_true", help="without the tests that need no node")
+    parser.add_argument("--fuzz", type=int, default=60, help="seconds for each fuzz target (default 60)")
+    parser.add_argument("--at-once", type=int, default=2, help="jobs side by side (default 2)")
+    return parser.parse_args()
+
+
+def main():
+    """Run what was asked for; the last line of the output has the counts."""
+    options = _parse()
+    out = Path(os.environ["OXIB_CACHE"]) / "out"
+    out.mkdir(parents=True, exist_ok=True)
+    jobs = _node_jobs(options)
+    if not (options.test or options.soak or options.no_host):
+        jobs += _host_jobs(options)
+    total = Result()
+    failed = _run_all(jobs, out, options.at_once, total)
+    for name in failed:
+        print(f"failed: {name}")
+    skipped = f", {total.skipped} skipped" if total.skipped else ""
+    print(f"{total.passed} passed, {len(total.failures)} failed{skipped}", flush=True)
+    return 1 if total.failures or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

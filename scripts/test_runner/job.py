@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A job: something with a name that is run once and comes to a result."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tap import Result, read, read_cargo
+
+_HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount): *(.+?) *$")
+# Emulated, with every check on: how much longer than the fast kernel's a run on the debug kernel may take.
+_DEBUG_PATIENCE = 5
+_DEBUG_MEMORY = 2048
+
+
+@dataclass
+class Outcome:
+    """What a job came to, and where its output is."""
+
+    result: Result
+    seconds: float
+    logs: list = field(default_factory=list)
+
+
+def _call(command, log):
+    """Run a command with its output in a log, in a process group that ends with this process's."""
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            return process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+            raise
+
+
+class HostJob:
+    """A command that runs in the toolchain root, no node needed."""
+
+    def __init__(self, name, command, reader):
+        self.name = name
+        self.weight = 1000
+        self._command = command
+        self._reader = reader
+
+    def run(self, out):
+        """Run it; its output is in `out`."""
+        log = out / f"{self.name}.log"
+        began = time.monotonic()
+        status = _call(self._command, log)
+        result = self._reader(log.read_text(encoding="utf-8", errors="replace"))
+        if status != 0 and not result.failures:
+            result.failures.append(f"it ended with status {status}")
+        if status == 0 and not result.failures and result.passed == 0:
+            result.passed = 1
+        return Outcome(result, time.monotonic() - began, [log])
+
+
+def cargo_tests(manifest):
+    """The host tests of a crate."""
+    command = ["cargo", "test", "--manifest-path", manifest, "--target-dir", "/cache/build/cargo"]
+    return HostJob("host-" + Path(manifest).parent.name, command, read_cargo)
+
+
+def fuzzing(seconds):
+    """Every fuzz target for that long."""
+    return HostJob("fuzz", ["scripts/fuzz", str(seconds)], lambda text: read(text) if "\n1.." in "\n" + text else Result())
+
+
+class Selftest:
+    """A script of selftests/ with what its header asks for."""
+
+    def __init__(self, path, checkout):
+        self.path = path.relative_to(checkout)
+        self._headers = {"nodes": "1", "kernels": "fast", "timeout": "300", "memory": "1024", "smp": "2"}
+        for line in path.read_text(encoding="utf-8").splitlines():
+            header = _HEADER.match(line)
+            if header:
+                self._headers[header[1]] = header[2]
+            elif line and not line.startswith("#"):
+                break
+
+    @property
+    def subject(self):
+        """Its name: the path below selftests/ without the ending."""
+        return str(self.path.relative_to("selftests").with_suffix(""))
+
+    @property
+    def soak(self):
+        """Whether it is too long for every run."""
+        return self._headers.get("soak") == "yes"
+
+    @property
+    def demo(self):
+        """Whether it shows something rather than tests it."""
+        return self._headers.get("demo") == "yes"
+
+    @property
+    def kernels(self):
+        """The kernels it is for."""
+        return self._headers["kernels"].split()
+
+    def timeout(self, kernel):
+        """Seconds after which a run on that kernel is stopped."""
+        return int(self._headers["timeout"]) * (_DEBUG_PATIENCE if kernel == "debug" else 1)
+
+    def options(self, kernel):
+        """The node runner's options for a run on that kernel."""
+        memory = int(self._headers["memory"])
+        if kernel == "debug":
+            memory = max(memory, _DEBUG_MEMORY)
+        options = ["--kernel", kernel, "--nodes", self._headers["nodes"], "--memory", str(memory)]
+        options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kernel))]
+        if self._headers.get("icount") == "yes":
+            options.append("--icount")
+        return options
+
+
+class NodeJob:
+    """A selftest on one kernel."""
+
+    def __init__(self, selftest, kernel):
+        self.name = f"{selftest.subject} ({kernel})"
+        self.weight = selftest.timeout(kernel)
+        self._selftest = selftest
+        self._kernel = kernel
+
+    def run(self, out):
+        """Boot the nodes; the run's results are in `out`, below the test's name."""
+        name = f"test-{self._selftest.subject.replace('/', '-')}-{self._kernel}"
+        log = out / f"{name}.run"
+        command = ["python3", "/oxib/scripts/node_runner", "run", "--name", name, "--tail", "0"]
+        command += [*self._selftest.options(self._kernel), str(self._selftest.path)]
+        began = time.monotonic()
+        status = _call(command, log)
+        logs = sorted((out / name).glob("node*.log"))
+        result = _result_of_nodes(logs)
+        if status != 0:
+            complaints = log.read_text(encoding="utf-8", errors="replace").splitlines()[:-1]
+            result.failures += [line for line in complaints if "ended with status 1" not in line or not result.failures]
+            if not result.failures:
+                result.failures.append(f"the node runner ended with status {status}")
+        return Outcome(result, time.monotonic() - began, [*logs, *sorted((out / name).glob("node*.console"))])
+
+
+def _result_of_nodes(logs):
+    """The sum over the nodes that speak TAP; at least one has to."""
+    result = Result()
+    texts = [log.read_text(encoding="utf-8", errors="replace") for log in logs]
+    speaking = [text for text in texts if "\n1.." in "\n" + text] or texts[:1]
+    for text in speaking:
+        result.add(read(text))
+    if not texts:
+        result.failures.append("no node started")
+    return result

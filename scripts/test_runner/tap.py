@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reading TAP, the output of every selftest, and what cargo's test harness prints."""
+
+import re
+from dataclasses import dataclass, field
+
+_LINE = re.compile(r"^(not )?ok\b *\d* *-? *(.*)$")
+_PLAN = re.compile(r"^1\.\.(\d+)")
+_SKIP = re.compile(r"# *SKIP\b", re.IGNORECASE)
+_CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+
+
+@dataclass
+class Result:
+    """What a test came to. `failures` describes each failed check, so there are as many as failed."""
+
+    passed: int = 0
+    skipped: int = 0
+    failures: list = field(default_factory=list)
+
+    def add(self, other):
+        """Count another result in."""
+        self.passed += other.passed
+        self.skipped += other.skipped
+        self.failures += other.failures
+
+
+def read(text):
+    """The result of one TAP document. A plan that was not kept is a failure; so is a document without a check."""
+    result = Result()
+    planned = None
+    for line in text.splitlines():
+        plan = _PLAN.match(line)
+        if plan:
+            planned = int(plan[1])
+        check = _LINE.match(line)
+        if check is None:
+            continue
+        if check[1]:
+            result.failures.append(check[2])
+        elif _SKIP.search(line):
+            result.skipped += 1
+        else:
+            result.passed += 1
+    seen = result.passed + result.skipped + len(result.failures)
+    if planned is None:
+        result.failures.append("it printed no plan")
+    elif planned != seen:
+        result.failures.append(f"it planned {planned} checks and made {seen}")
+    elif planned == 0:
+        result.skipped += 1
+    return result
+
+
+def read_cargo(text):
+    """The result of a `cargo test`."""
+    result = Result()
+    for line in text.splitlines():
+        summary = _CARGO.match(line)
+        if summary:
+            result.passed += int(summary[1])
+            result.skipped += int(summary[3])
+        elif re.match(r"^test .* \.\.\. FAILED$", line):
+            result.failures.append(line.split()[1])
+    return result
