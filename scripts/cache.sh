@@ -53,3 +53,9 @@ publish() {
 hash_of() {
 	cat "$@" | sha256sum | cut -c1-16
 }
+
+# checkout_id: names this checkout among those that share the cache. In the toolchain root each of them is /oxib, and
+# what goes by paths and times (make, cargo) would take the output of one for that of another.
+checkout_id() {
+	printf '%s' "$checkout" | cksum | cut -d ' ' -f 1
+}
