@@ -7,9 +7,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel import Kernel
-from qemu import Machine
-from run import Run
+from node_runner.kernel import Kernel
+from node_runner.qemu import Machine
+from node_runner.results import Results
+from node_runner.results import Taken
+from node_runner.run import Run
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,17 @@ class Places:
         return directory
 
 
+def _results(places, options):
+    """Where the results go: under the name asked for, or one made from the script's."""
+    above = places.cache / "out"
+    if not options.name:
+        return Results.first_free(above / f"{Path(options.script).stem}-{options.kernel}")
+    try:
+        return Results(above / options.name)
+    except Taken as taken:
+        raise SystemExit(f"oxib: a run named {taken} is going on; give this one another --name")
+
+
 def _show(node, line):
     print(f"{node.name}| {line}", flush=True)
 
@@ -50,7 +63,7 @@ def _explain(run, tail):
     return failed
 
 
-def _run_script(run, options):
+def _run_script(run, places, options):
     script = Path("/oxib") / options.script
     if not script.is_file():
         raise SystemExit(f"oxib: there is no script {options.script} in the checkout")
@@ -60,7 +73,8 @@ def _run_script(run, options):
     seconds = run.watch(options.timeout, _show if options.verbose else None)
     failed = _explain(run, 0 if options.verbose else options.tail)
     verdict = "failed" if failed else "passed"
-    print(f"run {run.directory.name}: {verdict} in {seconds:.0f} s; logs: out/{run.directory.name} in the cache", file=sys.stderr)
+    place = run.directory.relative_to(places.cache)
+    print(f"run {run.directory.name}: {verdict} in {seconds:.0f} s; logs: {place}/ in the cache", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -99,13 +113,12 @@ def main():
     """Do what the command line says; the exit status says whether every node was content."""
     options = _parse(sys.argv[1:])
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
-    name = options.name or f"{Path(options.script).stem}-{options.kernel}-{os.getpid()}"
     kernel = Kernel(options.kernel, places.cache / "kernel" / options.kernel)
     machine = Machine(options.smp, options.memory, options.icount)
-    run = Run(places.cache / "out" / name, places, kernel, machine, options.nodes)
+    run = Run(_results(places, options), places, kernel, machine, options.nodes)
     if options.command == "shell":
         return _run_shell(run)
-    return _run_script(run, options)
+    return _run_script(run, places, options)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 
-import reports
+from node_runner import reports
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)

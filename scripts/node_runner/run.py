@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A run: nodes that are started together, watched together and ended together."""
 
-import fcntl
-import shutil
 import signal
 import time
 
-import qemu
-from cable import Chain
-from node import Node
+from node_runner import qemu
+from node_runner.cable import Chain
+from node_runner.node import Node
 
 _POLL = 0.05
 # How long the other nodes may go on once one has failed: enough to notice it themselves and say so.
@@ -26,26 +24,14 @@ def _interrupt(number, _frame):
 class Run:
     """N nodes and the directory their results are in."""
 
-    def __init__(self, directory, places, kernel, machine, nodes):
-        self.directory = directory
+    def __init__(self, results, places, kernel, machine, nodes):
+        self.directory = results.path
+        self._results = results
         self._places = places
         self._kernel = kernel
         self._machine = machine
-        self._lock = self._claim()
-        self.nodes = [Node(number, directory) for number in range(1, nodes + 1)]
-
-    def _claim(self):
-        """Empty the run's directory, unless a run of the same name is going on."""
-        self.directory.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(self.directory.parent / f".{self.directory.name}.lock", "w", encoding="ascii")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SystemExit(f"oxib: a run named {self.directory.name} is going on; give this one another --name")
-        shutil.rmtree(self.directory, ignore_errors=True)
-        self.directory.mkdir()
         (self.directory / "shared").mkdir()
-        return lock
+        self.nodes = [Node(number, self.directory) for number in range(1, nodes + 1)]
 
     def _directories(self, node):
         return [

@@ -3,18 +3,18 @@
 
 import argparse
 import os
+import signal
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import as_completed
 from pathlib import Path
 
-from job import NodeJob
-from job import Selftest
-from job import cargo_tests
-from job import fuzzing
-from tap import Result
+from node_runner.results import Results
+from test_runner import job
+from test_runner.job import NodeJob
+from test_runner.job import Selftest
+from test_runner.tap import Result
 
 _CHECKOUT = Path("/oxib")
 _TAIL = 25
@@ -38,9 +38,9 @@ def _node_jobs(options):
 
 def _host_jobs(options):
     manifests = sorted(path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("*/Cargo.toml"))
-    jobs = [cargo_tests(str(manifest)) for manifest in manifests]
+    jobs = [job.cargo_tests(str(manifest)) for manifest in manifests]
     if (_CHECKOUT / "scripts/fuzz").exists():
-        jobs.append(fuzzing(options.fuzz))
+        jobs.append(job.fuzzing(options.fuzz))
     return jobs
 
 
@@ -49,9 +49,16 @@ def _say(began, text):
     print(f"[{seconds // 60:3d}:{seconds % 60:02d}] {text}", file=sys.stderr, flush=True)
 
 
-def _explain(job, outcome):
+def _interrupted(number, _frame):
+    """End at once, but not before what was started has been told to."""
+    print(f"oxib: interrupted ({signal.Signals(number).name})", file=sys.stderr)
+    job.stop_all()
+    os._exit(130)
+
+
+def _explain(each, outcome):
     """A failed job: which checks failed, and the end of its logs."""
-    print(f"FAILED: {job.name}", file=sys.stderr)
+    print(f"FAILED: {each.name}", file=sys.stderr)
     for failure in outcome.result.failures[:20]:
         print(f"  not ok - {failure}", file=sys.stderr)
     for log in outcome.logs:
@@ -66,18 +73,16 @@ def _run_all(jobs, out, at_once, total):
     """Run the jobs, the longest first, and count what they come to; returns the names of the failed."""
     began = time.monotonic()
     failed = []
-    printing = threading.Lock()
     with ThreadPoolExecutor(at_once) as pool:
-        running = {pool.submit(job.run, out): job for job in sorted(jobs, key=lambda job: -job.weight)}
+        running = {pool.submit(each.run, out): each for each in sorted(jobs, key=lambda each: -each.weight)}
         for number, future in enumerate(as_completed(running), 1):
-            job, outcome = running[future], future.result()
+            each, outcome = running[future], future.result()
             total.add(outcome.result)
             verdict = "FAILED" if outcome.result.failures else "ok"
-            with printing:
-                _say(began, f"{number}/{len(jobs)} {job.name}: {verdict} in {outcome.seconds:.0f} s")
-                if outcome.result.failures:
-                    failed.append(job.name)
-                    _explain(job, outcome)
+            _say(began, f"{number}/{len(jobs)} {each.name}: {verdict} in {outcome.seconds:.0f} s")
+            if outcome.result.failures:
+                failed.append(each.name)
+                _explain(each, outcome)
     return failed
 
 
@@ -95,13 +100,14 @@ def _parse():
 def main():
     """Run what was asked for; the last line of the output has the counts."""
     options = _parse()
-    out = Path(os.environ["OXIB_CACHE"]) / "out"
-    out.mkdir(parents=True, exist_ok=True)
+    results = Results.first_free(Path(os.environ["OXIB_CACHE"]) / "out/tests")
     jobs = _node_jobs(options)
     if not (options.test or options.soak or options.no_host):
         jobs += _host_jobs(options)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
     total = Result()
-    failed = _run_all(jobs, out, options.at_once, total)
+    failed = _run_all(jobs, results.path, options.at_once, total)
     for name in failed:
         print(f"failed: {name}")
     skipped = f", {total.skipped} skipped" if total.skipped else ""

@@ -9,7 +9,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tap import Result, read, read_cargo
+from test_runner.tap import Result
+from test_runner.tap import read
+from test_runner.tap import read_cargo
 
 _HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount): *(.+?) *$")
 # Emulated, with every check on: how much longer than the fast kernel's a run on the debug kernel may take.
@@ -26,18 +28,28 @@ class Outcome:
     logs: list = field(default_factory=list)
 
 
+# What runs now, so that an interruption can end it.
+_running = set()
+
+
 def _call(command, log):
-    """Run a command with its output in a log, in a process group that ends with this process's."""
+    """Run a command with its output in a log, in a process group of its own."""
     with open(log, "wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
-        try:
-            return process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
-            raise
+        _running.add(process)
+        status = process.wait()
+        _running.discard(process)
+        return status
+
+
+def stop_all():
+    """End the commands that run, each with all it started, and wait for them."""
+    for process in list(_running):
+        os.killpg(process.pid, signal.SIGTERM)
+    for process in list(_running):
+        process.wait()
 
 
 class HostJob:
@@ -133,9 +145,9 @@ class NodeJob:
 
     def run(self, out):
         """Boot the nodes; the run's results are in `out`, below the test's name."""
-        name = f"test-{self._selftest.subject.replace('/', '-')}-{self._kernel}"
+        name = f"{self._selftest.subject.replace('/', '-')}-{self._kernel}"
         log = out / f"{name}.run"
-        command = ["python3", "/oxib/scripts/node_runner", "run", "--name", name, "--tail", "0"]
+        command = ["python3", "-m", "node_runner", "run", "--name", f"{out.name}/{name}", "--tail", "0"]
         command += [*self._selftest.options(self._kernel), str(self._selftest.path)]
         began = time.monotonic()
         status = _call(command, log)
