@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! IP over InfiniBand and the InfiniBand communication manager.
+//! IP over InfiniBand and the InfiniBand connection manager.
 
 use kernel::prelude::*;
 
 mod bindings;
+#[forbid(unsafe_code)]
+mod ipoib;
+mod net;
+mod parameters;
+mod rdma;
+mod wire;
+
+/// What `modinfo` and `ethtool -i` show.
+const VERSION: &CStr = c"0.1.0";
 
 /// The module: what it registers lives as long as it is loaded.
-struct Oxib;
+#[pin_data]
+struct Oxib {
+    #[pin]
+    _ipoib: ipoib::Ipoib,
+}
 
-impl kernel::Module for Oxib {
-    fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+impl kernel::InPlaceModule for Oxib {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            _ipoib <- ipoib::Ipoib::new(),
+        })
     }
 }
 
@@ -19,6 +34,6 @@ module! {
     type: Oxib,
     name: "oxib",
     authors: ["The oxib developers"],
-    description: "IP over InfiniBand and the InfiniBand communication manager",
+    description: "IP over InfiniBand and the InfiniBand connection manager",
     license: "GPL",
 }

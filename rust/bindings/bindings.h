@@ -33,3 +33,4 @@
 #include <rdma/ib_verbs.h>
 
 #include "inline.h"
+#include "params.h"

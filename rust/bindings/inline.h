@@ -1,11 +1,99 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Inline functions and macros of the kernel, as functions that Rust can call. */
+/*
+ * Inline functions and macros of the kernel, as functions that Rust can call. One statement each where that is possible:
+ * no logic lives here.
+ */
 
 #ifndef OXIB_INLINE_H
 #define OXIB_INLINE_H
 
 #include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_verbs.h>
 
-bool oxib_netif_carrier_ok(const struct net_device *dev);
+struct in_device;
+struct page_pool;
+
+enum {
+	/* Bytes at the end of a receive buffer that build_skb() takes. */
+	OXIB_SKB_SHARED_INFO = SKB_DATA_ALIGN(sizeof(struct skb_shared_info)),
+};
+
+/* Locks, work */
+void oxib_spin_lock_bh(spinlock_t *lock);
+void oxib_spin_unlock_bh(spinlock_t *lock);
+bool oxib_spin_trylock_bh(spinlock_t *lock);
+struct workqueue_struct *oxib_alloc_workqueue(void);
+void oxib_flush_workqueue(struct workqueue_struct *queue);
+
+/* Packets */
+int oxib_skb_linearize(struct sk_buff *skb);
+void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type);
+void oxib_skb_mark_for_recycle(struct sk_buff *skb);
+
+/* Pages */
+void *oxib_page_address(struct page *page);
+u64 oxib_page_pool_dma_addr(struct page *page);
+void oxib_page_pool_sync_for_cpu(struct page_pool *pool, struct page *page, u32 offset, u32 length);
+void oxib_page_pool_sync_for_device(struct page_pool *pool, struct page *page, u32 offset,
+				    u32 length);
+void oxib_page_pool_put(struct page_pool *pool, struct page *page, bool direct);
+
+/* NAPI */
+void oxib_napi_add(struct net_device *dev, struct napi_struct *napi,
+		   int (*poll)(struct napi_struct *, int), bool transmit);
+void oxib_napi_del(struct napi_struct *napi);
+void oxib_napi_schedule(struct napi_struct *napi);
+struct gro_node *oxib_napi_gro(struct napi_struct *napi);
+
+/* Transmit queues */
+void oxib_tx_lock(struct netdev_queue *queue, bool disable_bh);
+void oxib_tx_unlock(struct netdev_queue *queue, bool disable_bh);
+void oxib_tx_stop_queue(struct netdev_queue *queue);
+void oxib_tx_wake_if_stopped(struct netdev_queue *queue);
+bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes, bool more);
+void oxib_tx_completed(struct netdev_queue *queue, u32 packets, u32 bytes);
+void oxib_tx_reset(struct netdev_queue *queue);
+bool oxib_xmit_more(void);
+
+/* Net devices */
+void *oxib_netdev_priv(struct net_device *dev);
+void oxib_netdev_setup(struct net_device *dev);
+void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u32 port);
+void oxib_start_queues(struct net_device *dev);
+void oxib_stop_queues(struct net_device *dev);
+bool oxib_netif_running(const struct net_device *dev);
+void oxib_set_address(struct net_device *dev, const u8 *address);
+void oxib_store_mtu(struct net_device *dev, u32 mtu);
+int oxib_mc_count(struct net_device *dev);
+void oxib_for_each_mc(struct net_device *dev, void (*use)(void *context, const u8 *address),
+		      void *context);
+void oxib_count_tx(struct net_device *dev, u32 packets, u32 bytes);
+void oxib_count_rx(struct net_device *dev, u32 packets, u32 bytes);
+void oxib_count_tx_dropped(struct net_device *dev);
+void oxib_count_rx_dropped(struct net_device *dev);
+void oxib_dev_put(struct net_device *dev);
+struct in_device *oxib_in_dev_get(const struct net_device *dev);
+void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
+
+/* RDMA */
+void oxib_device_get(struct ib_device *device);
+const char *oxib_device_name(const struct ib_device *device);
+u32 oxib_first_port(const struct ib_device *device);
+u32 oxib_last_port(const struct ib_device *device);
+bool oxib_protocol_ib(const struct ib_device *device, u32 port);
+bool oxib_protocol_roce_v2(const struct ib_device *device, u32 port);
+int oxib_mtu_to_bytes(enum ib_mtu mtu);
+bool oxib_uses_virt_dma(struct ib_device *device);
+u64 oxib_dma_map(struct ib_device *device, void *address, size_t length);
+bool oxib_dma_mapping_error(struct ib_device *device, u64 address);
+void oxib_dma_unmap(struct ib_device *device, u64 address, size_t length);
+void oxib_gid_to_ip(struct sockaddr *out, const u8 *gid);
+int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdma_dev_addr *device,
+		    unsigned long timeout_ms,
+		    void (*done)(int status, struct sockaddr *from, struct rdma_dev_addr *device,
+				 void *context),
+		    void *context);
 
 #endif

@@ -1,7 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a module must say in C: aliases and load order. */
+/*
+ * What a module must say in C: parameters that the module! macro does not know, aliases, load order. Ranges are checked
+ * by ipoib/parameters.rs, so that a bad value is named in the log.
+ */
 
 #include <linux/module.h>
-#include <net/rtnetlink.h>
 
-MODULE_ALIAS("ib0");
+#include "params.h"
+
+unsigned int oxib_send_queue_size = 256;
+module_param_named(send_queue_size, oxib_send_queue_size, uint, 0444);
+MODULE_PARM_DESC(send_queue_size,
+		 "Packets in each send ring: a power of two from 128 to 8192 (default 256)");
+
+unsigned int oxib_recv_queue_size = 256;
+module_param_named(recv_queue_size, oxib_recv_queue_size, uint, 0444);
+MODULE_PARM_DESC(recv_queue_size,
+		 "Packets in the receive ring: a power of two from 128 to 8192 (default 256)");
+
+unsigned int oxib_tx_queues;
+module_param_named(tx_queues, oxib_tx_queues, uint, 0444);
+MODULE_PARM_DESC(tx_queues,
+		 "Transmit queues of an interface: 1 to 64, or 0 for as many as CPUs and completion vectors allow (default 0)");
+
+char *oxib_devices = "";
+module_param_named(devices, oxib_devices, charp, 0444);
+MODULE_PARM_DESC(devices,
+		 "RDMA devices to use: names separated by commas (default: all)");
+
+/* What a distribution asks for when it configures IP over InfiniBand. */
+MODULE_ALIAS("ipoib");

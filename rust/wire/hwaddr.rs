@@ -68,6 +68,11 @@ impl HwAddr {
         }
     }
 
+    /// Takes the 20 bytes of an address.
+    pub const fn from_bytes(bytes: [u8; Self::LEN]) -> HwAddr {
+        zerocopy::transmute!(bytes)
+    }
+
     /// Takes the bytes of an address as they stand in a packet or in a net device.
     ///
     /// # Errors

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A transmit queue's own table of address handles: GID → handle.
+//!
+//! It belongs to the holder of the queue's lock, so a look-up is a few comparisons: no other lock,
+//! no reference count. What is not here is asked of the interface's table (`address.rs`).
+
+use kernel::prelude::*;
+
+use crate::{
+    rdma::send::HandleId,
+    wire::gid::Gid, //
+};
+
+/// Entries of one set.
+const WAYS: usize = 2;
+
+/// Sets; a power of two.
+const SETS: usize = 128;
+
+/// Most handles in a table.
+pub(super) const ENTRIES: usize = WAYS * SETS;
+
+/// One entry.
+#[derive(Clone, Copy)]
+struct Entry {
+    gid: Gid,
+    handle: HandleId,
+    /// Used since the last [`Cache::take_used`].
+    used: bool,
+}
+
+/// The table.
+pub(super) struct Cache(KVec<Option<Entry>>);
+
+/// The set that a GID belongs to.
+#[inline(always)]
+fn set(gid: &Gid) -> usize {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = gid.bytes();
+    let high = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+    let low = u64::from_ne_bytes([i, j, k, l, m, n, o, p]);
+    // Multiplicative hashing: the constant is 2^64 divided by the golden ratio.
+    let mixed = (low ^ high.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (64 - SETS.trailing_zeros())) as usize
+}
+
+impl Cache {
+    /// An empty table.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self(KVec::from_elem(None, ENTRIES, GFP_KERNEL)?))
+    }
+
+    /// Bytes of memory that the table takes.
+    pub(super) fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<Option<Entry>>()
+    }
+
+    #[inline(always)]
+    fn ways(&mut self, gid: &Gid) -> &mut [Option<Entry>] {
+        let start = set(gid) * WAYS;
+        self.0.get_mut(start..start + WAYS).unwrap_or_default()
+    }
+
+    /// The handle for `gid`.
+    #[inline(always)]
+    pub(super) fn get(&mut self, gid: &Gid) -> Option<HandleId> {
+        for way in self.ways(gid).iter_mut().flatten() {
+            if way.gid == *gid {
+                way.used = true;
+                return Some(way.handle);
+            }
+        }
+        None
+    }
+
+    /// Makes room for `gid`: returns the handle that has to go, if one has to.
+    ///
+    /// An unused entry goes first.
+    pub(super) fn evict(&mut self, gid: &Gid) -> Option<HandleId> {
+        let ways = self.ways(gid);
+        if ways.iter().any(Option::is_none) {
+            return None;
+        }
+        let victim = ways
+            .iter()
+            .position(|way| way.is_some_and(|entry| !entry.used))
+            .unwrap_or(0);
+        ways.get_mut(victim)?.take().map(|entry| entry.handle)
+    }
+
+    /// Enters `gid`, for which there is room ([`Self::evict`]).
+    pub(super) fn insert(&mut self, gid: Gid, handle: HandleId) {
+        if let Some(free) = self.ways(&gid).iter_mut().find(|way| way.is_none()) {
+            *free = Some(Entry {
+                gid,
+                handle,
+                used: true,
+            });
+        }
+    }
+
+    /// Takes an entry out.
+    pub(super) fn remove(&mut self, gid: &Gid) -> Option<HandleId> {
+        self.ways(gid)
+            .iter_mut()
+            .find(|way| way.is_some_and(|entry| entry.gid == *gid))?
+            .take()
+            .map(|entry| entry.handle)
+    }
+
+    /// Takes all entries out, one a call.
+    pub(super) fn pop(&mut self) -> Option<HandleId> {
+        let entry = self.0.iter_mut().find(|way| way.is_some())?.take()?;
+        Some(entry.handle)
+    }
+
+    /// Notes in `out`, as far as it has room, the GIDs used since the last call.
+    pub(super) fn take_used(&mut self, out: &mut KVec<Gid>) {
+        for entry in self.0.iter_mut().flatten() {
+            if core::mem::take(&mut entry.used) {
+                let _ = out.push_within_capacity(entry.gid);
+            }
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cache)]
+mod tests {
+    use super::*;
+
+    fn gid(n: u32) -> Gid {
+        let [a, b, c, d] = n.to_be_bytes();
+        Gid::from_ipv4([a, b, c, d])
+    }
+
+    fn id(n: u16) -> HandleId {
+        HandleId::for_test(n)
+    }
+
+    #[test]
+    fn finds_what_was_entered() -> Result {
+        let mut cache = Cache::new()?;
+        assert_eq!(cache.get(&gid(1)), None);
+        for n in 0..32u16 {
+            let gid = gid(0x0a00_0000 + u32::from(n));
+            if cache.evict(&gid).is_none() {
+                cache.insert(gid, id(n));
+                assert_eq!(cache.get(&gid), Some(id(n)));
+            }
+        }
+        cache.insert(gid(7), id(99));
+        assert_eq!(cache.remove(&gid(7)), Some(id(99)));
+        assert_eq!(cache.remove(&gid(7)), None);
+        assert_eq!(cache.get(&gid(7)), None);
+        Ok(())
+    }
+
+    #[test]
+    fn full_set_gives_up_the_unused_one() -> Result {
+        let mut cache = Cache::new()?;
+        // Three GIDs of one set.
+        let home = set(&gid(0));
+        let mut same = (0..100_000u32).map(gid).filter(|gid| set(gid) == home);
+        let (Some(a), Some(b), Some(c)) = (same.next(), same.next(), same.next()) else {
+            return Err(EINVAL);
+        };
+        cache.insert(a, id(1));
+        cache.insert(b, id(2));
+        let mut used = KVec::with_capacity(8, GFP_KERNEL)?;
+        cache.take_used(&mut used);
+        assert_eq!(used.len(), 2);
+        // Only `a` is used since.
+        assert_eq!(cache.get(&a), Some(id(1)));
+        assert_eq!(cache.evict(&c), Some(id(2)));
+        cache.insert(c, id(3));
+        assert_eq!(cache.get(&a), Some(id(1)));
+        assert_eq!(cache.get(&b), None);
+        assert_eq!(cache.get(&c), Some(id(3)));
+        Ok(())
+    }
+
+    #[test]
+    fn pop_empties() -> Result {
+        let mut cache = Cache::new()?;
+        for n in 0..5u16 {
+            let gid = gid(u32::from(n));
+            if cache.evict(&gid).is_none() {
+                cache.insert(gid, id(n));
+            }
+        }
+        let mut count = 0;
+        while cache.pop().is_some() {
+            count += 1;
+        }
+        assert!(count > 0);
+        assert_eq!(cache.get(&gid(0)), None);
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Module parameters and their ranges.
+
+use kernel::fmt;
+
+/// The parameters as they were given.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    /// Packets in each send ring.
+    pub(crate) send_queue_size: u32,
+    /// Packets in the receive ring.
+    pub(crate) recv_queue_size: u32,
+    /// Transmit queues; 0 for as many as fit.
+    pub(crate) tx_queues: u32,
+    /// Names of RDMA devices, separated by commas; empty for all.
+    pub(crate) devices: &'a [u8],
+}
+
+/// Smallest and largest ring.
+pub(super) const RING: core::ops::RangeInclusive<u32> = 128..=8192;
+
+/// Most transmit queues.
+const MAX_TX_QUEUES: u32 = 64;
+
+/// The parameters, checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Packets in each send ring, a power of two.
+    pub(crate) send_ring: u32,
+    /// Packets in the receive ring, a power of two.
+    pub(crate) receive_ring: u32,
+    /// Transmit queues that were asked for.
+    tx_queues: Option<u32>,
+    /// Which RDMA devices to use.
+    pub(crate) devices: Devices<'static>,
+}
+
+/// Which RDMA devices to use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Devices<'a>(&'a [u8]);
+
+impl Devices<'_> {
+    /// Whether the device called `name` is to be used.
+    pub(crate) fn include(&self, name: &[u8]) -> bool {
+        self.0.is_empty() || self.0.split(|byte| *byte == b',').any(|item| item == name)
+    }
+}
+
+/// What is wrong with a parameter.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OptionError {
+    /// A ring's length.
+    Ring {
+        /// The parameter.
+        name: &'static str,
+        /// Its value.
+        value: u32,
+    },
+    /// The number of transmit queues.
+    TxQueues(u32),
+    /// A name in the list of devices is empty.
+    EmptyName,
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ring { name, value } => write!(
+                f,
+                "parameter {name}={value} is out of range: give a power of two from {} to {}",
+                RING.start(),
+                RING.end()
+            ),
+            Self::TxQueues(value) => write!(
+                f,
+                "parameter tx_queues={value} is out of range: give 0 (automatic) to {MAX_TX_QUEUES}"
+            ),
+            Self::EmptyName => write!(
+                f,
+                "parameter devices has an empty name: give RDMA device names separated by single \
+                 commas, as `rdma link` shows them"
+            ),
+        }
+    }
+}
+
+impl Options {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    ///
+    /// The first that is out of its range.
+    pub(crate) fn check(given: Given<'static>) -> Result<Self, OptionError> {
+        if !given.devices.is_empty() && given.devices.split(|byte| *byte == b',').any(<[u8]>::is_empty)
+        {
+            return Err(OptionError::EmptyName);
+        }
+        if given.tx_queues > MAX_TX_QUEUES {
+            return Err(OptionError::TxQueues(given.tx_queues));
+        }
+        Ok(Self {
+            send_ring: ring("send_queue_size", given.send_queue_size)?,
+            receive_ring: ring("recv_queue_size", given.recv_queue_size)?,
+            tx_queues: (given.tx_queues != 0).then_some(given.tx_queues),
+            devices: Devices(given.devices),
+        })
+    }
+
+    /// Transmit queues for a device with `vectors` completion vectors on a machine of `cpus`.
+    pub(crate) fn tx_queues(&self, vectors: u32, cpus: u32) -> u32 {
+        let fitting = vectors.min(cpus).clamp(1, MAX_TX_QUEUES);
+        self.tx_queues.map_or(fitting, |wanted| wanted.min(fitting))
+    }
+}
+
+fn ring(name: &'static str, value: u32) -> Result<u32, OptionError> {
+    if RING.contains(&value) && value.is_power_of_two() {
+        Ok(value)
+    } else {
+        Err(OptionError::Ring { name, value })
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_options)]
+mod tests {
+    use super::*;
+
+    const GOOD: Given<'static> = Given {
+        send_queue_size: 256,
+        recv_queue_size: 256,
+        tx_queues: 0,
+        devices: b"",
+    };
+
+    #[test]
+    fn rings_are_powers_of_two_in_range() {
+        for (value, good) in [
+            (0, false),
+            (64, false),
+            (127, false),
+            (128, true),
+            (129, false),
+            (8192, true),
+            (8193, false),
+            (16384, false),
+            (u32::MAX, false),
+        ] {
+            let send = Options::check(Given {
+                send_queue_size: value,
+                ..GOOD
+            });
+            let receive = Options::check(Given {
+                recv_queue_size: value,
+                ..GOOD
+            });
+            assert_eq!(send.is_ok(), good);
+            assert_eq!(receive.is_ok(), good);
+        }
+    }
+
+    #[test]
+    fn tx_queues_fit_vectors_and_cpus() {
+        for (asked, vectors, cpus, expected) in [
+            (0, 4, 2, 2),
+            (0, 1, 8, 1),
+            (0, 0, 8, 1),
+            (0, 512, 256, 64),
+            (3, 8, 8, 3),
+            (8, 4, 2, 2),
+        ] {
+            let options = Options::check(Given {
+                tx_queues: asked,
+                ..GOOD
+            });
+            assert_eq!(options.map(|o| o.tx_queues(vectors, cpus)), Ok(expected));
+        }
+        let refused = Options::check(Given {
+            tx_queues: 65,
+            ..GOOD
+        });
+        assert_eq!(refused.err(), Some(OptionError::TxQueues(65)));
+    }
+
+    #[test]
+    fn devices_are_exact_names() {
+        for (list, name, included) in [
+            (&b""[..], &b"rxe0"[..], true),
+            (b"rxe0", b"rxe0", true),
+            (b"rxe0", b"rxe", false),
+            (b"rxe", b"rxe0", false),
+            (b"mlx5_0,rxe0", b"rxe0", true),
+            (b"mlx5_0,rxe0", b"mlx5_1", false),
+        ] {
+            assert_eq!(Devices(list).include(name), included);
+        }
+        for list in [&b","[..], b"rxe0,", b",rxe0", b"a,,b"] {
+            let options = Options::check(Given {
+                devices: list,
+                ..GOOD
+            });
+            assert_eq!(options.err(), Some(OptionError::EmptyName));
+        }
+    }
+}

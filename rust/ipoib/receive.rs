@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A packet's way in.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    interface::Interface,
+    link::QueuePair,
+    statistics::Statistics,
+    transmit::Reaper, //
+};
+use crate::{
+    net::{
+        device::Device,
+        napi::{
+            Context,
+            Instance,
+            Poll, //
+        },
+        page_pool::{
+            Buffer,
+            Pool, //
+        },
+        skb::{
+            PacketType,
+            Skb, //
+        },
+    },
+    rdma::{
+        cq::{
+            Batch,
+            Completion,
+            CompletionQueue,
+            Status,
+            BATCH, //
+        },
+        receive::ReceiveQueue, //
+    },
+    wire::{
+        encap,
+        gid::Gid,
+        grh,
+        qpn::Qpn, //
+    }, //
+};
+
+/// Free bytes in front of what the device writes: the stack wants room for headers of its own, and
+/// the IP header comes to lie on a multiple of four (64 + 40 + 4).
+const HEADROOM: usize = 64;
+
+/// Where the stack's link-layer header starts: its pseudo header covers the end of the global
+/// route header, which is read by then.
+const MAC_START: usize = HEADROOM + grh::LEN - encap::PSEUDO_LEN;
+
+/// Packets up to this length are copied: cheaper than a page of their own.
+const COPY_LIMIT: usize = 256;
+
+/// The completion queue of received packets.
+pub(super) type Queue = CompletionQueue<Arc<Instance<Receiver>>>;
+
+/// The poll of received packets.
+pub(super) struct Receiver {
+    completions: Arc<Queue>,
+    batch: Batch,
+    reception: Reception,
+}
+
+/// What the poll works with, beside the completions.
+struct Reception {
+    device: Device<Interface>,
+    ring: ReceiveQueue<Buffer, Arc<Instance<Reaper>>, Arc<Instance<Receiver>>>,
+    pool: Pool,
+    identity: Identity,
+    statistics: Arc<Statistics>,
+}
+
+/// How the interface knows its own packets, and those of the broadcast group.
+#[derive(Clone)]
+pub(super) struct Identity {
+    /// The GID that it sends from.
+    pub(super) gid: Gid,
+    /// The queue pairs that it sends from.
+    pub(super) queue_pairs: Arc<KVec<Qpn>>,
+    /// The group that carries the broadcast group.
+    pub(super) broadcast: Gid,
+}
+
+impl Identity {
+    fn is_own(&self, source: &Gid, qpn: u32) -> bool {
+        *source == self.gid && self.queue_pairs.iter().any(|own| own.get() == qpn)
+    }
+}
+
+/// What a received packet is dropped for.
+enum Fault {
+    Short,
+    Grh,
+    Header,
+    Own,
+    Memory,
+}
+
+impl Receiver {
+    /// Makes the receive side of an interface: a ring on `qp` full of buffers that take packets of
+    /// `mtu` bytes, not posted yet.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` and what the device says.
+    pub(super) fn new(
+        interface: &Interface,
+        instance: &Instance<Self>,
+        qp: &Arc<QueuePair>,
+        completions: &Arc<Queue>,
+        mtu: u32,
+        identity: Identity,
+    ) -> Result<Self> {
+        let entries = interface.options().receive_ring;
+        let device = interface.device();
+        let mut pool = Pool::new(
+            qp.device(),
+            device,
+            instance,
+            entries,
+            HEADROOM,
+            grh::LEN + mtu as usize,
+        )?;
+        let mut ring = ReceiveQueue::new(qp, entries)?;
+        for index in 0..ring.capacity() {
+            ring.supply(index, pool.take(GFP_KERNEL)?)?;
+        }
+        let statistics = interface.receive_statistics().clone();
+        statistics
+            .memory_buffers
+            .set((ring.capacity() * pool.buffer_size()) as u64);
+        statistics.memory_rings.set(ring.memory() as u64);
+        Ok(Self {
+            completions: completions.clone(),
+            batch: Batch::new(),
+            reception: Reception {
+                device: device.clone(),
+                ring,
+                pool,
+                identity,
+                statistics,
+            },
+        })
+    }
+
+    /// Gives all buffers to the device and asks for notifications.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(super) fn start(&mut self) -> Result {
+        self.reception.ring.post()?;
+        // Nothing is missed: the poll is scheduled once after it was enabled.
+        self.completions.arm();
+        Ok(())
+    }
+
+    /// Changes what the interface knows its own packets by.
+    pub(super) fn set_gid(&mut self, gid: Gid) {
+        self.reception.identity.gid = gid;
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.reception.statistics.memory_buffers.set(0);
+        self.reception.statistics.memory_rings.set(0);
+    }
+}
+
+impl Poll for Receiver {
+    fn poll(&mut self, context: &Context<'_>, budget: usize) -> usize {
+        let Self {
+            completions,
+            batch,
+            reception,
+        } = self;
+        let mut done = 0;
+        while done < budget {
+            let limit = BATCH.min(budget - done);
+            let taken = completions.poll(batch, limit);
+            reception.handle(context, taken);
+            done += taken.len();
+            if taken.len() < limit {
+                break;
+            }
+        }
+        if done < budget && context.complete(done) && completions.arm() {
+            context.reschedule();
+        }
+        done
+    }
+}
+
+impl Reception {
+    /// Handles a batch of completions and posts the buffers again.
+    #[inline]
+    fn handle(&mut self, context: &Context<'_>, completions: &[Completion]) {
+        if completions.is_empty() {
+            return;
+        }
+        let (mut packets, mut bytes) = (0u32, 0u32);
+        for completion in completions {
+            if let Some(length) = self.receive(context, completion) {
+                packets += 1;
+                bytes = bytes.wrapping_add(length as u32);
+            }
+        }
+        if packets != 0 {
+            self.device.count_received(packets, bytes);
+        }
+        let statistics = &self.statistics;
+        statistics.rx_completions.add(completions.len() as u64);
+        statistics.rx_packets.add(u64::from(packets));
+        self.post();
+    }
+
+    fn post(&mut self) {
+        if self.ring.chained() == 0 {
+            return;
+        }
+        self.statistics.rx_posts.add(1);
+        if self.ring.post().is_err() {
+            // What was refused stays chained and goes with the next batch.
+            self.statistics.rx_post_errors.add(1);
+        }
+    }
+
+    /// Handles one completion. Returns the length of the packet that the stack got, if it did.
+    #[inline(always)]
+    fn receive(&mut self, context: &Context<'_>, completion: &Completion) -> Option<usize> {
+        let index = completion.id() as usize;
+        let mut buffer = self.ring.take(index)?;
+        match completion.status() {
+            Status::Success => {}
+            // The queue pair is out of service: the buffer goes back to its pool.
+            Status::Flushed => return None,
+            Status::Failed(_) => {
+                self.statistics.rx_errors.add(1);
+                let _ = self.ring.supply(index, buffer);
+                return None;
+            }
+        }
+        let length = completion.length();
+        buffer.arrived(length);
+        let packet = match self.examine(completion, &buffer, length) {
+            Ok(packet) => packet,
+            Err(fault) => return self.refuse(index, buffer, fault),
+        };
+        match self.wrap(context, index, buffer, length) {
+            Ok(skb) => Some(packet.hand_over(context, skb)),
+            Err(buffer) => self.refuse(index, buffer, Fault::Memory),
+        }
+    }
+
+    /// Checks the headers of a received packet.
+    #[inline(always)]
+    fn examine(
+        &self,
+        completion: &Completion,
+        buffer: &Buffer,
+        length: usize,
+    ) -> core::result::Result<Packet, Fault> {
+        let received = buffer.bytes(HEADROOM, length);
+        let (route, datagram) = received
+            .split_first_chunk::<{ grh::LEN }>()
+            .ok_or(Fault::Short)?;
+        let (ethertype, _) = encap::Header::parse(datagram).map_err(|error| match error {
+            encap::EncapError::Short(_) => Fault::Short,
+            encap::EncapError::EtherType(_) => Fault::Header,
+        })?;
+        let kind = match completion.network() {
+            None => PacketType::Host,
+            Some(network) => {
+                let ends = grh::parse(route, network).map_err(|_| Fault::Grh)?;
+                self.kind(&ends, completion.source_qpn())?
+            }
+        };
+        Ok(Packet { ethertype, kind })
+    }
+
+    /// Whom a packet is for.
+    #[inline(always)]
+    fn kind(
+        &self,
+        ends: &grh::Addresses,
+        source_qpn: u32,
+    ) -> core::result::Result<PacketType, Fault> {
+        if !is_group(&ends.dgid) {
+            return Ok(PacketType::Host);
+        }
+        if self.identity.is_own(&ends.sgid, source_qpn) {
+            return Err(Fault::Own);
+        }
+        Ok(if ends.dgid == self.identity.broadcast {
+            PacketType::Broadcast
+        } else {
+            PacketType::Multicast
+        })
+    }
+
+    /// Makes a packet of a received buffer, by copying or by giving the buffer away and taking
+    /// another one. Either way slot `index` has a buffer again, unless it is given back.
+    #[inline(always)]
+    fn wrap(
+        &mut self,
+        context: &Context<'_>,
+        index: usize,
+        mut buffer: Buffer,
+        length: usize,
+    ) -> core::result::Result<Skb, Buffer> {
+        // The pseudo header is the same for all packets, or GRO would keep them apart.
+        buffer.bytes_mut(MAC_START, encap::PSEUDO_LEN).fill(0);
+        let frame = length - (MAC_START - HEADROOM);
+        if length <= COPY_LIMIT {
+            let bytes = buffer.bytes(MAC_START, frame);
+            let Ok(skb) = Skb::copied(context, &self.device, 0, bytes) else {
+                return Err(buffer);
+            };
+            self.statistics.rx_copied.add(1);
+            buffer.departs();
+            let _ = self.ring.supply(index, buffer);
+            return Ok(skb);
+        }
+        let Ok(fresh) = self.pool.take(GFP_ATOMIC) else {
+            return Err(buffer);
+        };
+        match Skb::from_buffer(&self.device, buffer, MAC_START, frame) {
+            Ok(skb) => {
+                let _ = self.ring.supply(index, fresh);
+                Ok(skb)
+            }
+            Err(buffer) => {
+                fresh.recycle(context);
+                Err(buffer)
+            }
+        }
+    }
+
+    /// Counts a packet that goes no further and posts its buffer again.
+    #[cold]
+    fn refuse(&mut self, index: usize, mut buffer: Buffer, fault: Fault) -> Option<usize> {
+        buffer.departs();
+        let _ = self.ring.supply(index, buffer);
+        let statistics = &self.statistics;
+        let counter = match fault {
+            Fault::Short => &statistics.rx_drop_short,
+            Fault::Grh => &statistics.rx_drop_grh,
+            Fault::Header => &statistics.rx_drop_header,
+            Fault::Memory => &statistics.rx_drop_memory,
+            // No loss: the packet is where it came from.
+            Fault::Own => {
+                statistics.rx_drop_own.add(1);
+                return None;
+            }
+        };
+        counter.add(1);
+        self.device.count_receive_dropped();
+        None
+    }
+}
+
+/// What is known of a received packet.
+struct Packet {
+    ethertype: encap::EtherType,
+    kind: PacketType,
+}
+
+impl Packet {
+    /// Gives the packet to the stack. Returns its length without link-layer headers.
+    #[inline(always)]
+    fn hand_over(self, context: &Context<'_>, mut skb: Skb) -> usize {
+        // As long as the header: checked by `examine`.
+        let _ = skb.take_mac_header(encap::HARD_LEN);
+        skb.set_protocol(self.ethertype.get());
+        skb.set_packet_type(self.kind);
+        let length = skb.len();
+        context.receive(skb);
+        length
+    }
+}
+
+/// Whether a GID is a group's: of InfiniBand's form or, on RoCE, an IPv4 group's.
+#[inline(always)]
+fn is_group(gid: &Gid) -> bool {
+    gid.is_multicast() || gid.ipv4().is_some_and(|[first, ..]| first & 0xf0 == 0xe0)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The RoCE link: no subnet administrator, GIDs that are IP addresses.
+//!
+//! Packets are UDP between the IP addresses of the Ethernet devices (RoCE version 2). A group of
+//! RFC 4391 is carried by an IPv4 group that all nodes work out alike (`wire/roce.rs`).
+
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    }, //
+};
+
+use super::link::{
+    Link,
+    Offer,
+    QueuePair, //
+};
+use crate::{
+    net::{
+        bh::{
+            new_spinlock_bh,
+            SpinLockBh, //
+        },
+        rtnl::Rtnl, //
+    },
+    rdma::{
+        ah::AddressHandle,
+        device::Device,
+        gid::Entry,
+        igmp::Membership,
+        pd::ProtectionDomain,
+        port::PortNumber, //
+    },
+    wire::{
+        gid::Gid,
+        roce, //
+    }, //
+};
+
+/// The key of the link's datagrams. InfiniBand has one per subnet, from the broadcast group; here
+/// there is nobody to ask, so all nodes know it.
+const QKEY: u32 = 0x0b1b;
+
+/// A RoCE port.
+#[pin_data]
+pub(super) struct Roce {
+    pd: Arc<ProtectionDomain>,
+    port: PortNumber,
+    /// The GID that the interface's address carries.
+    #[pin]
+    source: SpinLockBh<Option<ARef<Entry>>>,
+}
+
+impl Roce {
+    /// Drives `port`.
+    pub(super) fn new(pd: Arc<ProtectionDomain>, port: PortNumber) -> impl PinInit<Self> {
+        pin_init!(Self {
+            pd,
+            port,
+            source <- new_spinlock_bh!(None, "oxib_roce_source"),
+        })
+    }
+
+    /// Entries of the GID table that RoCE version 2 packets can come from.
+    fn entries(&self) -> Result<impl Iterator<Item = ARef<Entry>> + '_> {
+        let device = self.pd.device();
+        let length = device.query_port(self.port)?.gids;
+        Ok((0..length)
+            .filter_map(move |index| device.gid(self.port, index))
+            .filter(|entry| entry.is_roce_v2()))
+    }
+
+    /// The entry to send from to `destination`: of its IP version, the interface's own if it is.
+    fn source_for(&self, destination: &Gid) -> Result<ARef<Entry>> {
+        let is_ipv4 = destination.ipv4().is_some();
+        let own = self.source.lock().clone();
+        if let Some(own) = own.filter(|entry| entry.gid().ipv4().is_some() == is_ipv4) {
+            return Ok(own);
+        }
+        self.entries()?
+            .find(|entry| entry.gid().ipv4().is_some() == is_ipv4)
+            .ok_or(EADDRNOTAVAIL)
+    }
+}
+
+impl Link for Roce {
+    fn rdma(&self) -> &Device {
+        self.pd.device()
+    }
+
+    fn qkey(&self) -> u32 {
+        QKEY
+    }
+
+    fn refresh(&self) -> Result<Offer> {
+        let port = self.pd.device().query_port(self.port)?;
+        // Groups are IPv4 ones, so an IPv4 GID is needed; it also serves for all else.
+        let entry = self.entries()?.find(|entry| entry.gid().ipv4().is_some());
+        let gid = entry.as_ref().map(|entry| entry.gid());
+        let old = core::mem::replace(&mut *self.source.lock(), entry);
+        drop(old);
+        Ok(Offer {
+            gid,
+            mtu: port.mtu,
+            active: port.active,
+        })
+    }
+
+    fn gid_advice(&self) -> &'static str {
+        "give the Ethernet device below it an IPv4 address"
+    }
+
+    fn resolve(&self, gid: Gid) -> Result<AddressHandle> {
+        if gid.is_multicast() {
+            let group = roce::group_gid(&gid);
+            let source = self.source_for(&group)?;
+            AddressHandle::to_roce_group(&self.pd, self.port, &source, group)
+        } else {
+            let source = self.source_for(&gid)?;
+            AddressHandle::to_roce_peer(&self.pd, self.port, &source, gid)
+        }
+    }
+
+    fn carrier_group(&self, mgid: Gid) -> Gid {
+        roce::group_gid(&mgid)
+    }
+
+    fn join(&self, rtnl: &mut Rtnl, qp: &QueuePair, group: Gid) -> Result {
+        let address = group.ipv4().ok_or(EINVAL)?;
+        let device = self.pd.device();
+        qp.attach(group)?;
+        device
+            .set_membership(rtnl, self.port, address, Membership::Join)
+            .or_else(|error| {
+                // Half a membership receives nothing: undone, for a later try.
+                qp.detach(group)?;
+                Err(error)
+            })
+    }
+
+    fn leave(&self, rtnl: &mut Rtnl, qp: &QueuePair, group: Gid) {
+        let Some(address) = group.ipv4() else { return };
+        let device = self.pd.device();
+        // An Ethernet device that is gone took its memberships along.
+        let _ = device.set_membership(rtnl, self.port, address, Membership::Leave);
+        if let Err(error) = qp.detach(group) {
+            dev_warn!(
+                device.as_dev(),
+                "port {}: group {group} cannot be detached: {error:?}\n",
+                self.port.get()
+            );
+        }
+    }
+}

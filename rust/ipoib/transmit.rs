@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A packet's way out.
+//!
+//! The stack hands packets to [`TransmitQueue::transmit`] with the queue's lock held. A packet whose
+//! destination is in the queue's cache goes into the send ring at once, and to the device as soon
+//! as nothing more is announced; others ask the interface's table, where they may have to wait.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    address::{
+        Reason,
+        Verdict, //
+    },
+    cache::{
+        self,
+        Cache, //
+    },
+    interface::Interface,
+    link::QueuePair,
+    receive::Receiver,
+    statistics::Statistics, //
+};
+use crate::{
+    net::{
+        device::Device,
+        napi::{
+            Context,
+            Instance,
+            Poll, //
+        },
+        queue::Queue,
+        skb::Skb,
+        statistics::Counter, //
+    },
+    rdma::{
+        ah::AddressHandle,
+        cq::{
+            Batch,
+            CompletionQueue,
+            Status,
+            BATCH, //
+        },
+        send::{
+            Destination,
+            HandleId,
+            Refused,
+            SendQueue, //
+        }, //
+    },
+    wire::{
+        encap,
+        gid::Gid,
+        hwaddr::HwAddr, //
+    }, //
+};
+
+/// Most packets in one chain, so that the device gets to work while the stack goes on.
+const CHAIN: u32 = 64;
+
+/// The share of the ring that must be free before a stopped queue is woken.
+const WAKE_SHARE: u32 = 4;
+
+/// Handles beyond the cache's, so that a retired one need not be waited for.
+const SPARE_HANDLES: usize = 64;
+
+/// The completion queue of sent packets.
+pub(super) type Completions = CompletionQueue<Arc<Instance<Reaper>>>;
+
+/// One transmit queue of an interface that is up.
+pub(super) struct TransmitQueue {
+    send: SendQueue<Skb, Arc<Instance<Reaper>>, Arc<Instance<Receiver>>>,
+    cache: Cache,
+    interface: Arc<Interface>,
+    statistics: Arc<Statistics>,
+    /// The stack was told to stop for want of slots.
+    stopped: bool,
+}
+
+/// A packet that has passed the checks, without its pseudo header.
+struct Outgoing {
+    destination: Destination,
+    packet: Skb,
+}
+
+impl TransmitQueue {
+    /// Makes queue `index` of `interface`, which sends on `qp`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` and what the device says.
+    pub(super) fn new(
+        interface: &Arc<Interface>,
+        index: usize,
+        qp: &Arc<QueuePair>,
+        qkey: u32,
+    ) -> Result<Self> {
+        let handles = (cache::ENTRIES + SPARE_HANDLES) as u16;
+        let send = SendQueue::new(qp, interface.options().send_ring, handles, qkey)?;
+        let cache = Cache::new()?;
+        let statistics = interface.transmit_statistics(index).ok_or(EINVAL)?.clone();
+        let memory = send.memory() + cache.memory();
+        statistics.memory_rings.set(memory as u64);
+        Ok(Self {
+            send,
+            cache,
+            interface: interface.clone(),
+            statistics,
+            stopped: false,
+        })
+    }
+
+    /// Sends a packet; `more` follow at once.
+    #[inline]
+    pub(super) fn transmit(
+        &mut self,
+        device: &Device<Interface>,
+        queue: Queue<'_>,
+        packet: Skb,
+        more: bool,
+    ) {
+        let mut post = !more;
+        if let Some(outgoing) = self.prepare(device, packet) {
+            let bytes = outgoing.packet.len() as u32;
+            if self.push(outgoing) {
+                post |= queue.sent(bytes, more);
+            }
+            if self.send.free() == 0 {
+                queue.stop();
+                self.stopped = true;
+                self.statistics.tx_stopped.add(1);
+                post = true;
+            }
+        }
+        if post || self.send.chained() >= CHAIN {
+            self.post(device, queue);
+        }
+    }
+
+    /// Checks a packet and finds its destination. `None`: it waits or was dropped.
+    #[inline(always)]
+    fn prepare(&mut self, device: &Device<Interface>, mut packet: Skb) -> Option<Outgoing> {
+        let statistics = &self.statistics;
+        if !packet.is_linear() && packet.linearize().is_err() {
+            drop_counted(device, &statistics.tx_drop_memory, packet);
+            return None;
+        }
+        let Some((address, datagram)) = packet.data().split_first_chunk::<{ HwAddr::LEN }>() else {
+            drop_counted(device, &statistics.tx_drop_header, packet);
+            return None;
+        };
+        let address = HwAddr::from_bytes(*address);
+        if encap::Header::parse(datagram).is_err() {
+            drop_counted(device, &statistics.tx_drop_header, packet);
+            return None;
+        }
+        if datagram.len() > device.mtu() as usize + encap::LEN {
+            drop_counted(device, &statistics.tx_drop_length, packet);
+            return None;
+        }
+        let gid = address.gid();
+        let (handle, mut packet) = match self.cache.get(&gid) {
+            Some(handle) => (handle, packet),
+            None => self.find(device, gid, packet)?,
+        };
+        // As long as the address: checked above.
+        let _ = packet.pull(HwAddr::LEN);
+        let destination = Destination {
+            handle,
+            qpn: address.qpn(),
+        };
+        Some(Outgoing {
+            destination,
+            packet,
+        })
+    }
+
+    /// Asks the interface's table for a destination that the cache does not hold.
+    #[cold]
+    fn find(
+        &mut self,
+        device: &Device<Interface>,
+        gid: Gid,
+        packet: Skb,
+    ) -> Option<(HandleId, Skb)> {
+        self.statistics.address_misses.add(1);
+        let statistics = &self.statistics;
+        match self.interface.request(gid, packet) {
+            Verdict::Send(handle, packet) => match self.install(gid, handle) {
+                Some(id) => Some((id, packet)),
+                None => {
+                    drop_counted(device, &self.statistics.tx_drop_full, packet);
+                    None
+                }
+            },
+            Verdict::Waits | Verdict::Search => None,
+            Verdict::Drop(packet, reason) => {
+                let counter = match reason {
+                    Reason::QueueFull => &statistics.tx_drop_waiting,
+                    Reason::Unreachable => &statistics.tx_drop_unreachable,
+                    Reason::NoMemory => &statistics.tx_drop_memory,
+                };
+                drop_counted(device, counter, packet);
+                None
+            }
+        }
+    }
+
+    /// Enters a handle into the cache. `None` if too many handles wait for sends to complete.
+    fn install(&mut self, gid: Gid, handle: Arc<AddressHandle>) -> Option<HandleId> {
+        if !self.send.can_retire() {
+            return None;
+        }
+        if let Some(victim) = self.cache.evict(&gid) {
+            self.send.retire(victim);
+        }
+        let id = self.send.install(handle)?;
+        self.cache.insert(gid, id);
+        Some(id)
+    }
+
+    /// Puts a packet into the ring. Returns whether it is there.
+    #[inline(always)]
+    fn push(&mut self, outgoing: Outgoing) -> bool {
+        let (packet, counter) = match self.send.push(outgoing.destination, outgoing.packet) {
+            Ok(()) => return true,
+            Err(Refused::Full(packet)) => (packet, &self.statistics.tx_drop_full),
+            Err(Refused::Failed(packet)) => (packet, &self.statistics.tx_drop_memory),
+        };
+        drop_counted(self.interface.device(), counter, packet);
+        false
+    }
+
+    /// Gives what is chained to the device.
+    #[inline]
+    fn post(&mut self, device: &Device<Interface>, queue: Queue<'_>) {
+        let chained = self.send.chained();
+        if chained == 0 {
+            return;
+        }
+        let posted = self.send.post();
+        let statistics = &self.statistics;
+        statistics.tx_posts.add(1);
+        statistics.tx_chains.add(u64::from(chained > 1));
+        statistics.tx_packets.add(u64::from(posted.packets));
+        statistics.tx_inline.add(u64::from(posted.inlined));
+        if posted.refused != 0 {
+            self.refused(device, queue, posted.refused, posted.refused_bytes);
+        }
+    }
+
+    /// Accounts for packets that the device did not take.
+    #[cold]
+    fn refused(&mut self, device: &Device<Interface>, queue: Queue<'_>, packets: u32, bytes: u32) {
+        self.statistics.tx_drop_refused.add(u64::from(packets));
+        for _ in 0..packets {
+            device.count_send_dropped();
+        }
+        queue.completed(packets, bytes);
+        self.wake(queue);
+        self.interface.recover();
+    }
+
+    /// Wakes the stack's queue if there is room again.
+    #[inline]
+    fn wake(&mut self, queue: Queue<'_>) {
+        if self.stopped && self.send.free() >= self.send.capacity() / WAKE_SHARE {
+            self.stopped = false;
+            queue.wake();
+        }
+    }
+
+    /// Ends the packets that a completion stands for. Returns their number and bytes.
+    #[inline]
+    fn complete(&mut self, id: u64, status: Status, budget: usize) -> (u32, u32) {
+        if let Status::Failed(_) = status {
+            self.statistics.tx_errors.add(1);
+            self.interface.recover();
+        }
+        match self.send.complete(id, budget as i32) {
+            Some(ended) => (ended.packets, ended.bytes),
+            None => (0, 0),
+        }
+    }
+
+    /// Ends all packets, after the queue pair was reset.
+    pub(super) fn clear(&mut self, queue: Queue<'_>) {
+        let ended = self.send.clear();
+        self.statistics.tx_drop_down.add(u64::from(ended.packets));
+        queue.reset();
+        self.statistics.memory_rings.set(0);
+    }
+
+    /// Forgets the way to each of `gids`. What cannot be forgotten now is forgotten with its next
+    /// eviction: its handle stays valid as long as it is known here.
+    pub(super) fn forget(&mut self, gids: &[Gid]) {
+        for gid in gids {
+            if self.send.can_retire() {
+                if let Some(handle) = self.cache.remove(gid) {
+                    self.send.retire(handle);
+                }
+            }
+        }
+    }
+
+    /// Forgets all ways.
+    pub(super) fn forget_all(&mut self) {
+        while self.send.can_retire() {
+            match self.cache.pop() {
+                Some(handle) => self.send.retire(handle),
+                None => return,
+            }
+        }
+    }
+
+    /// Notes the destinations used since the last call, as far as `out` has room.
+    pub(super) fn take_used(&mut self, out: &mut KVec<Gid>) {
+        self.cache.take_used(out);
+    }
+}
+
+/// Drops a packet for a reason that `counter` counts.
+#[cold]
+fn drop_counted(device: &Device<Interface>, counter: &Counter, packet: Skb) {
+    counter.add(1);
+    device.count_send_dropped();
+    drop(packet);
+}
+
+/// The poll that ends sent packets.
+pub(super) struct Reaper {
+    completions: Arc<Completions>,
+    device: Device<Interface>,
+    queue: u32,
+    statistics: Arc<Statistics>,
+    batch: Batch,
+}
+
+impl Reaper {
+    /// Makes the poll of queue `index` of `interface`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there is no such queue.
+    pub(super) fn new(
+        interface: &Interface,
+        index: usize,
+        completions: &Arc<Completions>,
+    ) -> Result<Self> {
+        Ok(Self {
+            completions: completions.clone(),
+            device: interface.device().clone(),
+            queue: index as u32,
+            statistics: interface.transmit_statistics(index).ok_or(EINVAL)?.clone(),
+            batch: Batch::new(),
+        })
+    }
+}
+
+impl Poll for Reaper {
+    fn poll(&mut self, context: &Context<'_>, budget: usize) -> usize {
+        let mut done = 0;
+        loop {
+            let taken = self.reap(context, budget);
+            done += taken;
+            if taken < BATCH || done >= budget {
+                break;
+            }
+        }
+        // Without a budget this is netpoll: the poll goes on as it was scheduled.
+        if done < budget && context.complete(done) && self.completions.arm() {
+            context.reschedule();
+        }
+        done.min(budget)
+    }
+}
+
+impl Reaper {
+    /// Handles a batch of completions; returns how many there were.
+    fn reap(&mut self, context: &Context<'_>, budget: usize) -> usize {
+        let completions = self.completions.poll(&mut self.batch, BATCH);
+        if completions.is_empty() {
+            return 0;
+        }
+        self.statistics.tx_completions.add(completions.len() as u64);
+        let Ok(mut guard) = self.device.lock_queue_in_poll(context, self.queue) else {
+            return completions.len();
+        };
+        let (mut packets, mut bytes) = (0u32, 0u32);
+        if let Some(queue) = guard.as_mut() {
+            for completion in completions {
+                let ended = queue.complete(completion.id(), completion.status(), budget);
+                packets += ended.0;
+                bytes = bytes.wrapping_add(ended.1);
+            }
+        }
+        guard.with_queue(|data, queue| {
+            queue.completed(packets, bytes);
+            if let Some(data) = data {
+                data.wake(queue);
+            }
+        });
+        drop(guard);
+        self.device.count_sent(packets, bytes);
+        completions.len()
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Safe wrappers over the network stack.
+//!
+//! What policy code needs of net devices, packets, NAPI and the RTNL lock, in types that make
+//! misuse a compile error. All `unsafe` that this takes stands here.
+
+pub(crate) mod bh;
+pub(crate) mod device;
+pub(crate) mod ethtool;
+pub(crate) mod napi;
+pub(crate) mod page_pool;
+pub(crate) mod queue;
+pub(crate) mod rtnl;
+pub(crate) mod skb;
+pub(crate) mod statistics;
+pub(crate) mod work;

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! NAPI: a poll that runs after a device's event, and data that only the poll touches.
+
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomData, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+
+use super::{
+    device::{
+        Device,
+        Operations, //
+    },
+    skb::Skb, //
+};
+use crate::bindings;
+
+/// What polls a queue.
+pub(crate) trait Poll: Send + Sized + 'static {
+    /// Handles at most `budget` events (0: only what needs no budget) and returns how many it
+    /// handled. If that is less than `budget`, it has called [`Context::complete`].
+    fn poll(&mut self, context: &Context<'_>, budget: usize) -> usize;
+}
+
+/// Shows that the code runs in the poll of a NAPI instance.
+///
+/// # Invariants
+///
+/// The pointer is the instance whose poll runs, on this CPU, for `'a`.
+pub(crate) struct Context<'a>(*mut bindings::napi_struct, PhantomData<&'a ()>);
+
+impl Context<'_> {
+    #[inline(always)]
+    pub(super) fn as_raw(&self) -> *mut bindings::napi_struct {
+        self.0
+    }
+
+    /// Ends the polling: the next event starts it again. Returns whether events should be armed.
+    #[inline]
+    pub(crate) fn complete(&self, done: usize) -> bool {
+        // SAFETY: By the type invariant this is the running poll of a valid instance.
+        unsafe { bindings::napi_complete_done(self.0, done as i32) }
+    }
+
+    /// Starts the poll again after [`Self::complete`], for events that came in between.
+    pub(crate) fn reschedule(&self) {
+        // SAFETY: By the type invariant the instance is valid.
+        unsafe { bindings::oxib_napi_schedule(self.0) }
+    }
+
+    /// Hands a received packet to the stack, merged with others of its flow where possible.
+    #[inline]
+    pub(crate) fn receive(&self, packet: Skb) {
+        // SAFETY: By the type invariant this is the running poll of a valid instance; the packet
+        // is ours to give.
+        unsafe { bindings::gro_receive_skb(bindings::oxib_napi_gro(self.0), packet.into_raw()) };
+    }
+}
+
+/// An instance and what its poll works on.
+///
+/// # Invariants
+///
+/// `state` is touched by the poll alone while the instance is enabled, and by the owner alone (the
+/// one [`Napi`]) while it is disabled.
+#[pin_data]
+pub(crate) struct Instance<P: Poll> {
+    #[pin]
+    napi: Opaque<bindings::napi_struct>,
+    state: UnsafeCell<Option<P>>,
+}
+
+// SAFETY: `state` is touched by one thread at a time, by the type invariant, and may move between
+// threads as `P: Send`; the C part is made for all CPUs.
+unsafe impl<P: Poll> Sync for Instance<P> {}
+// SAFETY: As above.
+unsafe impl<P: Poll> Send for Instance<P> {}
+
+impl<P: Poll> Instance<P> {
+    /// Starts the poll soon, on this CPU. Callable from any context, by any number of callers; a
+    /// disabled instance ignores it.
+    #[inline]
+    pub(crate) fn schedule(&self) {
+        // SAFETY: The instance was initialised by `Napi::new` and is valid while `self` is.
+        unsafe { bindings::oxib_napi_schedule(self.napi.get()) }
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::napi_struct {
+        self.napi.get()
+    }
+}
+
+/// The owner of a NAPI instance, in its disabled or enabled state.
+///
+/// # Invariants
+///
+/// The instance is registered with its net device, which `_device` keeps. `enabled` tells its
+/// state, and this is its only owner.
+pub(crate) struct Napi<P: Poll, T: Operations> {
+    instance: Arc<Instance<P>>,
+    enabled: bool,
+    _device: Device<T>,
+}
+
+impl<P: Poll, T: Operations> Napi<P, T> {
+    /// Registers a disabled instance, for transmission or reception.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(device: &Device<T>, transmit: bool) -> Result<Self> {
+        let instance = Arc::pin_init(
+            pin_init!(Instance::<P> {
+                napi <- Opaque::ffi_init(|slot: *mut bindings::napi_struct| {
+                    // SAFETY: The slot is valid for writes; NAPI wants zeroed memory.
+                    unsafe { slot.write_bytes(0, 1) }
+                }),
+                state: UnsafeCell::new(None),
+            }),
+            GFP_KERNEL,
+        )?;
+        // SAFETY: The device is valid and lives until the instance is deleted (`_device`), and the
+        // instance is pinned in its `Arc`. `poll::<P>` expects just this container.
+        unsafe {
+            bindings::oxib_napi_add(device.as_raw(), instance.as_raw(), Some(poll::<P>), transmit)
+        };
+        // INVARIANT: Registered, and NAPI starts disabled.
+        Ok(Self {
+            instance,
+            enabled: false,
+            _device: device.clone(),
+        })
+    }
+
+    /// The instance, for whatever schedules it.
+    pub(crate) fn instance(&self) -> &Arc<Instance<P>> {
+        &self.instance
+    }
+
+    /// Gives the poll its state and lets it run, once at once and then after each event.
+    pub(crate) fn enable(&mut self, state: P) {
+        self.disable();
+        // SAFETY: Disabled, so by the type invariant of `Instance` the owner may touch the state.
+        unsafe { *self.instance.state.get() = Some(state) };
+        // SAFETY: The instance is registered and disabled.
+        unsafe { bindings::napi_enable(self.instance.as_raw()) };
+        self.enabled = true;
+        // Events that came while it was disabled were not heard.
+        self.instance.schedule();
+    }
+
+    /// Waits for the end of the poll, stops it for good and takes its state back. Sleeps.
+    pub(crate) fn disable(&mut self) -> Option<P> {
+        if self.enabled {
+            // SAFETY: The instance is registered and enabled. It waits for a running poll.
+            unsafe { bindings::napi_disable(self.instance.as_raw()) };
+            self.enabled = false;
+        }
+        // SAFETY: Disabled, so by the type invariant of `Instance` the owner may touch the state.
+        unsafe { (*self.instance.state.get()).take() }
+    }
+
+    /// Stops the poll for the time of `change`.
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut P)) {
+        if let Some(mut state) = self.disable() {
+            change(&mut state);
+            self.enable(state);
+        }
+    }
+}
+
+impl<P: Poll, T: Operations> Drop for Napi<P, T> {
+    fn drop(&mut self) {
+        drop(self.disable());
+        // SAFETY: Registered and disabled; the call waits until nobody uses it.
+        unsafe { bindings::oxib_napi_del(self.instance.as_raw()) };
+    }
+}
+
+/// The C face of [`Poll::poll`].
+///
+/// # Safety
+///
+/// `napi` is the one inside an [`Instance<P>`], and its poll runs.
+unsafe extern "C" fn poll<P: Poll>(napi: *mut bindings::napi_struct, budget: i32) -> i32 {
+    // SAFETY: By the contract `napi` is inside an `Instance<P>`; `Opaque` is transparent.
+    let instance: *mut Instance<P> = unsafe {
+        kernel::container_of!(Opaque::cast_from(napi).cast_mut(), Instance<P>, napi)
+    };
+    // SAFETY: The instance is enabled, as its poll runs; so by its invariant the poll alone
+    // touches the state, and polls of one instance do not overlap.
+    let state = unsafe { &mut *(*instance).state.get() };
+    // INVARIANT: This is the poll of `napi`.
+    let context = Context(napi, PhantomData);
+    match state {
+        Some(state) => state.poll(&context, budget as usize) as i32,
+        None => {
+            context.complete(0);
+            0
+        }
+    }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Receive buffers from a page pool.
+
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull, //
+};
+
+use kernel::prelude::*;
+
+use super::{
+    device::{
+        Device,
+        Operations, //
+    },
+    napi::{
+        Context,
+        Instance,
+        Poll, //
+    }, //
+};
+use crate::{
+    bindings,
+    rdma::{
+        device::Device as RdmaDevice,
+        dma::ReceiveMemory, //
+    }, //
+};
+
+/// A pool of pages for one receive queue, mapped for the RDMA device once and recycled.
+///
+/// # Invariants
+///
+/// The pointer is a valid page pool.
+pub(crate) struct Pool {
+    pool: NonNull<bindings::page_pool>,
+    order: u32,
+    headroom: usize,
+    virtual_dma: bool,
+}
+
+// SAFETY: A pool is used by one poll at a time, on whatever thread that runs: its users hold
+// `&mut` or a poll's context.
+unsafe impl Send for Pool {}
+
+/// A buffer of a pool: all of one page (of the pool's order).
+///
+/// # Invariants
+///
+/// `page` is a page of `pool` that this value owns, at `address`; `pool` is valid while a page of
+/// it is out, also after it was destroyed: `page_pool_destroy` frees it when the last page is back.
+pub(crate) struct Buffer {
+    page: NonNull<bindings::page>,
+    pool: NonNull<bindings::page_pool>,
+    address: NonNull<u8>,
+    dma: u64,
+    order: u32,
+    headroom: usize,
+    virtual_dma: bool,
+}
+
+// SAFETY: A buffer is plain memory with one owner.
+unsafe impl Send for Buffer {}
+
+impl Pool {
+    /// Makes a pool with room for `entries` buffers, in each of which a device may write at least
+    /// `size` bytes, after `headroom` bytes and before the space that a packet's shared info takes.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EINVAL` if the size is beyond what pages allow.
+    pub(crate) fn new<T: Operations, P: Poll>(
+        rdma: &RdmaDevice,
+        device: &Device<T>,
+        poll: &Instance<P>,
+        entries: u32,
+        headroom: usize,
+        size: usize,
+    ) -> Result<Self> {
+        let order = order_for(headroom + size);
+        let virtual_dma = rdma.uses_virtual_dma();
+        // SAFETY: All-zero is a valid `page_pool_params`: numbers and null pointers.
+        let mut params: bindings::page_pool_params = unsafe { core::mem::zeroed() };
+        // SAFETY: Both variants of each union are the same plain fields.
+        let fast = unsafe { params.__bindgen_anon_1.__bindgen_anon_1.as_mut() };
+        fast.order = order;
+        fast.pool_size = entries;
+        fast.nid = bindings::NUMA_NO_NODE;
+        fast.napi = poll.as_raw();
+        fast.dma_dir = bindings::dma_data_direction_DMA_FROM_DEVICE;
+        fast.max_len = (kernel::page::PAGE_SIZE as u32) << order;
+        if !virtual_dma {
+            fast.dev = rdma.dma_device();
+        }
+        // SAFETY: As above.
+        let slow = unsafe { params.__bindgen_anon_2.__bindgen_anon_1.as_mut() };
+        slow.netdev = device.as_raw();
+        if !virtual_dma {
+            slow.flags = bindings::PP_FLAG_DMA_MAP | bindings::PP_FLAG_DMA_SYNC_DEV;
+        }
+        // SAFETY: The parameters are complete, and the device outlives the pool's use.
+        let pool = unsafe { bindings::page_pool_create(&params) };
+        let pool = kernel::error::from_err_ptr(pool)?;
+        // INVARIANT: A fresh, valid pool.
+        Ok(Self {
+            pool: NonNull::new(pool).ok_or(ENOMEM)?,
+            order,
+            headroom,
+            virtual_dma,
+        })
+    }
+
+    /// Takes a buffer, recycled if one is there.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[inline]
+    pub(crate) fn take(&mut self, flags: kernel::alloc::Flags) -> Result<Buffer> {
+        // SAFETY: By the type invariant the pool is valid; `&mut self` makes this its only user.
+        let page = unsafe {
+            bindings::page_pool_alloc_pages(
+                self.pool.as_ptr(),
+                flags.as_raw() | bindings::__GFP_NOWARN_BIT,
+            )
+        };
+        let page = NonNull::new(page).ok_or(ENOMEM)?;
+        // SAFETY: The page is valid, ours, and in the kernel's direct map.
+        let address = unsafe { bindings::oxib_page_address(page.as_ptr()) };
+        let address = NonNull::new(address.cast::<u8>()).ok_or(ENOMEM)?;
+        let dma = if self.virtual_dma {
+            address.as_ptr() as u64
+        } else {
+            // SAFETY: The page is valid and was mapped by its pool.
+            unsafe { bindings::oxib_page_pool_dma_addr(page.as_ptr()) }
+        };
+        // INVARIANT: The page was just taken from the pool.
+        Ok(Buffer {
+            page,
+            pool: self.pool,
+            address,
+            dma,
+            order: self.order,
+            headroom: self.headroom,
+            virtual_dma: self.virtual_dma,
+        })
+    }
+
+    /// Size of one buffer in bytes, all included.
+    pub(crate) fn buffer_size(&self) -> usize {
+        kernel::page::PAGE_SIZE << self.order
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the pool is valid, and nobody takes pages any more.
+        unsafe { bindings::page_pool_destroy(self.pool.as_ptr()) }
+    }
+}
+
+/// The smallest order whose page holds `size` bytes and a packet's shared info.
+fn order_for(size: usize) -> u32 {
+    let mut order = 0;
+    while (kernel::page::PAGE_SIZE << order) < size + shared_info() {
+        order += 1;
+    }
+    order
+}
+
+/// Bytes at the end of a buffer that `build_skb` uses.
+#[inline(always)]
+fn shared_info() -> usize {
+    bindings::OXIB_SKB_SHARED_INFO as usize
+}
+
+impl Buffer {
+    /// All bytes of the buffer's page.
+    #[inline(always)]
+    pub(crate) fn size(&self) -> usize {
+        kernel::page::PAGE_SIZE << self.order
+    }
+
+    /// Bytes that may hold a packet.
+    #[inline(always)]
+    pub(crate) fn usable(&self) -> usize {
+        self.size() - shared_info()
+    }
+
+    /// Says that the device wrote `length` bytes after the headroom, before they are read.
+    #[inline(always)]
+    pub(crate) fn arrived(&mut self, length: usize) {
+        if self.virtual_dma {
+            return;
+        }
+        let offset = self.headroom;
+        let length = core::cmp::min(length, self.length());
+        // SAFETY: By the type invariant the page is ours and of this pool, which mapped it.
+        unsafe {
+            bindings::oxib_page_pool_sync_for_cpu(
+                self.pool.as_ptr(),
+                self.page.as_ptr(),
+                offset as u32,
+                length as u32,
+            )
+        };
+    }
+
+    /// Says that the device may write again, after the bytes were read.
+    #[inline(always)]
+    pub(crate) fn departs(&mut self) {
+        if self.virtual_dma {
+            return;
+        }
+        // SAFETY: As in `arrived`.
+        unsafe {
+            bindings::oxib_page_pool_sync_for_device(
+                self.pool.as_ptr(),
+                self.page.as_ptr(),
+                self.headroom as u32,
+                self.length() as u32,
+            )
+        };
+    }
+
+    #[inline(always)]
+    pub(super) fn address(&self) -> NonNull<u8> {
+        self.address
+    }
+
+    /// The bytes that the device has written, `len` from `offset` on; fewer if there are fewer.
+    ///
+    /// The caller has the buffer back from the device: a completion said so.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        let end = core::cmp::min(offset + len, self.usable());
+        let offset = core::cmp::min(offset, end);
+        // SAFETY: The range is inside the page, which this value owns; pages of a pool are always
+        // initialised memory to the kernel's eye: the device or an earlier owner wrote them.
+        unsafe {
+            core::slice::from_raw_parts(self.address.as_ptr().add(offset), end - offset)
+        }
+    }
+
+    /// As [`Self::bytes`], to be written.
+    #[inline(always)]
+    pub(crate) fn bytes_mut(&mut self, offset: usize, len: usize) -> &mut [u8] {
+        let end = core::cmp::min(offset + len, self.usable());
+        let offset = core::cmp::min(offset, end);
+        // SAFETY: As in `bytes`; `&mut self` makes it exclusive.
+        unsafe {
+            core::slice::from_raw_parts_mut(self.address.as_ptr().add(offset), end - offset)
+        }
+    }
+
+    /// Lets go of the page: a packet owns it now.
+    #[inline(always)]
+    pub(super) fn forget(self) {
+        let _ = ManuallyDrop::new(self);
+    }
+
+    /// Gives the buffer back in the poll of its own queue, which is the cheapest way.
+    #[inline]
+    pub(crate) fn recycle(self, _context: &Context<'_>) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: By the type invariant the page is ours and of this pool; the context shows that
+        // this is the poll that the pool belongs to.
+        unsafe { bindings::oxib_page_pool_put(this.pool.as_ptr(), this.page.as_ptr(), true) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the page is ours and of this pool.
+        unsafe { bindings::oxib_page_pool_put(self.pool.as_ptr(), self.page.as_ptr(), false) }
+    }
+}
+
+// SAFETY: The page neither moves nor goes away while the buffer is owned, and is mapped at `dma`
+// for as long.
+unsafe impl ReceiveMemory for Buffer {
+    #[inline(always)]
+    fn dma_address(&self) -> u64 {
+        self.dma + self.headroom as u64
+    }
+
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.usable() - self.headroom
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The RTNL lock as a right that can be passed on.
+//!
+//! Configuration of net devices is serialised by one mutex, the RTNL. Callbacks of the stack run
+//! with it held, work items take it. Both have an [`Rtnl`] to show for it, and data that lives under
+//! the lock ([`Locked`]) opens for nothing else.
+
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomData, //
+};
+
+use kernel::types::NotThreadSafe;
+
+use crate::bindings;
+
+/// The right to configure net devices: the RTNL is held by this thread.
+///
+/// # Invariants
+///
+/// While a value exists the RTNL is held by the current thread, and no second value exists on it.
+pub(crate) struct Rtnl(NotThreadSafe);
+
+impl Rtnl {
+    /// Makes the right for a callback that the stack runs with the RTNL held.
+    ///
+    /// # Safety
+    ///
+    /// The RTNL is held by this thread for as long as the value lives, and the thread has no other
+    /// [`Rtnl`].
+    pub(super) unsafe fn assume_held() -> Self {
+        // INVARIANT: The caller's promise is the invariant.
+        Self(PhantomData)
+    }
+}
+
+/// The RTNL taken by [`lock`]; dropping it releases the RTNL.
+pub(crate) struct Guard(Rtnl);
+
+/// Takes the RTNL. Sleeps.
+pub(crate) fn lock() -> Guard {
+    // SAFETY: Callable from any context that may sleep; the mutex is always initialised.
+    unsafe { bindings::rtnl_lock() };
+    // INVARIANT: Taken in the line above; RTNL is not recursive, so no other value exists here.
+    Guard(Rtnl(PhantomData))
+}
+
+impl core::ops::Deref for Guard {
+    type Target = Rtnl;
+
+    fn deref(&self) -> &Rtnl {
+        &self.0
+    }
+}
+
+impl core::ops::DerefMut for Guard {
+    fn deref_mut(&mut self) -> &mut Rtnl {
+        &mut self.0
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant of `Rtnl` this thread holds the lock.
+        unsafe { bindings::rtnl_unlock() }
+    }
+}
+
+/// Data that is only touched with the RTNL held.
+pub(crate) struct Locked<T>(UnsafeCell<T>);
+
+// SAFETY: Access goes through `&mut Rtnl` alone, of which one exists at a time in the whole
+// kernel; so the data is only ever touched by one thread, to which `T: Send` lets it go.
+unsafe impl<T: Send> Sync for Locked<T> {}
+
+impl<T> Locked<T> {
+    /// Wraps `value`.
+    pub(crate) const fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    /// The data, for as long as the right is lent.
+    // The exclusive borrow of the right is what makes the borrow of the data exclusive.
+    #[expect(clippy::mut_from_ref)]
+    pub(crate) fn get<'a>(&'a self, _rtnl: &'a mut Rtnl) -> &'a mut T {
+        // SAFETY: By the invariant of `Rtnl` no other thread is in here, and the exclusive borrow
+        // of the only `Rtnl` of this thread keeps a second call out while the result lives.
+        unsafe { &mut *self.0.get() }
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Packets: an owned `struct sk_buff`.
+
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull,
+    slice, //
+};
+
+use kernel::prelude::*;
+
+use super::{
+    device::Device,
+    napi::Context,
+    page_pool::Buffer, //
+};
+use crate::{
+    bindings,
+    rdma::dma::Memory, //
+};
+
+/// Whom a received packet was for (`skb->pkt_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PacketType {
+    /// Unicast to this device.
+    Host,
+    /// The link's broadcast group.
+    Broadcast,
+    /// Any other multicast group.
+    Multicast,
+}
+
+/// A packet that this value owns.
+///
+/// # Invariants
+///
+/// The pointer is a valid `sk_buff`, of which this value holds the reference that it was given.
+/// Its linear part is `data .. data + (len - data_len)`.
+#[repr(transparent)]
+pub(crate) struct Skb(NonNull<bindings::sk_buff>);
+
+// SAFETY: A packet is owned by one holder at a time and not tied to a thread.
+unsafe impl Send for Skb {}
+// SAFETY: A shared reference only reads.
+unsafe impl Sync for Skb {}
+
+impl Skb {
+    /// Takes ownership of a packet.
+    ///
+    /// # Safety
+    ///
+    /// `skb` is valid and the caller gives up its reference.
+    #[inline]
+    pub(super) unsafe fn from_raw(skb: NonNull<bindings::sk_buff>) -> Self {
+        // INVARIANT: The caller's promise is the invariant.
+        Self(skb)
+    }
+
+    /// Gives up ownership.
+    #[inline]
+    pub(super) fn into_raw(self) -> *mut bindings::sk_buff {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    #[inline(always)]
+    fn fields(&self) -> &bindings::sk_buff {
+        // SAFETY: By the type invariant the pointer is valid while `self` lives.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline(always)]
+    fn fields_mut(&mut self) -> &mut bindings::sk_buff {
+        // SAFETY: By the type invariant the pointer is valid; `&mut self` makes it exclusive.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// Length of the packet in bytes.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.fields().len as usize
+    }
+
+    /// Whether all of the packet is in its linear part.
+    #[inline(always)]
+    pub(crate) fn is_linear(&self) -> bool {
+        self.fields().data_len == 0
+    }
+
+    #[inline(always)]
+    fn linear_len(&self) -> usize {
+        let skb = self.fields();
+        (skb.len - skb.data_len) as usize
+    }
+
+    /// The linear part.
+    #[inline(always)]
+    pub(crate) fn data(&self) -> &[u8] {
+        // SAFETY: By the type invariant the linear part is that long and stays while `self` does.
+        unsafe { slice::from_raw_parts(self.fields().data, self.linear_len()) }
+    }
+
+    /// Copies the whole packet into its linear part.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; the packet is as it was.
+    pub(crate) fn linearize(&mut self) -> Result {
+        // SAFETY: By the type invariant the pointer is valid and ours.
+        kernel::error::to_result(unsafe { bindings::oxib_skb_linearize(self.0.as_ptr()) })
+    }
+
+    /// Takes `n` bytes off the front.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the linear part is shorter; the packet is as it was.
+    #[inline(always)]
+    pub(crate) fn pull(&mut self, n: usize) -> Result {
+        if self.linear_len() < n {
+            return Err(EINVAL);
+        }
+        let skb = self.fields_mut();
+        skb.len -= n as u32;
+        // SAFETY: `n` is within the linear part, as checked above.
+        skb.data = unsafe { skb.data.add(n) };
+        Ok(())
+    }
+
+    /// Puts `header` in front.
+    ///
+    /// # Errors
+    ///
+    /// `ENOSPC` if there is no room for it; the packet is as it was.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, header: &[u8]) -> Result {
+        let skb = self.fields_mut();
+        if (skb.data as usize) - (skb.head as usize) < header.len() {
+            return Err(ENOSPC);
+        }
+        skb.len += header.len() as u32;
+        // SAFETY: The room between `head` and `data` was checked above; it belongs to the packet
+        // and does not overlap `header`, which is borrowed from elsewhere.
+        unsafe {
+            skb.data = skb.data.sub(header.len());
+            core::ptr::copy_nonoverlapping(header.as_ptr(), skb.data, header.len());
+        }
+        Ok(())
+    }
+
+    /// Sets what the packet carries: an EtherType, in host byte order.
+    #[inline(always)]
+    pub(crate) fn set_protocol(&mut self, ethertype: u16) {
+        let union = &mut self.fields_mut().__bindgen_anon_5;
+        // SAFETY: The header fields are plain integers in every variant of this union.
+        unsafe { union.__bindgen_anon_1.as_mut().protocol = ethertype.to_be() };
+    }
+
+    /// Sets whom the packet was for.
+    #[inline(always)]
+    pub(crate) fn set_packet_type(&mut self, kind: PacketType) {
+        let value = match kind {
+            PacketType::Host => bindings::PACKET_HOST,
+            PacketType::Broadcast => bindings::PACKET_BROADCAST,
+            PacketType::Multicast => bindings::PACKET_MULTICAST,
+        };
+        // SAFETY: By the type invariant the pointer is valid and ours.
+        unsafe { bindings::oxib_skb_set_pkt_type(self.0.as_ptr(), value as u8) };
+    }
+
+    /// Declares the `len` bytes at the front to be the link-layer header and takes them off.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the linear part is shorter.
+    #[inline(always)]
+    pub(crate) fn take_mac_header(&mut self, len: usize) -> Result {
+        let skb = self.fields_mut();
+        let offset = (skb.data as usize - skb.head as usize) as u16;
+        // SAFETY: The header fields are plain integers in every variant of this union.
+        unsafe { skb.__bindgen_anon_5.__bindgen_anon_1.as_mut().mac_header = offset };
+        self.pull(len)
+    }
+
+    /// Hands the packet to the stack again, as if just sent to the device that it is bound for.
+    pub(crate) fn transmit_again(self) {
+        // SAFETY: By the type invariant the packet is ours to give; `__dev_queue_xmit` consumes it
+        // whatever it returns.
+        unsafe { bindings::__dev_queue_xmit(self.into_raw(), core::ptr::null_mut()) };
+    }
+
+    /// Frees a packet that reached its destination (no drop is traced). `budget` is that of the
+    /// poll that frees it, 0 outside of one.
+    #[inline]
+    pub(crate) fn consume(self, budget: i32) {
+        // SAFETY: By the type invariant the packet is ours to give.
+        unsafe { bindings::napi_consume_skb(self.into_raw(), budget) };
+    }
+
+    /// Allocates a packet of `bytes`, copied, with `headroom` free bytes before them, for reception
+    /// on `device`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[inline]
+    pub(crate) fn copied<T: super::device::Operations>(
+        context: &Context<'_>,
+        device: &Device<T>,
+        headroom: usize,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        // SAFETY: The context shows that this is the NAPI's own poll.
+        let skb =
+            unsafe { bindings::napi_alloc_skb(context.as_raw(), (headroom + bytes.len()) as u32) };
+        let skb = NonNull::new(skb).ok_or(ENOMEM)?;
+        // SAFETY: Freshly allocated and ours.
+        let mut skb = unsafe { Self::from_raw(skb) };
+        let fields = skb.fields_mut();
+        // SAFETY: The allocation has room for `headroom + bytes.len()` after the head's own
+        // reserve, and nothing else points into it.
+        unsafe {
+            fields.data = fields.data.add(headroom);
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), fields.data, bytes.len());
+        }
+        fields.tail += (headroom + bytes.len()) as u32;
+        fields.len = bytes.len() as u32;
+        skb.set_device(device);
+        Ok(skb)
+    }
+
+    /// Wraps a received buffer, without a copy: `len` bytes from `headroom` on.
+    ///
+    /// The buffer's page returns to its pool when the packet is freed.
+    ///
+    /// # Errors
+    ///
+    /// The buffer back, if the packet's head cannot be allocated or the length does not fit.
+    #[inline]
+    pub(crate) fn from_buffer<T: super::device::Operations>(
+        device: &Device<T>,
+        buffer: Buffer,
+        headroom: usize,
+        len: usize,
+    ) -> core::result::Result<Self, Buffer> {
+        if headroom + len > buffer.usable() {
+            return Err(buffer);
+        }
+        let (address, size) = (buffer.address(), buffer.size());
+        // SAFETY: The buffer is `size` bytes of its own page, of which `usable()` leaves room for
+        // the shared info at the end; on success the page belongs to the packet.
+        let skb = unsafe { bindings::napi_build_skb(address.as_ptr().cast(), size as u32) };
+        let Some(skb) = NonNull::new(skb) else {
+            return Err(buffer);
+        };
+        // The packet owns the page now, and gives it back to the pool when it is freed.
+        buffer.forget();
+        // SAFETY: Freshly built and ours.
+        let mut skb = unsafe { Self::from_raw(skb) };
+        let fields = skb.fields_mut();
+        // SAFETY: `headroom + len` fits, as checked above.
+        fields.data = unsafe { fields.data.add(headroom) };
+        fields.tail += (headroom + len) as u32;
+        fields.len = len as u32;
+        // SAFETY: The pointer is valid and ours, and its head came from a page pool.
+        unsafe { bindings::oxib_skb_mark_for_recycle(skb.0.as_ptr()) };
+        skb.set_device(device);
+        Ok(skb)
+    }
+
+    #[inline(always)]
+    fn set_device<T: super::device::Operations>(&mut self, device: &Device<T>) {
+        let device = device.as_raw();
+        // SAFETY: The field is a plain pointer in this variant; the stack keeps the device while
+        // packets of its polls are on the way, and polls end before it is freed.
+        unsafe {
+            self.fields_mut()
+                .__bindgen_anon_1
+                .__bindgen_anon_1
+                .__bindgen_anon_1
+                .dev = device;
+        }
+    }
+}
+
+impl Drop for Skb {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the reference is ours to drop.
+        unsafe {
+            bindings::dev_kfree_skb_any_reason(
+                self.0.as_ptr(),
+                bindings::skb_drop_reason_SKB_DROP_REASON_NOT_SPECIFIED,
+            )
+        };
+    }
+}
+
+// SAFETY: The linear part neither moves nor goes away while the packet is owned, and nobody else
+// changes it: the owner sends it as it is.
+unsafe impl Memory for Skb {
+    #[inline(always)]
+    fn memory(&self) -> (NonNull<u8>, usize) {
+        // SAFETY: By the type invariant `data` points into the packet's head, so it is not null.
+        let data = unsafe { NonNull::new_unchecked(self.fields().data) };
+        (data, self.linear_len())
+    }
+
+    #[inline(always)]
+    fn done(self, budget: i32) {
+        self.consume(budget)
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Delayed work that can be moved forward and cancelled, and a queue for it.
+//!
+//! The `kernel` crate queues work; it neither changes the time of work that waits nor cancels it.
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::Jiffies,
+    workqueue::{
+        HasDelayedWork,
+        HasWork,
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use crate::bindings;
+
+/// A workqueue of our own, so that its end waits for our work and for nobody else's.
+///
+/// # Invariants
+///
+/// The pointer is a valid workqueue. It is dropped outside of its own work.
+pub(crate) struct Queue(core::ptr::NonNull<kernel::bindings::workqueue_struct>);
+
+// SAFETY: Workqueues are used from any thread.
+unsafe impl Send for Queue {}
+// SAFETY: As above.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    /// Makes a queue that runs different work items at the same time.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: A plain allocation.
+        let queue = unsafe { bindings::oxib_alloc_workqueue() };
+        core::ptr::NonNull::new(queue).map(Self).ok_or(ENOMEM)
+    }
+
+    /// Runs `task` soon, beside others: at most 16 run at a time.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn spawn(&self, task: impl FnOnce() + Send + 'static) -> Result {
+        // SAFETY: By the type invariant the queue is valid while `self` is.
+        let queue = unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr()) };
+        Ok(queue.try_spawn(GFP_ATOMIC, task)?)
+    }
+
+    /// Waits for the end of all that was queued before. Sleeps.
+    ///
+    /// Not to be called with a lock held that the work takes (the RTNL!).
+    pub(crate) fn flush(&self) {
+        // SAFETY: By the type invariant the queue is valid while `self` is.
+        unsafe { bindings::oxib_flush_workqueue(self.0.as_ptr()) }
+    }
+
+    /// Runs `owner`'s work `ID` after `delay`, whether it already waits for another time or not.
+    pub(crate) fn schedule<T, const ID: u64>(&self, owner: Arc<T>, delay: Jiffies)
+    where
+        T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+    {
+        let owner = Arc::into_raw(owner);
+        // SAFETY: `owner` is valid, and the reference that the work gets is the one just made raw.
+        let pending = unsafe {
+            bindings::mod_delayed_work_on(
+                bindings::WORK_CPU_UNBOUND as i32,
+                self.0.as_ptr(),
+                delayed_work::<T, ID>(owner),
+                delay,
+            )
+        };
+        if pending {
+            // SAFETY: The waiting work had a reference already; this one is ours to drop.
+            drop(unsafe { Arc::from_raw(owner) });
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: The queue is ours, and no work is queued any more: each holds an `Arc` to its
+        // owner, which holds this queue or is gone.
+        unsafe { bindings::destroy_workqueue(self.0.as_ptr()) }
+    }
+}
+
+/// Takes `owner`'s work `ID` out of its queue and waits for its end if it runs. Sleeps.
+///
+/// Not to be called with a lock held that the work takes (the RTNL!).
+pub(crate) fn cancel<T, const ID: u64>(owner: &Arc<T>)
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    let raw = Arc::as_ptr(owner);
+    // SAFETY: `owner` keeps the work valid.
+    if unsafe { bindings::cancel_delayed_work_sync(delayed_work::<T, ID>(raw)) } {
+        // SAFETY: The work waited and will not run: the reference it held is ours to drop.
+        drop(unsafe { Arc::from_raw(raw) });
+    }
+}
+
+/// The C work item inside `owner`.
+///
+/// # Safety
+///
+/// `owner` is valid.
+unsafe fn delayed_work<T, const ID: u64>(owner: *const T) -> *mut kernel::bindings::delayed_work
+where
+    T: HasDelayedWork<T, ID>,
+{
+    // SAFETY: The caller guarantees that `owner` is valid.
+    let work = unsafe { <T as HasWork<T, ID>>::raw_get_work(owner.cast_mut()) };
+    // SAFETY: `work` points into a valid `DelayedWork`, by the contract of `HasDelayedWork`.
+    let work = unsafe { Work::raw_get(work) };
+    // SAFETY: By the contract of `HasDelayedWork` the work is the one inside a `delayed_work`.
+    unsafe { kernel::container_of!(work, kernel::bindings::delayed_work, work) }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The module's parameters as `insmod` left them. What they mean is `ipoib/options.rs`'s.
+
+use kernel::prelude::*;
+
+use crate::{
+    bindings,
+    ipoib::options::Given, //
+};
+
+/// Reads the parameters.
+pub(crate) fn given() -> Given<'static> {
+    // SAFETY: The parameters are set before the module's init runs and are read-only afterwards
+    // (mode 0444). The string is NUL-terminated and lives as long as the module.
+    unsafe {
+        Given {
+            send_queue_size: bindings::oxib_send_queue_size,
+            recv_queue_size: bindings::oxib_recv_queue_size,
+            tx_queues: bindings::oxib_tx_queues,
+            devices: CStr::from_ptr(bindings::oxib_devices.cast_const().cast()).to_bytes(),
+        }
+    }
+}

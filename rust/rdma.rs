@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Safe wrappers over `ib_core`, the consumer's side.
+//!
+//! What policy code needs of RDMA devices: ports, GIDs, queue pairs and their rings, address
+//! handles, events. All `unsafe` that this takes stands here.
+
+pub(crate) mod ah;
+pub(crate) mod client;
+pub(crate) mod cq;
+pub(crate) mod device;
+pub(crate) mod dma;
+pub(crate) mod event;
+pub(crate) mod gid;
+pub(crate) mod igmp;
+pub(crate) mod pd;
+pub(crate) mod port;
+pub(crate) mod qp;
+pub(crate) mod receive;
+pub(crate) mod ring;
+pub(crate) mod send;

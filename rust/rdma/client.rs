@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Being told of RDMA devices that come and go.
+
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    types::{
+        ForeignOwnable,
+        Opaque, //
+    }, //
+};
+
+use super::device::Device;
+use crate::bindings;
+
+/// A user of RDMA devices.
+pub(crate) trait Client: 'static {
+    /// What is kept per device. It is dropped when the device goes, before its end.
+    type Data: ForeignOwnable + Send + Sync;
+
+    /// Its name, for `ib_core`'s lists.
+    const NAME: &'static CStr;
+
+    /// Where its one registration is noted.
+    fn handle() -> &'static Handle;
+
+    /// A device came. `Ok(None)`: no interest in it.
+    ///
+    /// # Errors
+    ///
+    /// Any; the device goes without this client.
+    fn add(device: &Device) -> Result<Option<Self::Data>>;
+}
+
+/// Notes where a client is registered, for callbacks that do not say whom they call.
+///
+/// # Invariants
+///
+/// Null, or the client of a live [`Registration`].
+pub(crate) struct Handle(AtomicPtr<bindings::ib_client>);
+
+impl Handle {
+    /// Of a client that is not registered.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: Null.
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+}
+
+/// The registration of a [`Client`], the only one of its kind. Dropping it drops the data of all devices.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Registration<C: Client> {
+    #[pin]
+    client: Opaque<bindings::ib_client>,
+    _client: core::marker::PhantomData<C>,
+}
+
+// SAFETY: The registration does nothing but live and end, in any thread.
+unsafe impl<C: Client> Send for Registration<C> {}
+// SAFETY: As above.
+unsafe impl<C: Client> Sync for Registration<C> {}
+
+impl<C: Client> Registration<C> {
+    /// Registers the client: it is told of all devices that are there, then of new ones.
+    ///
+    /// # Errors
+    ///
+    /// What `ib_core` says.
+    pub(crate) fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            client <- Opaque::try_ffi_init(|slot: *mut bindings::ib_client| {
+                // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
+                unsafe { slot.write(core::mem::zeroed()) };
+                // SAFETY: As above.
+                let client = unsafe { &mut *slot };
+                client.name = C::NAME.as_char_ptr();
+                client.add = Some(add::<C>);
+                client.remove = Some(remove::<C>);
+                // INVARIANT: Nulled before the registration ends, below and in `drop`.
+                let noted = C::handle().0.compare_exchange(
+                    core::ptr::null_mut(),
+                    slot,
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                );
+                noted.map_err(|_| EBUSY)?;
+                // SAFETY: The structure is complete, pinned, and unregistered before its end.
+                kernel::error::to_result(unsafe { bindings::ib_register_client(slot) })
+                    .inspect_err(|_| C::handle().0.store(core::ptr::null_mut(), Ordering::Release))
+            }),
+            _client: core::marker::PhantomData,
+        })
+    }
+}
+
+#[pinned_drop]
+impl<C: Client> PinnedDrop for Registration<C> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Registered by `new`.
+        unsafe { bindings::ib_unregister_client(self.client.get()) };
+        C::handle().0.store(core::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// The C face of [`Client::add`].
+///
+/// # Safety
+///
+/// Called by `ib_core` with a registered device, for the registered client `C`.
+unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
+    kernel::error::from_result(|| {
+        // SAFETY: By the contract the device is registered until `remove` returns.
+        let borrowed = unsafe { Device::from_raw(device) };
+        let data = C::add(borrowed)?.ok_or(EOPNOTSUPP)?;
+        let client = C::handle().0.load(Ordering::Acquire);
+        // SAFETY: By the contract `C` is registered, so by the invariant of `Handle` this is its
+        // client, and it is being added to the device.
+        unsafe { bindings::ib_set_client_data(device, client, data.into_foreign()) };
+        Ok(0)
+    })
+}
+
+/// Drops the data that [`Client::add`] returned.
+///
+/// # Safety
+///
+/// Called by `ib_core` once per device whose `add` succeeded, with what that set.
+unsafe extern "C" fn remove<C: Client>(_device: *mut bindings::ib_device, data: *mut c_void) {
+    // SAFETY: By the contract `data` came from `into_foreign` in `add`, and is given back once.
+    drop(unsafe { C::Data::from_foreign(data) });
+}

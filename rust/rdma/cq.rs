@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Completion queues.
+
+use core::ptr::NonNull;
+
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    }, //
+};
+
+use super::device::Device;
+use crate::{
+    bindings,
+    wire::grh::NetworkType, //
+};
+
+/// What wants to hear that a queue has completions. Called in any context, interrupts off.
+pub(crate) trait Notify: Send + Sync + 'static {
+    /// The queue, armed before, has a completion.
+    fn completed(&self);
+}
+
+/// How a work request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Status {
+    /// As wished.
+    Success,
+    /// Its queue pair was taken out of service before.
+    Flushed,
+    /// With an error, `enum ib_wc_status`.
+    Failed(u32),
+}
+
+/// A completion of a work request.
+#[repr(transparent)]
+pub(crate) struct Completion(bindings::ib_wc);
+
+impl Completion {
+    /// The number that the work request was given.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> u64 {
+        // SAFETY: The union holds a number or a pointer; both are 64 plain bits, and our work
+        // requests carry numbers.
+        unsafe { self.0.__bindgen_anon_1.wr_id }
+    }
+
+    /// How it ended.
+    #[inline(always)]
+    pub(crate) fn status(&self) -> Status {
+        match self.0.status {
+            bindings::ib_wc_status_IB_WC_SUCCESS => Status::Success,
+            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => Status::Flushed,
+            other => Status::Failed(other as u32),
+        }
+    }
+
+    /// Bytes received, the 40 of the global route header's place included.
+    #[inline(always)]
+    pub(crate) fn length(&self) -> usize {
+        self.0.byte_len as usize
+    }
+
+    /// Queue pair number of the sender.
+    #[inline(always)]
+    pub(crate) fn source_qpn(&self) -> u32 {
+        self.0.src_qp
+    }
+
+    /// What the first 40 bytes hold, if anything.
+    #[inline(always)]
+    pub(crate) fn network(&self) -> Option<NetworkType> {
+        let flags = self.0.wc_flags as u32;
+        if flags & bindings::ib_wc_flags_IB_WC_GRH == 0 {
+            return None;
+        }
+        if flags & bindings::ib_wc_flags_IB_WC_WITH_NETWORK_HDR_TYPE == 0 {
+            return Some(NetworkType::Infiniband);
+        }
+        Some(match u32::from(self.0.network_hdr_type) {
+            bindings::rdma_network_type_RDMA_NETWORK_IPV4 => NetworkType::Ipv4,
+            bindings::rdma_network_type_RDMA_NETWORK_IPV6 => NetworkType::Ipv6,
+            bindings::rdma_network_type_RDMA_NETWORK_ROCE_V1 => NetworkType::RoceV1,
+            _ => NetworkType::Infiniband,
+        })
+    }
+}
+
+/// Completions taken at once.
+pub(crate) const BATCH: usize = 16;
+
+/// Room for a batch of completions.
+pub(crate) struct Batch([bindings::ib_wc; BATCH]);
+
+// SAFETY: The structures are numbers; the queue pair pointer in them is never followed here.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        // SAFETY: All-zero is a valid `ib_wc`: numbers and a null pointer.
+        Self(unsafe { core::mem::zeroed() })
+    }
+}
+
+/// Memory of the handler, kept at one place for the C side.
+struct Context<N: Notify>(N);
+
+/// A completion queue that tells `N` of completions.
+///
+/// # Invariants
+///
+/// The pointer is a valid completion queue of `device`, whose context is `handler`.
+pub(crate) struct CompletionQueue<N: Notify> {
+    cq: NonNull<bindings::ib_cq>,
+    poll: unsafe extern "C" fn(*mut bindings::ib_cq, i32, *mut bindings::ib_wc) -> i32,
+    arm: unsafe extern "C" fn(*mut bindings::ib_cq, bindings::ib_cq_notify_flags) -> i32,
+    _handler: Pin<KBox<Context<N>>>,
+    _device: ARef<Device>,
+}
+
+// SAFETY: Completion queues are used from all threads; devices serialise their polls.
+unsafe impl<N: Notify> Send for CompletionQueue<N> {}
+// SAFETY: As above.
+unsafe impl<N: Notify> Sync for CompletionQueue<N> {}
+
+impl<N: Notify> CompletionQueue<N> {
+    /// Makes a queue of `entries`, notified on completion vector `vector`.
+    ///
+    /// # Errors
+    ///
+    /// What the device says, `ENOMEM` and `EINVAL` among it.
+    pub(crate) fn new(device: &Device, entries: u32, vector: u32, handler: N) -> Result<Arc<Self>> {
+        let handler = KBox::pin(Context(handler), GFP_KERNEL)?;
+        let attributes = bindings::ib_cq_init_attr {
+            cqe: entries,
+            comp_vector: vector,
+            flags: 0,
+        };
+        // SAFETY: The device is valid; the handler's memory is kept until the queue is destroyed.
+        let cq = unsafe {
+            bindings::__ib_create_cq(
+                device.as_raw(),
+                Some(completed::<N>),
+                None,
+                core::ptr::from_ref(&*handler).cast_mut().cast(),
+                &attributes,
+                c"oxib".as_char_ptr(),
+            )
+        };
+        let cq = NonNull::new(kernel::error::from_err_ptr(cq)?).ok_or(ENOMEM)?;
+        // SAFETY: The operations of a valid device do not change.
+        let (poll, arm) = unsafe {
+            let ops = &(*device.as_raw()).ops;
+            (ops.poll_cq, ops.req_notify_cq)
+        };
+        let (Some(poll), Some(arm)) = (poll, arm) else {
+            // SAFETY: Just created, used by nobody.
+            unsafe { bindings::ib_destroy_cq_user(cq.as_ptr(), core::ptr::null_mut()) };
+            return Err(EOPNOTSUPP);
+        };
+        // INVARIANT: Just created on `device`, with the handler for its context.
+        let this = Self {
+            cq,
+            poll,
+            arm,
+            _handler: handler,
+            _device: ARef::from(device),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_cq {
+        self.cq.as_ptr()
+    }
+
+    /// Takes at most `limit` completions, or a batch.
+    #[inline]
+    pub(crate) fn poll<'b>(&self, batch: &'b mut Batch, limit: usize) -> &'b [Completion] {
+        let limit = core::cmp::min(limit, BATCH);
+        // SAFETY: The queue is valid, and the batch has room for `limit`.
+        let count = unsafe { (self.poll)(self.as_raw(), limit as i32, batch.0.as_mut_ptr()) };
+        let count = usize::try_from(count).unwrap_or(0);
+        let taken = batch.0.get(..count).unwrap_or(&[]);
+        // SAFETY: `Completion` is transparent over `ib_wc`.
+        unsafe { core::slice::from_raw_parts(taken.as_ptr().cast(), taken.len()) }
+    }
+
+    /// Asks for a notification of the next completion. Returns whether completions are there
+    /// already that may not be notified: poll again.
+    #[inline]
+    pub(crate) fn arm(&self) -> bool {
+        let flags = bindings::ib_cq_notify_flags_IB_CQ_NEXT_COMP
+            | bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS;
+        // SAFETY: The queue is valid.
+        unsafe { (self.arm)(self.as_raw(), flags) > 0 }
+    }
+
+    /// Throws away what is in the queue.
+    pub(crate) fn discard(&self) {
+        let mut batch = Batch::new();
+        while !self.poll(&mut batch, BATCH).is_empty() {}
+    }
+}
+
+impl<N: Notify> Drop for CompletionQueue<N> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant valid; the queue pairs on it hold it and are gone. No
+        // handler runs after this returns.
+        unsafe { bindings::ib_destroy_cq_user(self.as_raw(), core::ptr::null_mut()) };
+    }
+}
+
+/// The C face of [`Notify::completed`].
+///
+/// # Safety
+///
+/// `context` is the `Context<N>` of the queue.
+unsafe extern "C" fn completed<N: Notify>(_cq: *mut bindings::ib_cq, context: *mut c_void) {
+    // SAFETY: By the contract, and it lives until the queue is destroyed.
+    let context = unsafe { &*context.cast::<Context<N>>() };
+    context.0.completed();
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! RDMA devices.
+
+use core::ptr::NonNull;
+
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::aref::AlwaysRefCounted,
+    types::Opaque, //
+};
+
+use super::port::PortNumber;
+use crate::bindings;
+
+/// A registered RDMA device (`struct ib_device`).
+///
+/// # Invariants
+///
+/// A reference points to a valid device. A counted reference (`ARef`) keeps it registered: the end
+/// of the registration waits for all of them, after the clients were told to let go.
+#[repr(transparent)]
+pub(crate) struct Device(Opaque<bindings::ib_device>);
+
+// SAFETY: RDMA devices are used from all threads.
+unsafe impl Send for Device {}
+// SAFETY: As above.
+unsafe impl Sync for Device {}
+
+// SAFETY: The count is the registration's own; while it is not zero the device is valid.
+unsafe impl AlwaysRefCounted for Device {
+    fn inc_ref(&self) {
+        // SAFETY: A reference exists, so by the type invariant the device is valid, and the count
+        // is not zero: taking one more always works.
+        unsafe { bindings::oxib_device_get(self.as_raw()) };
+    }
+
+    unsafe fn dec_ref(obj: NonNull<Self>) {
+        // SAFETY: The caller gives up a count.
+        unsafe { bindings::ib_device_put(obj.as_ptr().cast()) };
+    }
+}
+
+impl Device {
+    /// # Safety
+    ///
+    /// `device` is valid and stays registered for `'a`.
+    pub(super) unsafe fn from_raw<'a>(device: *mut bindings::ib_device) -> &'a Self {
+        // SAFETY: The caller's promise; `Opaque` is transparent.
+        unsafe { &*device.cast() }
+    }
+
+    /// The C object, for the wrappers.
+    #[inline(always)]
+    pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
+        self.0.get()
+    }
+
+    /// The device's name (`mlx5_0`, `rxe0`).
+    pub(crate) fn name(&self) -> &CStr {
+        // SAFETY: By the type invariant the device is valid; its name is NUL-terminated.
+        unsafe { CStr::from_ptr(bindings::oxib_device_name(self.as_raw())) }
+    }
+
+    /// The device as the log's macros want it.
+    pub(crate) fn as_dev(&self) -> &kernel::device::Device {
+        // SAFETY: The embedded device lives as long as the RDMA device.
+        unsafe { kernel::device::Device::from_raw(&raw mut (*self.as_raw()).__bindgen_anon_1.dev) }
+    }
+
+    /// The device's ports.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = PortNumber> {
+        // SAFETY: By the type invariant the device is valid.
+        let (first, last) = unsafe {
+            (
+                bindings::oxib_first_port(self.as_raw()),
+                bindings::oxib_last_port(self.as_raw()),
+            )
+        };
+        (first..=last).map(PortNumber::new)
+    }
+
+    /// How many completion queues the device can notify independently; at least 1.
+    pub(crate) fn completion_vectors(&self) -> u32 {
+        // SAFETY: A constant of a valid device.
+        let vectors = unsafe { (*self.as_raw()).num_comp_vectors };
+        u32::try_from(vectors).unwrap_or(1).max(1)
+    }
+
+    /// Whether the device takes kernel pointers for DMA addresses (software devices).
+    #[inline]
+    pub(crate) fn uses_virtual_dma(&self) -> bool {
+        // SAFETY: By the type invariant the device is valid.
+        unsafe { bindings::oxib_uses_virt_dma(self.as_raw()) }
+    }
+
+    /// The device that does the DMA; null with virtual DMA.
+    pub(crate) fn dma_device(&self) -> *mut kernel::bindings::device {
+        // SAFETY: A constant of a valid device.
+        unsafe { (*self.as_raw()).dma_device }
+    }
+
+    /// Most work requests that a queue pair can have.
+    pub(crate) fn max_work_requests(&self) -> u32 {
+        // SAFETY: A constant of a valid device.
+        u32::try_from(unsafe { (*self.as_raw()).attrs.max_qp_wr }).unwrap_or(0)
+    }
+}

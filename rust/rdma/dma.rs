@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Memory that a device reads or writes.
+
+use core::ptr::NonNull;
+
+use kernel::prelude::*;
+
+use super::device::Device;
+use crate::bindings;
+
+/// Something that owns memory to be sent.
+///
+/// # Safety
+///
+/// The memory that [`Self::memory`] names stays where it is, readable and unchanged, while the
+/// value lives, wherever the value itself is moved to.
+pub(crate) unsafe trait Memory {
+    /// Address and length in bytes.
+    fn memory(&self) -> (NonNull<u8>, usize);
+
+    /// Ends the value after it was sent. `budget` is that of the poll this happens in, 0 outside.
+    fn done(self, budget: i32);
+}
+
+/// Something that owns memory that a device may write, mapped for it.
+///
+/// # Safety
+///
+/// `length` bytes from `dma_address` on are mapped for the device and owned by the value while it
+/// lives.
+pub(crate) unsafe trait ReceiveMemory {
+    /// The device's address of the memory.
+    fn dma_address(&self) -> u64;
+
+    /// Length in bytes.
+    fn length(&self) -> usize;
+}
+
+/// Maps `length` bytes from `address` on for reading by `device`.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+///
+/// # Safety
+///
+/// The memory stays as long as it is mapped: until [`unmap`] with the same values.
+#[inline]
+pub(super) unsafe fn map(device: &Device, address: NonNull<u8>, length: usize) -> Result<u64> {
+    // SAFETY: The device is valid, the memory the caller's to lend.
+    let mapped =
+        unsafe { bindings::oxib_dma_map(device.as_raw(), address.as_ptr().cast(), length) };
+    // SAFETY: Compares a number.
+    if unsafe { bindings::oxib_dma_mapping_error(device.as_raw(), mapped) } {
+        return Err(ENOMEM);
+    }
+    Ok(mapped)
+}
+
+/// Ends a mapping.
+///
+/// # Safety
+///
+/// `mapped` came from [`map`] on the same device with the same `length`.
+#[inline]
+pub(super) unsafe fn unmap(device: &Device, mapped: u64, length: usize) {
+    // SAFETY: The caller's promise.
+    unsafe { bindings::oxib_dma_unmap(device.as_raw(), mapped, length) }
+}

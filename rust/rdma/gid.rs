@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Entries of a port's GID table.
+
+use core::ptr::NonNull;
+
+use kernel::{
+    prelude::*,
+    sync::aref::{
+        ARef,
+        AlwaysRefCounted, //
+    },
+    types::Opaque, //
+};
+
+use super::{
+    device::Device,
+    port::PortNumber, //
+};
+use crate::{
+    bindings,
+    wire::gid::Gid, //
+};
+
+/// An entry of a GID table (`struct ib_gid_attr`). It stays valid while referenced, also after the
+/// GID was removed from the port.
+///
+/// # Invariants
+///
+/// A reference points to a valid entry whose count is not zero.
+#[repr(transparent)]
+pub(crate) struct Entry(Opaque<bindings::ib_gid_attr>);
+
+// SAFETY: Entries are read-only and counted atomically.
+unsafe impl Send for Entry {}
+// SAFETY: As above.
+unsafe impl Sync for Entry {}
+
+// SAFETY: The count is the entry's own `kref`.
+unsafe impl AlwaysRefCounted for Entry {
+    fn inc_ref(&self) {
+        // SAFETY: By the type invariant the entry is valid.
+        unsafe { bindings::rdma_hold_gid_attr(self.as_raw()) };
+    }
+
+    unsafe fn dec_ref(obj: NonNull<Self>) {
+        // SAFETY: The caller gives up a count.
+        unsafe { bindings::rdma_put_gid_attr(obj.as_ptr().cast_const().cast()) };
+    }
+}
+
+impl Entry {
+    pub(super) fn as_raw(&self) -> *const bindings::ib_gid_attr {
+        self.0.get().cast_const()
+    }
+
+    /// The GID.
+    pub(crate) fn gid(&self) -> Gid {
+        // SAFETY: By the type invariant the entry is valid; entries do not change. `raw` is the
+        // union's plain view.
+        Gid::from_bytes(unsafe { (*self.as_raw()).gid.raw })
+    }
+
+    /// Its place in the table.
+    pub(crate) fn index(&self) -> u32 {
+        // SAFETY: As in `gid`.
+        unsafe { (*self.as_raw()).index }
+    }
+
+    /// Whether packets from this GID go as RoCE version 2 (UDP).
+    pub(crate) fn is_roce_v2(&self) -> bool {
+        // SAFETY: As in `gid`.
+        unsafe { (*self.as_raw()).gid_type == bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP }
+    }
+}
+
+impl Device {
+    /// The entry at `index` of the GID table of `port`, if there is one.
+    pub(crate) fn gid(&self, port: PortNumber, index: u32) -> Option<ARef<Entry>> {
+        // SAFETY: By the type invariant the device is valid; a bad index gives an error pointer.
+        let entry = unsafe { bindings::rdma_get_gid_attr(self.as_raw(), port.get(), index as i32) };
+        let entry = kernel::error::from_err_ptr(entry.cast_mut()).ok()?;
+        // SAFETY: A valid entry, whose count we were given.
+        Some(unsafe { ARef::from_raw(NonNull::new(entry)?.cast()) })
+    }
+}

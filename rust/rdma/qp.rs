@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Unreliable datagram queue pairs.
+
+use core::ptr::NonNull;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    cq::{
+        CompletionQueue,
+        Notify, //
+    },
+    device::Device,
+    pd::ProtectionDomain,
+    port::PortNumber, //
+};
+use crate::{
+    bindings,
+    wire::{
+        gid::Gid,
+        qpn::Qpn, //
+    }, //
+};
+
+/// What a queue pair is asked to hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Capacity {
+    /// Send work requests.
+    pub(crate) send: u32,
+    /// Receive work requests; 0 for a queue pair that only sends.
+    pub(crate) receive: u32,
+    /// Bytes that a send may carry in its work request. The device may give more.
+    pub(crate) inline: u32,
+}
+
+/// What a queue pair does, of the states of IBTA volume 1, 10.3.1, those a user of datagrams sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// It sends and receives.
+    ReadyToSend,
+    /// A send failed: it receives, sends are flushed.
+    SendQueueError,
+    /// All work is flushed.
+    Error,
+    /// Any other.
+    Other,
+}
+
+/// An unreliable datagram queue pair with its completion queues.
+///
+/// # Invariants
+///
+/// The pointer is a valid queue pair in `pd`; its completion queues are `_send` and `_receive`.
+pub(crate) struct QueuePair<S: Notify, R: Notify> {
+    qp: NonNull<bindings::ib_qp>,
+    pd: Arc<ProtectionDomain>,
+    port: PortNumber,
+    inline_limit: u32,
+    _send: Arc<CompletionQueue<S>>,
+    _receive: Arc<CompletionQueue<R>>,
+}
+
+// SAFETY: Queue pairs are used from all threads.
+unsafe impl<S: Notify, R: Notify> Send for QueuePair<S, R> {}
+// SAFETY: As above.
+unsafe impl<S: Notify, R: Notify> Sync for QueuePair<S, R> {}
+
+impl<S: Notify, R: Notify> QueuePair<S, R> {
+    /// Makes a queue pair for `port`, in the Reset state.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn new(
+        pd: &Arc<ProtectionDomain>,
+        port: PortNumber,
+        send: &Arc<CompletionQueue<S>>,
+        receive: &Arc<CompletionQueue<R>>,
+        capacity: Capacity,
+    ) -> Result<Arc<Self>> {
+        let attempt = |inline| {
+            // SAFETY: All-zero is a valid value of this plain C structure.
+            let mut attributes: bindings::ib_qp_init_attr = unsafe { core::mem::zeroed() };
+            attributes.send_cq = send.as_raw();
+            attributes.recv_cq = receive.as_raw();
+            attributes.cap.max_send_wr = capacity.send;
+            attributes.cap.max_recv_wr = capacity.receive;
+            attributes.cap.max_send_sge = 1;
+            attributes.cap.max_recv_sge = u32::from(capacity.receive != 0);
+            attributes.cap.max_inline_data = inline;
+            attributes.sq_sig_type = bindings::ib_sig_type_IB_SIGNAL_REQ_WR;
+            attributes.qp_type = bindings::ib_qp_type_IB_QPT_UD;
+            // SAFETY: All that the attributes name is valid and outlives the queue pair.
+            let qp = unsafe {
+                bindings::ib_create_qp_kernel(pd.as_raw(), &mut attributes, c"oxib".as_char_ptr())
+            };
+            kernel::error::from_err_ptr(qp).map(|qp| (qp, attributes.cap.max_inline_data))
+        };
+        // A device without inline sends may refuse the wish; it is no need.
+        let (qp, inline_limit) = attempt(capacity.inline).or_else(|_| attempt(0))?;
+        // INVARIANT: Just created with these.
+        let this = Self {
+            qp: NonNull::new(qp).ok_or(ENOMEM)?,
+            pd: pd.clone(),
+            port,
+            inline_limit,
+            _send: send.clone(),
+            _receive: receive.clone(),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    #[inline(always)]
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_qp {
+        self.qp.as_ptr()
+    }
+
+    pub(super) fn pd(&self) -> &ProtectionDomain {
+        &self.pd
+    }
+
+    /// The device.
+    pub(crate) fn device(&self) -> &Device {
+        self.pd.device()
+    }
+
+    /// Most bytes that a send may carry in its work request.
+    pub(crate) fn inline_limit(&self) -> u32 {
+        self.inline_limit
+    }
+
+    /// The queue pair's number.
+    pub(crate) fn number(&self) -> Qpn {
+        // SAFETY: A constant of a valid queue pair.
+        Qpn::new(unsafe { (*self.as_raw()).qp_num }).unwrap_or(Qpn::MULTICAST)
+    }
+
+    /// Takes the queue pair from Reset through Init and Ready to Receive to Ready to Send.
+    ///
+    /// # Errors
+    ///
+    /// What the device says; the queue pair is in Reset or wants [`Self::reset`].
+    pub(crate) fn start(&self, qkey: u32) -> Result {
+        self.modify(
+            bindings::ib_qp_state_IB_QPS_INIT,
+            bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
+                | bindings::ib_qp_attr_mask_IB_QP_PORT
+                | bindings::ib_qp_attr_mask_IB_QP_QKEY,
+            qkey,
+        )?;
+        self.modify(bindings::ib_qp_state_IB_QPS_RTR, 0, 0)?;
+        self.modify(
+            bindings::ib_qp_state_IB_QPS_RTS,
+            bindings::ib_qp_attr_mask_IB_QP_SQ_PSN,
+            0,
+        )
+    }
+
+    /// Takes the queue pair out of service: what it still has is flushed.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn fail(&self) -> Result {
+        self.modify(bindings::ib_qp_state_IB_QPS_ERR, 0, 0)
+    }
+
+    /// Takes the queue pair back to Reset: the device forgets all work requests, and touches no
+    /// memory of theirs any more.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn reset(&self) -> Result {
+        self.modify(bindings::ib_qp_state_IB_QPS_RESET, 0, 0)
+    }
+
+    /// Takes the queue pair from Send Queue Error back to Ready to Send.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn resume(&self) -> Result {
+        self.modify(bindings::ib_qp_state_IB_QPS_RTS, 0, 0)
+    }
+
+    fn modify(&self, state: bindings::ib_qp_state, mask: u32, qkey: u32) -> Result {
+        // SAFETY: All-zero is a valid value of this plain C structure.
+        let mut attributes: bindings::ib_qp_attr = unsafe { core::mem::zeroed() };
+        attributes.qp_state = state;
+        attributes.port_num = self.port.get();
+        attributes.qkey = qkey;
+        // SAFETY: The queue pair is valid, the structure ours.
+        kernel::error::to_result(unsafe {
+            bindings::ib_modify_qp(
+                self.as_raw(),
+                &mut attributes,
+                (mask | bindings::ib_qp_attr_mask_IB_QP_STATE) as i32,
+            )
+        })
+    }
+
+    /// The state, asked from the device.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn state(&self) -> Result<State> {
+        // SAFETY: All-zero is a valid value of these plain C structures.
+        let (mut attributes, mut init): (bindings::ib_qp_attr, bindings::ib_qp_init_attr) =
+            unsafe { core::mem::zeroed() };
+        // SAFETY: The queue pair is valid, the structures ours.
+        kernel::error::to_result(unsafe {
+            bindings::ib_query_qp(
+                self.as_raw(),
+                &mut attributes,
+                bindings::ib_qp_attr_mask_IB_QP_STATE as i32,
+                &mut init,
+            )
+        })?;
+        Ok(match attributes.qp_state {
+            bindings::ib_qp_state_IB_QPS_RTS => State::ReadyToSend,
+            bindings::ib_qp_state_IB_QPS_SQE => State::SendQueueError,
+            bindings::ib_qp_state_IB_QPS_ERR => State::Error,
+            _ => State::Other,
+        })
+    }
+
+    /// Lets the queue pair receive what is sent to `group`.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn attach(&self, group: Gid) -> Result {
+        let mut gid = bindings::ib_gid { raw: group.bytes() };
+        // SAFETY: The queue pair is valid, the GID ours. The LID is of no use to RoCE.
+        kernel::error::to_result(unsafe { bindings::ib_attach_mcast(self.as_raw(), &mut gid, 0) })
+    }
+
+    /// Ends [`Self::attach`].
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn detach(&self, group: Gid) -> Result {
+        let mut gid = bindings::ib_gid { raw: group.bytes() };
+        // SAFETY: As in `attach`.
+        kernel::error::to_result(unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, 0) })
+    }
+}
+
+impl<S: Notify, R: Notify> Drop for QueuePair<S, R> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant valid; the rings on it hold it and are gone.
+        unsafe { bindings::ib_destroy_qp_user(self.as_raw(), core::ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The arithmetic of a send ring: what is free, chained, posted and completed.
+//!
+//! Work requests get consecutive sequence numbers, which wrap. Three of them divide the ring:
+//!
+//! ```text
+//!   tail            posted           head
+//!    │ with the device │ chained, not  │ free …
+//!    │                 │ yet posted    │
+//! ```
+//!
+//! The last request of each posted chain alone is signalled; its completion stands for all before.
+
+use core::ops::Range;
+
+/// Positions in a ring of a power-of-two number of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ring {
+    capacity: u32,
+    tail: u32,
+    posted: u32,
+    head: u32,
+}
+
+/// Sequence numbers from `start` up to `end`, wrapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn len(self) -> u32 {
+        self.end.wrapping_sub(self.start)
+    }
+
+    /// Each of them.
+    #[inline(always)]
+    pub(crate) fn iter(self) -> impl Iterator<Item = u32> {
+        let count: Range<u32> = 0..self.len();
+        count.map(move |i| self.start.wrapping_add(i))
+    }
+}
+
+impl Ring {
+    /// An empty ring; `None` if `capacity` is not a power of two.
+    pub(crate) fn new(capacity: u32) -> Option<Self> {
+        capacity.is_power_of_two().then_some(Self {
+            capacity,
+            tail: 0,
+            posted: 0,
+            head: 0,
+        })
+    }
+
+    /// The slot of a sequence number.
+    #[inline(always)]
+    pub(crate) fn slot(&self, sequence: u32) -> usize {
+        (sequence & (self.capacity - 1)) as usize
+    }
+
+    /// Free slots.
+    #[inline(always)]
+    pub(crate) fn free(&self) -> u32 {
+        self.capacity - self.head.wrapping_sub(self.tail)
+    }
+
+    /// Number of slots.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The requests chained and not posted.
+    #[inline(always)]
+    pub(crate) fn chain(&self) -> Span {
+        Span {
+            start: self.posted,
+            end: self.head,
+        }
+    }
+
+    /// The sequence number that the next [`Self::push`] gives.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> u32 {
+        self.head
+    }
+
+    /// Takes the next slot for the chain; `None` if the ring is full.
+    #[inline(always)]
+    pub(crate) fn push(&mut self) -> Option<u32> {
+        if self.free() == 0 {
+            return None;
+        }
+        let sequence = self.head;
+        self.head = sequence.wrapping_add(1);
+        Some(sequence)
+    }
+
+    /// The chain went to the device: all of it.
+    #[inline(always)]
+    pub(crate) fn post(&mut self) {
+        self.posted = self.head;
+    }
+
+    /// The device took `taken` requests of the chain and refused the rest, which is returned and
+    /// is free again.
+    pub(crate) fn refuse(&mut self, taken: u32) -> Span {
+        let taken = core::cmp::min(taken, self.chain().len());
+        self.posted = self.posted.wrapping_add(taken);
+        let refused = self.chain();
+        self.head = self.posted;
+        refused
+    }
+
+    /// The device is done with `sequence` and all before it; returns those, which are free now.
+    ///
+    /// `None` if `sequence` is not with the device: a completion of an earlier life of the ring.
+    #[inline(always)]
+    pub(crate) fn complete(&mut self, sequence: u32) -> Option<Span> {
+        let pending = self.posted.wrapping_sub(self.tail);
+        let done = sequence.wrapping_sub(self.tail);
+        if done >= pending {
+            return None;
+        }
+        let span = Span {
+            start: self.tail,
+            end: sequence.wrapping_add(1),
+        };
+        self.tail = span.end;
+        Some(span)
+    }
+
+    /// Forgets everything: returns what was chained or with the device.
+    pub(crate) fn clear(&mut self) -> Span {
+        let span = Span {
+            start: self.tail,
+            end: self.head,
+        };
+        self.tail = self.head;
+        self.posted = self.head;
+        span
+    }
+
+    /// Whether all requests before `sequence` are done.
+    #[inline(always)]
+    pub(crate) fn is_past(&self, sequence: u32) -> bool {
+        self.tail.wrapping_sub(sequence) as i32 >= 0
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_ring)]
+mod tests {
+    use super::*;
+
+    fn ring_at(capacity: u32, start: u32) -> Ring {
+        Ring {
+            capacity,
+            tail: start,
+            posted: start,
+            head: start,
+        }
+    }
+
+    #[test]
+    fn capacity_is_a_power_of_two() {
+        assert!(Ring::new(0).is_none());
+        assert!(Ring::new(3).is_none());
+        assert!(Ring::new(4).is_some());
+    }
+
+    #[test]
+    fn one_completion_ends_a_chain() {
+        // Also across the wrap of the sequence numbers.
+        for start in [0, 7, u32::MAX - 1] {
+            let mut ring = ring_at(8, start);
+            for _ in 0..5 {
+                assert!(ring.push().is_some());
+            }
+            assert_eq!(ring.chain().len(), 5);
+            ring.post();
+            assert_eq!(ring.chain().len(), 0);
+            assert_eq!(ring.free(), 3);
+            let last = start.wrapping_add(4);
+            assert_eq!(ring.complete(last).map(Span::len), Some(5));
+            assert_eq!(ring.free(), 8);
+        }
+    }
+
+    #[test]
+    fn full_ring_takes_no_more() {
+        let mut ring = ring_at(4, u32::MAX);
+        for i in 0..4u32 {
+            assert_eq!(ring.push(), Some(u32::MAX.wrapping_add(i)));
+        }
+        assert_eq!(ring.push(), None);
+        assert_eq!(ring.free(), 0);
+    }
+
+    #[test]
+    fn stray_completions_change_nothing() {
+        let mut ring = ring_at(8, 100);
+        ring.push();
+        ring.push();
+        ring.post();
+        ring.push();
+        let before = ring;
+        // Before the tail, chained only, never given.
+        for stray in [99, 102, 103, 50, 100u32.wrapping_sub(8)] {
+            assert_eq!(ring.complete(stray), None);
+            assert_eq!(ring, before);
+        }
+        assert_eq!(ring.complete(101).map(Span::len), Some(2));
+        assert_eq!(ring.complete(101), None);
+    }
+
+    #[test]
+    fn refused_requests_are_free_again() {
+        let mut ring = ring_at(8, 0);
+        for _ in 0..6 {
+            ring.push();
+        }
+        let refused = ring.refuse(4);
+        assert_eq!(refused.len(), 2);
+        assert_eq!(refused.iter().next(), Some(4));
+        assert_eq!(ring.free(), 4);
+        assert_eq!(ring.push(), Some(4));
+        // More than there are is all of them.
+        let mut ring = ring_at(8, 0);
+        ring.push();
+        assert_eq!(ring.refuse(9).len(), 0);
+    }
+
+    #[test]
+    fn clear_returns_all() {
+        let mut ring = ring_at(8, u32::MAX - 2);
+        for _ in 0..3 {
+            ring.push();
+        }
+        ring.post();
+        ring.push();
+        assert_eq!(ring.clear().len(), 4);
+        assert_eq!(ring.free(), 8);
+        assert_eq!(ring.chain().len(), 0);
+    }
+
+    #[test]
+    fn past_is_relative() {
+        let mut ring = ring_at(8, u32::MAX);
+        ring.push();
+        ring.push();
+        let mark = ring.next();
+        ring.post();
+        assert!(!ring.is_past(mark));
+        ring.complete(u32::MAX);
+        assert!(!ring.is_past(mark));
+        ring.complete(0);
+        assert!(ring.is_past(mark));
+    }
+}

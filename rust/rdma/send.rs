@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The send side of a datagram queue pair: prebuilt work requests, chains, inline sends.
+//!
+//! Work requests live in a ring that is built once; sending fills in what differs. Requests are
+//! chained and go to the device in one call of its own `post_send`, the last one signalled.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    ah::AddressHandle,
+    cq::Notify,
+    dma::{
+        self,
+        Memory, //
+    },
+    qp::QueuePair,
+    ring::{
+        Ring,
+        Span, //
+    }, //
+};
+use crate::{
+    bindings,
+    wire::qpn::Qpn, //
+};
+
+/// A work request with its one piece of memory, at a place of its own for good.
+#[repr(C)]
+struct Request {
+    wr: bindings::ib_ud_wr,
+    sge: bindings::ib_sge,
+}
+
+/// What a slot of the ring keeps until its completion.
+struct Slot<B> {
+    /// The memory, unless it went inline and is free already.
+    buffer: Option<B>,
+    /// Length that the buffer is mapped with; 0 if it is not.
+    mapped: u32,
+    /// Bytes of the packet.
+    bytes: u32,
+}
+
+/// An address handle that a send queue knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct HandleId(u16);
+
+/// Where a packet goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Destination {
+    /// The way there.
+    pub(crate) handle: HandleId,
+    /// The queue pair there.
+    pub(crate) qpn: Qpn,
+}
+
+/// Why a packet was not queued; it is given back.
+pub(crate) enum Refused<B> {
+    /// No free slot.
+    Full(B),
+    /// The packet could not be mapped, or the address handle is unknown.
+    Failed(B),
+}
+
+/// What became of a chain.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Posted {
+    /// Packets that the device took.
+    pub(crate) packets: u32,
+    /// Of them, sent inline.
+    pub(crate) inlined: u32,
+    /// Packets that it refused; they are dropped.
+    pub(crate) refused: u32,
+    /// Bytes of the refused packets.
+    pub(crate) refused_bytes: u32,
+}
+
+/// What a completion ended.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Completed {
+    /// Packets.
+    pub(crate) packets: u32,
+    /// Their bytes.
+    pub(crate) bytes: u32,
+}
+
+/// The send side of a queue pair. Its owner serialises it: all changes take `&mut self`.
+///
+/// # Invariants
+///
+/// - `requests[i].wr.sg_list` points to `requests[i].sge`; the vector never moves.
+/// - A request between the ring's tail and head names an address handle that `handles` or `retired`
+///   holds, and memory that its slot holds, mapped or (inline) until the post.
+pub(crate) struct SendQueue<B: Memory, S: Notify, R: Notify> {
+    qp: Arc<QueuePair<S, R>>,
+    post_send: PostSend,
+    requests: KVVec<Request>,
+    slots: KVVec<Slot<B>>,
+    ring: Ring,
+    handles: KVec<Option<Arc<AddressHandle>>>,
+    free_handles: KVec<u16>,
+    retired: KVec<(u32, Arc<AddressHandle>)>,
+    inline_limit: usize,
+    virtual_dma: bool,
+}
+
+/// The device's own function.
+type PostSend = unsafe extern "C" fn(
+    *mut bindings::ib_qp,
+    *const bindings::ib_send_wr,
+    *mut *const bindings::ib_send_wr,
+) -> i32;
+
+// SAFETY: The raw pointers in the requests are into the queue's own memory and to objects that are
+// used from all threads; the buffers may move as `B: Send`.
+unsafe impl<B: Memory + Send, S: Notify, R: Notify> Send for SendQueue<B, S, R> {}
+
+impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
+    /// Makes a ring of `capacity` requests (a power of two) for `qp`, with room for `handles`
+    /// address handles; all sends carry `qkey`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EINVAL` if the capacity is not a power of two; `EOPNOTSUPP` if the device cannot
+    /// send.
+    pub(crate) fn new(
+        qp: &Arc<QueuePair<S, R>>,
+        capacity: u32,
+        handles: u16,
+        qkey: u32,
+    ) -> Result<Self> {
+        let ring = Ring::new(capacity).ok_or(EINVAL)?;
+        // SAFETY: The operations of a valid device do not change.
+        let post_send = unsafe { (*qp.device().as_raw()).ops.post_send }.ok_or(EOPNOTSUPP)?;
+        let mut requests = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
+        let mut slots = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
+        for _ in 0..capacity {
+            requests.push(Request::new(qp.pd().local_key(), qkey), GFP_KERNEL)?;
+            let slot = Slot {
+                buffer: None,
+                mapped: 0,
+                bytes: 0,
+            };
+            slots.push(slot, GFP_KERNEL)?;
+        }
+        // INVARIANT: The vector has its final size and place.
+        for request in &mut requests {
+            request.wr.wr.sg_list = &raw mut request.sge;
+        }
+        let mut table = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
+        let mut free_handles = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
+        for i in (0..handles).rev() {
+            table.push(None, GFP_KERNEL)?;
+            free_handles.push(i, GFP_KERNEL)?;
+        }
+        let retired = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
+        Ok(Self {
+            post_send,
+            requests,
+            slots,
+            ring,
+            handles: table,
+            free_handles,
+            retired,
+            inline_limit: qp.inline_limit() as usize,
+            virtual_dma: qp.device().uses_virtual_dma(),
+            qp: qp.clone(),
+        })
+    }
+
+    /// Makes an address handle known. `None` if there is no room: retire others first.
+    pub(crate) fn install(&mut self, handle: Arc<AddressHandle>) -> Option<HandleId> {
+        let id = self.free_handles.pop()?;
+        *self.handles.get_mut(usize::from(id))? = Some(handle);
+        Some(HandleId(id))
+    }
+
+    /// Whether [`Self::retire`] has room: too many handles may wait for sends to complete.
+    pub(crate) fn can_retire(&self) -> bool {
+        self.retired.len() < self.retired.capacity()
+    }
+
+    /// Forgets an address handle, and drops it as soon as no request in the ring names it.
+    ///
+    /// Does nothing unless [`Self::can_retire`].
+    pub(crate) fn retire(&mut self, id: HandleId) {
+        if !self.can_retire() {
+            return;
+        }
+        if let Some(handle) = self.handles.get_mut(usize::from(id.0)).and_then(Option::take) {
+            // Room for both was made at the start.
+            let _ = self.retired.push_within_capacity((self.ring.next(), handle));
+            let _ = self.free_handles.push_within_capacity(id.0);
+        }
+        self.drop_retired();
+    }
+
+    /// Drops retired address handles that no request names any more.
+    fn drop_retired(&mut self) {
+        let ring = self.ring;
+        self.retired.retain(|(sequence, _)| !ring.is_past(*sequence));
+    }
+
+    /// Free slots.
+    #[inline(always)]
+    pub(crate) fn free(&self) -> u32 {
+        self.ring.free()
+    }
+
+    /// Number of slots.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.ring.capacity()
+    }
+
+    /// Length of the chain that waits for [`Self::post`].
+    #[inline(always)]
+    pub(crate) fn chained(&self) -> u32 {
+        self.ring.chain().len()
+    }
+
+    /// Bytes of memory that the ring takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.requests.capacity() * size_of::<Request>()
+            + self.slots.capacity() * size_of::<Slot<B>>()
+            + self.handles.capacity() * size_of::<Option<Arc<AddressHandle>>>()
+            + self.free_handles.capacity() * size_of::<u16>()
+            + self.retired.capacity() * size_of::<(u32, Arc<AddressHandle>)>()
+    }
+
+    /// Adds a packet to the chain.
+    ///
+    /// # Errors
+    ///
+    /// The packet back, with the reason; the chain is as it was.
+    #[inline]
+    pub(crate) fn push(&mut self, to: Destination, buffer: B) -> core::result::Result<(), Refused<B>> {
+        let Some(Some(handle)) = self.handles.get(usize::from(to.handle.0)) else {
+            return Err(Refused::Failed(buffer));
+        };
+        let ah = handle.as_raw();
+        if self.ring.free() == 0 {
+            return Err(Refused::Full(buffer));
+        }
+        let (address, length) = buffer.memory();
+        let inline = length <= self.inline_limit;
+        let mapped = if inline || self.virtual_dma {
+            address.as_ptr() as u64
+        } else {
+            // SAFETY: The slot keeps the buffer until the completion, where the mapping ends.
+            match unsafe { dma::map(self.qp.device(), address, length) } {
+                Ok(mapped) => mapped,
+                Err(_) => return Err(Refused::Failed(buffer)),
+            }
+        };
+        let chained = self.ring.chain().len();
+        let Some(sequence) = self.ring.push() else {
+            return Err(Refused::Full(buffer));
+        };
+        let index = self.ring.slot(sequence);
+        let (Some(request), Some(slot)) = (self.requests.get_mut(index), self.slots.get_mut(index))
+        else {
+            // The ring is as long as both vectors.
+            return Err(Refused::Failed(buffer));
+        };
+        request.fill(ah, to.qpn, mapped, length as u32, sequence, inline);
+        slot.mapped = if inline || self.virtual_dma { 0 } else { length as u32 };
+        slot.bytes = length as u32;
+        slot.buffer = Some(buffer);
+        let wr: *mut bindings::ib_send_wr = &raw mut request.wr.wr;
+        if chained != 0 {
+            let previous = self.ring.slot(sequence.wrapping_sub(1));
+            if let Some(previous) = self.requests.get_mut(previous) {
+                previous.wr.wr.next = wr;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the chain to the device, its last request signalled.
+    #[inline]
+    pub(crate) fn post(&mut self) -> Posted {
+        let chain = self.ring.chain();
+        if chain.len() == 0 {
+            return Posted::default();
+        }
+        let last = self.ring.slot(self.ring.next().wrapping_sub(1));
+        if let Some(last) = self.requests.get_mut(last) {
+            last.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED as i32;
+        }
+        let first = chain.iter().next().unwrap_or(0);
+        let Some(first) = self.requests.get(self.ring.slot(first)) else {
+            return Posted::default();
+        };
+        let mut bad: *const bindings::ib_send_wr = core::ptr::null();
+        // SAFETY: The chain is linked and ends with a null `next` (`fill`); by the type invariant
+        // its memory and address handles stay until the completion. The queue pair is valid.
+        let result =
+            unsafe { (self.post_send)(self.qp.as_raw(), &raw const first.wr.wr, &mut bad) };
+        let mut posted = Posted::default();
+        if result == 0 {
+            self.ring.post();
+            posted.packets = chain.len();
+        } else {
+            self.take_back(chain, bad, &mut posted);
+        }
+        posted.inlined = self.free_inlined(chain, posted.packets);
+        posted
+    }
+
+    /// Drops the part of a chain that the device refused, from `bad` on.
+    #[cold]
+    fn take_back(&mut self, chain: Span, bad: *const bindings::ib_send_wr, posted: &mut Posted) {
+        let taken = chain
+            .iter()
+            .position(|sequence| {
+                self.requests
+                    .get(self.ring.slot(sequence))
+                    .is_some_and(|request| core::ptr::eq(&request.wr.wr, bad))
+            })
+            .unwrap_or(0) as u32;
+        let refused = self.ring.refuse(taken);
+        let ended = self.release(refused, 0);
+        posted.packets = taken;
+        posted.refused = ended.packets;
+        posted.refused_bytes = ended.bytes;
+    }
+
+    /// Frees the inline packets among the first `count` of a chain: the device has copied them.
+    #[inline]
+    fn free_inlined(&mut self, chain: Span, count: u32) -> u32 {
+        let mut inlined = 0;
+        for sequence in chain.iter().take(count as usize) {
+            if let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) {
+                if slot.bytes as usize <= self.inline_limit {
+                    inlined += 1;
+                    if let Some(buffer) = slot.buffer.take() {
+                        buffer.done(0);
+                    }
+                }
+            }
+        }
+        inlined
+    }
+
+    /// Ends the requests that the completion numbered `id` stands for. `budget` is that of the
+    /// poll. `None` if the number is of no request with the device.
+    #[inline]
+    pub(crate) fn complete(&mut self, id: u64, budget: i32) -> Option<Completed> {
+        let span = self.ring.complete(u32::try_from(id).ok()?)?;
+        let ended = self.release(span, budget);
+        if !self.retired.is_empty() {
+            self.drop_retired();
+        }
+        Some(ended)
+    }
+
+    /// Ends all requests, after the queue pair was reset.
+    pub(crate) fn clear(&mut self) -> Completed {
+        let span = self.ring.clear();
+        let ended = self.release(span, 0);
+        self.drop_retired();
+        ended
+    }
+
+    #[inline]
+    fn release(&mut self, span: Span, budget: i32) -> Completed {
+        let mut ended = Completed {
+            packets: span.len(),
+            bytes: 0,
+        };
+        for sequence in span.iter() {
+            let index = self.ring.slot(sequence);
+            let Some(slot) = self.slots.get_mut(index) else {
+                continue;
+            };
+            ended.bytes = ended.bytes.wrapping_add(slot.bytes);
+            if slot.mapped != 0 {
+                if let Some(request) = self.requests.get(index) {
+                    // SAFETY: Mapped in `push` with this length; the device is done with it.
+                    unsafe {
+                        dma::unmap(self.qp.device(), request.sge.addr, slot.mapped as usize)
+                    };
+                }
+                slot.mapped = 0;
+            }
+            if let Some(buffer) = slot.buffer.take() {
+                buffer.done(budget);
+            }
+        }
+        ended
+    }
+}
+
+impl<B: Memory, S: Notify, R: Notify> Drop for SendQueue<B, S, R> {
+    fn drop(&mut self) {
+        // The owner has reset the queue pair; whatever is left is ours.
+        self.clear();
+    }
+}
+
+impl Request {
+    fn new(local_key: u32, qkey: u32) -> Self {
+        // SAFETY: All-zero is a valid value of these plain C structures.
+        let mut this: Self = unsafe { core::mem::zeroed() };
+        this.wr.wr.num_sge = 1;
+        this.wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
+        this.wr.remote_qkey = qkey;
+        this.sge.lkey = local_key;
+        this
+    }
+
+    /// Fills in what differs from packet to packet.
+    #[inline(always)]
+    fn fill(
+        &mut self,
+        ah: *mut bindings::ib_ah,
+        qpn: Qpn,
+        address: u64,
+        length: u32,
+        sequence: u32,
+        inline: bool,
+    ) {
+        self.wr.wr.next = core::ptr::null_mut();
+        self.wr.wr.__bindgen_anon_1.wr_id = u64::from(sequence);
+        self.wr.wr.send_flags = if inline {
+            bindings::ib_send_flags_IB_SEND_INLINE as i32
+        } else {
+            0
+        };
+        self.wr.ah = ah;
+        self.wr.remote_qpn = qpn.get();
+        self.sge.addr = address;
+        self.sge.length = length;
+    }
+}
+
+impl HandleId {
+    /// A handle for tests of tables, which do not look behind it.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn for_test(id: u16) -> Self {
+        Self(id)
+    }
+}
