@@ -22,13 +22,13 @@ need_root() {
 	[ "$(id -u)" = 0 ] || fail "$1 needs root (it makes and enters Debian roots): run it with sudo, or as root"
 }
 
-# cache_lock NAME: hold the lock of that made thing until this process ends.
+# cache_lock NAME: hold the lock of that made thing, as descriptor 9, until this process and what it started end.
 cache_lock() {
 	mkdir -p "$cache/lock"
-	exec {cache_lock_fd}>"$cache/lock/$1"
-	if ! flock --nonblock "$cache_lock_fd"; then
+	exec 9>"$cache/lock/$1"
+	if ! flock --nonblock 9; then
 		printf 'oxib: waiting: another process is making %s\n' "$1" >&2
-		flock "$cache_lock_fd"
+		flock 9
 	fi
 }
 
@@ -42,11 +42,11 @@ publish() {
 	printf '%s\n' "$3" >"$1/.key"
 	sync -f "$1"
 	if [ -e "$2" ]; then
-		rm -rf "$2.old"
+		rm -rf --one-file-system "$2.old"
 		mv "$2" "$2.old"
 	fi
 	mv "$1" "$2"
-	rm -rf "$2.old"
+	rm -rf --one-file-system "$2.old"
 }
 
 # hash_of FILE...: one short hash over the contents.
@@ -57,5 +57,7 @@ hash_of() {
 # checkout_id: names this checkout among those that share the cache. In the toolchain root each of them is /oxib, and
 # what goes by paths and times (make, cargo) would take the output of one for that of another.
 checkout_id() {
-	printf '%s' "$checkout" | cksum | cut -d ' ' -f 1
+	printf '%s\n' "$OXIB_CHECKOUT_ID"
 }
+OXIB_CHECKOUT_ID=${OXIB_CHECKOUT_ID:-$(printf '%s' "$checkout" | cksum | cut -d ' ' -f 1)}
+export OXIB_CHECKOUT_ID

@@ -99,7 +99,8 @@ debian_root() {
 	mapfile -t proxies < <(debian_proxy_options)
 	# A file, because a step has no standard input.
 	printf '%s\n' "$sources" >"$dir.list"
-	step "$name" env TMPDIR=/tmp mmdebstrap --mode=root --variant=minbase --architectures=amd64 \
+	# What mmdebstrap mounts in the root goes when it ends, however it ends.
+	step "$name" unshare --mount --propagation private env TMPDIR=/tmp mmdebstrap --mode=root --variant=minbase --architectures=amd64 \
 		--include="$packages" "${proxies[@]}" --aptopt='Acquire::Retries "5"' \
 		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
 		--dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \

@@ -23,11 +23,11 @@ progress_watch() { # pid, name, log
 	local pid=$1 name=$2 log=$3 began=$SECONDS pause=30 line sleeper
 	[ -t 2 ] && pause=1
 	while kill -0 "$pid" 2>/dev/null; do
-		sleep "$pause" &
+		sleep "$pause" 9>&- & # without the lock: it may outlive the step
 		sleeper=$!
 		wait -n "$pid" "$sleeper" 2>/dev/null || : # the status is taken later, by name
 		if ! kill -0 "$pid" 2>/dev/null; then
-			kill "$sleeper" # it would keep the lock of the thing being made
+			kill "$sleeper" 2>/dev/null || : # it may just have ended by itself
 			break
 		fi
 		if [ -t 2 ]; then
@@ -48,10 +48,11 @@ step() {
 	mkdir -p "$cache/log"
 	log=$cache/log/$(printf '%s' "$name" | tr -c '[:alnum:]._-' '-').log
 	say "$name"
-	"$@" >"$log" 2>&1 </dev/null &
+	# A group of its own, so that an interruption ends all that the command started, and not only the command.
+	setsid "$@" >"$log" 2>&1 </dev/null &
 	pid=$!
 	# shellcheck disable=SC2064 # the pid of this step, not of a later one
-	trap "kill $pid 2>/dev/null; exit 130" INT TERM HUP
+	trap "kill -- -$pid 2>/dev/null; wait $pid || :; exit 130" INT TERM HUP
 	progress_watch "$pid" "$name" "$log"
 	wait "$pid" || status=$?
 	trap - INT TERM HUP

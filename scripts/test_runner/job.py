@@ -76,7 +76,7 @@ class HostJob:
 
 def cargo_tests(manifest):
     """The host tests of a crate."""
-    command = ["cargo", "test", "--manifest-path", manifest, "--target-dir", "/cache/build/cargo"]
+    command = ["scripts/cargo", "test", "--manifest-path", manifest]
     return HostJob("host-" + Path(manifest).parent.name, command, read_cargo)
 
 

@@ -7,8 +7,6 @@
 # kernels: fast debug stock
 # timeout: 180
 
-# shellcheck disable=SC2317 # the functions are called through `check`
-
 set -u
 
 test_number=0
