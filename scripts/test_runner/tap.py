@@ -33,6 +33,9 @@ def read(text):
         plan = _PLAN.match(line)
         if plan:
             planned = int(plan[1])
+        if line.startswith("Bail out!"):
+            result.failures.append(line)
+            return result
         check = _LINE.match(line)
         if check is None:
             continue

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The unit tests in the kernel. They run as the module is loaded; each of them becomes a line of TAP here.
+#
+# nodes: 1
+# kernels: fast debug
+# timeout: 180
+
+. selftests/node.sh
+
+# Print "ok|not_ok|skip SUITE.TEST" for each test in the results that KUnit keeps of a suite.
+tests_of() { # suite
+	sed -nE -e "s/^    not ok [0-9]+ ([^ ]+).*/not_ok $1.\1/p" -e "s/^    ok [0-9]+ ([^ ]+) # SKIP.*/skip $1.\1/p" \
+		-e "s/^    ok [0-9]+ ([^ ]+).*/ok $1.\1/p" "/sys/kernel/debug/kunit/$1/results"
+}
+
+suites_of_oxib() {
+	grep -lx ' *# module: oxib' /sys/kernel/debug/kunit/*/results | cut -d / -f 6
+}
+
+modprobe -a ib_core rdma_rxe
+check "the module loads" insmod "$MODULES/oxib.ko"
+mapfile -t suites < <(suites_of_oxib)
+holds "${#suites[@]}" -gt 0 || bail_out "oxib.ko has no unit tests: was it built for a kernel with KUnit?"
+for suite in "${suites[@]}"; do
+	while read -r verdict name; do
+		case $verdict in
+		ok) ok "$name" ;;
+		not_ok)
+			not_ok "$name"
+			note "$(sed -n "/# Subtest/d; /# ${name#*.}: /p" "/sys/kernel/debug/kunit/$suite/results")"
+			;;
+		skip) skip "$name" "it says so" ;;
+		esac
+	done < <(tests_of "$suite")
+	check "all of $suite" grep -qE "^ok [0-9]+ $suite" "/sys/kernel/debug/kunit/$suite/results"
+done
+check "the module unloads" rmmod oxib
+finish
