@@ -1,0 +1,194 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# ib0 as a net device: what ip and ethtool say of it, and what happens when it, its MTU, its addresses, its routes or
+# the Ethernet device below it change.
+#
+# nodes: 2
+# kernels: fast debug
+# timeout: 240
+
+. selftests/node.sh
+
+peer4=10.99.0.$peer
+
+# --- what it is ---
+
+test_identity() {
+	local address
+	check_equal "its type is InfiniBand" infiniband "$(link_field .link_type)"
+	check_equal "sysfs says the same" 32 "$(cat /sys/class/net/ib0/type)"
+	address=$(hardware_address)
+	check "its address has 20 bytes" matches '^([0-9a-f]{2}:){19}[0-9a-f]{2}$' "$address"
+	check_equal "ip shows that address" "$address" "$(link_field .address)"
+	check_equal "no flag of connected mode is in it" 00 "${address:0:2}"
+	check "a queue pair's number is" holds "$(queue_pair)" -gt 1
+	check "there is such a queue pair" matches "lqpn $(queue_pair) type UD state RTS" "$(rdma resource show qp)"
+	check_equal "the GID in it is that of the port's IPv4 address" "$(gid_of_ipv4 "10.77.0.$NODE")" "${address:12}"
+	check_equal "its broadcast address is the link's broadcast group" \
+		00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff "$(link_field .broadcast)"
+	check_equal "its MTU is the port's less 4" 4092 "$(link_field .mtu)"
+	check "it can broadcast and multicast" holds "$(link_field '.flags | contains(["BROADCAST", "MULTICAST"])')" = true
+	check_equal "its parent is the RDMA device" rxe0 "$(ethtool -i ib0 | awk '$1 == "bus-info:" { print $2 }')"
+	check_equal "its port is the first" 0 "$(cat /sys/class/net/ib0/dev_port)"
+}
+
+# --- ethtool ---
+
+test_ethtool() {
+	check "ethtool -i names the driver" matches '^driver: oxib$' "$(ethtool -i ib0)"
+	check "ethtool -i gives a version" matches '^version: [0-9]+\.' "$(ethtool -i ib0)"
+	check "ethtool -g shows the rings" matches '^TX:[[:space:]]+256$' "$(ethtool -g ib0 | sed -n '/Current/,$p')"
+	check "ethtool -l shows transmit queues" matches '^TX:[[:space:]]+[1-9]' "$(ethtool -l ib0 | sed -n '/Current/,$p')"
+	check "ethtool -S counts" matches '^ *[a-z_0-9]+: [0-9]+$' "$(ethtool -S ib0)"
+	check "ethtool sees the link" matches 'Link detected: yes' "$(ethtool ib0)"
+}
+
+# --- statistics ---
+
+test_statistics() {
+	local rx_packets tx_packets rx_bytes tx_bytes
+	rx_packets=$(statistic rx_packets) rx_bytes=$(statistic rx_bytes)
+	tx_packets=$(statistic tx_packets) tx_bytes=$(statistic tx_bytes)
+	check "twenty pings of 1000 bytes" reaches "$peer4" -c 20 -s 1000
+	check "at least twenty packets are counted as received" holds "$(statistic rx_packets)" -ge $((rx_packets + 20))
+	check "at least twenty packets are counted as sent" holds "$(statistic tx_packets)" -ge $((tx_packets + 20))
+	check "their bytes are counted as received" holds "$(statistic rx_bytes)" -ge $((rx_bytes + 20 * 1028))
+	check "their bytes are counted as sent" holds "$(statistic tx_bytes)" -ge $((tx_bytes + 20 * 1028))
+	check "but not many more" holds "$(statistic tx_bytes)" -le $((tx_bytes + 20 * 1028 + 20 * 24 + 2000))
+	check_equal "ip has 64-bit counters" true "$(ip -j -s link show ib0 | jq '.[0].stats64 | has("rx")')"
+}
+
+# --- MTU ---
+
+test_mtu() {
+	check_refused "an MTU above the port's is refused" ip link set ib0 mtu 4093
+	check_refused "an MTU below IPv4's least is refused" ip link set ib0 mtu 67
+	check_equal "the MTU is as before" 4092 "$(link_field .mtu)"
+	check "a smaller MTU is taken" ip link set ib0 mtu 1500
+	check "packets of it go" reaches "$peer4" -M do -s 1472
+	check_refused "larger ones do not" answers "$peer4" -M do -s 1473
+	check "larger ones in fragments do" reaches "$peer4" -s 4000
+	check "the largest MTU is taken again" ip link set ib0 mtu 4092
+	check "packets of that go again" reaches "$peer4" -M do -s 4064
+}
+
+# The Ethernet MTU decides the port's, and that the largest of ib0.
+test_ethernet_mtu() {
+	ip link set eth0 mtu 1500
+	check "with Ethernet's MTU at 1500 ib0's becomes 1020" eventually mtu_is 1020
+	check "packets of it go" reaches "$peer4" -M do -s 992
+	ip link set eth0 mtu 9000
+	check "with Ethernet's MTU at 9000 ib0 can have 4092 again" eventually ip link set ib0 mtu 4092
+	check "packets of that go" reaches "$peer4" -M do -s 4064
+}
+
+mtu_is() { # MTU
+	[ "$(link_field .mtu)" = "$1" ]
+}
+
+# --- carrier ---
+
+test_carrier() {
+	check "ib0 has carrier" carrier_is 1
+	ip link set eth0 down
+	check "it loses it when the Ethernet device goes down" eventually carrier_is 0
+	check_equal "ip says so" DOWN "$(link_field .operstate)"
+	check_refused "the peer is not reached then" answers "$peer4"
+	ip link set eth0 up
+	check "it has carrier again when the Ethernet device is up" eventually carrier_is 1
+	check "the peer is reached again" eventually answers "$peer4"
+	check_equal "its address is as before" "$(told address "$NODE")" "$(hardware_address)"
+}
+
+# --- addresses and routes ---
+
+test_addresses() {
+	check "a second IPv4 address is taken" ip address add "10.98.0.$NODE/24" dev ib0
+	check "a second IPv6 address is taken" ip address add "fd00:98::$NODE/64" dev ib0 nodad
+	barrier second-address
+	check "the peer answers on its second IPv4 address" reaches "10.98.0.$peer"
+	check "the peer answers on its second IPv6 address" reaches "fd00:98::$peer"
+	check "the peer's link-local address answers" reaches "$(told link_local "$peer")%ib0"
+	barrier second-address-used
+	check "the second IPv4 address goes" ip address del "10.98.0.$NODE/24" dev ib0
+	check "the second IPv6 address goes" ip address del "fd00:98::$NODE/64" dev ib0
+	check_refused "the peer's is not reached any more" answers "10.98.0.$peer"
+	check "its first one is" reaches "$peer4"
+}
+
+link_local() {
+	ip -j -6 address show dev ib0 scope link | jq -re '.[0].addr_info[0].local'
+}
+
+# The peer has 192.0.2.N on its loopback device, reached by way of ib0.
+test_routes() {
+	check "a route by way of the peer is taken" ip route add "192.0.2.$peer/32" via "$peer4" src "192.0.2.$NODE"
+	barrier routes
+	check "what is behind the peer is reached" reaches "192.0.2.$peer"
+	barrier routes-used
+	check "the route can be changed" ip route replace "192.0.2.$peer/32" dev ib0 src "192.0.2.$NODE"
+	barrier routes-changed
+	check "it is reached on the link, too" reaches "192.0.2.$peer"
+	check "the route goes" ip route del "192.0.2.$peer/32"
+}
+
+# --- down and up ---
+
+cycle() { # times
+	local round
+	for ((round = 0; round < $1; round++)); do
+		ip link set ib0 down || return
+		carrier_is 1 && return 1
+		ip link set ib0 up || return
+		eventually carrier_is 1 || return
+	done
+}
+
+test_cycles() {
+	check "ib0 goes down and up twenty times, packets coming and going" cycle 20
+	# The link's addresses stay, but those of IPv6 go with the link.
+	ib_address
+	check "the peer is reached after that" eventually answers "$peer4"
+	check "by IPv6, too" eventually answers "fd00:99::$peer"
+	check_equal "its address is as before" "$(told address "$NODE")" "$(hardware_address)"
+}
+
+# Packets that keep coming while the other end changes.
+rain() {
+	while :; do
+		ping -q -f -c 2000 -W 1 "$peer4"
+	done
+}
+
+bring_up 9000
+tell address "$(hardware_address)"
+eventually link_local || bail_out "ib0 has no link-local IPv6 address"
+tell link_local "$(link_local)"
+ip address add "192.0.2.$NODE/32" dev lo
+barrier ready
+
+if [ "$NODE" = 1 ]; then
+	test_identity
+	test_ethtool
+	test_statistics
+	test_mtu
+	test_ethernet_mtu
+	test_carrier
+fi
+barrier changed
+test_addresses
+barrier addresses
+test_routes
+barrier routes-done
+if [ "$NODE" = 1 ]; then
+	barrier rain
+	in_background rain
+	test_cycles
+else
+	in_background rain
+	barrier rain
+fi
+barrier done
+take_down
+finish

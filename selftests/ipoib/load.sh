@@ -1,0 +1,190 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Loading oxib.ko: its parameters, the devices it takes and those it leaves, and the kernel's own IPoIB beside it.
+# One node; its Ethernet devices are pairs of veth.
+#
+# nodes: 1
+# kernels: fast debug
+# timeout: 120
+
+. selftests/node.sh
+
+# A soft-RoCE device roceN on a veth pair of its own.
+make_roce() { # number
+	ip link add "veth$1" type veth peer name "far$1" &&
+		ip link set "veth$1" mtu 9000 up && ip link set "far$1" mtu 9000 up &&
+		ip address add "10.77.$1.1/24" dev "veth$1" &&
+		rdma link add "roce$1" type rxe netdev "veth$1"
+}
+
+loaded() {
+	[ -d /sys/module/oxib ]
+}
+
+interfaces() {
+	ip -o link show | grep -cE ' ib[0-9]+:'
+}
+
+# The load is refused, and the kernel log names the parameter, the value and what is allowed.
+check_bad() { # parameter, value, regular expression for the range
+	dmesg --clear
+	check_refused "$1=$2 is refused" load_oxib "$1=$2"
+	check "the log names parameter, value and range for $1=$2" kernel_log_has "oxib: .*$1=$2.*$3"
+	check_refused "oxib.ko is not loaded after $1=$2" loaded
+}
+
+test_bad_parameters() {
+	local name
+	for name in send_queue_size recv_queue_size; do
+		check_bad "$name" 0 '128.*8192'
+		check_bad "$name" 64 '128.*8192'
+		check_bad "$name" 200 'power of two'
+		check_bad "$name" 16384 '128.*8192'
+		check_bad "$name" 4294967295 '128.*8192'
+	done
+	check_bad tx_queues 65 '64'
+	check_refused "send_queue_size=many is refused" load_oxib send_queue_size=many
+	check_refused "tx_queues=-1 is refused" load_oxib tx_queues=-1
+	dmesg --clear
+	check_refused "an empty name in devices= is refused" load_oxib devices=roce1,,roce2
+	check "the log says what is wrong with it" kernel_log_has 'oxib: .*devices.*empty name'
+}
+
+rings_are() { # send, receive
+	[ "$(current_rings)" = "$1 $2" ] || {
+		ethtool -g ib0
+		return 1
+	}
+}
+
+current_rings() {
+	ethtool -g ib0 | awk '/Current/ { now = 1 } now && $1 == "TX:" { send = $2 } now && $1 == "RX:" { receive = $2 }
+		END { print send, receive }'
+}
+
+tx_queues() {
+	find /sys/class/net/ib0/queues -name 'tx-*' | wc -l
+}
+
+# Load with parameters, make some checks, unload.
+with_oxib() { # parameters (one word), function...
+	local parameters=$1
+	shift
+	# shellcheck disable=SC2086 # several parameters in one word
+	if load_oxib $parameters; then
+		ok "it loads with $parameters"
+		"$@"
+		check "it unloads after $parameters" unload_oxib
+	else
+		not_ok "it loads with $parameters"
+	fi
+}
+
+takes_rings() { # send, receive
+	check "ib0 has these rings" rings_are "$1" "$2"
+	check "ib0 comes up with them" ip link set ib0 up
+}
+
+takes_one_queue() {
+	check_equal "ib0 has one transmit queue" 1 "$(tx_queues)"
+}
+
+test_good_parameters() {
+	with_oxib "send_queue_size=128 recv_queue_size=128" takes_rings 128 128
+	with_oxib "send_queue_size=8192 recv_queue_size=8192" takes_rings 8192 8192
+	with_oxib "tx_queues=1" takes_one_queue
+}
+
+has_none() {
+	check_equal "without a device there is no interface" 0 "$(interfaces)"
+}
+
+has_both() {
+	check_equal "both devices have an interface" 2 "$(interfaces)"
+}
+
+has_only_second() {
+	check_equal "one device has an interface" 1 "$(interfaces)"
+	check_equal "it is the one that was named" roce2 "$(ethtool -i ib0 | awk '$1 == "bus-info:" { print $2 }')"
+	dmesg --clear
+	check "a third device appears" make_roce 3
+	check_equal "it was not named, so it gets no interface" 1 "$(interfaces)"
+	rdma link delete roce3
+}
+
+has_none_and_says_so() {
+	check_equal "no device has an interface" 0 "$(interfaces)"
+	check "the log warns that there is no such device" kernel_log_has 'oxib: .*(roce9.*(no|not|unknown)|(no|not|unknown).*roce9)'
+}
+
+follows_devices() {
+	check_equal "both devices have an interface" 2 "$(interfaces)"
+	check "a third device appears" make_roce 3
+	check_equal "it gets an interface by itself" 3 "$(interfaces)"
+	check "it goes" rdma link delete roce3
+	check_equal "so does its interface" 2 "$(interfaces)"
+	ip link set ib0 up
+	ip link set ib1 up
+	check "the Ethernet device of one goes while its interface is up" ip link delete veth2
+	check "so does the interface" eventually interfaces_are 1
+	make_roce 2
+	check "both are back" eventually interfaces_are 2
+}
+
+interfaces_are() { # number
+	[ "$(interfaces)" = "$1" ]
+}
+
+test_devices() {
+	with_oxib "devices=roce1,roce2" has_both
+	with_oxib "devices=roce2" has_only_second
+	dmesg --clear
+	with_oxib "devices=roce9" has_none_and_says_so
+	with_oxib "tx_queues=0" follows_devices
+}
+
+# --- beside the kernel's IPoIB, which takes InfiniBand ports alone, but whose rtnl kind is ours too ---
+
+works_beside() {
+	check_equal "each RoCE device has its interface" 2 "$(interfaces)"
+	check "ib0 comes up" ip link set ib0 up
+	check "the log says that the rtnl kind is not ours" kernel_log_has 'oxib: .*ib_ipoib'
+}
+
+test_coexistence() {
+	check "the kernel's ib_ipoib can be loaded" modprobe ib_ipoib
+	dmesg --clear
+	with_oxib "send_queue_size=256" works_beside
+	check "ib_ipoib can be unloaded after that" modprobe -r ib_ipoib
+	load_oxib || not_ok "oxib.ko can be loaded again"
+	check "ib_ipoib can be loaded while oxib is there" modprobe ib_ipoib
+	check_equal "and takes nothing from it" 2 "$(interfaces)"
+	check "it can be unloaded again" modprobe -r ib_ipoib
+}
+
+# --- what the module says of itself ---
+
+test_description() {
+	local field
+	for field in version description author license; do
+		check "modinfo has its $field" holds -n "$(modinfo -F "$field" "$MODULES/oxib.ko")"
+	done
+	check_equal "its license is GPL" GPL "$(modinfo -F license "$MODULES/oxib.ko")"
+	for field in send_queue_size recv_queue_size tx_queues devices; do
+		check "modinfo explains $field" matches "^$field:.+" "$(modinfo -F parm "$MODULES/oxib.ko")"
+	done
+}
+
+modprobe rdma_rxe
+test_description
+with_oxib "tx_queues=0" has_none
+for number in 1 2; do
+	make_roce "$number" || bail_out "soft-RoCE device $number could not be made"
+done
+test_bad_parameters
+test_good_parameters
+test_devices
+test_coexistence
+take_down
+finish

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Have the kernel fail one memory allocation of a system call after another, and see that each failure is clean.
+
+nth.py load MODULE [--samples N]       load the module; where that succeeds, unload it
+nth.py up INTERFACE [--samples N]      take the interface up; where that succeeds, take it down
+
+First it counts the allocations, then it fails each of them in turn, or N of them spread evenly. See
+Documentation/fault-injection/fault-injection.rst of the kernel, fail-nth.
+"""
+
+import argparse
+import collections
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+import sys
+from pathlib import Path
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_SYS_FINIT_MODULE = 313
+_SYS_DELETE_MODULE = 176
+_SIOCGIFFLAGS = 0x8913
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 1
+# More than any of the calls makes.
+_NEVER = 1_000_000
+
+
+def _syscall(*arguments):
+    if _LIBC.syscall(*arguments) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+class Load:
+    """Loading a module, which is not there before."""
+
+    def __init__(self, path):
+        self._file = os.open(path, os.O_RDONLY)
+        self._name = Path(path).stem
+
+    def do(self):
+        """Load it."""
+        _syscall(_SYS_FINIT_MODULE, self._file, b"", 0)
+
+    def undo(self):
+        """Unload it."""
+        _syscall(_SYS_DELETE_MODULE, self._name.encode(), 0)
+
+    def done(self):
+        """Whether it is loaded."""
+        return Path("/sys/module", self._name).exists()
+
+
+class Up:
+    """Taking an interface up, which is down before."""
+
+    def __init__(self, interface):
+        self._interface = interface.encode()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def _flags(self):
+        request = fcntl.ioctl(self._socket, _SIOCGIFFLAGS, struct.pack("16sH14x", self._interface, 0))
+        return struct.unpack("16sH14x", request)[1]
+
+    def _set(self, flags):
+        fcntl.ioctl(self._socket, _SIOCSIFFLAGS, struct.pack("16sH14x", self._interface, flags))
+
+    def do(self):
+        """Take it up."""
+        self._set(self._flags() | _IFF_UP)
+
+    def undo(self):
+        """Take it down."""
+        self._set(self._flags() & ~_IFF_UP)
+
+    def done(self):
+        """Whether it is up."""
+        return bool(self._flags() & _IFF_UP)
+
+
+class FailNth:
+    """This thread's count of allocations until the one that fails."""
+
+    def __init__(self):
+        self._file = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
+
+    def set(self, number):
+        """Fail that one; 0 for none."""
+        os.pwrite(self._file, str(number).encode(), 0)
+
+    def left(self):
+        """How many are left until then."""
+        return int(os.pread(self._file, 16, 0))
+
+
+def _count(call, nth):
+    nth.set(_NEVER)
+    call.do()
+    left = nth.left()
+    nth.set(0)
+    call.undo()
+    return _NEVER - left
+
+
+def _chosen(total, samples):
+    if not samples or samples >= total:
+        return range(1, total + 1)
+    return sorted({1 + index * (total - 1) // (samples - 1) for index in range(samples)})
+
+
+def _fail(call, nth, number):
+    """Fail allocation `number`. Returns what became of the call; raises if it left something behind."""
+    nth.set(number)
+    try:
+        call.do()
+        outcome = "went on"
+    except OSError as error:
+        outcome = errno.errorcode.get(error.errno, str(error.errno))
+    finally:
+        injected = nth.left() == 0
+        nth.set(0)
+    if outcome == "went on":
+        call.undo()
+    if call.done():
+        raise SystemExit(f"allocation {number}: {outcome}, but it is done")
+    return outcome if injected else f"{outcome}, nothing failed"
+
+
+def main():
+    """Do what the command line says, and sum it up."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("call", choices=("load", "up"))
+    parser.add_argument("what")
+    parser.add_argument("--samples", type=int, default=0)
+    options = parser.parse_args()
+    call = Load(options.what) if options.call == "load" else Up(options.what)
+    nth = FailNth()
+    total = _count(call, nth)
+    outcomes = collections.Counter(_fail(call, nth, number) for number in _chosen(total, options.samples))
+    print(f"{total} allocations, failed one after the other:")
+    for outcome, times in outcomes.most_common():
+        print(f"  {times:5d} times: {outcome}")
+    unclean = set(outcomes) - {"ENOMEM", "went on", "went on, nothing failed"}
+    if total == 0 or unclean or not outcomes["ENOMEM"]:
+        sys.exit(f"expected ENOMEM or going on, found {dict(outcomes)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The ground goes from under ib0 while traffic of every kind crosses it: the RDMA device is removed, the Ethernet device
+# goes down, the network card is pulled, the module is unloaded. Each time everything comes back and works.
+#
+# removal.sh [ROUNDS]: how often, one after the other (`make soak` has more).
+#
+# nodes: 2
+# kernels: debug
+# timeout: 180
+
+. selftests/node.sh
+
+rounds=${1:-10}
+
+# --- traffic ---
+
+storm() {
+	in_background python3 selftests/ipoib/storm.py "10.99.0.$peer" "fd00:99::$peer"
+}
+
+# Packets come and go, at this moment: a hundred more of each within the time-out.
+traffic_flows() {
+	local sent received
+	sent=$(statistic tx_packets)
+	received=$(statistic rx_packets)
+	eventually packets_reach $((sent + 100)) $((received + 100)) || {
+		printf 'sent %s, then %s; received %s, then %s\n' "$sent" "$(statistic tx_packets)" \
+			"$received" "$(statistic rx_packets)"
+		ethtool -S ib0
+		return 1
+	}
+}
+
+packets_reach() { # sent, received
+	[ "$(statistic tx_packets)" -ge "$1" ] && [ "$(statistic rx_packets)" -ge "$2" ]
+}
+
+# ib0 is there again: configured as before, it works as before.
+works_again() {
+	eventually ib_exists && ib_up && eventually answers "10.99.0.$peer" && eventually answers "fd00:99::$peer" &&
+		traffic_flows
+}
+
+# --- what happens to it ---
+
+remove_rxe() {
+	rdma link delete rxe0 && ib_is_gone && rdma link add rxe0 type rxe netdev eth0 && works_again
+}
+
+ethernet_down() {
+	ip link set eth0 down && eventually carrier_is 0 && ip link set eth0 up && eventually carrier_is 1 && works_again
+}
+
+pull_card() {
+	local card
+	card=$(basename "$(readlink -f /sys/class/net/eth0/device)")
+	echo "$card" >/sys/bus/virtio/drivers/virtio_net/unbind && eventually ib_is_gone || return
+	echo "$card" >/sys/bus/virtio/drivers/virtio_net/bind && eventually [ -e /sys/class/net/eth0 ] || return
+	ethernet_up 9000
+	eventually rdma link add rxe0 type rxe netdev eth0 && works_again
+}
+
+unload() {
+	rmmod oxib && ib_is_gone && load_oxib && works_again
+}
+
+bring_up 9000
+storm
+barrier storm
+if [ "$NODE" = 1 ]; then
+	check "traffic flows" traffic_flows
+	for ((round = 1; round <= rounds; round++)); do
+		check "round $round: the RDMA device is removed" remove_rxe
+		check "round $round: the Ethernet device goes down" ethernet_down
+		check "round $round: the network card is pulled" pull_card
+		check "round $round: the module is unloaded" unload
+		[ "$tap_failures" -le 3 ] || break
+	done
+	check_equal "all rounds were made" "$rounds" $((round - 1))
+	check "the module is unloaded for good, under traffic" unload_oxib
+	check "ib0 has gone with it" ib_is_gone
+	stop_jobs
+	barrier done
+else
+	barrier done
+	take_down
+fi
+finish

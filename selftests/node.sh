@@ -1,0 +1,298 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What scripts inside a node are written with: TAP, meeting the other nodes, addresses, soft-RoCE, the module.
+# Source it first. Node N has 10.77.0.N on eth0, and 10.99.0.N and fd00:99::N on ib0.
+#
+# No test asserts a time. Time-outs only end what would hang, so they are far above what anything takes.
+
+set -u
+
+: "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MODULES:?}"
+
+case $KERNEL in
+debug) patience=240 ;;
+*) patience=60 ;;
+esac
+
+# --- TAP -------------------------------------------------------------------------------------------------------------
+
+tap_number=0
+tap_failures=0
+
+ok() { # description
+	tap_number=$((tap_number + 1))
+	printf 'ok %d - %s\n' "$tap_number" "$1"
+}
+
+not_ok() { # description
+	tap_number=$((tap_number + 1))
+	tap_failures=$((tap_failures + 1))
+	printf 'not ok %d - %s\n' "$tap_number" "$1"
+}
+
+skip() { # description, reason
+	tap_number=$((tap_number + 1))
+	printf 'ok %d - %s # SKIP %s\n' "$tap_number" "$1" "$2"
+}
+
+note() { # text: as comments
+	printf '%s\n' "$*" | sed 's/^/# /'
+}
+
+# Run a command; its success is the check. What it printed is shown only if it failed.
+check() { # description, command...
+	local description=$1 output
+	shift
+	output=$(mktemp)
+	if "$@" >"$output" 2>&1; then
+		ok "$description"
+	else
+		not_ok "$description"
+		note "$* failed:"
+		tail -n 40 "$output" | sed 's/^/#   /'
+	fi
+	rm -f "$output"
+}
+
+# The same for a command that has to be refused.
+check_refused() { # description, command...
+	local description=$1
+	shift
+	check "$description" refused "$@"
+}
+
+refused() {
+	! "$@"
+}
+
+check_equal() { # description, expected, found
+	check "$1" equal "$2" "$3"
+}
+
+equal() { # expected, found
+	[ "$1" = "$2" ] || {
+		printf 'expected: %s\nfound:    %s\n' "$1" "$2"
+		return 1
+	}
+}
+
+# `test`, saying what it compared.
+holds() { # operand, operator, operand
+	[ "$@" ] || {
+		printf 'does not hold: %s\n' "$*"
+		return 1
+	}
+}
+
+matches() { # extended regular expression, text
+	printf '%s\n' "$2" | grep -qE -e "$1" || {
+		printf 'no line matches %s in:\n%s\n' "$1" "$2"
+		return 1
+	}
+}
+
+# End a script that made checks.
+finish() {
+	printf '1..%d\n' "$tap_number"
+	exit $((tap_failures > 0))
+}
+
+# End a script that cannot go on.
+bail_out() { # text
+	printf 'Bail out! %s\n' "$1"
+	dmesg | tail -n 30 | sed 's/^/# /'
+	exit 1
+}
+
+# --- Waiting, and meeting the other nodes --------------------------------------------------------------------------------
+
+# Try a command until it succeeds.
+eventually() { # command...
+	local deadline=$((SECONDS + patience))
+	until "$@" >/dev/null 2>&1; do
+		if ((SECONDS > deadline)); then
+			"$@"
+			return
+		fi
+		sleep 0.2
+	done
+}
+
+# Every node comes here before any goes on. A name may be used again: it is a new barrier each time.
+declare -A barrier_turns=()
+
+barrier() { # name
+	local turn=$((${barrier_turns[$1]:-0} + 1)) node
+	barrier_turns[$1]=$turn
+	: >"/shared/barrier.$1.$turn.$NODE"
+	for ((node = 1; node <= NODES; node++)); do
+		local deadline=$((SECONDS + 10 * patience))
+		until [ -e "/shared/barrier.$1.$turn.$node" ]; do
+			((SECONDS <= deadline)) || bail_out "node n$node did not come to barrier $1"
+			sleep 0.1
+		done
+	done
+}
+
+# Something that another node wants to know.
+tell() { # name, text
+	printf '%s\n' "$2" >"/shared/told.$1.$NODE.tmp"
+	mv "/shared/told.$1.$NODE.tmp" "/shared/told.$1.$NODE"
+}
+
+told() { # name, node
+	eventually [ -e "/shared/told.$1.$2" ] || bail_out "node n$2 did not tell $1"
+	cat "/shared/told.$1.$2"
+}
+
+on_node() { # node, command...: only there
+	[ "$NODE" = "$1" ] || return 0
+	shift
+	"$@"
+}
+
+# The other one of two.
+export peer=$((3 - NODE))
+
+# Background jobs of this script, ended by stop_jobs.
+jobs_running=()
+
+in_background() { # command...
+	"$@" >/dev/null 2>&1 &
+	jobs_running+=($!)
+}
+
+stop_jobs() {
+	[ ${#jobs_running[@]} = 0 ] || kill "${jobs_running[@]}" 2>/dev/null
+	wait "${jobs_running[@]}" 2>/dev/null
+	jobs_running=()
+}
+
+# --- Ethernet and soft-RoCE ------------------------------------------------------------------------------------------------
+
+# Ethernet by which a node is on the common cable: its own card, or for a node between two neighbours a bridge of its two.
+# On an MTU of 9000 ib0 has 4092, on one of 1500 it has 1020.
+ethernet=eth0
+
+ethernet_up() { # [MTU]
+	local mtu=${1:-9000}
+	if [ "$NODE" -gt 1 ] && [ "$NODE" -lt "$NODES" ]; then
+		bridge_up "$mtu"
+	fi
+	ip link set "$ethernet" mtu "$mtu" up || bail_out "the Ethernet device does not come up"
+	ip address replace "10.77.0.$NODE/24" brd + dev "$ethernet" || bail_out "the Ethernet device takes no address"
+}
+
+bridge_up() { # MTU
+	local port
+	ethernet=br0
+	modprobe bridge
+	ip link show br0 >/dev/null 2>&1 || ip link add br0 type bridge mcast_snooping 0 || bail_out "there is no bridge"
+	for port in eth0 eth1; do
+		ip link set "$port" mtu "$1" master br0 up
+	done
+}
+
+make_rxe() { # [MTU]
+	ethernet_up "$@"
+	modprobe rdma_rxe || bail_out "rdma_rxe could not be loaded"
+	rdma link add rxe0 type rxe netdev "$ethernet" || bail_out "the rxe device could not be made"
+	eventually rxe_is_active || bail_out "the rxe device did not become active"
+}
+
+rxe_is_active() {
+	rdma link show rxe0/1 | grep -q 'state ACTIVE'
+}
+
+# --- The module and its interface --------------------------------------------------------------------------------------------
+
+load_oxib() { # [parameter...]
+	modprobe ib_core && insmod "$MODULES/oxib.ko" "$@"
+}
+
+unload_oxib() {
+	rmmod oxib
+}
+
+ib_exists() {
+	[ -e /sys/class/net/ib0 ]
+}
+
+ib_is_gone() {
+	! ib_exists
+}
+
+carrier_is() { # 0|1, [interface]
+	[ "$(cat "/sys/class/net/${2:-ib0}/carrier" 2>/dev/null)" = "$1" ]
+}
+
+ib_address() {
+	ip address replace "10.99.0.$NODE/24" brd + dev ib0 && ip address replace "fd00:99::$NODE/64" dev ib0 nodad
+}
+
+ib_up() {
+	ib_address && ip link set ib0 up && eventually carrier_is 1
+}
+
+# Everything from nothing to an interface that is up, on every node.
+bring_up() { # [Ethernet MTU], [module parameter...]
+	make_rxe "${1:-9000}"
+	load_oxib "${@:2}" || bail_out "oxib.ko could not be loaded"
+	eventually ib_exists || bail_out "ib0 did not appear"
+	ib_up || bail_out "ib0 did not come up"
+	barrier up
+}
+
+# The end of every script that loaded the module: what it forgot shows in kmemleak's report once it has gone.
+take_down() {
+	stop_jobs
+	check "oxib.ko can be unloaded" unload_oxib
+	check "ib0 has gone with it" ib_is_gone
+}
+
+link_field() { # jq path, [interface]
+	ip -d -j link show "${2:-ib0}" | jq -r ".[0]$1"
+}
+
+hardware_address() { # [interface]
+	cat "/sys/class/net/${1:-ib0}/address"
+}
+
+# The queue pair's number, out of bytes 1 to 3 of the hardware address.
+queue_pair() {
+	local address
+	address=$(hardware_address)
+	printf '%d\n' "0x${address:3:2}${address:6:2}${address:9:2}"
+}
+
+# The GID of the rxe port that belongs to an IPv4 address, as bytes 4 to 19 of a hardware address show it.
+gid_of_ipv4() { # address
+	local a b c d
+	IFS=. read -r a b c d <<<"$1"
+	printf '00:00:00:00:00:00:00:00:00:00:ff:ff:%02x:%02x:%02x:%02x\n' "$a" "$b" "$c" "$d"
+}
+
+counter() { # name: of ethtool -S
+	ethtool -S ib0 | awk -v name="$1:" '$1 == name { print $2; found = 1 } END { exit !found }'
+}
+
+statistic() { # name: rx_packets, tx_bytes, ...
+	cat "/sys/class/net/ib0/statistics/$1"
+}
+
+reaches() { # address, [ping option...]: three answers out of three
+	ping -q -c 3 -i 0.2 -W "$patience" "${@:2}" "$1"
+}
+
+answers() { # address, [ping option...]: one
+	ping -q -c 1 -W 2 "${@:2}" "$1"
+}
+
+kernel_log_has() { # extended regular expression
+	dmesg | grep -qE -e "$1" || {
+		printf 'the kernel log has no line that matches %s; its end is:\n' "$1"
+		dmesg | tail -n 15
+		return 1
+	}
+}
