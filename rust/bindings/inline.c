@@ -186,11 +186,6 @@ void oxib_stop_queues(struct net_device *dev)
 	netif_tx_disable(dev);
 }
 
-bool oxib_netif_running(const struct net_device *dev)
-{
-	return netif_running(dev);
-}
-
 void oxib_set_address(struct net_device *dev, const u8 *address)
 {
 	if (!memcmp(dev->dev_addr, address, dev->addr_len))
@@ -271,6 +266,11 @@ void oxib_device_get(struct ib_device *device)
 const char *oxib_device_name(const struct ib_device *device)
 {
 	return dev_name(&device->dev);
+}
+
+struct device *oxib_device_dev(struct ib_device *device)
+{
+	return &device->dev;
 }
 
 u32 oxib_first_port(const struct ib_device *device)

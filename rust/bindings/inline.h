@@ -9,15 +9,23 @@
 
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
+#include <net/page_pool/types.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
 
 struct in_device;
-struct page_pool;
 
 enum {
 	/* Bytes at the end of a receive buffer that build_skb() takes. */
 	OXIB_SKB_SHARED_INFO = SKB_DATA_ALIGN(sizeof(struct skb_shared_info)),
+	/* Where fields are that bindgen hides in anonymous unions, numbered by configuration. */
+	OXIB_SKB_DEV = offsetof(struct sk_buff, dev),
+	OXIB_SKB_PROTOCOL = offsetof(struct sk_buff, protocol),
+	OXIB_SKB_MAC_HEADER = offsetof(struct sk_buff, mac_header),
+	OXIB_NETDEV_MTU = offsetof(struct net_device, mtu),
+	OXIB_PACKET_BROADCAST = PACKET_BROADCAST,
+	OXIB_PACKET_MULTICAST = PACKET_MULTICAST,
+	OXIB_PP_DMA = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
 };
 
 /* Locks, work */
@@ -63,7 +71,6 @@ void oxib_netdev_setup(struct net_device *dev);
 void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u32 port);
 void oxib_start_queues(struct net_device *dev);
 void oxib_stop_queues(struct net_device *dev);
-bool oxib_netif_running(const struct net_device *dev);
 void oxib_set_address(struct net_device *dev, const u8 *address);
 void oxib_store_mtu(struct net_device *dev, u32 mtu);
 int oxib_mc_count(struct net_device *dev);
@@ -80,6 +87,7 @@ void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 /* RDMA */
 void oxib_device_get(struct ib_device *device);
 const char *oxib_device_name(const struct ib_device *device);
+struct device *oxib_device_dev(struct ib_device *device);
 u32 oxib_first_port(const struct ib_device *device);
 u32 oxib_last_port(const struct ib_device *device);
 bool oxib_protocol_ib(const struct ib_device *device, u32 port);

@@ -100,7 +100,7 @@ impl Interface {
         let qkey = self.link().qkey();
         for (index, qp) in self.queue_pairs.iter().enumerate() {
             let queue = TransmitQueue::new(self, index, qp, qkey)?;
-            **self.device().lock_queue(index as u32)? = Some(queue);
+            *self.device().lock_queue(index as u32)? = Some(queue);
         }
         let control = self.control.get(rtnl);
         let pairs = control.reapers.iter_mut().zip(&self.queues.send);

@@ -32,27 +32,18 @@ use kernel::{
 };
 
 use super::{
-    address::{
-        Destinations,
-        Verdict, //
-    },
+    address::Destinations,
     link::{
         Link,
         Offer,
         QueuePair, //
     },
-    multicast::{
-        Groups,
-        Membership, //
-    },
+    multicast::Groups,
     options::{
         Options,
         RING, //
     },
-    receive::{
-        Identity,
-        Receiver, //
-    },
+    receive::Receiver,
     roce::Roce,
     statistics::Statistics,
     transmit::{
@@ -97,12 +88,9 @@ use crate::{
         }, //
     },
     wire::{
-        encap,
-        gid::Gid,
         hwaddr::HwAddr,
         mgid::Scope,
-        pkey::Pkey,
-        qpn::Qpn, //
+        pkey::Pkey, //
     }, //
 };
 
@@ -264,6 +252,7 @@ impl Drop for Attached {
 impl Interface {
     /// Makes an interface on `port` of `rdma` that nobody sees yet.
     fn new(rdma: &RdmaDevice, port: PortNumber, options: Options) -> Result<Arc<Self>> {
+        let options = options.limited_to(rdma.max_work_requests());
         let vectors = rdma.completion_vectors();
         let queues = options.tx_queues(vectors, kernel::cpu::nr_cpu_ids());
         let device = Device::<Self>::new(rdma, port.get(), queues)?;

@@ -107,6 +107,16 @@ impl Options {
         })
     }
 
+    /// The same with rings that a device of at most `max` work requests a queue can have.
+    pub(crate) fn limited_to(self, max: u32) -> Self {
+        let largest = max.checked_ilog2().map_or(1, |log| 1 << log);
+        Self {
+            send_ring: self.send_ring.min(largest),
+            receive_ring: self.receive_ring.min(largest),
+            ..self
+        }
+    }
+
     /// Transmit queues for a device with `vectors` completion vectors on a machine of `cpus`.
     pub(crate) fn tx_queues(&self, vectors: u32, cpus: u32) -> u32 {
         let fitting = vectors.min(cpus).clamp(1, MAX_TX_QUEUES);
@@ -180,6 +190,15 @@ mod tests {
             ..GOOD
         });
         assert_eq!(refused.err(), Some(OptionError::TxQueues(65)));
+    }
+
+    #[test]
+    fn rings_fit_the_device() {
+        for (max, expected) in [(0, 1), (100, 64), (255, 128), (256, 256), (100_000, 256)] {
+            let options = Options::check(GOOD).map(|options| options.limited_to(max));
+            let rings = options.map(|options| (options.send_ring, options.receive_ring));
+            assert_eq!(rings, Ok((expected, expected)));
+        }
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Receiver {
         )?;
         let mut ring = ReceiveQueue::new(qp, entries)?;
         for index in 0..ring.capacity() {
-            ring.supply(index, pool.take(GFP_KERNEL)?)?;
+            ring.supply(index, pool.take_sleeping()?)?;
         }
         let statistics = interface.receive_statistics().clone();
         statistics
@@ -330,7 +330,7 @@ impl Reception {
             let _ = self.ring.supply(index, buffer);
             return Ok(skb);
         }
-        let Ok(fresh) = self.pool.take(GFP_ATOMIC) else {
+        let Ok(fresh) = self.pool.take() else {
             return Err(buffer);
         };
         match Skb::from_buffer(&self.device, buffer, MAC_START, frame) {

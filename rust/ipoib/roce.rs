@@ -82,7 +82,7 @@ impl Roce {
         }
         self.entries()?
             .find(|entry| entry.gid().ipv4().is_some() == is_ipv4)
-            .ok_or(EADDRNOTAVAIL)
+            .ok_or(ENXIO)
     }
 }
 
@@ -149,8 +149,9 @@ impl Link for Roce {
         if let Err(error) = qp.detach(group) {
             dev_warn!(
                 device.as_dev(),
-                "port {}: group {group} cannot be detached: {error:?}\n",
-                self.port.get()
+                "port {}: group {:?} cannot be detached: {error:?}\n",
+                self.port.get(),
+                group.bytes()
             );
         }
     }

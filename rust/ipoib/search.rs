@@ -9,8 +9,7 @@ use kernel::{
 
 use super::{
     address::Verdict,
-    interface::Interface,
-    link::Link, //
+    interface::Interface, //
 };
 use crate::{
     net::skb::Skb,

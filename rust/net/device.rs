@@ -337,8 +337,9 @@ impl<T: Operations> Device<T> {
 
     /// The MTU.
     pub(crate) fn mtu(&self) -> u32 {
-        // SAFETY: A plain integer of a valid device; the stack reads it without a lock, too.
-        unsafe { core::ptr::read_volatile(&raw const (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mtu) }
+        // SAFETY: A plain integer at that offset of a valid device; the stack reads it without a lock,
+        // too.
+        unsafe { self.as_raw().cast::<u8>().add(bindings::OXIB_NETDEV_MTU as usize).cast::<u32>().read_volatile() }
     }
 
     /// Writes the MTU down, in [`Operations::change_mtu`] or before the device is registered.
@@ -356,12 +357,6 @@ impl<T: Operations> Device<T> {
     pub(crate) fn request_mtu(&self, _rtnl: &mut Rtnl, mtu: u32) -> Result {
         // SAFETY: The device is registered, the RTNL held.
         kernel::error::to_result(unsafe { bindings::dev_set_mtu(self.as_raw(), mtu as i32) })
-    }
-
-    /// Whether the device is up.
-    pub(crate) fn is_running(&self, _rtnl: &mut Rtnl) -> bool {
-        // SAFETY: The device is valid.
-        unsafe { bindings::oxib_netif_running(self.as_raw()) }
     }
 
     /// The multicast addresses that the stack wants, other than the broadcast address.

@@ -4,8 +4,6 @@
 
 use core::marker::PhantomData;
 
-use kernel::prelude::*;
-
 use super::device::{
     Device,
     Operations, //
@@ -49,7 +47,7 @@ impl<T: Operations> Table<T> {
         // SAFETY: By the contract.
         let (info, parent) = unsafe { (&mut *info, Device::<T>::parent_name(device)) };
         copy_text(&mut info.driver, b"oxib");
-        copy_text(&mut info.version, crate::VERSION.as_bytes());
+        copy_text(&mut info.version, crate::VERSION.to_bytes());
         copy_text(&mut info.bus_info, parent.to_bytes());
     }
 
@@ -110,7 +108,7 @@ impl<T: Operations> Table<T> {
         if set as u32 == bindings::ethtool_stringset_ETH_SS_STATS {
             T::STATISTICS.len() as i32
         } else {
-            EOPNOTSUPP.to_errno()
+            -(bindings::EOPNOTSUPP as i32)
         }
     }
 

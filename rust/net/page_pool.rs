@@ -83,7 +83,7 @@ impl Pool {
         // SAFETY: All-zero is a valid `page_pool_params`: numbers and null pointers.
         let mut params: bindings::page_pool_params = unsafe { core::mem::zeroed() };
         // SAFETY: Both variants of each union are the same plain fields.
-        let fast = unsafe { params.__bindgen_anon_1.__bindgen_anon_1.as_mut() };
+        let fast = unsafe { &mut params.__bindgen_anon_1.__bindgen_anon_1 };
         fast.order = order;
         fast.pool_size = entries;
         fast.nid = bindings::NUMA_NO_NODE;
@@ -94,10 +94,10 @@ impl Pool {
             fast.dev = rdma.dma_device();
         }
         // SAFETY: As above.
-        let slow = unsafe { params.__bindgen_anon_2.__bindgen_anon_1.as_mut() };
+        let slow = unsafe { &mut params.__bindgen_anon_2.__bindgen_anon_1 };
         slow.netdev = device.as_raw();
         if !virtual_dma {
-            slow.flags = bindings::PP_FLAG_DMA_MAP | bindings::PP_FLAG_DMA_SYNC_DEV;
+            slow.flags = bindings::OXIB_PP_DMA;
         }
         // SAFETY: The parameters are complete, and the device outlives the pool's use.
         let pool = unsafe { bindings::page_pool_create(&params) };
@@ -111,20 +111,29 @@ impl Pool {
         })
     }
 
-    /// Takes a buffer, recycled if one is there.
+    /// Takes a buffer, recycled if one is there. Does not sleep.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     #[inline]
-    pub(crate) fn take(&mut self, flags: kernel::alloc::Flags) -> Result<Buffer> {
+    pub(crate) fn take(&mut self) -> Result<Buffer> {
+        self.allocate(bindings::GFP_ATOMIC | bindings::__GFP_NOWARN)
+    }
+
+    /// Takes a buffer. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn take_sleeping(&mut self) -> Result<Buffer> {
+        self.allocate(bindings::GFP_KERNEL)
+    }
+
+    #[inline]
+    fn allocate(&mut self, flags: bindings::gfp_t) -> Result<Buffer> {
         // SAFETY: By the type invariant the pool is valid; `&mut self` makes this its only user.
-        let page = unsafe {
-            bindings::page_pool_alloc_pages(
-                self.pool.as_ptr(),
-                flags.as_raw() | bindings::__GFP_NOWARN_BIT,
-            )
-        };
+        let page = unsafe { bindings::page_pool_alloc_pages(self.pool.as_ptr(), flags) };
         let page = NonNull::new(page).ok_or(ENOMEM)?;
         // SAFETY: The page is valid, ours, and in the kernel's direct map.
         let address = unsafe { bindings::oxib_page_address(page.as_ptr()) };

@@ -151,18 +151,18 @@ impl Skb {
     /// Sets what the packet carries: an EtherType, in host byte order.
     #[inline(always)]
     pub(crate) fn set_protocol(&mut self, ethertype: u16) {
-        let union = &mut self.fields_mut().__bindgen_anon_5;
-        // SAFETY: The header fields are plain integers in every variant of this union.
-        unsafe { union.__bindgen_anon_1.as_mut().protocol = ethertype.to_be() };
+        // SAFETY: The field is a plain integer at that offset.
+        unsafe { self.set_field(bindings::OXIB_SKB_PROTOCOL, ethertype.to_be()) };
     }
 
-    /// Sets whom the packet was for.
+    /// Sets whom a packet fresh from the device was for.
     #[inline(always)]
     pub(crate) fn set_packet_type(&mut self, kind: PacketType) {
         let value = match kind {
-            PacketType::Host => bindings::PACKET_HOST,
-            PacketType::Broadcast => bindings::PACKET_BROADCAST,
-            PacketType::Multicast => bindings::PACKET_MULTICAST,
+            // What a fresh packet says.
+            PacketType::Host => return,
+            PacketType::Broadcast => bindings::OXIB_PACKET_BROADCAST,
+            PacketType::Multicast => bindings::OXIB_PACKET_MULTICAST,
         };
         // SAFETY: By the type invariant the pointer is valid and ours.
         unsafe { bindings::oxib_skb_set_pkt_type(self.0.as_ptr(), value as u8) };
@@ -175,10 +175,10 @@ impl Skb {
     /// `EINVAL` if the linear part is shorter.
     #[inline(always)]
     pub(crate) fn take_mac_header(&mut self, len: usize) -> Result {
-        let skb = self.fields_mut();
+        let skb = self.fields();
         let offset = (skb.data as usize - skb.head as usize) as u16;
-        // SAFETY: The header fields are plain integers in every variant of this union.
-        unsafe { skb.__bindgen_anon_5.__bindgen_anon_1.as_mut().mac_header = offset };
+        // SAFETY: The field is a plain integer at that offset.
+        unsafe { self.set_field(bindings::OXIB_SKB_MAC_HEADER, offset) };
         self.pull(len)
     }
 
@@ -270,16 +270,21 @@ impl Skb {
 
     #[inline(always)]
     fn set_device<T: super::device::Operations>(&mut self, device: &Device<T>) {
-        let device = device.as_raw();
-        // SAFETY: The field is a plain pointer in this variant; the stack keeps the device while
-        // packets of its polls are on the way, and polls end before it is freed.
-        unsafe {
-            self.fields_mut()
-                .__bindgen_anon_1
-                .__bindgen_anon_1
-                .__bindgen_anon_1
-                .dev = device;
-        }
+        // SAFETY: The field is a pointer at that offset; the stack keeps the device while packets
+        // of its polls are on the way, and polls end before it is freed.
+        unsafe { self.set_field(bindings::OXIB_SKB_DEV, device.as_raw()) };
+    }
+
+    /// Writes a field that the bindings hide in an anonymous union.
+    ///
+    /// # Safety
+    ///
+    /// There is a field of type `V` at `offset`, and the packet may have that value in it.
+    #[inline(always)]
+    unsafe fn set_field<V>(&mut self, offset: u32, value: V) {
+        let skb: *mut u8 = self.0.as_ptr().cast();
+        // SAFETY: By the type invariant the packet is valid, by the contract the field is there.
+        unsafe { skb.add(offset as usize).cast::<V>().write(value) };
     }
 }
 

@@ -17,11 +17,6 @@ use core::sync::atomic::{
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// A counter at zero.
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
     /// Adds `n`.
     #[inline(always)]
     pub(crate) fn add(&self, n: u64) {

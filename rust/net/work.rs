@@ -23,7 +23,7 @@ use crate::bindings;
 /// # Invariants
 ///
 /// The pointer is a valid workqueue. It is dropped outside of its own work.
-pub(crate) struct Queue(core::ptr::NonNull<kernel::bindings::workqueue_struct>);
+pub(crate) struct Queue(core::ptr::NonNull<bindings::workqueue_struct>);
 
 // SAFETY: Workqueues are used from any thread.
 unsafe impl Send for Queue {}
@@ -49,7 +49,7 @@ impl Queue {
     /// `ENOMEM`.
     pub(crate) fn spawn(&self, task: impl FnOnce() + Send + 'static) -> Result {
         // SAFETY: By the type invariant the queue is valid while `self` is.
-        let queue = unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr()) };
+        let queue = unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr().cast()) };
         Ok(queue.try_spawn(GFP_ATOMIC, task)?)
     }
 
@@ -70,7 +70,7 @@ impl Queue {
         // SAFETY: `owner` is valid, and the reference that the work gets is the one just made raw.
         let pending = unsafe {
             bindings::mod_delayed_work_on(
-                bindings::WORK_CPU_UNBOUND as i32,
+                bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
                 self.0.as_ptr(),
                 delayed_work::<T, ID>(owner),
                 delay,

@@ -116,7 +116,7 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
     kernel::error::from_result(|| {
         // SAFETY: By the contract the device is registered until `remove` returns.
         let borrowed = unsafe { Device::from_raw(device) };
-        let data = C::add(borrowed)?.ok_or(EOPNOTSUPP)?;
+        let data = C::add(borrowed)?.ok_or(ENODEV)?;
         let client = C::handle().0.load(Ordering::Acquire);
         // SAFETY: By the contract `C` is registered, so by the invariant of `Handle` this is its
         // client, and it is being added to the device.

@@ -160,7 +160,7 @@ impl<N: Notify> CompletionQueue<N> {
         let (Some(poll), Some(arm)) = (poll, arm) else {
             // SAFETY: Just created, used by nobody.
             unsafe { bindings::ib_destroy_cq_user(cq.as_ptr(), core::ptr::null_mut()) };
-            return Err(EOPNOTSUPP);
+            return Err(ENOTSUPP);
         };
         // INVARIANT: Just created on `device`, with the handler for its context.
         let this = Self {

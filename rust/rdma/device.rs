@@ -6,7 +6,6 @@ use core::ptr::NonNull;
 
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::aref::AlwaysRefCounted,
     types::Opaque, //
 };
@@ -60,13 +59,13 @@ impl Device {
     /// The device's name (`mlx5_0`, `rxe0`).
     pub(crate) fn name(&self) -> &CStr {
         // SAFETY: By the type invariant the device is valid; its name is NUL-terminated.
-        unsafe { CStr::from_ptr(bindings::oxib_device_name(self.as_raw())) }
+        unsafe { CStr::from_char_ptr(bindings::oxib_device_name(self.as_raw())) }
     }
 
     /// The device as the log's macros want it.
     pub(crate) fn as_dev(&self) -> &kernel::device::Device {
         // SAFETY: The embedded device lives as long as the RDMA device.
-        unsafe { kernel::device::Device::from_raw(&raw mut (*self.as_raw()).__bindgen_anon_1.dev) }
+        unsafe { kernel::device::Device::from_raw(bindings::oxib_device_dev(self.as_raw())) }
     }
 
     /// The device's ports.

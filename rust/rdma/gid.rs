@@ -5,7 +5,6 @@
 use core::ptr::NonNull;
 
 use kernel::{
-    prelude::*,
     sync::aref::{
         ARef,
         AlwaysRefCounted, //
@@ -64,7 +63,7 @@ impl Entry {
     /// Its place in the table.
     pub(crate) fn index(&self) -> u32 {
         // SAFETY: As in `gid`.
-        unsafe { (*self.as_raw()).index }
+        unsafe { (*self.as_raw()).index.into() }
     }
 
     /// Whether packets from this GID go as RoCE version 2 (UDP).

@@ -58,10 +58,10 @@ impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EOPNOTSUPP` if the device cannot receive.
+    /// `ENOMEM`; `ENOTSUPP` if the device cannot receive.
     pub(crate) fn new(qp: &Arc<QueuePair<S, R>>, capacity: u32) -> Result<Self> {
         // SAFETY: The operations of a valid device do not change.
-        let post_recv = unsafe { (*qp.device().as_raw()).ops.post_recv }.ok_or(EOPNOTSUPP)?;
+        let post_recv = unsafe { (*qp.device().as_raw()).ops.post_recv }.ok_or(ENOTSUPP)?;
         let mut requests = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
         let mut buffers = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
         for id in 0..capacity {

@@ -75,7 +75,7 @@ impl Ring {
 
     /// The requests chained and not posted.
     #[inline(always)]
-    pub(crate) fn chain(&self) -> Span {
+    pub(crate) fn unposted(&self) -> Span {
         Span {
             start: self.posted,
             end: self.head,
@@ -108,9 +108,9 @@ impl Ring {
     /// The device took `taken` requests of the chain and refused the rest, which is returned and
     /// is free again.
     pub(crate) fn refuse(&mut self, taken: u32) -> Span {
-        let taken = core::cmp::min(taken, self.chain().len());
+        let taken = core::cmp::min(taken, self.unposted().len());
         self.posted = self.posted.wrapping_add(taken);
-        let refused = self.chain();
+        let refused = self.unposted();
         self.head = self.posted;
         refused
     }
@@ -179,9 +179,9 @@ mod tests {
             for _ in 0..5 {
                 assert!(ring.push().is_some());
             }
-            assert_eq!(ring.chain().len(), 5);
+            assert_eq!(ring.unposted().len(), 5);
             ring.post();
-            assert_eq!(ring.chain().len(), 0);
+            assert_eq!(ring.unposted().len(), 0);
             assert_eq!(ring.free(), 3);
             let last = start.wrapping_add(4);
             assert_eq!(ring.complete(last).map(Span::len), Some(5));
@@ -243,7 +243,7 @@ mod tests {
         ring.push();
         assert_eq!(ring.clear().len(), 4);
         assert_eq!(ring.free(), 8);
-        assert_eq!(ring.chain().len(), 0);
+        assert_eq!(ring.unposted().len(), 0);
     }
 
     #[test]

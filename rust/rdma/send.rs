@@ -125,7 +125,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EINVAL` if the capacity is not a power of two; `EOPNOTSUPP` if the device cannot
+    /// `ENOMEM`; `EINVAL` if the capacity is not a power of two; `ENOTSUPP` if the device cannot
     /// send.
     pub(crate) fn new(
         qp: &Arc<QueuePair<S, R>>,
@@ -135,7 +135,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     ) -> Result<Self> {
         let ring = Ring::new(capacity).ok_or(EINVAL)?;
         // SAFETY: The operations of a valid device do not change.
-        let post_send = unsafe { (*qp.device().as_raw()).ops.post_send }.ok_or(EOPNOTSUPP)?;
+        let post_send = unsafe { (*qp.device().as_raw()).ops.post_send }.ok_or(ENOTSUPP)?;
         let mut requests = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
         let mut slots = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
         for _ in 0..capacity {
@@ -219,7 +219,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     /// Length of the chain that waits for [`Self::post`].
     #[inline(always)]
     pub(crate) fn chained(&self) -> u32 {
-        self.ring.chain().len()
+        self.ring.unposted().len()
     }
 
     /// Bytes of memory that the ring takes.
@@ -256,7 +256,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
                 Err(_) => return Err(Refused::Failed(buffer)),
             }
         };
-        let chained = self.ring.chain().len();
+        let chained = self.ring.unposted().len();
         let Some(sequence) = self.ring.push() else {
             return Err(Refused::Full(buffer));
         };
@@ -283,7 +283,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     /// Gives the chain to the device, its last request signalled.
     #[inline]
     pub(crate) fn post(&mut self) -> Posted {
-        let chain = self.ring.chain();
+        let chain = self.ring.unposted();
         if chain.len() == 0 {
             return Posted::default();
         }
