@@ -92,10 +92,29 @@ matches() { # extended regular expression, text
 	}
 }
 
-# End a script that made checks.
+# End a script that made checks. Where it is part of another one (see parts), that prints the plan.
 finish() {
-	printf '1..%d\n' "$tap_number"
+	if [ -n "${TAP_PART:-}" ]; then
+		printf '%d\n' "$tap_number" >"$TAP_PART"
+	else
+		printf '1..%d\n' "$tap_number"
+	fi
 	exit $((tap_failures > 0))
+}
+
+# Run other scripts of selftests/ in the same boot, as if they were this one. Each is for the first so many nodes.
+parts() { # 'NODES SCRIPT [ARGUMENT...]'...
+	local part nodes script arguments
+	for part in "$@"; do
+		read -r nodes script arguments <<<"$part"
+		[ "$NODE" -le "$nodes" ] || continue
+		note "$script $arguments"
+		rm -f /tmp/part
+		# shellcheck disable=SC2086 # arguments are words
+		NODES=$nodes TAP_PART=/tmp/part bash "selftests/$script.sh" $arguments || tap_failures=$((tap_failures + 1))
+		[ -e /tmp/part ] || bail_out "$script did not come to its end"
+		tap_number=$((tap_number + $(cat /tmp/part)))
+	done
 }
 
 # End a script that cannot go on.
@@ -119,16 +138,20 @@ eventually() { # command...
 	done
 }
 
+# Where the nodes leave word for each other: a place of its own for each script.
+meeting_place=/shared/$(basename "$0" .sh)
+mkdir -p "$meeting_place"
+
 # Every node comes here before any goes on. A name may be used again: it is a new barrier each time.
 declare -A barrier_turns=()
 
 barrier() { # name
 	local turn=$((${barrier_turns[$1]:-0} + 1)) node
 	barrier_turns[$1]=$turn
-	: >"/shared/barrier.$1.$turn.$NODE"
+	: >"$meeting_place/barrier.$1.$turn.$NODE"
 	for ((node = 1; node <= NODES; node++)); do
 		local deadline=$((SECONDS + 10 * patience))
-		until [ -e "/shared/barrier.$1.$turn.$node" ]; do
+		until [ -e "$meeting_place/barrier.$1.$turn.$node" ]; do
 			((SECONDS <= deadline)) || bail_out "node n$node did not come to barrier $1"
 			sleep 0.1
 		done
@@ -137,13 +160,13 @@ barrier() { # name
 
 # Something that another node wants to know.
 tell() { # name, text
-	printf '%s\n' "$2" >"/shared/told.$1.$NODE.tmp"
-	mv "/shared/told.$1.$NODE.tmp" "/shared/told.$1.$NODE"
+	printf '%s\n' "$2" >"$meeting_place/told.$1.$NODE.tmp"
+	mv "$meeting_place/told.$1.$NODE.tmp" "$meeting_place/told.$1.$NODE"
 }
 
 told() { # name, node
-	eventually [ -e "/shared/told.$1.$2" ] || bail_out "node n$2 did not tell $1"
-	cat "/shared/told.$1.$2"
+	eventually [ -e "$meeting_place/told.$1.$2" ] || bail_out "node n$2 did not tell $1"
+	cat "$meeting_place/told.$1.$2"
 }
 
 on_node() { # node, command...: only there
@@ -249,6 +272,7 @@ take_down() {
 	stop_jobs
 	check "oxib.ko can be unloaded" unload_oxib
 	check "ib0 has gone with it" ib_is_gone
+	rdma link delete rxe0
 }
 
 link_field() { # jq path, [interface]

@@ -4,15 +4,17 @@
 # Memory that cannot be had: while loading, while coming up, while sending, receiving and joining groups. Each failure
 # is clean, and once there is memory again everything works.
 #
-# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly; 0 for each of them (`make soak`).
+# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly; 0, or nothing, for each of them. debug/stress
+# has some.
 #
 # nodes: 2
 # kernels: debug
-# timeout: 120
+# timeout: 1800
+# soak: yes
 
 . selftests/node.sh
 
-samples=${1:-40}
+samples=${1:-0}
 faults=(failslab fail_page_alloc)
 
 knob() { # name, value

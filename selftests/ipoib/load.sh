@@ -5,7 +5,7 @@
 # One node; its Ethernet devices are pairs of veth.
 #
 # nodes: 1
-# kernels: fast debug
+# kernels: fast
 # timeout: 120
 
 . selftests/node.sh
@@ -186,5 +186,8 @@ test_bad_parameters
 test_good_parameters
 test_devices
 test_coexistence
-take_down
+check "oxib.ko can be unloaded" unload_oxib
+for number in 1 2; do
+	ip link delete "veth$number"
+done
 finish

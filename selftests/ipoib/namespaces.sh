@@ -5,7 +5,7 @@
 # device that moves to a namespace, where the kernel lets it.
 #
 # nodes: 2
-# kernels: fast debug
+# kernels: fast
 # timeout: 180
 
 . selftests/node.sh

@@ -4,15 +4,16 @@
 # The ground goes from under ib0 while traffic of every kind crosses it: the RDMA device is removed, the Ethernet device
 # goes down, the network card is pulled, the module is unloaded. Each time everything comes back and works.
 #
-# removal.sh [ROUNDS]: how often, one after the other (`make soak` has more).
+# removal.sh [ROUNDS]: how often, one after the other; debug/stress has fewer.
 #
 # nodes: 2
 # kernels: debug
-# timeout: 180
+# timeout: 1800
+# soak: yes
 
 . selftests/node.sh
 
-rounds=${1:-10}
+rounds=${1:-100}
 
 # --- traffic ---
 
@@ -82,6 +83,7 @@ if [ "$NODE" = 1 ]; then
 	check "the module is unloaded for good, under traffic" unload_oxib
 	check "ib0 has gone with it" ib_is_gone
 	stop_jobs
+	rdma link delete rxe0
 	barrier done
 else
 	barrier done

@@ -5,7 +5,7 @@
 # the link and in the neighbour tables looks as IP over InfiniBand does.
 #
 # nodes: 2
-# kernels: fast debug
+# kernels: fast
 # timeout: 240
 
 . selftests/node.sh

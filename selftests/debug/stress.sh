@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What is hard on ipoib, on the debug kernel, in one boot.
+#
+# nodes: 2
+# kernels: debug
+# timeout: 180
+
+. selftests/node.sh
+
+parts '2 ipoib/removal 10' '2 ipoib/faults 40'
+finish
