@@ -246,6 +246,16 @@ void oxib_dev_put(struct net_device *dev)
 	dev_put(dev);
 }
 
+int oxib_roce_mtu(const struct net_device *dev)
+{
+	return ib_mtu_enum_to_int(iboe_get_mtu(READ_ONCE(dev->mtu)));
+}
+
+struct net_device *oxib_notified_device(void *info)
+{
+	return netdev_notifier_info_to_dev(info);
+}
+
 struct in_device *oxib_in_dev_get(const struct net_device *dev)
 {
 	return __in_dev_get_rtnl(dev);
@@ -293,9 +303,9 @@ bool oxib_protocol_roce_v2(const struct ib_device *device, u32 port)
 	return rdma_protocol_roce_udp_encap(device, port);
 }
 
-int oxib_mtu_to_bytes(enum ib_mtu mtu)
+u32 oxib_gid_table_length(struct ib_device *device, u32 port)
 {
-	return ib_mtu_enum_to_int(mtu);
+	return device->port_data[port].immutable.gid_tbl_len;
 }
 
 bool oxib_uses_virt_dma(struct ib_device *device)

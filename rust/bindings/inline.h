@@ -81,6 +81,8 @@ void oxib_count_rx(struct net_device *dev, u32 packets, u32 bytes);
 void oxib_count_tx_dropped(struct net_device *dev);
 void oxib_count_rx_dropped(struct net_device *dev);
 void oxib_dev_put(struct net_device *dev);
+int oxib_roce_mtu(const struct net_device *dev);
+struct net_device *oxib_notified_device(void *info);
 struct in_device *oxib_in_dev_get(const struct net_device *dev);
 void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 
@@ -92,7 +94,7 @@ u32 oxib_first_port(const struct ib_device *device);
 u32 oxib_last_port(const struct ib_device *device);
 bool oxib_protocol_ib(const struct ib_device *device, u32 port);
 bool oxib_protocol_roce_v2(const struct ib_device *device, u32 port);
-int oxib_mtu_to_bytes(enum ib_mtu mtu);
+u32 oxib_gid_table_length(struct ib_device *device, u32 port);
 bool oxib_uses_virt_dma(struct ib_device *device);
 u64 oxib_dma_map(struct ib_device *device, void *address, size_t length);
 bool oxib_dma_mapping_error(struct ib_device *device, u64 address);

@@ -79,6 +79,7 @@ use crate::{
         ah::AddressHandle,
         cq::CompletionQueue,
         device::Device as RdmaDevice,
+        ethernet,
         event,
         pd::ProtectionDomain,
         port::PortNumber,
@@ -200,9 +201,19 @@ impl event::Listener for PortEvents {
     }
 }
 
+/// Tells an interface that the MTU below it has changed.
+struct MtuBelow(Arc<Interface>);
+
+impl ethernet::Watcher for MtuBelow {
+    fn mtu_changed(&self) {
+        self.0.kick();
+    }
+}
+
 /// An interface that the world sees. Dropping it takes it away, whatever it is doing.
 pub(super) struct Attached {
     events: Option<Pin<KBox<event::Registration<PortEvents>>>>,
+    watch: Option<Pin<KBox<ethernet::Watch<MtuBelow>>>>,
     registration: Option<device::Registration<Interface>>,
     interface: Arc<Interface>,
 }
@@ -218,6 +229,7 @@ impl Attached {
         // Whatever fails from here on, the drop undoes.
         let mut this = Self {
             events: None,
+            watch: None,
             registration: None,
             interface: interface.clone(),
         };
@@ -225,6 +237,7 @@ impl Attached {
         let device = interface.device();
         this.registration = Some(device::Registration::new(device, interface.clone())?);
         this.events = Some(event::Registration::new(rdma, PortEvents(interface.clone()))?);
+        this.watch = Some(ethernet::Watch::new(rdma, port, MtuBelow(interface.clone()))?);
         dev_info!(
             rdma.as_dev(),
             "port {}: IPoIB interface {}\n",
@@ -242,6 +255,7 @@ impl Drop for Attached {
     fn drop(&mut self) {
         // What starts work ends first: events, then the stack; the work itself last.
         self.events = None;
+        self.watch = None;
         self.registration = None;
         work::cancel::<_, CONTROL>(&self.interface);
         work::cancel::<_, AGE>(&self.interface);

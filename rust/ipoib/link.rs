@@ -8,7 +8,8 @@
 //! The contract, for both kinds:
 //!
 //! - [`Link::refresh`] reads the port anew and says what the interface should be like. It is called
-//!   when the interface is made, when it comes up, and after each event of the port.
+//!   when the interface is made, when it comes up, and after each event of the port; with the RTNL
+//!   held, so it must not ask the device itself (`ib_query_port` takes the RTNL on RoCE).
 //! - [`Link::resolve`] finds the way to a GID and may sleep for seconds. It is called for one GID
 //!   once at a time, for different ones in parallel. An InfiniBand link asks the SA for a path
 //!   record, and for a group takes the parameters of the (send-only) membership.

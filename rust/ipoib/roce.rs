@@ -29,8 +29,8 @@ use crate::{
     rdma::{
         ah::AddressHandle,
         device::Device,
+        ethernet::Membership,
         gid::Entry,
-        igmp::Membership,
         pd::ProtectionDomain,
         port::PortNumber, //
     },
@@ -65,12 +65,11 @@ impl Roce {
     }
 
     /// Entries of the GID table that RoCE version 2 packets can come from.
-    fn entries(&self) -> Result<impl Iterator<Item = ARef<Entry>> + '_> {
+    fn entries(&self) -> impl Iterator<Item = ARef<Entry>> + '_ {
         let device = self.pd.device();
-        let length = device.query_port(self.port)?.gids;
-        Ok((0..length)
+        (0..device.gids(self.port))
             .filter_map(move |index| device.gid(self.port, index))
-            .filter(|entry| entry.is_roce_v2()))
+            .filter(|entry| entry.is_roce_v2())
     }
 
     /// The entry to send from to `destination`: of its IP version, the interface's own if it is.
@@ -80,7 +79,7 @@ impl Roce {
         if let Some(own) = own.filter(|entry| entry.gid().ipv4().is_some() == is_ipv4) {
             return Ok(own);
         }
-        self.entries()?
+        self.entries()
             .find(|entry| entry.gid().ipv4().is_some() == is_ipv4)
             .ok_or(ENXIO)
     }
@@ -96,16 +95,18 @@ impl Link for Roce {
     }
 
     fn refresh(&self) -> Result<Offer> {
-        let port = self.pd.device().query_port(self.port)?;
+        let device = self.pd.device();
+        let active = device.is_active(self.port)?;
+        let mtu = device.ethernet_mtu(self.port).ok_or(ENODEV)?;
         // Groups are IPv4 ones, so an IPv4 GID is needed; it also serves for all else.
-        let entry = self.entries()?.find(|entry| entry.gid().ipv4().is_some());
+        let entry = self.entries().find(|entry| entry.gid().ipv4().is_some());
         let gid = entry.as_ref().map(|entry| entry.gid());
         let old = core::mem::replace(&mut *self.source.lock(), entry);
         drop(old);
         Ok(Offer {
             gid,
-            mtu: port.mtu,
-            active: port.active,
+            mtu,
+            active,
         })
     }
 

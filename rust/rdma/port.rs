@@ -33,17 +33,6 @@ pub(crate) enum LinkLayer {
     Other,
 }
 
-/// A port's state that matters here (`ib_query_port`).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Attributes {
-    /// Whether the port carries packets.
-    pub(crate) active: bool,
-    /// Largest payload of one packet in bytes, as configured now.
-    pub(crate) mtu: u32,
-    /// Length of the GID table.
-    pub(crate) gids: u32,
-}
-
 impl Device {
     /// What carries the packets of `port`.
     pub(crate) fn link_layer(&self, port: PortNumber) -> LinkLayer {
@@ -61,24 +50,24 @@ impl Device {
         }
     }
 
-    /// The state of `port`.
+    /// Whether `port` carries packets, as last heard: asking the device may sleep and, on RoCE,
+    /// takes the RTNL.
     ///
     /// # Errors
     ///
-    /// What the device says.
-    pub(crate) fn query_port(&self, port: PortNumber) -> Result<Attributes> {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut attributes: bindings::ib_port_attr = unsafe { core::mem::zeroed() };
-        // SAFETY: The device is valid, the structure ours.
+    /// `EINVAL` if there is no such port.
+    pub(crate) fn is_active(&self, port: PortNumber) -> Result<bool> {
+        let mut state = bindings::ib_port_state_IB_PORT_NOP;
+        // SAFETY: The device is valid, the state ours.
         kernel::error::to_result(unsafe {
-            bindings::ib_query_port(self.as_raw(), port.get(), &mut attributes)
+            bindings::ib_get_cached_port_state(self.as_raw(), port.get(), &mut state)
         })?;
-        // SAFETY: Converts a number.
-        let mtu = unsafe { bindings::oxib_mtu_to_bytes(attributes.active_mtu) };
-        Ok(Attributes {
-            active: attributes.state == bindings::ib_port_state_IB_PORT_ACTIVE,
-            mtu: u32::try_from(mtu).unwrap_or(0),
-            gids: u32::try_from(attributes.gid_tbl_len).unwrap_or(0),
-        })
+        Ok(state == bindings::ib_port_state_IB_PORT_ACTIVE)
+    }
+
+    /// Length of the GID table of `port`.
+    pub(crate) fn gids(&self, port: PortNumber) -> u32 {
+        // SAFETY: The device is valid and has that port.
+        unsafe { bindings::oxib_gid_table_length(self.as_raw(), port.get()) }
     }
 }

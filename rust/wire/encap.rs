@@ -152,6 +152,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lengths() {
+        assert_eq!([LEN, PSEUDO_LEN, HARD_LEN], [4, 20, 24]);
+    }
+
+    #[test]
     fn headers_on_the_wire() {
         let table = [
             (EtherType::Ipv4, [0x08, 0x00, 0, 0]),

@@ -59,9 +59,9 @@ impl VersionClassFlow {
     const fn new(version: u8, traffic_class: u8, flow_label: u32) -> VersionClassFlow {
         // Lossless widening; `u32::from` is not const.
         VersionClassFlow(U32::new(
-            (version as u32 & 0xf) << Self::VERSION_SHIFT
-                | (traffic_class as u32) << Self::FLOW_BITS
-                | flow_label & Self::FLOW_MASK,
+            ((version as u32 & 0xf) << Self::VERSION_SHIFT)
+                | ((traffic_class as u32) << Self::FLOW_BITS)
+                | (flow_label & Self::FLOW_MASK),
         ))
     }
 
@@ -70,7 +70,7 @@ impl VersionClassFlow {
     }
 
     const fn traffic_class(self) -> u8 {
-        (self.0.get() >> Self::FLOW_BITS & 0xff) as u8
+        ((self.0.get() >> Self::FLOW_BITS) & 0xff) as u8
     }
 
     const fn flow_label(self) -> u32 {

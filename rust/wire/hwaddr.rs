@@ -68,7 +68,7 @@ impl HwAddr {
         }
     }
 
-    /// Takes the 20 bytes of an address.
+    /// Takes the 20 bytes of an address as they stand on the wire: any are one.
     pub const fn from_bytes(bytes: [u8; Self::LEN]) -> HwAddr {
         zerocopy::transmute!(bytes)
     }
@@ -180,6 +180,7 @@ mod tests {
     fn fields_of_a_unicast_address() {
         let [_, _, _, _, gid @ ..] = UNICAST;
         let address = HwAddr::from_slice(&UNICAST);
+        assert_eq!(address, Ok(HwAddr::from_bytes(UNICAST)));
         assert_eq!(address.map(|a| *a.as_bytes()), Ok(UNICAST));
         assert_eq!(address.map(|a| a.flags()), Ok(HwAddr::RC));
         assert_eq!(

@@ -34,7 +34,7 @@ fn gid() -> impl Strategy<Value = [u8; 16]> {
         }),
         // A zero GID but for a few bits anywhere.
         (0..128_u32, 0..128_u32)
-            .prop_map(|(one, other)| (1_u128 << one | 1 << other).to_be_bytes()),
+            .prop_map(|(one, other)| ((1_u128 << one) | (1 << other)).to_be_bytes()),
     ]
 }
 

@@ -101,7 +101,7 @@ proptest! {
         prop_assert_eq!(grh.version(), bytes[0] >> 4);
         let rebuilt = Grh::new(grh.route(), grh.addresses()).bytes();
         // All but the version, of which only one can be built.
-        bytes[0] = bytes[0] & 0xf | 0x60;
+        bytes[0] = (bytes[0] & 0xf) | 0x60;
         prop_assert_eq!(rebuilt, bytes);
     }
 
