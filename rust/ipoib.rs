@@ -57,10 +57,23 @@ impl Ipoib {
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _: {
-                options()?;
+                warn_of_unknown_devices(&options()?);
             },
             _client <- client::Registration::new(),
         })
+    }
+}
+
+/// Tells the administrator of names in `devices=` that are no device's: mistyped, perhaps.
+fn warn_of_unknown_devices(options: &Options) {
+    for name in options.devices.names() {
+        if Device::by_name(name).is_none() {
+            pr_warn!(
+                "devices={}: no such RDMA device now; it is used when it appears (`rdma link` shows \
+                 those that are there)\n",
+                name.escape_ascii()
+            );
+        }
     }
 }
 

@@ -231,6 +231,11 @@ void oxib_count_rx(struct net_device *dev, u32 packets, u32 bytes)
 	u64_stats_update_end(&stats->syncp);
 }
 
+void oxib_count_multicast(struct net_device *dev)
+{
+	DEV_STATS_INC(dev, multicast);
+}
+
 void oxib_count_tx_dropped(struct net_device *dev)
 {
 	dev_core_stats_tx_dropped_inc(dev);

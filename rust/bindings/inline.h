@@ -78,6 +78,7 @@ void oxib_for_each_mc(struct net_device *dev, void (*use)(void *context, const u
 		      void *context);
 void oxib_count_tx(struct net_device *dev, u32 packets, u32 bytes);
 void oxib_count_rx(struct net_device *dev, u32 packets, u32 bytes);
+void oxib_count_multicast(struct net_device *dev);
 void oxib_count_tx_dropped(struct net_device *dev);
 void oxib_count_rx_dropped(struct net_device *dev);
 void oxib_dev_put(struct net_device *dev);

@@ -129,7 +129,8 @@ impl<H: Clone, P> Destinations<H, P> {
         let mut waiting = KVec::new();
         match hold(&mut waiting, packet) {
             Ok(()) => {
-                self.table.insert(node.into_node(gid, State::Resolving(waiting)));
+                self.table
+                    .insert(node.into_node(gid, State::Resolving(waiting)));
                 self.count += 1;
                 Verdict::Search
             }
@@ -219,7 +220,9 @@ fn hold<P>(waiting: &mut KVec<P>, packet: P) -> core::result::Result<(), P> {
     if waiting.reserve(1, GFP_ATOMIC).is_err() {
         return Err(packet);
     }
-    waiting.push_within_capacity(packet).map_err(|error| error.0)
+    waiting
+        .push_within_capacity(packet)
+        .map_err(|error| error.0)
 }
 
 #[kernel::prelude::kunit_tests(oxib_address)]
@@ -291,7 +294,7 @@ mod tests {
         let mut table = Table::new();
         for n in 1..=3 {
             table.request(host(n), 0, 0);
-                table.resolved(&host(n), Some(n), 0);
+            table.resolved(&host(n), Some(n), 0);
         }
         table.used(&host(2), LIFETIME);
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
@@ -314,7 +317,7 @@ mod tests {
         let mut table = Table::new();
         for n in 1..=2 {
             table.request(host(n), 0, 0);
-            }
+        }
         table.resolved(&host(1), Some(1), 0);
         let forgotten = table.forget_settled();
         assert_eq!((forgotten.len(), table.len()), (1, 1));

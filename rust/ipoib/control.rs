@@ -136,7 +136,10 @@ impl Interface {
         let control = self.control.get(rtnl);
         control.phase = Phase::Down;
         let receiver = control.receive.disable();
-        control.reapers.iter_mut().for_each(|reaper| drop(reaper.disable()));
+        control
+            .reapers
+            .iter_mut()
+            .for_each(|reaper| drop(reaper.disable()));
         for qp in &self.queue_pairs {
             if let Err(error) = qp.reset() {
                 dev_err!(self.rdma(), "queue pair cannot be reset: {error:?}\n");
@@ -276,7 +279,9 @@ impl Interface {
         self.statistics().multicast_groups.set(groups.joined());
         self.control.get(rtnl).groups = groups;
         if let Some(at) = result? {
-            let delay = u32::try_from(at.saturating_sub(now)).unwrap_or(u32::MAX).min(16);
+            let delay = u32::try_from(at.saturating_sub(now))
+                .unwrap_or(u32::MAX)
+                .min(16);
             let delay = msecs_to_jiffies(delay * 1000 + 1);
             self.queue.schedule::<_, CONTROL>(self.clone(), delay);
         }

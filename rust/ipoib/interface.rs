@@ -236,8 +236,15 @@ impl Attached {
         interface.refresh(&mut rtnl::lock());
         let device = interface.device();
         this.registration = Some(device::Registration::new(device, interface.clone())?);
-        this.events = Some(event::Registration::new(rdma, PortEvents(interface.clone()))?);
-        this.watch = Some(ethernet::Watch::new(rdma, port, MtuBelow(interface.clone()))?);
+        this.events = Some(event::Registration::new(
+            rdma,
+            PortEvents(interface.clone()),
+        )?);
+        this.watch = Some(ethernet::Watch::new(
+            rdma,
+            port,
+            MtuBelow(interface.clone()),
+        )?);
         dev_info!(
             rdma.as_dev(),
             "port {}: IPoIB interface {}\n",
@@ -276,7 +283,8 @@ impl Interface {
         let mut reapers = KVec::new();
         let mut transmit_statistics = KVec::new();
         // Flushed requests complete too, so a queue has room for the whole ring.
-        let queue = CompletionQueue::new(rdma, options.receive_ring, 0, receive.instance().clone())?;
+        let queue =
+            CompletionQueue::new(rdma, options.receive_ring, 0, receive.instance().clone())?;
         let mut completions = Queues {
             receive: queue,
             send: KVec::new(),

@@ -76,7 +76,10 @@ impl Groups {
 
     /// How many groups the interface is a member of.
     pub(super) fn joined(&self) -> u64 {
-        self.0.values().filter(|state| **state == State::Joined).count() as u64
+        self.0
+            .values()
+            .filter(|state| **state == State::Joined)
+            .count() as u64
     }
 
     /// Makes the memberships those of `wanted`, as far as that works at time `now` (seconds).

@@ -43,7 +43,14 @@ pub(crate) struct Devices<'a>(&'a [u8]);
 impl Devices<'_> {
     /// Whether the device called `name` is to be used.
     pub(crate) fn include(&self, name: &[u8]) -> bool {
-        self.0.is_empty() || self.0.split(|byte| *byte == b',').any(|item| item == name)
+        self.0.is_empty() || self.names().any(|item| item == name)
+    }
+
+    /// The names, none if all devices are to be used.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.0
+            .split(|byte| *byte == b',')
+            .filter(|name| !name.is_empty())
     }
 }
 
@@ -92,7 +99,11 @@ impl Options {
     ///
     /// The first that is out of its range.
     pub(crate) fn check(given: Given<'static>) -> Result<Self, OptionError> {
-        if !given.devices.is_empty() && given.devices.split(|byte| *byte == b',').any(<[u8]>::is_empty)
+        if !given.devices.is_empty()
+            && given
+                .devices
+                .split(|byte| *byte == b',')
+                .any(<[u8]>::is_empty)
         {
             return Err(OptionError::EmptyName);
         }

@@ -256,7 +256,12 @@ impl Reception {
             Err(fault) => return self.refuse(index, buffer, fault),
         };
         match self.wrap(context, index, buffer, length) {
-            Ok(skb) => Some(packet.hand_over(context, skb)),
+            Ok(skb) => {
+                if packet.kind == PacketType::Multicast {
+                    self.device.count_multicast();
+                }
+                Some(packet.hand_over(context, skb))
+            }
             Err(buffer) => self.refuse(index, buffer, Fault::Memory),
         }
     }

@@ -103,11 +103,7 @@ impl Link for Roce {
         let gid = entry.as_ref().map(|entry| entry.gid());
         let old = core::mem::replace(&mut *self.source.lock(), entry);
         drop(old);
-        Ok(Offer {
-            gid,
-            mtu,
-            active,
-        })
+        Ok(Offer { gid, mtu, active })
     }
 
     fn gid_advice(&self) -> &'static str {

@@ -89,7 +89,9 @@ impl Interface {
         loop {
             let mut gids = KVec::with_capacity(BATCH, GFP_KERNEL)?;
             let mut handles = KVec::with_capacity(BATCH, GFP_KERNEL)?;
-            self.destinations.lock().expire(now, &mut gids, &mut handles);
+            self.destinations
+                .lock()
+                .expire(now, &mut gids, &mut handles);
             if gids.is_empty() {
                 return Ok(());
             }

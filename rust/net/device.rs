@@ -271,6 +271,12 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_count_rx(self.as_raw(), packets, bytes) }
     }
 
+    /// Counts a packet received for a multicast group.
+    pub(crate) fn count_multicast(&self) {
+        // SAFETY: The device is valid.
+        unsafe { bindings::oxib_count_multicast(self.as_raw()) }
+    }
+
     /// Counts a packet that was not sent.
     pub(crate) fn count_send_dropped(&self) {
         // SAFETY: The device is valid; the stack allocates the counters when first used.
@@ -339,7 +345,13 @@ impl<T: Operations> Device<T> {
     pub(crate) fn mtu(&self) -> u32 {
         // SAFETY: A plain integer at that offset of a valid device; the stack reads it without a lock,
         // too.
-        unsafe { self.as_raw().cast::<u8>().add(bindings::OXIB_NETDEV_MTU as usize).cast::<u32>().read_volatile() }
+        unsafe {
+            self.as_raw()
+                .cast::<u8>()
+                .add(bindings::OXIB_NETDEV_MTU as usize)
+                .cast::<u32>()
+                .read_volatile()
+        }
     }
 
     /// Writes the MTU down, in [`Operations::change_mtu`] or before the device is registered.
@@ -390,8 +402,12 @@ impl<T: Operations> Device<T> {
 /// `address` is 20 bytes, `list` a `KVec<HwAddr>` that nobody else uses.
 unsafe extern "C" fn push_address(list: *mut c_void, address: *const u8) {
     // SAFETY: By the contract.
-    let (list, bytes) =
-        unsafe { (&mut *list.cast::<KVec<HwAddr>>(), *address.cast::<[u8; HwAddr::LEN]>()) };
+    let (list, bytes) = unsafe {
+        (
+            &mut *list.cast::<KVec<HwAddr>>(),
+            *address.cast::<[u8; HwAddr::LEN]>(),
+        )
+    };
     // Addresses that came since the list was sized are left for the next change's call.
     let _ = list.push_within_capacity(HwAddr::from_bytes(bytes));
 }
@@ -510,7 +526,8 @@ unsafe extern "C" fn setup<T: Operations>(device: *mut bindings::net_device) {
     device.header_ops = &Table::<T>::HEADER;
     device.ethtool_ops = &ethtool::Table::<T>::OPERATIONS;
     device.watchdog_timeo = 10 * bindings::HZ as i32;
-    device.flags |= bindings::net_device_flags_IFF_BROADCAST | bindings::net_device_flags_IFF_MULTICAST;
+    device.flags |=
+        bindings::net_device_flags_IFF_BROADCAST | bindings::net_device_flags_IFF_MULTICAST;
     device.hard_header_len = encap::HARD_LEN as u16;
     device.addr_len = HwAddr::LEN as u8;
     device.type_ = bindings::ARPHRD_INFINIBAND as u16;
@@ -612,8 +629,7 @@ impl<T: Operations> Table<T> {
             (Skb::from_raw(NonNull::new_unchecked(skb)), index)
         };
         // SAFETY: By the contract the private area is initialised and shared, and the driver there.
-        let (driver, queues) =
-            unsafe { (driver::<T>(device), &(*private::<T>(device)).queues) };
+        let (driver, queues) = unsafe { (driver::<T>(device), &(*private::<T>(device)).queues) };
         if let (Some(driver), Some(cell)) = (driver, queues.get(index)) {
             // SAFETY: The stack holds the lock of queue `index`, under which alone this is touched.
             if let Some(data) = unsafe { &mut *cell.get() } {
@@ -649,7 +665,9 @@ impl<T: Operations> Table<T> {
         }
         rest[..2].copy_from_slice(&ethertype.to_be_bytes());
         // SAFETY: The packet is valid; the borrow ends with this function.
-        let packet = unsafe { &mut *core::mem::ManuallyDrop::new(Skb::from_raw(NonNull::new_unchecked(skb))) };
+        let packet = unsafe {
+            &mut *core::mem::ManuallyDrop::new(Skb::from_raw(NonNull::new_unchecked(skb)))
+        };
         match packet.push(&header) {
             Ok(()) => encap::HARD_LEN as i32,
             Err(_) => -(encap::HARD_LEN as i32),

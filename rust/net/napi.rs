@@ -129,7 +129,12 @@ impl<P: Poll, T: Operations> Napi<P, T> {
         // SAFETY: The device is valid and lives until the instance is deleted (`_device`), and the
         // instance is pinned in its `Arc`. `poll::<P>` expects just this container.
         unsafe {
-            bindings::oxib_napi_add(device.as_raw(), instance.as_raw(), Some(poll::<P>), transmit)
+            bindings::oxib_napi_add(
+                device.as_raw(),
+                instance.as_raw(),
+                Some(poll::<P>),
+                transmit,
+            )
         };
         // INVARIANT: Registered, and NAPI starts disabled.
         Ok(Self {
@@ -191,9 +196,8 @@ impl<P: Poll, T: Operations> Drop for Napi<P, T> {
 /// `napi` is the one inside an [`Instance<P>`], and its poll runs.
 unsafe extern "C" fn poll<P: Poll>(napi: *mut bindings::napi_struct, budget: i32) -> i32 {
     // SAFETY: By the contract `napi` is inside an `Instance<P>`; `Opaque` is transparent.
-    let instance: *mut Instance<P> = unsafe {
-        kernel::container_of!(Opaque::cast_from(napi).cast_mut(), Instance<P>, napi)
-    };
+    let instance: *mut Instance<P> =
+        unsafe { kernel::container_of!(Opaque::cast_from(napi).cast_mut(), Instance<P>, napi) };
     // SAFETY: The instance is enabled, as its poll runs; so by its invariant the poll alone
     // touches the state, and polls of one instance do not overlap.
     let state = unsafe { &mut *(*instance).state.get() };

@@ -247,9 +247,7 @@ impl Buffer {
         let offset = core::cmp::min(offset, end);
         // SAFETY: The range is inside the page, which this value owns; pages of a pool are always
         // initialised memory to the kernel's eye: the device or an earlier owner wrote them.
-        unsafe {
-            core::slice::from_raw_parts(self.address.as_ptr().add(offset), end - offset)
-        }
+        unsafe { core::slice::from_raw_parts(self.address.as_ptr().add(offset), end - offset) }
     }
 
     /// As [`Self::bytes`], to be written.
@@ -258,9 +256,7 @@ impl Buffer {
         let end = core::cmp::min(offset + len, self.usable());
         let offset = core::cmp::min(offset, end);
         // SAFETY: As in `bytes`; `&mut self` makes it exclusive.
-        unsafe {
-            core::slice::from_raw_parts_mut(self.address.as_ptr().add(offset), end - offset)
-        }
+        unsafe { core::slice::from_raw_parts_mut(self.address.as_ptr().add(offset), end - offset) }
     }
 
     /// Lets go of the page: a packet owns it now.

@@ -103,7 +103,9 @@ impl<C: Client> PinnedDrop for Registration<C> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: Registered by `new`.
         unsafe { bindings::ib_unregister_client(self.client.get()) };
-        C::handle().0.store(core::ptr::null_mut(), Ordering::Release);
+        C::handle()
+            .0
+            .store(core::ptr::null_mut(), Ordering::Release);
     }
 }
 

@@ -35,8 +35,7 @@ impl ProtectionDomain {
     /// What the device says.
     pub(crate) fn new(device: &Device) -> Result<Self> {
         // SAFETY: The device is valid; the name lives forever.
-        let pd =
-            unsafe { bindings::__ib_alloc_pd(device.as_raw(), 0, c"oxib".as_char_ptr()) };
+        let pd = unsafe { bindings::__ib_alloc_pd(device.as_raw(), 0, c"oxib".as_char_ptr()) };
         let pd = kernel::error::from_err_ptr(pd)?;
         // INVARIANT: Just allocated on `device`.
         Ok(Self {

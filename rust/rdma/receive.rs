@@ -176,7 +176,10 @@ impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
                 Some(request) if !core::ptr::eq(&request.wr, bad) => {
                     // The next request by its number, which is its slot.
                     let next = request.wr.next;
-                    let Some(next) = self.requests.iter().position(|r| core::ptr::eq(&r.wr, next))
+                    let Some(next) = self
+                        .requests
+                        .iter()
+                        .position(|r| core::ptr::eq(&r.wr, next))
                     else {
                         return;
                     };

@@ -191,9 +191,15 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         if !self.can_retire() {
             return;
         }
-        if let Some(handle) = self.handles.get_mut(usize::from(id.0)).and_then(Option::take) {
+        if let Some(handle) = self
+            .handles
+            .get_mut(usize::from(id.0))
+            .and_then(Option::take)
+        {
             // Room for both was made at the start.
-            let _ = self.retired.push_within_capacity((self.ring.next(), handle));
+            let _ = self
+                .retired
+                .push_within_capacity((self.ring.next(), handle));
             let _ = self.free_handles.push_within_capacity(id.0);
         }
         self.drop_retired();
@@ -202,7 +208,8 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     /// Drops retired address handles that no request names any more.
     fn drop_retired(&mut self) {
         let ring = self.ring;
-        self.retired.retain(|(sequence, _)| !ring.is_past(*sequence));
+        self.retired
+            .retain(|(sequence, _)| !ring.is_past(*sequence));
     }
 
     /// Free slots.
@@ -237,7 +244,11 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     ///
     /// The packet back, with the reason; the chain is as it was.
     #[inline]
-    pub(crate) fn push(&mut self, to: Destination, buffer: B) -> core::result::Result<(), Refused<B>> {
+    pub(crate) fn push(
+        &mut self,
+        to: Destination,
+        buffer: B,
+    ) -> core::result::Result<(), Refused<B>> {
         let Some(Some(handle)) = self.handles.get(usize::from(to.handle.0)) else {
             return Err(Refused::Failed(buffer));
         };
@@ -267,7 +278,11 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             return Err(Refused::Failed(buffer));
         };
         request.fill(ah, to.qpn, mapped, length as u32, sequence, inline);
-        slot.mapped = if inline || self.virtual_dma { 0 } else { length as u32 };
+        slot.mapped = if inline || self.virtual_dma {
+            0
+        } else {
+            length as u32
+        };
         slot.bytes = length as u32;
         slot.buffer = Some(buffer);
         let wr: *mut bindings::ib_send_wr = &raw mut request.wr.wr;
@@ -381,9 +396,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             if slot.mapped != 0 {
                 if let Some(request) = self.requests.get(index) {
                     // SAFETY: Mapped in `push` with this length; the device is done with it.
-                    unsafe {
-                        dma::unmap(self.qp.device(), request.sge.addr, slot.mapped as usize)
-                    };
+                    unsafe { dma::unmap(self.qp.device(), request.sge.addr, slot.mapped as usize) };
                 }
                 slot.mapped = 0;
             }
