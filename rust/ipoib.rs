@@ -14,7 +14,15 @@
 //!   └ link       what differs between RoCE and InfiniBand; roce is the first
 //! ```
 
-use kernel::prelude::*;
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    str::BStr, //
+};
 
 use crate::{
     parameters,
@@ -57,21 +65,27 @@ impl Ipoib {
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _: {
-                warn_of_unknown_devices(&options()?);
+                options()?;
             },
             _client <- client::Registration::new(),
+            _: {
+                warn_of_unknown_devices(&options()?);
+            },
         })
     }
 }
 
+/// Which names in `devices=` have been a device's: bit `n` for the `n`th.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
 /// Tells the administrator of names in `devices=` that are no device's: mistyped, perhaps.
 fn warn_of_unknown_devices(options: &Options) {
-    for name in options.devices.names() {
-        if Device::by_name(name).is_none() {
+    let seen = SEEN.load(Ordering::Relaxed);
+    for (index, name) in options.devices.names().enumerate() {
+        if index < 64 && seen & (1 << index) == 0 {
             pr_warn!(
-                "devices={}: no such RDMA device now; it is used when it appears (`rdma link` shows \
-                 those that are there)\n",
-                name.escape_ascii()
+                "devices={}: no such RDMA device now (see `rdma link`); it is used when it appears\n",
+                BStr::from_bytes(name)
             );
         }
     }
@@ -101,8 +115,15 @@ impl client::Client for Ports {
 
     fn add(device: &Device) -> Result<Option<Self::Data>> {
         let options = options()?;
-        if !options.devices.include(device.name().to_bytes()) {
+        let name = device.name().to_bytes();
+        if !options.devices.include(name) {
             return Ok(None);
+        }
+        if let Some(index) = options.devices.names().position(|item| item == name) {
+            SEEN.fetch_or(
+                1u64.checked_shl(index as u32).unwrap_or(0),
+                Ordering::Relaxed,
+            );
         }
         let mut interfaces = KVec::new();
         for port in device.ports() {

@@ -6,10 +6,7 @@ use core::ptr::NonNull;
 
 use kernel::{
     prelude::*,
-    sync::aref::{
-        ARef,
-        AlwaysRefCounted, //
-    },
+    sync::aref::AlwaysRefCounted,
     types::Opaque, //
 };
 
@@ -57,25 +54,6 @@ impl Device {
     #[inline(always)]
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
         self.0.get()
-    }
-
-    /// The device called `name`, if there is one now.
-    pub(crate) fn by_name(name: &[u8]) -> Option<ARef<Self>> {
-        let mut terminated = [0u8; bindings::IB_DEVICE_NAME_MAX as usize];
-        terminated.get_mut(..name.len())?.copy_from_slice(name);
-        // The last byte stays zero: it ends the longest name.
-        if terminated.last() != Some(&0) {
-            return None;
-        }
-        // SAFETY: The name is NUL-terminated. The device comes with a count.
-        let device = unsafe {
-            bindings::ib_device_get_by_name(
-                terminated.as_ptr().cast(),
-                bindings::rdma_driver_id_RDMA_DRIVER_UNKNOWN,
-            )
-        };
-        // SAFETY: A valid device, whose count we were given.
-        Some(unsafe { ARef::from_raw(NonNull::new(device)?.cast()) })
     }
 
     /// The device's name (`mlx5_0`, `rxe0`).
