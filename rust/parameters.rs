@@ -18,7 +18,7 @@ pub(crate) fn given() -> Given<'static> {
             send_queue_size: bindings::oxib_send_queue_size,
             recv_queue_size: bindings::oxib_recv_queue_size,
             tx_queues: bindings::oxib_tx_queues,
-            devices: CStr::from_ptr(bindings::oxib_devices.cast_const().cast()).to_bytes(),
+            devices: CStr::from_char_ptr(bindings::oxib_devices.cast_const().cast()).to_bytes(),
         }
     }
 }

@@ -213,7 +213,7 @@ impl<T: Operations> Device<T> {
     pub(crate) fn name(&self) -> &CStr {
         // SAFETY: The name is NUL-terminated and in the device's memory. A rename at the same
         // time can garble it, never unterminate it: the last byte is always NUL.
-        unsafe { CStr::from_ptr((*self.as_raw()).name.as_ptr().cast()) }
+        unsafe { CStr::from_char_ptr((*self.as_raw()).name.as_ptr().cast()) }
     }
 
     /// Number of transmit queues.

@@ -81,8 +81,6 @@ impl<T> Locked<T> {
     }
 
     /// The data, for as long as the right is lent.
-    // The exclusive borrow of the right is what makes the borrow of the data exclusive.
-    #[expect(clippy::mut_from_ref)]
     pub(crate) fn get<'a>(&'a self, _rtnl: &'a mut Rtnl) -> &'a mut T {
         // SAFETY: By the invariant of `Rtnl` no other thread is in here, and the exclusive borrow
         // of the only `Rtnl` of this thread keeps a second call out while the result lives.

@@ -54,7 +54,7 @@ impl Completion {
         match self.0.status {
             bindings::ib_wc_status_IB_WC_SUCCESS => Status::Success,
             bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => Status::Flushed,
-            other => Status::Failed(other as u32),
+            other => Status::Failed(other),
         }
     }
 

@@ -304,7 +304,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         }
         let last = self.ring.slot(self.ring.next().wrapping_sub(1));
         if let Some(last) = self.requests.get_mut(last) {
-            last.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED as i32;
+            last.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
         }
         let first = chain.iter().next().unwrap_or(0);
         let Some(first) = self.requests.get(self.ring.slot(first)) else {
@@ -440,7 +440,7 @@ impl Request {
         self.wr.wr.next = core::ptr::null_mut();
         self.wr.wr.__bindgen_anon_1.wr_id = u64::from(sequence);
         self.wr.wr.send_flags = if inline {
-            bindings::ib_send_flags_IB_SEND_INLINE as i32
+            bindings::ib_send_flags_IB_SEND_INLINE
         } else {
             0
         };
