@@ -32,6 +32,12 @@ cache_lock() {
 	fi
 }
 
+# cache_share NAME: hold that made thing as it is, beside others who do, until this process and what it started end.
+cache_share() {
+	exec 9>>"$cache/lock/$1"
+	flock --shared 9
+}
+
 # key_matches DIR KEY: DIR is whole and was made from KEY.
 key_matches() {
 	[ -f "$1/.key" ] && [ "$(cat "$1/.key")" = "$2" ]

@@ -17,7 +17,7 @@ _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
 _HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount): *(.+?) *$")
 # Emulated, with every check on: how much longer than the fast kernel's a run on the debug kernel may take.
 _DEBUG_PATIENCE = 5
-_DEBUG_MEMORY = 2048
+_DEBUG_MEMORY = 1024
 
 
 @dataclass
