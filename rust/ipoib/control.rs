@@ -190,18 +190,19 @@ impl Interface {
 
     /// Takes the port's GID into the interface's address.
     fn follow_gid(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) {
-        let Some(gid) = offer.gid else {
+        if offer.gid.is_some() {
+            self.control.get(rtnl).advised = false;
+        } else {
             self.advise(rtnl);
-            return;
-        };
-        self.control.get(rtnl).advised = false;
+        }
+        // Without a GID the address has at least the queue pair's number.
+        let gid = offer.gid.unwrap_or(Gid::ZERO);
         let Ok(qp) = self.main_qp() else { return };
         let address = HwAddr::new(qp.number(), gid);
         if self.device().address() == address {
             return;
         }
         self.device().set_address(rtnl, &address);
-        self.device().set_broadcast(rtnl, &self.broadcast);
         // The ways from the old GID are no use any more.
         self.forget_destinations();
         let control = self.control.get(rtnl);

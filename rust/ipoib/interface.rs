@@ -277,6 +277,8 @@ impl Interface {
         let vectors = rdma.completion_vectors();
         let queues = options.tx_queues(vectors, kernel::cpu::nr_cpu_ids());
         let device = Device::<Self>::new(rdma, port.get(), queues)?;
+        let broadcast = HwAddr::broadcast(Pkey::DEFAULT, Scope::LinkLocal);
+        device.set_broadcast(&broadcast);
         let pd = Arc::new(ProtectionDomain::new(rdma)?, GFP_KERNEL)?;
 
         let receive = Napi::new(&device, false)?;
@@ -325,7 +327,7 @@ impl Interface {
                 queue: work_queue,
                 queue_pairs,
                 queues: completions,
-                broadcast: HwAddr::broadcast(Pkey::DEFAULT, Scope::LinkLocal),
+                broadcast,
                 control: rtnl::Locked::new(control),
                 destinations <- new_spinlock_bh!(Destinations::new(), "oxib_destinations"),
                 epoch: Instant::now(),

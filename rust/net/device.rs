@@ -329,8 +329,8 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_set_address(self.as_raw(), address.as_bytes().as_ptr()) }
     }
 
-    /// Sets the address that reaches all nodes of the link.
-    pub(crate) fn set_broadcast(&self, _rtnl: &mut Rtnl, address: &HwAddr) {
+    /// Sets the address that reaches all nodes of the link, before the device is registered.
+    pub(crate) fn set_broadcast(&self, address: &HwAddr) {
         // SAFETY: `broadcast` is 32 bytes, of which such a device uses 20.
         unsafe {
             core::ptr::copy_nonoverlapping(
@@ -476,30 +476,33 @@ impl<T: Operations> Registration<T> {
         // SAFETY: Not registered, so no callback reads the field, and no other registration is
         // under way: the device is shown once, by whoever allocated it.
         unsafe { *device.private().driver.get() = Some(driver) };
-        // From here on the driver's reference goes with the registration.
-        let this = Self(device.clone());
         // SAFETY: The device is complete and not registered.
         let result = unsafe { bindings::register_netdev(device.as_raw()) };
         if let Err(error) = kernel::error::to_result(result) {
-            this.release_driver();
-            core::mem::forget(this);
+            // SAFETY: Not registered.
+            unsafe { release_driver(device) };
             return Err(error);
         }
-        Ok(this)
+        Ok(Self(device.clone()))
     }
+}
 
-    /// Breaks the circle of device, driver and device.
-    fn release_driver(&self) {
-        // SAFETY: The device is not registered (any more), so no callback reads the field.
-        drop(unsafe { (*self.0.private().driver.get()).take() });
-    }
+/// Breaks the circle of device, driver and device.
+///
+/// # Safety
+///
+/// The device is not registered (any more): no callback reads its driver.
+unsafe fn release_driver<T: Operations>(device: &Device<T>) {
+    // SAFETY: The caller's promise.
+    drop(unsafe { (*device.private().driver.get()).take() });
 }
 
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
         // SAFETY: Registered by `new`.
         unsafe { bindings::unregister_netdev(self.0.as_raw()) };
-        self.release_driver();
+        // SAFETY: No longer registered.
+        unsafe { release_driver(&self.0) };
     }
 }
 
