@@ -12,9 +12,6 @@ mod parameters;
 mod rdma;
 mod wire;
 
-/// What `modinfo` and `ethtool -i` show.
-const VERSION: &CStr = c"0.1.0";
-
 /// The module: what it registers lives as long as it is loaded.
 #[pin_data]
 struct Oxib {

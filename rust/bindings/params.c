@@ -8,6 +8,8 @@
 
 #include "params.h"
 
+MODULE_VERSION(OXIB_VERSION);
+
 unsigned int oxib_send_queue_size = 256;
 module_param_named(send_queue_size, oxib_send_queue_size, uint, 0444);
 MODULE_PARM_DESC(send_queue_size,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The module's parameters as they were given. */
+/* The module's version, and its parameters as they were given. */
 
 #ifndef OXIB_PARAMS_H
 #define OXIB_PARAMS_H
+
+#define OXIB_VERSION "0.1.0"
 
 extern unsigned int oxib_send_queue_size;
 extern unsigned int oxib_recv_queue_size;

@@ -47,7 +47,7 @@ impl<T: Operations> Table<T> {
         // SAFETY: By the contract.
         let (info, parent) = unsafe { (&mut *info, Device::<T>::parent_name(device)) };
         copy_text(&mut info.driver, b"oxib");
-        copy_text(&mut info.version, crate::VERSION.to_bytes());
+        copy_text(&mut info.version, bindings::OXIB_VERSION);
         copy_text(&mut info.bus_info, parent.to_bytes());
     }
 
