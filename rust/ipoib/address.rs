@@ -27,6 +27,10 @@ const DESTINATIONS: usize = 16_384;
 /// Time until a destination that was not found is looked for again, in seconds.
 const RETRY: u64 = 1;
 
+/// Time after which the way to a destination in use is looked for anew, in seconds: a peer may have
+/// got another Ethernet address or another router since.
+const REFRESH: u64 = 60;
+
 /// Time after which an unused destination is forgotten, in seconds.
 pub(super) const LIFETIME: u64 = 120;
 
@@ -34,10 +38,18 @@ pub(super) const LIFETIME: u64 = 120;
 enum State<H, P> {
     /// A search is under way.
     Resolving(KVec<P>),
-    /// Found; last used at a time in seconds.
-    Ready(H, u64),
+    /// Found.
+    Ready(Ready<H>),
     /// Not found; not to be looked for again before a time in seconds.
     Failed(u64),
+}
+
+/// A destination that was found; times in seconds.
+struct Ready<H> {
+    way: H,
+    used: u64,
+    /// When the way was found, or a new search for it began.
+    checked: u64,
 }
 
 /// The destinations of one interface: `H` is the way there, `P` a packet.
@@ -92,9 +104,9 @@ impl<H: Clone, P> Destinations<H, P> {
         };
         match self.table.get_mut(&gid) {
             None => self.note(gid, packet),
-            Some(State::Ready(handle, used)) => {
-                *used = now;
-                Verdict::Send(handle.clone(), packet)
+            Some(State::Ready(ready)) => {
+                ready.used = now;
+                Verdict::Send(ready.way.clone(), packet)
             }
             Some(State::Resolving(waiting)) => {
                 if waiting.len() >= limit {
@@ -141,24 +153,44 @@ impl<H: Clone, P> Destinations<H, P> {
     /// Ends a search at time `now`: the packets that waited are returned, to be sent again or, if
     /// nothing was `found`, dropped. A destination forgotten meanwhile stays so.
     pub(super) fn resolved(&mut self, gid: &Gid, found: Option<H>, now: u64) -> KVec<P> {
-        let Some(state) = self.table.get_mut(gid) else {
-            return KVec::new();
+        let (waiting, used) = match self.table.get_mut(gid) {
+            Some(State::Resolving(waiting)) => (core::mem::take(waiting), now),
+            Some(State::Ready(ready)) => (KVec::new(), ready.used),
+            Some(State::Failed(_)) | None => return KVec::new(),
         };
-        let State::Resolving(waiting) = state else {
-            return KVec::new();
-        };
-        let waiting = core::mem::take(waiting);
-        *state = match found {
-            Some(handle) => State::Ready(handle, now),
-            None => State::Failed(now + RETRY),
-        };
+        if let Some(state) = self.table.get_mut(gid) {
+            *state = match found {
+                Some(way) => State::Ready(Ready {
+                    way,
+                    used,
+                    checked: now,
+                }),
+                None => State::Failed(now + RETRY),
+            };
+        }
         waiting
+    }
+
+    /// Notes in `out`, as far as it has room, the destinations in use that are to be looked for
+    /// anew at time `now`: the caller starts a search for each.
+    pub(super) fn take_stale(&mut self, now: u64, out: &mut KVec<Gid>) {
+        for (gid, state) in self.table.iter_mut() {
+            if let State::Ready(ready) = state {
+                let in_use = ready.used + REFRESH > now;
+                if in_use && ready.checked + REFRESH <= now {
+                    if out.push_within_capacity(*gid).is_err() {
+                        return;
+                    }
+                    ready.checked = now;
+                }
+            }
+        }
     }
 
     /// Notes that packets were sent to `gid` up to time `now`.
     pub(super) fn used(&mut self, gid: &Gid, now: u64) {
-        if let Some(State::Ready(_, used)) = self.table.get_mut(gid) {
-            *used = now;
+        if let Some(State::Ready(ready)) = self.table.get_mut(gid) {
+            ready.used = now;
         }
     }
 
@@ -166,7 +198,7 @@ impl<H: Clone, P> Destinations<H, P> {
     /// `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let idle = |state: &State<H, P>| match state {
-            State::Ready(_, used) => used + LIFETIME <= now,
+            State::Ready(ready) => ready.used + LIFETIME <= now,
             State::Failed(until) => until + LIFETIME <= now,
             _ => false,
         };
@@ -184,8 +216,8 @@ impl<H: Clone, P> Destinations<H, P> {
             self.count -= 1;
             let (gid, state) = node.to_key_value();
             let _ = gids.push_within_capacity(gid);
-            if let State::Ready(handle, _) = state {
-                let _ = handles.push_within_capacity(handle);
+            if let State::Ready(ready) = state {
+                let _ = handles.push_within_capacity(ready.way);
             }
         }
     }
@@ -309,6 +341,39 @@ mod tests {
             table.request(host(2), 1, LIFETIME),
             Verdict::Send(2, 1)
         ));
+        Ok(())
+    }
+
+    #[test]
+    fn ways_in_use_are_looked_for_anew() -> Result {
+        let mut table = Table::new();
+        for n in 1..=2 {
+            table.request(host(n), 0, 0);
+            table.resolved(&host(n), Some(n), 0);
+        }
+        let mut stale = KVec::with_capacity(8, GFP_KERNEL)?;
+        table.used(&host(1), REFRESH);
+        table.take_stale(REFRESH - 1, &mut stale);
+        assert_eq!(stale.len(), 0);
+        // The other one is not in use.
+        table.take_stale(REFRESH, &mut stale);
+        assert_eq!(&stale[..], &[host(1)]);
+        // Not twice; and packets go the old way until the new one is known.
+        table.take_stale(REFRESH, &mut stale);
+        assert_eq!(stale.len(), 1);
+        assert!(matches!(
+            table.request(host(1), 5, REFRESH),
+            Verdict::Send(1, 5)
+        ));
+        assert_eq!(table.resolved(&host(1), Some(9), REFRESH).len(), 0);
+        assert!(matches!(
+            table.request(host(1), 5, REFRESH),
+            Verdict::Send(9, 5)
+        ));
+        // Gone: as if it had never been found.
+        table.resolved(&host(1), None, REFRESH);
+        let gone = table.request(host(1), 5, REFRESH);
+        assert_eq!(dropped(&gone), Some(Reason::Unreachable));
         Ok(())
     }
 

@@ -29,12 +29,16 @@ impl Interface {
     ) -> Verdict<Arc<AddressHandle>, Skb> {
         let verdict = self.destinations.lock().request(gid, packet, self.now());
         if let Verdict::Search = verdict {
-            let this = self.clone();
-            if self.queue.spawn(move || this.search(gid)).is_err() {
-                self.end_search(gid, None);
-            }
+            self.start_search(gid);
         }
         verdict
+    }
+
+    fn start_search(self: &Arc<Self>, gid: Gid) {
+        let this = self.clone();
+        if self.queue.spawn(move || this.search(gid)).is_err() {
+            self.end_search(gid, None);
+        }
     }
 
     /// Finds the way to `gid`. Sleeps.
@@ -44,9 +48,12 @@ impl Interface {
             .resolve(gid)
             .and_then(|handle| Ok(Arc::new(handle, GFP_KERNEL)?));
         self.end_search(gid, found.ok());
+        // What the queues know of it is old now.
+        self.for_each_queue(|queue| queue.forget(&[gid]));
     }
 
-    /// Notes the result of a search; the packets that waited go on or are dropped.
+    /// Notes the result of a search; the packets that waited go on or are dropped. Also called with
+    /// a transmit queue locked, so it must not lock one.
     fn end_search(&self, gid: Gid, found: Option<Arc<AddressHandle>>) {
         let is_found = found.is_some();
         let mut destinations = self.destinations.lock();
@@ -68,13 +75,24 @@ impl Interface {
         }
     }
 
-    /// Forgets destinations that were not used for long.
+    /// Looks anew for destinations in use, and forgets those that were not used for long.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`: some were not forgotten.
-    pub(super) fn age(&self) -> Result {
+    /// `ENOMEM`: some were left as they are.
+    pub(super) fn age(self: &Arc<Self>) -> Result {
         let now = self.now();
+        self.note_used(now)?;
+        let mut stale = KVec::with_capacity(BATCH, GFP_KERNEL)?;
+        self.destinations.lock().take_stale(now, &mut stale);
+        for gid in &stale {
+            self.start_search(*gid);
+        }
+        self.expire(now)
+    }
+
+    /// Takes down which destinations the queues' caches were asked for.
+    fn note_used(&self, now: u64) -> Result {
         let mut used = KVec::with_capacity(super::cache::ENTRIES, GFP_KERNEL)?;
         for index in 0..self.device().queues() {
             used.clear();
@@ -86,6 +104,10 @@ impl Interface {
                 destinations.used(gid, now);
             }
         }
+        Ok(())
+    }
+
+    fn expire(&self, now: u64) -> Result {
         loop {
             let mut gids = KVec::with_capacity(BATCH, GFP_KERNEL)?;
             let mut handles = KVec::with_capacity(BATCH, GFP_KERNEL)?;
