@@ -118,7 +118,7 @@ test_addresses() {
 }
 
 link_local() {
-	ip -j -6 address show dev ib0 scope link | jq -re '[.[].addr_info[]?.local][0]'
+	ip -j -6 address show dev ib0 scope link | jq -re '[.[].addr_info[].local | values][0]'
 }
 
 # The peer has 192.0.2.N on its loopback device, reached by way of ib0.

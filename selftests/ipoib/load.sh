@@ -18,6 +18,10 @@ make_roce() { # number
 		rdma link add "roce$1" type rxe netdev "veth$1"
 }
 
+unmake_roce() { # number
+	rdma link delete "roce$1" && ip link delete "veth$1"
+}
+
 loaded() {
 	[ -d /sys/module/oxib ]
 }
@@ -110,7 +114,7 @@ has_only_second() {
 	dmesg --clear
 	check "a third device appears" make_roce 3
 	check_equal "it was not named, so it gets no interface" 1 "$(interfaces)"
-	rdma link delete roce3
+	unmake_roce 3
 }
 
 has_none_and_says_so() {
@@ -122,7 +126,7 @@ follows_devices() {
 	check_equal "both devices have an interface" 2 "$(interfaces)"
 	check "a third device appears" make_roce 3
 	check_equal "it gets an interface by itself" 3 "$(interfaces)"
-	check "it goes" rdma link delete roce3
+	check "it goes" unmake_roce 3
 	check_equal "so does its interface" 2 "$(interfaces)"
 	ip link set ib0 up
 	ip link set ib1 up
@@ -144,12 +148,11 @@ test_devices() {
 	with_oxib "tx_queues=0" follows_devices
 }
 
-# --- beside the kernel's IPoIB, which takes InfiniBand ports alone, but whose rtnl kind is ours too ---
+# --- beside the kernel's IPoIB, which takes InfiniBand ports alone ---
 
 works_beside() {
 	check_equal "each RoCE device has its interface" 2 "$(interfaces)"
 	check "ib0 comes up" ip link set ib0 up
-	check "the log says that the rtnl kind is not ours" kernel_log_has 'oxib: .*ib_ipoib'
 }
 
 test_coexistence() {

@@ -72,7 +72,7 @@ dropped_in_all() {
 }
 
 link_local() {
-	ip -j -6 address show dev eth0 scope link | jq -re '[.[].addr_info[]? | select(.tentative | not) | .local][0]'
+	ip -j -6 address show dev eth0 scope link | jq -re '[.[].addr_info[] | select(.tentative | not) | .local | values][0]'
 }
 
 bring_up 9000
@@ -95,7 +95,7 @@ counts "unknown protocols in long datagrams" rx_drop_header 2 --zeros 4000 "${ta
 counts "an unknown protocol to the broadcast group" rx_drop_header 1 "${group[@]}" 88b50000
 counts "an unknown protocol over Ethernet's IPv6" rx_drop_header 1 "${target6[@]}" 88b50000
 still_alive "unknown protocols"
-counts "a route header of a wrong length" rx_drop_grh 3 --ip-options "${target[@]}" "" 08000000 08060000
+counts "a route header of a wrong length" rx_drop_grh 3 --ip-options "${target[@]}" 08000000 08060000 86dd0000
 still_alive "a route header that lies"
 # For the stack to judge: headers alone, cut short, or with lengths that are not there.
 reaches_counter "IPv4, IPv6 and ARP cut short" rx_packets 8 "${target[@]}" 08000000 0800000045 \

@@ -196,7 +196,7 @@ test_many() { # number of groups
 }
 
 link_local() {
-	ip -j -6 address show dev ib0 scope link | jq -re '[.[].addr_info[]?.local][0]'
+	ip -j -6 address show dev ib0 scope link | jq -re '[.[].addr_info[].local | values][0]'
 }
 
 bring_up 9000

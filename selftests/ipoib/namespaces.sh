@@ -21,10 +21,10 @@ move_to_blue() {
 up_in_blue() {
 	in_blue ip link set lo up &&
 		in_blue ip address add 10.99.0.1/24 dev ib0 && in_blue ip address add fd00:99::1/64 dev ib0 nodad &&
-		in_blue ip link set ib0 up && eventually in_blue carrier
+		in_blue ip link set ib0 up && eventually blue_has_carrier
 }
 
-carrier() {
+blue_has_carrier() {
 	in_blue grep -qx 1 /sys/class/net/ib0/carrier
 }
 
