@@ -12,6 +12,8 @@
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${OXIB_CACHE:-$HOME/.cache/oxib}
 export OXIB_CACHE=$cache
+# When the command that the user gave began: what it starts counts its elapsed time from then.
+export OXIB_PROGRESS_START=${OXIB_PROGRESS_START:-$(date +%s)}
 
 fail() {
 	printf 'oxib: %s\n' "$*" >&2

@@ -5,13 +5,10 @@
 
 # shellcheck disable=SC2154 # cache is cache.sh's
 
-progress_start=${OXIB_PROGRESS_START:-$(date +%s)}
-export OXIB_PROGRESS_START=$progress_start
-
 elapsed() {
-	local now
-	now=$(date +%s)
-	printf '%d:%02d' $(((now - progress_start) / 60)) $(((now - progress_start) % 60))
+	local seconds
+	seconds=$(($(date +%s) - OXIB_PROGRESS_START))
+	printf '%d:%02d' $((seconds / 60)) $((seconds % 60))
 }
 
 say() {

@@ -10,10 +10,18 @@ set -u
 
 : "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MODULES:?}"
 
+# The debug kernel is slow, most of all beside others: it waits longer and, where numbers do not matter, does less.
 case $KERNEL in
-debug) patience=240 ;;
-*) patience=60 ;;
+debug) patience=300 frugality=5 ;;
+*) patience=60 frugality=1 ;;
 esac
+
+some() { # number: as it is, or on the debug kernel a part of it
+	printf '%d\n' $((($1 + frugality - 1) / frugality))
+}
+
+# The serial line is slow as well: what the kernel only tells stays off it, what it complains of does not.
+dmesg --console-level warn
 
 # --- TAP -------------------------------------------------------------------------------------------------------------
 
@@ -42,9 +50,8 @@ note() { # text: as comments
 
 # Run a command; its success is the check. What it printed is shown only if it failed.
 check() { # description, command...
-	local description=$1 output
+	local description=$1 output=/tmp/check.$$
 	shift
-	output=$(mktemp)
 	if "$@" >"$output" 2>&1; then
 		ok "$description"
 	else
@@ -52,7 +59,6 @@ check() { # description, command...
 		note "$* failed:"
 		tail -n 40 "$output" | sed 's/^/#   /'
 	fi
-	rm -f "$output"
 }
 
 # The same for a command that has to be refused.
@@ -104,16 +110,17 @@ finish() {
 
 # Run other scripts of selftests/ in the same boot, as if they were this one. Each is for the first so many nodes.
 parts() { # 'NODES SCRIPT [ARGUMENT...]'...
-	local part nodes script arguments
+	local part nodes script arguments began
 	for part in "$@"; do
 		read -r nodes script arguments <<<"$part"
 		[ "$NODE" -le "$nodes" ] || continue
-		note "$script $arguments"
+		began=$SECONDS
 		rm -f /tmp/part
 		# shellcheck disable=SC2086 # arguments are words
 		NODES=$nodes TAP_PART=/tmp/part bash "selftests/$script.sh" $arguments || tap_failures=$((tap_failures + 1))
 		[ -e /tmp/part ] || bail_out "$script did not come to its end"
-		tap_number=$((tap_number + $(cat /tmp/part)))
+		tap_number=$((tap_number + $(</tmp/part)))
+		note "$part: $((SECONDS - began)) s"
 	done
 }
 
@@ -126,6 +133,13 @@ bail_out() { # text
 
 # --- Waiting, and meeting the other nodes --------------------------------------------------------------------------------
 
+# To sleep without a process: nothing is ever written to this.
+exec {silence}<> <(:)
+
+pause() { # seconds
+	read -r -t "$1" -u "$silence"
+}
+
 # Try a command until it succeeds.
 eventually() { # command...
 	local deadline=$((SECONDS + patience))
@@ -134,7 +148,7 @@ eventually() { # command...
 			"$@"
 			return
 		fi
-		sleep 0.2
+		pause 0.2
 	done
 }
 
@@ -153,7 +167,7 @@ barrier() { # name
 		local deadline=$((SECONDS + 10 * patience))
 		until [ -e "$meeting_place/barrier.$1.$turn.$node" ]; do
 			((SECONDS <= deadline)) || bail_out "node n$node did not come to barrier $1"
-			sleep 0.1
+			pause 0.2
 		done
 	done
 }
@@ -247,8 +261,10 @@ ib_is_gone() {
 }
 
 carrier_is() { # 0|1, [interface]
-	[ "$(cat "/sys/class/net/${2:-ib0}/carrier" 2>/dev/null)" = "$1" ]
-}
+	local carrier=
+	read -r carrier <"/sys/class/net/${2:-ib0}/carrier"
+	[ "$carrier" = "$1" ]
+} 2>/dev/null # an interface that is down has none
 
 ib_address() {
 	ip address replace "10.99.0.$NODE/24" brd + dev ib0 && ip address replace "fd00:99::$NODE/64" dev ib0 nodad
@@ -280,7 +296,7 @@ link_field() { # jq path, [interface]
 }
 
 hardware_address() { # [interface]
-	cat "/sys/class/net/${1:-ib0}/address"
+	printf '%s\n' "$(<"/sys/class/net/${1:-ib0}/address")"
 }
 
 # The queue pair's number, out of bytes 1 to 3 of the hardware address.
@@ -302,7 +318,7 @@ counter() { # name: of ethtool -S
 }
 
 statistic() { # name: rx_packets, tx_bytes, ...
-	cat "/sys/class/net/ib0/statistics/$1"
+	printf '%s\n' "$(<"/sys/class/net/ib0/statistics/$1")"
 }
 
 reaches() { # address, [ping option...]: three answers out of three

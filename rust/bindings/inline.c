@@ -136,9 +136,9 @@ void oxib_tx_wake_if_stopped(struct netdev_queue *queue)
 		netif_tx_wake_queue(queue);
 }
 
-bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes, bool more)
+bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes)
 {
-	return __netdev_tx_sent_queue(queue, bytes, more);
+	return __netdev_tx_sent_queue(queue, bytes, netdev_xmit_more());
 }
 
 void oxib_tx_completed(struct netdev_queue *queue, u32 packets, u32 bytes)
@@ -157,11 +157,6 @@ bool oxib_xmit_more(void)
 }
 
 /* Net devices */
-
-void *oxib_netdev_priv(struct net_device *dev)
-{
-	return netdev_priv(dev);
-}
 
 void oxib_netdev_setup(struct net_device *dev)
 {

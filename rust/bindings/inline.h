@@ -23,6 +23,7 @@ enum {
 	OXIB_SKB_PROTOCOL = offsetof(struct sk_buff, protocol),
 	OXIB_SKB_MAC_HEADER = offsetof(struct sk_buff, mac_header),
 	OXIB_NETDEV_MTU = offsetof(struct net_device, mtu),
+	OXIB_NETDEV_PRIV = offsetof(struct net_device, priv),
 	OXIB_PACKET_BROADCAST = PACKET_BROADCAST,
 	OXIB_PACKET_MULTICAST = PACKET_MULTICAST,
 	OXIB_PP_DMA = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
@@ -60,13 +61,12 @@ void oxib_tx_lock(struct netdev_queue *queue, bool disable_bh);
 void oxib_tx_unlock(struct netdev_queue *queue, bool disable_bh);
 void oxib_tx_stop_queue(struct netdev_queue *queue);
 void oxib_tx_wake_if_stopped(struct netdev_queue *queue);
-bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes, bool more);
+bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes);
 void oxib_tx_completed(struct netdev_queue *queue, u32 packets, u32 bytes);
 void oxib_tx_reset(struct netdev_queue *queue);
 bool oxib_xmit_more(void);
 
 /* Net devices */
-void *oxib_netdev_priv(struct net_device *dev);
 void oxib_netdev_setup(struct net_device *dev);
 void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u32 port);
 void oxib_start_queues(struct net_device *dev);

@@ -440,8 +440,8 @@ impl Operations for Interface {
     }
 
     #[inline(always)]
-    fn transmit(&self, data: &mut TransmitQueue, queue: Queue<'_>, packet: Skb, more: bool) {
-        data.transmit(&self.device, queue, packet, more);
+    fn transmit(&self, data: &mut TransmitQueue, queue: Queue<'_>, packet: Skb) {
+        data.transmit(&self.device, queue, packet);
     }
 
     fn change_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {

@@ -93,6 +93,26 @@ impl Identity {
     fn is_own(&self, source: &Gid, qpn: u32) -> bool {
         *source == self.gid && self.queue_pairs.iter().any(|own| own.get() == qpn)
     }
+
+    /// Whom a packet is for.
+    #[inline(always)]
+    fn kind(
+        &self,
+        ends: &grh::Addresses,
+        source_qpn: u32,
+    ) -> core::result::Result<PacketType, Fault> {
+        if !is_group(&ends.dgid) {
+            return Ok(PacketType::Host);
+        }
+        if self.is_own(&ends.sgid, source_qpn) {
+            return Err(Fault::Own);
+        }
+        Ok(if ends.dgid == self.broadcast {
+            PacketType::Broadcast
+        } else {
+            PacketType::Multicast
+        })
+    }
 }
 
 /// What a received packet is dropped for.
@@ -238,123 +258,78 @@ impl Reception {
     #[inline(always)]
     fn receive(&mut self, context: &Context<'_>, completion: &Completion) -> Option<usize> {
         let index = completion.id() as usize;
-        let mut buffer = self.ring.take(index)?;
+        let length = completion.length();
+        let buffer = self.ring.buffer(index)?;
         match completion.status() {
-            Status::Success => {}
-            // The queue pair is out of service: the buffer goes back to its pool.
-            Status::Flushed => return None,
+            Status::Success => buffer.arrived(length),
+            Status::Flushed => {
+                // The queue pair is out of service: the buffer goes back to its pool.
+                drop(self.ring.take(index));
+                return None;
+            }
             Status::Failed(_) => {
                 self.statistics.rx_errors.add(1);
-                let _ = self.ring.supply(index, buffer);
+                self.ring.repost(index);
                 return None;
             }
         }
-        let length = completion.length();
-        buffer.arrived(length);
-        let packet = match self.examine(completion, &buffer, length) {
-            Ok(packet) => packet,
-            Err(fault) => return self.refuse(index, buffer, fault),
-        };
-        match self.wrap(context, index, buffer, length) {
-            Ok(skb) => {
+        let result = examine(&self.identity, completion, buffer, length)
+            .and_then(|packet| Ok((packet, self.wrap(context, index, length)?)));
+        match result {
+            Ok((packet, skb)) => {
                 if packet.kind == PacketType::Multicast {
                     self.device.count_multicast();
                 }
                 Some(packet.hand_over(context, skb))
             }
-            Err(buffer) => self.refuse(index, buffer, Fault::Memory),
+            Err(fault) => self.refuse(index, fault),
         }
-    }
-
-    /// Checks the headers of a received packet.
-    #[inline(always)]
-    fn examine(
-        &self,
-        completion: &Completion,
-        buffer: &Buffer,
-        length: usize,
-    ) -> core::result::Result<Packet, Fault> {
-        let received = buffer.bytes(HEADROOM, length);
-        let (route, datagram) = received
-            .split_first_chunk::<{ grh::LEN }>()
-            .ok_or(Fault::Short)?;
-        let (ethertype, _) = encap::Header::parse(datagram).map_err(|error| match error {
-            encap::EncapError::Short(_) => Fault::Short,
-            encap::EncapError::EtherType(_) => Fault::Header,
-        })?;
-        let kind = match completion.network() {
-            None => PacketType::Host,
-            Some(network) => {
-                let ends = grh::parse(route, network).map_err(|_| Fault::Grh)?;
-                self.kind(&ends, completion.source_qpn())?
-            }
-        };
-        Ok(Packet { ethertype, kind })
-    }
-
-    /// Whom a packet is for.
-    #[inline(always)]
-    fn kind(
-        &self,
-        ends: &grh::Addresses,
-        source_qpn: u32,
-    ) -> core::result::Result<PacketType, Fault> {
-        if !is_group(&ends.dgid) {
-            return Ok(PacketType::Host);
-        }
-        if self.identity.is_own(&ends.sgid, source_qpn) {
-            return Err(Fault::Own);
-        }
-        Ok(if ends.dgid == self.identity.broadcast {
-            PacketType::Broadcast
-        } else {
-            PacketType::Multicast
-        })
     }
 
     /// Makes a packet of a received buffer, by copying or by giving the buffer away and taking
-    /// another one. Either way slot `index` has a buffer again, unless it is given back.
+    /// another one; slot `index` is posted again. On a fault it is as it was.
     #[inline(always)]
     fn wrap(
         &mut self,
         context: &Context<'_>,
         index: usize,
-        mut buffer: Buffer,
         length: usize,
-    ) -> core::result::Result<Skb, Buffer> {
+    ) -> core::result::Result<Skb, Fault> {
+        let buffer = self.ring.buffer(index).ok_or(Fault::Memory)?;
         // The pseudo header is the same for all packets, or GRO would keep them apart.
         buffer.bytes_mut(MAC_START, encap::PSEUDO_LEN).fill(0);
         let frame = length - (MAC_START - HEADROOM);
         if length <= COPY_LIMIT {
             let bytes = buffer.bytes(MAC_START, frame);
-            let Ok(skb) = Skb::copied(context, &self.device, 0, bytes) else {
-                return Err(buffer);
-            };
-            self.statistics.rx_copied.add(1);
+            let skb = Skb::copied(context, &self.device, 0, bytes).map_err(|_| Fault::Memory)?;
             buffer.departs();
-            let _ = self.ring.supply(index, buffer);
+            self.ring.repost(index);
+            self.statistics.rx_copied.add(1);
             return Ok(skb);
         }
-        let Ok(fresh) = self.pool.take() else {
-            return Err(buffer);
-        };
+        let fresh = self.pool.take().map_err(|_| Fault::Memory)?;
+        let buffer = self.ring.take(index).ok_or(Fault::Memory)?;
         match Skb::from_buffer(&self.device, buffer, MAC_START, frame) {
             Ok(skb) => {
                 let _ = self.ring.supply(index, fresh);
                 Ok(skb)
             }
             Err(buffer) => {
+                // The slot keeps what it had; `refuse` posts it.
                 fresh.recycle(context);
-                Err(buffer)
+                self.ring.put_back(index, buffer);
+                Err(Fault::Memory)
             }
         }
     }
 
     /// Counts a packet that goes no further and posts its buffer again.
     #[cold]
-    fn refuse(&mut self, index: usize, mut buffer: Buffer, fault: Fault) -> Option<usize> {
-        buffer.departs();
-        let _ = self.ring.supply(index, buffer);
+    fn refuse(&mut self, index: usize, fault: Fault) -> Option<usize> {
+        if let Some(buffer) = self.ring.buffer(index) {
+            buffer.departs();
+        }
+        self.ring.repost(index);
         let statistics = &self.statistics;
         let counter = match fault {
             Fault::Short => &statistics.rx_drop_short,
@@ -371,6 +346,32 @@ impl Reception {
         self.device.count_receive_dropped();
         None
     }
+}
+
+/// Checks the headers of a received packet.
+#[inline(always)]
+fn examine(
+    identity: &Identity,
+    completion: &Completion,
+    buffer: &Buffer,
+    length: usize,
+) -> core::result::Result<Packet, Fault> {
+    let received = buffer.bytes(HEADROOM, length);
+    let (route, datagram) = received
+        .split_first_chunk::<{ grh::LEN }>()
+        .ok_or(Fault::Short)?;
+    let (ethertype, _) = encap::Header::parse(datagram).map_err(|error| match error {
+        encap::EncapError::Short(_) => Fault::Short,
+        encap::EncapError::EtherType(_) => Fault::Header,
+    })?;
+    let kind = match completion.network() {
+        None => PacketType::Host,
+        Some(network) => {
+            let ends = grh::parse(route, network).map_err(|_| Fault::Grh)?;
+            identity.kind(&ends, completion.source_qpn())?
+        }
+    };
+    Ok(Packet { ethertype, kind })
 }
 
 /// What is known of a received packet.

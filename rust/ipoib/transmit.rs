@@ -18,7 +18,8 @@ use super::{
     },
     cache::{
         self,
-        Cache, //
+        Cache,
+        Key, //
     },
     interface::Interface,
     link::QueuePair,
@@ -114,27 +115,22 @@ impl TransmitQueue {
         })
     }
 
-    /// Sends a packet; `more` follow at once.
-    #[inline]
-    pub(super) fn transmit(
-        &mut self,
-        device: &Device<Interface>,
-        queue: Queue<'_>,
-        packet: Skb,
-        more: bool,
-    ) {
-        let mut post = !more;
-        if let Some(outgoing) = self.prepare(device, packet) {
-            let bytes = outgoing.packet.len() as u32;
-            if self.push(outgoing) {
-                post |= queue.sent(bytes, more);
-            }
-            if self.send.free() == 0 {
-                queue.stop();
-                self.stopped = true;
-                self.statistics.tx_stopped.add(1);
-                post = true;
-            }
+    /// Sends a packet.
+    #[inline(always)]
+    pub(super) fn transmit(&mut self, device: &Device<Interface>, queue: Queue<'_>, packet: Skb) {
+        let sent = match self.prepare(device, packet) {
+            Some(outgoing) => self.push(outgoing),
+            None => None,
+        };
+        let mut post = match sent {
+            Some(bytes) => queue.sent(bytes),
+            None => !queue.more_follow(),
+        };
+        if self.send.free() == 0 {
+            queue.stop();
+            self.stopped = true;
+            self.statistics.tx_stopped.add(1);
+            post = true;
         }
         if post || self.send.chained() >= CHAIN {
             self.post(device, queue);
@@ -153,7 +149,7 @@ impl TransmitQueue {
             drop_counted(device, &statistics.tx_drop_header, packet);
             return None;
         };
-        let address = HwAddr::from_bytes(*address);
+        let address = HwAddr::from_ref(address);
         if encap::Header::parse(datagram).is_err() {
             drop_counted(device, &statistics.tx_drop_header, packet);
             return None;
@@ -162,17 +158,18 @@ impl TransmitQueue {
             drop_counted(device, &statistics.tx_drop_length, packet);
             return None;
         }
-        let gid = address.gid();
-        let (handle, mut packet) = match self.cache.get(&gid) {
+        let qpn = address.qpn();
+        let key = Key::new(address.gid_bytes());
+        let (handle, mut packet) = match self.cache.get(key) {
             Some(handle) => (handle, packet),
-            None => self.find(device, gid, packet)?,
+            None => {
+                let gid = address.gid();
+                self.find(device, gid, packet)?
+            }
         };
         // As long as the address: checked above.
         let _ = packet.pull(HwAddr::LEN);
-        let destination = Destination {
-            handle,
-            qpn: address.qpn(),
-        };
+        let destination = Destination { handle, qpn };
         Some(Outgoing {
             destination,
             packet,
@@ -215,24 +212,26 @@ impl TransmitQueue {
         if !self.send.can_retire() {
             return None;
         }
-        if let Some(victim) = self.cache.evict(&gid) {
+        let key = Key::new(&gid.bytes());
+        if let Some(victim) = self.cache.evict(key) {
             self.send.retire(victim);
         }
         let id = self.send.install(handle)?;
-        self.cache.insert(gid, id);
+        self.cache.insert(key, id);
         Some(id)
     }
 
-    /// Puts a packet into the ring. Returns whether it is there.
+    /// Puts a packet into the ring. Returns its length if it is there.
     #[inline(always)]
-    fn push(&mut self, outgoing: Outgoing) -> bool {
+    fn push(&mut self, outgoing: Outgoing) -> Option<u32> {
+        let bytes = outgoing.packet.len() as u32;
         let (packet, counter) = match self.send.push(outgoing.destination, outgoing.packet) {
-            Ok(()) => return true,
+            Ok(()) => return Some(bytes),
             Err(Refused::Full(packet)) => (packet, &self.statistics.tx_drop_full),
             Err(Refused::Failed(packet)) => (packet, &self.statistics.tx_drop_memory),
         };
         drop_counted(self.interface.device(), counter, packet);
-        false
+        None
     }
 
     /// Gives what is chained to the device.

@@ -57,8 +57,8 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Takes the device down.
     fn stop(self: &Arc<Self>, rtnl: &mut Rtnl);
 
-    /// Sends a packet on a queue whose lock is held. `more` packets follow at once.
-    fn transmit(&self, data: &mut Self::TxQueue, queue: Queue<'_>, packet: Skb, more: bool);
+    /// Sends a packet on a queue whose lock is held.
+    fn transmit(&self, data: &mut Self::TxQueue, queue: Queue<'_>, packet: Skb);
 
     /// Changes the MTU; checked against the device's bounds already.
     ///
@@ -128,8 +128,13 @@ impl<T: Operations> Clone for Device<T> {
 /// The private area.
 #[inline(always)]
 fn private<T: Operations>(device: *mut bindings::net_device) -> *mut Private<T> {
-    // SAFETY: Only the address is taken; the area starts where `net_device` ends.
-    unsafe { bindings::oxib_netdev_priv(device).cast() }
+    // SAFETY: Only the address is taken; the area is inside the device's allocation.
+    unsafe {
+        device
+            .cast::<u8>()
+            .add(bindings::OXIB_NETDEV_PRIV as usize)
+            .cast()
+    }
 }
 
 impl<T: Operations> Device<T> {
@@ -631,16 +636,16 @@ impl<T: Operations> Table<T> {
             let index = (*skb).queue_mapping as usize;
             (Skb::from_raw(NonNull::new_unchecked(skb)), index)
         };
-        // SAFETY: By the contract the private area is initialised and shared, and the driver there.
-        let (driver, queues) = unsafe { (driver::<T>(device), &(*private::<T>(device)).queues) };
-        if let (Some(driver), Some(cell)) = (driver, queues.get(index)) {
+        // SAFETY: By the contract the private area is initialised, and shared.
+        let private = unsafe { &*private::<T>(device) };
+        // SAFETY: The device is registered, so the driver is there and stays.
+        let driver = unsafe { (*private.driver.get()).as_ref() };
+        if let (Some(driver), Some(cell)) = (driver, private.queues.get(index)) {
             // SAFETY: The stack holds the lock of queue `index`, under which alone this is touched.
             if let Some(data) = unsafe { &mut *cell.get() } {
                 // SAFETY: The device has that queue; its lock is held until we return.
                 let queue = unsafe { Queue::from_raw((*device)._tx.add(index)) };
-                // SAFETY: Reads a per-CPU flag, in a transmit.
-                let more = unsafe { bindings::oxib_xmit_more() };
-                driver.transmit(data, queue, packet, more);
+                driver.transmit(data, queue, packet);
             }
         }
         // A packet that found no queue was freed by its drop.

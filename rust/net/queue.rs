@@ -38,13 +38,19 @@ impl<'a> Queue<'a> {
         unsafe { bindings::oxib_tx_wake_if_stopped(self.0) }
     }
 
-    /// Reports `bytes` given to the device; `more` packets follow at once.
+    /// Reports a packet of `bytes` given to the device, in the transmit of that packet.
     ///
     /// Returns whether the device must be told now: nothing follows, or the limit is reached.
     #[inline(always)]
-    pub(crate) fn sent(&self, bytes: u32, more: bool) -> bool {
+    pub(crate) fn sent(&self, bytes: u32) -> bool {
         // SAFETY: By the type invariant the queue is valid, and its lock serialises this.
-        unsafe { bindings::oxib_tx_sent(self.0, bytes, more) }
+        unsafe { bindings::oxib_tx_sent(self.0, bytes) }
+    }
+
+    /// Whether more packets follow at once, in a transmit.
+    pub(crate) fn more_follow(&self) -> bool {
+        // SAFETY: Reads a flag of this CPU; the lock's holder stays on it.
+        unsafe { bindings::oxib_xmit_more() }
     }
 
     /// Reports that the device is done with `packets` of `bytes` in all.

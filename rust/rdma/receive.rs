@@ -107,10 +107,31 @@ impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
         Ok(())
     }
 
-    /// Takes the buffer of a completed request. `None` if the slot has none.
+    /// The buffer of a completed request. `None` if the slot has none.
+    #[inline(always)]
+    pub(crate) fn buffer(&mut self, index: usize) -> Option<&mut B> {
+        self.buffers.get_mut(index)?.as_mut()
+    }
+
+    /// Takes the buffer of a completed request away. `None` if the slot has none.
     #[inline]
     pub(crate) fn take(&mut self, index: usize) -> Option<B> {
         self.buffers.get_mut(index)?.take()
+    }
+
+    /// Gives a buffer back that was taken, without posting it.
+    pub(crate) fn put_back(&mut self, index: usize, buffer: B) {
+        if let Some(slot) = self.buffers.get_mut(index) {
+            *slot = Some(buffer);
+        }
+    }
+
+    /// Chains a completed request to be posted again with the buffer that it has.
+    #[inline(always)]
+    pub(crate) fn repost(&mut self, index: usize) {
+        if self.buffers.get(index).is_some_and(Option::is_some) {
+            self.link(index);
+        }
     }
 
     #[inline(always)]

@@ -88,15 +88,19 @@ impl Ring {
         self.head
     }
 
-    /// Takes the next slot for the chain; `None` if the ring is full.
+    /// The sequence number of the next slot for the chain; `None` if the ring is full. It is taken
+    /// by [`Self::push`].
     #[inline(always)]
-    pub(crate) fn push(&mut self) -> Option<u32> {
-        if self.free() == 0 {
-            return None;
+    pub(crate) fn vacancy(&self) -> Option<u32> {
+        (self.free() != 0).then_some(self.head)
+    }
+
+    /// Takes the slot that [`Self::vacancy`] named; nothing if the ring is full.
+    #[inline(always)]
+    pub(crate) fn push(&mut self) {
+        if self.free() != 0 {
+            self.head = self.head.wrapping_add(1);
         }
-        let sequence = self.head;
-        self.head = sequence.wrapping_add(1);
-        Some(sequence)
     }
 
     /// The chain went to the device: all of it.
@@ -177,7 +181,7 @@ mod tests {
         for start in [0, 7, u32::MAX - 1] {
             let mut ring = ring_at(8, start);
             for _ in 0..5 {
-                assert!(ring.push().is_some());
+                ring.push();
             }
             assert_eq!(ring.unposted().len(), 5);
             ring.post();
@@ -193,9 +197,11 @@ mod tests {
     fn full_ring_takes_no_more() {
         let mut ring = ring_at(4, u32::MAX);
         for i in 0..4u32 {
-            assert_eq!(ring.push(), Some(u32::MAX.wrapping_add(i)));
+            assert_eq!(ring.vacancy(), Some(u32::MAX.wrapping_add(i)));
+            ring.push();
         }
-        assert_eq!(ring.push(), None);
+        assert_eq!(ring.vacancy(), None);
+        ring.push();
         assert_eq!(ring.free(), 0);
     }
 
@@ -226,7 +232,7 @@ mod tests {
         assert_eq!(refused.len(), 2);
         assert_eq!(refused.iter().next(), Some(4));
         assert_eq!(ring.free(), 4);
-        assert_eq!(ring.push(), Some(4));
+        assert_eq!(ring.vacancy(), Some(4));
         // More than there are is all of them.
         let mut ring = ring_at(8, 0);
         ring.push();

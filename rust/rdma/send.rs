@@ -28,21 +28,13 @@ use crate::{
     wire::qpn::Qpn, //
 };
 
-/// A work request with its one piece of memory, at a place of its own for good.
+/// A slot of the ring: a work request with its one piece of memory, at a place of its own for good.
 #[repr(C)]
-struct Request {
+struct Slot<B> {
     wr: bindings::ib_ud_wr,
     sge: bindings::ib_sge,
-}
-
-/// What a slot of the ring keeps until its completion.
-struct Slot<B> {
     /// The memory, unless it went inline and is free already.
     buffer: Option<B>,
-    /// Length that the buffer is mapped with; 0 if it is not.
-    mapped: u32,
-    /// Bytes of the packet.
-    bytes: u32,
 }
 
 /// An address handle that a send queue knows.
@@ -92,15 +84,17 @@ pub(crate) struct Completed {
 ///
 /// # Invariants
 ///
-/// - `requests[i].wr.sg_list` points to `requests[i].sge`; the vector never moves.
+/// - `slots[i].wr.wr.sg_list` points to `slots[i].sge`, and `slots[i].wr.wr.next` to the request of
+///   the slot after it, in a circle; the vector never moves.
 /// - A request between the ring's tail and head names an address handle that `handles` or `retired`
 ///   holds, and memory that its slot holds, mapped or (inline) until the post.
 pub(crate) struct SendQueue<B: Memory, S: Notify, R: Notify> {
     qp: Arc<QueuePair<S, R>>,
     post_send: PostSend,
-    requests: KVVec<Request>,
     slots: KVVec<Slot<B>>,
     ring: Ring,
+    /// Inline requests in the chain that waits for its post.
+    inlined: u32,
     handles: KVec<Option<Arc<AddressHandle>>>,
     free_handles: KVec<u16>,
     retired: KVec<(u32, Arc<AddressHandle>)>,
@@ -136,21 +130,11 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         let ring = Ring::new(capacity).ok_or(EINVAL)?;
         // SAFETY: The operations of a valid device do not change.
         let post_send = unsafe { (*qp.device().as_raw()).ops.post_send }.ok_or(ENOTSUPP)?;
-        let mut requests = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
         let mut slots = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
         for _ in 0..capacity {
-            requests.push(Request::new(qp.pd().local_key(), qkey), GFP_KERNEL)?;
-            let slot = Slot {
-                buffer: None,
-                mapped: 0,
-                bytes: 0,
-            };
-            slots.push(slot, GFP_KERNEL)?;
+            slots.push(Slot::new(qp.pd().local_key(), qkey), GFP_KERNEL)?;
         }
-        // INVARIANT: The vector has its final size and place.
-        for request in &mut requests {
-            request.wr.wr.sg_list = &raw mut request.sge;
-        }
+        link(&mut slots);
         let mut table = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
         let mut free_handles = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
         for i in (0..handles).rev() {
@@ -160,9 +144,9 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         let retired = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
         Ok(Self {
             post_send,
-            requests,
             slots,
             ring,
+            inlined: 0,
             handles: table,
             free_handles,
             retired,
@@ -231,8 +215,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
 
     /// Bytes of memory that the ring takes.
     pub(crate) fn memory(&self) -> usize {
-        self.requests.capacity() * size_of::<Request>()
-            + self.slots.capacity() * size_of::<Slot<B>>()
+        self.slots.capacity() * size_of::<Slot<B>>()
             + self.handles.capacity() * size_of::<Option<Arc<AddressHandle>>>()
             + self.free_handles.capacity() * size_of::<u16>()
             + self.retired.capacity() * size_of::<(u32, Arc<AddressHandle>)>()
@@ -243,7 +226,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     /// # Errors
     ///
     /// The packet back, with the reason; the chain is as it was.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(
         &mut self,
         to: Destination,
@@ -252,13 +235,16 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         let Some(Some(handle)) = self.handles.get(usize::from(to.handle.0)) else {
             return Err(Refused::Failed(buffer));
         };
-        let ah = handle.as_raw();
-        if self.ring.free() == 0 {
+        let Some(sequence) = self.ring.vacancy() else {
             return Err(Refused::Full(buffer));
-        }
+        };
+        // The ring is as long as the vector: a vacancy has a slot.
+        let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) else {
+            return Err(Refused::Full(buffer));
+        };
         let (address, length) = buffer.memory();
         let inline = length <= self.inline_limit;
-        let mapped = if inline || self.virtual_dma {
+        slot.sge.addr = if inline || self.virtual_dma {
             address.as_ptr() as u64
         } else {
             // SAFETY: The slot keeps the buffer until the completion, where the mapping ends.
@@ -267,62 +253,50 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
                 Err(_) => return Err(Refused::Failed(buffer)),
             }
         };
-        let chained = self.ring.unposted().len();
-        let Some(sequence) = self.ring.push() else {
-            return Err(Refused::Full(buffer));
-        };
-        let index = self.ring.slot(sequence);
-        let (Some(request), Some(slot)) = (self.requests.get_mut(index), self.slots.get_mut(index))
-        else {
-            // The ring is as long as both vectors.
-            return Err(Refused::Failed(buffer));
-        };
-        request.fill(ah, to.qpn, mapped, length as u32, sequence, inline);
-        slot.mapped = if inline || self.virtual_dma {
-            0
-        } else {
-            length as u32
-        };
-        slot.bytes = length as u32;
+        slot.sge.length = length as u32;
+        slot.wr.ah = handle.as_raw();
+        slot.wr.remote_qpn = to.qpn.get();
+        slot.wr.wr.__bindgen_anon_1.wr_id = u64::from(sequence);
+        slot.wr.wr.send_flags = if inline { INLINE } else { 0 };
         slot.buffer = Some(buffer);
-        let wr: *mut bindings::ib_send_wr = &raw mut request.wr.wr;
-        if chained != 0 {
-            let previous = self.ring.slot(sequence.wrapping_sub(1));
-            if let Some(previous) = self.requests.get_mut(previous) {
-                previous.wr.wr.next = wr;
-            }
-        }
+        self.inlined += u32::from(inline);
+        self.ring.push();
         Ok(())
     }
 
     /// Gives the chain to the device, its last request signalled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn post(&mut self) -> Posted {
         let chain = self.ring.unposted();
-        if chain.len() == 0 {
-            return Posted::default();
-        }
+        let first = self.ring.slot(self.ring.next().wrapping_sub(chain.len()));
         let last = self.ring.slot(self.ring.next().wrapping_sub(1));
-        if let Some(last) = self.requests.get_mut(last) {
-            last.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
-        }
-        let first = chain.iter().next().unwrap_or(0);
-        let Some(first) = self.requests.get(self.ring.slot(first)) else {
+        let Some(first) = self.slots.get(first).map(Slot::request) else {
             return Posted::default();
         };
+        let Some(last) = self.slots.get_mut(last).filter(|_| chain.len() != 0) else {
+            return Posted::default();
+        };
+        last.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
+        // The chain ends here for the time of the post: the device copies what it reads.
+        let next = core::mem::replace(&mut last.wr.wr.next, core::ptr::null_mut());
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
-        // SAFETY: The chain is linked and ends with a null `next` (`fill`); by the type invariant
-        // its memory and address handles stay until the completion. The queue pair is valid.
-        let result =
-            unsafe { (self.post_send)(self.qp.as_raw(), &raw const first.wr.wr, &mut bad) };
-        let mut posted = Posted::default();
+        // SAFETY: By the type invariant the requests are linked, up to the null above, and their
+        // memory and address handles stay until the completion. The queue pair is valid.
+        let result = unsafe { (self.post_send)(self.qp.as_raw(), first, &mut bad) };
+        last.wr.wr.next = next;
+        let mut posted = Posted {
+            packets: chain.len(),
+            inlined: self.inlined,
+            ..Posted::default()
+        };
         if result == 0 {
             self.ring.post();
-            posted.packets = chain.len();
         } else {
             self.take_back(chain, bad, &mut posted);
         }
-        posted.inlined = self.free_inlined(chain, posted.packets);
+        if core::mem::take(&mut self.inlined) != 0 {
+            self.free_inlined(chain, posted.packets);
+        }
         posted
     }
 
@@ -332,9 +306,8 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         let taken = chain
             .iter()
             .position(|sequence| {
-                self.requests
-                    .get(self.ring.slot(sequence))
-                    .is_some_and(|request| core::ptr::eq(&request.wr.wr, bad))
+                let slot = self.slots.get(self.ring.slot(sequence));
+                slot.is_some_and(|slot| slot.request() == bad)
             })
             .unwrap_or(0) as u32;
         let refused = self.ring.refuse(taken);
@@ -345,20 +318,17 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     }
 
     /// Frees the inline packets among the first `count` of a chain: the device has copied them.
-    #[inline]
-    fn free_inlined(&mut self, chain: Span, count: u32) -> u32 {
-        let mut inlined = 0;
+    #[inline(always)]
+    fn free_inlined(&mut self, chain: Span, count: u32) {
         for sequence in chain.iter().take(count as usize) {
             if let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) {
-                if slot.bytes as usize <= self.inline_limit {
-                    inlined += 1;
+                if slot.is_inline() {
                     if let Some(buffer) = slot.buffer.take() {
                         buffer.done(0);
                     }
                 }
             }
         }
-        inlined
     }
 
     /// Ends the requests that the completion numbered `id` stands for. `budget` is that of the
@@ -388,17 +358,14 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             bytes: 0,
         };
         for sequence in span.iter() {
-            let index = self.ring.slot(sequence);
-            let Some(slot) = self.slots.get_mut(index) else {
+            let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) else {
                 continue;
             };
-            ended.bytes = ended.bytes.wrapping_add(slot.bytes);
-            if slot.mapped != 0 {
-                if let Some(request) = self.requests.get(index) {
-                    // SAFETY: Mapped in `push` with this length; the device is done with it.
-                    unsafe { dma::unmap(self.qp.device(), request.sge.addr, slot.mapped as usize) };
-                }
-                slot.mapped = 0;
+            ended.bytes = ended.bytes.wrapping_add(slot.sge.length);
+            if !self.virtual_dma && !slot.is_inline() {
+                let length = slot.sge.length as usize;
+                // SAFETY: Mapped in `push` with this length; the device is done with it.
+                unsafe { dma::unmap(self.qp.device(), slot.sge.addr, length) };
             }
             if let Some(buffer) = slot.buffer.take() {
                 buffer.done(budget);
@@ -415,39 +382,43 @@ impl<B: Memory, S: Notify, R: Notify> Drop for SendQueue<B, S, R> {
     }
 }
 
-impl Request {
+/// The flag of a send whose memory the device copies when it is posted.
+const INLINE: bindings::ib_send_flags = bindings::ib_send_flags_IB_SEND_INLINE;
+
+impl<B> Slot<B> {
     fn new(local_key: u32, qkey: u32) -> Self {
         // SAFETY: All-zero is a valid value of these plain C structures.
-        let mut this: Self = unsafe { core::mem::zeroed() };
-        this.wr.wr.num_sge = 1;
-        this.wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
-        this.wr.remote_qkey = qkey;
-        this.sge.lkey = local_key;
-        this
+        let (mut wr, mut sge): (bindings::ib_ud_wr, bindings::ib_sge) =
+            unsafe { core::mem::zeroed() };
+        wr.wr.num_sge = 1;
+        wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
+        wr.remote_qkey = qkey;
+        sge.lkey = local_key;
+        Self {
+            wr,
+            sge,
+            buffer: None,
+        }
     }
 
-    /// Fills in what differs from packet to packet.
     #[inline(always)]
-    fn fill(
-        &mut self,
-        ah: *mut bindings::ib_ah,
-        qpn: Qpn,
-        address: u64,
-        length: u32,
-        sequence: u32,
-        inline: bool,
-    ) {
-        self.wr.wr.next = core::ptr::null_mut();
-        self.wr.wr.__bindgen_anon_1.wr_id = u64::from(sequence);
-        self.wr.wr.send_flags = if inline {
-            bindings::ib_send_flags_IB_SEND_INLINE
-        } else {
-            0
-        };
-        self.wr.ah = ah;
-        self.wr.remote_qpn = qpn.get();
-        self.sge.addr = address;
-        self.sge.length = length;
+    fn request(&self) -> *const bindings::ib_send_wr {
+        &raw const self.wr.wr
+    }
+
+    #[inline(always)]
+    fn is_inline(&self) -> bool {
+        self.wr.wr.send_flags & INLINE != 0
+    }
+}
+
+/// Points each request to its memory and to the request after it. The vector must not move any more.
+fn link<B>(slots: &mut [Slot<B>]) {
+    let mut next = slots.first_mut().map(|first| &raw mut first.wr.wr);
+    for slot in slots.iter_mut().rev() {
+        slot.wr.wr.sg_list = &raw mut slot.sge;
+        slot.wr.wr.next = next.unwrap_or(core::ptr::null_mut());
+        next = Some(&raw mut slot.wr.wr);
     }
 }
 

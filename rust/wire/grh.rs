@@ -162,6 +162,7 @@ impl Grh {
     }
 
     /// Checks the fields that do not depend on the packet against what the network must deliver.
+    #[inline]
     fn check(&self, next_header: u8) -> Result<Addresses, GrhError> {
         if self.version() != Self::VERSION {
             return Err(GrhError::Version(self.version()));
@@ -206,6 +207,7 @@ impl Ipv4Space {
     ///
     /// The checksum is not one of the fields: a packet that rxe loops back within the host has
     /// never been through the IP layer and carries none.
+    #[inline]
     fn check(&self) -> Result<Addresses, GrhError> {
         let version = self.version_length >> 4;
         if version != Self::VERSION {
@@ -236,6 +238,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
+    #[inline]
     fn check(self) -> Result<Addresses, GrhError> {
         if self.sgid.is_multicast() {
             return Err(GrhError::MulticastSource(self.sgid));
@@ -259,6 +262,7 @@ impl Addresses {
 ///
 /// [`GrhError`], for the first field from the left of the table that is wrong, and last for a
 /// source that is a multicast group.
+#[inline]
 pub fn parse(bytes: &[u8; LEN], network: NetworkType) -> Result<Addresses, GrhError> {
     match network {
         NetworkType::Infiniband | NetworkType::RoceV1 => {

@@ -68,6 +68,18 @@ impl HwAddr {
         }
     }
 
+    /// Sees the 20 bytes of an address where they are.
+    #[inline]
+    pub fn from_ref(bytes: &[u8; Self::LEN]) -> &HwAddr {
+        zerocopy::transmute_ref!(bytes)
+    }
+
+    /// The 16 bytes of the GID, where they are.
+    #[inline]
+    pub fn gid_bytes(&self) -> &[u8; Gid::LEN] {
+        zerocopy::transmute_ref!(&self.gid)
+    }
+
     /// Takes the 20 bytes of an address as they stand on the wire: any are one.
     pub const fn from_bytes(bytes: [u8; Self::LEN]) -> HwAddr {
         zerocopy::transmute!(bytes)

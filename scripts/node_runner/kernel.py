@@ -7,7 +7,7 @@ from pathlib import Path
 _COMMAND_LINE = (
     "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose ro "
     "init=/sbin/node-init console=ttyS0,115200 loglevel=7 panic=-1 oops=panic nokaslr mitigations=off kunit.enable=1 kunit.autorun=1 "
-    "tsc=reliable no_timer_check random.trust_cpu=on net.ifnames=0"
+    "no_timer_check random.trust_cpu=on net.ifnames=0"
 )
 
 
@@ -29,6 +29,6 @@ class Kernel:
             return ["-kernel", str(self.tree / "vmlinuz"), "-initrd", str(self.tree / "initramfs")]
         return ["-kernel", str(self.tree / "vmlinux")]
 
-    def command_line(self, node, nodes):
+    def command_line(self, node, nodes, clock):
         """The kernel's command line; the assignments in capitals reach the node's first process."""
-        return f"{_COMMAND_LINE} NODE={node} NODES={nodes} KERNEL={self.name}"
+        return f"{_COMMAND_LINE} {clock} NODE={node} NODES={nodes} KERNEL={self.name}"

@@ -4,6 +4,8 @@
 import os
 from dataclasses import dataclass
 
+from node_runner import tsc
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -36,6 +38,15 @@ def _processor(machine):
     return ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", str(machine.smp)]
 
 
+def clock_options(machine):
+    """What the node's kernel is told of its clock."""
+    if machine.icount:
+        return f"tsc=reliable tsc_early_khz={tsc.ICOUNT_KHZ}"
+    if kvm_usable():
+        return ""
+    return f"tsc=reliable tsc_early_khz={tsc.host_khz()}"
+
+
 def _directory(tag, path, read_only):
     options = f"local,path={path},mount_tag={tag},security_model=passthrough,multidevs=remap"
     return ["-virtfs", options + (",readonly=on" if read_only else "")]
@@ -50,17 +61,17 @@ def _nic(node, number, plug):
     ]  # fmt: skip
 
 
-def command(machine, kernel, node, nodes, directories, plugs, console):
+def command(machine, kernel, clock, node, nodes, directories, plugs, console):
     """Return the command for node `node` of `nodes`.
 
-    directories: (tag, path, read_only) for each 9p mount; plugs: the file descriptors of its cables, in the order
+    clock: the kernel's options from clock_options(); directories: (tag, path, read_only) for each 9p mount; plugs: the file descriptors of its cables, in the order
     eth0, eth1; console: QEMU's option for the serial port.
     """
     words = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off", "-m", str(machine.memory)]
     words += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     words += _processor(machine)
     words += kernel.boot_options()
-    words += ["-append", kernel.command_line(node, nodes)]
+    words += ["-append", kernel.command_line(node, nodes, clock)]
     words += ["-serial", console]
     words += ["-device", "virtio-rng-pci"]
     for tag, path, read_only in directories:

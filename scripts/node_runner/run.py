@@ -47,6 +47,7 @@ class Run:
         """Boot every node; `terminal_node` gets this process's terminal as its console."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
+        clock = qemu.clock_options(self._machine)
         chain = Chain(len(self.nodes))
         for node in self.nodes:
             terminal = node.number == terminal_node
@@ -54,7 +55,7 @@ class Run:
             plugs = chain.plugs(node.number)
             directories = self._directories(node)
             command = qemu.command(
-                self._machine, self._kernel, node.number, len(self.nodes), directories, plugs, console
+                self._machine, self._kernel, clock, node.number, len(self.nodes), directories, plugs, console
             )
             node.start(command, plugs, terminal)
         chain.close()

@@ -18,6 +18,7 @@ from test_runner.tap import Result
 
 _CHECKOUT = Path("/oxib")
 _TAIL = 25
+_KERNELS = ("fast", "debug", "stock")
 
 
 def _selftests():
@@ -44,9 +45,11 @@ def _host_jobs(options):
     return jobs
 
 
-def _say(began, text):
-    seconds = int(time.monotonic() - began)
-    print(f"[{seconds // 60:3d}:{seconds % 60:02d}] {text}", file=sys.stderr, flush=True)
+def _say(text):
+    """A line with the time since the user's command began, as scripts/progress.sh has it."""
+    seconds = int(time.time()) - int(os.environ["OXIB_PROGRESS_START"])
+    elapsed = f"{seconds // 60}:{seconds % 60:02d}"
+    print(f"[{elapsed:>6}] {text}", file=sys.stderr, flush=True)
 
 
 def _interrupted(number, _frame):
@@ -71,7 +74,6 @@ def _explain(each, outcome):
 
 def _run_all(jobs, out, at_once, total):
     """Run the jobs, the longest first, and count what they come to; returns the names of the failed."""
-    began = time.monotonic()
     failed = []
     with ThreadPoolExecutor(at_once) as pool:
         running = {pool.submit(each.run, out): each for each in sorted(jobs, key=lambda each: -each.weight)}
@@ -79,7 +81,7 @@ def _run_all(jobs, out, at_once, total):
             each, outcome = running[future], future.result()
             total.add(outcome.result)
             verdict = "FAILED" if outcome.result.failures else "ok"
-            _say(began, f"{number}/{len(jobs)} {each.name}: {verdict} in {outcome.seconds:.0f} s")
+            _say(f"{number}/{len(jobs)} {each.name}: {verdict} in {outcome.seconds:.0f} s")
             if outcome.result.failures:
                 failed.append(each.name)
                 _explain(each, outcome)
@@ -93,6 +95,7 @@ def _parse():
     parser.add_argument("--soak", action="store_true", help="the selftests that are too long for every run")
     parser.add_argument("--no-host", action="store_true", help="without the tests that need no node")
     parser.add_argument("--fuzz", type=int, default=60, help="seconds for each fuzz target (default 60)")
+    parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
     parser.add_argument("--at-once", type=int, default=2, help="jobs side by side (default 2)")
     return parser.parse_args()
 
@@ -100,6 +103,9 @@ def _parse():
 def main():
     """Run what was asked for; the last line of the output has the counts."""
     options = _parse()
+    if options.needs:
+        print(*sorted({each.kernel for each in _node_jobs(options)}, key=_KERNELS.index))
+        return 0
     results = Results.first_free(Path(os.environ["OXIB_CACHE"]) / "out/tests")
     jobs = _node_jobs(options)
     if not (options.test or options.soak or options.no_host):

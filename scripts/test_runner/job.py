@@ -141,15 +141,15 @@ class NodeJob:
     def __init__(self, selftest, kernel):
         self.name = f"{selftest.subject} ({kernel})"
         self.weight = selftest.timeout(kernel)
+        self.kernel = kernel
         self._selftest = selftest
-        self._kernel = kernel
 
     def run(self, out):
         """Boot the nodes; the run's results are in `out`, below the test's name."""
-        name = f"{self._selftest.subject.replace('/', '-')}-{self._kernel}"
+        name = f"{self._selftest.subject.replace('/', '-')}-{self.kernel}"
         log = out / f"{name}.run"
         command = ["python3", "-m", "node_runner", "run", "--name", f"{out.name}/{name}", "--tail", "0"]
-        command += [*self._selftest.options(self._kernel), str(self._selftest.path)]
+        command += [*self._selftest.options(self.kernel), str(self._selftest.path)]
         began = time.monotonic()
         status = _call(command, log)
         logs = sorted((out / name).glob("node*.log"))

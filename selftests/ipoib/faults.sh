@@ -62,9 +62,9 @@ test_coming_up() {
 rough_traffic() {
 	knob probability 33 || return
 	ip neighbour flush dev ib0
-	ping -q -f -c 2000 -W 1 -s 100 10.99.0.2
-	ping -q -f -c 500 -W 1 -s 4000 10.99.0.2
-	ping -q -f -c 500 -W 1 -s 20000 fd00:99::2
+	ping -q -f -c 500 -W 1 -s 100 10.99.0.2
+	ping -q -f -c 100 -W 1 -s 4000 10.99.0.2
+	ping -q -f -c 100 -W 1 -s 20000 fd00:99::2
 	timeout 20 iperf3 -c 10.99.0.2 -t 5
 	timeout 20 iperf3 -c 10.99.0.2 -t 5 -R -u -b 10M
 	knob probability 0

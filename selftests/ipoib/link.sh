@@ -146,7 +146,7 @@ cycle() { # times
 }
 
 test_cycles() {
-	check "ib0 goes down and up twenty times, packets coming and going" cycle 20
+	check "ib0 goes down and up again and again, packets coming and going" cycle "$(some 20)"
 	# The link's addresses stay, but those of IPv6 go with the link.
 	ib_address
 	check "the peer is reached after that" eventually answers "$peer4"

@@ -53,9 +53,10 @@ test_sizes() { # address, length of the headers
 
 # Nothing is promised about single datagrams, so a few may get lost.
 flood() { # address, size
-	local received
-	received=$(ping -q -f -c 1000 -W "$patience" -s "$2" "$1" | sed -n 's/.* \([0-9]*\) received.*/\1/p')
-	holds "${received:-0}" -ge 990
+	local count received
+	count=$(some 1000)
+	received=$(ping -q -f -c "$count" -W "$patience" -s "$2" "$1" | sed -n 's/.* \([0-9]*\) received.*/\1/p')
+	holds "${received:-0}" -ge $((count - count / 50))
 }
 
 # --- TCP and UDP ---
@@ -80,7 +81,7 @@ test_iperf() {
 
 same_bytes() { # address, port
 	local sent
-	sent=$(timeout $((10 * patience)) python3 selftests/ipoib/transfer.py send "$1" "$2" 10000000) || return
+	sent=$(timeout $((10 * patience)) python3 selftests/ipoib/transfer.py send "$1" "$2" "$(some 10000000)") || return
 	equal "$sent" "$(told "digest.$2" "$peer")"
 }
 
@@ -148,8 +149,8 @@ check "a flood of small pings" flood "$v4" 8
 check "a flood of large pings" flood "$v6" 4000
 test_capture
 test_iperf
-check "10 MB over TCP arrive as they were sent" same_bytes "$v4" 7001
-check "10 MB over TCP on IPv6 too" same_bytes "$v6" 7002
+check "megabytes over TCP arrive as they were sent" same_bytes "$v4" 7001
+check "megabytes over TCP on IPv6 too" same_bytes "$v6" 7002
 check "no error was counted" no_errors
 barrier done
 take_down
