@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,24 +30,28 @@ class Outcome:
     logs: list = field(default_factory=list)
 
 
-# What runs now, so that an interruption can end it.
+# What runs now, so that an interruption can end it. The lock is held while a command is being started, and kept for
+# good once no more may be.
 _running = set()
+_starting = threading.Lock()
 
 
 def _call(command, log):
     """Run a command with its output in a log, in a process group of its own."""
     with open(log, "wb") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        _running.add(process)
+        with _starting:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            _running.add(process)
         status = process.wait()
         _running.discard(process)
         return status
 
 
 def stop_all():
-    """End the commands that run, each with all it started, and wait for them."""
+    """End the commands that run, each with all it started, wait for them, and let no other start."""
+    _starting.acquire(timeout=5)
     for process in list(_running):
         os.killpg(process.pid, signal.SIGTERM)
     for process in list(_running):
