@@ -29,7 +29,7 @@ cache_lock() {
 	mkdir -p "$cache/lock"
 	exec 9>"$cache/lock/$1"
 	if ! flock --nonblock 9; then
-		printf 'oxib: waiting: another process is making %s\n' "$1" >&2
+		printf 'oxib: waiting: another process is at work on this or with it: %s\n' "$1" >&2
 		flock 9
 	fi
 }
