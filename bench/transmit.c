@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sending through a net device: from a UDP socket through the whole stack, or, as the stack does when it has a queue of
+ * packets, straight into the device's transmit function, announcing for all but the last that more follow.
+ */
+
+#include <linux/in.h>
+#include <linux/net.h>
+#include <net/arp.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
+
+#include "bench.h"
+
+static bool queue_is_empty(void *context)
+{
+	struct netdev_queue *queue = context;
+
+	/* The byte queue limit's books: what was sent has been completed. */
+	return queue->dql.num_queued == queue->dql.num_completed;
+}
+
+static int connect_to(struct socket *socket, __be32 destination)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(BENCH_PORT),
+		.sin_addr.s_addr = destination,
+	};
+
+	/* A burst's packets may all wait for their completion: the socket's limit is not what is measured. */
+	socket->sk->sk_sndbuf = 64 << 20;
+	return kernel_connect(socket, (struct sockaddr_unsized *)&address, sizeof(address), 0);
+}
+
+static int send_burst(struct bench *bench, struct socket *socket, void *payload)
+{
+	unsigned int i;
+	int sent;
+
+	for (i = 0; i < bench->burst; i++) {
+		struct kvec piece = { payload, bench->bytes };
+		struct msghdr message = {};
+
+		sent = kernel_sendmsg(socket, &message, &piece, 1, bench->bytes);
+		if (sent < 0)
+			return sent;
+	}
+	return 0;
+}
+
+static int send_rounds(struct bench *bench, struct netdev_queue *queue, struct socket *socket)
+{
+	void *payload = kzalloc(bench->bytes + 1, GFP_KERNEL);
+	int error = payload ? 0 : -ENOMEM;
+
+	while (bench_goes_on(bench) && !error) {
+		bench_begin(bench);
+		error = send_burst(bench, socket, payload) ?: bench_drain(bench, queue_is_empty, queue);
+		bench_end(bench);
+	}
+	kfree(payload);
+	return error;
+}
+
+static int transmit_socket(struct bench *bench, const char *name, __be32 destination)
+{
+	struct net_device *device = dev_get_by_name(&init_net, name);
+	struct socket *socket;
+	int error;
+
+	if (!device)
+		return -ENODEV;
+	error = sock_create_kern(&init_net, PF_INET, SOCK_DGRAM, IPPROTO_UDP, &socket);
+	if (!error) {
+		error = connect_to(socket, destination) ?:
+			send_rounds(bench, netdev_get_tx_queue(device, 0), socket);
+		sock_release(socket);
+	}
+	dev_put(device);
+	return error;
+}
+
+int bench_transmit_socket_ipoib(struct bench *bench)
+{
+	return transmit_socket(bench, BENCH_IPOIB, BENCH_IPOIB_IP(BENCH_PEER));
+}
+
+int bench_transmit_socket_floor(struct bench *bench)
+{
+	return transmit_socket(bench, BENCH_FLOOR, BENCH_FLOOR_IP(BENCH_PEER));
+}
+
+/* A packet with all its headers, as it comes to a device's transmit function. */
+static struct sk_buff *ready_packet(struct bench *bench, struct net_device *device, __be32 destination,
+				    const u8 *address)
+{
+	unsigned int length = sizeof(struct iphdr) + sizeof(struct udphdr) + bench->bytes;
+	struct sk_buff *skb = alloc_skb(LL_RESERVED_SPACE(device) + length, GFP_KERNEL);
+
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, LL_RESERVED_SPACE(device));
+	skb_reset_network_header(skb);
+	bench_datagram(skb_put(skb, length), destination ^ htonl(BENCH_US ^ BENCH_PEER), destination,
+		       bench->bytes);
+	skb->dev = device;
+	skb->protocol = htons(ETH_P_IP);
+	if (dev_hard_header(skb, device, ETH_P_IP, address, device->dev_addr, skb->len) >= 0)
+		return skb;
+	kfree_skb(skb);
+	return NULL;
+}
+
+static int make_packets(struct sk_buff_head *list, struct bench *bench, struct net_device *device,
+			__be32 destination, const u8 *address)
+{
+	struct sk_buff *skb;
+	unsigned int i;
+
+	for (i = 0; i < bench->burst; i++) {
+		skb = ready_packet(bench, device, destination, address);
+		if (!skb)
+			return -ENOMEM;
+		__skb_queue_tail(list, skb);
+	}
+	return 0;
+}
+
+static void transmit_burst(struct sk_buff_head *list, struct net_device *device, struct netdev_queue *queue)
+{
+	struct sk_buff *skb;
+
+	local_bh_disable();
+	HARD_TX_LOCK(device, queue, smp_processor_id());
+	while ((skb = __skb_dequeue(list)))
+		netdev_start_xmit(skb, device, queue, !skb_queue_empty(list));
+	HARD_TX_UNLOCK(device, queue);
+	local_bh_enable();
+}
+
+static int transmit_rounds(struct bench *bench, struct net_device *device, __be32 destination,
+			   const u8 *address)
+{
+	struct netdev_queue *queue = netdev_get_tx_queue(device, 0);
+	struct sk_buff_head list;
+	int error = 0;
+
+	__skb_queue_head_init(&list);
+	while (bench_goes_on(bench) && !error) {
+		error = make_packets(&list, bench, device, destination, address);
+		if (error)
+			break;
+		bench_begin(bench);
+		transmit_burst(&list, device, queue);
+		error = bench_drain(bench, queue_is_empty, queue);
+		bench_end(bench);
+	}
+	__skb_queue_purge(&list);
+	return error;
+}
+
+static int transmit_queue(struct bench *bench, const char *name, __be32 destination)
+{
+	struct net_device *device = dev_get_by_name(&init_net, name);
+	struct neighbour *peer;
+	int error = -EHOSTUNREACH;
+
+	if (!device)
+		return -ENODEV;
+	peer = neigh_lookup(&arp_tbl, &destination, device);
+	if (peer) {
+		error = transmit_rounds(bench, device, destination, peer->ha);
+		neigh_release(peer);
+	}
+	dev_put(device);
+	return error;
+}
+
+int bench_transmit_queue_ipoib(struct bench *bench)
+{
+	return transmit_queue(bench, BENCH_IPOIB, BENCH_IPOIB_IP(BENCH_PEER));
+}
+
+int bench_transmit_queue_floor(struct bench *bench)
+{
+	return transmit_queue(bench, BENCH_FLOOR, BENCH_FLOOR_IP(BENCH_PEER));
+}
