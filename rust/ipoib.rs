@@ -128,8 +128,10 @@ impl client::Client for Ports {
         let mut interfaces = KVec::new();
         for port in device.ports() {
             match device.link_layer(port) {
-                LinkLayer::Ethernet => match Attached::new(device, port, options) {
-                    Ok(interface) => interfaces.push(interface, GFP_KERNEL)?,
+                LinkLayer::Ethernet => match Attached::new(device, port, options)
+                    .and_then(|interface| Ok(interfaces.push(interface, GFP_KERNEL)?))
+                {
+                    Ok(()) => {}
                     Err(error) => dev_err!(
                         device.as_dev(),
                         "port {}: no IPoIB interface: {error:?}\n",

@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 #include <net/net_namespace.h>
 #include <net/page_pool/helpers.h>
+#include <rdma/ib_cache.h>
 
 #include "inline.h"
 
@@ -54,6 +55,12 @@ void oxib_skb_mark_for_recycle(struct sk_buff *skb)
 
 /* Pages */
 
+u32 oxib_page_pool_pages(struct page_pool *pool)
+{
+	return READ_ONCE(pool->pages_state_hold_cnt) -
+	       (u32)atomic_read(&pool->pages_state_release_cnt);
+}
+
 void *oxib_page_address(struct page *page)
 {
 	return page_address(page);
@@ -76,9 +83,9 @@ void oxib_page_pool_sync_for_device(struct page_pool *pool, struct page *page, u
 					 DMA_FROM_DEVICE);
 }
 
-void oxib_page_pool_put(struct page_pool *pool, struct page *page, bool direct)
+void oxib_page_pool_put(struct page_pool *pool, struct page *page)
 {
-	page_pool_put_full_page(pool, page, direct);
+	page_pool_put_full_page(pool, page, false);
 }
 
 /* NAPI */
@@ -173,7 +180,7 @@ void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u3
 
 void oxib_start_queues(struct net_device *dev)
 {
-	netif_tx_start_all_queues(dev);
+	netif_tx_wake_all_queues(dev);
 }
 
 void oxib_stop_queues(struct net_device *dev)
@@ -193,6 +200,11 @@ void oxib_set_address(struct net_device *dev, const u8 *address)
 void oxib_store_mtu(struct net_device *dev, u32 mtu)
 {
 	WRITE_ONCE(dev->mtu, mtu);
+}
+
+void oxib_store_max_mtu(struct net_device *dev, u32 max)
+{
+	WRITE_ONCE(dev->max_mtu, max);
 }
 
 int oxib_mc_count(struct net_device *dev)
@@ -244,6 +256,13 @@ void oxib_count_rx_dropped(struct net_device *dev)
 void oxib_dev_put(struct net_device *dev)
 {
 	dev_put(dev);
+}
+
+bool oxib_gid_has_vlan(const struct ib_gid_attr *attr)
+{
+	u16 vlan = 0xffff;
+
+	return rdma_read_gid_l2_fields(attr, &vlan, NULL) || vlan != 0xffff;
 }
 
 int oxib_roce_mtu(const struct net_device *dev)

@@ -42,12 +42,13 @@ void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type);
 void oxib_skb_mark_for_recycle(struct sk_buff *skb);
 
 /* Pages */
+u32 oxib_page_pool_pages(struct page_pool *pool);
 void *oxib_page_address(struct page *page);
 u64 oxib_page_pool_dma_addr(struct page *page);
 void oxib_page_pool_sync_for_cpu(struct page_pool *pool, struct page *page, u32 offset, u32 length);
 void oxib_page_pool_sync_for_device(struct page_pool *pool, struct page *page, u32 offset,
 				    u32 length);
-void oxib_page_pool_put(struct page_pool *pool, struct page *page, bool direct);
+void oxib_page_pool_put(struct page_pool *pool, struct page *page);
 
 /* NAPI */
 void oxib_napi_add(struct net_device *dev, struct napi_struct *napi,
@@ -73,6 +74,7 @@ void oxib_start_queues(struct net_device *dev);
 void oxib_stop_queues(struct net_device *dev);
 void oxib_set_address(struct net_device *dev, const u8 *address);
 void oxib_store_mtu(struct net_device *dev, u32 mtu);
+void oxib_store_max_mtu(struct net_device *dev, u32 max);
 int oxib_mc_count(struct net_device *dev);
 void oxib_for_each_mc(struct net_device *dev, void (*use)(void *context, const u8 *address),
 		      void *context);
@@ -82,6 +84,7 @@ void oxib_count_multicast(struct net_device *dev);
 void oxib_count_tx_dropped(struct net_device *dev);
 void oxib_count_rx_dropped(struct net_device *dev);
 void oxib_dev_put(struct net_device *dev);
+bool oxib_gid_has_vlan(const struct ib_gid_attr *attr);
 int oxib_roce_mtu(const struct net_device *dev);
 struct net_device *oxib_notified_device(void *info);
 struct in_device *oxib_in_dev_get(const struct net_device *dev);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a module must say in C: parameters that the module! macro does not know, aliases, load order. Ranges are checked
- * by ipoib/parameters.rs, so that a bad value is named in the log.
+ * by ipoib/options.rs, so that a bad value is named in the log.
  */
 
 #include <linux/module.h>
@@ -30,5 +30,5 @@ module_param_named(devices, oxib_devices, charp, 0444);
 MODULE_PARM_DESC(devices,
 		 "RDMA devices to use: names separated by commas (default: all)");
 
-/* What a distribution asks for when it configures IP over InfiniBand. */
+/* `modprobe ipoib`, by the name that users know. */
 MODULE_ALIAS("ipoib");

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Entries of one set.
-const WAYS: usize = 2;
+const WAYS: usize = 4;
 
 /// Sets; a power of two.
 const SETS: usize = 128;
@@ -185,24 +185,31 @@ mod tests {
     #[test]
     fn full_set_gives_up_the_unused_one() -> Result {
         let mut cache = Cache::new()?;
-        // Three GIDs of one set.
+        // GIDs of one set, one more than it holds.
         let home = key(0).set();
-        let mut same = (0..100_000u32).map(key).filter(|key| key.set() == home);
-        let (Some(a), Some(b), Some(c)) = (same.next(), same.next(), same.next()) else {
+        let mut same = KVec::new();
+        for key in (0..100_000u32).map(key).filter(|key| key.set() == home) {
+            same.push(key, GFP_KERNEL)?;
+            if same.len() == WAYS + 1 {
+                break;
+            }
+        }
+        let (Some((extra, full)), Some(first)) = (same.split_last(), same.first()) else {
             return Err(EINVAL);
         };
-        cache.insert(a, id(1));
-        cache.insert(b, id(2));
+        for (n, key) in full.iter().enumerate() {
+            assert_eq!(cache.evict(*key), None);
+            cache.insert(*key, id(n as u16));
+        }
         let mut used = KVec::with_capacity(8, GFP_KERNEL)?;
         cache.take_used(&mut used);
-        assert_eq!(used.len(), 2);
-        // Only `a` is used since.
-        assert_eq!(cache.get(a), Some(id(1)));
-        assert_eq!(cache.evict(c), Some(id(2)));
-        cache.insert(c, id(3));
-        assert_eq!(cache.get(a), Some(id(1)));
-        assert_eq!(cache.get(b), None);
-        assert_eq!(cache.get(c), Some(id(3)));
+        assert_eq!(used.len(), WAYS);
+        // Only the first is used since: the second goes.
+        assert_eq!(cache.get(*first), Some(id(0)));
+        assert_eq!(cache.evict(*extra), Some(id(1)));
+        cache.insert(*extra, id(9));
+        assert_eq!(cache.get(*first), Some(id(0)));
+        assert_eq!(cache.get(*extra), Some(id(9)));
         Ok(())
     }
 

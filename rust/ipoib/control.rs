@@ -6,15 +6,13 @@ use core::sync::atomic::Ordering;
 
 use kernel::{
     prelude::*,
-    sync::Arc,
-    time::msecs_to_jiffies, //
+    sync::Arc, //
 };
 
 use super::{
     interface::{
         Interface,
-        Phase,
-        CONTROL, //
+        Phase, //
     },
     link::{
         Link,
@@ -41,6 +39,34 @@ use crate::{
         qpn::Qpn, //
     }, //
 };
+
+/// Longest wait between two restarts, in seconds.
+const RESTART_MAX: u64 = 16;
+
+/// When something that failed may be tried again: at once, then after 1, 2, 4 … seconds.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Backoff {
+    /// Not before this time, in seconds.
+    at: u64,
+    /// The wait after the next try.
+    wait: u64,
+}
+
+impl Backoff {
+    /// Begins a try at time `now`, or says how long to wait for it.
+    fn begin(&mut self, now: u64) -> core::result::Result<(), u64> {
+        if now < self.at {
+            return Err(self.at - now);
+        }
+        // A good while without a try: the trouble is over.
+        if now > self.at + 4 * RESTART_MAX {
+            self.wait = 0;
+        }
+        self.wait = (self.wait * 2).clamp(1, RESTART_MAX);
+        self.at = now + self.wait;
+        Ok(())
+    }
+}
 
 /// How an interface's groups are joined and left.
 struct Member<'a> {
@@ -127,46 +153,66 @@ impl Interface {
     /// Takes the interface down, also when it is up in part.
     pub(super) fn take_down(self: &Arc<Self>, rtnl: &mut Rtnl) {
         self.device().set_carrier(rtnl, false);
+        // First what could wake the stack's queues again.
+        let control = self.control.get(rtnl);
+        control.phase = Phase::Down;
+        control
+            .reapers
+            .iter_mut()
+            .for_each(|reaper| drop(reaper.disable()));
         self.device().stop_queues(rtnl);
         self.leave_groups(rtnl);
         for qp in &self.queue_pairs {
             // From Reset there is no way to Error, and no need.
             let _ = qp.fail();
         }
-        let control = self.control.get(rtnl);
-        control.phase = Phase::Down;
-        let receiver = control.receive.disable();
-        control
-            .reapers
-            .iter_mut()
-            .for_each(|reaper| drop(reaper.disable()));
+        let receiver = self.control.get(rtnl).receive.disable();
+        let mut quiet = true;
         for qp in &self.queue_pairs {
             if let Err(error) = qp.reset() {
-                dev_err!(self.rdma(), "queue pair cannot be reset: {error:?}\n");
+                quiet = false;
+                dev_err!(
+                    self.rdma(),
+                    "{}: queue pair cannot be reset: {error:?}; its buffers stay with the device\n",
+                    self.device().name()
+                );
             }
         }
-        // In Reset no device touches their memory any more.
-        drop(receiver);
-        self.remove_transmit_queues();
+        // In Reset no device touches their memory any more; otherwise it may, so it is not freed.
+        if let Some(mut receiver) = receiver {
+            if !quiet {
+                receiver.abandon();
+            }
+        }
+        self.remove_transmit_queues(quiet);
         self.queues.receive.discard();
         self.queues.send.iter().for_each(|queue| queue.discard());
         let forgotten = self.destinations.lock().take_all();
+        self.count_dropped(forgotten.waiting());
         drop(forgotten);
     }
 
-    fn remove_transmit_queues(&self) {
+    fn remove_transmit_queues(&self, quiet: bool) {
         for index in 0..self.device().queues() {
             let Ok(mut guard) = self.device().lock_queue(index) else {
                 continue;
             };
-            guard.with_queue(|data, queue| {
-                if let Some(data) = data {
-                    data.clear(queue);
-                }
+            let ended = guard.with_queue(|data, queue| {
+                queue.reset();
+                data.map_or(0, |data| data.clear(quiet))
             });
             let data = guard.take();
             drop(guard);
             drop(data);
+            self.count_dropped(ended);
+        }
+    }
+
+    /// Counts packets that were not sent because the interface went down.
+    fn count_dropped(&self, packets: usize) {
+        self.statistics().tx_drop_down.add(packets as u64);
+        for _ in 0..packets {
+            self.device().count_send_dropped();
         }
     }
 
@@ -177,6 +223,7 @@ impl Interface {
             Err(error) => {
                 let port = self.port().get();
                 dev_warn!(self.rdma(), "port {port} cannot be queried: {error:?}\n");
+                self.device().set_carrier(rtnl, false);
                 return;
             }
         };
@@ -228,8 +275,12 @@ impl Interface {
     fn follow_mtu(&self, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
         let most = payload(offer.mtu);
         let now = self.device().mtu();
+        self.device().set_max_mtu(most);
         match old {
-            None => self.device().store_mtu(most),
+            None => {
+                self.device().store_mtu(most);
+                self.note_small_mtu(most);
+            }
             Some(old) if now > most || (now == payload(old.mtu) && now != most) => {
                 if let Err(error) = self.device().request_mtu(rtnl, most) {
                     let name = self.device().name();
@@ -240,18 +291,36 @@ impl Interface {
         }
     }
 
+    /// IPv6 wants more than what Ethernet's usual MTU leaves.
+    fn note_small_mtu(&self, mtu: u32) {
+        if mtu < IPV6_MIN_MTU {
+            dev_info!(
+                self.rdma(),
+                "port {}: MTU {mtu}, too small for IPv6 ({IPV6_MIN_MTU}): raise the MTU of the \
+                 Ethernet device for that, to 9000 if it can\n",
+                self.port().get()
+            );
+        }
+    }
+
+    /// Lets the administrator set what the port below carries now.
+    pub(super) fn update_max_mtu(&self) {
+        if let Ok(offer) = self.link().refresh() {
+            self.device().set_max_mtu(payload(offer.mtu));
+        }
+    }
+
     /// Makes the memberships those that the stack wants. Returns whether the broadcast group is
     /// among them.
     fn sync_groups(self: &Arc<Self>, rtnl: &mut Rtnl) -> bool {
-        if self.control.get(rtnl).phase == Phase::Down {
+        if !matches!(self.control.get(rtnl).phase, Phase::Up(_)) {
             return false;
         }
         match self.try_sync_groups(rtnl) {
             Ok(joined) => joined,
             Err(_) => {
                 // No memory: what is joined stays, the rest comes later.
-                self.queue
-                    .schedule::<_, CONTROL>(self.clone(), msecs_to_jiffies(1000));
+                self.retry_in(1);
                 let group = self.link().carrier_group(self.broadcast.gid());
                 self.control.get(rtnl).groups.is_member(&group)
             }
@@ -280,11 +349,7 @@ impl Interface {
         self.statistics().multicast_groups.set(groups.joined());
         self.control.get(rtnl).groups = groups;
         if let Some(at) = result? {
-            let delay = u32::try_from(at.saturating_sub(now))
-                .unwrap_or(u32::MAX)
-                .min(16);
-            let delay = msecs_to_jiffies(delay * 1000 + 1);
-            self.queue.schedule::<_, CONTROL>(self.clone(), delay);
+            self.retry_in(at.saturating_sub(now).max(1));
         }
         Ok(joined)
     }
@@ -300,12 +365,13 @@ impl Interface {
         self.statistics().multicast_groups.set(0);
     }
 
-    /// Brings queue pairs that failed back to work.
-    pub(super) fn repair(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        if self.control.get(rtnl).phase == Phase::Down {
-            return;
-        }
-        let mut restart = false;
+    /// Brings queue pairs that failed back to work, or restarts the interface if `force`d.
+    pub(super) fn repair(self: &Arc<Self>, rtnl: &mut Rtnl, force: bool) {
+        let mut restart = match self.control.get(rtnl).phase {
+            Phase::Down => return,
+            Phase::Broken => true,
+            Phase::Up(_) => force,
+        };
         for qp in &self.queue_pairs {
             restart |= match qp.state() {
                 Ok(qp::State::ReadyToSend) => false,
@@ -314,22 +380,38 @@ impl Interface {
             };
         }
         if restart {
-            self.restart(rtnl, "a queue pair failed");
+            self.restart(rtnl);
         }
     }
 
-    /// Takes the interface down and up again.
-    fn restart(self: &Arc<Self>, rtnl: &mut Rtnl, why: &str) {
-        dev_warn!(self.rdma(), "{}: {why}; restarting\n", self.device().name());
+    /// Takes the interface down and up again, not too often.
+    fn restart(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        if let Err(seconds) = self.control.get(rtnl).restarts.begin(self.now()) {
+            self.stuck.store(true, Ordering::Release);
+            self.retry_in(seconds);
+            return;
+        }
+        dev_warn!(
+            self.rdma(),
+            "{}: a queue pair failed or hangs; restarting\n",
+            self.device().name()
+        );
         self.take_down(rtnl);
-        // Its errors are in the log.
-        let _ = self.bring_up(rtnl);
+        self.bring_up_again(rtnl);
+    }
+
+    /// Brings up what the stack believes to be up; if that fails now, later.
+    fn bring_up_again(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        if self.bring_up(rtnl).is_err() {
+            self.control.get(rtnl).phase = Phase::Broken;
+            self.broken.store(true, Ordering::Release);
+            self.retry_in(1);
+        }
     }
 
     /// Changes the MTU; see [`Operations::change_mtu`](crate::net::device::Operations).
     pub(super) fn set_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
-        let offer = self.link().refresh()?;
-        let most = payload(offer.mtu);
+        let most = payload(self.link().refresh()?.mtu);
         if mtu > most {
             let name = self.device().name();
             dev_warn!(
@@ -338,12 +420,18 @@ impl Interface {
             );
             return Err(EINVAL);
         }
+        let old = self.device().mtu();
         self.device().store_mtu(mtu);
-        if let Phase::Up(buffers) = self.control.get(rtnl).phase {
-            if mtu > payload(buffers) {
-                self.take_down(rtnl);
-                self.bring_up(rtnl)?;
-            }
+        let Phase::Up(buffers) = self.control.get(rtnl).phase else {
+            return Ok(());
+        };
+        if mtu > payload(buffers) {
+            // Larger buffers are needed.
+            self.take_down(rtnl);
+            self.bring_up(rtnl).inspect_err(|_| {
+                self.device().store_mtu(old);
+                self.bring_up_again(rtnl);
+            })?;
         }
         Ok(())
     }
@@ -352,15 +440,52 @@ impl Interface {
     pub(super) fn hangs(self: &Arc<Self>, queue: u32) {
         dev_warn!(
             self.rdma(),
-            "{}: transmit queue {queue} makes no progress; looking at its queue pair\n",
+            "{}: transmit queue {queue} makes no progress\n",
             self.device().name()
         );
-        self.broken.store(true, Ordering::Release);
-        self.kick();
+        self.restart_soon();
     }
 }
+
+/// Smallest MTU of a link that carries IPv6 (RFC 8200 §5).
+const IPV6_MIN_MTU: u32 = 1280;
 
 /// The MTU that a port's MTU leaves.
 fn payload(mtu: u32) -> u32 {
     mtu.saturating_sub(encap::LEN as u32)
+}
+
+#[kernel::prelude::kunit_tests(oxib_control)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_back_off() {
+        let mut backoff = Backoff::default();
+        // (time, waits so long if it has to)
+        for (now, wait) in [
+            (100, None),
+            (100, Some(1)),
+            (101, None),
+            (102, Some(1)),
+            (103, None),
+            (107, None),
+            (114, Some(1)),
+            (115, None),
+            (131, None),
+            (147, None),
+            (162, Some(1)),
+            // Quiet for long: from the start.
+            (300, None),
+            (301, None),
+        ] {
+            assert_eq!(backoff.begin(now).err(), wait);
+        }
+    }
+
+    #[test]
+    fn encapsulation_is_taken_off() {
+        assert_eq!(payload(4096), 4092);
+        assert_eq!(payload(0), 0);
+    }
 }

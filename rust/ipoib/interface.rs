@@ -7,6 +7,7 @@
 //! | work | does | when |
 //! | --- | --- | --- |
 //! | control | reads the port anew, joins and leaves groups, repairs queue pairs | events, changes |
+//! | retry | runs control again | a join or a repair has failed |
 //! | age | forgets unused destinations | every 30 s |
 //! | search | finds the way to one destination | packets wait for it |
 
@@ -33,6 +34,7 @@ use kernel::{
 
 use super::{
     address::Destinations,
+    control::Backoff,
     link::{
         Link,
         Offer,
@@ -105,6 +107,7 @@ const AGE_INTERVAL_MS: u32 = 30_000;
 /// Numbers of the work items.
 pub(super) const CONTROL: u64 = 0;
 const AGE: u64 = 1;
+pub(super) const RETRY: u64 = 2;
 
 /// An interface, from its making to its end.
 #[pin_data]
@@ -113,7 +116,10 @@ pub(super) struct Interface {
     port: PortNumber,
     link: Pin<KBox<Roce>>,
     pub(super) options: Options,
-    pub(super) queue: work::Queue,
+    /// Where the searches run.
+    pub(super) searches: work::Queue,
+    /// The interface goes away: nothing new is begun.
+    pub(super) closing: AtomicBool,
     /// The first receives and sends, the others only send.
     pub(super) queue_pairs: KVec<Arc<QueuePair>>,
     pub(super) queues: Queues,
@@ -125,6 +131,10 @@ pub(super) struct Interface {
     epoch: Instant<Monotonic>,
     /// A queue pair has failed and wants a look.
     pub(super) broken: AtomicBool,
+    /// A queue makes no progress though its queue pair may look well.
+    pub(super) stuck: AtomicBool,
+    /// The port's GID table has changed.
+    gids_changed: AtomicBool,
     statistics: Statistics,
     transmit_statistics: KVec<Arc<Statistics>>,
     receive_statistics: Arc<Statistics>,
@@ -132,6 +142,8 @@ pub(super) struct Interface {
     control_work: DelayedWork<Interface, CONTROL>,
     #[pin]
     age_work: DelayedWork<Interface, AGE>,
+    #[pin]
+    retry_work: DelayedWork<Interface, RETRY>,
 }
 
 /// The completion queues, which live as long as the queue pairs.
@@ -150,6 +162,8 @@ pub(super) struct Control {
     pub(super) offer: Option<Offer>,
     /// The lack of a GID was logged.
     pub(super) advised: bool,
+    /// When the interface may be restarted again.
+    pub(super) restarts: Backoff,
 }
 
 /// Whether the interface is up.
@@ -159,11 +173,14 @@ pub(super) enum Phase {
     Down,
     /// It is, with receive buffers for packets of so many bytes.
     Up(u32),
+    /// It should be, but could not be restarted: to be tried again.
+    Broken,
 }
 
 impl_has_delayed_work! {
     impl HasDelayedWork<Interface, CONTROL> for Interface { self.control_work }
     impl HasDelayedWork<Interface, AGE> for Interface { self.age_work }
+    impl HasDelayedWork<Interface, RETRY> for Interface { self.retry_work }
 }
 
 impl WorkItem<CONTROL> for Interface {
@@ -171,10 +188,23 @@ impl WorkItem<CONTROL> for Interface {
 
     fn run(this: Arc<Self>) {
         let mut rtnl = rtnl::lock();
-        if this.broken.swap(false, Ordering::AcqRel) {
-            this.repair(&mut rtnl);
+        if this.gids_changed.swap(false, Ordering::AcqRel) {
+            // Ways from an entry that is gone, or came again at another place, are no use.
+            this.forget_destinations();
+        }
+        let stuck = this.stuck.swap(false, Ordering::AcqRel);
+        if this.broken.swap(false, Ordering::AcqRel) || stuck {
+            this.repair(&mut rtnl, stuck);
         }
         this.refresh(&mut rtnl);
+    }
+}
+
+impl WorkItem<RETRY> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.kick();
     }
 }
 
@@ -182,9 +212,8 @@ impl WorkItem<AGE> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        if this.age().is_err() {
-            // No memory at the moment: the next time will do.
-        }
+        // Without memory at the moment, the next time will do.
+        let _ = this.age();
         this.schedule_age();
     }
 }
@@ -195,7 +224,11 @@ struct PortEvents(Arc<Interface>);
 impl event::Listener for PortEvents {
     fn event(&self, event: event::Event) {
         match event {
-            event::Event::Port(port) if port != self.0.port.get() => {}
+            event::Event::Port(port) | event::Event::Gids(port) if port != self.0.port.get() => {}
+            event::Event::Gids(_) => {
+                self.0.gids_changed.store(true, Ordering::Release);
+                self.0.kick();
+            }
             event::Event::Port(_) | event::Event::Device => self.0.kick(),
         }
     }
@@ -206,6 +239,8 @@ struct MtuBelow(Arc<Interface>);
 
 impl ethernet::Watcher for MtuBelow {
     fn mtu_changed(&self) {
+        // At once, so that the administrator's next command may use it.
+        self.0.update_max_mtu();
         self.0.kick();
     }
 }
@@ -260,13 +295,17 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // What starts work ends first: events, then the stack; the work itself last.
+        self.interface.closing.store(true, Ordering::Release);
+        // What starts work ends first, then the work, which wants a registered device; then that.
         self.events = None;
         self.watch = None;
+        work::disable::<_, RETRY>(&self.interface);
+        work::disable::<_, CONTROL>(&self.interface);
+        work::disable::<_, AGE>(&self.interface);
         self.registration = None;
-        work::cancel::<_, CONTROL>(&self.interface);
-        work::cancel::<_, AGE>(&self.interface);
-        self.interface.queue.flush();
+        // The last of what holds the interface: its queue of searches goes with it, and must not do
+        // so in one of them.
+        self.interface.searches.flush();
     }
 }
 
@@ -317,6 +356,7 @@ impl Interface {
             groups: Groups::default(),
             offer: None,
             advised: false,
+            restarts: Backoff::default(),
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -324,7 +364,8 @@ impl Interface {
                 port,
                 link,
                 options,
-                queue: work_queue,
+                searches: work_queue,
+                closing: AtomicBool::new(false),
                 queue_pairs,
                 queues: completions,
                 broadcast,
@@ -332,11 +373,14 @@ impl Interface {
                 destinations <- new_spinlock_bh!(Destinations::new(), "oxib_destinations"),
                 epoch: Instant::now(),
                 broken: AtomicBool::new(false),
+                stuck: AtomicBool::new(false),
+                gids_changed: AtomicBool::new(false),
                 statistics: Statistics::default(),
                 transmit_statistics,
                 receive_statistics,
                 control_work <- new_delayed_work!("oxib_control"),
                 age_work <- new_delayed_work!("oxib_age"),
+                retry_work <- new_delayed_work!("oxib_retry"),
             }),
             GFP_KERNEL,
         )
@@ -399,19 +443,30 @@ impl Interface {
 
     /// Runs the control work soon.
     pub(super) fn kick(self: &Arc<Self>) {
-        self.queue.schedule::<_, CONTROL>(self.clone(), 0);
+        work::schedule::<_, CONTROL>(self.clone(), 0);
     }
 
     fn schedule_age(self: &Arc<Self>) {
         let delay = msecs_to_jiffies(AGE_INTERVAL_MS);
-        self.queue.schedule::<_, AGE>(self.clone(), delay);
+        work::schedule::<_, AGE>(self.clone(), delay);
+    }
+
+    /// Runs the control work in `seconds`.
+    pub(super) fn retry_in(self: &Arc<Self>, seconds: u64) {
+        let milliseconds = u32::try_from(seconds * 1000).unwrap_or(u32::MAX);
+        work::schedule::<_, RETRY>(self.clone(), msecs_to_jiffies(milliseconds));
     }
 
     /// Says that a queue pair failed: the control work repairs it.
     pub(super) fn recover(self: &Arc<Self>) {
-        if !self.broken.swap(true, Ordering::AcqRel) {
-            self.kick();
-        }
+        self.broken.store(true, Ordering::Release);
+        self.kick();
+    }
+
+    /// Says that a queue will make no progress by itself: the control work restarts the interface.
+    pub(super) fn restart_soon(self: &Arc<Self>) {
+        self.stuck.store(true, Ordering::Release);
+        self.kick();
     }
 
     /// Locks each transmit queue that is in use in turn.

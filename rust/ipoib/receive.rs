@@ -72,8 +72,9 @@ pub(super) struct Receiver {
 /// What the poll works with, beside the completions.
 struct Reception {
     device: Device<Interface>,
+    interface: Arc<Interface>,
     ring: ReceiveQueue<Buffer, Arc<Instance<Reaper>>, Arc<Instance<Receiver>>>,
-    pool: Pool,
+    pool: Pool<Receiver>,
     identity: Identity,
     statistics: Arc<Statistics>,
 }
@@ -132,8 +133,8 @@ impl Receiver {
     ///
     /// `ENOMEM` and what the device says.
     pub(super) fn new(
-        interface: &Interface,
-        instance: &Instance<Self>,
+        interface: &Arc<Interface>,
+        instance: &Arc<Instance<Self>>,
         qp: &Arc<QueuePair>,
         completions: &Arc<Queue>,
         mtu: u32,
@@ -145,7 +146,6 @@ impl Receiver {
             qp.device(),
             device,
             instance,
-            entries,
             HEADROOM,
             grh::LEN + mtu as usize,
         )?;
@@ -154,15 +154,14 @@ impl Receiver {
             ring.supply(index, pool.take_sleeping()?)?;
         }
         let statistics = interface.receive_statistics().clone();
-        statistics
-            .memory_buffers
-            .set((ring.capacity() * pool.buffer_size()) as u64);
+        statistics.memory_buffers.set(pool.memory() as u64);
         statistics.memory_rings.set(ring.memory() as u64);
         Ok(Self {
             completions: completions.clone(),
             batch: Batch::new(),
             reception: Reception {
                 device: device.clone(),
+                interface: interface.clone(),
                 ring,
                 pool,
                 identity,
@@ -181,6 +180,11 @@ impl Receiver {
         // Nothing is missed: the poll is scheduled once after it was enabled.
         self.completions.arm();
         Ok(())
+    }
+
+    /// Leaves the buffers to a device that may still write into them.
+    pub(super) fn abandon(&mut self) {
+        self.reception.ring.abandon();
     }
 
     /// Changes what the interface knows its own packets by.
@@ -231,7 +235,8 @@ impl Reception {
         for completion in completions {
             if let Some(length) = self.receive(context, completion) {
                 packets += 1;
-                bytes = bytes.wrapping_add(length as u32);
+                // As transmission counts: with the encapsulation header.
+                bytes = bytes.wrapping_add((length + encap::LEN) as u32);
             }
         }
         if packets != 0 {
@@ -240,6 +245,7 @@ impl Reception {
         let statistics = &self.statistics;
         statistics.rx_completions.add(completions.len() as u64);
         statistics.rx_packets.add(u64::from(packets));
+        statistics.memory_buffers.set(self.pool.memory() as u64);
         self.post();
     }
 
@@ -249,8 +255,9 @@ impl Reception {
         }
         self.statistics.rx_posts.add(1);
         if self.ring.post().is_err() {
-            // What was refused stays chained and goes with the next batch.
+            // What was refused stays chained; without buffers nothing comes that would post it.
             self.statistics.rx_post_errors.add(1);
+            self.interface.restart_soon();
         }
     }
 
@@ -316,7 +323,7 @@ impl Reception {
             }
             Err(buffer) => {
                 // The slot keeps what it had; `refuse` posts it.
-                fresh.recycle(context);
+                drop(fresh);
                 self.ring.put_back(index, buffer);
                 Err(Fault::Memory)
             }

@@ -69,7 +69,7 @@ impl Roce {
         let device = self.pd.device();
         (0..device.gids(self.port))
             .filter_map(move |index| device.gid(self.port, index))
-            .filter(|entry| entry.is_roce_v2())
+            .filter(|entry| entry.is_roce_v2() && !entry.has_vlan())
     }
 
     /// The entry to send from to `destination`: of its IP version, the interface's own if it is.

@@ -2,13 +2,19 @@
 
 //! An interface's search for the way to its destinations, and their ageing.
 
+use core::sync::atomic::Ordering;
+
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 
 use super::{
-    address::Verdict,
+    address::{
+        End,
+        Ticket,
+        Verdict, //
+    },
     interface::Interface, //
 };
 use crate::{
@@ -17,7 +23,7 @@ use crate::{
     wire::gid::Gid, //
 };
 
-/// Destinations forgotten under one hold of a lock.
+/// Destinations handled under one hold of a lock.
 const BATCH: usize = 64;
 
 impl Interface {
@@ -28,51 +34,84 @@ impl Interface {
         packet: Skb,
     ) -> Verdict<Arc<AddressHandle>, Skb> {
         let verdict = self.destinations.lock().request(gid, packet, self.now());
-        if let Verdict::Search = verdict {
-            self.start_search(gid);
+        if let Verdict::Search(ticket) = verdict {
+            self.start_search(gid, ticket);
         }
         verdict
     }
 
-    fn start_search(self: &Arc<Self>, gid: Gid) {
+    fn start_search(self: &Arc<Self>, gid: Gid, ticket: Ticket) {
         let this = self.clone();
-        if self.queue.spawn(move || this.search(gid)).is_err() {
-            self.end_search(gid, None);
+        if self
+            .searches
+            .spawn(move || this.search(gid, ticket))
+            .is_err()
+        {
+            // Nothing to search again with: `Again` comes only of a search that ran.
+            self.end_search(gid, ticket, Err(ENOMEM));
         }
     }
 
     /// Finds the way to `gid`. Sleeps.
-    fn search(self: &Arc<Self>, gid: Gid) {
-        let found = self
-            .link()
-            .resolve(gid)
-            .and_then(|handle| Ok(Arc::new(handle, GFP_KERNEL)?));
-        self.end_search(gid, found.ok());
-        // What the queues know of it is old now.
-        self.for_each_queue(|queue| queue.forget(&[gid]));
+    fn search(self: &Arc<Self>, gid: Gid, mut ticket: Ticket) {
+        loop {
+            let found = self.find(gid, ticket);
+            match self.end_search(gid, ticket, found) {
+                Some(again) => ticket = again,
+                None => break,
+            }
+        }
+        if ticket.is_refresh() {
+            // What the queues know of it is old now.
+            self.for_each_queue(|queue| queue.forget(&[gid]));
+        }
     }
 
-    /// Notes the result of a search; the packets that waited go on or are dropped. Also called with
-    /// a transmit queue locked, so it must not lock one.
-    fn end_search(&self, gid: Gid, found: Option<Arc<AddressHandle>>) {
-        let is_found = found.is_some();
+    fn find(&self, gid: Gid, ticket: Ticket) -> Result<Arc<AddressHandle>> {
+        // An interface that goes away does not wait for peers that may not answer.
+        if self.closing.load(Ordering::Acquire) {
+            return Err(ENODEV);
+        }
+        if !self.destinations.lock().is_wanted(&gid, ticket) {
+            return Err(ENODEV);
+        }
+        Ok(Arc::new(self.link().resolve(gid)?, GFP_KERNEL)?)
+    }
+
+    /// Notes the result of a search; the packets that waited go on or are dropped. Returns the
+    /// ticket of the next search if the port has changed since.
+    ///
+    /// Also called with a transmit queue locked, so it must not lock one.
+    fn end_search(
+        &self,
+        gid: Gid,
+        ticket: Ticket,
+        found: Result<Arc<AddressHandle>>,
+    ) -> Option<Ticket> {
+        let is_found = found.is_ok();
         let mut destinations = self.destinations.lock();
-        let waited = destinations.resolved(&gid, found, self.now());
-        drop(destinations);
+        let waited = match destinations.resolved(&gid, ticket, found, self.now()) {
+            End::Settled(waited) => waited,
+            End::Again(ticket) => return Some(ticket),
+        };
+        // Under the lock, which makes this the only writer.
         let statistics = self.statistics();
         if is_found {
             statistics.address_resolved.add(1);
-            for packet in waited {
-                packet.transmit_again();
-            }
         } else {
             statistics.address_failed.add(1);
-            for packet in waited {
-                statistics.tx_drop_unreachable.add(1);
+            statistics.tx_drop_unreachable.add(waited.len() as u64);
+        }
+        drop(destinations);
+        for packet in waited {
+            if is_found {
+                packet.transmit_again();
+            } else {
                 self.device().count_send_dropped();
                 drop(packet);
             }
         }
+        None
     }
 
     /// Looks anew for destinations in use, and forgets those that were not used for long.
@@ -83,11 +122,7 @@ impl Interface {
     pub(super) fn age(self: &Arc<Self>) -> Result {
         let now = self.now();
         self.note_used(now)?;
-        let mut stale = KVec::with_capacity(BATCH, GFP_KERNEL)?;
-        self.destinations.lock().take_stale(now, &mut stale);
-        for gid in &stale {
-            self.start_search(*gid);
-        }
+        self.refresh_ways(now)?;
         self.expire(now)
     }
 
@@ -105,6 +140,20 @@ impl Interface {
             }
         }
         Ok(())
+    }
+
+    fn refresh_ways(self: &Arc<Self>, now: u64) -> Result {
+        let mut stale = KVec::with_capacity(BATCH, GFP_KERNEL)?;
+        loop {
+            stale.clear();
+            let ticket = self.destinations.lock().take_stale(now, &mut stale);
+            for gid in &stale {
+                self.start_search(*gid, ticket);
+            }
+            if stale.len() < BATCH {
+                return Ok(());
+            }
+        }
     }
 
     fn expire(&self, now: u64) -> Result {

@@ -47,8 +47,10 @@ use crate::{
             BATCH, //
         },
         send::{
+            Completed,
             Destination,
             HandleId,
+            Posted,
             Refused,
             SendQueue, //
         }, //
@@ -194,10 +196,10 @@ impl TransmitQueue {
                     None
                 }
             },
-            Verdict::Waits | Verdict::Search => None,
+            Verdict::Waits | Verdict::Search(_) => None,
             Verdict::Drop(packet, reason) => {
                 let counter = match reason {
-                    Reason::QueueFull => &statistics.tx_drop_waiting,
+                    Reason::QueueFull | Reason::Busy => &statistics.tx_drop_waiting,
                     Reason::Unreachable => &statistics.tx_drop_unreachable,
                     Reason::NoMemory => &statistics.tx_drop_memory,
                 };
@@ -248,20 +250,26 @@ impl TransmitQueue {
         statistics.tx_packets.add(u64::from(posted.packets));
         statistics.tx_inline.add(u64::from(posted.inlined));
         if posted.refused != 0 {
-            self.refused(device, queue, posted.refused, posted.refused_bytes);
+            self.refused(device, queue, &posted);
         }
     }
 
     /// Accounts for packets that the device did not take.
     #[cold]
-    fn refused(&mut self, device: &Device<Interface>, queue: Queue<'_>, packets: u32, bytes: u32) {
-        self.statistics.tx_drop_refused.add(u64::from(packets));
-        for _ in 0..packets {
+    fn refused(&mut self, device: &Device<Interface>, queue: Queue<'_>, posted: &Posted) {
+        self.statistics
+            .tx_drop_refused
+            .add(u64::from(posted.refused));
+        for _ in 0..posted.refused {
             device.count_send_dropped();
         }
-        queue.completed(packets, bytes);
+        queue.completed(posted.refused, posted.refused_bytes);
         self.wake(queue);
-        self.interface.recover();
+        if posted.stuck {
+            self.interface.restart_soon();
+        } else {
+            self.interface.recover();
+        }
     }
 
     /// Wakes the stack's queue if there is room again.
@@ -273,25 +281,24 @@ impl TransmitQueue {
         }
     }
 
-    /// Ends the packets that a completion stands for. Returns their number and bytes.
+    /// Ends the packets that a completion stands for.
     #[inline]
-    fn complete(&mut self, id: u64, status: Status, budget: usize) -> (u32, u32) {
+    fn complete(&mut self, id: u64, status: Status, budget: usize) -> Completed {
         if let Status::Failed(_) = status {
             self.statistics.tx_errors.add(1);
             self.interface.recover();
         }
-        match self.send.complete(id, budget as i32) {
-            Some(ended) => (ended.packets, ended.bytes),
-            None => (0, 0),
-        }
+        self.send.complete(id, budget as i32).unwrap_or_default()
     }
 
-    /// Ends all packets, after the queue pair was reset.
-    pub(super) fn clear(&mut self, queue: Queue<'_>) {
-        let ended = self.send.clear();
-        self.statistics.tx_drop_down.add(u64::from(ended.packets));
-        queue.reset();
+    /// Ends all packets, after the queue pair was reset; if it could not be (`quiet` is false), their
+    /// memory stays with the device. Returns how many there were.
+    pub(super) fn clear(&mut self, quiet: bool) -> usize {
+        if !quiet {
+            self.send.abandon();
+        }
         self.statistics.memory_rings.set(0);
+        self.send.clear().packets as usize
     }
 
     /// Forgets the way to each of `gids`. What cannot be forgotten now is forgotten with its next
@@ -389,22 +396,28 @@ impl Reaper {
         let Ok(mut guard) = self.device.lock_queue_in_poll(context, self.queue) else {
             return completions.len();
         };
-        let (mut packets, mut bytes) = (0u32, 0u32);
+        let (mut all, mut sent) = (Completed::default(), Completed::default());
         if let Some(queue) = guard.as_mut() {
             for completion in completions {
-                let ended = queue.complete(completion.id(), completion.status(), budget);
-                packets += ended.0;
-                bytes = bytes.wrapping_add(ended.1);
+                let status = completion.status();
+                let ended = queue.complete(completion.id(), status, budget);
+                all += ended;
+                if status == Status::Success {
+                    sent += ended;
+                }
             }
         }
         guard.with_queue(|data, queue| {
-            queue.completed(packets, bytes);
+            queue.completed(all.packets, all.bytes);
             if let Some(data) = data {
                 data.wake(queue);
             }
         });
         drop(guard);
-        self.device.count_sent(packets, bytes);
+        self.device.count_sent(sent.packets, sent.bytes);
+        for _ in sent.packets..all.packets {
+            self.device.count_send_dropped();
+        }
         completions.len()
     }
 }

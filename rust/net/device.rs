@@ -12,12 +12,20 @@ use core::{
         Deref,
         DerefMut, //
     },
-    ptr::NonNull, //
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
 };
 
 use kernel::{
+    fmt,
     prelude::*,
-    str::CStr,
+    str::{
+        BStr,
+        CStr, //
+    },
     sync::{
         aref::ARef,
         Arc, //
@@ -89,6 +97,8 @@ struct Private<T: Operations> {
     /// come in between.
     driver: UnsafeCell<Option<Arc<T>>>,
     queues: KVec<UnsafeCell<Option<T::TxQueue>>>,
+    /// A registration of the device exists, or existed.
+    registered: AtomicBool,
     /// The RDMA device below.
     parent: ARef<RdmaDevice>,
 }
@@ -169,6 +179,7 @@ impl<T: Operations> Device<T> {
             area.write(Private {
                 driver: UnsafeCell::new(None),
                 queues: cells,
+                registered: AtomicBool::new(false),
                 parent: ARef::from(parent),
             })
         };
@@ -215,10 +226,13 @@ impl<T: Operations> Device<T> {
     }
 
     /// The interface's name, as it is now (`ib0`).
-    pub(crate) fn name(&self) -> &CStr {
-        // SAFETY: The name is NUL-terminated and in the device's memory. A rename at the same
-        // time can garble it, never unterminate it: the last byte is always NUL.
-        unsafe { CStr::from_char_ptr((*self.as_raw()).name.as_ptr().cast()) }
+    pub(crate) fn name(&self) -> Name {
+        // SAFETY: The name is in the device's memory. A rename at the same time can garble the copy.
+        Name(unsafe {
+            (&raw const (*self.as_raw()).name)
+                .cast::<[u8; Name::LEN]>()
+                .read_volatile()
+        })
     }
 
     /// Number of transmit queues.
@@ -365,6 +379,12 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_store_mtu(self.as_raw(), mtu) }
     }
 
+    /// Sets the largest MTU that the stack accepts.
+    pub(crate) fn set_max_mtu(&self, max: u32) {
+        // SAFETY: A plain integer of a valid device, of which the stack reads either value.
+        unsafe { bindings::oxib_store_max_mtu(self.as_raw(), max.max(MIN_MTU)) }
+    }
+
     /// Changes the MTU as an administrator does: [`Operations::change_mtu`] is called and all who
     /// listen are told.
     ///
@@ -415,6 +435,21 @@ unsafe extern "C" fn push_address(list: *mut c_void, address: *const u8) {
     };
     // Addresses that came since the list was sized are left for the next change's call.
     let _ = list.push_within_capacity(HwAddr::from_bytes(bytes));
+}
+
+/// An interface's name.
+pub(crate) struct Name([u8; Name::LEN]);
+
+impl Name {
+    /// With the NUL at its end.
+    const LEN: usize = bindings::IFNAMSIZ as usize;
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
+        fmt::Display::fmt(BStr::from_bytes(name), f)
+    }
 }
 
 /// The lock of a transmit queue, and the driver's data of it.
@@ -476,10 +511,12 @@ impl<T: Operations> Registration<T> {
     ///
     /// # Errors
     ///
-    /// Whatever the stack says.
+    /// Whatever the stack says; `EBUSY` if the device was shown before.
     pub(crate) fn new(device: &Device<T>, driver: Arc<T>) -> Result<Self> {
-        // SAFETY: Not registered, so no callback reads the field, and no other registration is
-        // under way: the device is shown once, by whoever allocated it.
+        if device.private().registered.swap(true, Ordering::AcqRel) {
+            return Err(EBUSY);
+        }
+        // SAFETY: Never registered before, so no callback reads the field and nobody else writes it.
         unsafe { *device.private().driver.get() = Some(driver) };
         // SAFETY: The device is complete and not registered.
         let result = unsafe { bindings::register_netdev(device.as_raw()) };
@@ -646,8 +683,11 @@ impl<T: Operations> Table<T> {
                 // SAFETY: The device has that queue; its lock is held until we return.
                 let queue = unsafe { Queue::from_raw((*device)._tx.add(index)) };
                 driver.transmit(data, queue, packet);
+                return bindings::netdev_tx_NETDEV_TX_OK;
             }
         }
+        // SAFETY: The device is valid.
+        unsafe { bindings::oxib_count_tx_dropped(device) };
         // A packet that found no queue was freed by its drop.
         bindings::netdev_tx_NETDEV_TX_OK
     }
@@ -667,10 +707,12 @@ impl<T: Operations> Table<T> {
     ) -> i32 {
         let mut header = [0u8; encap::HARD_LEN];
         let (address, rest) = header.split_at_mut(HwAddr::LEN);
-        if !destination.is_null() {
-            // SAFETY: By the contract the address has the length of the device's addresses.
-            address.copy_from_slice(unsafe { &*destination.cast::<[u8; HwAddr::LEN]>() });
+        if destination.is_null() {
+            // Not complete: the stack does not send it.
+            return -(encap::HARD_LEN as i32);
         }
+        // SAFETY: By the contract the address has the length of the device's addresses.
+        address.copy_from_slice(unsafe { &*destination.cast::<[u8; HwAddr::LEN]>() });
         rest[..2].copy_from_slice(&ethertype.to_be_bytes());
         // SAFETY: The packet is valid; the borrow ends with this function.
         let packet = unsafe {

@@ -7,7 +7,10 @@ use core::{
     ptr::NonNull, //
 };
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
     device::{
@@ -15,7 +18,6 @@ use super::{
         Operations, //
     },
     napi::{
-        Context,
         Instance,
         Poll, //
     }, //
@@ -28,21 +30,26 @@ use crate::{
     }, //
 };
 
+/// Pages that wait in a pool for their next use, beside its small cache.
+const SPARE: u32 = 64;
+
 /// A pool of pages for one receive queue, mapped for the RDMA device once and recycled.
 ///
 /// # Invariants
 ///
 /// The pointer is a valid page pool.
-pub(crate) struct Pool {
+pub(crate) struct Pool<P: Poll> {
     pool: NonNull<bindings::page_pool>,
     order: u32,
     headroom: usize,
     virtual_dma: bool,
+    /// The pool knows the poll, to recycle without a lock there.
+    _poll: Arc<Instance<P>>,
 }
 
 // SAFETY: A pool is used by one poll at a time, on whatever thread that runs: its users hold
 // `&mut` or a poll's context.
-unsafe impl Send for Pool {}
+unsafe impl<P: Poll> Send for Pool<P> {}
 
 /// A buffer of a pool: all of one page (of the pool's order).
 ///
@@ -63,18 +70,17 @@ pub(crate) struct Buffer {
 // SAFETY: A buffer is plain memory with one owner.
 unsafe impl Send for Buffer {}
 
-impl Pool {
-    /// Makes a pool with room for `entries` buffers, in each of which a device may write at least
+impl<P: Poll> Pool<P> {
+    /// Makes a pool for the queue that `poll` serves. In each buffer a device may write at least
     /// `size` bytes, after `headroom` bytes and before the space that a packet's shared info takes.
     ///
     /// # Errors
     ///
     /// `ENOMEM`; `EINVAL` if the size is beyond what pages allow.
-    pub(crate) fn new<T: Operations, P: Poll>(
+    pub(crate) fn new<T: Operations>(
         rdma: &RdmaDevice,
         device: &Device<T>,
-        poll: &Instance<P>,
-        entries: u32,
+        poll: &Arc<Instance<P>>,
         headroom: usize,
         size: usize,
     ) -> Result<Self> {
@@ -85,7 +91,7 @@ impl Pool {
         // SAFETY: Both variants of each union are the same plain fields.
         let fast = unsafe { &mut params.__bindgen_anon_1.__bindgen_anon_1 };
         fast.order = order;
-        fast.pool_size = entries;
+        fast.pool_size = SPARE;
         fast.nid = bindings::NUMA_NO_NODE;
         fast.napi = poll.as_raw();
         fast.dma_dir = bindings::dma_data_direction_DMA_FROM_DEVICE;
@@ -108,6 +114,7 @@ impl Pool {
             order,
             headroom,
             virtual_dma,
+            _poll: poll.clone(),
         })
     }
 
@@ -156,13 +163,17 @@ impl Pool {
         })
     }
 
-    /// Size of one buffer in bytes, all included.
-    pub(crate) fn buffer_size(&self) -> usize {
-        kernel::page::PAGE_SIZE << self.order
+    /// Bytes of memory that the pool has taken and not given back: buffers in use, in packets on
+    /// their way, and spare.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        // SAFETY: By the type invariant the pool is valid.
+        let pages = unsafe { bindings::oxib_page_pool_pages(self.pool.as_ptr()) };
+        pages as usize * (kernel::page::PAGE_SIZE << self.order)
     }
 }
 
-impl Drop for Pool {
+impl<P: Poll> Drop for Pool<P> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the pool is valid, and nobody takes pages any more.
         unsafe { bindings::page_pool_destroy(self.pool.as_ptr()) }
@@ -264,21 +275,12 @@ impl Buffer {
     pub(super) fn forget(self) {
         let _ = ManuallyDrop::new(self);
     }
-
-    /// Gives the buffer back in the poll of its own queue, which is the cheapest way.
-    #[inline]
-    pub(crate) fn recycle(self, _context: &Context<'_>) {
-        let this = ManuallyDrop::new(self);
-        // SAFETY: By the type invariant the page is ours and of this pool; the context shows that
-        // this is the poll that the pool belongs to.
-        unsafe { bindings::oxib_page_pool_put(this.pool.as_ptr(), this.page.as_ptr(), true) }
-    }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the page is ours and of this pool.
-        unsafe { bindings::oxib_page_pool_put(self.pool.as_ptr(), self.page.as_ptr(), false) }
+        unsafe { bindings::oxib_page_pool_put(self.pool.as_ptr(), self.page.as_ptr()) }
     }
 }
 

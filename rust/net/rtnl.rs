@@ -19,7 +19,8 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// While a value exists the RTNL is held by the current thread, and no second value exists on it.
+/// While a value exists the RTNL is held by the current thread. If a second one exists on it (a
+/// function of the stack called back), the first is mutably borrowed for as long.
 pub(crate) struct Rtnl(NotThreadSafe);
 
 impl Rtnl {
@@ -27,8 +28,9 @@ impl Rtnl {
     ///
     /// # Safety
     ///
-    /// The RTNL is held by this thread for as long as the value lives, and the thread has no other
-    /// [`Rtnl`].
+    /// The RTNL is held by this thread for as long as the value lives. Any other [`Rtnl`] of the
+    /// thread is mutably borrowed until then: all functions of the stack that may call back ask
+    /// for `&mut Rtnl`.
     pub(super) unsafe fn assume_held() -> Self {
         // INVARIANT: The caller's promise is the invariant.
         Self(PhantomData)
@@ -83,7 +85,7 @@ impl<T> Locked<T> {
     /// The data, for as long as the right is lent.
     pub(crate) fn get<'a>(&'a self, _rtnl: &'a mut Rtnl) -> &'a mut T {
         // SAFETY: By the invariant of `Rtnl` no other thread is in here, and the exclusive borrow
-        // of the only `Rtnl` of this thread keeps a second call out while the result lives.
+        // keeps a second call out while the result lives: here, and in what calls back.
         unsafe { &mut *self.0.get() }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Delayed work that can be moved forward and cancelled, and a queue for it.
+//! Work that can be called off, and a queue of our own.
 //!
-//! The `kernel` crate queues work; it neither changes the time of work that waits nor cancels it.
+//! The `kernel` crate queues work, but has no way to take it back.
 
 use kernel::{
     prelude::*,
@@ -60,27 +60,6 @@ impl Queue {
         // SAFETY: By the type invariant the queue is valid while `self` is.
         unsafe { bindings::oxib_flush_workqueue(self.0.as_ptr()) }
     }
-
-    /// Runs `owner`'s work `ID` after `delay`, whether it already waits for another time or not.
-    pub(crate) fn schedule<T, const ID: u64>(&self, owner: Arc<T>, delay: Jiffies)
-    where
-        T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
-    {
-        let owner = Arc::into_raw(owner);
-        // SAFETY: `owner` is valid, and the reference that the work gets is the one just made raw.
-        let pending = unsafe {
-            bindings::mod_delayed_work_on(
-                bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
-                self.0.as_ptr(),
-                delayed_work::<T, ID>(owner),
-                delay,
-            )
-        };
-        if pending {
-            // SAFETY: The waiting work had a reference already; this one is ours to drop.
-            drop(unsafe { Arc::from_raw(owner) });
-        }
-    }
 }
 
 impl Drop for Queue {
@@ -91,16 +70,28 @@ impl Drop for Queue {
     }
 }
 
-/// Takes `owner`'s work `ID` out of its queue and waits for its end if it runs. Sleeps.
+/// Runs `owner`'s work `ID` after `delay`, unless it waits already or was disabled.
+///
+/// On a queue of the system: it does not stand behind the searches of ours.
+pub(crate) fn schedule<T, const ID: u64>(owner: Arc<T>, delay: Jiffies)
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
+{
+    // A work that waits has its own reference; this one goes.
+    let _ = kernel::workqueue::system_unbound().enqueue_delayed::<_, ID>(owner, delay);
+}
+
+/// Takes `owner`'s work `ID` out of its queue, waits for its end if it runs, and keeps it from being
+/// scheduled again. Sleeps.
 ///
 /// Not to be called with a lock held that the work takes (the RTNL!).
-pub(crate) fn cancel<T, const ID: u64>(owner: &Arc<T>)
+pub(crate) fn disable<T, const ID: u64>(owner: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
     let raw = Arc::as_ptr(owner);
     // SAFETY: `owner` keeps the work valid.
-    if unsafe { bindings::cancel_delayed_work_sync(delayed_work::<T, ID>(raw)) } {
+    if unsafe { bindings::disable_delayed_work_sync(delayed_work::<T, ID>(raw)) } {
         // SAFETY: The work waited and will not run: the reference it held is ours to drop.
         drop(unsafe { Arc::from_raw(raw) });
     }

@@ -14,8 +14,10 @@ use crate::bindings;
 /// What happened to a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// It went up or down, or its LID, P_Keys, GIDs, subnet manager or speed changed.
+    /// It went up or down, or its LID, P_Keys, subnet manager or speed changed.
     Port(u32),
+    /// Its GID table changed.
+    Gids(u32),
     /// The device failed as a whole.
     Device,
 }
@@ -101,8 +103,8 @@ unsafe extern "C" fn handle<L: Listener>(
         | bindings::ib_event_type_IB_EVENT_PKEY_CHANGE
         | bindings::ib_event_type_IB_EVENT_SM_CHANGE
         | bindings::ib_event_type_IB_EVENT_CLIENT_REREGISTER
-        | bindings::ib_event_type_IB_EVENT_GID_CHANGE
         | bindings::ib_event_type_IB_EVENT_DEVICE_SPEED_CHANGE => Event::Port(port),
+        bindings::ib_event_type_IB_EVENT_GID_CHANGE => Event::Gids(port),
         bindings::ib_event_type_IB_EVENT_DEVICE_FATAL => Event::Device,
         _ => return,
     };

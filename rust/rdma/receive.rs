@@ -86,6 +86,15 @@ impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
         self.requests.len()
     }
 
+    /// Leaves the buffers to a device that may still write into them: they are never freed.
+    #[cold]
+    pub(crate) fn abandon(&mut self) {
+        self.buffers
+            .iter_mut()
+            .filter_map(Option::take)
+            .for_each(core::mem::forget);
+    }
+
     /// Bytes of memory that the ring takes, without its buffers.
     pub(crate) fn memory(&self) -> usize {
         self.requests.capacity() * size_of::<Request>()
@@ -192,7 +201,8 @@ impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
     fn keep(&mut self, chain: Chain, bad: *const bindings::ib_recv_wr) {
         let mut first = chain.first;
         let mut length = chain.length;
-        while length > 1 {
+        // A device that names none has taken none.
+        while length > 1 && !bad.is_null() {
             match self.requests.get(first) {
                 Some(request) if !core::ptr::eq(&request.wr, bad) => {
                     // The next request by its number, which is its slot.

@@ -69,6 +69,8 @@ pub(crate) struct Posted {
     pub(crate) refused: u32,
     /// Bytes of the refused packets.
     pub(crate) refused_bytes: u32,
+    /// Packets were taken whose completion nobody asked for: it would have been the last one's.
+    pub(crate) stuck: bool,
 }
 
 /// What a completion ended.
@@ -78,6 +80,13 @@ pub(crate) struct Completed {
     pub(crate) packets: u32,
     /// Their bytes.
     pub(crate) bytes: u32,
+}
+
+impl core::ops::AddAssign for Completed {
+    fn add_assign(&mut self, other: Self) {
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
+    }
 }
 
 /// The send side of a queue pair. Its owner serialises it: all changes take `&mut self`.
@@ -141,7 +150,8 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             table.push(None, GFP_KERNEL)?;
             free_handles.push(i, GFP_KERNEL)?;
         }
-        let retired = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
+        // Each packet in flight may be the last that names a handle.
+        let retired = KVec::with_capacity(capacity as usize + usize::from(handles), GFP_KERNEL)?;
         Ok(Self {
             post_send,
             slots,
@@ -315,6 +325,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         posted.packets = taken;
         posted.refused = ended.packets;
         posted.refused_bytes = ended.bytes;
+        posted.stuck = taken != 0;
     }
 
     /// Frees the inline packets among the first `count` of a chain: the device has copied them.
@@ -341,6 +352,15 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             self.drop_retired();
         }
         Some(ended)
+    }
+
+    /// Leaves the memory of all requests to a device that may still read it: it is never freed.
+    #[cold]
+    pub(crate) fn abandon(&mut self) {
+        self.slots
+            .iter_mut()
+            .filter_map(|slot| slot.buffer.take())
+            .for_each(core::mem::forget);
     }
 
     /// Ends all requests, after the queue pair was reset.
