@@ -14,4 +14,3 @@ pub(crate) mod queue;
 pub(crate) mod rtnl;
 pub(crate) mod skb;
 pub(crate) mod statistics;
-pub(crate) mod work;

@@ -11,6 +11,7 @@ mod net;
 mod parameters;
 mod rdma;
 mod wire;
+mod work;
 
 /// The module: what it registers lives as long as it is loaded.
 #[pin_data]

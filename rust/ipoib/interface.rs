@@ -74,8 +74,7 @@ use crate::{
             self,
             Rtnl, //
         },
-        skb::Skb,
-        work, //
+        skb::Skb, //
     },
     rdma::{
         ah::AddressHandle,
@@ -94,7 +93,8 @@ use crate::{
         hwaddr::HwAddr,
         mgid::Scope,
         pkey::Pkey, //
-    }, //
+    },
+    work, //
 };
 
 /// Bytes that we would like to send inline: a TCP acknowledgement with its headers and time stamps,
@@ -117,7 +117,7 @@ pub(super) struct Interface {
     link: Pin<KBox<Roce>>,
     pub(super) options: Options,
     /// Where the searches run.
-    pub(super) searches: work::Queue,
+    pub(super) searches: Arc<work::Queue>,
     /// The interface goes away: nothing new is begun.
     pub(super) closing: AtomicBool,
     /// The first receives and sends, the others only send.
@@ -347,8 +347,8 @@ impl Interface {
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
         }
         let receive_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
-        let link = KBox::pin_init(Roce::new(pd, port), GFP_KERNEL)?;
-        let work_queue = work::Queue::new()?;
+        let work_queue = Arc::new(work::Queue::new()?, GFP_KERNEL)?;
+        let link = KBox::pin_init(Roce::new(pd, port, work_queue.clone()), GFP_KERNEL)?;
         let control = Control {
             phase: Phase::Down,
             receive,

@@ -37,7 +37,8 @@ use crate::{
     wire::{
         gid::Gid,
         roce, //
-    }, //
+    },
+    work, //
 };
 
 /// The key of the link's datagrams. InfiniBand has one per subnet, from the broadcast group; here
@@ -49,17 +50,24 @@ const QKEY: u32 = 0x0b1b;
 pub(super) struct Roce {
     pd: Arc<ProtectionDomain>,
     port: PortNumber,
+    /// Where address handles end.
+    queue: Arc<work::Queue>,
     /// The GID that the interface's address carries.
     #[pin]
     source: SpinLockBh<Option<ARef<Entry>>>,
 }
 
 impl Roce {
-    /// Drives `port`.
-    pub(super) fn new(pd: Arc<ProtectionDomain>, port: PortNumber) -> impl PinInit<Self> {
+    /// Drives `port`; address handles end on `queue`.
+    pub(super) fn new(
+        pd: Arc<ProtectionDomain>,
+        port: PortNumber,
+        queue: Arc<work::Queue>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             pd,
             port,
+            queue,
             source <- new_spinlock_bh!(None, "oxib_roce_source"),
         })
     }
@@ -114,10 +122,10 @@ impl Link for Roce {
         if gid.is_multicast() {
             let group = roce::group_gid(&gid);
             let source = self.source_for(&group)?;
-            AddressHandle::to_roce_group(&self.pd, self.port, &source, group)
+            AddressHandle::to_roce_group(&self.pd, self.port, &self.queue, &source, group)
         } else {
             let source = self.source_for(&gid)?;
-            AddressHandle::to_roce_peer(&self.pd, self.port, &source, gid)
+            AddressHandle::to_roce_peer(&self.pd, self.port, &self.queue, &source, gid)
         }
     }
 

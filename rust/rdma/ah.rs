@@ -2,7 +2,10 @@
 
 //! Address handles: the way to a destination, as the device wants it.
 
-use core::ptr::NonNull;
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
 
 use kernel::{
     prelude::*,
@@ -10,6 +13,12 @@ use kernel::{
         aref::ARef,
         Arc,
         Completion, //
+    },
+    workqueue::{
+        impl_has_work,
+        new_work,
+        Work,
+        WorkItem, //
     }, //
 };
 
@@ -20,11 +29,15 @@ use super::{
 };
 use crate::{
     bindings,
-    wire::gid::Gid, //
+    wire::gid::Gid,
+    work, //
 };
 
 /// Hop limit of groups, which IP routers do not forward.
 const GROUP_HOP_LIMIT: u8 = 1;
+
+/// Address handles end where they may sleep.
+const SLEEPABLE: u32 = bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE;
 
 /// How long the resolution of a peer's Ethernet address may take, in milliseconds.
 const RESOLVE_TIMEOUT_MS: usize = 1000;
@@ -36,20 +49,59 @@ struct Hop {
     limit: u8,
 }
 
-/// An address handle.
+/// An address handle. It may be dropped anywhere: its end, which may sleep and takes locks of the
+/// device's that are not safe in bottom halves, comes on a work queue.
+pub(crate) struct AddressHandle {
+    handle: Option<Pin<KBox<Handle>>>,
+    queue: Arc<work::Queue>,
+}
+
+/// What an address handle is, in a form that can be queued.
 ///
 /// # Invariants
 ///
 /// The pointer is a valid address handle in `_pd`.
-pub(crate) struct AddressHandle {
+#[pin_data(PinnedDrop)]
+struct Handle {
     ah: NonNull<bindings::ib_ah>,
     _pd: Arc<ProtectionDomain>,
+    #[pin]
+    work: Work<Handle>,
 }
 
 // SAFETY: Address handles are read-only and used from all threads.
-unsafe impl Send for AddressHandle {}
+unsafe impl Send for Handle {}
 // SAFETY: As above.
-unsafe impl Sync for AddressHandle {}
+unsafe impl Sync for Handle {}
+
+impl_has_work! {
+    impl HasWork<Self> for Handle { self.work }
+}
+
+impl WorkItem for Handle {
+    type Pointer = Pin<KBox<Self>>;
+
+    fn run(this: Pin<KBox<Self>>) {
+        drop(this);
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Handle {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the type invariant valid; no work request in flight names it, as those who
+        // post keep a reference until the completion. This is process context.
+        unsafe { bindings::rdma_destroy_ah_user(self.ah.as_ptr(), SLEEPABLE, null_mut()) };
+    }
+}
+
+impl Drop for AddressHandle {
+    fn drop(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            self.queue.enqueue(handle);
+        }
+    }
+}
 
 impl AddressHandle {
     /// The way from GID `source` to the RoCE peer `destination`. Sleeps until the peer's Ethernet
@@ -62,11 +114,12 @@ impl AddressHandle {
     pub(crate) fn to_roce_peer(
         pd: &Arc<ProtectionDomain>,
         port: PortNumber,
+        queue: &Arc<work::Queue>,
         source: &ARef<Entry>,
         destination: Gid,
     ) -> Result<Self> {
         let hop = resolve(source, destination)?;
-        Self::on_roce(pd, port, source, destination, hop)
+        Self::on_roce(pd, port, queue, source, destination, hop)
     }
 
     /// The way from GID `source` to the members of the RoCE group `group`, an IPv4-mapped address.
@@ -77,6 +130,7 @@ impl AddressHandle {
     pub(crate) fn to_roce_group(
         pd: &Arc<ProtectionDomain>,
         port: PortNumber,
+        queue: &Arc<work::Queue>,
         source: &ARef<Entry>,
         group: Gid,
     ) -> Result<Self> {
@@ -86,12 +140,13 @@ impl AddressHandle {
             mac: [0x01, 0x00, 0x5e, b & 0x7f, c, d],
             limit: GROUP_HOP_LIMIT,
         };
-        Self::on_roce(pd, port, source, group, hop)
+        Self::on_roce(pd, port, queue, source, group, hop)
     }
 
     fn on_roce(
         pd: &Arc<ProtectionDomain>,
         port: PortNumber,
+        queue: &Arc<work::Queue>,
         source: &ARef<Entry>,
         destination: Gid,
         hop: Hop,
@@ -115,25 +170,33 @@ impl AddressHandle {
                 bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE,
             )
         };
+        let ah = NonNull::new(kernel::error::from_err_ptr(ah)?).ok_or(ENOMEM)?;
+        let pd = pd.clone();
         // INVARIANT: Just created in `pd`.
+        let handle = KBox::pin_init(
+            pin_init!(Handle {
+                ah,
+                _pd: pd,
+                work <- new_work!("oxib_address_handle"),
+            }),
+            GFP_KERNEL,
+        )
+        .inspect_err(|_| {
+            // SAFETY: Just created, and named by nothing.
+            unsafe { bindings::rdma_destroy_ah_user(ah.as_ptr(), SLEEPABLE, null_mut()) };
+        })?;
         Ok(Self {
-            ah: NonNull::new(kernel::error::from_err_ptr(ah)?).ok_or(ENOMEM)?,
-            _pd: pd.clone(),
+            handle: Some(handle),
+            queue: queue.clone(),
         })
     }
 
     #[inline(always)]
     pub(super) fn as_raw(&self) -> *mut bindings::ib_ah {
-        self.ah.as_ptr()
-    }
-}
-
-impl Drop for AddressHandle {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant valid; no work request in flight names it, as those who
-        // post keep a reference until the completion. Without flags: it may not sleep, as the last
-        // reference can go in a poll.
-        unsafe { bindings::rdma_destroy_ah_user(self.as_raw(), 0, core::ptr::null_mut()) };
+        // There is one until the drop.
+        self.handle
+            .as_ref()
+            .map_or(null_mut(), |handle| handle.ah.as_ptr())
     }
 }
 

@@ -22,7 +22,8 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// The pointer is a valid workqueue. It is dropped outside of its own work.
+/// The pointer is a valid workqueue. The value is dropped outside of its own work (that would wait
+/// for itself): who lets work hold a reference flushes the queue before it drops the last other.
 pub(crate) struct Queue(core::ptr::NonNull<bindings::workqueue_struct>);
 
 // SAFETY: Workqueues are used from any thread.
@@ -51,6 +52,16 @@ impl Queue {
         // SAFETY: By the type invariant the queue is valid while `self` is.
         let queue = unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr().cast()) };
         Ok(queue.try_spawn(GFP_ATOMIC, task)?)
+    }
+
+    /// Runs the work inside `item`, which it takes along.
+    pub(crate) fn enqueue<T>(&self, item: Pin<KBox<T>>)
+    where
+        T: WorkItem<Pointer = Pin<KBox<T>>> + HasWork<T> + Send + 'static,
+    {
+        // SAFETY: By the type invariant the queue is valid while `self` is.
+        let queue = unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr().cast()) };
+        queue.enqueue(item);
     }
 
     /// Waits for the end of all that was queued before. Sleeps.
