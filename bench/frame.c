@@ -121,8 +121,6 @@ void bench_frame(void *to, const u8 *mac, u32 qpn, __be32 inner_destination, uns
 		.qkey = htonl(BENCH_QKEY),
 		.source = htonl(BENCH_PEER_QPN),
 	};
-	encap[0] = htons(ETH_P_IP);
-	encap[1] = 0;
 	memset(encap, 0, padded);
 	encap[0] = htons(ETH_P_IP);
 	bench_datagram(encap + 2, inner_destination ^ htonl(BENCH_US ^ BENCH_PEER), inner_destination, bytes);

@@ -16,7 +16,7 @@
 /* Far more than any burst takes: only what would hang gets there. */
 #define PATIENCE 100000
 
-/* Marks for a profiler that watches the instructions: NOPs with a number that no compiler makes. */
+/* Marks for the profiler (profile.c): NOPs with a number that no compiler makes. */
 #define MARK(number) asm volatile(".byte 0x0f, 0x1f, 0x84, 0x00, " number ", 0x62, 0x69, 0x78" ::: "memory")
 
 /* Whether there is to be another round. */
@@ -38,7 +38,7 @@ void bench_end(struct bench *bench)
 	MARK("0x02");
 	if (bench->warmed_up < BENCH_WARM_UP) {
 		bench->warmed_up++;
-		msleep(10);
+		msleep(20);
 	} else {
 		bench->samples[bench->taken++] = now - bench->began;
 	}

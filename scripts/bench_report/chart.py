@@ -10,7 +10,8 @@ _PARTS = (("stack", "stack"), ("device", "device"), ("own", "driver's own"))
 def write(costs, path):
     """Write the chart of what 64-byte and MTU-sized packets cost in the longest bursts."""
     longest = max(cost.burst for cost in costs)
-    shown = [cost for cost in costs if cost.burst == longest]
+    # Bars are drawn from the bottom up.
+    shown = [cost for cost in reversed(costs) if cost.burst == longest]
     chart = pygal.HorizontalStackedBar(
         style=CleanStyle,
         title=f"Instructions per packet, bursts of {longest}",
@@ -20,6 +21,7 @@ def write(costs, path):
         print_values=True,
         formatter=lambda value: f"{value:.0f}",
         legend_at_bottom=True,
+        legend_at_bottom_columns=len(_PARTS),
     )
     chart.x_labels = [f"{cost.path}, {cost.bytes} B" for cost in shown]
     for part, name in _PARTS:

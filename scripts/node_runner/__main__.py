@@ -100,12 +100,13 @@ def _parse(words):
         command.add_argument("--memory", type=int, default=1024, help="MiB of each node (default 1024)")
         command.add_argument("--name", help="of the results' directory (default: from the script)")
     run.add_argument("--icount", action="store_true", help="guest time is the instruction count; one processor")
+    run.add_argument("--plugin", default="", help="a TCG plugin of QEMU: FILE[,ARGUMENT=VALUE...]")
     run.add_argument("--timeout", type=int, default=300, help="seconds until the run is stopped (default 300)")
     run.add_argument("--verbose", action="store_true", help="show the script's output as it comes")
     run.add_argument("--tail", type=int, default=20, help="lines of output shown of a failed node (default 20)")
     run.add_argument("script", help="path in the checkout")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
-    shell.set_defaults(icount=False, script="shell")
+    shell.set_defaults(icount=False, plugin="", script="shell")
     return parser.parse_args(words)
 
 
@@ -114,7 +115,7 @@ def main():
     options = _parse(sys.argv[1:])
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
     kernel = Kernel(options.kernel, places.cache / "kernel" / options.kernel)
-    machine = Machine(options.smp, options.memory, options.icount)
+    machine = Machine(options.smp, options.memory, options.icount, options.plugin)
     run = Run(_results(places, options), places, kernel, machine, options.nodes)
     if options.command == "shell":
         return _run_shell(run)

@@ -14,6 +14,8 @@ class Machine:
     smp: int = 2
     memory: int = 1024
     icount: bool = False
+    # A TCG plugin with its arguments, as QEMU's option -plugin takes them.
+    plugin: str = ""
 
 
 def kvm_usable():
@@ -70,6 +72,7 @@ def command(machine, kernel, clock, node, nodes, directories, plugs, console):
     words = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off", "-m", str(machine.memory)]
     words += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     words += _processor(machine)
+    words += ["-plugin", machine.plugin] if machine.plugin else []
     words += kernel.boot_options()
     words += ["-append", kernel.command_line(node, nodes, clock)]
     words += ["-serial", console]
