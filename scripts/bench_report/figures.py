@@ -72,7 +72,6 @@ class Events:
     burst: int
     posts: float
     completions: float
-    packets_in_a_batch: float
 
 
 def events(measurements):
@@ -86,7 +85,7 @@ def events(measurements):
             if not packets:
                 raise SystemExit(f"oxib: ib0 counted no packets during {name}")
             posts, completions = (counted[f"{direction}_{what}"] / packets for what in ("posts", "completions"))
-            found.append(Events(direction.upper(), burst, posts, completions, 1 / posts))
+            found.append(Events(direction.upper(), burst, posts, completions))
     return found
 
 
@@ -112,13 +111,14 @@ def aims(measurements):
     """Those of the project, for packets of 64 bytes in bursts of 32."""
     size = measurements.sizes[0]
     own = {cost.path: cost.own for cost in costs(measurements) if (cost.bytes, cost.burst) == (size, _AIM_BURST)}
-    sent = next(e for e in events(measurements) if (e.direction, e.burst) == ("TX", _AIM_BURST))
+    sent, received = (e for e in events(measurements) if e.burst == _AIM_BURST)
     memory = sum(measurements.memory.values()) / 2**20
     return [
         Aim("driver's own cost, TX queue, 64 B", 400, own["TX queue"], "instructions"),
         Aim("driver's own cost, RX, 64 B", 500, own["RX"], "instructions"),
         Aim("TX posts per packet, burst 32", 1 / 16, sent.posts, ""),
         Aim("TX completions per packet, burst 32", 1 / 16, sent.completions, ""),
+        Aim("RX posts per packet, burst 32", 1 / 16, received.posts, ""),
         Aim("memory of an interface with one queue", 4, memory, "MiB"),
     ]
 
