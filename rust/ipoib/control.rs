@@ -6,7 +6,8 @@ use core::sync::atomic::Ordering;
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    time::Delta, //
 };
 
 use super::{
@@ -39,6 +40,12 @@ use crate::{
         qpn::Qpn, //
     }, //
 };
+
+/// What is changed in the Q_Key of the link to make one that nobody uses.
+const UNUSED_QKEY: u32 = 0x7fff_0000;
+
+/// Time for packets that passed the check of the Q_Key to be handled.
+const SETTLE: Delta = Delta::from_millis(20);
 
 /// Longest wait between two restarts, in seconds.
 const RESTART_MAX: u64 = 16;
@@ -162,10 +169,7 @@ impl Interface {
             .for_each(|reaper| drop(reaper.disable()));
         self.device().stop_queues(rtnl);
         self.leave_groups(rtnl);
-        for qp in &self.queue_pairs {
-            // From Reset there is no way to Error, and no need.
-            let _ = qp.fail();
-        }
+        self.silence();
         let receiver = self.control.get(rtnl).receive.disable();
         let mut quiet = true;
         for qp in &self.queue_pairs {
@@ -190,6 +194,23 @@ impl Interface {
         let forgotten = self.destinations.lock().take_all();
         self.count_dropped(forgotten.waiting());
         drop(forgotten);
+    }
+
+    /// Makes the port drop what arrives, before the queue pairs go.
+    ///
+    /// A packet that comes to a queue pair on its way to Reset is a danger on rxe (Linux 7.2): it is
+    /// freed with the queue pair's lock held, which may run a softirq that receives the next one for
+    /// the same queue pair and waits for that lock for ever. With a key that nobody uses, packets
+    /// are dropped before they come so far.
+    fn silence(&self) {
+        let mut changed = false;
+        for qp in &self.queue_pairs {
+            // Of a queue pair that never started, or failed, the state says no: nothing arrives.
+            changed |= qp.set_qkey(self.link().qkey() ^ UNUSED_QKEY).is_ok();
+        }
+        if changed {
+            kernel::time::delay::fsleep(SETTLE);
+        }
     }
 
     fn remove_transmit_queues(&self, quiet: bool) {

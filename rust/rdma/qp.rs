@@ -160,13 +160,17 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         )
     }
 
-    /// Takes the queue pair out of service: what it still has is flushed.
+    /// Changes the key that received packets must carry, of a queue pair that is Ready to Send.
     ///
     /// # Errors
     ///
     /// What the device says.
-    pub(crate) fn fail(&self) -> Result {
-        self.modify(bindings::ib_qp_state_IB_QPS_ERR, 0, 0)
+    pub(crate) fn set_qkey(&self, qkey: u32) -> Result {
+        self.modify(
+            bindings::ib_qp_state_IB_QPS_RTS,
+            bindings::ib_qp_attr_mask_IB_QP_QKEY,
+            qkey,
+        )
     }
 
     /// Takes the queue pair back to Reset: the device forgets all work requests, and touches no
