@@ -67,9 +67,16 @@ transmit_queue() { # bytes, burst
 	measure tx-device-chain-events "$1" "$2"
 }
 
+# How long the byte queue limit waits until it comes down: what the bursts before needed is no longer needed.
+limit_hold_time() { # milliseconds
+	echo "$1" >/sys/class/net/ib0/queues/tx-0/byte_queue_limits/hold_time
+}
+
 # From a socket, a post for each packet.
 transmit_socket() { # bytes, burst
+	limit_hold_time 20
 	measure tx-socket-ipoib "$1" "$2"
+	limit_hold_time 1000
 	measure tx-socket-floor "$1" "$2"
 	measure tx-device-single "$1" "$2"
 	measure tx-device-single-events "$1" "$2"
