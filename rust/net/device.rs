@@ -8,15 +8,8 @@
 
 use core::{
     cell::UnsafeCell,
-    ops::{
-        Deref,
-        DerefMut, //
-    },
     ptr::NonNull,
-    sync::atomic::{
-        AtomicBool,
-        Ordering, //
-    }, //
+    sync::atomic::AtomicBool, //
 };
 
 use kernel::{
@@ -35,7 +28,10 @@ use kernel::{
 use super::{
     ethtool,
     napi::Context,
-    queue::Queue,
+    queue::{
+        Queue,
+        QueueGuard, //
+    },
     rtnl::Rtnl,
     skb::Skb, //
 };
@@ -48,11 +44,16 @@ use crate::{
     }, //
 };
 
+mod registration;
+mod table;
+
+pub(crate) use registration::Registration;
+
 /// Smallest MTU: IPv4's.
-const MIN_MTU: u32 = 68;
+pub(super) const MIN_MTU: u32 = 68;
 
 /// Largest MTU of any port: 4096 less the encapsulation header. The driver knows its port's.
-const MAX_MTU: u32 = 4096 - encap::LEN as u32;
+pub(super) const MAX_MTU: u32 = 4096 - encap::LEN as u32;
 
 /// What drives a net device. Called by the stack.
 pub(crate) trait Operations: Send + Sync + Sized + 'static {
@@ -92,15 +93,15 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
 }
 
 /// Our part of the net device's memory.
-struct Private<T: Operations> {
+pub(super) struct Private<T: Operations> {
     /// Set from before the registration until after its end; read by the stack's callbacks, which
     /// come in between.
-    driver: UnsafeCell<Option<Arc<T>>>,
-    queues: KVec<UnsafeCell<Option<T::TxQueue>>>,
+    pub(super) driver: UnsafeCell<Option<Arc<T>>>,
+    pub(super) queues: KVec<UnsafeCell<Option<T::TxQueue>>>,
     /// A registration of the device exists, or existed.
-    registered: AtomicBool,
+    pub(super) registered: AtomicBool,
     /// The RDMA device below.
-    parent: ARef<RdmaDevice>,
+    pub(super) parent: ARef<RdmaDevice>,
 }
 
 /// The memory of a net device, freed with the last reference.
@@ -137,7 +138,7 @@ impl<T: Operations> Clone for Device<T> {
 
 /// The private area.
 #[inline(always)]
-fn private<T: Operations>(device: *mut bindings::net_device) -> *mut Private<T> {
+pub(super) fn private<T: Operations>(device: *mut bindings::net_device) -> *mut Private<T> {
     // SAFETY: Only the address is taken; the area is inside the device's allocation.
     unsafe {
         device
@@ -166,7 +167,7 @@ impl<T: Operations> Device<T> {
                 size_of::<Private<T>>() as i32,
                 c"ib%d".as_char_ptr(),
                 bindings::NET_NAME_ENUM as u8,
-                Some(setup::<T>),
+                Some(table::setup::<T>),
                 queues,
                 1,
             )
@@ -199,7 +200,7 @@ impl<T: Operations> Device<T> {
     }
 
     #[inline(always)]
-    fn private(&self) -> &Private<T> {
+    pub(super) fn private(&self) -> &Private<T> {
         // SAFETY: By the invariant of `Allocation` the area is initialised, and only shared
         // references to it exist.
         unsafe { &*private::<T>(self.as_raw()) }
@@ -209,17 +210,17 @@ impl<T: Operations> Device<T> {
     ///
     /// # Safety
     ///
-    /// As [`driver`].
+    /// As [`table::driver`].
     pub(super) unsafe fn driver_of<'a>(device: *mut bindings::net_device) -> Option<&'a Arc<T>> {
         // SAFETY: The caller's promise.
-        unsafe { driver::<T>(device) }
+        unsafe { table::driver::<T>(device) }
     }
 
     /// The name of the RDMA device below.
     ///
     /// # Safety
     ///
-    /// As [`driver`].
+    /// As [`table::driver`].
     pub(super) unsafe fn parent_name<'a>(device: *mut bindings::net_device) -> &'a CStr {
         // SAFETY: By the caller's promise the private area is initialised and stays for `'a`.
         unsafe { (*private::<T>(device)).parent.name() }
@@ -266,13 +267,8 @@ impl<T: Operations> Device<T> {
         let queue = unsafe { (*self.as_raw())._tx.add(index as usize) };
         // SAFETY: The queue is valid while `self` is.
         unsafe { bindings::oxib_tx_lock(queue, disable_bh) };
-        // INVARIANT: Locked in the line above.
-        Ok(QueueGuard {
-            cell,
-            queue,
-            disable_bh,
-            _not_send: core::marker::PhantomData,
-        })
+        // SAFETY: Locked in the line above, and `cell` is the queue's.
+        Ok(unsafe { QueueGuard::new(cell, queue, disable_bh) })
     }
 
     /// Counts packets given to the device below, per CPU.
@@ -449,278 +445,5 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
         fmt::Display::fmt(BStr::from_bytes(name), f)
-    }
-}
-
-/// The lock of a transmit queue, and the driver's data of it.
-///
-/// # Invariants
-///
-/// The lock of `queue` is held; `cell` is the queue's.
-pub(crate) struct QueueGuard<'a, T: Operations> {
-    cell: &'a UnsafeCell<Option<T::TxQueue>>,
-    queue: *mut bindings::netdev_queue,
-    disable_bh: bool,
-    _not_send: kernel::types::NotThreadSafe,
-}
-
-impl<T: Operations> QueueGuard<'_, T> {
-    /// Uses the driver's data and the stack's side of the queue together.
-    #[inline]
-    pub(crate) fn with_queue<R>(
-        &mut self,
-        use_both: impl FnOnce(Option<&mut T::TxQueue>, Queue<'_>) -> R,
-    ) -> R {
-        // SAFETY: The lock is held while `self` lives.
-        let queue = unsafe { Queue::from_raw(self.queue) };
-        use_both(self.as_mut(), queue)
-    }
-}
-
-impl<T: Operations> Deref for QueueGuard<'_, T> {
-    type Target = Option<T::TxQueue>;
-
-    #[inline(always)]
-    fn deref(&self) -> &Self::Target {
-        // SAFETY: By the type invariant the lock is held, and the data is touched under it alone.
-        unsafe { &*self.cell.get() }
-    }
-}
-
-impl<T: Operations> DerefMut for QueueGuard<'_, T> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        // SAFETY: As in `deref`.
-        unsafe { &mut *self.cell.get() }
-    }
-}
-
-impl<T: Operations> Drop for QueueGuard<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant the lock is held.
-        unsafe { bindings::oxib_tx_unlock(self.queue, self.disable_bh) }
-    }
-}
-
-/// A device that the world sees. Dropping it takes the device down and away.
-pub(crate) struct Registration<T: Operations>(Device<T>);
-
-impl<T: Operations> Registration<T> {
-    /// Shows `device`, driven by `driver`.
-    ///
-    /// # Errors
-    ///
-    /// Whatever the stack says; `EBUSY` if the device was shown before.
-    pub(crate) fn new(device: &Device<T>, driver: Arc<T>) -> Result<Self> {
-        if device.private().registered.swap(true, Ordering::AcqRel) {
-            return Err(EBUSY);
-        }
-        // SAFETY: Never registered before, so no callback reads the field and nobody else writes it.
-        unsafe { *device.private().driver.get() = Some(driver) };
-        // SAFETY: The device is complete and not registered.
-        let result = unsafe { bindings::register_netdev(device.as_raw()) };
-        if let Err(error) = kernel::error::to_result(result) {
-            // SAFETY: Not registered.
-            unsafe { release_driver(device) };
-            return Err(error);
-        }
-        Ok(Self(device.clone()))
-    }
-}
-
-/// Breaks the circle of device, driver and device.
-///
-/// # Safety
-///
-/// The device is not registered (any more): no callback reads its driver.
-unsafe fn release_driver<T: Operations>(device: &Device<T>) {
-    // SAFETY: The caller's promise.
-    drop(unsafe { (*device.private().driver.get()).take() });
-}
-
-impl<T: Operations> Drop for Registration<T> {
-    fn drop(&mut self) {
-        // SAFETY: Registered by `new`.
-        unsafe { bindings::unregister_netdev(self.0.as_raw()) };
-        // SAFETY: No longer registered.
-        unsafe { release_driver(&self.0) };
-    }
-}
-
-/// The driver of a registered device.
-///
-/// # Safety
-///
-/// `device` was made by [`Device::<T>::new`] and is registered; it stays so for `'a`.
-#[inline(always)]
-unsafe fn driver<'a, T: Operations>(device: *mut bindings::net_device) -> Option<&'a Arc<T>> {
-    // SAFETY: By the contract the private area is initialised and shared.
-    unsafe { (*(*private::<T>(device)).driver.get()).as_ref() }
-}
-
-/// Fills a fresh device.
-///
-/// # Safety
-///
-/// `device` is being allocated.
-unsafe extern "C" fn setup<T: Operations>(device: *mut bindings::net_device) {
-    // SAFETY: By the contract the device is valid and nobody else has it.
-    let device = unsafe { &mut *device };
-    device.netdev_ops = &Table::<T>::NET;
-    device.header_ops = &Table::<T>::HEADER;
-    device.ethtool_ops = &ethtool::Table::<T>::OPERATIONS;
-    device.watchdog_timeo = 10 * bindings::HZ as i32;
-    device.flags |=
-        bindings::net_device_flags_IFF_BROADCAST | bindings::net_device_flags_IFF_MULTICAST;
-    device.hard_header_len = encap::HARD_LEN as u16;
-    device.addr_len = HwAddr::LEN as u8;
-    device.type_ = bindings::ARPHRD_INFINIBAND as u16;
-    device.tx_queue_len = 1000;
-    device.min_mtu = MIN_MTU;
-    device.max_mtu = MAX_MTU;
-    // SAFETY: Sets fields that Rust sees as bit fields.
-    unsafe { bindings::oxib_netdev_setup(device) };
-}
-
-/// The C tables of operations for a driver `T`.
-struct Table<T>(core::marker::PhantomData<T>);
-
-impl<T: Operations> Table<T> {
-    const NET: bindings::net_device_ops = bindings::net_device_ops {
-        ndo_open: Some(Self::open),
-        ndo_stop: Some(Self::stop),
-        ndo_start_xmit: Some(Self::start_xmit),
-        ndo_change_mtu: Some(Self::change_mtu),
-        ndo_set_rx_mode: Some(Self::set_rx_mode),
-        ndo_tx_timeout: Some(Self::tx_timeout),
-        // SAFETY: Null function pointers are `None`, valid for each slot.
-        ..unsafe { core::mem::zeroed() }
-    };
-
-    const HEADER: bindings::header_ops = bindings::header_ops {
-        create: Some(Self::create_header),
-        // SAFETY: As above.
-        ..unsafe { core::mem::zeroed() }
-    };
-
-    /// # Safety
-    ///
-    /// Called by the stack on a registered device of ours, with the RTNL held.
-    unsafe extern "C" fn open(device: *mut bindings::net_device) -> i32 {
-        kernel::error::from_result(|| {
-            // SAFETY: By the contract, for both.
-            let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
-            driver.ok_or(ENODEV)?.open(&mut rtnl)?;
-            Ok(0)
-        })
-    }
-
-    /// # Safety
-    ///
-    /// As [`Self::open`].
-    unsafe extern "C" fn stop(device: *mut bindings::net_device) -> i32 {
-        // SAFETY: By the contract, for both.
-        let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
-        if let Some(driver) = driver {
-            driver.stop(&mut rtnl);
-        }
-        0
-    }
-
-    /// # Safety
-    ///
-    /// As [`Self::open`].
-    unsafe extern "C" fn change_mtu(device: *mut bindings::net_device, mtu: i32) -> i32 {
-        kernel::error::from_result(|| {
-            // SAFETY: By the contract, for both.
-            let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
-            driver.ok_or(ENODEV)?.change_mtu(&mut rtnl, mtu as u32)?;
-            Ok(0)
-        })
-    }
-
-    /// # Safety
-    ///
-    /// Called by the stack on a registered device of ours.
-    unsafe extern "C" fn set_rx_mode(device: *mut bindings::net_device) {
-        // SAFETY: By the contract.
-        if let Some(driver) = unsafe { driver::<T>(device) } {
-            driver.multicast_changed();
-        }
-    }
-
-    /// # Safety
-    ///
-    /// Called by the stack on a registered device of ours.
-    unsafe extern "C" fn tx_timeout(device: *mut bindings::net_device, queue: u32) {
-        // SAFETY: By the contract.
-        if let Some(driver) = unsafe { driver::<T>(device) } {
-            driver.transmit_timeout(queue);
-        }
-    }
-
-    /// # Safety
-    ///
-    /// Called by the stack on a registered device of ours, with the lock of the packet's queue
-    /// held; the packet is given.
-    unsafe extern "C" fn start_xmit(
-        skb: *mut bindings::sk_buff,
-        device: *mut bindings::net_device,
-    ) -> bindings::netdev_tx_t {
-        // SAFETY: By the contract the packet is valid and ours now.
-        let (packet, index) = unsafe {
-            let index = (*skb).queue_mapping as usize;
-            (Skb::from_raw(NonNull::new_unchecked(skb)), index)
-        };
-        // SAFETY: By the contract the private area is initialised, and shared.
-        let private = unsafe { &*private::<T>(device) };
-        // SAFETY: The device is registered, so the driver is there and stays.
-        let driver = unsafe { (*private.driver.get()).as_ref() };
-        if let (Some(driver), Some(cell)) = (driver, private.queues.get(index)) {
-            // SAFETY: The stack holds the lock of queue `index`, under which alone this is touched.
-            if let Some(data) = unsafe { &mut *cell.get() } {
-                // SAFETY: The device has that queue; its lock is held until we return.
-                let queue = unsafe { Queue::from_raw((*device)._tx.add(index)) };
-                driver.transmit(data, queue, packet);
-                return bindings::netdev_tx_NETDEV_TX_OK;
-            }
-        }
-        // SAFETY: The device is valid.
-        unsafe { bindings::oxib_count_tx_dropped(device) };
-        // A packet that found no queue was freed by its drop.
-        bindings::netdev_tx_NETDEV_TX_OK
-    }
-
-    /// Builds the link-layer header in front of a packet: destination address, then encapsulation.
-    ///
-    /// # Safety
-    ///
-    /// Called by the stack; `destination` is 20 bytes or null.
-    unsafe extern "C" fn create_header(
-        skb: *mut bindings::sk_buff,
-        _device: *mut bindings::net_device,
-        ethertype: c_ushort,
-        destination: *const c_void,
-        _source: *const c_void,
-        _len: c_uint,
-    ) -> i32 {
-        let mut header = [0u8; encap::HARD_LEN];
-        let (address, rest) = header.split_at_mut(HwAddr::LEN);
-        if destination.is_null() {
-            // Not complete: the stack does not send it.
-            return -(encap::HARD_LEN as i32);
-        }
-        // SAFETY: By the contract the address has the length of the device's addresses.
-        address.copy_from_slice(unsafe { &*destination.cast::<[u8; HwAddr::LEN]>() });
-        rest[..2].copy_from_slice(&ethertype.to_be_bytes());
-        // SAFETY: The packet is valid; the borrow ends with this function.
-        let packet = unsafe {
-            &mut *core::mem::ManuallyDrop::new(Skb::from_raw(NonNull::new_unchecked(skb)))
-        };
-        match packet.push(&header) {
-            Ok(()) => encap::HARD_LEN as i32,
-            Err(_) => -(encap::HARD_LEN as i32),
-        }
     }
 }

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! A transmit queue of a net device and its byte queue limit.
+//! A transmit queue of a net device: its byte queue limit, its lock, the driver's data under it.
 
-use core::marker::PhantomData;
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomData,
+    ops::{
+        Deref,
+        DerefMut, //
+    }, //
+};
 
+use super::device::Operations;
 use crate::bindings;
 
 /// A transmit queue, seen by the holder of its lock.
@@ -64,5 +72,74 @@ impl<'a> Queue<'a> {
     pub(crate) fn reset(&self) {
         // SAFETY: By the type invariant the queue is valid, and its lock serialises this.
         unsafe { bindings::oxib_tx_reset(self.0) }
+    }
+}
+
+/// The lock of a transmit queue, and the driver's data of it.
+///
+/// # Invariants
+///
+/// The lock of `queue` is held; `cell` is the queue's.
+pub(crate) struct QueueGuard<'a, T: Operations> {
+    cell: &'a UnsafeCell<Option<T::TxQueue>>,
+    queue: *mut bindings::netdev_queue,
+    disable_bh: bool,
+    _not_send: kernel::types::NotThreadSafe,
+}
+
+impl<'a, T: Operations> QueueGuard<'a, T> {
+    /// # Safety
+    ///
+    /// The lock of `queue` is held, and passes to the value; `cell` is the queue's.
+    #[inline]
+    pub(super) unsafe fn new(
+        cell: &'a UnsafeCell<Option<T::TxQueue>>,
+        queue: *mut bindings::netdev_queue,
+        disable_bh: bool,
+    ) -> Self {
+        // INVARIANT: The caller's promise is the invariant.
+        Self {
+            cell,
+            queue,
+            disable_bh,
+            _not_send: PhantomData,
+        }
+    }
+
+    /// Uses the driver's data and the stack's side of the queue together.
+    #[inline]
+    pub(crate) fn with_queue<R>(
+        &mut self,
+        use_both: impl FnOnce(Option<&mut T::TxQueue>, Queue<'_>) -> R,
+    ) -> R {
+        // SAFETY: The lock is held while `self` lives.
+        let queue = unsafe { Queue::from_raw(self.queue) };
+        use_both(self.as_mut(), queue)
+    }
+}
+
+impl<T: Operations> Deref for QueueGuard<'_, T> {
+    type Target = Option<T::TxQueue>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: By the type invariant the lock is held, and the data is touched under it alone.
+        unsafe { &*self.cell.get() }
+    }
+}
+
+impl<T: Operations> DerefMut for QueueGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: As in `deref`.
+        unsafe { &mut *self.cell.get() }
+    }
+}
+
+impl<T: Operations> Drop for QueueGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the lock is held.
+        unsafe { bindings::oxib_tx_unlock(self.queue, self.disable_bh) }
     }
 }
