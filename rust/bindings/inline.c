@@ -43,6 +43,15 @@ int oxib_skb_linearize(struct sk_buff *skb)
 	return skb_linearize(skb);
 }
 
+/* What dev_consume_skb_any() does, with fewer calls on the way; netpoll sends with interrupts off. */
+void oxib_consume_skb(struct sk_buff *skb)
+{
+	if (in_hardirq() || irqs_disabled())
+		dev_consume_skb_any(skb);
+	else
+		consume_skb(skb);
+}
+
 void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type)
 {
 	skb->pkt_type = type;
@@ -146,6 +155,11 @@ void oxib_tx_wake_if_stopped(struct netdev_queue *queue)
 bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes)
 {
 	return __netdev_tx_sent_queue(queue, bytes, netdev_xmit_more());
+}
+
+void oxib_tx_set_min_limit(struct netdev_queue *queue, u32 bytes)
+{
+	netdev_queue_set_dql_min_limit(queue, bytes);
 }
 
 void oxib_tx_completed(struct netdev_queue *queue, u32 packets, u32 bytes)

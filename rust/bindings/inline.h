@@ -38,6 +38,7 @@ void oxib_flush_workqueue(struct workqueue_struct *queue);
 
 /* Packets */
 int oxib_skb_linearize(struct sk_buff *skb);
+void oxib_consume_skb(struct sk_buff *skb);
 void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type);
 void oxib_skb_mark_for_recycle(struct sk_buff *skb);
 
@@ -63,6 +64,7 @@ void oxib_tx_unlock(struct netdev_queue *queue, bool disable_bh);
 void oxib_tx_stop_queue(struct netdev_queue *queue);
 void oxib_tx_wake_if_stopped(struct netdev_queue *queue);
 bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes);
+void oxib_tx_set_min_limit(struct netdev_queue *queue, u32 bytes);
 void oxib_tx_completed(struct netdev_queue *queue, u32 packets, u32 bytes);
 void oxib_tx_reset(struct netdev_queue *queue);
 bool oxib_xmit_more(void);

@@ -47,6 +47,10 @@ const UNUSED_QKEY: u32 = 0x7fff_0000;
 /// Time for packets that passed the check of the Q_Key to be handled.
 const SETTLE: Delta = Delta::from_millis(20);
 
+/// Packets of MTU size that may be on their way at least. A device that completes packets one by one
+/// teaches the byte queue limit that two are enough; then there is never anything to chain.
+const BULK: u32 = 16;
+
 /// Longest wait between two restarts, in seconds.
 const RESTART_MAX: u64 = 16;
 
@@ -133,7 +137,10 @@ impl Interface {
         let qkey = self.link().qkey();
         for (index, qp) in self.queue_pairs.iter().enumerate() {
             let queue = TransmitQueue::new(self, index, qp, qkey)?;
-            *self.device().lock_queue(index as u32)? = Some(queue);
+            let mut guard = self.device().lock_queue(index as u32)?;
+            *guard = Some(queue);
+            let bulk = BULK * (self.device().mtu() + encap::LEN as u32);
+            guard.with_queue(|_, queue| queue.set_minimum(bulk));
         }
         let control = self.control.get(rtnl);
         let pairs = control.reapers.iter_mut().zip(&self.queues.send);

@@ -56,6 +56,9 @@ const HEADROOM: usize = 64;
 /// route header, which is read by then.
 const MAC_START: usize = HEADROOM + grh::LEN - encap::PSEUDO_LEN;
 
+/// Buffers posted in one call at least, unless the poll ends. The smallest ring is four times that.
+const CHAIN: u32 = 32;
+
 /// Packets up to this length are copied: cheaper than a page of their own.
 const COPY_LIMIT: usize = 256;
 
@@ -217,6 +220,7 @@ impl Poll for Receiver {
                 break;
             }
         }
+        reception.post();
         if done < budget && context.complete(done) && completions.arm() {
             context.reschedule();
         }
@@ -225,7 +229,7 @@ impl Poll for Receiver {
 }
 
 impl Reception {
-    /// Handles a batch of completions and posts the buffers again.
+    /// Handles a batch of completions and chains the buffers to be posted again.
     #[inline]
     fn handle(&mut self, context: &Context<'_>, completions: &[Completion]) {
         if completions.is_empty() {
@@ -245,8 +249,9 @@ impl Reception {
         let statistics = &self.statistics;
         statistics.rx_completions.add(completions.len() as u64);
         statistics.rx_packets.add(u64::from(packets));
-        statistics.memory_buffers.set(self.pool.memory() as u64);
-        self.post();
+        if self.ring.chained() >= CHAIN {
+            self.post();
+        }
     }
 
     fn post(&mut self) {
@@ -254,6 +259,9 @@ impl Reception {
             return;
         }
         self.statistics.rx_posts.add(1);
+        self.statistics
+            .memory_buffers
+            .set(self.pool.memory() as u64);
         if self.ring.post().is_err() {
             // What was refused stays chained; without buffers nothing comes that would post it.
             self.statistics.rx_post_errors.add(1);

@@ -68,6 +68,12 @@ impl<'a> Queue<'a> {
         unsafe { bindings::oxib_tx_completed(self.0, packets, bytes) }
     }
 
+    /// Lets at least `bytes` be on their way, whatever the byte queue limit learns.
+    pub(crate) fn set_minimum(&self, bytes: u32) {
+        // SAFETY: By the type invariant the queue is valid, and its lock serialises this.
+        unsafe { bindings::oxib_tx_set_min_limit(self.0, bytes) }
+    }
+
     /// Forgets what was sent: for a queue that was emptied without completions.
     pub(crate) fn reset(&self) {
         // SAFETY: By the type invariant the queue is valid, and its lock serialises this.

@@ -194,7 +194,13 @@ impl Skb {
     #[inline]
     pub(crate) fn consume(self, budget: i32) {
         // SAFETY: By the type invariant the packet is ours to give.
-        unsafe { bindings::napi_consume_skb(self.into_raw(), budget) };
+        unsafe {
+            if budget == 0 {
+                bindings::oxib_consume_skb(self.into_raw())
+            } else {
+                bindings::napi_consume_skb(self.into_raw(), budget)
+            }
+        };
     }
 
     /// Allocates a packet of `bytes`, copied, with `headroom` free bytes before them, for reception
