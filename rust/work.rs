@@ -49,9 +49,12 @@ impl Queue {
     ///
     /// `ENOMEM`.
     pub(crate) fn spawn(&self, task: impl FnOnce() + Send + 'static) -> Result {
+        Ok(self.as_kernel().try_spawn(GFP_ATOMIC, task)?)
+    }
+
+    fn as_kernel(&self) -> &kernel::workqueue::Queue {
         // SAFETY: By the type invariant the queue is valid while `self` is.
-        let queue = unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr().cast()) };
-        Ok(queue.try_spawn(GFP_ATOMIC, task)?)
+        unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr().cast()) }
     }
 
     /// Runs the work inside `item`, which it takes along.
@@ -59,9 +62,16 @@ impl Queue {
     where
         T: WorkItem<Pointer = Pin<KBox<T>>> + HasWork<T> + Send + 'static,
     {
-        // SAFETY: By the type invariant the queue is valid while `self` is.
-        let queue = unsafe { kernel::workqueue::Queue::from_raw(self.0.as_ptr().cast()) };
-        queue.enqueue(item);
+        self.as_kernel().enqueue(item);
+    }
+
+    /// Runs `owner`'s work `ID` after `delay`, unless it waits already or was disabled.
+    pub(crate) fn schedule<T, const ID: u64>(&self, owner: Arc<T>, delay: Jiffies)
+    where
+        T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
+    {
+        // A work that waits has its own reference; this one goes.
+        let _ = self.as_kernel().enqueue_delayed::<_, ID>(owner, delay);
     }
 
     /// Waits for the end of all that was queued before. Sleeps.
@@ -79,17 +89,6 @@ impl Drop for Queue {
         // owner, which holds this queue or is gone.
         unsafe { bindings::destroy_workqueue(self.0.as_ptr()) }
     }
-}
-
-/// Runs `owner`'s work `ID` after `delay`, unless it waits already or was disabled.
-///
-/// On a queue of the system: it does not stand behind the searches of ours.
-pub(crate) fn schedule<T, const ID: u64>(owner: Arc<T>, delay: Jiffies)
-where
-    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
-{
-    // A work that waits has its own reference; this one goes.
-    let _ = kernel::workqueue::system_unbound().enqueue_delayed::<_, ID>(owner, delay);
 }
 
 /// Takes `owner`'s work `ID` out of its queue, waits for its end if it runs, and keeps it from being

@@ -116,6 +116,8 @@ pub(super) struct Interface {
     port: PortNumber,
     link: Pin<KBox<Roce>>,
     pub(super) options: Options,
+    /// Where the work runs that does not wait for peers.
+    works: work::Queue,
     /// Where the searches run.
     pub(super) searches: Arc<work::Queue>,
     /// The interface goes away: nothing new is begun.
@@ -347,6 +349,7 @@ impl Interface {
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
         }
         let receive_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
+        let works = work::Queue::new()?;
         let work_queue = Arc::new(work::Queue::new()?, GFP_KERNEL)?;
         let link = KBox::pin_init(Roce::new(pd, port, work_queue.clone()), GFP_KERNEL)?;
         let control = Control {
@@ -364,6 +367,7 @@ impl Interface {
                 port,
                 link,
                 options,
+                works,
                 searches: work_queue,
                 closing: AtomicBool::new(false),
                 queue_pairs,
@@ -443,18 +447,19 @@ impl Interface {
 
     /// Runs the control work soon.
     pub(super) fn kick(self: &Arc<Self>) {
-        work::schedule::<_, CONTROL>(self.clone(), 0);
+        self.works.schedule::<_, CONTROL>(self.clone(), 0);
     }
 
     fn schedule_age(self: &Arc<Self>) {
         let delay = msecs_to_jiffies(AGE_INTERVAL_MS);
-        work::schedule::<_, AGE>(self.clone(), delay);
+        self.works.schedule::<_, AGE>(self.clone(), delay);
     }
 
     /// Runs the control work in `seconds`.
     pub(super) fn retry_in(self: &Arc<Self>, seconds: u64) {
         let milliseconds = u32::try_from(seconds * 1000).unwrap_or(u32::MAX);
-        work::schedule::<_, RETRY>(self.clone(), msecs_to_jiffies(milliseconds));
+        let delay = msecs_to_jiffies(milliseconds);
+        self.works.schedule::<_, RETRY>(self.clone(), delay);
     }
 
     /// Says that a queue pair failed: the control work repairs it.
