@@ -21,7 +21,7 @@ some() { # number: as it is, or on the debug kernel a part of it
 }
 
 # The serial line is slow as well: what the kernel only tells stays off it, what it complains of does not.
-dmesg --console-level warn
+echo 5 >/proc/sys/kernel/printk
 
 # --- TAP -------------------------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ bail_out() { # text
 exec {silence}<> <(:)
 
 pause() { # seconds
-	read -r -t "$1" -u "$silence"
+	! read -r -t "$1" -u "$silence"
 }
 
 # Try a command until it succeeds.
