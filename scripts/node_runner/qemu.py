@@ -55,11 +55,15 @@ def _directory(tag, path, read_only):
 
 
 def _nic(node, number, plug):
-    """One end of a cable. Offloads stay off by nature: the far end is another QEMU."""
+    """One end of a cable. Offloads stay off by nature: the far end is another QEMU.
+
+    Without mergeable buffers its driver has no page pool. Giving a page back to one lets softirqs run, and rxe frees
+    packets under a lock that receiving takes (drain_req_pkts in 7.2): a queue pair that ends under traffic hangs the node.
+    """
     mac = f"52:54:00:00:{node:02x}:{number:02x}"
     return [
         "-netdev", f"stream,id=eth{number},server=off,addr.type=fd,addr.str={plug}",
-        "-device", f"virtio-net-pci,netdev=eth{number},mac={mac},romfile=",
+        "-device", f"virtio-net-pci,netdev=eth{number},mac={mac},romfile=,mrg_rxbuf=off,host_mtu=9000",
     ]  # fmt: skip
 
 
