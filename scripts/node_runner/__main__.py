@@ -98,6 +98,7 @@ def _parse(words):
         command.add_argument("--nodes", type=int, default=2, help="how many, in a chain (default 2)")
         command.add_argument("--smp", type=int, default=2, help="processors of each node (default 2)")
         command.add_argument("--memory", type=int, default=1024, help="MiB of each node (default 1024)")
+        command.add_argument("--append", default="", help="more of the kernel's command line")
         command.add_argument("--name", help="of the results' directory (default: from the script)")
     run.add_argument("--icount", action="store_true", help="guest time is the instruction count; one processor")
     run.add_argument("--plugin", default="", help="a TCG plugin of QEMU: FILE[,ARGUMENT=VALUE...]")
@@ -114,7 +115,7 @@ def main():
     """Do what the command line says; the exit status says whether every node was content."""
     options = _parse(sys.argv[1:])
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
-    kernel = Kernel(options.kernel, places.cache / "kernel" / options.kernel)
+    kernel = Kernel(options.kernel, places.cache / "kernel" / options.kernel, options.append)
     machine = Machine(options.smp, options.memory, options.icount, options.plugin)
     run = Run(_results(places, options), places, kernel, machine, options.nodes)
     if options.command == "shell":

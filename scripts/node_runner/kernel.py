@@ -4,8 +4,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+# Without noxattr the writable layer over the guest asks for extended attributes at every name it looks up.
 _COMMAND_LINE = (
-    "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose ro "
+    "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose,noxattr ro "
     "init=/sbin/node-init console=ttyS0,115200 loglevel=7 panic=-1 oops=panic nokaslr mitigations=off kunit.enable=1 kunit.autorun=1 "
     "no_timer_check random.trust_cpu=on net.ifnames=0"
 )
@@ -17,6 +18,7 @@ class Kernel:
 
     name: str
     tree: Path
+    more_options: str = ""
 
     @property
     def modules(self):
@@ -31,4 +33,4 @@ class Kernel:
 
     def command_line(self, node, nodes, clock):
         """The kernel's command line; the assignments in capitals reach the node's first process."""
-        return f"{_COMMAND_LINE} {clock} NODE={node} NODES={nodes} KERNEL={self.name}"
+        return f"{_COMMAND_LINE} {clock} {self.more_options} NODE={node} NODES={nodes} KERNEL={self.name}"

@@ -19,7 +19,7 @@ fatal() {
 }
 
 mount_9p() { # tag, directory, ro|rw, cache mode
-	mount -t 9p -o "$3,trans=virtio,version=9p2000.L,msize=262144,cache=$4" "$1" "$2" ||
+	mount -t 9p -o "$3,trans=virtio,version=9p2000.L,msize=262144,noxattr,cache=$4" "$1" "$2" ||
 		fatal "cannot mount $1 on $2"
 }
 
