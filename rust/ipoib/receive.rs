@@ -278,8 +278,10 @@ impl Reception {
         match completion.status() {
             Status::Success => buffer.arrived(length),
             Status::Flushed => {
-                // The queue pair is out of service: the buffer goes back to its pool.
+                // The queue pair went out of service, by an error that it may not report otherwise
+                // (rxe does not). The buffer goes back to its pool.
                 drop(self.ring.take(index));
+                self.interface.recover();
                 return None;
             }
             Status::Failed(_) => {

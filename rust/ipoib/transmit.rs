@@ -284,7 +284,9 @@ impl TransmitQueue {
     /// Ends the packets that a completion stands for.
     #[inline]
     fn complete(&mut self, id: u64, status: Status, budget: usize) -> Completed {
-        if let Status::Failed(_) = status {
+        if status != Status::Success {
+            // Flushed, too: an interface that is taken down polls no more, so this is an error that
+            // the queue pair may not report otherwise.
             self.statistics.tx_errors.add(1);
             self.interface.recover();
         }
