@@ -33,7 +33,7 @@ use crate::{
 ///
 /// # Safety
 ///
-/// `device` was made by [`Device::<T>::new`] and is registered; it stays so for `'a`.
+/// `device` was made by [`Device::<T>::new`](super::Device::new) and is registered; it stays so for `'a`.
 #[inline(always)]
 pub(super) unsafe fn driver<'a, T: Operations>(
     device: *mut bindings::net_device,
