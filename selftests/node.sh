@@ -12,8 +12,8 @@ set -u
 
 # The debug kernel is slow, most of all beside others: it waits longer and, where numbers do not matter, does less.
 case $KERNEL in
-debug) patience=300 frugality=5 ;;
-*) patience=60 frugality=1 ;;
+debug) patience=300 frugality=5 echoes=1 ;;
+*) patience=60 frugality=1 echoes=3 ;;
 esac
 
 some() { # number: as it is, or on the debug kernel a part of it
@@ -321,8 +321,8 @@ statistic() { # name: rx_packets, tx_bytes, ...
 	printf '%s\n' "$(<"/sys/class/net/ib0/statistics/$1")"
 }
 
-reaches() { # address, [ping option...]: three answers out of three
-	ping -q -c 3 -i 0.2 -W "$patience" "${@:2}" "$1"
+reaches() { # address, [ping option...]: every request is answered
+	ping -q -c "$echoes" -i 0.2 -W "$patience" "${@:2}" "$1"
 }
 
 answers() { # address, [ping option...]: one

@@ -29,7 +29,7 @@ blue_has_carrier() {
 }
 
 talks_in_blue() {
-	in_blue ping -q -c 3 -i 0.2 -W "$patience" 10.99.0.2 && in_blue ping -q -c 3 -i 0.2 -W "$patience" fd00:99::2
+	in_blue ping -q -c "$echoes" -i 0.2 -W "$patience" 10.99.0.2 && in_blue ping -q -c "$echoes" -i 0.2 -W "$patience" fd00:99::2
 }
 
 test_moving() {
