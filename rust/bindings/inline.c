@@ -216,11 +216,6 @@ void oxib_store_mtu(struct net_device *dev, u32 mtu)
 	WRITE_ONCE(dev->mtu, mtu);
 }
 
-void oxib_store_max_mtu(struct net_device *dev, u32 max)
-{
-	WRITE_ONCE(dev->max_mtu, max);
-}
-
 int oxib_mc_count(struct net_device *dev)
 {
 	return netdev_mc_count(dev);
@@ -282,11 +277,6 @@ bool oxib_gid_has_vlan(const struct ib_gid_attr *attr)
 int oxib_roce_mtu(const struct net_device *dev)
 {
 	return ib_mtu_enum_to_int(iboe_get_mtu(READ_ONCE(dev->mtu)));
-}
-
-struct net_device *oxib_notified_device(void *info)
-{
-	return netdev_notifier_info_to_dev(info);
 }
 
 struct in_device *oxib_in_dev_get(const struct net_device *dev)

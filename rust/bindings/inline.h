@@ -76,7 +76,6 @@ void oxib_start_queues(struct net_device *dev);
 void oxib_stop_queues(struct net_device *dev);
 void oxib_set_address(struct net_device *dev, const u8 *address);
 void oxib_store_mtu(struct net_device *dev, u32 mtu);
-void oxib_store_max_mtu(struct net_device *dev, u32 max);
 int oxib_mc_count(struct net_device *dev);
 void oxib_for_each_mc(struct net_device *dev, void (*use)(void *context, const u8 *address),
 		      void *context);
@@ -88,7 +87,6 @@ void oxib_count_rx_dropped(struct net_device *dev);
 void oxib_dev_put(struct net_device *dev);
 bool oxib_gid_has_vlan(const struct ib_gid_attr *attr);
 int oxib_roce_mtu(const struct net_device *dev);
-struct net_device *oxib_notified_device(void *info);
 struct in_device *oxib_in_dev_get(const struct net_device *dev);
 void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 

@@ -303,7 +303,6 @@ impl Interface {
     fn follow_mtu(&self, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
         let most = payload(offer.mtu);
         let now = self.device().mtu();
-        self.device().set_max_mtu(most);
         match old {
             None => {
                 self.device().store_mtu(most);
@@ -328,13 +327,6 @@ impl Interface {
                  Ethernet device for that, to 9000 if it can\n",
                 self.port().get()
             );
-        }
-    }
-
-    /// Lets the administrator set what the port below carries now.
-    pub(super) fn update_max_mtu(&self) {
-        if let Ok(offer) = self.link().refresh() {
-            self.device().set_max_mtu(payload(offer.mtu));
         }
     }
 

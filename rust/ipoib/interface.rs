@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | control | reads the port anew, joins and leaves groups, repairs queue pairs | events, changes |
 //! | retry | runs control again | a join or a repair has failed |
-//! | age | forgets unused destinations | every 30 s |
+//! | age | forgets unused destinations, has the port read anew | every 30 s |
 //! | search | finds the way to one destination | packets wait for it |
 
 use core::sync::atomic::{
@@ -80,7 +80,6 @@ use crate::{
         ah::AddressHandle,
         cq::CompletionQueue,
         device::Device as RdmaDevice,
-        ethernet,
         event,
         pd::ProtectionDomain,
         port::PortNumber,
@@ -216,6 +215,8 @@ impl WorkItem<AGE> for Interface {
     fn run(this: Arc<Self>) {
         // Without memory at the moment, the next time will do.
         let _ = this.age();
+        // Nothing tells of a changed MTU below: the control work looks.
+        this.kick();
         this.schedule_age();
     }
 }
@@ -236,21 +237,9 @@ impl event::Listener for PortEvents {
     }
 }
 
-/// Tells an interface that the MTU below it has changed.
-struct MtuBelow(Arc<Interface>);
-
-impl ethernet::Watcher for MtuBelow {
-    fn mtu_changed(&self) {
-        // At once, so that the administrator's next command may use it.
-        self.0.update_max_mtu();
-        self.0.kick();
-    }
-}
-
 /// An interface that the world sees. Dropping it takes it away, whatever it is doing.
 pub(super) struct Attached {
     events: Option<Pin<KBox<event::Registration<PortEvents>>>>,
-    watch: Option<Pin<KBox<ethernet::Watch<MtuBelow>>>>,
     registration: Option<device::Registration<Interface>>,
     interface: Arc<Interface>,
 }
@@ -266,7 +255,6 @@ impl Attached {
         // Whatever fails from here on, the drop undoes.
         let mut this = Self {
             events: None,
-            watch: None,
             registration: None,
             interface: interface.clone(),
         };
@@ -276,11 +264,6 @@ impl Attached {
         this.events = Some(event::Registration::new(
             rdma,
             PortEvents(interface.clone()),
-        )?);
-        this.watch = Some(ethernet::Watch::new(
-            rdma,
-            port,
-            MtuBelow(interface.clone()),
         )?);
         dev_info!(
             rdma.as_dev(),
@@ -300,7 +283,6 @@ impl Drop for Attached {
         self.interface.closing.store(true, Ordering::Release);
         // What starts work ends first, then the work, which wants a registered device; then that.
         self.events = None;
-        self.watch = None;
         work::disable::<_, RETRY>(&self.interface);
         work::disable::<_, CONTROL>(&self.interface);
         work::disable::<_, AGE>(&self.interface);

@@ -375,12 +375,6 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_store_mtu(self.as_raw(), mtu) }
     }
 
-    /// Sets the largest MTU that the stack accepts.
-    pub(crate) fn set_max_mtu(&self, max: u32) {
-        // SAFETY: A plain integer of a valid device, of which the stack reads either value.
-        unsafe { bindings::oxib_store_max_mtu(self.as_raw(), max.max(MIN_MTU)) }
-    }
-
     /// Changes the MTU as an administrator does: [`Operations::change_mtu`] is called and all who
     /// listen are told.
     ///

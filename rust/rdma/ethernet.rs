@@ -7,11 +7,7 @@
 
 use core::ptr::NonNull;
 
-use kernel::{
-    prelude::*,
-    sync::aref::ARef,
-    types::Opaque, //
-};
+use kernel::prelude::*;
 
 use super::{
     device::Device,
@@ -89,88 +85,4 @@ impl Device {
         }
         Ok(())
     }
-}
-
-/// What wants to hear that the MTU of a port's Ethernet device has changed. Called with the RTNL
-/// held.
-pub(crate) trait Watcher: Send + Sync + 'static {
-    /// It has.
-    fn mtu_changed(&self);
-}
-
-/// A watcher's registration. Dropping it waits until the watcher is not running.
-#[pin_data(PinnedDrop)]
-pub(crate) struct Watch<W: Watcher> {
-    #[pin]
-    block: Opaque<bindings::notifier_block>,
-    watcher: W,
-    device: ARef<Device>,
-    port: PortNumber,
-}
-
-// SAFETY: The registration does nothing but live and end, in any thread.
-unsafe impl<W: Watcher> Send for Watch<W> {}
-// SAFETY: As above.
-unsafe impl<W: Watcher> Sync for Watch<W> {}
-
-impl<W: Watcher> Watch<W> {
-    /// Watches the Ethernet device of `port`. Takes the RTNL.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`.
-    pub(crate) fn new(device: &Device, port: PortNumber, watcher: W) -> Result<Pin<KBox<Self>>> {
-        let device = ARef::from(device);
-        KBox::try_pin_init(
-            try_pin_init!(Self {
-                watcher,
-                device,
-                port,
-                block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
-                    // SAFETY: All-zero is a valid value of this C structure, the slot is ours. It
-                    // is pinned, inside a `Watch<W>` whose other fields are set by now, and
-                    // unregistered before its end.
-                    kernel::error::to_result(unsafe {
-                        slot.write(core::mem::zeroed());
-                        (*slot).notifier_call = Some(notify::<W>);
-                        bindings::register_netdevice_notifier(slot)
-                    })
-                }),
-            }? Error),
-            GFP_KERNEL,
-        )
-    }
-}
-
-#[pinned_drop]
-impl<W: Watcher> PinnedDrop for Watch<W> {
-    fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Registered by `new`.
-        unsafe { bindings::unregister_netdevice_notifier(self.block.get()) };
-    }
-}
-
-/// The C face of [`Watcher::mtu_changed`].
-///
-/// # Safety
-///
-/// Called by the stack with the block inside a [`Watch<W>`] and a valid notification.
-unsafe extern "C" fn notify<W: Watcher>(
-    block: *mut bindings::notifier_block,
-    event: c_ulong,
-    info: *mut c_void,
-) -> i32 {
-    if event == bindings::netdev_cmd_NETDEV_CHANGEMTU as c_ulong {
-        // SAFETY: By the contract; unregistering waits for us.
-        let this = unsafe {
-            let block = Opaque::cast_from(block);
-            &*kernel::container_of!(block.cast_mut(), Watch<W>, block)
-        };
-        // SAFETY: By the contract.
-        let changed = unsafe { bindings::oxib_notified_device(info) };
-        if Ethernet::of(&this.device, this.port).is_some_and(|own| own.0.as_ptr() == changed) {
-            this.watcher.mtu_changed();
-        }
-    }
-    bindings::NOTIFY_DONE as i32
 }
