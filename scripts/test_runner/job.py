@@ -15,7 +15,7 @@ from test_runner.tap import read
 from test_runner.tap import read_cargo
 
 _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
-_HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount): *(.+?) *$")
+_HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
 # Emulated, with every check on: how much longer than the fast kernel's a run on the debug kernel may take.
 _DEBUG_PATIENCE = 5
 _DEBUG_MEMORY = 1024
@@ -137,6 +137,8 @@ class Selftest:
         options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kernel))]
         if self._headers.get("icount") == "yes":
             options.append("--icount")
+        if "append" in self._headers:
+            options += ["--append", self._headers["append"]]
         return options
 
 
