@@ -35,7 +35,7 @@ only_oxib() {
 	local first last
 	read -r first last < <(awk '$4 == "[oxib]" && tolower($2) == "t" { print $1 }' /proc/kallsyms | sort |
 		sed -n '1p; $p' | tr '\n' ' ')
-	[ -n "$first" ] && knob require-start "0x$first" && knob require-end $((0x$last + 4096)) && knob stacktrace-depth 32
+	[ -n "$first" ] && knob require-start "0x$first" && knob require-end "$(printf '0x%x' $((0x$last + 4096)))" && knob stacktrace-depth 32
 }
 
 everything() {
