@@ -16,10 +16,11 @@ _REPORTS = re.compile(
             r"UBSAN: ",
             r"kmemleak: \d+ new suspected",
             r"unreferenced object 0x",
-            r"ODEBUG: ",
+            r"ODEBUG: (?!Out of memory)",
             r"DMA-API: (?!preallocated|debugging)",
             r"refcount_t: ",
-            r"ref_tracker: ",
+            # Where memory fails on purpose the tracker, too, says that it found none.
+            r"ref_tracker: (?!memory allocation failure)",
             r"possible (circular|recursive|irq lock|deadlock)",
             r"inconsistent lock state",
             r"suspicious RCU usage",
