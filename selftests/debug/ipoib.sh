@@ -5,7 +5,7 @@
 #
 # nodes: 3
 # kernels: debug
-# timeout: 180
+# timeout: 300
 
 . selftests/node.sh
 

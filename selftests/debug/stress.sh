@@ -5,7 +5,7 @@
 #
 # nodes: 2
 # kernels: debug
-# timeout: 180
+# timeout: 300
 
 . selftests/node.sh
 
