@@ -9,5 +9,5 @@
 
 . selftests/node.sh
 
-parts '2 ipoib/removal 10' '2 ipoib/faults 12'
+parts '2 ipoib/removal 10'
 finish

@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the debug kernel takes too long for in every run: the rest of ipoib/, and memory that fails.
+#
+# nodes: 3
+# kernels: debug
+# timeout: 900
+# soak: yes
+
+. selftests/node.sh
+
+parts '2 ipoib/malformed' '1 ipoib/load' '3 ipoib/multicast' '2 ipoib/faults 40'
+finish
