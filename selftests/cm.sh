@@ -16,6 +16,10 @@ is_loaded() { # module
 	[ -d "/sys/module/$1" ]
 }
 
+holders_of() { # module
+	find "/sys/module/$1/holders" -type l -printf '%f ' 2>/dev/null
+}
+
 # Whether a module is one of those that hold another.
 holds_module() { # module, held module
 	[ -e "/sys/module/$2/holders/$1" ] || {
