@@ -135,6 +135,11 @@ class Connection:
     def __init__(self, id_):
         self._id = id_
 
+    @property
+    def key(self):
+        """What tells it from others, as long as it is there."""
+        return self._id
+
     def resolve(self, source, destination, timeout=5000):
         """Find the way; each is (host, port). Answered by ADDR_RESOLVED."""
         _call("rdma_resolve_addr", self._id, _address(*source), _address(*destination), timeout)
