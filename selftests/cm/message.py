@@ -17,6 +17,11 @@ def _path(name, last):
     )
 
 
+_PATH_OF_LAP = (
+    "local_lid:16 remote_lid:16 local_gid:128 remote_gid:128 flow_label:20 -:4 traffic_class:8 hop_limit:8 -:2 rate:6 "
+    "sl:4 subnet_local:1 -:3 ack_timeout:5 -:3"
+)
+
 _BODIES = {
     0x10: (
         "REQ",
@@ -35,6 +40,11 @@ _BODIES = {
     0x14: ("RTU", f"{_COMM_IDS} data:1792"),
     0x15: ("DREQ", f"{_COMM_IDS} remote_qpn:24 -:8 data:1760"),
     0x16: ("DREP", f"{_COMM_IDS} data:1792"),
+    0x19: (
+        "LAP",
+        f"{_COMM_IDS} -:32 remote_qpn:24 remote_response_timeout:5 -:3 -:32 {_PATH_OF_LAP} data:1344",
+    ),
+    0x1A: ("APR", f"{_COMM_IDS} information_length:8 ap_status:8 -:16 information:576 data:1184"),
     0x17: ("SIDR_REQ", "request_id:32 pkey:16 -:16 service_id:64 data:1728"),
     0x18: (
         "SIDR_REP",
@@ -87,3 +97,19 @@ def parse(raw, source, destination, packet):
         return Message(f"attribute {attribute:#x}", source, destination, dict(packet), raw)
     kind, layout = _LAYOUTS[attribute]
     return Message(kind, source, destination, {**packet, **_split(raw, layout)}, raw)
+
+
+_HEADER_DEFAULTS = {"base_version": 1, "class": 0x07, "class_version": 2, "method": 3}
+
+
+def build(kind, **fields):
+    """The MAD of a message of that kind; fields that are not given are zero, those of the header as they have to be."""
+    attribute, layout = next((number, layout) for number, (name, layout) in _LAYOUTS.items() if name == kind)
+    given = {**_HEADER_DEFAULTS, "attribute": attribute, **fields}
+    unknown = given.keys() - {name for name, _ in layout}
+    if unknown:
+        raise ValueError(f"{kind} has no field {', '.join(unknown)}")
+    value = 0
+    for name, width in layout:
+        value = value << width | given.get(name, 0) & ((1 << width) - 1)
+    return value.to_bytes(MAD_LENGTH)
