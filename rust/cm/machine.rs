@@ -80,6 +80,7 @@ use self::active::{
 use self::connection::Peer;
 use self::input::{
     Incoming,
+    QpType,
     Rep,
     RepParam,
     Req,
@@ -199,7 +200,13 @@ impl Machine {
             .map(|view| (view.terms.pkey, view.terms.mtu))
     }
 
-    /// The peer's queue pair, which a DREQ of ours names.
+    /// The kind of our queue pair, from when it is settled until the connection ends.
+    pub fn qp_type(&self) -> Option<QpType> {
+        self.state.view().map(|view| view.terms.qp_type)
+    }
+
+    /// The peer's queue pair, which a DREQ of ours names, as long as the connection lasts:
+    /// [`Machine::destroy`] asks for a DREQ and forgets it.
     pub fn remote_qpn(&self) -> Option<Qpn> {
         self.state.remote_qpn()
     }

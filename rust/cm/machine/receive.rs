@@ -141,6 +141,9 @@ fn dreq(state: State, qpn: Qpn) -> Step {
         State::DreqSent(state) => step(state.disconnected()),
         State::DreqRcvd(state) => step(state.repeated()),
         State::TimeWait(state) if state.local_qpn.is_some() => step(state.disconnected()),
+        // As for an identifier that is no more: a peer whose DREP was lost would ask in vain until
+        // its patience is over.
+        State::Idle(state) if state.remote != CommId::ZERO => step(state.disconnected()),
         state => dropped(state, Cause::Unexpected),
     }
 }

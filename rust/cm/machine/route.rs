@@ -191,3 +191,169 @@ fn reversed(path: &ReqPath) -> Path {
         data_dlid: None,
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_cm_route))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::wire::cm::timeout::Timeout;
+    use super::*;
+
+    const ACTIVE: Gid = Gid::from_bytes([0xfd, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0xc9, 3, 0, 1, 1, 1]);
+    const PASSIVE: Gid = Gid::from_bytes([0xfd, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0xc9, 3, 0, 2, 2, 2]);
+
+    const HEADER: RouteHeader = RouteHeader {
+        sgid: ACTIVE,
+        dgid: PASSIVE,
+        flow_label: 0x12345,
+        traffic_class: 0x20,
+        hop_limit: 63,
+    };
+
+    /// From a port of the same subnet with LID 0x12, to the second LID of ours.
+    const BY_LID: Completion = Completion {
+        slid: Lid::new(0x12),
+        sl: 3,
+        dlid_path_bits: 1,
+        grh: None,
+        roce: false,
+    };
+
+    /// The same with a route header.
+    const SAME_SUBNET: Completion = Completion {
+        grh: Some(HEADER),
+        ..BY_LID
+    };
+
+    /// From another subnet, by the router's port with LID 7.
+    const BY_ROUTER: Completion = Completion {
+        slid: Lid::new(7),
+        sl: 5,
+        dlid_path_bits: 2,
+        grh: Some(HEADER),
+        roce: false,
+    };
+
+    /// By Ethernet, across an IP router.
+    const BY_ETHERNET: Completion = Completion {
+        slid: Lid::ZERO,
+        sl: 0,
+        dlid_path_bits: 0,
+        grh: Some(HEADER),
+        roce: true,
+    };
+
+    fn req(local_lid: u16, remote_lid: u16, hop_limit: u8) -> ReqPath {
+        ReqPath {
+            local_lid: Lid::new(local_lid),
+            remote_lid: Lid::new(remote_lid),
+            local_gid: ACTIVE,
+            remote_gid: PASSIVE,
+            flow_label: 0xabcde,
+            packet_rate: 3,
+            traffic_class: 0x40,
+            hop_limit,
+            sl: 1,
+            subnet_local: hop_limit <= 1,
+            local_ack_timeout: Timeout::saturating(15),
+        }
+    }
+
+    #[test]
+    fn primary_paths() {
+        // What the REQ says, how it came; DLID, SLID, SL, hop limit, and the DLID of the data.
+        let table = [
+            (req(0x12, 0x21, 0), BY_LID, (0x12, 0x21, 1, 0, Some(0x12))),
+            (req(0x12, 0x21, 1), BY_LID, (0x12, 0x21, 1, 0, Some(0x12))),
+            (
+                req(0x12, 0x21, 1),
+                SAME_SUBNET,
+                (0x12, 0x21, 1, 0xff, Some(0x12)),
+            ),
+            // The message came from another port than the connection's.
+            (req(0x14, 0x21, 0), BY_LID, (0x12, 0x21, 1, 0, Some(0x14))),
+            // The active end knows neither LID: the packet says.
+            (req(0xffff, 0xffff, 64), BY_ROUTER, (7, 2, 5, 0xff, Some(7))),
+            // It knows by which of the router's ports it is reached.
+            (req(9, 0xffff, 64), BY_ROUTER, (7, 2, 1, 0xff, Some(9))),
+            // It says that they are in one subnet: then permissive LIDs are taken as they are.
+            (
+                req(0xffff, 0xffff, 1),
+                BY_ROUTER,
+                (7, 0xffff, 1, 0xff, None),
+            ),
+            // No LIDs at all.
+            (
+                req(0xffff, 0xffff, 64),
+                BY_ETHERNET,
+                (0, 0xffff, 1, 0xff, None),
+            ),
+        ];
+        for (path, completion, (dlid, slid, sl, hop_limit, data_dlid)) in table {
+            let found = primary(&path, &completion);
+            assert_eq!((found.dlid.get(), found.slid.get()), (dlid, slid));
+            assert_eq!((found.sl, found.hop_limit), (sl, hop_limit));
+            assert_eq!(found.data_dlid, data_dlid.map(Lid::new));
+            assert_eq!((found.dgid, found.sgid), (ACTIVE, PASSIVE));
+            assert_eq!((found.flow_label, found.traffic_class), (0xabcde, 0x40));
+        }
+    }
+
+    #[test]
+    fn alternate_paths() {
+        // What the REQ says, how it came; DLID, SLID, SL, hop limit.
+        let table = [
+            (req(0x14, 0x25, 0), BY_LID, (0x14, 0x25, 1, 0)),
+            (req(0xffff, 0xffff, 64), BY_ROUTER, (7, 2, 5, 64)),
+            (req(9, 0x25, 64), BY_ROUTER, (9, 0x25, 1, 64)),
+        ];
+        for (path, completion, (dlid, slid, sl, hop_limit)) in table {
+            let found = alternate(&path, &completion);
+            assert_eq!((found.dlid.get(), found.slid.get()), (dlid, slid));
+            assert_eq!((found.sl, found.hop_limit), (sl, hop_limit));
+            assert_eq!(found.data_dlid, None);
+        }
+    }
+
+    #[test]
+    fn ways_back() {
+        let back = RouteHeader {
+            sgid: PASSIVE,
+            dgid: ACTIVE,
+            hop_limit: 0xff,
+            ..HEADER
+        };
+        let table = [
+            (BY_LID, (0x12, 1, 3, None)),
+            (SAME_SUBNET, (0x12, 1, 3, Some(back))),
+            (BY_ROUTER, (7, 2, 5, Some(back))),
+            (BY_ETHERNET, (0, 0, 0, Some(back))),
+        ];
+        for (completion, (dlid, path_bits, sl, grh)) in table {
+            let expected = Response {
+                dlid: Lid::new(dlid),
+                path_bits,
+                sl,
+                grh,
+            };
+            assert_eq!(completion.response(), expected);
+        }
+    }
+
+    #[test]
+    fn lids_of_a_request() {
+        // Hop limit, the inbound path's DLID; local and remote LID, both in one subnet.
+        let table = [
+            (0, None, (0x12, 0x21, true)),
+            (1, None, (0x12, 0x21, true)),
+            (1, Some(9), (0x12, 0x21, true)),
+            (2, None, (0xffff, 0xffff, false)),
+            (64, Some(9), (9, 0xffff, false)),
+        ];
+        for (hop_limit, inbound, (local, remote, subnet_local)) in table {
+            let (slid, dlid) = (Lid::new(0x12), Lid::new(0x21));
+            let lids = req_lids(slid, dlid, hop_limit, inbound.map(Lid::new));
+            assert_eq!((lids.local.get(), lids.remote.get()), (local, remote));
+            assert_eq!(lids.subnet_local, subnet_local);
+        }
+    }
+}

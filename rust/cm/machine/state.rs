@@ -4,7 +4,10 @@
 
 use core::fmt;
 
-use super::actions::Effects;
+use super::actions::{
+    Effects,
+    Outgoing, //
+};
 use super::active::{
     MraRepSent,
     MraReqRcvd,
@@ -36,6 +39,7 @@ use super::sidr::{
 };
 use super::time::Time;
 use super::wire::cm::comm_id::CommId;
+use super::wire::cm::kind::Kind;
 use super::wire::qpn::Qpn;
 
 /// The states that a consumer sees, in the order of `enum ib_cm_state` (IBTA 12.9,
@@ -148,6 +152,11 @@ impl Idle {
     /// After a connection that the peer knew by this name.
     pub(super) fn after(remote: CommId) -> Idle {
         Idle { remote }
+    }
+
+    /// A DREQ of the connection that was came once more.
+    pub(super) fn disconnected(self) -> (Idle, Effects) {
+        (self, Effects::answered(Kind::Dreq, Outgoing::Drep))
     }
 }
 

@@ -29,3 +29,11 @@ pub const TRANSITIONS: [(StateName, &[StateName]); 16] = [
     (SidrReqSent, &[Idle]),
     (SidrReqRcvd, &[Idle]),
 ];
+
+/// Whether there is such a transition.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn is_allowed(from: StateName, to: StateName) -> bool {
+    TRANSITIONS
+        .iter()
+        .any(|(name, targets)| *name == from && targets.contains(&to))
+}
