@@ -176,7 +176,7 @@ fn judge(bytes: &[u8]) -> Option<ParseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8192))]
+    #![proptest_config(ProptestConfig::with_cases(2048))]
 
     #[test]
     fn every_bit_with_a_meaning_is_kept((kind, bytes) in message(&Kind::ALL)) {
