@@ -6,6 +6,9 @@ use kernel::prelude::*;
 
 mod bindings;
 #[forbid(unsafe_code)]
+mod cm;
+mod cm_export;
+#[forbid(unsafe_code)]
 mod ipoib;
 #[expect(
     dead_code,
