@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     rdma::{
+        cm_trace,
         mad::Received,
         route::AddressVector, //
     },
@@ -106,6 +107,8 @@ pub(super) fn handle(notice: KBox<Notice>) {
         Message::Lap(_) | Message::Apr(_) if port.roce => {}
         Message::Lap(_) => manager.lap(&port, notice),
         Message::Rej(rej) => {
+            let (ours, theirs) = (rej.remote_comm_id().get(), rej.local_comm_id().get());
+            cm_trace::reject(ours, theirs, rej.reason().get(), false);
             let id = manager.rejected(rej);
             take(id, message.into(), notice);
         }
@@ -234,7 +237,9 @@ impl Manager {
             private_data: &[],
         };
         // Lost or not sent is the same: the peer repeats its DREQ.
-        let _ = port.post(Kind::Drep, &to, |out| message.build(dreq.header().tid(), out));
+        let _ = port.post(Kind::Drep, &to, |out| {
+            message.build(dreq.header().tid(), out)
+        });
     }
 
     /// Ends a connection that the peer does not have any more, as it gave its queue pair to another
@@ -262,7 +267,10 @@ impl Id {
         states: &[StateName],
     ) -> Option<AddressVector> {
         let state = self.with(|inner| inner.machine.name());
-        states.contains(&state).then(|| port.way_back(notice)).flatten()
+        states
+            .contains(&state)
+            .then(|| port.way_back(notice))
+            .flatten()
     }
 }
 

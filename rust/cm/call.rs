@@ -300,14 +300,19 @@ impl Id {
         let request = new_request();
         self.with(|inner| {
             let now = self.manager.now();
-            let patience = inner.port.as_ref().map_or(0, |port| port.round_trip.patience());
+            let patience = inner
+                .port
+                .as_ref()
+                .map_or(0, |port| port.round_trip.patience());
             let actions = inner.machine.send_dreq(patience, now).map_err(refused)?;
             let sent = request.and_then(|mut request| {
                 let extra = Extra {
                     private_data,
                     ..Extra::default()
                 };
-                inner.build(self, Outgoing::Dreq, &extra, &mut request).map_err(|_| EINVAL)?;
+                inner
+                    .build(self, Outgoing::Dreq, &extra, &mut request)
+                    .map_err(|_| EINVAL)?;
                 inner.post(Kind::Dreq, &request)?;
                 Ok(request)
             });
@@ -445,10 +450,7 @@ impl Id {
     pub(crate) fn send_sidr_rep(self: &Arc<Self>, given: &SidrRepParameters<'_>) -> Result {
         self.with(|inner| {
             let before = Before::of(inner);
-            let actions = inner
-                .machine
-                .send_sidr_rep(given.status)
-                .map_err(refused)?;
+            let actions = inner.machine.send_sidr_rep(given.status).map_err(refused)?;
             let message = sidr_rep::Parameters {
                 request_id: before.machine.ids().1,
                 status: given.status,
@@ -478,17 +480,20 @@ impl Id {
         notice.id = Some(self.clone());
         self.with(|inner| -> Result {
             let now = self.manager.now();
-            let actions = inner.machine.established().map_err(|refused| {
-                match refused.state {
+            let actions = inner
+                .machine
+                .established()
+                .map_err(|refused| match refused.state {
                     super::StateName::Established => is_connected(),
                     _ => EINVAL,
-                }
-            })?;
+                })?;
             // The consumer is told later, and not if it has let go by then.
             let _ = inner.follow(self, &actions, now, None);
             Ok(())
         })?;
-        self.manager.lanes.push(&self.manager.queue, self.local(), notice);
+        self.manager
+            .lanes
+            .push(&self.manager.queue, self.local(), notice);
         Ok(())
     }
 

@@ -59,6 +59,7 @@ use crate::{
         IrqLock, //
     },
     rdma::{
+        cm_trace,
         mad,
         route::AddressVector, //
     },
@@ -306,8 +307,15 @@ impl Id {
     /// Runs `step` with the lock held, and shows the consumer what came of it.
     pub(super) fn with<R>(&self, step: impl FnOnce(&mut Inner) -> R) -> R {
         self.inner.with(|inner| {
+            let before = inner.machine.name();
             let result = step(inner);
-            self.consumer.show(&inner.shown());
+            let shown = inner.shown();
+            if shown.state != before {
+                let (local, remote) = (shown.local.get(), shown.remote.get());
+                let (old, new) = (before.number(), shown.state.number());
+                cm_trace::state(local, remote, old.into(), new.into());
+            }
+            self.consumer.show(&shown);
             result
         })
     }
@@ -552,7 +560,8 @@ impl Id {
     /// `EINVAL` if the identifier is in use, or `service` is of the range that is assigned; `EBUSY`
     /// if somebody else listens; `ENOMEM`.
     pub(crate) fn listen(self: &Arc<Self>, service: ServiceId) -> Result {
-        self.begin_listening(service)?.map_or(Ok(()), |_| Err(EBUSY))
+        self.begin_listening(service)?
+            .map_or(Ok(()), |_| Err(EBUSY))
     }
 
     /// The identifier that listens on `device` for `service`: one that consumers with the same

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     rdma::{
+        cm_trace,
         mad,
         route::AddressVector, //
     },
@@ -79,7 +80,9 @@ impl Inner {
     /// `EINVAL` if there is too much to add, or no address yet; what sending says.
     pub(super) fn send_new(&self, id: &Id, outgoing: Outgoing, extra: &Extra<'_>) -> Result {
         let (port, address) = self.way()?;
-        port.post(kind(outgoing), address, |out| self.build(id, outgoing, extra, out))
+        port.post(kind(outgoing), address, |out| {
+            self.build(id, outgoing, extra, out)
+        })
     }
 
     /// The port and the way to the peer.
@@ -104,7 +107,9 @@ impl Inner {
             },
             ..Extra::default()
         };
-        port.post(kind(outgoing), address, |out| self.build(id, outgoing, &extra, out))
+        port.post(kind(outgoing), address, |out| {
+            self.build(id, outgoing, &extra, out)
+        })
     }
 
     pub(super) fn build(
@@ -145,6 +150,12 @@ impl Inner {
             }
             .build(self.tid, out),
             Outgoing::Rej { reason, of, local } => {
+                cm_trace::reject(
+                    local_comm_id.get(),
+                    remote_comm_id.get(),
+                    reason.get(),
+                    true,
+                );
                 let guid = self.guid();
                 rej::Parameters {
                     local_comm_id: local,
@@ -181,7 +192,10 @@ impl Inner {
 
     /// The transaction of a request of ours.
     pub(super) fn own_tid(&self, id: &Id) -> u64 {
-        let prefix = self.port.as_ref().map_or(0, |port| port.transaction_prefix());
+        let prefix = self
+            .port
+            .as_ref()
+            .map_or(0, |port| port.transaction_prefix());
         u64::from(prefix) << 32 | u64::from(id.local().get())
     }
 
@@ -208,6 +222,7 @@ pub(super) fn reject(
         ari: &[],
         private_data: &[],
     };
+    cm_trace::reject(receiver.get(), sender.get(), reason.get(), true);
     // Lost or not sent is the same: the peer repeats its message.
     let _ = port.post(Kind::Rej, to, |out| message.build(tid, out));
 }

@@ -5,6 +5,7 @@
 use kernel::{
     prelude::*,
     revocable::Revocable,
+    str::CString,
     sync::{
         aref::ARef,
         Arc, //
@@ -25,6 +26,7 @@ use crate::{
             Counters,
             Group, //
         },
+        cm_trace,
         device::Device,
         mad::{
             self,
@@ -50,6 +52,7 @@ use crate::{
         mad::{
             Header,
             CLASS_CM,
+            HEADER_LEN,
             METHOD_SEND, //
         }, //
     }, //
@@ -70,6 +73,8 @@ const CLASS: mad::Class = mad::Class {
 pub(crate) struct Port {
     pub(super) key: DeviceKey,
     pub(super) number: PortNumber,
+    /// The device's name, for the tracepoints.
+    name: CString,
     /// It is one of RoCE.
     pub(super) roce: bool,
     /// Time in which the device acknowledges packets, as an exponent.
@@ -95,6 +100,7 @@ impl Port {
             try_pin_init!(Self {
                 key: DeviceKey::of(device),
                 number,
+                name: CString::try_from(device.name())?,
                 roce: device.link_layer(*number) == LinkLayer::Ethernet,
                 ack_delay: device.ack_delay(),
                 node_guid: device.node_guid(),
@@ -119,7 +125,10 @@ impl Port {
     ///
     /// `ENODEV` if it goes.
     pub(super) fn device(&self) -> Result<ARef<Device>> {
-        self.device.try_access().map(|device| device.clone()).ok_or(ENODEV)
+        self.device
+            .try_access()
+            .map(|device| device.clone())
+            .ok_or(ENODEV)
     }
 
     /// The upper half of the transactions of our requests; 0 if the device goes.
@@ -140,6 +149,7 @@ impl Port {
     ) -> Result {
         let mut message = self.sender.message(to, QPN)?;
         write(message.bytes_mut()).map_err(|_| EINVAL)?;
+        cm_trace::send(|| self.traced(kind, message.bytes_mut()));
         message.post(None)?;
         self.counters.add(Group::Sent, kind, 1);
         Ok(())
@@ -166,6 +176,27 @@ impl Port {
     }
 }
 
+impl Port {
+    /// A message as the tracepoints show it.
+    fn traced(&self, kind: Kind, bytes: &Bytes) -> cm_trace::Message<'_> {
+        let (sender, receiver) = names(bytes).unwrap_or_default();
+        cm_trace::Message {
+            device: &self.name,
+            port: self.number,
+            attribute: kind.get(),
+            sender,
+            receiver,
+        }
+    }
+}
+
+/// The sender's and the receiver's name for a connection, with which every message begins.
+fn names(bytes: &Bytes) -> Option<(u32, u32)> {
+    let (sender, rest) = bytes.get(HEADER_LEN..)?.split_first_chunk()?;
+    let (receiver, _) = rest.split_first_chunk()?;
+    Some((u32::from_be_bytes(*sender), u32::from_be_bytes(*receiver)))
+}
+
 /// Which message it is.
 pub(super) fn kind(bytes: &Bytes) -> Option<Kind> {
     let (header, _) = <Header as zerocopy::FromBytes>::ref_from_prefix(bytes).ok()?;
@@ -183,6 +214,7 @@ impl Handler for Port {
     fn received(self: &Arc<Self>, mad: Received) {
         if let Some(kind) = kind(mad.bytes()) {
             self.counters.add(Group::Received, kind, 1);
+            cm_trace::receive(|| self.traced(kind, mad.bytes()));
             self.manager.take_in(self, mad);
         }
     }

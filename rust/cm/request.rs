@@ -209,16 +209,19 @@ impl Manager {
         let req = &request.req;
         let qp_type = request.qp_type;
         let ways = Ways::new(id, port, &request)?;
-        notice.origin = Some(KBox::new(
-            Origin {
-                listening: Some(listening),
-                port: port.number.get(),
-                pkey: port.pkey(notice.message()),
-                primary: Some(ways.primary),
-                alternate: ways.alternate.as_ref().map(|(record, _)| record.clone()),
-            },
-            GFP_KERNEL,
-        ).map_err(Error::from)?);
+        notice.origin = Some(
+            KBox::new(
+                Origin {
+                    listening: Some(listening),
+                    port: port.number.get(),
+                    pkey: port.pkey(notice.message()),
+                    primary: Some(ways.primary),
+                    alternate: ways.alternate.as_ref().map(|(record, _)| record.clone()),
+                },
+                GFP_KERNEL,
+            )
+            .map_err(Error::from)?,
+        );
         id.with(|inner| {
             inner.port = Some(port.clone());
             inner.address = Some(ways.address);
@@ -246,21 +249,19 @@ struct Ways {
 
 impl Ways {
     /// What a REQ and the headers that it came with say. Sleeps.
-    fn new(
-        id: &Id,
-        port: &Arc<Port>,
-        request: &Request,
-    ) -> core::result::Result<Self, Turned> {
+    fn new(id: &Id, port: &Arc<Port>, request: &Request) -> core::result::Result<Self, Turned> {
         let Request {
             req,
             completion,
             back,
             ..
         } = request;
-        let kind = back.source().map_or(PathKind::Infiniband, |entry| match port.roce {
-            true => PathKind::of_roce(entry),
-            false => PathKind::Infiniband,
-        });
+        let kind = back
+            .source()
+            .map_or(PathKind::Infiniband, |entry| match port.roce {
+                true => PathKind::of_roce(entry),
+                false => PathKind::Infiniband,
+            });
         let described = req.primary();
         let path = route::primary(&described, completion);
         let mut primary = record(kind, &path, &described, req);
@@ -269,9 +270,8 @@ impl Ways {
         }
         primary.set_hop_limit(back.hop_limit());
         let device = port.device()?;
-        let address =
-            AddressVector::from_path(&device, port.number, &mut primary, back.source())
-                .map_err(|_| Turned::Rejected(Reason::INVALID_GID))?;
+        let address = AddressVector::from_path(&device, port.number, &mut primary, back.source())
+            .map_err(|_| Turned::Rejected(Reason::INVALID_GID))?;
         let alternate = match req.alternate() {
             None => None,
             Some(described) => {
@@ -355,9 +355,7 @@ fn load(
     lap: &Lap,
     notice: &mut Notice,
 ) -> Result<(AddressVector, AddressVector)> {
-    let (pkey, mtu) = id
-        .with(|inner| inner.machine.partition())
-        .ok_or(EINVAL)?;
+    let (pkey, mtu) = id.with(|inner| inner.machine.partition()).ok_or(EINVAL)?;
     let back = port.way_back(notice).ok_or(EINVAL)?;
     let received = notice.message().ok_or(EINVAL)?;
     let described = lap.alternate();

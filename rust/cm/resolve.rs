@@ -150,5 +150,7 @@ fn answer_unsupported(port: &Port, to: &AddressVector, req: &SidrReq) {
         private_data: &[],
     };
     // Lost or not sent is the same: the peer repeats its message.
-    let _ = port.post(Kind::SidrRep, to, |out| message.build(req.header().tid(), out));
+    let _ = port.post(Kind::SidrRep, to, |out| {
+        message.build(req.header().tid(), out)
+    });
 }
