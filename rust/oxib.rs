@@ -7,6 +7,13 @@ use kernel::prelude::*;
 mod bindings;
 #[forbid(unsafe_code)]
 mod ipoib;
+#[expect(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "the connection manager's engine will use it"
+)]
+mod lock;
 mod net;
 mod parameters;
 mod rdma;
