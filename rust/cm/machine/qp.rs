@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What a machine knows of the attributes of the connection's queue pair. Paths, ports and keys are
+//! the shell's to add.
+
+use super::wire::psn::Psn;
+use super::wire::qpn::Qpn;
+
+/// Attributes for the transition to INIT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QpInit {
+    /// RDMA reads and atomics that the peer may have outstanding: if none, it has no right to any.
+    pub responder_resources: u8,
+}
+
+/// Attributes for the transition to RTR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QpRtr {
+    /// Path MTU, as its code.
+    pub mtu: u8,
+    /// The peer's queue pair.
+    pub dest_qpn: Qpn,
+    /// First sequence number of the peer. Zero before the consumer has sent a REP.
+    pub rq_psn: Psn,
+    /// RDMA reads and atomics that the peer may have outstanding, where the type of the queue pair
+    /// answers any.
+    pub max_dest_rd_atomic: Option<u8>,
+    /// Local ACK timeout of the alternate path, if there is one.
+    pub alternate_timeout: Option<u8>,
+}
+
+/// Attributes for the transition to RTS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QpRts {
+    /// The queue pair comes into use.
+    First {
+        /// First sequence number of ours.
+        sq_psn: Psn,
+        /// Retries and depth, where the type of the queue pair sends requests.
+        requester: Option<Requester>,
+        /// Local ACK timeout, where the type of the queue pair has one.
+        timeout: Option<u8>,
+        /// There is an alternate path: path migration is to be armed.
+        rearm: bool,
+    },
+    /// It is in use already and gets another alternate path, with this local ACK timeout.
+    Alternate {
+        /// Local ACK timeout of the alternate path.
+        timeout: u8,
+    },
+}
+
+/// Attributes of a queue pair that sends requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Requester {
+    /// Retries of the transport.
+    pub retry_count: u8,
+    /// Retries of the transport when the receiver is not ready.
+    pub rnr_retry_count: u8,
+    /// RDMA reads and atomics that we may have outstanding.
+    pub max_rd_atomic: u8,
+}
