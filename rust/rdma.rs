@@ -7,6 +7,10 @@
 
 pub(crate) mod ah;
 pub(crate) mod client;
+#[expect(dead_code, reason = "the connection manager's engine will use it")]
+pub(crate) mod cm_counters;
+#[expect(dead_code, reason = "the connection manager's engine will use it")]
+pub(crate) mod cm_trace;
 pub(crate) mod cq;
 pub(crate) mod device;
 pub(crate) mod dma;

@@ -2,6 +2,7 @@
 
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
+#include <linux/random.h>
 #include <linux/rtnetlink.h>
 #include <net/net_namespace.h>
 #include <net/page_pool/helpers.h>
@@ -52,6 +53,11 @@ struct workqueue_struct *oxib_alloc_workqueue(void)
 void oxib_flush_workqueue(struct workqueue_struct *queue)
 {
 	flush_workqueue(queue);
+}
+
+u32 oxib_random(void)
+{
+	return get_random_u32();
 }
 
 /* Packets */

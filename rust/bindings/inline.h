@@ -40,6 +40,8 @@ unsigned long oxib_spin_lock_irqsave(spinlock_t *lock);
 void oxib_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 bool oxib_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 
+u32 oxib_random(void);
+
 /* Packets */
 int oxib_skb_linearize(struct sk_buff *skb);
 void oxib_consume_skb(struct sk_buff *skb);

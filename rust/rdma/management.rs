@@ -57,6 +57,12 @@ impl Device {
     }
 }
 
+/// A number that is hard to guess.
+pub(crate) fn random() -> u32 {
+    // SAFETY: May be called anywhere.
+    unsafe { bindings::oxib_random() }
+}
+
 /// The subnet's knowledge that a port has a communication manager (`IsCommunicationManagement`,
 /// IBTA 14.2.5.6). Dropping it takes that back.
 pub(crate) struct Advertised {
