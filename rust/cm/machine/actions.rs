@@ -2,12 +2,13 @@
 
 //! What a machine answers with: what is to be sent, awaited, reported and counted.
 
-use super::input::{
-    CommId,
-    Reason,
-    Subject, //
-};
 use super::time::Time;
+use super::wire::cm::comm_id::CommId;
+use super::wire::cm::kind::Kind;
+use super::wire::cm::mra::Acknowledged;
+use super::wire::cm::reason::Reason;
+use super::wire::cm::rej::Rejected;
+use super::wire::cm::sidr_rep::Status;
 
 /// What the shell does after a step, each of it at most once. The order is its own affair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,37 +59,31 @@ pub enum Outgoing {
     /// Reply to a DREQ.
     Drep,
     /// Reject. One for [`Reason::TIMEOUT`] carries the GUID of the channel adapter as additional
-    /// information, by which the peer finds the connection (IBTA 12.6.7.2).
+    /// information, by which the peer finds the connection (IBTA 12.6.7).
     Rej {
         /// Why.
         reason: Reason,
         /// What is rejected.
-        of: Subject,
-        /// Our name for the connection, or none if the peer has not been told one.
+        of: Rejected,
+        /// Our name for the connection, or zero if the peer has not been told one.
         local: CommId,
     },
     /// Message receipt acknowledgement, with the service timeout [`SERVICE_TIMEOUT`].
     Mra {
         /// What is acknowledged.
-        of: Subject,
+        of: Acknowledged,
     },
     /// Service ID resolution request.
     SidrReq,
     /// Service ID resolution response.
     SidrRep {
-        /// Its status (IBTA 12.11.2).
-        status: u8,
+        /// What becomes of the request.
+        status: Status,
     },
 }
 
 /// The service timeout of our MRAs, as an exponent: about a minute.
 pub const SERVICE_TIMEOUT: u8 = 24;
-
-/// SIDR_REP status of a service that is not offered here (IBTA 12.11.2).
-pub const SIDR_UNSUPPORTED: u8 = 1;
-
-/// SIDR_REP status of a consumer that does not want (IBTA 12.11.2).
-pub const SIDR_REJECT: u8 = 2;
 
 /// What becomes of the one timer of an identifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,33 +155,6 @@ pub enum Report {
     SidrRepReceived,
 }
 
-/// The kinds of messages, in the order of their attribute identifiers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Request for communication.
-    Req,
-    /// Message receipt acknowledgement.
-    Mra,
-    /// Reject.
-    Rej,
-    /// Reply to a REQ.
-    Rep,
-    /// Ready to use.
-    Rtu,
-    /// Request to disconnect.
-    Dreq,
-    /// Reply to a DREQ.
-    Drep,
-    /// Service ID resolution request.
-    SidrReq,
-    /// Service ID resolution response.
-    SidrRep,
-    /// Load alternate path.
-    Lap,
-    /// Alternate path response.
-    Apr,
-}
-
 /// As what a message is counted that had no effect, or only that of being answered once more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
@@ -205,4 +173,77 @@ pub enum Cause {
     Stranger,
     /// It names another queue pair than the connection's.
     WrongQpn,
+}
+
+/// What a transition has for the shell besides the new state; the machine finds the rest of
+/// [`Actions`] by comparing the states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Effects {
+    pub(super) send: Option<Send>,
+    pub(super) report: Option<Report>,
+    pub(super) counted: Option<Counted>,
+    pub(super) rtt_sample: Option<u32>,
+}
+
+impl Effects {
+    /// Nothing.
+    pub(super) const NONE: Effects = Effects {
+        send: None,
+        report: None,
+        counted: None,
+        rtt_sample: None,
+    };
+
+    /// A message.
+    pub(super) const fn send(send: Send) -> Effects {
+        Effects {
+            send: Some(send),
+            ..Effects::NONE
+        }
+    }
+
+    /// A message that the shell builds.
+    pub(super) const fn new(outgoing: Outgoing) -> Effects {
+        Effects::send(Send::New(outgoing))
+    }
+
+    /// An event.
+    pub(super) const fn report(report: Report) -> Effects {
+        Effects {
+            report: Some(report),
+            ..Effects::NONE
+        }
+    }
+
+    /// A message that has no effect.
+    pub(super) const fn dropped(cause: Cause) -> Effects {
+        Effects {
+            counted: Some(Counted::Dropped(cause)),
+            ..Effects::NONE
+        }
+    }
+
+    /// A duplicate that has no effect.
+    pub(super) const fn duplicate(kind: Kind) -> Effects {
+        Effects {
+            counted: Some(Counted::Duplicate(kind)),
+            ..Effects::NONE
+        }
+    }
+
+    /// A duplicate that is answered once more.
+    pub(super) const fn answered(kind: Kind, outgoing: Outgoing) -> Effects {
+        Effects {
+            send: Some(Send::Saved(outgoing)),
+            ..Effects::duplicate(kind)
+        }
+    }
+
+    /// The same, with a measured round trip.
+    pub(super) const fn after(self, round_trip: Option<u32>) -> Effects {
+        Effects {
+            rtt_sample: round_trip,
+            ..self
+        }
+    }
 }

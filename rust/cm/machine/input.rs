@@ -3,19 +3,14 @@
 //! What a machine is told: the parameters of the consumer's calls, and what it reads of the
 //! messages that come.
 
+use super::wire::cm::comm_id::CommId;
+use super::wire::cm::mra::Acknowledged;
+use super::wire::cm::mtu::Mtu;
+use super::wire::cm::reason::Reason;
+use super::wire::cm::rej::Rejected;
 use super::wire::pkey::Pkey;
 use super::wire::psn::Psn;
 use super::wire::qpn::Qpn;
-
-/// A communication identifier (IBTA 12.7.1): one end's name for a connection. Zero is no name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CommId(pub u32);
-
-impl CommId {
-    /// No name: what a message carries where its sender does not know one, and what an identifier
-    /// is remotely called before the other end has told.
-    pub const NONE: CommId = CommId(0);
-}
 
 /// The kinds of queue pairs that the protocol connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,30 +23,6 @@ pub enum QpType {
     XrcIni,
     /// Extended reliable connection, target: the passive end.
     XrcTgt,
-}
-
-/// Which message a REJ rejects or an MRA acknowledges (IBTA 12.6.6, 12.6.7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Subject {
-    /// A REQ.
-    Req,
-    /// A REP.
-    Rep,
-    /// For a REJ, none in particular; for an MRA, a LAP.
-    Other,
-}
-
-/// Why a connection is rejected, by its number (IBTA 12.6.7.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reason(pub u16);
-
-impl Reason {
-    /// The sender has waited long enough.
-    pub const TIMEOUT: Reason = Reason(4);
-    /// The receiver knows another connection by this name or queue pair.
-    pub const STALE_CONNECTION: Reason = Reason(10);
-    /// The consumer does not want it.
-    pub const CONSUMER: Reason = Reason(28);
 }
 
 /// How often and for how long a request is repeated.
@@ -75,8 +46,8 @@ pub struct ReqParam {
     pub psn: Psn,
     /// Partition.
     pub pkey: Pkey,
-    /// Path MTU, as its code (IBTA 12.7.26).
-    pub mtu: u8,
+    /// Path MTU.
+    pub mtu: Mtu,
     /// RDMA reads and atomics that the peer may have outstanding with us.
     pub responder_resources: u8,
     /// RDMA reads and atomics that we may have outstanding with the peer.
@@ -87,11 +58,11 @@ pub struct ReqParam {
     pub packet_life_time: u8,
     /// Packet life time of the alternate path, if there is one.
     pub alternate_life_time: Option<u8>,
-    /// Time in which the peer has to answer, as an exponent (IBTA 12.7.4).
+    /// Time in which the peer has to answer, as an exponent (IBTA 12.7).
     pub remote_response_timeout: u8,
-    /// Time in which we have to answer the peer, as an exponent (IBTA 12.7.5).
+    /// Time in which we have to answer the peer, as an exponent (IBTA 12.7).
     pub local_response_timeout: u8,
-    /// Tries after the first (IBTA 12.7.27).
+    /// Tries after the first (IBTA 12.7).
     pub retries: u8,
     /// When the REQ is repeated first, in milliseconds; see [`Machine::send_req`].
     ///
@@ -136,8 +107,8 @@ pub struct Req {
     pub psn: Psn,
     /// Partition.
     pub pkey: Pkey,
-    /// Path MTU, as its code.
-    pub mtu: u8,
+    /// Path MTU.
+    pub mtu: Mtu,
     /// RDMA reads and atomics that we may have outstanding with the sender.
     pub responder_resources: u8,
     /// RDMA reads and atomics that the sender may have outstanding with us.
@@ -146,13 +117,13 @@ pub struct Req {
     pub retry_count: u8,
     /// Retries of the transport when the receiver is not ready.
     pub rnr_retry_count: u8,
-    /// Time in which we have to answer, as an exponent (IBTA 12.7.4).
+    /// Time in which we have to answer, as an exponent (IBTA 12.7).
     pub remote_response_timeout: u8,
-    /// Time in which the sender will answer us, as an exponent (IBTA 12.7.5).
+    /// Time in which the sender will answer us, as an exponent (IBTA 12.7).
     pub local_response_timeout: u8,
-    /// Tries after the first (IBTA 12.7.27).
+    /// Tries after the first (IBTA 12.7).
     pub max_retries: u8,
-    /// Local ACK timeout of the primary path (IBTA 12.7.34).
+    /// Local ACK timeout of the primary path (IBTA 12.7).
     pub ack_timeout: u8,
     /// Local ACK timeout of the alternate path, if there is one.
     pub alternate_ack_timeout: Option<u8>,
@@ -175,7 +146,7 @@ pub struct Rep {
     pub initiator_depth: u8,
     /// Retries of the transport when the receiver is not ready.
     pub rnr_retry_count: u8,
-    /// The sender's ACK delay, as an exponent (IBTA 12.7.33).
+    /// The sender's ACK delay, as an exponent (IBTA 12.7).
     pub target_ack_delay: u8,
 }
 
@@ -192,7 +163,7 @@ pub enum Incoming {
         /// The sender's name for the connection.
         sender: CommId,
         /// What is acknowledged.
-        of: Subject,
+        of: Acknowledged,
         /// How long the sender needs, as an exponent.
         service_timeout: u8,
     },
@@ -201,7 +172,7 @@ pub enum Incoming {
         /// The sender's name for the connection.
         sender: CommId,
         /// What is rejected.
-        of: Subject,
+        of: Rejected,
         /// Why.
         reason: Reason,
     },

@@ -5,8 +5,9 @@
 //! Within a subnet a REQ names the LIDs of both ends. Across a router the sender knows neither the
 //! LID by which the passive end reaches it nor the passive end's own: it says that the path is not
 //! local to the subnet and gives the permissive LID for what it does not know, and the passive end
-//! takes it from the packet's own header (IBTA 12.7.11, 12.7.21).
+//! takes it from the packet's own header (IBTA 12.7).
 
+use super::wire::cm::path::Path as ReqPath;
 use super::wire::gid::Gid;
 use super::wire::lid::Lid;
 
@@ -38,29 +39,6 @@ pub struct RouteHeader {
     pub traffic_class: u8,
     /// Routers the packet might still have passed.
     pub hop_limit: u8,
-}
-
-/// A path as a REQ describes it. Local is the sender's end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReqPath {
-    /// LID of the sender's port.
-    pub local_lid: Lid,
-    /// LID of the receiver's port.
-    pub remote_lid: Lid,
-    /// GID of the sender's port.
-    pub local_gid: Gid,
-    /// GID of the receiver's port.
-    pub remote_gid: Gid,
-    /// Flow label.
-    pub flow_label: u32,
-    /// Traffic class.
-    pub traffic_class: u8,
-    /// Hop limit.
-    pub hop_limit: u8,
-    /// Service level.
-    pub sl: u8,
-    /// Both ends are in one subnet.
-    pub subnet_local: bool,
 }
 
 /// A path as the end that sends on it has it.
@@ -161,57 +139,55 @@ impl Completion {
     }
 }
 
-impl ReqPath {
-    /// The same, with what the sender could not know taken from the packet.
-    pub fn completed(self, completion: &Completion) -> ReqPath {
-        if self.subnet_local || completion.roce {
-            return self;
-        }
-        let mut path = self;
-        if self.local_lid == Lid::PERMISSIVE {
-            path.local_lid = completion.slid;
-            path.sl = completion.sl;
-        }
-        if self.remote_lid == Lid::PERMISSIVE {
-            path.remote_lid = Lid::new(completion.dlid_path_bits.into());
-        }
-        path
+/// A path of a REQ, with what the sender could not know taken from the packet.
+pub fn completed(path: &ReqPath, completion: &Completion) -> ReqPath {
+    let mut path = *path;
+    if path.subnet_local || completion.roce {
+        return path;
     }
-
-    /// The passive end's primary path: back to where the REQ came from.
-    pub fn primary(self, completion: &Completion) -> Path {
-        let path = self.completed(completion);
-        Path {
-            dlid: completion.slid,
-            hop_limit: completion.hop_limit(),
-            data_dlid: path.data_dlid(completion),
-            ..path.reversed()
-        }
+    if path.local_lid == Lid::PERMISSIVE {
+        path.local_lid = completion.slid;
+        path.sl = completion.sl;
     }
-
-    /// The passive end's alternate path.
-    pub fn alternate(self, completion: &Completion) -> Path {
-        self.completed(completion).reversed()
+    if path.remote_lid == Lid::PERMISSIVE {
+        path.remote_lid = Lid::new(completion.dlid_path_bits.into());
     }
+    path
+}
 
-    /// The sender's LID, if the queue pair is to use it.
-    fn data_dlid(&self, completion: &Completion) -> Option<Lid> {
-        let known = self.local_lid != Lid::ZERO && self.local_lid != Lid::PERMISSIVE;
-        (known && !completion.roce).then_some(self.local_lid)
+/// The passive end's primary path: back to where the REQ came from.
+pub fn primary(path: &ReqPath, completion: &Completion) -> Path {
+    let path = completed(path, completion);
+    Path {
+        dlid: completion.slid,
+        hop_limit: completion.hop_limit(),
+        data_dlid: data_dlid(&path, completion),
+        ..reversed(&path)
     }
+}
 
-    /// The same path from the other end.
-    fn reversed(self) -> Path {
-        Path {
-            dlid: self.local_lid,
-            slid: self.remote_lid,
-            dgid: self.local_gid,
-            sgid: self.remote_gid,
-            flow_label: self.flow_label,
-            traffic_class: self.traffic_class,
-            hop_limit: self.hop_limit,
-            sl: self.sl,
-            data_dlid: None,
-        }
+/// The passive end's alternate path, as the REQ or a LAP describes it.
+pub fn alternate(path: &ReqPath, completion: &Completion) -> Path {
+    reversed(&completed(path, completion))
+}
+
+/// The sender's LID, if the queue pair is to use it.
+fn data_dlid(path: &ReqPath, completion: &Completion) -> Option<Lid> {
+    let known = path.local_lid != Lid::ZERO && path.local_lid != Lid::PERMISSIVE;
+    (known && !completion.roce).then_some(path.local_lid)
+}
+
+/// The same path from the other end.
+fn reversed(path: &ReqPath) -> Path {
+    Path {
+        dlid: path.local_lid,
+        slid: path.remote_lid,
+        dgid: path.local_gid,
+        sgid: path.remote_gid,
+        flow_label: path.flow_label,
+        traffic_class: path.traffic_class,
+        hop_limit: path.hop_limit,
+        sl: path.sl,
+        data_dlid: None,
     }
 }

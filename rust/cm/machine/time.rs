@@ -31,7 +31,7 @@ impl Time {
 /// The largest exponent that a five-bit duration field holds.
 const MAX_EXPONENT: u8 = 31;
 
-/// Milliseconds of a duration field: 4.096 µs × 2^exponent (IBTA 9.7.6.1.3, 12.7.21), taken as
+/// Milliseconds of a duration field: 4.096 µs × 2^exponent (IBTA 12.7), taken as
 /// 2^(exponent − 8) ms, and never less than one.
 ///
 /// The C implementation rounds the same way. Both ends of a connection and its consumers count on
@@ -46,7 +46,7 @@ pub const fn milliseconds(exponent: u8) -> u32 {
 }
 
 /// The local ACK timeout of a queue pair, as an exponent: long enough for the packet's way there,
-/// the answer's way back, and what the other end takes in between (IBTA 12.7.34).
+/// the answer's way back, and what the other end takes in between (IBTA 12.7).
 ///
 /// The sum `2^ack_delay + 2 × 2^life_time` is an exponent only roughly: it is the larger one of the
 /// two, and one more if the other is at least half of it.

@@ -149,16 +149,18 @@ impl Apr {
     }
 }
 
-/// What an APR is built from; see the functions of [`Apr`] of the same names.
+/// What an APR is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Apr`")]
 pub struct Parameters<'a> {
+    /// [`Apr::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Apr::remote_comm_id`].
     pub remote_comm_id: CommId,
+    /// [`Apr::status`].
     pub status: Status,
-    /// At most [`INFORMATION_LEN`] bytes.
+    /// [`Apr::information`]. At most [`INFORMATION_LEN`] bytes.
     pub information: &'a [u8],
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Apr::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

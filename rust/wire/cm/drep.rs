@@ -59,13 +59,14 @@ impl Drep {
     }
 }
 
-/// What a DREP is built from; see the functions of [`Drep`] of the same names.
+/// What a DREP is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Drep`")]
 pub struct Parameters<'a> {
+    /// [`Drep::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Drep::remote_comm_id`].
     pub remote_comm_id: CommId,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Drep::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

@@ -67,14 +67,16 @@ impl Dreq {
     }
 }
 
-/// What a DREQ is built from; see the functions of [`Dreq`] of the same names.
+/// What a DREQ is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Dreq`")]
 pub struct Parameters<'a> {
+    /// [`Dreq::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Dreq::remote_comm_id`].
     pub remote_comm_id: CommId,
+    /// [`Dreq::remote_qpn`].
     pub remote_qpn: Qpn,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Dreq::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

@@ -90,16 +90,20 @@ impl Lap {
     }
 }
 
-/// What a LAP is built from; see the functions of [`Lap`] of the same names.
+/// What a LAP is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Lap`")]
 pub struct Parameters<'a> {
+    /// [`Lap::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Lap::remote_comm_id`].
     pub remote_comm_id: CommId,
+    /// [`Lap::remote_qpn`].
     pub remote_qpn: Qpn,
+    /// [`Lap::remote_cm_response_timeout`].
     pub remote_cm_response_timeout: Timeout,
+    /// [`Lap::alternate`].
     pub alternate: Path,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Lap::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

@@ -118,15 +118,18 @@ impl Mra {
     }
 }
 
-/// What an MRA is built from; see the functions of [`Mra`] of the same names.
+/// What an MRA is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Mra`")]
 pub struct Parameters<'a> {
+    /// [`Mra::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Mra::remote_comm_id`].
     pub remote_comm_id: CommId,
+    /// [`Mra::acknowledged`].
     pub acknowledged: Acknowledged,
+    /// [`Mra::service_timeout`].
     pub service_timeout: Timeout,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Mra::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

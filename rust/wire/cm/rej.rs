@@ -144,17 +144,20 @@ impl Rej {
     }
 }
 
-/// What a REJ is built from; see the functions of [`Rej`] of the same names.
+/// What a REJ is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Rej`")]
 pub struct Parameters<'a> {
+    /// [`Rej::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Rej::remote_comm_id`].
     pub remote_comm_id: CommId,
+    /// [`Rej::rejected`].
     pub rejected: Rejected,
+    /// [`Rej::reason`].
     pub reason: Reason,
-    /// At most [`INFORMATION_LEN`] bytes.
+    /// [`Rej::ari`]. At most [`INFORMATION_LEN`] bytes.
     pub ari: &'a [u8],
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Rej::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

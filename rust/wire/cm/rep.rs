@@ -202,27 +202,40 @@ impl Rep {
     }
 }
 
-/// What a REP is built from; see the functions of [`Rep`] of the same names. Values that do not fit
-/// their field lose the bits above.
+/// What a REP is built from, field by field. Values that do not fit their field lose the bits above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Rep`")]
 pub struct Parameters<'a> {
+    /// [`Rep::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Rep::remote_comm_id`].
     pub remote_comm_id: CommId,
+    /// [`Rep::local_qkey`].
     pub local_qkey: u32,
+    /// [`Rep::local_qpn`].
     pub local_qpn: Qpn,
+    /// [`Rep::local_eecn`].
     pub local_eecn: Qpn,
+    /// [`Rep::starting_psn`].
     pub starting_psn: Psn,
+    /// [`Rep::responder_resources`].
     pub responder_resources: u8,
+    /// [`Rep::initiator_depth`].
     pub initiator_depth: u8,
+    /// [`Rep::target_ack_delay`].
     pub target_ack_delay: Timeout,
+    /// [`Rep::failover`].
     pub failover: Failover,
+    /// [`Rep::flow_control`].
     pub flow_control: bool,
+    /// [`Rep::rnr_retry_count`].
     pub rnr_retry_count: u8,
+    /// [`Rep::srq`].
     pub srq: bool,
+    /// [`Rep::local_ca_guid`].
     pub local_ca_guid: u64,
+    /// [`Rep::ece`].
     pub ece: Ece,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Rep::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

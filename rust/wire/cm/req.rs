@@ -243,38 +243,60 @@ impl Req {
     }
 }
 
-/// What a REQ is built from; see the functions of [`Req`] of the same names. Values that do not fit
-/// their field lose the bits above.
+/// What a REQ is built from, field by field. Values that do not fit their field lose the bits above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Req`")]
 pub struct Parameters<'a> {
+    /// [`Req::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Req::service_id`].
     pub service_id: ServiceId,
+    /// [`Req::local_ca_guid`].
     pub local_ca_guid: u64,
+    /// [`Req::local_qkey`].
     pub local_qkey: u32,
+    /// [`Req::local_qpn`].
     pub local_qpn: Qpn,
+    /// [`Req::responder_resources`].
     pub responder_resources: u8,
+    /// [`Req::initiator_depth`].
     pub initiator_depth: u8,
+    /// [`Req::local_eecn`].
     pub local_eecn: Qpn,
+    /// [`Req::remote_eecn`].
     pub remote_eecn: Qpn,
+    /// [`Req::remote_cm_response_timeout`].
     pub remote_cm_response_timeout: Timeout,
+    /// [`Req::transport`].
     pub transport: Transport,
+    /// [`Req::flow_control`].
     pub flow_control: bool,
+    /// [`Req::starting_psn`].
     pub starting_psn: Psn,
+    /// [`Req::local_cm_response_timeout`].
     pub local_cm_response_timeout: Timeout,
+    /// [`Req::retry_count`].
     pub retry_count: u8,
+    /// [`Req::pkey`].
     pub pkey: Pkey,
+    /// [`Req::path_mtu`].
     pub path_mtu: Mtu,
+    /// [`Req::rdc_exists`].
     pub rdc_exists: bool,
+    /// [`Req::rnr_retry_count`].
     pub rnr_retry_count: u8,
+    /// [`Req::max_cm_retries`].
     pub max_cm_retries: u8,
+    /// [`Req::srq`].
     pub srq: bool,
+    /// [`Req::primary`].
     pub primary: Path,
-    /// Without a local LID it is none to the receiver.
+    /// [`Req::alternate`]. Without a local LID it is none to the receiver.
     pub alternate: Option<Path>,
+    /// [`Req::sap_supported`].
     pub sap_supported: bool,
+    /// [`Req::ece`].
     pub ece: Ece,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Req::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

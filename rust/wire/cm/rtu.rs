@@ -59,13 +59,14 @@ impl Rtu {
     }
 }
 
-/// What a RTU is built from; see the functions of [`Rtu`] of the same names.
+/// What a RTU is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `Rtu`")]
 pub struct Parameters<'a> {
+    /// [`Rtu::local_comm_id`].
     pub local_comm_id: CommId,
+    /// [`Rtu::remote_comm_id`].
     pub remote_comm_id: CommId,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`Rtu::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

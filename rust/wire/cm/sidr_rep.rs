@@ -150,19 +150,24 @@ impl SidrRep {
     }
 }
 
-/// What a SIDR_REP is built from; see the functions of [`SidrRep`] of the same names.
+/// What a SIDR_REP is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `SidrRep`")]
 pub struct Parameters<'a> {
+    /// [`SidrRep::request_id`].
     pub request_id: CommId,
+    /// [`SidrRep::status`].
     pub status: Status,
+    /// [`SidrRep::qpn`].
     pub qpn: Qpn,
+    /// [`SidrRep::service_id`].
     pub service_id: ServiceId,
+    /// [`SidrRep::qkey`].
     pub qkey: u32,
+    /// [`SidrRep::ece`].
     pub ece: Ece,
-    /// At most [`INFORMATION_LEN`] bytes.
+    /// [`SidrRep::information`]. At most [`INFORMATION_LEN`] bytes.
     pub information: &'a [u8],
-    /// Shorter than the message's it is followed by zeros.
+    /// [`SidrRep::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 

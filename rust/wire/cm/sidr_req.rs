@@ -72,14 +72,16 @@ impl SidrReq {
     }
 }
 
-/// What a SIDR_REQ is built from; see the functions of [`SidrReq`] of the same names.
+/// What a SIDR_REQ is built from, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "they are named as the functions of `SidrReq`")]
 pub struct Parameters<'a> {
+    /// [`SidrReq::request_id`].
     pub request_id: CommId,
+    /// [`SidrReq::pkey`].
     pub pkey: Pkey,
+    /// [`SidrReq::service_id`].
     pub service_id: ServiceId,
-    /// Shorter than the message's it is followed by zeros.
+    /// [`SidrReq::private_data`]. Shorter than the message's it is followed by zeros.
     pub private_data: &'a [u8],
 }
 
