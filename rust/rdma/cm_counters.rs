@@ -8,14 +8,20 @@ use core::ptr::NonNull;
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::aref::ARef, //
+    sync::{
+        aref::ARef,
+        Arc, //
+    }, //
 };
 
 use super::{
     device::Device,
     port::PortNumber, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    wire::cm::kind::Kind, //
+};
 
 /// What is counted of each kind of message: a directory in sysfs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,19 +37,13 @@ pub(crate) enum Group {
     Duplicate = bindings::OXIB_CM_RX_DUPLICATES,
 }
 
-/// The attribute id of the first kind of message, a REQ (IBTA 16.7.1); the other ten follow.
-const FIRST_ATTRIBUTE: u16 = 0x0010;
-
-/// The counters of a port. Dropping them takes them out of sysfs, and waits for who reads there.
+/// The counters of a port. They count as long as anybody has them; sysfs shows them while there is a
+/// [`Shown`].
 ///
 /// # Invariants
 ///
-/// The counts are allocated, and shown for the port of the device.
-pub(crate) struct Counters {
-    counts: NonNull<bindings::oxib_cm_counts>,
-    device: ARef<Device>,
-    port: PortNumber,
-}
+/// The counts are allocated.
+pub(crate) struct Counters(NonNull<bindings::oxib_cm_counts>);
 
 // SAFETY: The counts are per CPU, and used by each in one instruction.
 unsafe impl Send for Counters {}
@@ -51,7 +51,56 @@ unsafe impl Send for Counters {}
 unsafe impl Sync for Counters {}
 
 impl Counters {
-    /// Shows counters for `port`, all zero. Sleeps.
+    /// Makes counters, all zero.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        // SAFETY: A plain allocation.
+        let counts = NonNull::new(unsafe { bindings::oxib_cm_counters_alloc() }).ok_or(ENOMEM)?;
+        // INVARIANT: Just allocated.
+        Ok(Arc::new(Self(counts), GFP_KERNEL)?)
+    }
+
+    /// Adds `n` to the counter of a kind of messages. Any context.
+    #[inline]
+    pub(crate) fn add(&self, group: Group, kind: Kind, n: u32) {
+        // SAFETY: By the type invariant the counts are allocated; both numbers are in range.
+        unsafe { bindings::oxib_cm_counters_add(self.0.as_ptr(), group as u32, place(kind), n) };
+    }
+
+    /// What a counter says.
+    pub(crate) fn sum(&self, group: Group, kind: Kind) -> u64 {
+        // SAFETY: As in `add`.
+        unsafe { bindings::oxib_cm_counters_sum(self.0.as_ptr(), group as u32, place(kind)) }
+    }
+}
+
+/// Where the messages of a kind are in each group: in the order of their numbers.
+fn place(kind: Kind) -> u32 {
+    const {
+        assert!(Kind::ALL.len() == bindings::OXIB_CM_MESSAGES as usize);
+    }
+    u32::from(kind.get() - Kind::Req.get())
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant allocated; what shows them has a reference.
+        unsafe { bindings::oxib_cm_counters_free(self.0.as_ptr()) };
+    }
+}
+
+/// Counters in sysfs. Dropping it takes them out, and waits for who reads there.
+pub(crate) struct Shown {
+    device: ARef<Device>,
+    port: PortNumber,
+    _counters: Arc<Counters>,
+}
+
+impl Shown {
+    /// Shows `counters` for `port`. Sleeps.
     ///
     /// Only for a port whose management class is ours: where another communication manager shows
     /// its own, sysfs complains in the log.
@@ -59,59 +108,22 @@ impl Counters {
     /// # Errors
     ///
     /// `EEXIST` if there are such files; `ENOMEM`.
-    pub(crate) fn register(device: &Device, port: PortNumber) -> Result<Self> {
-        // SAFETY: A plain allocation.
-        let counts = NonNull::new(unsafe { bindings::oxib_cm_counters_alloc() }).ok_or(ENOMEM)?;
+    pub(crate) fn new(device: &Device, port: PortNumber, counters: Arc<Counters>) -> Result<Self> {
         // SAFETY: The device is registered and has that port; the counts live until they are hidden.
-        let shown = to_result(unsafe {
-            bindings::oxib_cm_counters_show(device.as_raw(), port.get(), counts.as_ptr())
-        });
-        if let Err(error) = shown {
-            // SAFETY: Allocated above, and not shown.
-            unsafe { bindings::oxib_cm_counters_free(counts.as_ptr()) };
-            return Err(error);
-        }
-        // INVARIANT: Just allocated and shown.
+        to_result(unsafe {
+            bindings::oxib_cm_counters_show(device.as_raw(), port.get(), counters.0.as_ptr())
+        })?;
         Ok(Self {
-            counts,
             device: ARef::from(device),
             port,
-        })
-    }
-
-    /// Adds `n` to the counter of the messages with this attribute id. Others than the eleven of
-    /// the communication manager are not counted. Any context.
-    #[inline]
-    pub(crate) fn add(&self, group: Group, attribute: u16, n: u32) {
-        if let Some(message) = message(attribute) {
-            // SAFETY: By the type invariant the counts are allocated; both numbers are in range.
-            unsafe {
-                bindings::oxib_cm_counters_add(self.counts.as_ptr(), group as u32, message, n);
-            }
-        }
-    }
-
-    /// What a counter shows.
-    pub(crate) fn sum(&self, group: Group, attribute: u16) -> u64 {
-        message(attribute).map_or(0, |message| {
-            // SAFETY: As in `add`.
-            unsafe { bindings::oxib_cm_counters_sum(self.counts.as_ptr(), group as u32, message) }
+            _counters: counters,
         })
     }
 }
 
-/// Where the messages with an attribute id are in each group.
-fn message(attribute: u16) -> Option<u32> {
-    let message = u32::from(attribute.checked_sub(FIRST_ATTRIBUTE)?);
-    (message < bindings::OXIB_CM_MESSAGES).then_some(message)
-}
-
-impl Drop for Counters {
+impl Drop for Shown {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant shown, and allocated; after they are hidden nobody reads them.
-        unsafe {
-            bindings::oxib_cm_counters_hide(self.device.as_raw(), self.port.get());
-            bindings::oxib_cm_counters_free(self.counts.as_ptr());
-        }
+        // SAFETY: Shown by `new`; the reference to the device keeps it registered.
+        unsafe { bindings::oxib_cm_counters_hide(self.device.as_raw(), self.port.get()) };
     }
 }

@@ -7,6 +7,7 @@
 
 use core::{
     marker::PhantomData,
+    mem::ManuallyDrop,
     ptr::NonNull,
     sync::atomic::{
         AtomicPtr,
@@ -57,7 +58,7 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
 
     /// A datagram of the class came. Called in process context, one at a time for each port; the port
     /// receives nothing else until it returns.
-    fn received(&self, mad: Received);
+    fn received(self: &Arc<Self>, mad: Received);
 
     /// A message was sent, or will not be. Called in process context, before the message is freed.
     fn sent(&self, sent: Sent<'_, Self::Context>);
@@ -400,8 +401,10 @@ unsafe extern "C" fn received<H: Handler>(
     let Some(completion) = NonNull::new(completion) else {
         return;
     };
-    // SAFETY: By the contract and the invariant of `Registration` the context is the handler, which outlives the agent.
-    let handler = unsafe { &*(*agent).context.cast::<H>() };
+    // SAFETY: By the contract and the invariant of `Registration` the context is the handler, which
+    // outlives the agent. The reference that is made here is not given up: it is the registration's.
+    let handler = unsafe { Arc::from_raw((*agent).context.cast::<H>().cast_const()) };
+    let handler = ManuallyDrop::new(handler);
     // INVARIANT: By the contract.
     handler.received(Received(completion));
 }
