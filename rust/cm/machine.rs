@@ -145,6 +145,9 @@ pub struct Machine {
     state: State,
 }
 
+// A node may have a hundred thousand of them.
+const _: () = assert!(size_of::<Machine>() <= 128);
+
 impl Machine {
     /// An identifier that has done nothing.
     pub fn new(local: CommId) -> Machine {
@@ -199,6 +202,11 @@ impl Machine {
     /// The peer's queue pair, which a DREQ of ours names.
     pub fn remote_qpn(&self) -> Option<Qpn> {
         self.state.remote_qpn()
+    }
+
+    /// When the timer is due, if there is one to wait for.
+    pub fn due(&self) -> Option<Time> {
+        self.state.due()
     }
 
     /// Whether a request of ours is unanswered: the shell has to keep it for [`Send::Again`].

@@ -321,3 +321,146 @@ impl fmt::Display for ParseError {
 }
 
 impl core::error::Error for ParseError {}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_cm))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+    use comm_id::CommId;
+    use reason::Reason;
+    use rej::Rejected;
+
+    const TID: u64 = 0x1122_3344_5566_7788;
+
+    /// A REJ that says "ab" in addition, and "xyz" as private data.
+    const REJ: Parameters<'_> = Parameters::Rej(rej::Parameters {
+        local_comm_id: CommId::new(0x0102_0304),
+        remote_comm_id: CommId::new(0x0506_0708),
+        rejected: Rejected::Rep,
+        reason: Reason::CONSUMER_DEFINED,
+        ari: b"ab",
+        private_data: b"xyz",
+    });
+
+    fn built() -> [u8; mad::LEN] {
+        let mut bytes = [0xee; mad::LEN];
+        assert_eq!(REJ.build(TID, &mut bytes), Ok(()));
+        bytes
+    }
+
+    #[test]
+    fn what_is_built_is_read() {
+        let bytes = built();
+        let golden = [
+            0x01,
+            0x07,
+            0x02,
+            0x03,
+            0,
+            0,
+            0,
+            0,
+            0x11,
+            0x22,
+            0x33,
+            0x44,
+            0x55,
+            0x66,
+            0x77,
+            0x88, //
+            0x00,
+            0x12,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            1,
+            2,
+            3,
+            4,
+            5,
+            6,
+            7,
+            8, //
+            0b0100_0000,
+            0b0000_0100,
+            0,
+            28,
+            b'a',
+            b'b',
+            0,
+            0,
+        ];
+        assert!(bytes.starts_with(&golden));
+
+        let message = Message::parse(&bytes);
+        assert_eq!(message.map(Message::kind), Ok(Kind::Rej));
+        assert_eq!(message.map(|message| message.header().tid()), Ok(TID));
+        let text = message.map(Message::private_data).unwrap_or_default();
+        assert_eq!(text.len(), rej::PRIVATE_DATA_LEN);
+        assert!(text.starts_with(b"xyz\0"));
+        let rej = match message {
+            Ok(Message::Rej(rej)) => Some(rej),
+            _ => None,
+        };
+        assert_eq!(rej.map(Rej::local_comm_id), Some(CommId::new(0x0102_0304)));
+        assert_eq!(rej.map(Rej::remote_comm_id), Some(CommId::new(0x0506_0708)));
+        assert_eq!(rej.map(Rej::rejected), Some(Rejected::Rep));
+        assert_eq!(rej.map(Rej::reason), Some(Reason::CONSUMER_DEFINED));
+        assert_eq!(rej.map(Rej::ari), Some(&b"ab"[..]));
+        assert_eq!(rej.and_then(Rej::ca_guid), None);
+    }
+
+    #[test]
+    fn what_is_no_message() {
+        let too_long = ParseError::Information {
+            kind: Kind::Rej,
+            length: 73,
+        };
+        // Which byte, its value, what is wrong.
+        let table = [
+            (0, 0x80, ParseError::Mad(MadError::BaseVersion(0x80))),
+            (1, 0x03, ParseError::Class(0x03)),
+            (2, 0x01, ParseError::ClassVersion(1)),
+            (3, 0x83, ParseError::Method(0x83)),
+            (16, 0x01, ParseError::Attribute(0x0112)),
+            (17, 0x0f, ParseError::Attribute(0x000f)),
+            (17, 0x1b, ParseError::Attribute(0x001b)),
+            (33, 73 << 1, too_long),
+        ];
+        for (index, value, error) in table {
+            let mut bytes = built();
+            if let Some(byte) = bytes.get_mut(index) {
+                *byte = value;
+            }
+            assert_eq!(Message::parse(&bytes), Err(error));
+        }
+        let bytes = built();
+        let short = bytes.get(..255).unwrap_or(&bytes);
+        assert_eq!(
+            Message::parse(short),
+            Err(ParseError::Mad(MadError::Short(255)))
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit() {
+        let mut bytes = [0xee; mad::LEN];
+        let mut parameters = drep::Parameters {
+            local_comm_id: CommId::ZERO,
+            remote_comm_id: CommId::ZERO,
+            private_data: &[1; 224],
+        };
+        assert_eq!(parameters.build(TID, &mut bytes), Ok(()));
+        parameters.private_data = &[1; 225];
+        let error = BuildError::PrivateData {
+            kind: Kind::Drep,
+            length: 225,
+        };
+        let before = bytes;
+        assert_eq!(parameters.build(0, &mut bytes), Err(error));
+        assert_eq!(bytes, before);
+    }
+}

@@ -171,6 +171,11 @@ impl Mad {
         &mut self.header
     }
 
+    /// The bytes as they stand on the wire.
+    pub const fn bytes(self) -> [u8; LEN] {
+        zerocopy::transmute!(self)
+    }
+
     /// What follows the header.
     pub const fn data(&self) -> &[u8; DATA_LEN] {
         &self.data

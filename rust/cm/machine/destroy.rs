@@ -26,6 +26,7 @@ pub(super) fn destroy(state: State, local: CommId, no_memory: bool) -> Step {
         State::MraReqRcvd(state) => step(state.reject(Reason::TIMEOUT, local)),
         State::ReqRcvd(state) if no_memory => step(state.forget()),
         State::ReqRcvd(state) => step(state.reject(consumer)),
+        State::MraReqSent(state) if no_memory => step(state.forget(local)),
         State::MraReqSent(state) => step(state.reject(consumer, local)),
         State::RepRcvd(state) => step(state.reject(consumer, local)),
         State::MraRepSent(state) => step(state.reject(consumer, local)),

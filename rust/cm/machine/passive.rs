@@ -180,6 +180,15 @@ impl MraReqSent {
         self.asked.rejected(reason, now)
     }
 
+    /// There is no memory for the connection. A consumer that has prepared no MRA knows nothing of
+    /// one, and the peer is told nothing more, as in [`ReqRcvd::forget`].
+    pub(super) fn forget(self, local: CommId) -> (Idle, Effects) {
+        match self.mra {
+            Mra::Unasked => (Idle::after(self.asked.peer.id), Effects::NONE),
+            Mra::Prepared(_) | Mra::Sent => self.reject(Reason::CONSUMER_DEFINED, local),
+        }
+    }
+
     /// The consumer will need longer: it did not know that the peer has been told so.
     pub(super) fn prepare(self) -> Result<Step, State> {
         match self.mra.prepare() {

@@ -19,11 +19,8 @@ use super::super::gid::Gid;
 use super::super::lid::Lid;
 use super::timeout::Timeout;
 
-/// Length in bytes of a path in a message.
-const LEN: usize = 44;
-
-const _: () = assert!(size_of::<ReqPath>() == LEN);
-const _: () = assert!(size_of::<LapPath>() == LEN);
+const _: () = assert!(size_of::<ReqPath>() == 44);
+const _: () = assert!(size_of::<LapPath>() == 44);
 
 /// A path (IBTA 12.6.5, 12.8.1). "Local" is the side that sends the message. Values that do not
 /// fit their field lose the bits above.
