@@ -112,7 +112,7 @@ fn stop() {
 ///
 /// # Errors
 ///
-/// `EINVAL` if the consumer let go of it.
+/// `EINVAL` if it has ended.
 ///
 /// # Safety
 ///
@@ -175,18 +175,19 @@ pub(crate) unsafe extern "C" fn oxib_cm_create_id(
     handler: bindings::ib_cm_handler,
     context: *mut c_void,
 ) -> *mut bindings::ib_cm_id {
+    // SAFETY: The caller's promise.
+    let device = unsafe { Device::from_raw(device) };
     pointer_or_error(create_id(device, handler, context))
 }
 
 fn create_id(
-    device: *mut bindings::ib_device,
+    device: &Device,
     handler: bindings::ib_cm_handler,
     context: *mut c_void,
 ) -> Result<*mut bindings::ib_cm_id> {
     let manager = manager().ok_or(ENODEV)?;
     let cm_id = CmId::new(device, handler, context)?;
-    Id::new(&manager, DeviceKey::of_raw(device.addr()), cm_id.clone())
-        .inspect_err(|_| cm_id.detach())?;
+    Id::new(&manager, DeviceKey::of(device), cm_id.clone())?;
     Ok(cm_id.as_raw())
 }
 
@@ -201,10 +202,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id)
     let Ok(id) = (unsafe { id_of(raw) }) else {
         return;
     };
-    if id.destroy() {
-        // SAFETY: The identifier, which we have, has the consumer.
-        unsafe { CmId::borrow(raw) }.detach();
-    }
+    // What `raw` points to ends with `id`, unless others share it.
+    id.destroy();
 }
 
 /// `ib_cm_listen`.
@@ -229,29 +228,25 @@ pub(crate) unsafe extern "C" fn oxib_cm_insert_listen(
     handler: bindings::ib_cm_handler,
     service: u64,
 ) -> *mut bindings::ib_cm_id {
+    // SAFETY: The caller's promise.
+    let device = unsafe { Device::from_raw(device) };
     pointer_or_error(insert_listen(device, handler, service))
 }
 
 fn insert_listen(
-    device: *mut bindings::ib_device,
+    device: &Device,
     handler: bindings::ib_cm_handler,
     service: u64,
 ) -> Result<*mut bindings::ib_cm_id> {
     let manager = manager().ok_or(ENODEV)?;
-    let own = CmId::new(device, handler, null_mut())?;
     let id = Id::listen_shared(
         &manager,
-        DeviceKey::of_raw(device.addr()),
+        DeviceKey::of(device),
         ServiceId::new(u64::from_be(service)),
         handler.map_or(0, |handler| handler as usize),
-        own.clone(),
-    )
-    .inspect_err(|_| own.detach())?;
-    let shared = CmId::of(&id).ok_or(EINVAL)?;
-    if shared.as_raw() != own.as_raw() {
-        own.detach();
-    }
-    Ok(shared.as_raw())
+        CmId::new(device, handler, null_mut())?,
+    )?;
+    Ok(CmId::of(&id).ok_or(EINVAL)?.as_raw())
 }
 
 /// `ib_send_cm_req`.
@@ -398,7 +393,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_init_qp_attr(
     // SAFETY: The caller's promise: the identifier's device is registered while that lives.
     unsafe {
         call(raw, |id| {
-            let device = Device::from_raw(CmId::borrow(raw).device());
+            let device = CmId::borrow(raw).device();
             *mask = attributes::fill(id, device, &mut *attributes)? as i32;
             Ok(())
         })

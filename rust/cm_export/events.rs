@@ -24,10 +24,7 @@ use crate::{
     },
     rdma::{
         gid::Entry,
-        route::{
-            AddressVector,
-            PathRecord, //
-        }, //
+        route::PathRecord, //
     },
     wire::cm::{
         lap::Lap,
@@ -79,7 +76,7 @@ impl<'a> Ways<'a> {
             origin,
             primary: origin.and_then(|origin| origin.primary),
             alternate: origin.and_then(|origin| origin.alternate),
-            source: id.with_address(|way| way.and_then(AddressVector::source).map(ARef::from)),
+            source: id.source(),
         }
     }
 

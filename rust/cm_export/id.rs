@@ -28,7 +28,8 @@ use crate::{
     lock::{
         new_irq_lock,
         IrqLock, //
-    }, //
+    },
+    rdma::device::Device, //
 };
 
 /// The queue pair of a peer's communication manager: general services.
@@ -36,14 +37,15 @@ const GENERAL_SERVICES: u32 = 1;
 
 /// A consumer in C, with the `struct ib_cm_id` that it knows the identifier by.
 ///
-/// It has the identifier and the identifier has it, until either side lets go: the consumer by
-/// `oxib_cm_destroy_id` or by what it answers when it is told something. So the C structure is there
-/// for exactly as long as the consumer may use it.
+/// It has the identifier and the identifier has it, until that has ended: by `oxib_cm_destroy_id`, or
+/// by what the consumer answers when it is told something. So the C structure is there for exactly as
+/// long as the consumer may use it.
 ///
 /// # Invariants
 ///
 /// Of the C structure, `cm_handler` and `context` are the consumer's: it writes them when it makes
-/// the identifier, and later only while it is told something. The rest is written by us alone.
+/// the identifier, and later only while it is told something. The rest is written by us alone. The
+/// device is registered: consumers let go of all their identifiers before it goes.
 #[pin_data]
 #[repr(C)]
 pub(super) struct CmId {
@@ -66,14 +68,14 @@ impl CmId {
     ///
     /// `ENOMEM`.
     pub(super) fn new(
-        device: *mut bindings::ib_device,
+        device: &Device,
         handler: bindings::ib_cm_handler,
         context: *mut c_void,
     ) -> Result<Arc<Self>> {
         let seen = bindings::ib_cm_id {
             cm_handler: handler,
             context,
-            device,
+            device: device.as_raw(),
             remote_cm_qpn: GENERAL_SERVICES,
             ..bindings::ib_cm_id::default()
         };
@@ -111,21 +113,15 @@ impl CmId {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it was let go.
+    /// `EINVAL` if it has ended.
     pub(super) fn id(&self) -> Result<Arc<Id>> {
         self.id.with(|id| id.clone()).ok_or(EINVAL)
     }
 
-    /// Lets go of the identifier. Whoever calls has the identifier, which has this.
-    pub(super) fn detach(&self) {
-        let id = self.id.with(Option::take);
-        drop(id);
-    }
-
     /// The device that the consumer made it on.
-    pub(super) fn device(&self) -> *mut bindings::ib_device {
-        // SAFETY: By the type invariant nobody writes it.
-        unsafe { (*self.seen.get()).device }
+    pub(super) fn device(&self) -> &Device {
+        // SAFETY: By the type invariant nobody writes it, and the device is registered.
+        unsafe { Device::from_raw((*self.seen.get()).device) }
     }
 
     fn handler(&self) -> bindings::ib_cm_handler {
@@ -151,17 +147,11 @@ impl CmId {
 
 impl Consumer for CmId {
     fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result {
-        let answer = events::tell(self, id, notice);
-        if answer == 0 {
-            return Ok(());
+        match events::tell(self, id, notice) {
+            0 => Ok(()),
+            answer if answer == ENOMEM.to_errno() => Err(ENOMEM),
+            _ => Err(ECANCELED),
         }
-        // The consumer has let go.
-        self.detach();
-        Err(if answer == ENOMEM.to_errno() {
-            ENOMEM
-        } else {
-            ECANCELED
-        })
     }
 
     fn accept(&self) -> Result<Arc<dyn Consumer>> {
@@ -172,8 +162,10 @@ impl Consumer for CmId {
         self.id.with(|slot| *slot = Some(id.clone()));
     }
 
-    fn abandon(&self) {
-        self.detach();
+    fn detach(&self) {
+        // Dropped without the lock. Whoever calls has the identifier, which has this.
+        let id = self.id.with(Option::take);
+        drop(id);
     }
 
     fn show(&self, shown: &Shown) {
@@ -181,7 +173,7 @@ impl Consumer for CmId {
         // SAFETY: By the type invariant valid, and these fields are written by us alone, with the
         // identifier's lock held. Consumers read them at any time.
         unsafe {
-            addr_of_mut!((*seen).state).write_volatile(shown.state as u32);
+            addr_of_mut!((*seen).state).write_volatile(shown.state.number().into());
             addr_of_mut!((*seen).lap_state).write_volatile(shown.lap as u32);
             addr_of_mut!((*seen).local_id).write_volatile(shown.local.get().to_be());
             addr_of_mut!((*seen).remote_id).write_volatile(shown.remote.get().to_be());
