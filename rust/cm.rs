@@ -89,10 +89,7 @@ pub(crate) use self::{
             QpRts,
             Requester, //
         },
-        state::{
-            LapState,
-            StateName, //
-        }, //
+        state::StateName, //
     },
     notice::{
         Notice,

@@ -127,10 +127,7 @@ unsafe fn id_of(raw: *mut bindings::ib_cm_id) -> Result<Arc<Id>> {
 /// # Safety
 ///
 /// As [`id_of`].
-unsafe fn call(
-    raw: *mut bindings::ib_cm_id,
-    what: impl FnOnce(&Arc<Id>) -> Result,
-) -> i32 {
+unsafe fn call(raw: *mut bindings::ib_cm_id, what: impl FnOnce(&Arc<Id>) -> Result) -> i32 {
     from_result(|| {
         // SAFETY: The caller's promise.
         let id = unsafe { id_of(raw) }?;
@@ -289,7 +286,11 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rtu(
     length: u8,
 ) -> i32 {
     // SAFETY: The caller's promise.
-    unsafe { call(raw, |id| id.send_rtu(parameters::bytes(private_data, length))) }
+    unsafe {
+        call(raw, |id| {
+            id.send_rtu(parameters::bytes(private_data, length))
+        })
+    }
 }
 
 /// `ib_send_cm_dreq`.
@@ -304,7 +305,11 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_dreq(
     length: u8,
 ) -> i32 {
     // SAFETY: The caller's promise.
-    unsafe { call(raw, |id| id.send_dreq(parameters::bytes(private_data, length))) }
+    unsafe {
+        call(raw, |id| {
+            id.send_dreq(parameters::bytes(private_data, length))
+        })
+    }
 }
 
 /// `ib_send_cm_drep`.
@@ -319,7 +324,11 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_drep(
     length: u8,
 ) -> i32 {
     // SAFETY: The caller's promise.
-    unsafe { call(raw, |id| id.send_drep(parameters::bytes(private_data, length))) }
+    unsafe {
+        call(raw, |id| {
+            id.send_drep(parameters::bytes(private_data, length))
+        })
+    }
 }
 
 /// `ib_cm_notify`.

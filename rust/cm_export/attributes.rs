@@ -106,8 +106,8 @@ fn ready_to_send(given: &QpRts, ways: &Ways<'_>, attributes: &mut Attributes) ->
             timeout,
             ..
         } => {
-            let mut mask = bindings::ib_qp_attr_mask_IB_QP_STATE
-                | bindings::ib_qp_attr_mask_IB_QP_SQ_PSN;
+            let mut mask =
+                bindings::ib_qp_attr_mask_IB_QP_STATE | bindings::ib_qp_attr_mask_IB_QP_SQ_PSN;
             attributes.sq_psn = sq_psn.get();
             if let Some(requester) = requester {
                 mask |= fill_requester(requester, attributes);

@@ -119,19 +119,13 @@ fn new(report: Report) -> Event {
     // SAFETY: All-zero is a valid value of this plain C structure.
     let mut event: Event = unsafe { core::mem::zeroed() };
     let (kind, failure) = match report {
-        Report::ReqError(failure) => {
-            (bindings::ib_cm_event_type_IB_CM_REQ_ERROR, Some(failure))
-        }
+        Report::ReqError(failure) => (bindings::ib_cm_event_type_IB_CM_REQ_ERROR, Some(failure)),
         Report::ReqReceived => (bindings::ib_cm_event_type_IB_CM_REQ_RECEIVED, None),
-        Report::RepError(failure) => {
-            (bindings::ib_cm_event_type_IB_CM_REP_ERROR, Some(failure))
-        }
+        Report::RepError(failure) => (bindings::ib_cm_event_type_IB_CM_REP_ERROR, Some(failure)),
         Report::RepReceived => (bindings::ib_cm_event_type_IB_CM_REP_RECEIVED, None),
         Report::RtuReceived => (bindings::ib_cm_event_type_IB_CM_RTU_RECEIVED, None),
         Report::UserEstablished => (bindings::ib_cm_event_type_IB_CM_USER_ESTABLISHED, None),
-        Report::DreqError(failure) => {
-            (bindings::ib_cm_event_type_IB_CM_DREQ_ERROR, Some(failure))
-        }
+        Report::DreqError(failure) => (bindings::ib_cm_event_type_IB_CM_DREQ_ERROR, Some(failure)),
         Report::DreqReceived => (bindings::ib_cm_event_type_IB_CM_DREQ_RECEIVED, None),
         Report::DrepReceived => (bindings::ib_cm_event_type_IB_CM_DREP_RECEIVED, None),
         Report::TimewaitExit => (bindings::ib_cm_event_type_IB_CM_TIMEWAIT_EXIT, None),

@@ -150,7 +150,8 @@ impl Consumer for CmId {
         match events::tell(self, id, notice) {
             0 => Ok(()),
             answer if answer == ENOMEM.to_errno() => Err(ENOMEM),
-            _ => Err(ECANCELED),
+            // All others mean the same.
+            _ => Err(EINVAL),
         }
     }
 
@@ -174,7 +175,7 @@ impl Consumer for CmId {
         // identifier's lock held. Consumers read them at any time.
         unsafe {
             addr_of_mut!((*seen).state).write_volatile(shown.state.number().into());
-            addr_of_mut!((*seen).lap_state).write_volatile(shown.lap as u32);
+            addr_of_mut!((*seen).lap_state).write_volatile(shown.lap.number().into());
             addr_of_mut!((*seen).local_id).write_volatile(shown.local.get().to_be());
             addr_of_mut!((*seen).remote_id).write_volatile(shown.remote.get().to_be());
             addr_of_mut!((*seen).service_id).write_volatile(shown.service.get().to_be());
