@@ -66,10 +66,12 @@ mod table;
 
 pub(crate) use self::{
     call::{
+        QpType,
         RepParameters,
         ReqParameters,
         SidrRepParameters,
-        SidrReqParameters, //
+        SidrReqParameters,
+        Ways, //
     },
     consumer::{
         Consumer,
@@ -87,10 +89,7 @@ pub(crate) use self::{
             QpRts,
             Requester, //
         },
-        state::{
-            LapState,
-            StateName, //
-        }, //
+        state::StateName, //
     },
     notice::{
         Notice,

@@ -68,4 +68,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
 
     /// Whether a listener of this consumer may serve one who would use it with `handler`.
     fn is_shared_by(&self, handler: usize) -> bool;
+
+    /// The consumer, to be recognised by what made it.
+    fn as_any(&self) -> &dyn core::any::Any;
 }
