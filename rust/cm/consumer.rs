@@ -2,8 +2,6 @@
 
 //! Who is told of what happens to an identifier.
 
-use core::any::Any;
-
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -62,9 +60,6 @@ pub(crate) trait Consumer: Send + Sync + 'static {
 
     /// The identifier has changed. Called with its lock held.
     fn show(&self, shown: &Shown);
-
-    /// The consumer as what it is, for those who made it.
-    fn as_any(&self) -> &dyn Any;
 
     /// Whether a listener of this consumer may serve one who would use it with `handler`.
     fn is_shared_by(&self, handler: usize) -> bool;
