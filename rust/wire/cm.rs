@@ -7,7 +7,8 @@
 //! of them: `build` writes the whole datagram, header and reserved fields included.
 //!
 //! "Local" in the name of a field is the side that sends the message, "remote" the one that gets
-//! it. Fields of a byte or more have their own type here; those of less are [`super::bits`].
+//! it. Fields of a byte or more have their own type here; those of less are runs of bits of
+//! one mechanism, `wire::bits`.
 
 use core::fmt;
 
