@@ -196,7 +196,7 @@ impl Manager {
             if let Some(to) = port.way_back(notice) {
                 let names = (rep.local_comm_id(), rep.remote_comm_id());
                 let tid = rep.header().tid();
-                let reason = Reason::STALE_CONNECTION;
+                let reason = (Reason::STALE_CONNECTION, &[][..]);
                 message::reject(port, &to, tid, names, Rejected::Rep, reason);
             }
             self.end_stale(other);

@@ -586,6 +586,9 @@ impl Id {
             None => self.manager.port_of(self.device(), path)?,
         };
         let device = port.device()?;
+        if source.is_some_and(|entry| !entry.is_of(&device)) {
+            return Err(EINVAL);
+        }
         let address = AddressVector::from_path(&device, port.number, path, source)?;
         Ok((port, address))
     }

@@ -212,14 +212,14 @@ pub(super) fn reject(
     tid: u64,
     (sender, receiver): (CommId, CommId),
     rejected: rej::Rejected,
-    reason: Reason,
+    (reason, ari): (Reason, &[u8]),
 ) {
     let message = rej::Parameters {
         local_comm_id: receiver,
         remote_comm_id: sender,
         rejected,
         reason,
-        ari: &[],
+        ari,
         private_data: &[],
     };
     cm_trace::reject(receiver.get(), sender.get(), reason.get(), true);

@@ -33,8 +33,7 @@ use crate::{
             Handler,
             Received,
             RegisterError,
-            Sender,
-            Sent, //
+            Sender, //
         },
         management::Advertised,
         port::{
@@ -150,7 +149,7 @@ impl Port {
         let mut message = self.sender.message(to, QPN)?;
         write(message.bytes_mut()).map_err(|_| EINVAL)?;
         cm_trace::send(|| self.traced(kind, message.bytes_mut()));
-        message.post(None)?;
+        message.post()?;
         self.counters.add(Group::Sent, kind, 1);
         Ok(())
     }
@@ -204,9 +203,6 @@ pub(super) fn kind(bytes: &Bytes) -> Option<Kind> {
 }
 
 impl Handler for Port {
-    // Requests are repeated by time, whatever became of their sending.
-    type Context = ();
-
     fn sender(&self) -> &Sender<Self> {
         &self.sender
     }
@@ -218,8 +214,6 @@ impl Handler for Port {
             self.manager.take_in(self, mad);
         }
     }
-
-    fn sent(&self, _sent: Sent<'_, ()>) {}
 }
 
 /// A device's ports, as long as the manager has their class. Dropping it takes them from all

@@ -105,7 +105,11 @@ impl Manager {
         };
         let names = (req.local_comm_id(), CommId::ZERO);
         let tid = req.header().tid();
-        let reject = |reason| message::reject(port, &back, tid, names, Rejected::Req, reason);
+        let reject = |reason| {
+            let ari = port.valid_instead(reason);
+            let ari = ari.as_ref().map_or(&[][..], |gid| &gid[..]);
+            message::reject(port, &back, tid, names, Rejected::Req, (reason, ari));
+        };
         match self.admit(port, &req, &back, notice) {
             Ok((id, next)) => id.then(next),
             Err(Turned::Away) => {}
@@ -397,6 +401,14 @@ impl Port {
             }),
             roce: self.roce,
         }
+    }
+
+    /// What a rejection for an invalid GID says that would be valid: the first GID (IBTA 12.6.7.2).
+    fn valid_instead(&self, reason: Reason) -> Option<[u8; 16]> {
+        if reason != Reason::INVALID_GID && reason != Reason::INVALID_ALTERNATE_GID {
+            return None;
+        }
+        Some(self.device().ok()?.gid(self.number, 0)?.gid().bytes())
     }
 
     /// The partition key that a message came with; 0 if the port does not have it any more.
