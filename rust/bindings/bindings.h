@@ -34,6 +34,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "cm_counters.h"
+#include "cm_export.h"
 #include "cm_trace.h"
 #include "inline.h"
 #include "params.h"

@@ -17,6 +17,11 @@
 #![cfg_attr(not(CONFIG_RUST), no_std)]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// What the tests of the crate use and the module does not.
+#![cfg_attr(
+    CONFIG_RUST,
+    allow(dead_code, reason = "the simulator and the tables use the rest")
+)]
 // In the kernel this is a private module, in cargo a crate whose users are other crates.
 #![cfg_attr(
     CONFIG_RUST,

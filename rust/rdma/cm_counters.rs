@@ -69,12 +69,6 @@ impl Counters {
         // SAFETY: By the type invariant the counts are allocated; both numbers are in range.
         unsafe { bindings::oxib_cm_counters_add(self.0.as_ptr(), group as u32, place(kind), n) };
     }
-
-    /// What a counter says.
-    pub(crate) fn sum(&self, group: Group, kind: Kind) -> u64 {
-        // SAFETY: As in `add`.
-        unsafe { bindings::oxib_cm_counters_sum(self.0.as_ptr(), group as u32, place(kind)) }
-    }
 }
 
 /// Where the messages of a kind are in each group: in the order of their numbers.

@@ -5,10 +5,7 @@
 
 use kernel::prelude::*;
 
-use super::{
-    device::Device,
-    port::PortNumber, //
-};
+use super::port::PortNumber;
 
 /// Whether the tracepoint is on, by a static key.
 #[cfg(CONFIG_TRACEPOINTS)]
@@ -40,31 +37,32 @@ pub(crate) fn state(local: u32, remote: u32, old: u32, new: u32) {
 /// A message, for the tracepoints.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<'a> {
-    /// Where it comes or goes.
-    pub(crate) device: &'a Device,
-    /// Where it comes or goes.
+    /// The device where it comes or goes.
+    pub(crate) device: &'a CStr,
+    /// Its port.
     pub(crate) port: PortNumber,
     /// Its attribute id (IBTA 16.7.1).
     pub(crate) attribute: u16,
-    /// Our name for the connection, or 0.
-    pub(crate) local: u32,
-    /// The peer's name for the connection, or 0.
-    pub(crate) remote: u32,
+    /// The sender's name for the connection.
+    pub(crate) sender: u32,
+    /// The receiver's name for the connection; what follows the sender's in a REQ and for SIDR.
+    pub(crate) receiver: u32,
 }
 
 /// A message is sent.
 #[inline(always)]
-pub(crate) fn send(message: Message<'_>) {
+pub(crate) fn send<'a>(message: impl FnOnce() -> Message<'a>) {
     #[cfg(CONFIG_TRACEPOINTS)]
     if enabled!(__tracepoint_oxib_cm_send) {
+        let message = message();
         // SAFETY: The name is NUL-terminated and copied; the rest are plain numbers.
         unsafe {
             crate::bindings::rust_do_trace_oxib_cm_send(
-                message.device.name().as_char_ptr(),
+                message.device.as_char_ptr(),
                 message.port.get(),
                 message.attribute,
-                message.local,
-                message.remote,
+                message.sender,
+                message.receiver,
             );
         }
     }
@@ -74,17 +72,18 @@ pub(crate) fn send(message: Message<'_>) {
 
 /// A message was received.
 #[inline(always)]
-pub(crate) fn receive(message: Message<'_>) {
+pub(crate) fn receive<'a>(message: impl FnOnce() -> Message<'a>) {
     #[cfg(CONFIG_TRACEPOINTS)]
     if enabled!(__tracepoint_oxib_cm_receive) {
+        let message = message();
         // SAFETY: The name is NUL-terminated and copied; the rest are plain numbers.
         unsafe {
             crate::bindings::rust_do_trace_oxib_cm_receive(
-                message.device.name().as_char_ptr(),
+                message.device.as_char_ptr(),
                 message.port.get(),
                 message.attribute,
-                message.local,
-                message.remote,
+                message.sender,
+                message.receiver,
             );
         }
     }

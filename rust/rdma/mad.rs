@@ -20,8 +20,7 @@ use kernel::{
     sync::{
         rcu,
         Arc, //
-    },
-    types::ForeignOwnable, //
+    }, //
 };
 
 use super::{
@@ -50,18 +49,12 @@ pub(crate) struct Class {
 
 /// What uses a class of management datagrams on a port.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
-    /// What a message carries to the report of its end.
-    type Context: ForeignOwnable + Send + 'static;
-
     /// The handler's own sender, opened by its registration.
     fn sender(&self) -> &Sender<Self>;
 
     /// A datagram of the class came. Called in process context, one at a time for each port; the port
     /// receives nothing else until it returns.
     fn received(self: &Arc<Self>, mad: Received);
-
-    /// A message was sent, or will not be. Called in process context, before the message is freed.
-    fn sent(&self, sent: Sent<'_, Self::Context>);
 }
 
 /// Why a class could not be registered.
@@ -132,7 +125,7 @@ impl<H: Handler> Registration<H> {
                 bindings::ib_qp_type_IB_QPT_GSI,
                 &mut request,
                 0,
-                Some(sent::<H>),
+                Some(sent),
                 Some(received::<H>),
                 Arc::as_ptr(&handler).cast_mut().cast(),
                 0,
@@ -274,34 +267,25 @@ impl<H: Handler> Message<H> {
         unsafe { &mut *(*self.buffer.as_ptr()).mad.cast() }
     }
 
-    /// Sends it, once. Does not sleep. [`Handler::sent`] is told, with `context`, when it went out or will not.
+    /// Sends it, once. Does not sleep. Whether it went out is not told: who needs an answer repeats
+    /// its request.
     ///
     /// # Errors
     ///
-    /// What the MAD layer says; then the message and `context` are gone and nobody is told.
-    pub(crate) fn post(self, context: Option<H::Context>) -> Result {
+    /// What the MAD layer says.
+    pub(crate) fn post(self) -> Result {
         let buffer = self.buffer.as_ptr();
-        let context = context.map_or(core::ptr::null_mut(), H::Context::into_foreign);
         // SAFETY: By the type invariant the buffer is valid and ours.
         unsafe {
-            (*buffer).context[0] = context;
             (*buffer).timeout_ms = 0;
             (*buffer).retries = 0;
         }
         // SAFETY: As above, and its agent is alive. If posting it works it belongs to the MAD layer.
-        match kernel::error::to_result(unsafe {
+        kernel::error::to_result(unsafe {
             bindings::ib_post_send_mad(buffer, core::ptr::null_mut())
-        }) {
-            Ok(()) => {
-                core::mem::forget(self);
-                Ok(())
-            }
-            Err(error) => {
-                // SAFETY: Null or from `into_foreign` above; nobody else has seen it.
-                drop(unsafe { H::Context::try_from_foreign(context) });
-                Err(error)
-            }
-        }
+        })?;
+        core::mem::forget(self);
+        Ok(())
     }
 }
 
@@ -326,66 +310,23 @@ unsafe fn free(buffer: *mut bindings::ib_mad_send_buf, flags: u32) {
     }
 }
 
-/// How sending a message ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
-    /// It is on the wire.
-    Sent,
-    /// The port goes, or its queue pair was reset.
-    Flushed,
-    /// It could not be sent, for the reason given (`enum ib_wc_status`).
-    Failed(u32),
-}
-
-impl Outcome {
-    fn new(status: bindings::ib_wc_status) -> Self {
-        match status {
-            bindings::ib_wc_status_IB_WC_SUCCESS => Self::Sent,
-            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => Self::Flushed,
-            other => Self::Failed(other),
-        }
-    }
-}
-
-/// The end of a message.
-pub(crate) struct Sent<'a, C> {
-    /// How it ended.
-    pub(crate) outcome: Outcome,
-    /// What was sent.
-    pub(crate) bytes: &'a [u8; LEN],
-    /// What was given to [`Message::post`].
-    pub(crate) context: Option<C>,
-}
-
-/// The C face of [`Handler::sent`].
+/// Frees a message that went out, or will not.
 ///
 /// # Safety
 ///
-/// Called by the MAD layer in process context, with an agent registered for `H`, for a message of that agent, which
-/// belongs to us now.
-unsafe extern "C" fn sent<H: Handler>(
-    agent: *mut bindings::ib_mad_agent,
+/// Called by the MAD layer in process context, for a message of [`Message::post`], which belongs to us now.
+unsafe extern "C" fn sent(
+    _agent: *mut bindings::ib_mad_agent,
     completion: *mut bindings::ib_mad_send_wc,
 ) {
-    // SAFETY: By the contract and the invariant of `Registration` the context is the handler, which outlives the agent.
-    let handler = unsafe { &*(*agent).context.cast::<H>() };
-    // SAFETY: By the contract.
-    let (buffer, status) = unsafe { ((*completion).send_buf, (*completion).status) };
-    // SAFETY: All messages of the agent were posted by `Message::post`, which set the context to null or to this.
-    let context = unsafe { H::Context::try_from_foreign((*buffer).context[0]) };
-    handler.sent(Sent {
-        outcome: Outcome::new(status),
-        // SAFETY: The buffer is ours until it is freed below, and holds a whole datagram.
-        bytes: unsafe { &*(*buffer).mad.cast() },
-        context,
-    });
     // SAFETY: By the contract the buffer is ours, and this is process context.
     unsafe {
+        let buffer = (*completion).send_buf;
         free(
             buffer,
             bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE,
-        )
-    };
+        );
+    }
 }
 
 /// The C face of [`Handler::received`].
@@ -428,12 +369,6 @@ impl Received {
         unsafe { &*(*self.0.as_ptr()).recv_buf.__bindgen_anon_1.mad.cast() }
     }
 
-    /// The datagram, to be corrected in place.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8; LEN] {
-        // SAFETY: As in `bytes`, and it belongs to us.
-        unsafe { &mut *(*self.0.as_ptr()).recv_buf.__bindgen_anon_1.mad.cast() }
-    }
-
     pub(super) fn completion(&self) -> &bindings::ib_wc {
         // SAFETY: By the type invariant valid; it does not change.
         unsafe { &*(*self.0.as_ptr()).wc }
@@ -462,11 +397,6 @@ impl Received {
     /// Where the P_Key that it came with is in the port's table.
     pub(crate) fn pkey_index(&self) -> u16 {
         self.completion().pkey_index
-    }
-
-    /// The queue pair that sent it.
-    pub(crate) fn source_qpn(&self) -> u32 {
-        self.completion().src_qp
     }
 
     /// Whether it came with a global route header, as always on RoCE.

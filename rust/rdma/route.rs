@@ -172,14 +172,6 @@ impl PathRecord {
         }
     }
 
-    /// The Ethernet address of the next hop, on RoCE.
-    pub(crate) fn dmac(&self) -> Option<[u8; 6]> {
-        // SAFETY: The kind says that this view is in use.
-        self.kind()
-            .is_roce()
-            .then(|| unsafe { self.0.__bindgen_anon_1.roce.dmac })
-    }
-
     /// Sets the Ethernet address of the next hop, on RoCE. The route to it is still to be looked up.
     pub(crate) fn set_dmac(&mut self, dmac: [u8; 6]) {
         if self.kind().is_roce() {
@@ -188,11 +180,6 @@ impl PathRecord {
                 dmac,
             };
         }
-    }
-
-    /// The service that the path was asked for.
-    pub(crate) fn service_id(&self) -> u64 {
-        u64::from_be(self.0.service_id)
     }
 
     /// Sets the service that the path was asked for.
@@ -438,11 +425,6 @@ impl AddressVector {
         }
     }
 
-    /// Whether it is a way from `device`.
-    pub(crate) fn is_of(&self, device: &Device) -> bool {
-        device.as_raw() == self.device.as_ptr()
-    }
-
     /// The port it leads out of.
     pub(crate) fn port(&self) -> PortNumber {
         PortNumber::new(self.attributes.port_num)
@@ -459,11 +441,6 @@ impl AddressVector {
         self.timeout
     }
 
-    /// Sets the time-out of a queue pair's transport.
-    pub(crate) fn set_timeout(&mut self, exponent: u8) {
-        self.timeout = exponent;
-    }
-
     /// The LID it leads to; 0 on RoCE.
     pub(crate) fn dlid(&self) -> u16 {
         match self.kind() {
@@ -471,11 +448,6 @@ impl AddressVector {
             AddressKind::Infiniband => unsafe { self.attributes.__bindgen_anon_1.ib.dlid },
             AddressKind::Roce | AddressKind::Other => 0,
         }
-    }
-
-    /// Service level.
-    pub(crate) fn sl(&self) -> u8 {
-        self.attributes.sl
     }
 
     /// The Ethernet address of the next hop, on RoCE.

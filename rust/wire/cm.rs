@@ -63,11 +63,21 @@ pub mod timeout;
 #[path = "cm/transport.rs"]
 pub mod transport;
 
+pub use self::build::BuildError;
+pub use self::comm_id::CommId;
+pub use self::ece::Ece;
+pub use self::kind::Kind;
+pub use self::mtu::Mtu;
+pub use self::path::Path;
+pub use self::reason::Reason;
+pub use self::service_id::ServiceId;
+pub use self::timeout::Timeout;
+pub use self::transport::Transport;
+
+
 use apr::Apr;
-use build::BuildError;
 use drep::Drep;
 use dreq::Dreq;
-use kind::Kind;
 use lap::Lap;
 use mra::Mra;
 use rej::Rej;
