@@ -6,7 +6,11 @@ use kernel::prelude::*;
 
 mod bindings;
 #[forbid(unsafe_code)]
+mod cm;
+mod cm_export;
+#[forbid(unsafe_code)]
 mod ipoib;
+mod lock;
 mod net;
 mod parameters;
 mod rdma;
@@ -18,12 +22,14 @@ mod work;
 struct Oxib {
     #[pin]
     _ipoib: ipoib::Ipoib,
+    _cm: cm_export::Edge,
 }
 
 impl kernel::InPlaceModule for Oxib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _ipoib <- ipoib::Ipoib::new(),
+            _cm: cm_export::Edge::new(),
         })
     }
 }

@@ -22,3 +22,19 @@ pub(crate) fn given() -> Given<'static> {
         }
     }
 }
+
+/// How many connections of a listener may be unfinished.
+///
+/// # Errors
+///
+/// `EINVAL` for none at all, which the log names.
+pub(crate) fn half_open() -> Result<u32> {
+    // SAFETY: As in `given`.
+    match unsafe { bindings::oxib_half_open } {
+        0 => {
+            pr_err!("half_open=0: a listener could accept nothing; give at least 1\n");
+            Err(EINVAL)
+        }
+        number => Ok(number),
+    }
+}

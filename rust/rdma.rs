@@ -7,15 +7,20 @@
 
 pub(crate) mod ah;
 pub(crate) mod client;
+pub(crate) mod cm_counters;
+pub(crate) mod cm_trace;
 pub(crate) mod cq;
 pub(crate) mod device;
 pub(crate) mod dma;
 pub(crate) mod ethernet;
 pub(crate) mod event;
 pub(crate) mod gid;
+pub(crate) mod mad;
+pub(crate) mod management;
 pub(crate) mod pd;
 pub(crate) mod port;
 pub(crate) mod qp;
 pub(crate) mod receive;
 pub(crate) mod ring;
+pub(crate) mod route;
 pub(crate) mod send;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Wire formats of IP over InfiniBand and the arithmetic of its addresses.
+//! Wire formats of IP over InfiniBand and of the InfiniBand connection manager, and the arithmetic
+//! of their addresses.
 //!
 //! Everything here is a value or a view of a byte slice: no allocation, no clock, no device, no
 //! kernel type. The same files are part of the kernel module (`mod wire;`), where KUnit runs their
@@ -32,6 +33,10 @@
 // its modules beside itself.
 #[path = "wire/arp.rs"]
 pub mod arp;
+#[path = "wire/bits.rs"]
+mod bits;
+#[path = "wire/cm.rs"]
+pub mod cm;
 #[path = "wire/encap.rs"]
 pub mod encap;
 #[path = "wire/gid.rs"]
@@ -40,12 +45,18 @@ pub mod gid;
 pub mod grh;
 #[path = "wire/hwaddr.rs"]
 pub mod hwaddr;
+#[path = "wire/lid.rs"]
+pub mod lid;
+#[path = "wire/mad.rs"]
+pub mod mad;
 #[path = "wire/mgid.rs"]
 pub mod mgid;
 #[path = "wire/nd.rs"]
 pub mod nd;
 #[path = "wire/pkey.rs"]
 pub mod pkey;
+#[path = "wire/psn.rs"]
+pub mod psn;
 #[path = "wire/qpn.rs"]
 pub mod qpn;
 #[path = "wire/roce.rs"]

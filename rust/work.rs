@@ -74,6 +74,20 @@ impl Queue {
         let _ = self.as_kernel().enqueue_delayed::<_, ID>(owner, delay);
     }
 
+    /// Runs `owner`'s work `ID` after `delay`, and not when it was planned before. Any context.
+    ///
+    /// It does nothing after [`disable`]. Calls for one work come one at a time (under the owner's
+    /// lock): of two at once, either may win.
+    pub(crate) fn reschedule<T, const ID: u64>(&self, owner: &Arc<T>, delay: Jiffies)
+    where
+        T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
+    {
+        // Not `mod_delayed_work`: it does not tell whether it queued a work that is disabled, so
+        // nobody would know whether there is a reference to drop.
+        cancel::<T, ID>(owner);
+        self.schedule::<T, ID>(owner.clone(), delay);
+    }
+
     /// Waits for the end of all that was queued before. Sleeps.
     ///
     /// Not to be called with a lock held that the work takes (the RTNL!).
@@ -88,6 +102,20 @@ impl Drop for Queue {
         // SAFETY: The queue is ours, and no work is queued any more: each holds an `Arc` to its
         // owner, which holds this queue or is gone.
         unsafe { bindings::destroy_workqueue(self.0.as_ptr()) }
+    }
+}
+
+/// Takes `owner`'s work `ID` out of its queue if it waits there. Any context. If the work runs, it
+/// goes on, also after this.
+pub(crate) fn cancel<T, const ID: u64>(owner: &Arc<T>)
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    let raw = Arc::as_ptr(owner);
+    // SAFETY: `owner` keeps the work valid.
+    if unsafe { bindings::cancel_delayed_work(delayed_work::<T, ID>(raw)) } {
+        // SAFETY: The work waited and will not run: the reference it held is ours to drop.
+        drop(unsafe { Arc::from_raw(raw) });
     }
 }
 

@@ -216,6 +216,9 @@ ethernet_up() { # [MTU]
 	local mtu=${1:-9000}
 	if [ "$NODE" -gt 1 ] && [ "$NODE" -lt "$NODES" ]; then
 		bridge_up "$mtu"
+	elif [ -e /sys/class/net/br0 ]; then
+		# An earlier part had more nodes.
+		ip link delete br0
 	fi
 	ip link set "$ethernet" mtu "$mtu" up || bail_out "the Ethernet device does not come up"
 	ip address replace "10.77.0.$NODE/24" brd + dev "$ethernet" || bail_out "the Ethernet device takes no address"

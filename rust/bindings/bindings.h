@@ -27,10 +27,14 @@
 #include <net/page_pool/helpers.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pack.h>
 #include <rdma/ib_sa.h>
 #include <rdma/ib_verbs.h>
 
+#include "cm_counters.h"
+#include "cm_export.h"
+#include "cm_trace.h"
 #include "inline.h"
 #include "params.h"

@@ -2,6 +2,7 @@
 
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
+#include <linux/random.h>
 #include <linux/rtnetlink.h>
 #include <net/net_namespace.h>
 #include <net/page_pool/helpers.h>
@@ -26,6 +27,24 @@ bool oxib_spin_trylock_bh(spinlock_t *lock)
 	return spin_trylock_bh(lock);
 }
 
+unsigned long oxib_spin_lock_irqsave(spinlock_t *lock)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(lock, flags);
+	return flags;
+}
+
+void oxib_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags)
+{
+	spin_unlock_irqrestore(lock, flags);
+}
+
+bool oxib_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags)
+{
+	return spin_trylock_irqsave(lock, *flags);
+}
+
 struct workqueue_struct *oxib_alloc_workqueue(void)
 {
 	return alloc_workqueue("oxib", WQ_UNBOUND | WQ_MEM_RECLAIM, 16);
@@ -34,6 +53,11 @@ struct workqueue_struct *oxib_alloc_workqueue(void)
 void oxib_flush_workqueue(struct workqueue_struct *queue)
 {
 	flush_workqueue(queue);
+}
+
+u32 oxib_random(void)
+{
+	return get_random_u32();
 }
 
 /* Packets */
@@ -314,6 +338,17 @@ u32 oxib_first_port(const struct ib_device *device)
 u32 oxib_last_port(const struct ib_device *device)
 {
 	return rdma_end_port(device);
+}
+
+bool oxib_cap_ib_cm(const struct ib_device *device, u32 port)
+{
+	return rdma_cap_ib_cm(device, port);
+}
+
+struct ib_mad_send_buf *oxib_create_send_mad(struct ib_mad_agent *agent, u32 qpn, u16 pkey_index)
+{
+	return ib_create_send_mad(agent, qpn, pkey_index, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
+				  GFP_ATOMIC, IB_MGMT_BASE_VERSION);
 }
 
 bool oxib_protocol_ib(const struct ib_device *device, u32 port)

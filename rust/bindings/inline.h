@@ -11,6 +11,7 @@
 #include <linux/skbuff.h>
 #include <net/page_pool/types.h>
 #include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 
 struct in_device;
@@ -35,6 +36,11 @@ void oxib_spin_unlock_bh(spinlock_t *lock);
 bool oxib_spin_trylock_bh(spinlock_t *lock);
 struct workqueue_struct *oxib_alloc_workqueue(void);
 void oxib_flush_workqueue(struct workqueue_struct *queue);
+unsigned long oxib_spin_lock_irqsave(spinlock_t *lock);
+void oxib_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
+bool oxib_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
+
+u32 oxib_random(void);
 
 /* Packets */
 int oxib_skb_linearize(struct sk_buff *skb);
@@ -96,6 +102,8 @@ const char *oxib_device_name(const struct ib_device *device);
 struct device *oxib_device_dev(struct ib_device *device);
 u32 oxib_first_port(const struct ib_device *device);
 u32 oxib_last_port(const struct ib_device *device);
+bool oxib_cap_ib_cm(const struct ib_device *device, u32 port);
+struct ib_mad_send_buf *oxib_create_send_mad(struct ib_mad_agent *agent, u32 qpn, u16 pkey_index);
 bool oxib_protocol_ib(const struct ib_device *device, u32 port);
 bool oxib_protocol_roce_v2(const struct ib_device *device, u32 port);
 u32 oxib_gid_table_length(struct ib_device *device, u32 port);

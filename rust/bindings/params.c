@@ -30,5 +30,10 @@ module_param_named(devices, oxib_devices, charp, 0444);
 MODULE_PARM_DESC(devices,
 		 "RDMA devices to use: names separated by commas (default: all)");
 
+unsigned int oxib_half_open = 4096;
+module_param_named(half_open, oxib_half_open, uint, 0444);
+MODULE_PARM_DESC(half_open,
+		 "Connections of a listener that are not finished, at most: beyond it requests are rejected (default 4096)");
+
 /* `modprobe ipoib`, by the name that users know. */
 MODULE_ALIAS("ipoib");

@@ -10,5 +10,6 @@ extern unsigned int oxib_send_queue_size;
 extern unsigned int oxib_recv_queue_size;
 extern unsigned int oxib_tx_queues;
 extern char *oxib_devices;
+extern unsigned int oxib_half_open;
 
 #endif

@@ -456,8 +456,16 @@ impl Interface {
         Ok(())
     }
 
-    /// Says that a send queue hangs.
+    /// Restarts an interface of which a send queue hangs: one that was stopped for the watchdog's time
+    /// and ended no packet since its last alarm. A device may be that slow.
     pub(super) fn hangs(self: &Arc<Self>, queue: u32) {
+        let Some((statistics, alarm)) = self.transmit_alarm(queue as usize) else {
+            return;
+        };
+        let completions = statistics.tx_completions.get();
+        if alarm.swap(completions, Ordering::Relaxed) != completions {
+            return;
+        }
         dev_warn!(
             self.rdma(),
             "{}: transmit queue {queue} makes no progress\n",

@@ -13,6 +13,7 @@
 
 use core::sync::atomic::{
     AtomicBool,
+    AtomicU64,
     Ordering, //
 };
 
@@ -138,6 +139,8 @@ pub(super) struct Interface {
     gids_changed: AtomicBool,
     statistics: Statistics,
     transmit_statistics: KVec<Arc<Statistics>>,
+    /// What had been completed at the watchdog's last alarm, by queue.
+    alarms: KVec<AtomicU64>,
     receive_statistics: Arc<Statistics>,
     #[pin]
     control_work: DelayedWork<Interface, CONTROL>,
@@ -307,6 +310,7 @@ impl Interface {
         let receive = Napi::new(&device, false)?;
         let mut reapers = KVec::new();
         let mut transmit_statistics = KVec::new();
+        let mut alarms = KVec::new();
         // Flushed requests complete too, so a queue has room for the whole ring.
         let queue =
             CompletionQueue::new(rdma, options.receive_ring, 0, receive.instance().clone())?;
@@ -329,6 +333,7 @@ impl Interface {
             completions.send.push(send, GFP_KERNEL)?;
             reapers.push(reaper, GFP_KERNEL)?;
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
+            alarms.push(AtomicU64::new(0), GFP_KERNEL)?;
         }
         let receive_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
         let works = work::Queue::new()?;
@@ -363,6 +368,7 @@ impl Interface {
                 gids_changed: AtomicBool::new(false),
                 statistics: Statistics::default(),
                 transmit_statistics,
+                alarms,
                 receive_statistics,
                 control_work <- new_delayed_work!("oxib_control"),
                 age_work <- new_delayed_work!("oxib_age"),
@@ -386,6 +392,12 @@ impl Interface {
     /// Counters of transmit queue `index`.
     pub(super) fn transmit_statistics(&self, index: usize) -> Option<&Arc<Statistics>> {
         self.transmit_statistics.get(index)
+    }
+
+    /// Counters of transmit queue `index`, and where its last alarm is noted.
+    pub(super) fn transmit_alarm(&self, index: usize) -> Option<(&Statistics, &AtomicU64)> {
+        let statistics = self.transmit_statistics.get(index)?;
+        Some((statistics, self.alarms.get(index)?))
     }
 
     /// Counters of reception.

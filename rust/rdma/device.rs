@@ -45,7 +45,7 @@ impl Device {
     /// # Safety
     ///
     /// `device` is valid and stays registered for `'a`.
-    pub(super) unsafe fn from_raw<'a>(device: *mut bindings::ib_device) -> &'a Self {
+    pub(crate) unsafe fn from_raw<'a>(device: *mut bindings::ib_device) -> &'a Self {
         // SAFETY: The caller's promise; `Opaque` is transparent.
         unsafe { &*device.cast() }
     }

@@ -49,7 +49,18 @@ unsafe impl AlwaysRefCounted for Entry {
 }
 
 impl Entry {
-    pub(super) fn as_raw(&self) -> *const bindings::ib_gid_attr {
+    /// The entry at `raw`, if that is not null.
+    ///
+    /// # Safety
+    ///
+    /// Null, or a valid entry whose count is not zero during `'a`.
+    pub(crate) unsafe fn borrow<'a>(raw: *const bindings::ib_gid_attr) -> Option<&'a Self> {
+        // SAFETY: The caller's promise; this type is transparent.
+        unsafe { raw.cast::<Self>().as_ref() }
+    }
+
+    /// The C object, for the wrappers.
+    pub(crate) fn as_raw(&self) -> *const bindings::ib_gid_attr {
         self.0.get().cast_const()
     }
 

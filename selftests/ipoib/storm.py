@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Traffic of every kind, as much as goes, whatever happens to the interface below, until killed.
 
-storm.py PEER4 PEER6    UDP in several sizes to both addresses, to a group, and TCP; and the other end of that TCP
+storm.py PEER4 PEER6 PAUSE    UDP in several sizes to both addresses, to a group, and TCP; and the other end of that TCP
+
+PAUSE, in seconds, is what each sender waits after a shower, so that a slow node gets something else done as well.
 """
 
 import itertools
@@ -27,17 +29,19 @@ def _for_ever(action, *arguments):
             time.sleep(0.05)
 
 
-def _shower(peer4, peer6):
+def _shower(peer4, peer6, pause):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as v4, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as v6:
         for size, (sock, address) in itertools.product(_SIZES, ((v4, peer4), (v6, peer6), (v4, peer4), (v4, _GROUP))):
             for _ in range(8):
                 sock.sendto(bytes(size), (address, _PORT))
+    time.sleep(pause)
 
 
-def _pour(peer):
+def _pour(peer, pause):
     with socket.create_connection((peer, _PORT), timeout=_PATIENCE) as connection:
         while True:
             connection.sendall(bytes(1 << 16))
+            time.sleep(pause)
 
 
 def _drain(connection):
@@ -59,8 +63,9 @@ def _serve():
 
 def main():
     """Start all of it."""
-    peer4, peer6 = sys.argv[1:]
-    for action, *arguments in ((_serve,), (_pour, peer4), (_shower, peer4, peer6)):
+    peer4, peer6, pause = sys.argv[1:]
+    pause = float(pause)
+    for action, *arguments in ((_serve,), (_pour, peer4, pause), (_shower, peer4, peer6, pause)):
         threading.Thread(target=_for_ever, args=(action, *arguments), daemon=True).start()
     threading.Event().wait()
 

@@ -61,12 +61,14 @@ flood() { # address, size
 
 # --- TCP and UDP ---
 
-# An amount, not a time: iperf3's server gives up on a test that takes longer than its time and ten seconds.
-amount=4M
-[ "$KERNEL" != debug ] || amount=150K
+# An amount, not a time: iperf3's server gives up on a test that takes longer than its time and ten seconds. A small
+# amount in small blocks and windows, so that most of it is not still on its way when the sender ends the test.
+amount=(-n 4M)
+tcp=()
+[ "$KERNEL" != debug ] || amount=(-n 150K) tcp=(-l 4K -w 8K)
 
 measured() { # iperf3 option...: what the receiver got, in bytes
-	timeout $((10 * patience)) iperf3 -J -n "$amount" "$@" >/tmp/iperf.json || {
+	timeout $((10 * patience)) iperf3 -J "${amount[@]}" "$@" >/tmp/iperf.json || {
 		jq -r .error /tmp/iperf.json
 		return 1
 	}
@@ -74,10 +76,10 @@ measured() { # iperf3 option...: what the receiver got, in bytes
 }
 
 test_iperf() {
-	check "TCP to the peer" measured -c "$v4"
-	check "TCP from the peer" measured -c "$v4" -R
-	check "TCP over IPv6, four connections" measured -c "$v6" -P 4
-	check "TCP both ways at once" measured -c "$v4" --bidir
+	check "TCP to the peer" measured -c "$v4" "${tcp[@]}"
+	check "TCP from the peer" measured -c "$v4" "${tcp[@]}" -R
+	check "TCP over IPv6, four connections" measured -c "$v6" "${tcp[@]}" -P 4
+	check "TCP both ways at once" measured -c "$v4" "${tcp[@]}" --bidir
 	check "UDP to the peer" measured -c "$v4" -u -b 20M -l 1000
 	check "UDP from the peer, packets of the MTU" measured -c "$v4" -u -b 20M -l $((ib_mtu - 28)) -R
 	check "UDP over IPv6, four streams" measured -c "$v6" -u -b 5M -l 64 -P 4

@@ -6,7 +6,8 @@ use core::ptr::NonNull;
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    time::msecs_to_jiffies, //
 };
 
 use super::{
@@ -28,6 +29,9 @@ use crate::{
         hwaddr::HwAddr, //
     }, //
 };
+
+/// How long a queue may be stopped until the watchdog gives alarm, in milliseconds.
+const WATCHDOG: u32 = 5000;
 
 /// The driver of a registered device.
 ///
@@ -53,7 +57,7 @@ pub(super) unsafe extern "C" fn setup<T: Operations>(device: *mut bindings::net_
     device.netdev_ops = &Table::<T>::NET;
     device.header_ops = &Table::<T>::HEADER;
     device.ethtool_ops = &ethtool::Table::<T>::OPERATIONS;
-    device.watchdog_timeo = 10 * bindings::HZ as i32;
+    device.watchdog_timeo = msecs_to_jiffies(WATCHDOG) as i32;
     device.flags |=
         bindings::net_device_flags_IFF_BROADCAST | bindings::net_device_flags_IFF_MULTICAST;
     device.hard_header_len = encap::HARD_LEN as u16;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The connection manager (IBTA volume 1, chapter 12).
+//!
+//! ```text
+//!  machine    one identifier's protocol, pure: calls, messages and time in, actions out
+//!  id         an identifier: its machine, its timer, its consumer, and the order of its events
+//!   ├ call      what the consumer asks for
+//!   ├ message   messages of ours, built and sent
+//!   └ consumer  who is told
+//!  lane       messages that came, in order for each connection, side by side for different ones
+//!   ├ arrive    messages for identifiers that are there
+//!   ├ request   REQs: duplicates, stale connections, listeners, new identifiers
+//!   └ resolve   service ID resolution
+//!  port       a port and its share of the management class
+//!  table      who is meant: by local and remote names, queue pairs, services
+//! ```
+//!
+//! No lock is shared by all connections: an identifier has its own, and the tables are divided.
+//! Locks are taken in this order: identifier, table.
+
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{
+        Instant,
+        Monotonic, //
+    }, //
+};
+
+use crate::{
+    rdma::{
+        client,
+        device::Device,
+        port::PortNumber, //
+    },
+    wire::{
+        cm::{
+            CommId,
+            ServiceId, //
+        },
+        gid::Gid,
+        qpn::Qpn, //
+    },
+    work, //
+};
+
+mod arrive;
+mod call;
+mod consumer;
+mod id;
+mod lane;
+mod machine;
+mod message;
+mod notice;
+mod port;
+mod request;
+mod resolve;
+mod round_trip;
+mod table;
+
+pub(crate) use self::{
+    call::{
+        QpType,
+        RepParameters,
+        ReqParameters,
+        SidrRepParameters,
+        SidrReqParameters,
+        Ways, //
+    },
+    consumer::{
+        Consumer,
+        Shown, //
+    },
+    id::Id,
+    machine::{
+        actions::{
+            Failure,
+            Report, //
+        },
+        qp::{
+            QpInit,
+            QpRtr,
+            QpRts,
+            Requester, //
+        },
+        state::StateName, //
+    },
+    notice::{
+        Notice,
+        Origin, //
+    }, //
+};
+
+use self::{
+    id::Listener,
+    lane::Lanes,
+    machine::time::Time,
+    port::{
+        Port,
+        Ports, //
+    },
+    table::Table, //
+};
+
+/// A device, for comparing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct DeviceKey(usize);
+
+impl DeviceKey {
+    /// Of a device that may be gone.
+    pub(crate) fn of(device: &Device) -> Self {
+        Self(core::ptr::from_ref(device).addr())
+    }
+}
+
+/// Where a SIDR_REQ came from: all hosts behind one router have its LID, so the GID counts where
+/// there is one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Asker {
+    /// It came with a GRH.
+    Gid(Gid),
+    /// It came without.
+    Lid(u32),
+}
+
+/// A remote name of a connection, and the channel adapter that chose it.
+type Remote<T> = (T, u64);
+
+/// The connection manager of the node.
+pub(crate) struct Manager {
+    /// Identifiers by our name for the connection.
+    ids: Table<CommId, Arc<Id>>,
+    /// Our names for connections by their peers' names for them.
+    remote_ids: Table<Remote<CommId>, CommId>,
+    /// Our names for connections by their peers' queue pairs.
+    remote_qpns: Table<Remote<Qpn>, CommId>,
+    /// Requests for resolution that the consumer has not answered.
+    askers: Table<(CommId, Asker), CommId>,
+    /// Who listens.
+    listeners: Table<(DeviceKey, ServiceId), Listener>,
+    /// Devices by any of their ports that have the management class.
+    devices: Table<DeviceKey, Arc<Port>>,
+    /// Ports that have the management class.
+    ports: Table<(DeviceKey, u32), Arc<Port>>,
+    lanes: Lanes,
+    queue: Arc<work::Queue>,
+    /// The next name for a connection, before it is made hard to guess.
+    next: AtomicU32,
+    /// What makes names hard to guess.
+    scramble: u32,
+    next_service: AtomicU32,
+    epoch: Instant<Monotonic>,
+    /// Most connections of a listener that its consumer or its peers have not finished making.
+    half_open: u32,
+}
+
+impl Manager {
+    /// Makes the manager of a node that has no ports yet.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(half_open: u32) -> Result<Arc<Self>> {
+        let manager = Self {
+            ids: Table::new()?,
+            remote_ids: Table::new()?,
+            remote_qpns: Table::new()?,
+            askers: Table::new()?,
+            listeners: Table::new()?,
+            devices: Table::new()?,
+            ports: Table::new()?,
+            lanes: Lanes::new()?,
+            queue: Arc::new(work::Queue::new()?, GFP_KERNEL)?,
+            next: AtomicU32::new(crate::rdma::management::random()),
+            scramble: crate::rdma::management::random(),
+            next_service: AtomicU32::new(0),
+            epoch: Instant::now(),
+            half_open,
+        };
+        Ok(Arc::new(manager, GFP_KERNEL)?)
+    }
+
+    /// Milliseconds since the manager began.
+    fn now(&self) -> Time {
+        Time::new(u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(0))
+    }
+
+    /// A name for a connection that was not used for long, and is not zero.
+    fn name(&self) -> CommId {
+        loop {
+            let name = self.next.fetch_add(1, Ordering::Relaxed) ^ self.scramble;
+            if name != 0 {
+                return CommId::new(name);
+            }
+        }
+    }
+
+    fn port(&self, device: DeviceKey, port: PortNumber) -> Result<Arc<Port>> {
+        self.ports.get(&(device, port.get())).ok_or(EINVAL)
+    }
+}
+
+/// The client of `ib_core` that takes the ports' management class for the manager.
+pub(crate) struct Client;
+
+static HANDLE: client::Handle = client::Handle::new();
+
+impl client::Client for Client {
+    type Data = KBox<Ports>;
+
+    const NAME: &'static CStr = c"oxib_cm";
+
+    fn handle() -> &'static client::Handle {
+        &HANDLE
+    }
+
+    fn add(device: &Device) -> Result<Option<Self::Data>> {
+        let manager = crate::cm_export::manager().ok_or(ENODEV)?;
+        let ports = Ports::new(&manager, device)?;
+        if ports.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(KBox::new(ports, GFP_KERNEL)?))
+    }
+}

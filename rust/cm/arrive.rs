@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Messages that arrive for identifiers that are there.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    id::{
+        Id,
+        Inner,
+        Next, //
+    },
+    machine::{
+        actions::Counted,
+        input::{
+            self,
+            Incoming, //
+        },
+        state::StateName, //
+    },
+    message,
+    notice::Notice,
+    port::Port,
+    table::Reserved,
+    Manager, //
+};
+use crate::{
+    rdma::{
+        cm_trace,
+        mad::Received,
+        route::AddressVector, //
+    },
+    wire::cm::{
+        dreq::Dreq,
+        rej::{
+            Rej,
+            Rejected, //
+        },
+        rep::Rep,
+        CommId,
+        Kind,
+        Message,
+        Reason, //
+    },
+};
+
+impl Manager {
+    /// Takes in a message from `port`.
+    pub(super) fn take_in(&self, port: &Arc<Port>, mad: Received) {
+        let Ok(message) = Message::parse(mad.bytes()) else {
+            return;
+        };
+        let id = lane_of(&message);
+        // Without memory it is as if it had been lost.
+        if let Ok(notice) = Notice::of_message(port, mad) {
+            self.lanes.push(&self.queue, id, notice);
+        }
+    }
+}
+
+/// The identifier by which messages are kept in order: ours where the message has it, or else the
+/// sender's.
+fn lane_of(message: &Message<'_>) -> CommId {
+    match message {
+        Message::Req(req) => req.local_comm_id(),
+        Message::SidrReq(req) => req.request_id(),
+        Message::SidrRep(rep) => rep.request_id(),
+        Message::Mra(mra) => mra.remote_comm_id(),
+        Message::Rej(rej) => rej.remote_comm_id(),
+        Message::Rep(rep) => rep.remote_comm_id(),
+        Message::Rtu(rtu) => rtu.remote_comm_id(),
+        Message::Dreq(dreq) => dreq.remote_comm_id(),
+        Message::Drep(drep) => drep.remote_comm_id(),
+        Message::Lap(lap) => lap.remote_comm_id(),
+        Message::Apr(apr) => apr.remote_comm_id(),
+    }
+}
+
+/// Handles a notice whose turn it is.
+pub(super) fn handle(notice: KBox<Notice>) {
+    if let Some(id) = notice.id.clone() {
+        let next = id.with(|inner| match inner.machine.name() {
+            StateName::Established => inner.turn(notice),
+            _ => Next::Nothing(Some(notice)),
+        });
+        return id.then(next);
+    }
+    let (Some(message), Some(port)) = (notice.parsed(), notice.port.clone()) else {
+        return;
+    };
+    let manager = port.manager().clone();
+    match message {
+        Message::Req(_) => manager.req(&port, notice),
+        Message::SidrReq(_) => manager.sidr_req(&port, notice),
+        Message::Rep(rep) => {
+            let rep = *rep;
+            manager.rep(&port, &rep, notice);
+        }
+        Message::Dreq(dreq) => {
+            let dreq = *dreq;
+            manager.dreq(&port, &dreq, notice);
+        }
+        // Not on RoCE, where there is no path to load (IBTA annex A16).
+        Message::Lap(_) | Message::Apr(_) if port.roce => {}
+        Message::Lap(_) => manager.lap(&port, notice),
+        Message::Rej(rej) => {
+            let (ours, theirs) = (rej.remote_comm_id().get(), rej.local_comm_id().get());
+            cm_trace::reject(ours, theirs, rej.reason().get(), false);
+            let id = manager.rejected(rej);
+            take(id, message.into(), notice);
+        }
+        Message::Mra(mra) => {
+            let id = manager.addressed(mra.remote_comm_id());
+            take(id, message.into(), notice);
+        }
+        Message::Rtu(rtu) => {
+            let id = manager.addressed(rtu.remote_comm_id());
+            take(id, message.into(), notice);
+        }
+        Message::Drep(drep) => {
+            let id = manager.addressed(drep.remote_comm_id());
+            take(id, message.into(), notice);
+        }
+        Message::SidrRep(rep) => {
+            let id = manager.addressed(rep.request_id());
+            take(id, message.into(), notice);
+        }
+        Message::Apr(apr) => {
+            let id = manager.addressed(apr.remote_comm_id());
+            take(id, message.into(), notice);
+        }
+    }
+}
+
+/// Lets a message's identifier have it, if it is there, and the consumer what comes of it.
+fn take(id: Option<Arc<Id>>, incoming: Incoming, notice: KBox<Notice>) {
+    if let Some(id) = id {
+        let now = id.manager.now();
+        let next = id.with(|inner| inner.receive(&id, &incoming, None, now, notice));
+        id.then(next);
+    }
+}
+
+impl Manager {
+    /// The identifier of this name.
+    pub(super) fn addressed(&self, name: CommId) -> Option<Arc<Id>> {
+        self.ids.get(&name)
+    }
+
+    /// Whom a REJ is for. One for a time-out is from a peer that may not know our name: it gives its
+    /// GUID (IBTA 12.6.7.2).
+    fn rejected(&self, rej: &Rej) -> Option<Arc<Id>> {
+        match (rej.reason(), rej.ca_guid()) {
+            (Reason::TIMEOUT, Some(guid)) => {
+                let name = self.remote_ids.get(&(rej.local_comm_id(), guid))?;
+                self.addressed(name)
+            }
+            _ => self.addressed(rej.remote_comm_id()),
+        }
+    }
+
+    fn rep(&self, port: &Arc<Port>, rep: &Rep, notice: KBox<Notice>) {
+        let Some(id) = self.ids.get(&rep.remote_comm_id()) else {
+            return;
+        };
+        let (Ok(name), Ok(qpn)) = (Reserved::new(GFP_KERNEL), Reserved::new(GFP_KERNEL)) else {
+            return;
+        };
+        let incoming = input::Rep::from(rep);
+        let guid = rep.local_ca_guid();
+        let mut stale = None;
+        let answered = [StateName::Established, StateName::MraRepSent];
+        let source = id.way_back(port, &notice, &answered);
+        let now = self.now();
+        let next = id.with(|inner| {
+            if let Some(peer) = inner.machine.takes_rep(&incoming) {
+                let key = (rep.local_comm_id(), guid);
+                if self.remote_ids.claim(key, id.local(), name).is_err() {
+                    return Next::Nothing(Some(notice));
+                }
+                if let Err(other) = self.remote_qpns.claim((peer, guid), id.local(), qpn) {
+                    let _ = self.remote_ids.remove_if(&key, |name| *name == id.local());
+                    stale = Some(other);
+                    return Next::Nothing(Some(notice));
+                }
+                inner.names.id = Some(key);
+                inner.names.qpn = Some((peer, guid));
+                inner.peer_qpn = peer;
+            }
+            inner.receive(&id, &Incoming::Rep(incoming), source.as_ref(), now, notice)
+        });
+        if let (Some(other), Next::Nothing(Some(notice))) = (stale, &next) {
+            if let Some(to) = port.way_back(notice) {
+                let names = (rep.local_comm_id(), rep.remote_comm_id());
+                let tid = rep.header().tid();
+                let reason = (Reason::STALE_CONNECTION, &[][..]);
+                message::reject(port, &to, tid, names, Rejected::Rep, reason);
+            }
+            self.end_stale(other);
+        }
+        id.then(next);
+    }
+
+    fn dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: KBox<Notice>) {
+        let known = self.ids.get(&dreq.remote_comm_id());
+        let known = known.filter(|id| id.peer_name() == dreq.local_comm_id());
+        let Some(id) = known else {
+            // The connection is over here: its end is what the peer wants (IBTA 12.9.7).
+            port.count_duplicate(Kind::Dreq);
+            self.answer_unknown_dreq(port, dreq, &notice);
+            return;
+        };
+        let incoming = Incoming::from(Message::Dreq(dreq));
+        let source = id.way_back(port, &notice, &[StateName::TimeWait]);
+        let now = self.now();
+        let next = id.with(|inner| {
+            let before = inner.machine.name();
+            let next = inner.receive(&id, &incoming, source.as_ref(), now, notice);
+            if before != StateName::DreqRcvd && inner.machine.name() == StateName::DreqRcvd {
+                inner.tid = dreq.header().tid();
+            }
+            next
+        });
+        id.then(next);
+    }
+
+    fn answer_unknown_dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: &Notice) {
+        let Some(to) = port.way_back(notice) else {
+            return;
+        };
+        let message = crate::wire::cm::drep::Parameters {
+            local_comm_id: dreq.remote_comm_id(),
+            remote_comm_id: dreq.local_comm_id(),
+            private_data: &[],
+        };
+        // Lost or not sent is the same: the peer repeats its DREQ.
+        let _ = port.post(Kind::Drep, &to, |out| {
+            message.build(dreq.header().tid(), out)
+        });
+    }
+
+    /// Ends a connection that the peer does not have any more, as it gave its queue pair to another
+    /// one (IBTA 12.4.1).
+    pub(super) fn end_stale(&self, name: CommId) {
+        if let Some(id) = self.addressed(name) {
+            // It may have been ended by now.
+            let _ = id.send_dreq(&[]);
+        }
+    }
+}
+
+impl Id {
+    /// The peer's name for the connection.
+    fn peer_name(&self) -> CommId {
+        self.with(|inner| inner.machine.ids().1)
+    }
+
+    /// The way back to where a message came from, in `states` in which it is a duplicate that is
+    /// answered as the first one was. Sleeps.
+    pub(super) fn way_back(
+        &self,
+        port: &Port,
+        notice: &Notice,
+        states: &[StateName],
+    ) -> Option<AddressVector> {
+        let state = self.with(|inner| inner.machine.name());
+        states
+            .contains(&state)
+            .then(|| port.way_back(notice))
+            .flatten()
+    }
+}
+
+impl Port {
+    /// The way back to where a message came from. Sleeps.
+    pub(super) fn way_back(&self, notice: &Notice) -> Option<AddressVector> {
+        let device = self.device().ok()?;
+        AddressVector::from_completion(&device, self.number, notice.message()?).ok()
+    }
+
+    /// Counts what a message was, besides having come.
+    pub(super) fn count(&self, counted: Option<Counted>) {
+        if let Some(Counted::Duplicate(kind)) = counted {
+            self.count_duplicate(kind);
+        }
+    }
+}
+
+impl Inner {
+    /// Lets the machine have a message.
+    pub(super) fn receive(
+        &mut self,
+        id: &Arc<Id>,
+        incoming: &Incoming,
+        source: Option<&AddressVector>,
+        now: super::Time,
+        notice: KBox<Notice>,
+    ) -> Next {
+        let actions = self.machine.receive(incoming, now);
+        if let Some(port) = &notice.port {
+            port.count(actions.counted);
+        }
+        self.send(id, &actions, source);
+        self.follow(id, &actions, now, Some(notice))
+    }
+}

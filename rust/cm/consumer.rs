@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Who is told of what happens to an identifier.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    id::Id,
+    machine::state::{
+        LapState,
+        StateName, //
+    },
+    notice::Notice, //
+};
+use crate::wire::cm::{
+    CommId,
+    ServiceId, //
+};
+
+/// What a consumer may see of an identifier at any time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shown {
+    /// The state.
+    pub(crate) state: StateName,
+    /// The state of path migration.
+    pub(crate) lap: LapState,
+    /// Our name for the connection.
+    pub(crate) local: CommId,
+    /// The peer's name for it; zero before we are told.
+    pub(crate) remote: CommId,
+    /// The service.
+    pub(crate) service: ServiceId,
+}
+
+/// The user of an identifier.
+pub(crate) trait Consumer: Send + Sync + 'static {
+    /// Something happened. Called in process context, one notice at a time for each identifier.
+    ///
+    /// # Errors
+    ///
+    /// Any: the identifier is destroyed. After `ENOMEM` a REQ is not rejected.
+    fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result;
+
+    /// The consumer of an identifier that is made for a request to this listener.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    fn accept(&self) -> Result<Arc<dyn Consumer>>;
+
+    /// Tells the consumer which identifier it has been given to. Called once, before anything else.
+    fn attach(&self, id: &Arc<Id>);
+
+    /// The identifier has ended: it is not told anything any more, and lets go of the identifier.
+    /// Called once, after everything else.
+    fn detach(&self);
+
+    /// The identifier has changed. Called with its lock held.
+    fn show(&self, shown: &Shown);
+
+    /// Whether a listener of this consumer may serve one who would use it with `handler`.
+    fn is_shared_by(&self, handler: usize) -> bool;
+
+    /// The consumer, to be recognised by what made it.
+    fn as_any(&self) -> &dyn core::any::Any;
+}

@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Identifiers: a connection, a service ID resolution, or a listener.
+//!
+//! An identifier's lock is held for a step of its machine and for what that step asks for. Its
+//! consumer is called without it, by whoever brought the first notice; notices that come meanwhile
+//! queue up, so that the consumer hears of one at a time and in order.
+
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::{
+        Arc,
+        Completion, //
+    },
+    time::msecs_to_jiffies,
+    workqueue::{
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    consumer::{
+        Consumer,
+        Shown, //
+    },
+    machine::{
+        actions::{
+            Actions,
+            RemoteAction,
+            Report,
+            TimerAction, //
+        },
+        input::QpType,
+        time::Time,
+        Machine, //
+    },
+    notice::{
+        Chain,
+        Notice, //
+    },
+    port::Port,
+    table::Reserved,
+    Asker,
+    DeviceKey,
+    Manager,
+    Remote, //
+};
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    rdma::{
+        cm_trace,
+        mad,
+        route::AddressVector, //
+    },
+    wire::{
+        cm::{
+            CommId,
+            ServiceId, //
+        },
+        qpn::Qpn, //
+    },
+    work, //
+};
+
+/// How long a timer is put off that found no memory for its notice, in milliseconds.
+const NO_MEMORY: u32 = 100;
+
+/// An identifier.
+#[pin_data]
+pub(crate) struct Id {
+    local: CommId,
+    device: DeviceKey,
+    consumer: Arc<dyn Consumer>,
+    pub(super) manager: Arc<Manager>,
+    #[pin]
+    inner: IrqLock<Inner>,
+    /// Complete once the identifier was destroyed and nobody uses it any more.
+    #[pin]
+    unused: Completion,
+    #[pin]
+    timer: DelayedWork<Id>,
+}
+
+/// What an identifier's lock guards.
+pub(super) struct Inner {
+    pub(super) machine: Machine,
+    pub(super) service: ServiceId,
+    /// The port, the way of messages and of the first path.
+    pub(super) port: Option<Arc<Port>>,
+    pub(super) address: Option<AddressVector>,
+    /// The way of the alternate path.
+    pub(super) alternate: Option<AddressVector>,
+    /// The LID that the queue pair's packets go to, if not that of the messages.
+    pub(super) data_lid: u16,
+    /// Transaction of the messages that answer.
+    pub(super) tid: u64,
+    /// The type of the consumer's queue pair.
+    pub(super) qp_type: QpType,
+    /// The peer's queue pair.
+    pub(super) peer_qpn: Qpn,
+    /// The request that is repeated until it is answered.
+    pub(super) request: Option<KBox<[u8; mad::LEN]>>,
+    /// Private data of the answer that is repeated to duplicates.
+    pub(super) saved: KVec<u8>,
+    pub(super) names: Names,
+    /// Of a passive connection that is not finished.
+    half_open: Option<HalfOpen>,
+    waiting: Chain,
+    /// The consumer is being told something.
+    telling: bool,
+    /// Who else uses the identifier: requests to a listener.
+    users: u32,
+    /// The consumer has let go.
+    gone: bool,
+}
+
+/// Where an identifier is in the tables of remote names.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) id: Option<Remote<CommId>>,
+    pub(super) qpn: Option<Remote<Qpn>>,
+    pub(super) asker: Option<(CommId, Asker)>,
+}
+
+/// What follows a step, after the lock.
+#[must_use]
+pub(super) enum Next {
+    /// Nothing. What is left of the notice ends.
+    Nothing(Option<KBox<Notice>>),
+    /// The consumer is to be told.
+    Tell(KBox<Notice>),
+}
+
+impl Inner {
+    /// Carries out what a step of the machine asks for, but for its message, and says what the
+    /// consumer is told: `notice`, if anything.
+    pub(super) fn follow(
+        &mut self,
+        id: &Arc<Id>,
+        actions: &Actions,
+        now: Time,
+        notice: Option<KBox<Notice>>,
+    ) -> Next {
+        match actions.timer {
+            TimerAction::Keep => {}
+            TimerAction::Stop => work::cancel(id),
+            TimerAction::At(due) => id.wake_at(due, now),
+        }
+        if actions.remote == RemoteAction::Forget {
+            self.forget_names(id);
+        }
+        if actions.half_open_over {
+            self.half_open = None;
+        }
+        if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
+            port.round_trip.sample(sample);
+        }
+        if !self.machine.awaits_answer() {
+            self.request = None;
+        }
+        match (actions.report, notice) {
+            (Some(report), Some(mut notice)) => {
+                notice.report = report;
+                self.turn(notice)
+            }
+            (_, notice) => Next::Nothing(notice),
+        }
+    }
+
+    /// Whose turn it is to tell the consumer.
+    pub(super) fn turn(&mut self, notice: KBox<Notice>) -> Next {
+        if self.gone {
+            Next::Nothing(Some(notice))
+        } else if self.telling {
+            self.waiting.push(notice);
+            Next::Nothing(None)
+        } else {
+            self.telling = true;
+            Next::Tell(notice)
+        }
+    }
+
+    /// Takes the identifier out of the tables of remote names.
+    pub(super) fn forget_names(&mut self, id: &Id) {
+        let manager = &id.manager;
+        let mine = |name: &CommId| *name == id.local;
+        if let Some(name) = self.names.id.take() {
+            manager.remote_ids.remove_if(&name, mine);
+        }
+        if let Some(name) = self.names.qpn.take() {
+            manager.remote_qpns.remove_if(&name, mine);
+        }
+        if let Some(name) = self.names.asker.take() {
+            manager.askers.remove_if(&name, mine);
+        }
+    }
+
+    fn shown(&self) -> Shown {
+        let (local, remote) = self.machine.ids();
+        Shown {
+            state: self.machine.name(),
+            lap: self.machine.lap_state(),
+            local,
+            remote,
+            service: self.service,
+        }
+    }
+}
+
+impl Id {
+    /// Makes an identifier on `device` for `consumer`, which it attaches to.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(
+        manager: &Arc<Manager>,
+        device: DeviceKey,
+        consumer: Arc<dyn Consumer>,
+    ) -> Result<Arc<Self>> {
+        let local = manager.name();
+        let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
+        id.enlist().inspect_err(|_| id.forget())?;
+        Ok(id)
+    }
+
+    /// Makes one that messages do not find.
+    pub(super) fn unlisted(
+        manager: &Arc<Manager>,
+        device: DeviceKey,
+        consumer: Arc<dyn Consumer>,
+        local: CommId,
+        machine: Machine,
+    ) -> Result<Arc<Self>> {
+        let inner = Inner {
+            machine,
+            service: ServiceId::new(0),
+            port: None,
+            address: None,
+            alternate: None,
+            data_lid: 0,
+            tid: 0,
+            qp_type: QpType::Rc,
+            peer_qpn: Qpn::from_bytes([0; 3]),
+            request: None,
+            saved: KVec::new(),
+            names: Names::default(),
+            half_open: None,
+            waiting: Chain::new(),
+            telling: false,
+            users: 0,
+            gone: false,
+        };
+        let id = Arc::pin_init(
+            pin_init!(Self {
+                local,
+                device,
+                consumer,
+                manager: manager.clone(),
+                inner <- new_irq_lock!(inner, "oxib_cm_id"),
+                unused <- Completion::new(),
+                timer <- new_delayed_work!("oxib_cm_id"),
+            }),
+            GFP_KERNEL,
+        )?;
+        id.consumer.attach(&id);
+        id.with(|_| ());
+        Ok(id)
+    }
+
+    /// Lets messages find the identifier by its local name.
+    pub(super) fn enlist(self: &Arc<Self>) -> Result {
+        let memory = Reserved::new(GFP_KERNEL)?;
+        // A name that is still in use after four thousand million others: the request is repeated.
+        self.manager
+            .ids
+            .claim(self.local, self.clone(), memory)
+            .map_err(|_| EBUSY)
+    }
+
+    /// Our name for it.
+    pub(super) fn local(&self) -> CommId {
+        self.local
+    }
+
+    /// The device that it is on.
+    pub(super) fn device(&self) -> DeviceKey {
+        self.device
+    }
+
+    /// Who uses it.
+    pub(crate) fn consumer(&self) -> &Arc<dyn Consumer> {
+        &self.consumer
+    }
+
+    /// Runs `step` with the lock held, and shows the consumer what came of it.
+    pub(super) fn with<R>(&self, step: impl FnOnce(&mut Inner) -> R) -> R {
+        self.inner.with(|inner| {
+            let before = inner.machine.name();
+            let result = step(inner);
+            let shown = inner.shown();
+            if shown.state != before {
+                let (local, remote) = (shown.local.get(), shown.remote.get());
+                let (old, new) = (before.number(), shown.state.number());
+                cm_trace::state(local, remote, old.into(), new.into());
+            }
+            self.consumer.show(&shown);
+            result
+        })
+    }
+
+    /// Does what follows a step: tells the consumer, and what has waited for that. Sleeps.
+    pub(super) fn then(self: &Arc<Self>, next: Next) {
+        let mut notice = match next {
+            Next::Nothing(_) => return,
+            Next::Tell(notice) => notice,
+        };
+        loop {
+            let told = self.consumer.event(self, &notice);
+            drop(notice);
+            if let Err(error) = told {
+                self.end(error == ENOMEM, true);
+                return;
+            }
+            match self.next_turn() {
+                Some(next) => notice = next,
+                None => return,
+            }
+        }
+    }
+
+    fn next_turn(&self) -> Option<KBox<Notice>> {
+        let next = self.with(|inner| {
+            let next = match inner.gone {
+                true => None,
+                false => inner.waiting.pop(),
+            };
+            inner.telling = next.is_some();
+            next
+        });
+        if next.is_none() {
+            self.note_unused();
+        }
+        next
+    }
+
+    /// Tells who destroys the identifier that nobody uses it any more, if so.
+    fn note_unused(&self) {
+        if self.with(|inner| inner.is_unused()) {
+            self.unused.complete_all();
+        }
+    }
+
+    /// Plans the timer.
+    fn wake_at(self: &Arc<Self>, due: Time, now: Time) {
+        let delay = u32::try_from(due.since(now)).unwrap_or(u32::MAX);
+        self.manager
+            .queue
+            .reschedule(self, msecs_to_jiffies(delay.max(1)));
+    }
+
+    fn timer_due(self: &Arc<Self>) {
+        // Most often the machine repeats a request and tells nobody; but whom it tells then
+        // must hear it.
+        let now = self.manager.now();
+        let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
+            let later = now.after(NO_MEMORY.into());
+            self.with(|inner| {
+                if !inner.gone {
+                    self.wake_at(later, now);
+                }
+            });
+            return;
+        };
+        let next = self.with(|inner| {
+            if inner.gone {
+                return Next::Nothing(Some(notice));
+            }
+            let actions = inner.machine.timer(now);
+            inner.send(self, &actions, None);
+            inner.follow(self, &actions, now, Some(notice))
+        });
+        self.then(next);
+    }
+
+    /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until it is
+    /// not being told anything. Not to be called by the consumer while it is told something: it
+    /// returns an error there.
+    ///
+    /// A listener that others share goes on for those: then the result is false.
+    pub(crate) fn destroy(self: &Arc<Self>) -> bool {
+        if self.is_still_shared() {
+            return false;
+        }
+        self.end(false, false);
+        true
+    }
+
+    /// Ends it; `told` says that this is the consumer's answer to what it was told.
+    fn end(self: &Arc<Self>, no_memory: bool, told: bool) {
+        let (is_unused, leftovers) = self.with(|inner| {
+            inner.telling &= !told;
+            let actions = inner.machine.destroy(no_memory);
+            inner.send(self, &actions, None);
+            (inner.let_go(self), inner.waiting.take())
+        });
+        drop(leftovers);
+        self.unlist();
+        if !is_unused {
+            self.unused.wait_for_completion();
+        }
+        self.consumer.detach();
+    }
+
+    /// Ends it without a word to the peer.
+    pub(super) fn forget(self: &Arc<Self>) {
+        self.with(|inner| inner.let_go(self));
+        self.unlist();
+        self.consumer.detach();
+    }
+
+    fn unlist(self: &Arc<Self>) {
+        self.manager
+            .ids
+            .remove_if(&self.local, |id| Arc::ptr_eq(id, self));
+    }
+}
+
+impl Inner {
+    /// Lets the identifier go; whether nobody uses it any more.
+    fn let_go(&mut self, id: &Arc<Id>) -> bool {
+        self.gone = true;
+        work::cancel(id);
+        self.forget_names(id);
+        self.half_open = None;
+        self.request = None;
+        self.is_unused()
+    }
+
+    /// Whether nobody can be told anything any more, nor uses the identifier.
+    fn is_unused(&self) -> bool {
+        self.gone && !self.telling && self.users == 0
+    }
+
+    /// Makes the connection one that counts as unfinished.
+    pub(super) fn begin_half_open(&mut self, half_open: HalfOpen) {
+        self.half_open = Some(half_open);
+    }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Id { self.timer }
+}
+
+impl WorkItem for Id {
+    type Pointer = Arc<Id>;
+
+    fn run(this: Arc<Id>) {
+        this.timer_due();
+    }
+}
+
+/// A listener in the table of services.
+#[derive(Clone)]
+pub(super) struct Listener {
+    id: Arc<Id>,
+    half_open: Arc<AtomicU32>,
+    /// For how many consumers it listens.
+    shared: u32,
+}
+
+/// The use of a listener by a request: its consumer does not go meanwhile.
+pub(super) struct Listening(Arc<Id>);
+
+impl Listening {
+    /// The listener.
+    pub(super) fn id(&self) -> &Arc<Id> {
+        &self.0
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.with(|inner| inner.users -= 1);
+        self.0.note_unused();
+    }
+}
+
+/// One of a listener's unfinished connections.
+pub(super) struct HalfOpen(Arc<AtomicU32>);
+
+impl Drop for HalfOpen {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Listener {
+    /// Uses the listener, if it has not gone.
+    fn listen(&self) -> Option<Listening> {
+        let used = self.id.with(|inner| {
+            if inner.gone {
+                return false;
+            }
+            inner.users += 1;
+            true
+        });
+        used.then(|| Listening(self.id.clone()))
+    }
+
+    /// Counts one more unfinished connection, if that is not too many.
+    pub(super) fn half_open(&self, most: u32) -> Option<HalfOpen> {
+        let before = self.half_open.fetch_add(1, Ordering::Relaxed);
+        let counted = HalfOpen(self.half_open.clone());
+        (before < most).then_some(counted)
+    }
+}
+
+impl Manager {
+    /// Who listens for `service` on `device`.
+    pub(super) fn listener(
+        &self,
+        device: DeviceKey,
+        service: ServiceId,
+    ) -> Option<(Listener, Listening)> {
+        let listener = self.listeners.get(&(device, service))?;
+        let listening = listener.listen()?;
+        Some((listener, listening))
+    }
+
+    /// Turns what a consumer asks to listen on into a service.
+    fn service(&self, wanted: ServiceId) -> Result<ServiceId> {
+        if wanted == ServiceId::ASSIGN {
+            let number = self.next_service.fetch_add(1, Ordering::Relaxed);
+            return Ok(ServiceId::new(ServiceId::ASSIGN.get() + u64::from(number)));
+        }
+        if wanted.is_locally_assigned() {
+            return Err(EINVAL);
+        }
+        Ok(wanted)
+    }
+}
+
+impl Id {
+    /// Listens for requests for `service`; [`ServiceId::ASSIGN`] chooses one.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the identifier is in use, or `service` is of the range that is assigned; `EBUSY`
+    /// if somebody else listens; `ENOMEM`.
+    pub(crate) fn listen(self: &Arc<Self>, service: ServiceId) -> Result {
+        self.begin_listening(service)?
+            .map_or(Ok(()), |_| Err(EBUSY))
+    }
+
+    /// The identifier that listens on `device` for `service`: one that consumers with the same
+    /// `handler` share, or else a new one, for `consumer`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if somebody else listens, or `service` is of the range that is assigned; `ENOMEM`.
+    pub(crate) fn listen_shared(
+        manager: &Arc<Manager>,
+        device: DeviceKey,
+        service: ServiceId,
+        handler: usize,
+        consumer: Arc<dyn Consumer>,
+    ) -> Result<Arc<Self>> {
+        let local = manager.name();
+        let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
+        let found = id.begin_listening(service);
+        match found {
+            Ok(None) => Ok(id),
+            Ok(Some(key)) => {
+                id.destroy();
+                let shared = manager.listeners.update(&key, |other| {
+                    let shares = other.id.consumer.is_shared_by(handler);
+                    other.shared += u32::from(shares);
+                    shares.then(|| other.id.clone())
+                });
+                shared.flatten().ok_or(EINVAL)
+            }
+            Err(error) => {
+                id.destroy();
+                Err(error)
+            }
+        }
+    }
+
+    /// Listens, or says under which key somebody else does.
+    fn begin_listening(
+        self: &Arc<Self>,
+        service: ServiceId,
+    ) -> Result<Option<(DeviceKey, ServiceId)>> {
+        let memory = Reserved::new(GFP_ATOMIC)?;
+        let half_open = Arc::new(AtomicU32::new(0), GFP_ATOMIC)?;
+        self.with(|inner| {
+            let before = inner.machine.clone();
+            let actions = inner.machine.listen().map_err(|_| EINVAL)?;
+            let service = self.manager.service(service).inspect_err(|_| {
+                inner.machine = before.clone();
+            })?;
+            let key = (self.device, service);
+            let listener = Listener {
+                id: self.clone(),
+                half_open,
+                shared: 1,
+            };
+            if self.manager.listeners.claim(key, listener, memory).is_err() {
+                inner.machine = before;
+                return Ok(Some(key));
+            }
+            inner.service = service;
+            let now = self.manager.now();
+            let _ = inner.follow(self, &actions, now, None);
+            Ok(None)
+        })
+    }
+
+    /// Ends one consumer's share of a listener; whether others are left.
+    fn is_still_shared(self: &Arc<Self>) -> bool {
+        let service = self.with(|inner| inner.service);
+        let key = (self.device, service);
+        let left = self.manager.listeners.update(&key, |listener| {
+            if !Arc::ptr_eq(&listener.id, self) {
+                return 0;
+            }
+            listener.shared -= 1;
+            listener.shared
+        });
+        match left {
+            None => false,
+            Some(0) => {
+                self.manager.listeners.remove_if(&key, |listener| {
+                    Arc::ptr_eq(&listener.id, self) && listener.shared == 0
+                });
+                false
+            }
+            Some(_) => true,
+        }
+    }
+}

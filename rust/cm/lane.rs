@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Lanes: messages that came, on their way to identifiers.
+//!
+//! The MAD layer hands over the messages of a port one after another. From here messages for one
+//! identifier stay in order, as all of them are in one lane, and those of different lanes are
+//! handled side by side on all CPUs.
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    arrive,
+    notice::{
+        Chain,
+        Notice, //
+    },
+    table, //
+};
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    wire::cm::CommId,
+    work, //
+};
+
+/// How many there are: no more messages than this are handled at a time.
+const LANES: usize = 16;
+
+/// All lanes.
+pub(super) struct Lanes {
+    lanes: KVec<Arc<Lane>>,
+}
+
+/// One lane.
+#[pin_data]
+struct Lane {
+    #[pin]
+    chain: IrqLock<Chain>,
+    #[pin]
+    work: DelayedWork<Lane>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Lane { self.work }
+}
+
+impl Lanes {
+    /// Makes the lanes.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<Self> {
+        let mut lanes = KVec::with_capacity(LANES, GFP_KERNEL)?;
+        for _ in 0..LANES {
+            let lane = Arc::pin_init(
+                pin_init!(Lane {
+                    chain <- new_irq_lock!(Chain::new(), "oxib_cm_lane"),
+                    work <- new_delayed_work!("oxib_cm_lane"),
+                }),
+                GFP_KERNEL,
+            )?;
+            lanes.push(lane, GFP_KERNEL)?;
+        }
+        Ok(Self { lanes })
+    }
+
+    /// Puts a notice into the lane of identifier `id`, to be handled on `queue`. Any context.
+    pub(super) fn push(&self, queue: &work::Queue, id: CommId, notice: KBox<Notice>) {
+        let lane = table::hash(&id) as usize % LANES;
+        let Some(lane) = self.lanes.get(lane) else {
+            return;
+        };
+        let was_empty = lane.chain.with(|chain| {
+            let was_empty = chain.is_empty();
+            chain.push(notice);
+            was_empty
+        });
+        // Otherwise it is scheduled: it takes all that is there when it runs.
+        if was_empty {
+            queue.schedule(lane.clone(), 0);
+        }
+    }
+}
+
+impl WorkItem for Lane {
+    type Pointer = Arc<Lane>;
+
+    fn run(lane: Arc<Lane>) {
+        let notices = lane.chain.with(|chain| chain.take());
+        for notice in notices {
+            arrive::handle(notice);
+        }
+    }
+}

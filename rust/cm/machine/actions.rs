@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What a machine answers with: what is to be sent, awaited, reported and counted.
+
+use super::time::Time;
+use super::wire::cm::comm_id::CommId;
+use super::wire::cm::kind::Kind;
+use super::wire::cm::mra::Acknowledged;
+use super::wire::cm::reason::Reason;
+use super::wire::cm::rej::Rejected;
+use super::wire::cm::sidr_rep::Status;
+
+/// What the shell does after a step, each of it at most once. The order is its own affair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Actions {
+    /// A message to send.
+    pub send: Option<Send>,
+    /// What becomes of the identifier's timer.
+    pub timer: TimerAction,
+    /// An event for the consumer.
+    pub report: Option<Report>,
+    /// What becomes of the entries in the tables of remote names.
+    pub remote: RemoteAction,
+    /// As what the message that came is counted, besides having come.
+    pub counted: Option<Counted>,
+    /// The passive connection has stopped being half open: it is established, rejected or dead.
+    pub half_open_over: bool,
+    /// Milliseconds from the first sending of a request to its answer.
+    pub rtt_sample: Option<u32>,
+}
+
+/// A message, and where its bytes come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Send {
+    /// The shell builds it from what the call gives. A request (REQ, REP, DREQ, SIDR_REQ) it keeps
+    /// for as long as [`Machine::awaits_answer`] holds.
+    ///
+    /// [`Machine::awaits_answer`]: super::Machine::awaits_answer
+    New(Outgoing),
+    /// The kept request once more, byte for byte.
+    Again,
+    /// The answer to a duplicate, sent to where that came from, with the private data of the first
+    /// one if the shell has it.
+    Saved(Outgoing),
+}
+
+/// Which message it is, and what the machine decides about its fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outgoing {
+    /// Request for communication.
+    Req,
+    /// Reply to a REQ.
+    Rep,
+    /// Ready to use.
+    Rtu,
+    /// Request to disconnect.
+    Dreq,
+    /// Reply to a DREQ.
+    Drep,
+    /// Reject. One for [`Reason::TIMEOUT`] carries the GUID of the channel adapter as additional
+    /// information, by which the peer finds the connection (IBTA 12.6.7).
+    Rej {
+        /// Why.
+        reason: Reason,
+        /// What is rejected.
+        of: Rejected,
+        /// Our name for the connection, or zero if the peer has not been told one.
+        local: CommId,
+    },
+    /// Message receipt acknowledgement, with the service timeout [`SERVICE_TIMEOUT`].
+    Mra {
+        /// What is acknowledged.
+        of: Acknowledged,
+    },
+    /// Service ID resolution request.
+    SidrReq,
+    /// Service ID resolution response.
+    SidrRep {
+        /// What becomes of the request.
+        status: Status,
+    },
+}
+
+/// The service timeout of our MRAs, as an exponent: about a minute.
+pub const SERVICE_TIMEOUT: u8 = 24;
+
+/// What becomes of the one timer of an identifier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimerAction {
+    /// It stays as it is.
+    Keep,
+    /// It is stopped. If it comes due all the same, [`Machine::timer`] does nothing.
+    ///
+    /// [`Machine::timer`]: super::Machine::timer
+    Stop,
+    /// It comes due then, and not when it would have.
+    At(Time),
+}
+
+/// What becomes of an identifier's entries in the tables of remote names: remote identifier, remote
+/// queue pair number, remote request identifier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RemoteAction {
+    /// They stay.
+    Keep,
+    /// They are removed, if there are any.
+    Forget,
+}
+
+/// Why a request came to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// Nobody answered (`IB_WC_RESP_TIMEOUT_ERR`).
+    Timeout,
+    /// It could not be sent; the shell knows the status.
+    Send,
+}
+
+/// An event for the consumer, in the order of `enum ib_cm_event_type`. What else the event holds
+/// stands in the message that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// The REQ came to nothing.
+    ReqError(Failure),
+    /// A REQ came: this identifier was made for it.
+    ReqReceived,
+    /// The REP came to nothing.
+    RepError(Failure),
+    /// A REP came.
+    RepReceived,
+    /// An RTU came.
+    RtuReceived,
+    /// The consumer said that the connection works, before an RTU came.
+    UserEstablished,
+    /// The DREQ came to nothing.
+    DreqError(Failure),
+    /// A DREQ came.
+    DreqReceived,
+    /// A DREP came.
+    DrepReceived,
+    /// The time-wait is over.
+    TimewaitExit,
+    /// An MRA came.
+    MraReceived,
+    /// A REJ came.
+    RejReceived,
+    /// A LAP came.
+    LapReceived,
+    /// The SIDR_REQ came to nothing.
+    SidrReqError(Failure),
+    /// A SIDR_REQ came: this identifier was made for it.
+    SidrReqReceived,
+    /// A SIDR_REP came.
+    SidrRepReceived,
+}
+
+/// As what a message is counted that had no effect, or only that of being answered once more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counted {
+    /// A duplicate: `cm_rx_duplicates` of that kind.
+    Duplicate(Kind),
+    /// Dropped.
+    Dropped(Cause),
+}
+
+/// Why a message was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The state does not take it.
+    Unexpected,
+    /// Its sender is not the one that the connection is with.
+    Stranger,
+    /// It names another queue pair than the connection's.
+    WrongQpn,
+}
+
+/// What a transition has for the shell besides the new state; the machine finds the rest of
+/// [`Actions`] by comparing the states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Effects {
+    pub(super) send: Option<Send>,
+    pub(super) report: Option<Report>,
+    pub(super) counted: Option<Counted>,
+    pub(super) rtt_sample: Option<u32>,
+}
+
+impl Effects {
+    /// Nothing.
+    pub(super) const NONE: Effects = Effects {
+        send: None,
+        report: None,
+        counted: None,
+        rtt_sample: None,
+    };
+
+    /// A message.
+    pub(super) const fn send(send: Send) -> Effects {
+        Effects {
+            send: Some(send),
+            ..Effects::NONE
+        }
+    }
+
+    /// A message that the shell builds.
+    pub(super) const fn new(outgoing: Outgoing) -> Effects {
+        Effects::send(Send::New(outgoing))
+    }
+
+    /// An event.
+    pub(super) const fn report(report: Report) -> Effects {
+        Effects {
+            report: Some(report),
+            ..Effects::NONE
+        }
+    }
+
+    /// A message that has no effect.
+    pub(super) const fn dropped(cause: Cause) -> Effects {
+        Effects {
+            counted: Some(Counted::Dropped(cause)),
+            ..Effects::NONE
+        }
+    }
+
+    /// A duplicate that has no effect.
+    pub(super) const fn duplicate(kind: Kind) -> Effects {
+        Effects {
+            counted: Some(Counted::Duplicate(kind)),
+            ..Effects::NONE
+        }
+    }
+
+    /// A duplicate that is answered once more.
+    pub(super) const fn answered(kind: Kind, outgoing: Outgoing) -> Effects {
+        Effects {
+            send: Some(Send::Saved(outgoing)),
+            ..Effects::duplicate(kind)
+        }
+    }
+
+    /// The same, with a measured round trip.
+    pub(super) const fn after(self, round_trip: Option<u32>) -> Effects {
+        Effects {
+            rtt_sample: round_trip,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A request that has not been answered: when it is repeated, and when that has been enough.
+
+use super::input::Patience;
+use super::time::Time;
+
+/// A request that is out.
+///
+/// The specification leaves repeating to a timer of the consumer's choice (IBTA 12.9), and
+/// consumers choose seconds, for a peer that is slow. A message that is lost is another matter, and
+/// is made good sooner here: the first repetition comes after a round trip's time, the next ones
+/// after twice as long each, up to the consumer's choice. How long it takes altogether until the
+/// peer is given up is as ever.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    /// When it was sent first.
+    began: Time,
+    /// When it is repeated next, if it is at all.
+    next: Option<Time>,
+    /// When the peer is given up.
+    deadline: Time,
+    /// Between the last repetition and the next, in milliseconds.
+    interval: u32,
+    /// The most that may be.
+    longest: u32,
+}
+
+/// What is to be done when the timer of a request has come due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Due {
+    /// Nothing yet.
+    Nothing,
+    /// It is repeated.
+    Again,
+    /// The peer is given up.
+    Over,
+}
+
+impl Pending {
+    /// A request that is sent now, and for the first time again after `rto` milliseconds.
+    pub(super) fn new(patience: Patience, rto: u32, now: Time) -> Pending {
+        let longest = patience.timeout.max(1);
+        let interval = rto.clamp(1, longest);
+        let tries = u64::from(patience.retries).saturating_add(1);
+        let repeated = patience.retries > 0;
+        Pending {
+            began: now,
+            next: repeated.then(|| now.after(interval.into())),
+            deadline: now.after(u64::from(longest).saturating_mul(tries)),
+            interval,
+            longest,
+        }
+    }
+
+    /// When the timer is due.
+    pub(super) fn due(&self) -> Time {
+        self.next
+            .map_or(self.deadline, |next| next.min(self.deadline))
+    }
+
+    /// The timer came due.
+    pub(super) fn expire(&mut self, now: Time) -> Due {
+        if now >= self.deadline {
+            return Due::Over;
+        }
+        if self.next.is_none_or(|next| now < next) {
+            return Due::Nothing;
+        }
+        self.interval = self.interval.saturating_mul(2).min(self.longest);
+        self.next = Some(now.after(self.interval.into()));
+        Due::Again
+    }
+
+    /// The peer asks for time: nothing is repeated before that is over, and the end is that much
+    /// later.
+    pub(super) fn put_off(mut self, milliseconds: u64, now: Time) -> Pending {
+        let over = now.after(milliseconds);
+        self.next = self.next.map(|next| next.max(over));
+        self.deadline = self.deadline.after(milliseconds);
+        self
+    }
+
+    /// Milliseconds since it was sent first.
+    pub(super) fn round_trip(&self, now: Time) -> Option<u32> {
+        Some(u32::try_from(now.since(self.began)).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_cm_pending))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    /// Runs a request that nobody answers: how often it is repeated, when last, when it ends.
+    fn unanswered(mut pending: Pending) -> (u32, u64, u64) {
+        let (mut count, mut last) = (0, 0);
+        loop {
+            let now = pending.due();
+            match pending.expire(now) {
+                Due::Nothing => return (count, last, u64::MAX),
+                Due::Again => (count, last) = (count + 1, now.get()),
+                Due::Over => return (count, last, now.get()),
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_answers() {
+        // Timeout, retries, first repetition; how many there are, when the last, when the end.
+        let table = [
+            (4096, 0, 20, (0, 0, 4096)),
+            (4096, 1, 20, (8, 20 * 255, 8192)),
+            (10, 2, 20, (2, 20, 30)),
+            (1000, 2, 1000, (2, 2000, 3000)),
+            (0, 3, 0, (3, 3, 4)),
+            (100, 3, 30, (5, 30 + 60 + 100 + 100 + 100, 400)),
+        ];
+        for (timeout, retries, rto, expected) in table {
+            let patience = Patience { timeout, retries };
+            let pending = Pending::new(patience, rto, Time::new(0));
+            assert_eq!(unanswered(pending), expected);
+        }
+    }
+
+    #[test]
+    fn the_end_of_time() {
+        let patience = Patience {
+            timeout: u32::MAX,
+            retries: u8::MAX,
+        };
+        let pending = Pending::new(patience, u32::MAX, Time::new(u64::MAX - 1));
+        let mut pending = pending.put_off(u64::MAX, Time::new(u64::MAX));
+        assert_eq!(pending.due(), Time::new(u64::MAX));
+        assert_eq!(pending.expire(Time::new(u64::MAX)), Due::Over);
+    }
+
+    #[test]
+    fn the_peer_asks_for_time() {
+        let patience = Patience {
+            timeout: 100,
+            retries: 1,
+        };
+        let pending = Pending::new(patience, 20, Time::new(0));
+        let mut pending = pending.put_off(1000, Time::new(10));
+        assert_eq!(pending.expire(Time::new(1009)), Due::Nothing);
+        assert_eq!(pending.due(), Time::new(1010));
+        assert_eq!(pending.round_trip(Time::new(10)), Some(10));
+        assert_eq!(unanswered(pending), (3, 1010 + 40 + 80, 1200));
+    }
+
+    #[test]
+    fn once_only() {
+        let patience = Patience {
+            timeout: 100,
+            retries: 0,
+        };
+        let mut pending = Pending::new(patience, 20, Time::new(0));
+        assert_eq!(pending.expire(Time::new(99)), Due::Nothing);
+        let pending = pending.put_off(1000, Time::new(99));
+        assert_eq!(unanswered(pending), (0, 0, 1100));
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The network: messages under way.
+
+use std::collections::BTreeMap;
+
+use oxib_cm_machine::input::{
+    Incoming,
+    Req, //
+};
+use oxib_cm_machine::time::Time;
+use oxib_wire::cm::comm_id::CommId;
+use oxib_wire::cm::kind::Kind;
+
+use super::random::Random;
+
+/// One of the two ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Side {
+    Active,
+    Passive,
+}
+
+impl Side {
+    pub fn other(self) -> Side {
+        match self {
+            Side::Active => Side::Passive,
+            Side::Passive => Side::Active,
+        }
+    }
+}
+
+/// What a message says.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Body {
+    Req(Req),
+    Answer(Incoming),
+}
+
+/// A message.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Packet {
+    pub to: Side,
+    pub kind: Kind,
+    /// The receiver's name for the connection, as far as the sender knows it.
+    pub receiver: CommId,
+    pub body: Body,
+}
+
+/// What it does to messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Weather {
+    /// How many of a hundred are lost.
+    pub loss: u64,
+    /// How many of a hundred arrive twice.
+    pub duplicates: u64,
+    /// How long one takes at most, in milliseconds.
+    pub longest_delay: u64,
+    /// How many of a kind are lost in a row at most, if there is such a limit.
+    pub losses_in_a_row: Option<u32>,
+}
+
+#[derive(Debug)]
+pub struct Network {
+    weather: Weather,
+    /// In the order of their arrival.
+    under_way: BTreeMap<(Time, u64), Packet>,
+    /// Lost in a row, of a kind to a side.
+    lost: BTreeMap<(Side, u16), u32>,
+    sent: u64,
+}
+
+impl Network {
+    pub fn new(weather: Weather) -> Network {
+        Network {
+            weather,
+            under_way: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            sent: 0,
+        }
+    }
+
+    /// Sends a message, or not.
+    pub fn send(&mut self, packet: Packet, now: Time, random: &mut Random) {
+        let lost = self.lost.entry((packet.to, packet.kind.get())).or_insert(0);
+        let limit = self.weather.losses_in_a_row;
+        let may_be_lost = limit.is_none_or(|limit| *lost < limit);
+        if may_be_lost && random.percent(self.weather.loss) {
+            *lost += 1;
+            return;
+        }
+        *lost = 0;
+        let copies = if random.percent(self.weather.duplicates) {
+            2
+        } else {
+            1
+        };
+        for _ in 0..copies {
+            // In order of sending where the delays are equal.
+            self.sent += 1;
+            let delay = 1 + random.below(self.weather.longest_delay);
+            self.under_way.insert((now.after(delay), self.sent), packet);
+        }
+    }
+
+    /// When the next message arrives.
+    pub fn next(&self) -> Option<Time> {
+        self.under_way.keys().next().map(|(time, _)| *time)
+    }
+
+    /// The message that arrives next.
+    pub fn arrive(&mut self) -> Option<Packet> {
+        self.under_way.pop_first().map(|(_, packet)| packet)
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What happened to an identifier, and whether it may have.
+
+use oxib_cm_machine::actions::{
+    Failure,
+    Report,
+    SERVICE_TIMEOUT, //
+};
+use oxib_cm_machine::input::{
+    Req,
+    ReqParam, //
+};
+use oxib_cm_machine::time::Time;
+
+use super::network::Packet;
+
+/// How long an end waits, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits {
+    /// For the answer to one try.
+    timeout: u64,
+    /// Tries.
+    tries: u64,
+    /// For a peer that asks for time.
+    pub service: u64,
+}
+
+/// 4.096 µs × 2^exponent, as the kernel's implementation rounds it.
+fn milliseconds(exponent: u8) -> u64 {
+    1 << exponent.max(8) - 8
+}
+
+impl Waits {
+    /// The waits of the end that sends this REQ.
+    pub fn asking(param: &ReqParam) -> Waits {
+        let there_and_back = 2 * milliseconds(param.packet_life_time);
+        Waits {
+            timeout: there_and_back + milliseconds(param.remote_response_timeout),
+            tries: 1 + u64::from(param.retries),
+            service: milliseconds(SERVICE_TIMEOUT) + milliseconds(param.packet_life_time + 1),
+        }
+    }
+
+    /// The waits of the end that receives this REQ.
+    pub fn asked(req: &Req) -> Waits {
+        Waits {
+            timeout: milliseconds(req.local_response_timeout),
+            tries: 1 + u64::from(req.max_retries),
+            service: milliseconds(SERVICE_TIMEOUT) + milliseconds(req.ack_timeout),
+        }
+    }
+}
+
+/// A request of an identifier that is unanswered.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub packet: Packet,
+    /// When it was sent first and last.
+    pub first: Time,
+    last: Time,
+    waits: Waits,
+    /// The first repetition.
+    rto: u32,
+    /// What the peer asked for besides.
+    pub put_off: u64,
+}
+
+impl Request {
+    pub fn new(packet: Packet, waits: Waits, rto: u32, now: Time) -> Request {
+        Request {
+            packet,
+            first: now,
+            last: now,
+            waits,
+            rto,
+            put_off: 0,
+        }
+    }
+
+    /// It goes out again: not too soon after the last time, and not after its end.
+    pub fn repeat(&mut self, now: Time) {
+        let gap = now.since(self.last);
+        let shortest = u64::from(self.rto).min(self.waits.timeout);
+        assert!(gap >= shortest, "repeated after {gap} ms, not {shortest}");
+        let longest = self.waits.timeout + self.put_off;
+        assert!(gap <= longest, "repeated after {gap} ms, not {longest}");
+        assert!(now < self.end(), "repeated after its end");
+        assert!(
+            self.waits.tries > 1,
+            "repeated though the consumer said once"
+        );
+        self.last = now;
+    }
+
+    /// When the consumer has waited long enough.
+    pub fn end(&self) -> Time {
+        let patience = self.waits.timeout * self.waits.tries;
+        self.first.after(patience).after(self.put_off)
+    }
+
+    /// Nobody answered: not before the end, and not after it.
+    pub fn fail(&self, now: Time) {
+        assert_eq!(now, self.end(), "given up at another time than was said");
+    }
+}
+
+/// What was reported to a consumer.
+#[derive(Clone, Debug, Default)]
+pub struct Reports(pub Vec<Report>);
+
+/// How far a connection has come with a report.
+fn stage(report: Report) -> u8 {
+    match report {
+        Report::ReqReceived | Report::SidrReqReceived => 0,
+        Report::MraReceived => 1,
+        Report::RepReceived => 2,
+        Report::RtuReceived | Report::UserEstablished => 3,
+        Report::LapReceived => 4,
+        Report::DreqReceived => 5,
+        Report::ReqError(_)
+        | Report::RepError(_)
+        | Report::RejReceived
+        | Report::DreqError(_)
+        | Report::DrepReceived
+        | Report::SidrReqError(_)
+        | Report::SidrRepReceived => 6,
+        Report::TimewaitExit => 7,
+    }
+}
+
+impl Reports {
+    /// Adds a report. Each stage is reported once, and none after a later one.
+    pub fn add(&mut self, report: Report) {
+        if let Some(last) = self.0.last() {
+            let in_order = stage(*last) < stage(report);
+            assert!(in_order, "{report:?} after {:?}", self.0);
+        }
+        self.0.push(report);
+    }
+
+    pub fn contains(&self, report: Report) -> bool {
+        self.0.contains(&report)
+    }
+
+    /// Whether the connection came to nothing.
+    pub fn failed(&self) -> bool {
+        let failures = [
+            Report::ReqError(Failure::Timeout),
+            Report::RepError(Failure::Timeout),
+            Report::DreqError(Failure::Timeout),
+            Report::RejReceived,
+        ];
+        failures.into_iter().any(|failure| self.contains(failure))
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Two ends with a machine for each of their connections, a network between them that loses,
+//! repeats, delays and reorders, and consumers of many tempers: schedules without number, each drawn
+//! from a seed.
+//!
+//! `OXIB_SCHEDULES` says how many to run of each sort (10,000 unless told), `OXIB_SEED` which one
+//! alone.
+
+mod allowed;
+mod simulation;
+
+use std::time::SystemTime;
+
+use simulation::consumer::Temper;
+use simulation::random::Random;
+use simulation::world::{
+    Scenario,
+    World, //
+};
+
+/// Sorts of schedules.
+#[derive(Clone, Copy, Debug)]
+enum Sort {
+    /// Nothing goes wrong, and both consumers want the connection until one does not.
+    Fair,
+    /// As above, but the network is bad for a while at each step.
+    Lossy,
+    /// As above, and the consumers take longer than their peers would wait.
+    Slow,
+    /// Anything.
+    Wild,
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().expect("a number in the environment"))
+}
+
+fn scenario(sort: Sort, random: &mut Random) -> Scenario {
+    match sort {
+        Sort::Fair => Scenario {
+            loss: 0,
+            duplicates: 0,
+            longest_delay: 8,
+            temper: Temper::Willing,
+            connections: 1,
+        },
+        Sort::Lossy => Scenario {
+            loss: random.below(60),
+            duplicates: random.below(40),
+            longest_delay: 1 + random.below(40),
+            temper: Temper::Willing,
+            connections: 1,
+        },
+        Sort::Slow => Scenario {
+            loss: random.below(60),
+            duplicates: random.below(40),
+            longest_delay: 1 + random.below(40),
+            temper: Temper::Slow,
+            connections: 1,
+        },
+        Sort::Wild => Scenario {
+            loss: random.below(50),
+            duplicates: random.below(50),
+            longest_delay: 1 + random.below(3000),
+            temper: Temper::Any,
+            connections: 1 + random.below(4),
+        },
+    }
+}
+
+fn run(sort: Sort, seed: u64) {
+    let mut random = Random::new(seed);
+    let scenario = scenario(sort, &mut random);
+    let mut world = World::new(scenario, random);
+    world.run();
+    world.judge_every_schedule();
+    match sort {
+        Sort::Fair => world.judge_fair(),
+        Sort::Lossy | Sort::Slow => world.judge_willing(),
+        Sort::Wild => {}
+    }
+}
+
+/// Runs the schedules of a sort; the seed of one that fails is printed.
+fn run_all(sort: Sort) {
+    if let Some(seed) = number("OXIB_SEED") {
+        run(sort, seed);
+        return;
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let first = now.map_or(0, |now| now.as_nanos() as u64);
+    for index in 0..number("OXIB_SCHEDULES").unwrap_or(10_000) {
+        let seed = first.wrapping_add(index);
+        let failed = std::panic::catch_unwind(|| run(sort, seed)).is_err();
+        assert!(!failed, "{sort:?} schedule, OXIB_SEED={seed}");
+    }
+}
+
+#[test]
+fn fair_schedules() {
+    run_all(Sort::Fair);
+}
+
+#[test]
+fn lossy_schedules() {
+    run_all(Sort::Lossy);
+}
+
+#[test]
+fn slow_schedules() {
+    run_all(Sort::Slow);
+}
+
+#[test]
+fn wild_schedules() {
+    run_all(Sort::Wild);
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Messages of ours: built, sent, and sent again.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    id::{
+        Id,
+        Inner, //
+    },
+    machine::actions::{
+        Actions,
+        Outgoing,
+        Send,
+        SERVICE_TIMEOUT, //
+    },
+    port::Port, //
+};
+use crate::{
+    rdma::{
+        cm_trace,
+        mad,
+        route::AddressVector, //
+    },
+    wire::{
+        cm::{
+            drep,
+            dreq,
+            mra,
+            rej,
+            rtu,
+            sidr_rep,
+            BuildError,
+            CommId,
+            Ece,
+            Kind,
+            Reason,
+            Timeout, //
+        },
+        qpn::Qpn, //
+    },
+};
+
+/// What a consumer adds to a message.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Extra<'a> {
+    /// Additional information on a rejection.
+    pub(super) information: &'a [u8],
+    /// Private data.
+    pub(super) private_data: &'a [u8],
+}
+
+/// A message as bytes.
+pub(super) type Bytes = [u8; mad::LEN];
+
+impl Inner {
+    /// Sends the message that a step asks for, of those that need nothing from a call. Answers to
+    /// duplicates go to `source`, where those came from; without one they are left out.
+    ///
+    /// A message that cannot be sent is as one that was lost: it is repeated by us, or asked for
+    /// again by the peer.
+    pub(super) fn send(&self, id: &Id, actions: &Actions, source: Option<&AddressVector>) {
+        let result = match actions.send {
+            None => Ok(()),
+            Some(Send::Again) => self.send_again(),
+            Some(Send::New(outgoing)) => self.send_new(id, outgoing, &Extra::default()),
+            Some(Send::Saved(outgoing)) => self.send_saved(id, outgoing, source),
+        };
+        let _ = result;
+    }
+
+    /// Builds a message with what a consumer adds, and sends it.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there is too much to add, or no address yet; what sending says.
+    pub(super) fn send_new(&self, id: &Id, outgoing: Outgoing, extra: &Extra<'_>) -> Result {
+        let (port, address) = self.way()?;
+        port.post(kind(outgoing), address, |out| {
+            self.build(id, outgoing, extra, out)
+        })
+    }
+
+    /// The port and the way to the peer.
+    pub(super) fn way(&self) -> Result<(&Arc<Port>, &AddressVector)> {
+        self.port.as_ref().zip(self.address.as_ref()).ok_or(EINVAL)
+    }
+
+    /// The kept request once more.
+    fn send_again(&self) -> Result {
+        let (port, address) = self.way()?;
+        let request = self.request.as_ref().ok_or(ENOENT)?;
+        port.post_again(address, request)
+    }
+
+    fn send_saved(&self, id: &Id, outgoing: Outgoing, source: Option<&AddressVector>) -> Result {
+        let port = self.port.as_ref().ok_or(EINVAL)?;
+        let address = source.ok_or(EINVAL)?;
+        let extra = Extra {
+            private_data: match outgoing {
+                Outgoing::Rtu | Outgoing::Drep => &self.saved,
+                _ => &[],
+            },
+            ..Extra::default()
+        };
+        port.post(kind(outgoing), address, |out| {
+            self.build(id, outgoing, &extra, out)
+        })
+    }
+
+    pub(super) fn build(
+        &self,
+        id: &Id,
+        outgoing: Outgoing,
+        extra: &Extra<'_>,
+        out: &mut Bytes,
+    ) -> core::result::Result<(), BuildError> {
+        let (local_comm_id, remote_comm_id) = self.machine.ids();
+        let private_data = extra.private_data;
+        match outgoing {
+            Outgoing::Rtu => rtu::Parameters {
+                local_comm_id,
+                remote_comm_id,
+                private_data,
+            }
+            .build(self.tid, out),
+            Outgoing::Dreq => dreq::Parameters {
+                local_comm_id,
+                remote_comm_id,
+                remote_qpn: self.peer_qpn,
+                private_data,
+            }
+            .build(self.own_tid(id), out),
+            Outgoing::Drep => drep::Parameters {
+                local_comm_id,
+                remote_comm_id,
+                private_data,
+            }
+            .build(self.tid, out),
+            Outgoing::Mra { of } => mra::Parameters {
+                local_comm_id,
+                remote_comm_id,
+                acknowledged: of,
+                service_timeout: Timeout::saturating(SERVICE_TIMEOUT),
+                private_data,
+            }
+            .build(self.tid, out),
+            Outgoing::Rej { reason, of, local } => {
+                cm_trace::reject(
+                    local_comm_id.get(),
+                    remote_comm_id.get(),
+                    reason.get(),
+                    true,
+                );
+                let guid = self.guid();
+                rej::Parameters {
+                    local_comm_id: local,
+                    remote_comm_id,
+                    rejected: of,
+                    reason,
+                    ari: match (extra.information, reason) {
+                        // By this the peer finds a connection of which it has not told its name.
+                        ([], Reason::TIMEOUT) => &guid,
+                        (information, _) => information,
+                    },
+                    private_data,
+                }
+                .build(self.tid, out)
+            }
+            Outgoing::SidrRep { status } => sidr_rep::Parameters {
+                request_id: remote_comm_id,
+                status,
+                qpn: Qpn::from_bytes([0; 3]),
+                service_id: self.service,
+                qkey: 0,
+                ece: Ece::default(),
+                information: extra.information,
+                private_data,
+            }
+            .build(self.tid, out),
+            // These have more in them than an identifier keeps: their calls build them.
+            Outgoing::Req | Outgoing::Rep | Outgoing::SidrReq => {
+                debug_assert!(false);
+                Ok(())
+            }
+        }
+    }
+
+    /// The transaction of a request of ours.
+    pub(super) fn own_tid(&self, id: &Id) -> u64 {
+        let prefix = self
+            .port
+            .as_ref()
+            .map_or(0, |port| port.transaction_prefix());
+        u64::from(prefix) << 32 | u64::from(id.local().get())
+    }
+
+    fn guid(&self) -> [u8; 8] {
+        let guid = self.port.as_ref().map_or(0, |port| port.node_guid);
+        guid.to_be_bytes()
+    }
+}
+
+/// Rejects a message for which there is no identifier.
+pub(super) fn reject(
+    port: &Port,
+    to: &AddressVector,
+    tid: u64,
+    (sender, receiver): (CommId, CommId),
+    rejected: rej::Rejected,
+    (reason, ari): (Reason, &[u8]),
+) {
+    let message = rej::Parameters {
+        local_comm_id: receiver,
+        remote_comm_id: sender,
+        rejected,
+        reason,
+        ari,
+        private_data: &[],
+    };
+    cm_trace::reject(receiver.get(), sender.get(), reason.get(), true);
+    // Lost or not sent is the same: the peer repeats its message.
+    let _ = port.post(Kind::Rej, to, |out| message.build(tid, out));
+}
+
+fn kind(outgoing: Outgoing) -> Kind {
+    match outgoing {
+        Outgoing::Req => Kind::Req,
+        Outgoing::Rep => Kind::Rep,
+        Outgoing::Rtu => Kind::Rtu,
+        Outgoing::Dreq => Kind::Dreq,
+        Outgoing::Drep => Kind::Drep,
+        Outgoing::Rej { .. } => Kind::Rej,
+        Outgoing::Mra { .. } => Kind::Mra,
+        Outgoing::SidrReq => Kind::SidrReq,
+        Outgoing::SidrRep { .. } => Kind::SidrRep,
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What travels from the wire, or from a timer, to a consumer.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    id::{
+        Id,
+        Listening, //
+    },
+    machine::actions::Report,
+    port::Port, //
+};
+use crate::{
+    rdma::{
+        mad::Received,
+        route::PathRecord, //
+    },
+    wire::cm::Message, //
+};
+
+/// A message that came, or something else that happened, on its way to an identifier and its
+/// consumer. It is allocated once, when it begins.
+pub(crate) struct Notice {
+    /// The next one in the same chain.
+    pub(super) next: Option<KBox<Notice>>,
+    /// What the consumer is told.
+    pub(super) report: Report,
+    /// The message, if it was one.
+    pub(super) mad: Option<Received>,
+    /// Where it came in.
+    pub(super) port: Option<Arc<Port>>,
+    /// Whom it is for, if it is no message and waits in a lane.
+    pub(super) id: Option<Arc<Id>>,
+    /// Of a message that made its identifier, or changes its path.
+    pub(super) origin: Option<KBox<Origin>>,
+}
+
+/// What a request says about its way, in the kernel's terms.
+pub(crate) struct Origin {
+    /// Whom it is for; a LAP has none.
+    pub(super) listening: Option<Listening>,
+    /// The number of the port.
+    pub(crate) port: u32,
+    /// The partition key that the message itself came with.
+    pub(crate) pkey: u16,
+    /// The first path: of a LAP, its alternate one. None for a SIDR_REQ.
+    pub(crate) primary: Option<PathRecord>,
+    /// The alternate path.
+    pub(crate) alternate: Option<PathRecord>,
+}
+
+impl Notice {
+    /// Of something that happens to an identifier without a message.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(report: Report, flags: kernel::alloc::Flags) -> Result<KBox<Self>> {
+        Ok(KBox::new(
+            Self {
+                next: None,
+                report,
+                mad: None,
+                port: None,
+                id: None,
+                origin: None,
+            },
+            flags,
+        )?)
+    }
+
+    /// Of a message that came in at `port`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn of_message(port: &Arc<Port>, mad: Received) -> Result<KBox<Self>> {
+        let mut notice = Self::new(Report::ReqReceived, GFP_KERNEL)?;
+        notice.mad = Some(mad);
+        notice.port = Some(port.clone());
+        Ok(notice)
+    }
+
+    /// The message as what it is.
+    pub(super) fn parsed(&self) -> Option<Message<'_>> {
+        Message::parse(self.mad.as_ref()?.bytes()).ok()
+    }
+
+    /// What happened.
+    pub(crate) fn report(&self) -> Report {
+        self.report
+    }
+
+    /// The message, if it was one.
+    pub(crate) fn message(&self) -> Option<&Received> {
+        self.mad.as_ref()
+    }
+
+    /// Of a request, where it came from.
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_deref()
+    }
+}
+
+impl Origin {
+    /// The listener that the request is for.
+    pub(crate) fn listener(&self) -> Option<&Arc<Id>> {
+        self.listening.as_ref().map(Listening::id)
+    }
+}
+
+/// Notices in the order in which they came.
+pub(super) struct Chain {
+    /// The last one first.
+    head: Option<KBox<Notice>>,
+}
+
+impl Chain {
+    /// An empty one.
+    pub(super) const fn new() -> Self {
+        Self { head: None }
+    }
+
+    /// Adds the newest.
+    pub(super) fn push(&mut self, mut notice: KBox<Notice>) {
+        notice.next = self.head.take();
+        self.head = Some(notice);
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+
+    /// Takes all, to be popped oldest first.
+    pub(super) fn take(&mut self) -> InOrder {
+        let mut rest = self.head.take();
+        let mut head = None;
+        while let Some(mut notice) = rest {
+            rest = notice.next.take();
+            notice.next = head;
+            head = Some(notice);
+        }
+        InOrder { head }
+    }
+
+    /// Takes the oldest. Long chains are for [`Chain::take`].
+    pub(super) fn pop(&mut self) -> Option<KBox<Notice>> {
+        let mut rest = self.take();
+        let oldest = rest.next();
+        for notice in rest {
+            self.push(notice);
+        }
+        oldest
+    }
+}
+
+/// Notices, oldest first.
+pub(super) struct InOrder {
+    head: Option<KBox<Notice>>,
+}
+
+impl Iterator for InOrder {
+    type Item = KBox<Notice>;
+
+    fn next(&mut self) -> Option<KBox<Notice>> {
+        let mut notice = self.head.take()?;
+        self.head = notice.next.take();
+        Some(notice)
+    }
+}
+
+/// Ends a long chain without a call for each link.
+impl Drop for InOrder {
+    fn drop(&mut self) {
+        for notice in self.by_ref() {
+            drop(notice);
+        }
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cm_notice)]
+mod tests {
+    use super::*;
+
+    fn chain(reports: &[Report]) -> Result<Chain> {
+        let mut chain = Chain::new();
+        for &report in reports {
+            chain.push(Notice::new(report, GFP_KERNEL)?);
+        }
+        Ok(chain)
+    }
+
+    #[test]
+    fn the_oldest_comes_first() -> Result {
+        let (first, second) = (Report::RepReceived, Report::DreqReceived);
+        let (third, fourth) = (Report::DrepReceived, Report::TimewaitExit);
+        let mut chain = chain(&[first, second, third])?;
+        assert_eq!(chain.pop().map(|notice| notice.report), Some(first));
+        chain.push(Notice::new(fourth, GFP_KERNEL)?);
+        let mut notices = chain.take();
+        for report in [second, third, fourth] {
+            assert_eq!(notices.next().map(|notice| notice.report), Some(report));
+        }
+        assert!(notices.next().is_none());
+        assert!(chain.is_empty());
+        assert!(chain.pop().is_none());
+        Ok(())
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Ports that have the communication management class.
+
+use kernel::{
+    prelude::*,
+    revocable::Revocable,
+    str::CString,
+    sync::{
+        aref::ARef,
+        Arc, //
+    }, //
+};
+
+use super::{
+    message::Bytes,
+    round_trip::RoundTrip,
+    table::Reserved,
+    DeviceKey,
+    Manager, //
+};
+use crate::{
+    rdma::{
+        cm_counters::{
+            self,
+            Counters,
+            Group, //
+        },
+        cm_trace,
+        device::Device,
+        mad::{
+            self,
+            Handler,
+            Received,
+            RegisterError,
+            Sender, //
+        },
+        management::Advertised,
+        port::{
+            LinkLayer,
+            PortNumber, //
+        },
+        route::AddressVector, //
+    },
+    wire::{
+        cm::{
+            BuildError,
+            Kind,
+            CLASS_VERSION, //
+        },
+        mad::{
+            Header,
+            CLASS_CM,
+            HEADER_LEN,
+            METHOD_SEND, //
+        }, //
+    }, //
+};
+
+/// The queue pair of every port's connection manager: general services (IBTA 12.6.1).
+const QPN: u32 = 1;
+
+/// What of a port's management datagrams is the connection manager's.
+const CLASS: mad::Class = mad::Class {
+    class: CLASS_CM,
+    version: CLASS_VERSION,
+    methods: &[METHOD_SEND],
+};
+
+/// A port, for as long as an identifier uses it.
+#[pin_data]
+pub(crate) struct Port {
+    pub(super) key: DeviceKey,
+    pub(super) number: PortNumber,
+    /// The device's name, for the tracepoints.
+    name: CString,
+    /// It is one of RoCE.
+    pub(super) roce: bool,
+    /// Time in which the device acknowledges packets, as an exponent.
+    pub(super) ack_delay: u8,
+    pub(super) node_guid: u64,
+    pub(super) round_trip: RoundTrip,
+    counters: Arc<Counters>,
+    manager: Arc<Manager>,
+    sender: Sender<Self>,
+    /// Gone when the device goes, which waits for those who have it.
+    #[pin]
+    device: Revocable<ARef<Device>>,
+}
+
+impl Port {
+    fn new(
+        manager: &Arc<Manager>,
+        device: &Device,
+        number: PortNumber,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            try_pin_init!(Self {
+                key: DeviceKey::of(device),
+                number,
+                name: CString::try_from(device.name())?,
+                roce: device.link_layer(*number) == LinkLayer::Ethernet,
+                ack_delay: device.ack_delay(),
+                node_guid: device.node_guid(),
+                round_trip: RoundTrip::new(),
+                counters,
+                manager: manager.clone(),
+                sender: Sender::new(),
+                device <- Revocable::new(ARef::from(device)),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The manager that has it.
+    pub(super) fn manager(&self) -> &Arc<Manager> {
+        &self.manager
+    }
+
+    /// The device, which stays registered until this is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if it goes.
+    pub(super) fn device(&self) -> Result<ARef<Device>> {
+        self.device
+            .try_access()
+            .map(|device| device.clone())
+            .ok_or(ENODEV)
+    }
+
+    /// The upper half of the transactions of our requests; 0 if the device goes.
+    pub(super) fn transaction_prefix(&self) -> u32 {
+        self.sender.transaction_prefix().unwrap_or(0)
+    }
+
+    /// Sends the message that `write` writes. Does not sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it cannot be built, `ENODEV` if the device goes, `ENOMEM`, and what the device says.
+    pub(super) fn post(
+        &self,
+        kind: Kind,
+        to: &AddressVector,
+        write: impl FnOnce(&mut Bytes) -> core::result::Result<(), BuildError>,
+    ) -> Result {
+        let mut message = self.sender.message(to, QPN)?;
+        write(message.bytes_mut()).map_err(|_| EINVAL)?;
+        cm_trace::send(|| self.traced(kind, message.bytes_mut()));
+        message.post()?;
+        self.counters.add(Group::Sent, kind, 1);
+        Ok(())
+    }
+
+    /// Sends a message once more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Port::post`].
+    pub(super) fn post_again(&self, to: &AddressVector, bytes: &Bytes) -> Result {
+        let kind = kind(bytes).ok_or(EINVAL)?;
+        self.post(kind, to, |out| {
+            *out = *bytes;
+            Ok(())
+        })?;
+        self.counters.add(Group::Repeated, kind, 1);
+        Ok(())
+    }
+
+    /// Counts a duplicate.
+    pub(super) fn count_duplicate(&self, kind: Kind) {
+        self.counters.add(Group::Duplicate, kind, 1);
+    }
+}
+
+impl Port {
+    /// A message as the tracepoints show it.
+    fn traced(&self, kind: Kind, bytes: &Bytes) -> cm_trace::Message<'_> {
+        let (sender, receiver) = names(bytes).unwrap_or_default();
+        cm_trace::Message {
+            device: &self.name,
+            port: self.number,
+            attribute: kind.get(),
+            sender,
+            receiver,
+        }
+    }
+}
+
+/// The sender's and the receiver's name for a connection, with which every message begins.
+fn names(bytes: &Bytes) -> Option<(u32, u32)> {
+    let (sender, rest) = bytes.get(HEADER_LEN..)?.split_first_chunk()?;
+    let (receiver, _) = rest.split_first_chunk()?;
+    Some((u32::from_be_bytes(*sender), u32::from_be_bytes(*receiver)))
+}
+
+/// Which message it is.
+pub(super) fn kind(bytes: &Bytes) -> Option<Kind> {
+    let (header, _) = <Header as zerocopy::FromBytes>::ref_from_prefix(bytes).ok()?;
+    Kind::try_from(header.attribute()).ok()
+}
+
+impl Handler for Port {
+    fn sender(&self) -> &Sender<Self> {
+        &self.sender
+    }
+
+    fn received(self: &Arc<Self>, mad: Received) {
+        if let Some(kind) = kind(mad.bytes()) {
+            self.counters.add(Group::Received, kind, 1);
+            cm_trace::receive(|| self.traced(kind, mad.bytes()));
+            self.manager.take_in(self, mad);
+        }
+    }
+}
+
+/// A device's ports, as long as the manager has their class. Dropping it takes them from all
+/// identifiers.
+pub(crate) struct Ports {
+    manager: Arc<Manager>,
+    ports: KVec<Registered>,
+}
+
+/// A port with all that is registered for it, which ends in this order.
+struct Registered {
+    _advertised: Advertised,
+    _counters: cm_counters::Shown,
+    _registration: mad::Registration<Port>,
+    port: Arc<Port>,
+}
+
+impl Ports {
+    /// Takes the class of the ports of `device`, of those that somebody else does not have.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(manager: &Arc<Manager>, device: &Device) -> Result<Self> {
+        let mut ports = Self {
+            manager: manager.clone(),
+            ports: KVec::new(),
+        };
+        for number in device.ports() {
+            if !device.has_communication_manager(number) {
+                continue;
+            }
+            ports.ports.reserve(1, GFP_KERNEL)?;
+            match Registered::new(manager, device, number) {
+                Ok(port) => {
+                    // One of them finds the others: the first.
+                    let memory = Reserved::new(GFP_KERNEL)?;
+                    let (key, any) = (port.port.key, port.port.clone());
+                    let _ = manager.devices.claim(key, any, memory);
+                    let _ = ports.ports.push_within_capacity(port);
+                }
+                Err(error) => complain(device, number, error),
+            }
+        }
+        Ok(ports)
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ports.is_empty()
+    }
+}
+
+fn complain(device: &Device, number: PortNumber, error: RegisterError) {
+    let number = number.get();
+    match error {
+        RegisterError::Taken => dev_warn!(
+            device.as_dev(),
+            "port {number}: another connection manager has it (is the kernel's ib_cm loaded?); \
+             connections over it are not oxib's\n"
+        ),
+        RegisterError::Failed(error) => dev_err!(
+            device.as_dev(),
+            "port {number}: no connection manager: {error:?}\n"
+        ),
+    }
+}
+
+impl Registered {
+    fn new(
+        manager: &Arc<Manager>,
+        device: &Device,
+        number: PortNumber,
+    ) -> core::result::Result<Self, RegisterError> {
+        let counters = Counters::new()?;
+        let port = Port::new(manager, device, number, counters.clone())?;
+        let memory = Reserved::new(GFP_KERNEL)?;
+        let registration = mad::Registration::new(device, number, CLASS, port.clone())?;
+        let shown = cm_counters::Shown::new(device, number, counters)?;
+        let advertised = Advertised::new(device, number)?;
+        let key = (port.key, number.get());
+        manager
+            .ports
+            .claim(key, port.clone(), memory)
+            .map_err(|_| EEXIST)?;
+        Ok(Self {
+            _advertised: advertised,
+            _counters: shown,
+            _registration: registration,
+            port,
+        })
+    }
+}
+
+impl Drop for Ports {
+    fn drop(&mut self) {
+        for Registered { port, .. } in &self.ports {
+            let key = (port.key, port.number.get());
+            let is_it = |other: &Arc<Port>| Arc::ptr_eq(other, port);
+            self.manager.ports.remove_if(&key, is_it);
+            self.manager.devices.remove_if(&port.key, is_it);
+        }
+        let ports = core::mem::take(&mut self.ports);
+        for registered in ports {
+            let port = registered.port.clone();
+            // Nothing comes in any more, nothing goes out.
+            drop(registered);
+            self.manager.queue.flush();
+            port.device.revoke();
+        }
+    }
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Requests for connections: which of them are new, and whom they are for (IBTA 12.9.7).
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    id::{
+        HalfOpen,
+        Id,
+        Listening,
+        Next, //
+    },
+    machine::{
+        actions::Actions,
+        input::{
+            self,
+            Incoming,
+            QpType, //
+        },
+        route::{
+            self,
+            Completion, //
+        },
+        state::StateName,
+        Machine, //
+    },
+    message,
+    notice::{
+        Notice,
+        Origin, //
+    },
+    port::Port,
+    table::Reserved,
+    Manager,
+    Remote, //
+};
+use crate::{
+    rdma::{
+        mad::Received,
+        route::{
+            AddressVector,
+            PathKind,
+            PathRecord, //
+        }, //
+    },
+    wire::{
+        cm::{
+            comm_id::CommId,
+            lap::Lap,
+            path::Path,
+            reason::Reason,
+            rej::Rejected,
+            req::Req,
+            Message, //
+        },
+        grh::Grh,
+        lid::Lid,
+        qpn::Qpn, //
+    },
+};
+
+/// Why a REQ makes no identifier.
+enum Turned {
+    /// It is answered by nothing: there is no memory, or it is a duplicate.
+    Away,
+    /// It is rejected.
+    Rejected(Reason),
+    /// It is rejected, and the connection that had the queue pair is ended.
+    Stale(CommId),
+}
+
+impl From<Error> for Turned {
+    /// Without memory it is as if the REQ had been lost: the peer repeats it.
+    fn from(_: Error) -> Self {
+        Self::Away
+    }
+}
+
+/// A REQ, and what is known of its way.
+struct Request {
+    req: Req,
+    /// Type of the queue pair on our side.
+    qp_type: QpType,
+    completion: Completion,
+    /// The way back to where it came from.
+    back: AddressVector,
+}
+
+impl Manager {
+    /// A REQ came.
+    pub(super) fn req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
+        let Some(Message::Req(req)) = notice.parsed() else {
+            return;
+        };
+        let req = *req;
+        if self.is_duplicate(port, &req, &notice) {
+            return;
+        }
+        let Some(back) = port.way_back(&notice) else {
+            return;
+        };
+        let names = (req.local_comm_id(), CommId::ZERO);
+        let tid = req.header().tid();
+        let reject = |reason| {
+            let ari = port.valid_instead(reason);
+            let ari = ari.as_ref().map_or(&[][..], |gid| &gid[..]);
+            message::reject(port, &back, tid, names, Rejected::Req, (reason, ari));
+        };
+        match self.admit(port, &req, &back, notice) {
+            Ok((id, next)) => id.then(next),
+            Err(Turned::Away) => {}
+            Err(Turned::Rejected(reason)) => reject(reason),
+            Err(Turned::Stale(other)) => {
+                reject(Reason::STALE_CONNECTION);
+                self.end_stale(other);
+            }
+        }
+    }
+
+    /// Answers a REQ that was answered before, if it is one.
+    fn is_duplicate(&self, port: &Arc<Port>, req: &Req, notice: &Notice) -> bool {
+        let name = (req.local_comm_id(), req.local_ca_guid());
+        let Some(id) = self.remote_ids.get(&name).and_then(|id| self.ids.get(&id)) else {
+            return false;
+        };
+        let source = id.way_back(port, notice, &[StateName::MraReqSent, StateName::TimeWait]);
+        let now = self.now();
+        let nothing = id.with(|inner| {
+            let actions = inner.machine.receive(&Incoming::DuplicateReq, now);
+            port.count(actions.counted);
+            inner.send(&id, &actions, source.as_ref());
+            inner.follow(&id, &actions, now, None)
+        });
+        id.then(nothing);
+        true
+    }
+
+    /// Makes the identifier for a REQ that is new.
+    fn admit(
+        self: &Arc<Self>,
+        port: &Arc<Port>,
+        req: &Req,
+        back: &AddressVector,
+        notice: KBox<Notice>,
+    ) -> core::result::Result<(Arc<Id>, Next), Turned> {
+        let guid = req.local_ca_guid();
+        if let Some(stale) = self.remote_qpns.get(&(req.local_qpn(), guid)) {
+            return Err(Turned::Stale(stale));
+        }
+        let step = input::Req::try_from(req)
+            .map_err(|_| Turned::Rejected(Reason::INVALID_TRANSPORT_TYPE))?;
+        let (listener, listening) = self
+            .listener(port.key, req.service_id())
+            .ok_or(Turned::Rejected(Reason::INVALID_SERVICE_ID))?;
+        let half_open = listener
+            .half_open(self.half_open)
+            .ok_or(Turned::Rejected(Reason::NO_RESOURCES))?;
+        let completion = port.completion(notice.message().ok_or(EINVAL)?, back);
+        let request = Request {
+            req: *req,
+            qp_type: step.qp_type,
+            completion,
+            back: back.clone(),
+        };
+        let local = self.name();
+        let (machine, actions) = Machine::accept_req(local, &step, self.now());
+        let consumer = listening.id().consumer().accept()?;
+        let id = Id::unlisted(self, port.key, consumer, local, machine)?;
+        let made = self
+            .claim_names(&id, req)
+            .and_then(|()| self.finish(&id, port, request, listening, half_open, actions, notice));
+        match made {
+            Ok(next) => Ok((id, next)),
+            Err(turned) => {
+                id.forget();
+                Err(turned)
+            }
+        }
+    }
+
+    /// Enters the identifier under its peer's names. Another REQ may have been faster.
+    fn claim_names(&self, id: &Arc<Id>, req: &Req) -> core::result::Result<(), Turned> {
+        let (name, qpn) = (Reserved::new(GFP_KERNEL)?, Reserved::new(GFP_KERNEL)?);
+        let id_key: Remote<CommId> = (req.local_comm_id(), req.local_ca_guid());
+        let qpn_key: Remote<Qpn> = (req.local_qpn(), req.local_ca_guid());
+        self.remote_ids
+            .claim(id_key, id.local(), name)
+            .map_err(|_| Turned::Away)?;
+        id.with(|inner| inner.names.id = Some(id_key));
+        self.remote_qpns
+            .claim(qpn_key, id.local(), qpn)
+            .map_err(Turned::Stale)?;
+        id.with(|inner| inner.names.qpn = Some(qpn_key));
+        Ok(())
+    }
+
+    /// Gives a new identifier what the REQ says, and lets messages and its consumer have it.
+    #[expect(clippy::too_many_arguments, reason = "all that was gathered for it")]
+    fn finish(
+        &self,
+        id: &Arc<Id>,
+        port: &Arc<Port>,
+        request: Request,
+        listening: Listening,
+        half_open: HalfOpen,
+        actions: Actions,
+        mut notice: KBox<Notice>,
+    ) -> core::result::Result<Next, Turned> {
+        let req = &request.req;
+        let qp_type = request.qp_type;
+        let ways = Ways::new(id, port, &request)?;
+        notice.origin = Some(
+            KBox::new(
+                Origin {
+                    listening: Some(listening),
+                    port: port.number.get(),
+                    pkey: port.pkey(notice.message()),
+                    primary: Some(ways.primary),
+                    alternate: ways.alternate.as_ref().map(|(record, _)| record.clone()),
+                },
+                GFP_KERNEL,
+            )
+            .map_err(Error::from)?,
+        );
+        id.with(|inner| {
+            inner.port = Some(port.clone());
+            inner.address = Some(ways.address);
+            inner.alternate = ways.alternate.map(|(_, address)| address);
+            inner.data_lid = ways.data_lid;
+            inner.service = req.service_id();
+            inner.tid = req.header().tid();
+            inner.peer_qpn = req.local_qpn();
+            inner.qp_type = qp_type;
+            inner.begin_half_open(half_open);
+        });
+        id.enlist()?;
+        let now = self.now();
+        Ok(id.with(|inner| inner.follow(id, &actions, now, Some(notice))))
+    }
+}
+
+/// The ways of a passive identifier.
+struct Ways {
+    primary: PathRecord,
+    address: AddressVector,
+    alternate: Option<(PathRecord, AddressVector)>,
+    data_lid: u16,
+}
+
+impl Ways {
+    /// What a REQ and the headers that it came with say. Sleeps.
+    fn new(id: &Id, port: &Arc<Port>, request: &Request) -> core::result::Result<Self, Turned> {
+        let Request {
+            req,
+            completion,
+            back,
+            ..
+        } = request;
+        let kind = back
+            .source()
+            .map_or(PathKind::Infiniband, |entry| match port.roce {
+                true => PathKind::of_roce(entry),
+                false => PathKind::Infiniband,
+            });
+        let described = req.primary();
+        let path = route::primary(&described, completion);
+        let mut primary = record(kind, &path, &described, req);
+        if let Some(dmac) = back.dmac() {
+            primary.set_dmac(dmac);
+        }
+        primary.set_hop_limit(back.hop_limit());
+        let device = port.device()?;
+        let address = AddressVector::from_path(&device, port.number, &mut primary, back.source())
+            .map_err(|_| Turned::Rejected(Reason::INVALID_GID))?;
+        let alternate = match req.alternate() {
+            None => None,
+            Some(described) => {
+                let path = route::alternate(&described, completion);
+                let mut record = record(kind, &path, &described, req);
+                let (_, address) = id
+                    .way_along(&mut record, None)
+                    .map_err(|_| Turned::Rejected(Reason::INVALID_ALTERNATE_GID))?;
+                Some((record, address))
+            }
+        };
+        Ok(Self {
+            primary,
+            address,
+            alternate,
+            data_lid: path.data_dlid.map_or(0, Lid::get),
+        })
+    }
+}
+
+/// A path in the kernel's terms.
+fn record(kind: PathKind, path: &route::Path, described: &Path, req: &Req) -> PathRecord {
+    let mut record = path_record(kind, path, described);
+    record.set_pkey(req.pkey().get());
+    record.set_mtu(req.path_mtu().get());
+    record.set_service_id(req.service_id().get());
+    record
+}
+
+/// What does not depend on the message that describes the path.
+fn path_record(kind: PathKind, path: &route::Path, described: &Path) -> PathRecord {
+    let mut record = PathRecord::new(kind);
+    record.set_dgid(path.dgid);
+    record.set_sgid(path.sgid);
+    record.set_dlid(path.dlid.get());
+    record.set_slid(path.slid.get());
+    record.set_flow_label(path.flow_label);
+    record.set_hop_limit(path.hop_limit);
+    record.set_traffic_class(path.traffic_class);
+    record.set_reversible();
+    record.set_sl(path.sl);
+    record.set_rate(described.packet_rate);
+    // The time-out is the way there and back: one more than the life time (IBTA 12.7.34).
+    let timeout = described.local_ack_timeout.exponent();
+    record.set_packet_life_time(timeout.saturating_sub(1));
+    record
+}
+
+impl Manager {
+    /// A LAP came.
+    pub(super) fn lap(&self, port: &Arc<Port>, mut notice: KBox<Notice>) {
+        let Some(Message::Lap(lap)) = notice.parsed() else {
+            return;
+        };
+        let lap = *lap;
+        let Some(id) = self.addressed(lap.remote_comm_id()) else {
+            return;
+        };
+        // Without memory, or on a path that is not ours, it is as if it had been lost.
+        if let Ok((address, alternate)) = load(&id, port, &lap, &mut notice) {
+            let now = self.now();
+            let incoming = Incoming::from(Message::Lap(&lap));
+            let next = id.with(|inner| {
+                let next = inner.receive(&id, &incoming, Some(&address), now, notice);
+                if matches!(next, Next::Tell(_) | Next::Nothing(None)) {
+                    inner.tid = lap.header().tid();
+                    inner.address = Some(address);
+                    inner.alternate = Some(alternate);
+                }
+                next
+            });
+            id.then(next);
+        }
+    }
+}
+
+/// The way of the connection and of the alternate path that a LAP is for. Sleeps.
+fn load(
+    id: &Arc<Id>,
+    port: &Arc<Port>,
+    lap: &Lap,
+    notice: &mut Notice,
+) -> Result<(AddressVector, AddressVector)> {
+    let (pkey, mtu) = id.with(|inner| inner.machine.partition()).ok_or(EINVAL)?;
+    let back = port.way_back(notice).ok_or(EINVAL)?;
+    let received = notice.message().ok_or(EINVAL)?;
+    let described = lap.alternate();
+    let path = route::alternate(&described, &port.completion(received, &back));
+    let mut record = path_record(PathKind::Infiniband, &path, &described);
+    record.set_pkey(pkey.get());
+    record.set_mtu(mtu.get());
+    let (_, alternate) = id.way_along(&mut record, None)?;
+    notice.origin = Some(KBox::new(
+        Origin {
+            listening: None,
+            port: port.number.get(),
+            pkey: pkey.get(),
+            primary: Some(record),
+            alternate: None,
+        },
+        GFP_KERNEL,
+    )?);
+    Ok((back, alternate))
+}
+
+impl Port {
+    /// What a message's headers say of its way.
+    fn completion(&self, received: &Received, back: &AddressVector) -> Completion {
+        Completion {
+            slid: Lid::new(received.slid() as u16),
+            sl: received.sl(),
+            dlid_path_bits: received.dlid_path_bits(),
+            grh: back.dgid().zip(back.source()).map(|(sgid, entry)| {
+                // On RoCE it may have been an IPv4 header, of which only the addresses are used.
+                let grh = received.grh().filter(|_| !self.roce).map(Grh::route);
+                route::RouteHeader {
+                    sgid,
+                    dgid: entry.gid(),
+                    flow_label: grh.map_or(0, |grh| grh.flow_label),
+                    traffic_class: grh.map_or(0, |grh| grh.traffic_class),
+                    hop_limit: grh.map_or(0, |grh| grh.hop_limit),
+                }
+            }),
+            roce: self.roce,
+        }
+    }
+
+    /// What a rejection for an invalid GID says that would be valid: the first GID (IBTA 12.6.7.2).
+    fn valid_instead(&self, reason: Reason) -> Option<[u8; 16]> {
+        if reason != Reason::INVALID_GID && reason != Reason::INVALID_ALTERNATE_GID {
+            return None;
+        }
+        Some(self.device().ok()?.gid(self.number, 0)?.gid().bytes())
+    }
+
+    /// The partition key that a message came with; 0 if the port does not have it any more.
+    pub(super) fn pkey(&self, received: Option<&Received>) -> u16 {
+        let Some(received) = received else { return 0 };
+        let key = self
+            .device()
+            .and_then(|device| device.pkey(self.number, received.pkey_index()));
+        key.unwrap_or(0)
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Service ID resolution, the side that is asked (IBTA 12.11).
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    id::{
+        Id,
+        Listening,
+        Next, //
+    },
+    machine::{
+        actions::Actions,
+        Machine, //
+    },
+    notice::{
+        Notice,
+        Origin, //
+    },
+    port::Port,
+    table::Reserved,
+    Asker,
+    Manager, //
+};
+use crate::{
+    rdma::route::AddressVector,
+    wire::{
+        cm::{
+            comm_id::CommId,
+            ece::Ece,
+            sidr_rep,
+            sidr_req::SidrReq,
+            Kind,
+            Message, //
+        },
+        qpn::Qpn, //
+    },
+};
+
+impl Manager {
+    /// A SIDR_REQ came.
+    pub(super) fn sidr_req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
+        let Some(Message::SidrReq(req)) = notice.parsed() else {
+            return;
+        };
+        let req = *req;
+        let Some(back) = port.way_back(&notice) else {
+            return;
+        };
+        let Some(received) = notice.message() else {
+            return;
+        };
+        // All hosts behind one router have its LID.
+        let asker = match back.dgid() {
+            Some(gid) => Asker::Gid(gid),
+            None => Asker::Lid(received.slid()),
+        };
+        let key = (req.request_id(), asker);
+        if self.is_asked(port, &key) {
+            return;
+        }
+        match self.listener(port.key, req.service_id()) {
+            None => answer_unsupported(port, &back, &req),
+            // Without memory it is as if the message had been lost: the peer repeats it.
+            Some((_, listening)) => {
+                if let Ok((id, next)) = self.resolve(port, &req, back, key, listening, notice) {
+                    id.then(next);
+                }
+            }
+        }
+    }
+
+    /// Whether the same was asked before, and the consumer has not answered yet.
+    fn is_asked(&self, port: &Arc<Port>, key: &(CommId, Asker)) -> bool {
+        if self.askers.get(key).is_none() {
+            return false;
+        }
+        port.count_duplicate(Kind::SidrReq);
+        true
+    }
+
+    fn resolve(
+        self: &Arc<Self>,
+        port: &Arc<Port>,
+        req: &SidrReq,
+        back: AddressVector,
+        key: (CommId, Asker),
+        listening: Listening,
+        mut notice: KBox<Notice>,
+    ) -> Result<(Arc<Id>, Next)> {
+        let memory = Reserved::new(GFP_KERNEL)?;
+        let origin = KBox::new_uninit(GFP_KERNEL)?;
+        let local = self.name();
+        let (machine, actions) = Machine::accept_sidr_req(local, req.request_id());
+        let consumer = listening.id().consumer().accept()?;
+        // Nothing but the consumer's answer is about it, so no message has to find it.
+        let id = Id::unlisted(self, port.key, consumer, local, machine)?;
+        if self.askers.claim(key, local, memory).is_err() {
+            port.count_duplicate(Kind::SidrReq);
+            id.forget();
+            return Err(EEXIST);
+        }
+        notice.origin = Some(origin.write(Origin {
+            listening: Some(listening),
+            port: port.number.get(),
+            pkey: port.pkey(notice.message()),
+            primary: None,
+            alternate: None,
+        }));
+        let next = begin(&id, port, req, back, key, &actions, notice);
+        Ok((id, next))
+    }
+}
+
+/// Gives a new identifier what the SIDR_REQ says.
+fn begin(
+    id: &Arc<Id>,
+    port: &Arc<Port>,
+    req: &SidrReq,
+    back: AddressVector,
+    key: (CommId, Asker),
+    actions: &Actions,
+    notice: KBox<Notice>,
+) -> Next {
+    let now = id.manager.now();
+    id.with(|inner| {
+        inner.port = Some(port.clone());
+        inner.address = Some(back);
+        inner.service = req.service_id();
+        inner.tid = req.header().tid();
+        inner.names.asker = Some(key);
+        inner.follow(id, actions, now, Some(notice))
+    })
+}
+
+/// Says that nobody listens.
+fn answer_unsupported(port: &Port, to: &AddressVector, req: &SidrReq) {
+    let message = sidr_rep::Parameters {
+        request_id: req.request_id(),
+        status: sidr_rep::Status::UNSUPPORTED,
+        qpn: Qpn::from_bytes([0; 3]),
+        service_id: req.service_id(),
+        qkey: 0,
+        ece: Ece::default(),
+        information: &[],
+        private_data: &[],
+    };
+    // Lost or not sent is the same: the peer repeats its message.
+    let _ = port.post(Kind::SidrRep, to, |out| {
+        message.build(req.header().tid(), out)
+    });
+}

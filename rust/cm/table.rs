@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Tables that many CPUs use at once.
+//!
+//! A table is divided by a hash of the key into shards, each with a lock of its own, so that no lock
+//! is one that all connections share.
+
+use core::hash::{
+    Hash,
+    Hasher, //
+};
+
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    }, //
+};
+
+use crate::lock::{
+    new_irq_lock,
+    IrqLock, //
+};
+
+/// Shards of a table: a power of two, several times the CPUs that handle messages at once.
+const SHARDS: usize = 64;
+
+/// A map from `K` to `V`.
+pub(super) struct Table<K, V> {
+    shards: KVec<Pin<KBox<IrqLock<RBTree<K, V>>>>>,
+}
+
+/// Memory for an entry, taken before a lock is.
+pub(super) struct Reserved<K, V>(RBTreeNodeReservation<K, V>);
+
+impl<K, V> Reserved<K, V> {
+    /// Takes the memory.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(flags: kernel::alloc::Flags) -> Result<Self> {
+        Ok(Self(RBTreeNodeReservation::new(flags)?))
+    }
+}
+
+impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
+    /// Makes an empty table.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<Self> {
+        let mut shards = KVec::with_capacity(SHARDS, GFP_KERNEL)?;
+        for _ in 0..SHARDS {
+            let shard = KBox::pin_init(new_irq_lock!(RBTree::new(), "oxib_cm_table"), GFP_KERNEL)?;
+            shards.push(shard, GFP_KERNEL)?;
+        }
+        Ok(Self { shards })
+    }
+
+    /// Enters `value` under `key`, unless there is another already: that one is returned then.
+    pub(super) fn claim(
+        &self,
+        key: K,
+        value: V,
+        memory: Reserved<K, V>,
+    ) -> core::result::Result<(), V> {
+        self.with(&key, |shard| match shard.get(&key) {
+            Some(other) => Err(other.clone()),
+            None => {
+                shard.insert(memory.0.into_node(key, value));
+                Ok(())
+            }
+        })
+    }
+
+    /// What stands under `key`.
+    pub(super) fn get(&self, key: &K) -> Option<V> {
+        self.with(key, |shard| shard.get(key).cloned())
+    }
+
+    /// Takes out what stands under `key`, if `is_it` says so.
+    pub(super) fn remove_if(&self, key: &K, is_it: impl FnOnce(&V) -> bool) -> Option<V> {
+        // The node is freed after the lock.
+        let node = self.with(key, |shard| {
+            if !is_it(shard.get(key)?) {
+                return None;
+            }
+            shard.remove_node(key)
+        })?;
+        Some(node.to_key_value().1)
+    }
+
+    /// Changes what stands under `key`, with the lock of its shard held.
+    pub(super) fn update<R>(&self, key: &K, change: impl FnOnce(&mut V) -> R) -> Option<R> {
+        self.with(key, |shard| shard.get_mut(key).map(change))
+    }
+
+    fn with<R>(&self, key: &K, critical: impl FnOnce(&mut RBTree<K, V>) -> R) -> R {
+        let shard = hash(key) as usize % SHARDS;
+        match self.shards.get(shard) {
+            Some(shard) => shard.with(critical),
+            // Not reached: there are `SHARDS` of them.
+            None => critical(&mut RBTree::new()),
+        }
+    }
+}
+
+/// A hash that spreads small and consecutive numbers.
+pub(super) fn hash(key: &impl Hash) -> u32 {
+    let mut hasher = Multiply(0);
+    key.hash(&mut hasher);
+    (hasher.0 >> 32) as u32
+}
+
+/// Multiplication by an odd constant near 2^64 / φ, which carries low bits upwards.
+struct Multiply(u64);
+
+impl Hasher for Multiply {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(value.into());
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(29) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cm_table)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Result<Reserved<(u32, u64), u8>> {
+        Reserved::new(GFP_KERNEL)
+    }
+
+    #[test]
+    fn entries_come_and_go() -> Result {
+        let table = Table::new()?;
+        for n in 0..500u32 {
+            assert!(table.claim((n, 7), n as u8, memory()?).is_ok());
+        }
+        assert_eq!(table.claim((3, 7), 9, memory()?), Err(3));
+        assert_eq!(table.get(&(3, 7)), Some(3));
+        assert_eq!(table.get(&(3, 8)), None);
+        assert_eq!(table.remove_if(&(3, 7), |&value| value == 4), None);
+        assert_eq!(table.remove_if(&(3, 7), |&value| value == 3), Some(3));
+        assert_eq!(table.get(&(3, 7)), None);
+        assert_eq!(table.update(&(4, 7), |value| *value += 1), Some(()));
+        assert_eq!(table.get(&(4, 7)), Some(5));
+        Ok(())
+    }
+
+    #[test]
+    fn consecutive_keys_are_spread() {
+        let mut used = [0u32; SHARDS];
+        for n in 0..SHARDS as u32 * 8 {
+            if let Some(count) = used.get_mut(hash(&n) as usize % SHARDS) {
+                *count += 1;
+            }
+        }
+        assert!(used.iter().all(|&count| count < 32));
+    }
+}

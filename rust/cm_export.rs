@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The connection manager's C interface: what `ib_cm.ko` offers under the kernel's names
+//! (bindings/cm_export.h).
+//!
+//! Each function converts what a consumer in C gives, calls the engine, and converts what comes back.
+
+use core::{
+    ptr::null_mut,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
+};
+
+use kernel::{
+    error::from_result,
+    ffi::c_char,
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    bindings,
+    cm::{
+        self,
+        DeviceKey,
+        Id,
+        Manager, //
+    },
+    rdma::{
+        client,
+        device::Device, //
+    },
+    wire::cm::{
+        reason::Reason,
+        service_id::ServiceId, //
+    }, //
+};
+
+mod attributes;
+mod events;
+mod id;
+mod parameters;
+
+use id::CmId;
+
+/// What there is between [`oxib_cm_start`] and [`oxib_cm_stop`].
+struct Running {
+    manager: Option<Arc<Manager>>,
+    /// What gives the manager its ports.
+    ports: Option<Pin<KBox<client::Registration<cm::Client>>>>,
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialised by `Edge::new`, which the module's start calls: before that has succeeded no
+    // other module can call this one, and nothing in this one calls the connection manager.
+    unsafe(uninit) static RUNNING: Mutex<Running> = Running { manager: None, ports: None };
+}
+
+/// The interface, ready to be used: a part of the module.
+pub(crate) struct Edge(());
+
+impl Edge {
+    /// Makes it ready.
+    pub(crate) fn new() -> Self {
+        static READY: AtomicBool = AtomicBool::new(false);
+        if !READY.swap(true, Ordering::Relaxed) {
+            // SAFETY: Only the first one to come gets here.
+            unsafe { RUNNING.init() };
+        }
+        Self(())
+    }
+}
+
+/// The connection manager, while there is one.
+pub(crate) fn manager() -> Option<Arc<Manager>> {
+    RUNNING.lock().manager.clone()
+}
+
+fn start() -> Result {
+    let half_open = crate::parameters::half_open()?;
+    {
+        let mut running = RUNNING.lock();
+        if running.manager.is_some() {
+            return Err(EBUSY);
+        }
+        running.manager = Some(Manager::new(half_open)?);
+    }
+    // Without the lock: ports are added here, which ask for the manager.
+    match KBox::pin_init(client::Registration::new(), GFP_KERNEL) {
+        Ok(ports) => {
+            RUNNING.lock().ports = Some(ports);
+            Ok(())
+        }
+        Err(error) => {
+            stop();
+            Err(error)
+        }
+    }
+}
+
+fn stop() {
+    // Dropped without the lock: it waits for consumers and for messages.
+    let ports = RUNNING.lock().ports.take();
+    drop(ports);
+    let manager = RUNNING.lock().manager.take();
+    drop(manager);
+}
+
+/// The identifier that a consumer means.
+///
+/// # Errors
+///
+/// `EINVAL` if it has ended.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`], for the time of the call.
+unsafe fn id_of(raw: *mut bindings::ib_cm_id) -> Result<Arc<Id>> {
+    // SAFETY: The caller's promise.
+    unsafe { CmId::borrow(raw) }.id()
+}
+
+/// Runs what a consumer asks for, on the identifier that it means.
+///
+/// # Safety
+///
+/// As [`id_of`].
+unsafe fn call(raw: *mut bindings::ib_cm_id, what: impl FnOnce(&Arc<Id>) -> Result) -> i32 {
+    from_result(|| {
+        // SAFETY: The caller's promise.
+        let id = unsafe { id_of(raw) }?;
+        what(&id)?;
+        Ok(0)
+    })
+}
+
+/// A pointer, or an error in its place, as the kernel has them.
+fn pointer_or_error<T>(result: Result<*mut T>) -> *mut T {
+    result.unwrap_or_else(Error::to_ptr)
+}
+
+/// Takes the ports that nobody has.
+///
+/// # Safety
+///
+/// None; it is C's to call.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_start() -> i32 {
+    from_result(|| start().map(|()| 0))
+}
+
+/// Gives the ports back. No consumer is left.
+///
+/// # Safety
+///
+/// None; it is C's to call.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_stop() {
+    stop();
+}
+
+/// `ib_create_cm_id`.
+///
+/// # Safety
+///
+/// The device is registered as long as the identifier lives.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_create_id(
+    device: *mut bindings::ib_device,
+    handler: bindings::ib_cm_handler,
+    context: *mut c_void,
+) -> *mut bindings::ib_cm_id {
+    // SAFETY: The caller's promise.
+    let device = unsafe { Device::from_raw(device) };
+    pointer_or_error(create_id(device, handler, context))
+}
+
+fn create_id(
+    device: &Device,
+    handler: bindings::ib_cm_handler,
+    context: *mut c_void,
+) -> Result<*mut bindings::ib_cm_id> {
+    let manager = manager().ok_or(ENODEV)?;
+    let cm_id = CmId::new(device, handler, context)?;
+    Id::new(&manager, DeviceKey::of(device), cm_id.clone())?;
+    Ok(cm_id.as_raw())
+}
+
+/// `ib_destroy_cm_id`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`]; afterwards the consumer does not use the identifier, unless others share it.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id) {
+    // SAFETY: The caller's promise.
+    let Ok(id) = (unsafe { id_of(raw) }) else {
+        return;
+    };
+    // What `raw` points to ends with `id`, unless others share it.
+    id.destroy();
+}
+
+/// `ib_cm_listen`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`].
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_listen(raw: *mut bindings::ib_cm_id, service: u64) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe { call(raw, |id| id.listen(ServiceId::new(u64::from_be(service)))) }
+}
+
+/// `ib_cm_insert_listen`.
+///
+/// # Safety
+///
+/// As [`oxib_cm_create_id`].
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_insert_listen(
+    device: *mut bindings::ib_device,
+    handler: bindings::ib_cm_handler,
+    service: u64,
+) -> *mut bindings::ib_cm_id {
+    // SAFETY: The caller's promise.
+    let device = unsafe { Device::from_raw(device) };
+    pointer_or_error(insert_listen(device, handler, service))
+}
+
+fn insert_listen(
+    device: &Device,
+    handler: bindings::ib_cm_handler,
+    service: u64,
+) -> Result<*mut bindings::ib_cm_id> {
+    let manager = manager().ok_or(ENODEV)?;
+    let id = Id::listen_shared(
+        &manager,
+        DeviceKey::of(device),
+        ServiceId::new(u64::from_be(service)),
+        handler.map_or(0, |handler| handler as usize),
+        CmId::new(device, handler, null_mut())?,
+    )?;
+    Ok(CmId::of(&id).ok_or(EINVAL)?.as_raw())
+}
+
+/// `ib_send_cm_req`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`], and what `given` points to is valid or null.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_req(
+    raw: *mut bindings::ib_cm_id,
+    given: *mut bindings::ib_cm_req_param,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe { call(raw, |id| id.send_req(parameters::req(&*given)?)) }
+}
+
+/// `ib_send_cm_rep`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`], and what `given` points to is valid or null.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_rep(
+    raw: *mut bindings::ib_cm_id,
+    given: *mut bindings::ib_cm_rep_param,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe { call(raw, |id| id.send_rep(&parameters::rep(&*given)?)) }
+}
+
+/// `ib_send_cm_rtu`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`], and the private data is valid or null.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_rtu(
+    raw: *mut bindings::ib_cm_id,
+    private_data: *const c_void,
+    length: u8,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe {
+        call(raw, |id| {
+            id.send_rtu(parameters::bytes(private_data, length))
+        })
+    }
+}
+
+/// `ib_send_cm_dreq`.
+///
+/// # Safety
+///
+/// As [`oxib_cm_send_rtu`].
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_dreq(
+    raw: *mut bindings::ib_cm_id,
+    private_data: *const c_void,
+    length: u8,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe {
+        call(raw, |id| {
+            id.send_dreq(parameters::bytes(private_data, length))
+        })
+    }
+}
+
+/// `ib_send_cm_drep`.
+///
+/// # Safety
+///
+/// As [`oxib_cm_send_rtu`].
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_drep(
+    raw: *mut bindings::ib_cm_id,
+    private_data: *const c_void,
+    length: u8,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe {
+        call(raw, |id| {
+            id.send_drep(parameters::bytes(private_data, length))
+        })
+    }
+}
+
+/// `ib_cm_notify`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`].
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_notify(
+    raw: *mut bindings::ib_cm_id,
+    event: bindings::ib_event_type,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe {
+        call(raw, |id| match event {
+            bindings::ib_event_type_IB_EVENT_COMM_EST => id.established(),
+            bindings::ib_event_type_IB_EVENT_PATH_MIG => id.migrated(),
+            _ => Err(EINVAL),
+        })
+    }
+}
+
+/// `ib_send_cm_rej`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`], and both data are valid or null.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_rej(
+    raw: *mut bindings::ib_cm_id,
+    reason: bindings::ib_cm_rej_reason,
+    information: *mut c_void,
+    information_length: u8,
+    private_data: *const c_void,
+    length: u8,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe {
+        call(raw, |id| {
+            id.send_rej(
+                Reason::new(u16::try_from(reason).map_err(|_| EINVAL)?),
+                parameters::bytes(information, information_length),
+                parameters::bytes(private_data, length),
+            )
+        })
+    }
+}
+
+/// `ib_prepare_cm_mra`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`].
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_prepare_mra(raw: *mut bindings::ib_cm_id) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe { call(raw, |id| id.prepare_mra()) }
+}
+
+/// `ib_cm_init_qp_attr`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`]; the attributes and the mask are valid.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_init_qp_attr(
+    raw: *mut bindings::ib_cm_id,
+    attributes: *mut bindings::ib_qp_attr,
+    mask: *mut i32,
+) -> i32 {
+    // SAFETY: The caller's promise: the identifier's device is registered while that lives.
+    unsafe {
+        call(raw, |id| {
+            let device = CmId::borrow(raw).device();
+            *mask = attributes::fill(id, device, &mut *attributes)? as i32;
+            Ok(())
+        })
+    }
+}
+
+/// `ib_send_cm_sidr_req`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`], and what `given` points to is valid or null.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_req(
+    raw: *mut bindings::ib_cm_id,
+    given: *mut bindings::ib_cm_sidr_req_param,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe { call(raw, |id| id.send_sidr_req(parameters::sidr_req(&*given)?)) }
+}
+
+/// `ib_send_cm_sidr_rep`.
+///
+/// # Safety
+///
+/// As [`CmId::borrow`], and what `given` points to is valid or null.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_rep(
+    raw: *mut bindings::ib_cm_id,
+    given: *mut bindings::ib_cm_sidr_rep_param,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    unsafe { call(raw, |id| id.send_sidr_rep(&parameters::sidr_rep(&*given)?)) }
+}
+
+/// `ibcm_reject_msg`.
+///
+/// # Safety
+///
+/// None; it is C's to call.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn oxib_cm_reject_msg(reason: i32) -> *const c_char {
+    u16::try_from(reason)
+        .ok()
+        .and_then(|number| Reason::new(number).text())
+        .unwrap_or(c"unrecognized reason")
+        .as_char_ptr()
+}
+
+/// Lets the compiler compare each function with its declaration in bindings/cm_export.h.
+macro_rules! same_as_declared {
+    ($($function:ident)*) => {
+        $(
+            const _: () = {
+                let _ = if true { bindings::$function } else { $function };
+            };
+        )*
+    };
+}
+
+same_as_declared! {
+    oxib_cm_start
+    oxib_cm_stop
+    oxib_cm_create_id
+    oxib_cm_destroy_id
+    oxib_cm_listen
+    oxib_cm_insert_listen
+    oxib_cm_send_req
+    oxib_cm_send_rep
+    oxib_cm_send_rtu
+    oxib_cm_send_dreq
+    oxib_cm_send_drep
+    oxib_cm_notify
+    oxib_cm_send_rej
+    oxib_cm_prepare_mra
+    oxib_cm_init_qp_attr
+    oxib_cm_send_sidr_req
+    oxib_cm_send_sidr_rep
+    oxib_cm_reject_msg
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Attributes of a connection's queue pair, for `struct ib_qp_attr`.
+
+use kernel::prelude::*;
+
+use crate::{
+    bindings,
+    cm::{
+        Id,
+        QpInit,
+        QpRtr,
+        QpRts,
+        Requester,
+        Ways, //
+    },
+    rdma::{
+        device::Device,
+        route::AddressVector, //
+    },
+};
+
+/// The LID that stands for none (IBTA 4.1.3).
+const PERMISSIVE_LID: u16 = 0xffff;
+
+type Attributes = bindings::ib_qp_attr;
+
+/// Fills in what the transition to `attributes.qp_state` takes; which attributes those are.
+///
+/// # Errors
+///
+/// `EINVAL` for other states than INIT, RTR and RTS, and if the connection's state has no attributes.
+/// Then nothing was filled in.
+pub(super) fn fill(id: &Id, device: &Device, attributes: &mut Attributes) -> Result<u32> {
+    let mut mask = 0;
+    match attributes.qp_state {
+        bindings::ib_qp_state_IB_QPS_INIT => {
+            let can_flush = device.can_flush();
+            id.qp_init(|given, ways| mask = init(given, ways, can_flush, attributes))?;
+        }
+        bindings::ib_qp_state_IB_QPS_RTR => {
+            id.qp_rtr(|given, ways| mask = ready_to_receive(given, ways, attributes))?;
+        }
+        bindings::ib_qp_state_IB_QPS_RTS => {
+            id.qp_rts(|given, ways| mask = ready_to_send(given, ways, attributes))?;
+        }
+        _ => return Err(EINVAL),
+    }
+    Ok(mask)
+}
+
+fn init(given: &QpInit, ways: &Ways<'_>, can_flush: bool, attributes: &mut Attributes) -> u32 {
+    let mut access = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE;
+    if given.responder_resources != 0 {
+        access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_READ
+            | bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC;
+        if can_flush {
+            access |= bindings::ib_access_flags_IB_ACCESS_FLUSH_GLOBAL
+                | bindings::ib_access_flags_IB_ACCESS_FLUSH_PERSISTENT;
+        }
+    }
+    attributes.qp_access_flags = access as _;
+    if let Some(address) = ways.address {
+        attributes.pkey_index = address.pkey_index();
+        attributes.port_num = address.port().get();
+    }
+    bindings::ib_qp_attr_mask_IB_QP_STATE
+        | bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS
+        | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
+        | bindings::ib_qp_attr_mask_IB_QP_PORT
+}
+
+fn ready_to_receive(given: &QpRtr, ways: &Ways<'_>, attributes: &mut Attributes) -> u32 {
+    let mut mask = bindings::ib_qp_attr_mask_IB_QP_STATE
+        | bindings::ib_qp_attr_mask_IB_QP_AV
+        | bindings::ib_qp_attr_mask_IB_QP_PATH_MTU
+        | bindings::ib_qp_attr_mask_IB_QP_DEST_QPN
+        | bindings::ib_qp_attr_mask_IB_QP_RQ_PSN;
+    if let Some(address) = ways.address {
+        attributes.ah_attr = *address.as_attributes();
+        if ways.data_lid != 0 && ways.data_lid != PERMISSIVE_LID {
+            lead_to(&mut attributes.ah_attr, ways.data_lid);
+        }
+    }
+    attributes.path_mtu = given.mtu.get().into();
+    attributes.dest_qp_num = given.dest_qpn.get();
+    attributes.rq_psn = given.rq_psn.get();
+    if let Some(depth) = given.max_dest_rd_atomic {
+        mask |= bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC
+            | bindings::ib_qp_attr_mask_IB_QP_MIN_RNR_TIMER;
+        attributes.max_dest_rd_atomic = depth;
+        attributes.min_rnr_timer = 0;
+    }
+    if let Some(address) = alternate(ways) {
+        mask |= bindings::ib_qp_attr_mask_IB_QP_ALT_PATH;
+        fill_alternate(address, attributes);
+    }
+    mask
+}
+
+fn ready_to_send(given: &QpRts, ways: &Ways<'_>, attributes: &mut Attributes) -> u32 {
+    match *given {
+        QpRts::First {
+            sq_psn,
+            ref requester,
+            timeout,
+            ..
+        } => {
+            let mut mask =
+                bindings::ib_qp_attr_mask_IB_QP_STATE | bindings::ib_qp_attr_mask_IB_QP_SQ_PSN;
+            attributes.sq_psn = sq_psn.get();
+            if let Some(requester) = requester {
+                mask |= fill_requester(requester, attributes);
+            }
+            if let Some(timeout) = timeout {
+                mask |= bindings::ib_qp_attr_mask_IB_QP_TIMEOUT;
+                attributes.timeout = timeout;
+            }
+            if alternate(ways).is_some() {
+                mask |= bindings::ib_qp_attr_mask_IB_QP_PATH_MIG_STATE;
+                attributes.path_mig_state = bindings::ib_mig_state_IB_MIG_REARM;
+            }
+            mask
+        }
+        QpRts::Alternate { .. } => {
+            if let Some(address) = ways.alternate {
+                fill_alternate(address, attributes);
+            }
+            attributes.path_mig_state = bindings::ib_mig_state_IB_MIG_REARM;
+            bindings::ib_qp_attr_mask_IB_QP_ALT_PATH
+                | bindings::ib_qp_attr_mask_IB_QP_PATH_MIG_STATE
+        }
+    }
+}
+
+fn fill_requester(requester: &Requester, attributes: &mut Attributes) -> u32 {
+    attributes.retry_cnt = requester.retry_count;
+    attributes.rnr_retry = requester.rnr_retry_count;
+    attributes.max_rd_atomic = requester.max_rd_atomic;
+    bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT
+        | bindings::ib_qp_attr_mask_IB_QP_RNR_RETRY
+        | bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC
+}
+
+/// The alternate path, where queue pairs can have one: it has a LID, so not on RoCE.
+fn alternate<'a>(ways: &Ways<'a>) -> Option<&'a AddressVector> {
+    ways.alternate.filter(|address| address.dlid() != 0)
+}
+
+fn fill_alternate(address: &AddressVector, attributes: &mut Attributes) {
+    attributes.alt_port_num = address.port().get();
+    attributes.alt_pkey_index = address.pkey_index();
+    attributes.alt_timeout = address.timeout();
+    attributes.alt_ah_attr = *address.as_attributes();
+}
+
+/// Changes where packets go in an InfiniBand subnet.
+fn lead_to(way: &mut bindings::rdma_ah_attr, lid: u16) {
+    if way.type_ == bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB {
+        way.__bindgen_anon_1.ib.dlid = lid;
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! An identifier as its consumer in C has it.
+
+use core::{
+    any::Any,
+    ptr::{
+        addr_of,
+        addr_of_mut, //
+    }, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+
+use super::events;
+use crate::{
+    bindings,
+    cm::{
+        Consumer,
+        Id,
+        Notice,
+        Shown, //
+    },
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    rdma::device::Device, //
+};
+
+/// The queue pair of a peer's communication manager: general services.
+const GENERAL_SERVICES: u32 = 1;
+
+/// A consumer in C, with the `struct ib_cm_id` that it knows the identifier by.
+///
+/// It has the identifier and the identifier has it, until that has ended: by `oxib_cm_destroy_id`, or
+/// by what the consumer answers when it is told something. So the C structure is there for exactly as
+/// long as the consumer may use it.
+///
+/// # Invariants
+///
+/// Of the C structure, `cm_handler` and `context` are the consumer's: it writes them when it makes
+/// the identifier, and later only while it is told something. The rest is written by us alone. The
+/// device is registered: consumers let go of all their identifiers before it goes.
+#[pin_data]
+#[repr(C)]
+pub(super) struct CmId {
+    #[pin]
+    seen: Opaque<bindings::ib_cm_id>,
+    #[pin]
+    id: IrqLock<Option<Arc<Id>>>,
+}
+
+// SAFETY: The pointers in the C structure are the consumer's, who is called from any thread; each
+// access to the fields is one load or one store.
+unsafe impl Send for CmId {}
+// SAFETY: As above.
+unsafe impl Sync for CmId {}
+
+impl CmId {
+    /// Makes one that has no identifier yet.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(
+        device: &Device,
+        handler: bindings::ib_cm_handler,
+        context: *mut c_void,
+    ) -> Result<Arc<Self>> {
+        let seen = bindings::ib_cm_id {
+            cm_handler: handler,
+            context,
+            device: device.as_raw(),
+            remote_cm_qpn: GENERAL_SERVICES,
+            ..bindings::ib_cm_id::default()
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                seen: Opaque::new(seen),
+                id <- new_irq_lock!(None, "oxib_cm_consumer"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The one that a consumer means by `raw`.
+    ///
+    /// # Safety
+    ///
+    /// `raw` came from [`CmId::as_raw`], and the consumer has not let go of it during `'a`.
+    pub(super) unsafe fn borrow<'a>(raw: *mut bindings::ib_cm_id) -> &'a Self {
+        // SAFETY: The C structure is the first field of a `repr(C)` type, and valid by the contract.
+        unsafe { &*raw.cast::<Self>() }
+    }
+
+    /// The consumer of `id`, if that is one in C.
+    pub(super) fn of(id: &Id) -> Option<&Self> {
+        id.consumer().as_any().downcast_ref()
+    }
+
+    /// What the consumer knows it by.
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_cm_id {
+        // The pointer to the whole, which `borrow` turns back.
+        core::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// The identifier.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it has ended.
+    pub(super) fn id(&self) -> Result<Arc<Id>> {
+        self.id.with(|id| id.clone()).ok_or(EINVAL)
+    }
+
+    /// The device that the consumer made it on.
+    pub(super) fn device(&self) -> &Device {
+        // SAFETY: By the type invariant nobody writes it, and the device is registered.
+        unsafe { Device::from_raw((*self.seen.get()).device) }
+    }
+
+    fn handler(&self) -> bindings::ib_cm_handler {
+        // SAFETY: By the type invariant valid; perhaps written by the consumer, in one store.
+        unsafe { addr_of!((*self.seen.get()).cm_handler).read_volatile() }
+    }
+
+    fn context(&self) -> *mut c_void {
+        // SAFETY: As in `handler`.
+        unsafe { addr_of!((*self.seen.get()).context).read_volatile() }
+    }
+
+    /// Calls the consumer's handler; what it says.
+    pub(super) fn call(&self, event: &bindings::ib_cm_event) -> i32 {
+        match self.handler() {
+            // SAFETY: The consumer's own function, which gets what it knows the identifier by, and
+            // an event that is complete.
+            Some(handler) => unsafe { handler(self.as_raw(), event) },
+            None => 0,
+        }
+    }
+}
+
+impl Consumer for CmId {
+    fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result {
+        match events::tell(self, id, notice) {
+            0 => Ok(()),
+            answer if answer == ENOMEM.to_errno() => Err(ENOMEM),
+            // All others mean the same.
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn accept(&self) -> Result<Arc<dyn Consumer>> {
+        Ok(Self::new(self.device(), self.handler(), self.context())?)
+    }
+
+    fn attach(&self, id: &Arc<Id>) {
+        self.id.with(|slot| *slot = Some(id.clone()));
+    }
+
+    fn detach(&self) {
+        // Dropped without the lock. Whoever calls has the identifier, which has this.
+        let id = self.id.with(Option::take);
+        drop(id);
+    }
+
+    fn show(&self, shown: &Shown) {
+        let seen = self.seen.get();
+        // SAFETY: By the type invariant valid, and these fields are written by us alone, with the
+        // identifier's lock held. Consumers read them at any time.
+        unsafe {
+            addr_of_mut!((*seen).state).write_volatile(shown.state.number().into());
+            addr_of_mut!((*seen).lap_state).write_volatile(shown.lap.number().into());
+            addr_of_mut!((*seen).local_id).write_volatile(shown.local.get().to_be());
+            addr_of_mut!((*seen).remote_id).write_volatile(shown.remote.get().to_be());
+            addr_of_mut!((*seen).service_id).write_volatile(shown.service.get().to_be());
+        }
+    }
+
+    fn is_shared_by(&self, handler: usize) -> bool {
+        self.handler().is_some_and(|own| own as usize == handler) && self.context().is_null()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

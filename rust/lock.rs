@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A spin lock for data that is used with interrupts on and with interrupts off.
+//!
+//! The consumers of the connection manager call with locks of their own held, interrupts disabled; the `kernel`
+//! crate's `SpinLock` leaves interrupts as they are.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        lock::{
+            Backend,
+            Lock, //
+        },
+        LockClassKey, //
+    }, //
+};
+
+use crate::bindings;
+
+/// A spin lock whose holder runs with interrupts disabled (`spin_lock_irqsave`).
+///
+/// It is held by closures alone, so locks taken inside each other are released in the opposite order, and each
+/// restores the interrupt state that it found.
+#[pin_data]
+pub(crate) struct IrqLock<T> {
+    #[pin]
+    lock: Lock<T, IrqBackend>,
+}
+
+impl<T> IrqLock<T> {
+    /// Used by [`new_irq_lock!`].
+    pub(crate) fn new(
+        value: impl PinInit<T>,
+        name: &'static CStr,
+        key: Pin<&'static LockClassKey>,
+    ) -> impl PinInit<Self> {
+        pin_init!(Self {
+            lock <- Lock::new(value, name, key),
+        })
+    }
+
+    /// Runs `critical` with the lock held and interrupts disabled.
+    #[inline]
+    pub(crate) fn with<R>(&self, critical: impl FnOnce(&mut T) -> R) -> R
+    where
+        T: Unpin,
+    {
+        critical(&mut self.lock.lock())
+    }
+}
+
+/// The lock's backend: `spinlock_t` taken by `spin_lock_irqsave`.
+struct IrqBackend;
+
+// SAFETY: `spinlock_t` gives mutual exclusion between `spin_lock_irqsave` and `spin_unlock_irqrestore`; `relock` is the
+// default one and so takes the lock in the same way.
+unsafe impl Backend for IrqBackend {
+    type State = kernel::bindings::spinlock_t;
+    type GuardState = usize;
+
+    unsafe fn init(
+        ptr: *mut Self::State,
+        name: *const kernel::ffi::c_char,
+        key: *mut kernel::bindings::lock_class_key,
+    ) {
+        // SAFETY: The caller gives memory valid for writes, and `name` and `key` live forever.
+        unsafe { kernel::bindings::__spin_lock_init(ptr, name, key) }
+    }
+
+    #[inline]
+    unsafe fn lock(ptr: *mut Self::State) -> Self::GuardState {
+        // SAFETY: The caller guarantees that `init` ran on `ptr`.
+        unsafe { bindings::oxib_spin_lock_irqsave(ptr) }
+    }
+
+    #[inline]
+    unsafe fn unlock(ptr: *mut Self::State, flags: &Self::GuardState) {
+        // SAFETY: The caller owns the lock, and `flags` are what `lock` returned to it.
+        unsafe { bindings::oxib_spin_unlock_irqrestore(ptr, *flags) }
+    }
+
+    #[inline]
+    unsafe fn try_lock(ptr: *mut Self::State) -> Option<Self::GuardState> {
+        let mut flags = 0;
+        // SAFETY: The caller guarantees that `init` ran on `ptr`.
+        unsafe { bindings::oxib_spin_trylock_irqsave(ptr, &mut flags) }.then_some(flags)
+    }
+
+    #[inline]
+    unsafe fn assert_is_held(ptr: *mut Self::State) {
+        // SAFETY: The caller guarantees that `init` ran on `ptr`.
+        unsafe { kernel::bindings::spin_assert_is_held(ptr) }
+    }
+}
+
+/// Makes an [`IrqLock`] with a lock class of its own, as `new_spinlock!` does.
+macro_rules! new_irq_lock {
+    ($inner:expr, $name:literal) => {
+        $crate::lock::IrqLock::new($inner, kernel::c_str!($name), kernel::static_lock_class!())
+    };
+}
+pub(crate) use new_irq_lock;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The counters of a port's communication manager, as sysfs shows them below
+//! `/sys/class/infiniband/DEVICE/ports/PORT/`.
+
+use core::ptr::NonNull;
+
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    }, //
+};
+
+use super::{
+    device::Device,
+    port::PortNumber, //
+};
+use crate::{
+    bindings,
+    wire::cm::kind::Kind, //
+};
+
+/// What is counted of each kind of message: a directory in sysfs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Group {
+    /// Messages that were sent, repetitions included.
+    Sent = bindings::OXIB_CM_TX_MSGS,
+    /// Repetitions of messages.
+    Repeated = bindings::OXIB_CM_TX_RETRIES,
+    /// Messages that were received.
+    Received = bindings::OXIB_CM_RX_MSGS,
+    /// Messages that were received once more.
+    Duplicate = bindings::OXIB_CM_RX_DUPLICATES,
+}
+
+/// The counters of a port. They count as long as anybody has them; sysfs shows them while there is a
+/// [`Shown`].
+///
+/// # Invariants
+///
+/// The counts are allocated.
+pub(crate) struct Counters(NonNull<bindings::oxib_cm_counts>);
+
+// SAFETY: The counts are per CPU, and used by each in one instruction.
+unsafe impl Send for Counters {}
+// SAFETY: As above.
+unsafe impl Sync for Counters {}
+
+impl Counters {
+    /// Makes counters, all zero.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        // SAFETY: A plain allocation.
+        let counts = NonNull::new(unsafe { bindings::oxib_cm_counters_alloc() }).ok_or(ENOMEM)?;
+        // INVARIANT: Just allocated.
+        Ok(Arc::new(Self(counts), GFP_KERNEL)?)
+    }
+
+    /// Adds `n` to the counter of a kind of messages. Any context.
+    #[inline]
+    pub(crate) fn add(&self, group: Group, kind: Kind, n: u32) {
+        // SAFETY: By the type invariant the counts are allocated; both numbers are in range.
+        unsafe { bindings::oxib_cm_counters_add(self.0.as_ptr(), group as u32, place(kind), n) };
+    }
+}
+
+/// Where the messages of a kind are in each group: in the order of their numbers.
+fn place(kind: Kind) -> u32 {
+    const {
+        assert!(Kind::ALL.len() == bindings::OXIB_CM_MESSAGES as usize);
+    }
+    u32::from(kind.get() - Kind::Req.get())
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant allocated; what shows them has a reference.
+        unsafe { bindings::oxib_cm_counters_free(self.0.as_ptr()) };
+    }
+}
+
+/// Counters in sysfs. Dropping it takes them out, and waits for who reads there.
+pub(crate) struct Shown {
+    device: ARef<Device>,
+    port: PortNumber,
+    _counters: Arc<Counters>,
+}
+
+impl Shown {
+    /// Shows `counters` for `port`. Sleeps.
+    ///
+    /// Only for a port whose management class is ours: where another communication manager shows
+    /// its own, sysfs complains in the log.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST` if there are such files; `ENOMEM`.
+    pub(crate) fn new(device: &Device, port: PortNumber, counters: Arc<Counters>) -> Result<Self> {
+        // SAFETY: The device is registered and has that port; the counts live until they are hidden.
+        to_result(unsafe {
+            bindings::oxib_cm_counters_show(device.as_raw(), port.get(), counters.0.as_ptr())
+        })?;
+        Ok(Self {
+            device: ARef::from(device),
+            port,
+            _counters: counters,
+        })
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // SAFETY: Shown by `new`; the reference to the device keeps it registered.
+        unsafe { bindings::oxib_cm_counters_hide(self.device.as_raw(), self.port.get()) };
+    }
+}

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Routes: path records, and the address vectors that are made of them or of a received datagram.
+
+use core::{
+    mem::MaybeUninit,
+    ptr::NonNull, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use super::{
+    device::Device,
+    gid::Entry,
+    mad::Received,
+    port::PortNumber, //
+};
+use crate::{
+    bindings,
+    wire::gid::Gid, //
+};
+
+/// What a path leads through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PathKind {
+    /// An InfiniBand subnet: LIDs of 16 bits.
+    Infiniband,
+    /// Ethernet, RoCE version 1.
+    RoceV1,
+    /// Ethernet, RoCE version 2.
+    RoceV2,
+    /// Omni-Path: LIDs of 32 bits. oxib makes no address vectors of those.
+    Opa,
+}
+
+impl PathKind {
+    /// Whether it leads through Ethernet.
+    pub(crate) fn is_roce(self) -> bool {
+        matches!(self, Self::RoceV1 | Self::RoceV2)
+    }
+
+    /// The kind of paths from the GID `entry` of a RoCE port.
+    pub(crate) fn of_roce(entry: &Entry) -> Self {
+        if entry.is_roce_v2() {
+            Self::RoceV2
+        } else {
+            Self::RoceV1
+        }
+    }
+
+    fn from_raw(raw: bindings::sa_path_rec_type) -> Self {
+        match raw {
+            bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V1 => Self::RoceV1,
+            bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V2 => Self::RoceV2,
+            bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA => Self::Opa,
+            _ => Self::Infiniband,
+        }
+    }
+
+    fn as_raw(self) -> bindings::sa_path_rec_type {
+        match self {
+            Self::Infiniband => bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB,
+            Self::RoceV1 => bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V1,
+            Self::RoceV2 => bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V2,
+            Self::Opa => bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA,
+        }
+    }
+
+    fn gid_type(self) -> bindings::ib_gid_type {
+        match self {
+            Self::RoceV1 => bindings::ib_gid_type_IB_GID_TYPE_ROCE,
+            Self::RoceV2 => bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP,
+            Self::Infiniband | Self::Opa => bindings::ib_gid_type_IB_GID_TYPE_IB,
+        }
+    }
+}
+
+/// A path record (IBTA 15.2.5.16), as the kernel passes it around (`struct sa_path_rec`).
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct PathRecord(bindings::sa_path_rec);
+
+impl PathRecord {
+    /// A record of which nothing but its kind is known.
+    pub(crate) fn new(kind: PathKind) -> Self {
+        // SAFETY: All-zero is a valid value of this plain C structure.
+        let mut raw: bindings::sa_path_rec = unsafe { core::mem::zeroed() };
+        raw.rec_type = kind.as_raw();
+        Self(raw)
+    }
+
+    /// The record at `raw`, if that is not null.
+    ///
+    /// # Safety
+    ///
+    /// Null, or a valid record that does not change during `'a`.
+    pub(crate) unsafe fn borrow<'a>(raw: *const bindings::sa_path_rec) -> Option<&'a Self> {
+        // SAFETY: The caller's promise; this type is transparent.
+        unsafe { raw.cast::<Self>().as_ref() }
+    }
+
+    /// The C object, for the wrappers.
+    pub(crate) fn as_raw(&mut self) -> *mut bindings::sa_path_rec {
+        &raw mut self.0
+    }
+
+    /// What it leads through.
+    pub(crate) fn kind(&self) -> PathKind {
+        PathKind::from_raw(self.0.rec_type)
+    }
+
+    /// The GID of its end.
+    pub(crate) fn dgid(&self) -> Gid {
+        // SAFETY: `raw` is the union's plain view.
+        Gid::from_bytes(unsafe { self.0.dgid.raw })
+    }
+
+    /// Sets the GID of its end.
+    pub(crate) fn set_dgid(&mut self, gid: Gid) {
+        self.0.dgid.raw = gid.bytes();
+    }
+
+    /// The GID of its beginning.
+    pub(crate) fn sgid(&self) -> Gid {
+        // SAFETY: `raw` is the union's plain view.
+        Gid::from_bytes(unsafe { self.0.sgid.raw })
+    }
+
+    /// Sets the GID of its beginning.
+    pub(crate) fn set_sgid(&mut self, gid: Gid) {
+        self.0.sgid.raw = gid.bytes();
+    }
+
+    /// The LID of its end; 0 on RoCE.
+    pub(crate) fn dlid(&self) -> u32 {
+        // SAFETY: The kind says which of the union's views is in use; all are plain numbers.
+        unsafe {
+            match self.kind() {
+                PathKind::Infiniband => u16::from_be(self.0.__bindgen_anon_1.ib.dlid).into(),
+                PathKind::Opa => u32::from_be(self.0.__bindgen_anon_1.opa.dlid),
+                PathKind::RoceV1 | PathKind::RoceV2 => 0,
+            }
+        }
+    }
+
+    /// Sets the LID of its end. Nothing is set on RoCE, nor on Omni-Path.
+    pub(crate) fn set_dlid(&mut self, lid: u16) {
+        if self.kind() == PathKind::Infiniband {
+            self.0.__bindgen_anon_1.ib.dlid = lid.to_be();
+        }
+    }
+
+    /// The LID of its beginning; 0 on RoCE.
+    pub(crate) fn slid(&self) -> u32 {
+        // SAFETY: As in `dlid`.
+        unsafe {
+            match self.kind() {
+                PathKind::Infiniband => u16::from_be(self.0.__bindgen_anon_1.ib.slid).into(),
+                PathKind::Opa => u32::from_be(self.0.__bindgen_anon_1.opa.slid),
+                PathKind::RoceV1 | PathKind::RoceV2 => 0,
+            }
+        }
+    }
+
+    /// Sets the LID of its beginning. Nothing is set on RoCE, nor on Omni-Path.
+    pub(crate) fn set_slid(&mut self, lid: u16) {
+        if self.kind() == PathKind::Infiniband {
+            self.0.__bindgen_anon_1.ib.slid = lid.to_be();
+        }
+    }
+
+    /// Sets the Ethernet address of the next hop, on RoCE. The route to it is still to be looked up.
+    pub(crate) fn set_dmac(&mut self, dmac: [u8; 6]) {
+        if self.kind().is_roce() {
+            self.0.__bindgen_anon_1.roce = bindings::sa_path_rec_roce {
+                route_resolved: false,
+                dmac,
+            };
+        }
+    }
+
+    /// Sets the service that the path was asked for.
+    pub(crate) fn set_service_id(&mut self, id: u64) {
+        self.0.service_id = id.to_be();
+    }
+
+    /// Flow label, 20 bits.
+    pub(crate) fn flow_label(&self) -> u32 {
+        u32::from_be(self.0.flow_label)
+    }
+
+    /// Sets the flow label.
+    pub(crate) fn set_flow_label(&mut self, label: u32) {
+        self.0.flow_label = label.to_be();
+    }
+
+    /// Routers a packet may pass; up to 1, none.
+    pub(crate) fn hop_limit(&self) -> u8 {
+        self.0.hop_limit
+    }
+
+    /// Sets the number of routers a packet may pass.
+    pub(crate) fn set_hop_limit(&mut self, limit: u8) {
+        self.0.hop_limit = limit;
+    }
+
+    /// Traffic class.
+    pub(crate) fn traffic_class(&self) -> u8 {
+        self.0.traffic_class
+    }
+
+    /// Sets the traffic class.
+    pub(crate) fn set_traffic_class(&mut self, class: u8) {
+        self.0.traffic_class = class;
+    }
+
+    /// Sets that the way back is the same.
+    pub(crate) fn set_reversible(&mut self) {
+        self.0.reversible = 1;
+    }
+
+    /// P_Key.
+    pub(crate) fn pkey(&self) -> u16 {
+        u16::from_be(self.0.pkey)
+    }
+
+    /// Sets the P_Key.
+    pub(crate) fn set_pkey(&mut self, key: u16) {
+        self.0.pkey = key.to_be();
+    }
+
+    /// Service level.
+    pub(crate) fn sl(&self) -> u8 {
+        self.0.sl
+    }
+
+    /// Sets the service level.
+    pub(crate) fn set_sl(&mut self, sl: u8) {
+        self.0.sl = sl;
+    }
+
+    /// The path's MTU, encoded (IBTA 15.2.5.16: 1 is 256 bytes, 5 is 4096).
+    pub(crate) fn mtu(&self) -> u8 {
+        self.0.mtu
+    }
+
+    /// Sets the MTU to exactly this code.
+    pub(crate) fn set_mtu(&mut self, mtu: u8) {
+        self.0.mtu_selector = EXACTLY;
+        self.0.mtu = mtu;
+    }
+
+    /// The path's rate, encoded.
+    pub(crate) fn rate(&self) -> u8 {
+        self.0.rate
+    }
+
+    /// Sets the rate to exactly this code.
+    pub(crate) fn set_rate(&mut self, rate: u8) {
+        self.0.rate_selector = EXACTLY;
+        self.0.rate = rate;
+    }
+
+    /// How long a packet may be under way: 4.096 µs times two to the power of this.
+    pub(crate) fn packet_life_time(&self) -> u8 {
+        self.0.packet_life_time
+    }
+
+    /// Sets the packet life time to exactly this exponent.
+    pub(crate) fn set_packet_life_time(&mut self, exponent: u8) {
+        self.0.packet_life_time_selector = EXACTLY;
+        self.0.packet_life_time = exponent;
+    }
+}
+
+/// The selector that says that a component is meant exactly (IBTA 15.2.5.16).
+const EXACTLY: u8 = bindings::ib_sa_selector_IB_SA_EQ as u8;
+
+/// What kind of addresses an address vector has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AddressKind {
+    /// LIDs, and GIDs perhaps.
+    Infiniband,
+    /// An Ethernet address and GIDs.
+    Roce,
+    /// Others.
+    Other,
+}
+
+/// The way to a peer: what an address handle or a queue pair is made from (`struct rdma_ah_attr`).
+///
+/// # Invariants
+///
+/// `attributes` are as `ib_core` made them for `device`, and own a reference to the GID entry that they name, if any.
+pub(crate) struct AddressVector {
+    attributes: bindings::rdma_ah_attr,
+    /// Which device it is; it may be gone.
+    device: NonNull<bindings::ib_device>,
+    pkey_index: u16,
+    timeout: u8,
+}
+
+// SAFETY: Address vectors are read-only; the GID entry is counted atomically. The device is compared only.
+unsafe impl Send for AddressVector {}
+// SAFETY: As above.
+unsafe impl Sync for AddressVector {}
+
+impl AddressVector {
+    /// The way along `path` from `port`, from the GID `source`, or the one that the path names. Sleeps on RoCE
+    /// (the route is looked up, and noted in the path).
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` for Omni-Path, `ENOENT` or `EINVAL` if the port does not have the path's P_Key or GID, and what
+    /// the route's lookup says.
+    pub(crate) fn from_path(
+        device: &Device,
+        port: PortNumber,
+        path: &mut PathRecord,
+        source: Option<&Entry>,
+    ) -> Result<Self> {
+        if path.kind() == PathKind::Opa {
+            return Err(Error::from_errno(-(bindings::EOPNOTSUPP as i32)));
+        }
+        let mut pkey_index = 0;
+        // SAFETY: The device is registered and has that port.
+        to_result(unsafe {
+            bindings::ib_find_cached_pkey(device.as_raw(), port.get(), path.pkey(), &mut pkey_index)
+        })?;
+        let timeout = path.packet_life_time().saturating_add(1);
+        Self::filled(device, pkey_index, timeout, |slot| {
+            // SAFETY: The device is registered and has that port; the path is ours, the source lives as long as the
+            // call, which takes a reference of its own.
+            unsafe {
+                bindings::ib_init_ah_attr_from_path(
+                    device.as_raw(),
+                    port.get(),
+                    path.as_raw(),
+                    slot,
+                    source.map_or(core::ptr::null(), Entry::as_raw),
+                )
+            }
+        })
+    }
+
+    /// The way back to where `received` came from, through `port`, by which it came. Sleeps: on RoCE the peer's
+    /// Ethernet address is looked up.
+    ///
+    /// # Errors
+    ///
+    /// `EPROTOTYPE` without a GRH on RoCE, `ENOENT` if the GID that it was sent to is not the port's, and what the
+    /// route's lookup says.
+    pub(crate) fn from_completion(
+        device: &Device,
+        port: PortNumber,
+        received: &Received,
+    ) -> Result<Self> {
+        Self::filled(device, received.pkey_index(), 0, |slot| {
+            // SAFETY: The device is registered and has that port; completion and header are valid while `received` is.
+            unsafe {
+                bindings::ib_init_ah_attr_from_wc(
+                    device.as_raw(),
+                    port.get(),
+                    received.completion(),
+                    received.grh_ptr(),
+                    slot,
+                )
+            }
+        })
+    }
+
+    fn filled(
+        device: &Device,
+        pkey_index: u16,
+        timeout: u8,
+        fill: impl FnOnce(*mut bindings::rdma_ah_attr) -> i32,
+    ) -> Result<Self> {
+        let mut attributes = MaybeUninit::zeroed();
+        to_result(fill(attributes.as_mut_ptr()))?;
+        // INVARIANT: `ib_core` made them, for this device; a reference to the GID entry came with them.
+        Ok(Self {
+            // SAFETY: All-zero was a valid value of this plain C structure already.
+            attributes: unsafe { attributes.assume_init() },
+            device: NonNull::new(device.as_raw()).ok_or(ENODEV)?,
+            pkey_index,
+            timeout,
+        })
+    }
+
+    /// Makes an address handle of it in `pd`. Does not sleep.
+    ///
+    /// # Safety
+    ///
+    /// `pd` is a valid protection domain of the valid device `device`.
+    pub(super) unsafe fn create_handle(
+        &self,
+        device: *mut bindings::ib_device,
+        pd: *mut bindings::ib_pd,
+    ) -> Result<NonNull<bindings::ib_ah>> {
+        if device != self.device.as_ptr() {
+            return Err(EINVAL);
+        }
+        // The device's functions want it writable, but leave it as it was.
+        let mut attributes = self.attributes;
+        // SAFETY: The caller's promise; the attributes are of this device. The handle takes a reference of its own to
+        // the GID entry.
+        let ah = unsafe { bindings::rdma_create_ah(pd, &mut attributes, 0) };
+        NonNull::new(kernel::error::from_err_ptr(ah)?).ok_or(ENOMEM)
+    }
+
+    /// The attributes as a queue pair wants them. They name the GID entry without a reference of their own.
+    pub(crate) fn as_attributes(&self) -> &bindings::rdma_ah_attr {
+        &self.attributes
+    }
+
+    /// What kind of addresses it has.
+    pub(crate) fn kind(&self) -> AddressKind {
+        match self.attributes.type_ {
+            bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB => AddressKind::Infiniband,
+            bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE => AddressKind::Roce,
+            _ => AddressKind::Other,
+        }
+    }
+
+    /// The port it leads out of.
+    pub(crate) fn port(&self) -> PortNumber {
+        PortNumber::new(self.attributes.port_num)
+    }
+
+    /// Where its P_Key is in the port's table.
+    pub(crate) fn pkey_index(&self) -> u16 {
+        self.pkey_index
+    }
+
+    /// The time-out of a queue pair's transport: 4.096 µs times two to the power of this; made from a path it is the
+    /// packet life time and one, made from a completion 0.
+    pub(crate) fn timeout(&self) -> u8 {
+        self.timeout
+    }
+
+    /// The LID it leads to; 0 on RoCE.
+    pub(crate) fn dlid(&self) -> u16 {
+        match self.kind() {
+            // SAFETY: The kind says that this view is in use.
+            AddressKind::Infiniband => unsafe { self.attributes.__bindgen_anon_1.ib.dlid },
+            AddressKind::Roce | AddressKind::Other => 0,
+        }
+    }
+
+    /// The Ethernet address of the next hop, on RoCE.
+    pub(crate) fn dmac(&self) -> Option<[u8; 6]> {
+        // SAFETY: The kind says that this view is in use.
+        (self.kind() == AddressKind::Roce)
+            .then(|| unsafe { self.attributes.__bindgen_anon_1.roce.dmac })
+    }
+
+    /// The GID entry that it leads from, if packets have a GRH.
+    pub(crate) fn source(&self) -> Option<&Entry> {
+        // SAFETY: By the type invariant null, or a valid entry of which we have a reference.
+        unsafe { Entry::borrow(self.attributes.grh.sgid_attr) }
+    }
+
+    /// The GID that it leads to, if packets have a GRH.
+    pub(crate) fn dgid(&self) -> Option<Gid> {
+        (u32::from(self.attributes.ah_flags) & bindings::ib_ah_flags_IB_AH_GRH != 0)
+            // SAFETY: `raw` is the union's plain view.
+            .then(|| Gid::from_bytes(unsafe { self.attributes.grh.dgid.raw }))
+    }
+
+    /// Routers that packets may pass; 0 without a GRH.
+    pub(crate) fn hop_limit(&self) -> u8 {
+        self.attributes.grh.hop_limit
+    }
+}
+
+impl Clone for AddressVector {
+    fn clone(&self) -> Self {
+        let mut attributes = self.attributes;
+        // INVARIANT: The copy takes a reference of its own.
+        // SAFETY: By the type invariant the attributes are valid.
+        unsafe { bindings::rdma_copy_ah_attr(&mut attributes, &self.attributes) };
+        Self {
+            attributes,
+            ..*self
+        }
+    }
+}
+
+impl Drop for AddressVector {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the attributes are valid, and the reference in them is ours.
+        unsafe { bindings::rdma_destroy_ah_attr(&mut self.attributes) };
+    }
+}
+
+impl Entry {
+    /// The port that it belongs to.
+    pub(crate) fn port(&self) -> PortNumber {
+        // SAFETY: By the type invariant the entry is valid; entries do not change.
+        PortNumber::new(unsafe { (*self.as_raw()).port_num })
+    }
+
+    /// Whether it belongs to `device`.
+    pub(crate) fn is_of(&self, device: &Device) -> bool {
+        // SAFETY: By the type invariant the entry is valid; entries do not change.
+        unsafe { (*self.as_raw()).device == device.as_raw() }
+    }
+}
+
+impl Device {
+    /// The port that has the GID where `path` begins, if it is this device's.
+    pub(crate) fn port_of_path(&self, path: &PathRecord) -> Option<PortNumber> {
+        // SAFETY: The device is registered; the GID is read only.
+        let entry = unsafe {
+            bindings::rdma_find_gid(
+                self.as_raw(),
+                &path.0.sgid,
+                path.kind().gid_type(),
+                core::ptr::null_mut(),
+            )
+        };
+        let entry = kernel::error::from_err_ptr(entry.cast_mut()).ok()?;
+        // SAFETY: A valid entry, of which we were given a reference.
+        unsafe {
+            let port = PortNumber::new((*entry).port_num);
+            bindings::rdma_put_gid_attr(entry);
+            Some(port)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! RTU: the side that asked takes the connection into use (IBTA 12.6.9).
+
+use core::mem::offset_of;
+use zerocopy::byteorder::big_endian::U32;
+use zerocopy_derive::{
+    FromBytes,
+    Immutable,
+    IntoBytes,
+    KnownLayout,
+    Unaligned, //
+};
+
+use super::super::mad;
+use super::super::mad::Header;
+use super::build;
+use super::build::BuildError;
+use super::comm_id::CommId;
+use super::kind::Kind;
+
+/// Length in bytes of the private data.
+pub const PRIVATE_DATA_LEN: usize = 224;
+
+const _: () = assert!(size_of::<Rtu>() == mad::LEN);
+const _: () = assert!(offset_of!(Rtu, private_data) == mad::HEADER_LEN + 8);
+
+/// A RTU as it stands on the wire. "Local" is the side that sends it.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct Rtu {
+    header: Header,
+    local_comm_id: U32,
+    remote_comm_id: U32,
+    private_data: [u8; PRIVATE_DATA_LEN],
+}
+
+impl Rtu {
+    /// The header.
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// By what the sender knows the connection.
+    pub const fn local_comm_id(&self) -> CommId {
+        CommId::new(self.local_comm_id.get())
+    }
+
+    /// By what the receiver knows the connection.
+    pub const fn remote_comm_id(&self) -> CommId {
+        CommId::new(self.remote_comm_id.get())
+    }
+
+    /// What the consumer of the connection says.
+    pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
+        &self.private_data
+    }
+}
+
+/// What a RTU is built from, field by field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameters<'a> {
+    /// [`Rtu::local_comm_id`].
+    pub local_comm_id: CommId,
+    /// [`Rtu::remote_comm_id`].
+    pub remote_comm_id: CommId,
+    /// [`Rtu::private_data`]. Shorter than the message's it is followed by zeros.
+    pub private_data: &'a [u8],
+}
+
+impl Parameters<'_> {
+    /// Builds the message.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if there is too much private data; nothing is written then.
+    pub fn build(&self, tid: u64, out: &mut [u8; mad::LEN]) -> Result<(), BuildError> {
+        Kind::Rtu.check_private_data(self.private_data)?;
+        let rtu: &mut Rtu = zerocopy::transmute_mut!(Kind::Rtu.begin(out, tid, 0));
+        rtu.local_comm_id.set(self.local_comm_id.get());
+        rtu.remote_comm_id.set(self.remote_comm_id.get());
+        build::place(self.private_data, &mut rtu.private_data);
+        Ok(())
+    }
+}

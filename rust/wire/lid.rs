@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Local identifiers (IBTA 4.1.3).
+
+use core::fmt;
+
+/// The 16-bit address of a port within its subnet, given to it by the subnet manager.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lid(u16);
+
+impl Lid {
+    /// The reserved one: that of every RoCE port, and of a path that is not there.
+    pub const ZERO: Lid = Lid(0);
+
+    /// The permissive one, which every port takes for its own, and which stands in a message for an
+    /// address that its sender does not know.
+    pub const PERMISSIVE: Lid = Lid(0xffff);
+
+    /// The first that names a multicast group; between it and the permissive one all do.
+    const FIRST_MULTICAST: u16 = 0xc000;
+
+    /// Takes a number in host byte order: every one is a local identifier of some kind.
+    pub const fn new(number: u16) -> Lid {
+        Lid(number)
+    }
+
+    /// The number in host byte order.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// Whether this can be the address of one port.
+    pub const fn is_unicast(self) -> bool {
+        self.0 != 0 && self.0 < Self::FIRST_MULTICAST
+    }
+}
+
+/// Writes the number as `rdma link show` does: decimal.
+impl fmt::Display for Lid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Lid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#06x}", self.0)
+    }
+}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_lid))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_addresses() {
+        let table = [
+            (0, false),
+            (1, true),
+            (0xbfff, true),
+            (0xc000, false),
+            (0xfffe, false),
+            (0xffff, false),
+        ];
+        for (number, unicast) in table {
+            assert_eq!(Lid::new(number).get(), number);
+            assert_eq!(Lid::new(number).is_unicast(), unicast);
+        }
+        assert_eq!(Lid::PERMISSIVE, Lid::new(0xffff));
+        assert_eq!(Lid::ZERO, Lid::new(0));
+    }
+}
