@@ -59,7 +59,7 @@ fn init(given: &QpInit, ways: &Ways<'_>, can_flush: bool, attributes: &mut Attri
                 | bindings::ib_access_flags_IB_ACCESS_FLUSH_PERSISTENT;
         }
     }
-    attributes.qp_access_flags = access as _;
+    attributes.qp_access_flags = access as i32;
     if let Some(address) = ways.address {
         attributes.pkey_index = address.pkey_index();
         attributes.port_num = address.port().get();

@@ -452,9 +452,11 @@ impl AddressVector {
 
     /// The Ethernet address of the next hop, on RoCE.
     pub(crate) fn dmac(&self) -> Option<[u8; 6]> {
-        // SAFETY: The kind says that this view is in use.
-        (self.kind() == AddressKind::Roce)
-            .then(|| unsafe { self.attributes.__bindgen_anon_1.roce.dmac })
+        match self.kind() {
+            // SAFETY: The kind says that this view is in use.
+            AddressKind::Roce => Some(unsafe { self.attributes.__bindgen_anon_1.roce.dmac }),
+            AddressKind::Infiniband | AddressKind::Other => None,
+        }
     }
 
     /// The GID entry that it leads from, if packets have a GRH.
