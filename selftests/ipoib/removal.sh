@@ -45,7 +45,20 @@ packets_reach() { # sent, received
 # ib0 is there again: configured as before, it works as before.
 works_again() {
 	eventually ib_exists && ib_up && eventually answers "10.99.0.$peer" && eventually answers "fd00:99::$peer" &&
-		traffic_flows
+		traffic_flows || {
+		what_there_is
+		return 1
+	}
+}
+
+what_there_is() {
+	ip -s link show ib0
+	ip neighbour show
+	ethtool -S ib0 | grep -v ' 0$'
+	rdma resource show qp
+	ip maddress show dev eth0
+	grep -H . /sys/class/infiniband/rxe0/ports/1/gids/* | grep -v 0000:0000:0000:0000:0000:0000:0000:0000
+	cat /sys/class/infiniband/rxe0/ports/1/hw_counters/*
 }
 
 # --- what happens to it ---
