@@ -38,7 +38,8 @@ def _node_jobs(options):
 
 
 def _host_jobs(options):
-    manifests = sorted(path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("*/Cargo.toml"))
+    found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
+    manifests = sorted(path for path in found if path.parent.name != "fuzz")
     jobs = [job.cargo_tests(str(manifest)) for manifest in manifests]
     if (_CHECKOUT / "scripts/fuzz").exists():
         jobs.append(job.fuzzing(options.fuzz))

@@ -83,7 +83,7 @@ class HostJob:
 def cargo_tests(manifest):
     """The host tests of a crate."""
     command = ["scripts/cargo", "test", "--manifest-path", manifest]
-    return HostJob("host-" + Path(manifest).parent.name, command, read_cargo)
+    return HostJob("-".join(["host", *Path(manifest).parent.parts[1:]]), command, read_cargo)
 
 
 def fuzzing(seconds):

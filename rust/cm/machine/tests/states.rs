@@ -79,12 +79,11 @@ fn documented() -> Table {
 }
 
 fn text_of_send(send: Send) -> String {
-    let outgoing = match send {
-        Send::Again => return "the request again".into(),
+    match send {
+        Send::Again => "the request again".into(),
         Send::New(outgoing) => text_of_outgoing(outgoing),
         Send::Saved(outgoing) => format!("{} again", text_of_outgoing(outgoing)),
-    };
-    outgoing
+    }
 }
 
 fn text_of_outgoing(outgoing: Outgoing) -> String {
