@@ -45,6 +45,8 @@ mod connection;
 mod destroy;
 #[path = "machine/established.rs"]
 mod established;
+#[path = "machine/expire.rs"]
+mod expire;
 #[path = "machine/input.rs"]
 pub mod input;
 #[path = "machine/message.rs"]
@@ -73,7 +75,6 @@ pub mod time;
 use self::actions::{
     Actions,
     Effects,
-    Failure,
     RemoteAction,
     Report,
     TimerAction, //
@@ -372,7 +373,7 @@ impl Machine {
 
     /// The timer came due. Too early is no matter.
     pub fn timer(&mut self, now: Time) -> Actions {
-        let mut actions = self.step(|state| expire(state, now));
+        let mut actions = self.step(|state| expire::expire(state, now));
         // It has gone off, so that one which stays the same has to be set again.
         actions.timer = match self.state.due() {
             Some(due) => TimerAction::At(due),
@@ -383,17 +384,7 @@ impl Machine {
 
     /// A request could not be sent at all.
     pub fn send_failed(&mut self, request: Request, now: Time) -> Actions {
-        let failure = Failure::Send;
-        self.step(|state| match (state, request) {
-            (State::ReqSent(state), Request::Req) => step(state.failed(failure)),
-            (State::MraReqRcvd(state), Request::Req) => step(state.failed(failure)),
-            (State::RepSent(state), Request::Rep) => step(state.failed(failure)),
-            (State::MraRepRcvd(state), Request::Rep) => step(state.failed(failure)),
-            (State::DreqSent(state), Request::Dreq) => step(state.failed(failure, now)),
-            (State::SidrReqSent(state), Request::SidrReq) => step(state.failed(failure)),
-            // One that has been answered, or given up, since.
-            (other, _) => (other, Effects::NONE),
-        })
+        self.step(|state| expire::fail(state, request, now))
     }
 
     /// Attributes for the transition to INIT.
@@ -483,24 +474,5 @@ impl Before {
             half_open_over: self.half_open && !next.is_half_open(),
             rtt_sample: effects.rtt_sample,
         }
-    }
-}
-
-/// The timer came due.
-fn expire(state: State, now: Time) -> Step {
-    match state {
-        State::ReqSent(state) => state.expired(now),
-        State::MraReqRcvd(state) => state.expired(now),
-        State::ReqRcvd(state) => state.expired(now),
-        State::MraReqSent(state) => state.expired(now),
-        State::RepSent(state) => state.expired(now),
-        State::MraRepRcvd(state) => state.expired(now),
-        State::RepRcvd(state) => state.expired(now),
-        State::MraRepSent(state) => state.expired(now),
-        State::DreqSent(state) => state.expired(now),
-        State::TimeWait(state) => state.expired(now),
-        State::SidrReqSent(state) => state.expired(now),
-        // Stopped too late.
-        other => (other, Effects::NONE),
     }
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What follows when nothing has come in time, or nothing could be sent.
+
+use super::actions::{
+    Effects,
+    Failure, //
+};
+use super::state::{
+    step,
+    State,
+    Step, //
+};
+use super::time::Time;
+use super::Request;
+
+/// The timer came due.
+pub(super) fn expire(state: State, now: Time) -> Step {
+    match state {
+        State::ReqSent(state) => state.expired(now),
+        State::MraReqRcvd(state) => state.expired(now),
+        State::ReqRcvd(state) => state.expired(now),
+        State::MraReqSent(state) => state.expired(now),
+        State::RepSent(state) => state.expired(now),
+        State::MraRepRcvd(state) => state.expired(now),
+        State::RepRcvd(state) => state.expired(now),
+        State::MraRepSent(state) => state.expired(now),
+        State::DreqSent(state) => state.expired(now),
+        State::TimeWait(state) => state.expired(now),
+        State::SidrReqSent(state) => state.expired(now),
+        // Stopped too late.
+        other => (other, Effects::NONE),
+    }
+}
+
+/// A request could not be sent.
+pub(super) fn fail(state: State, request: Request, now: Time) -> Step {
+    let failure = Failure::Send;
+    match (state, request) {
+        (State::ReqSent(state), Request::Req) => step(state.failed(failure)),
+        (State::MraReqRcvd(state), Request::Req) => step(state.failed(failure)),
+        (State::RepSent(state), Request::Rep) => step(state.failed(failure)),
+        (State::MraRepRcvd(state), Request::Rep) => step(state.failed(failure)),
+        (State::DreqSent(state), Request::Dreq) => step(state.failed(failure, now)),
+        (State::SidrReqSent(state), Request::SidrReq) => step(state.failed(failure)),
+        // One that has been answered, or given up, since.
+        (other, _) => (other, Effects::NONE),
+    }
+}
