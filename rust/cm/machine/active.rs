@@ -96,6 +96,20 @@ impl Asking {
         };
         (Idle::default(), Effects::new(reject))
     }
+
+    fn failed(failure: Failure) -> (Idle, Effects) {
+        let report = Report::ReqError(failure);
+        (Idle::default(), Effects::report(report))
+    }
+
+    /// The timer came due, in the state that is made of this by `same`.
+    fn expired(mut self, now: Time, same: fn(Asking) -> State) -> Step {
+        match self.pending.expire(now) {
+            Due::Nothing => (same(self), Effects::NONE),
+            Due::Again => (same(self), Effects::send(Send::Again)),
+            Due::Over => step(Asking::failed(Failure::Timeout)),
+        }
+    }
 }
 
 /// A REQ is out.
@@ -133,16 +147,11 @@ impl ReqSent {
     }
 
     pub(super) fn failed(self, failure: Failure) -> (Idle, Effects) {
-        let report = Report::ReqError(failure);
-        (Idle::default(), Effects::report(report))
+        Asking::failed(failure)
     }
 
-    pub(super) fn expired(mut self, now: Time) -> Step {
-        match self.0.pending.expire(now) {
-            Due::Nothing => (self.into(), Effects::NONE),
-            Due::Again => (self.into(), Effects::send(Send::Again)),
-            Due::Over => step(self.failed(Failure::Timeout)),
-        }
+    pub(super) fn expired(self, now: Time) -> Step {
+        self.0.expired(now, |asking| ReqSent(asking).into())
     }
 }
 
@@ -170,16 +179,11 @@ impl MraReqRcvd {
     }
 
     pub(super) fn failed(self, failure: Failure) -> (Idle, Effects) {
-        let report = Report::ReqError(failure);
-        (Idle::default(), Effects::report(report))
+        Asking::failed(failure)
     }
 
-    pub(super) fn expired(mut self, now: Time) -> Step {
-        match self.0.pending.expire(now) {
-            Due::Nothing => (self.into(), Effects::NONE),
-            Due::Again => (self.into(), Effects::send(Send::Again)),
-            Due::Over => step(self.failed(Failure::Timeout)),
-        }
+    pub(super) fn expired(self, now: Time) -> Step {
+        self.0.expired(now, |asking| MraReqRcvd(asking).into())
     }
 }
 

@@ -259,6 +259,15 @@ impl Offering {
             Effects::report(report),
         )
     }
+
+    /// The timer came due, in the state that is made of this by `same`.
+    fn expired(mut self, now: Time, same: fn(Offering) -> State) -> Step {
+        match self.pending.expire(now) {
+            Due::Nothing => (same(self), Effects::NONE),
+            Due::Again => (same(self), Effects::send(Send::Again)),
+            Due::Over => step(self.failed(Failure::Timeout)),
+        }
+    }
 }
 
 /// A REP is out.
@@ -303,12 +312,8 @@ impl RepSent {
         self.0.failed(failure)
     }
 
-    pub(super) fn expired(mut self, now: Time) -> Step {
-        match self.0.pending.expire(now) {
-            Due::Nothing => (self.into(), Effects::NONE),
-            Due::Again => (self.into(), Effects::send(Send::Again)),
-            Due::Over => step(self.failed(Failure::Timeout)),
-        }
+    pub(super) fn expired(self, now: Time) -> Step {
+        self.0.expired(now, |offering| RepSent(offering).into())
     }
 }
 
@@ -341,11 +346,7 @@ impl MraRepRcvd {
         self.0.failed(failure)
     }
 
-    pub(super) fn expired(mut self, now: Time) -> Step {
-        match self.0.pending.expire(now) {
-            Due::Nothing => (self.into(), Effects::NONE),
-            Due::Again => (self.into(), Effects::send(Send::Again)),
-            Due::Over => step(self.failed(Failure::Timeout)),
-        }
+    pub(super) fn expired(self, now: Time) -> Step {
+        self.0.expired(now, |offering| MraRepRcvd(offering).into())
     }
 }
