@@ -101,3 +101,34 @@ macro_rules! new_irq_lock {
     };
 }
 pub(crate) use new_irq_lock;
+
+#[kernel::prelude::kunit_tests(oxib_lock)]
+mod tests {
+    use super::*;
+    use crate::bindings::oxib_irqs_disabled;
+
+    fn interrupts_are_off() -> bool {
+        // SAFETY: Reads a flag of this CPU.
+        unsafe { oxib_irqs_disabled() }
+    }
+
+    #[test]
+    fn interrupts_are_off_inside_alone() -> Result {
+        let outer = KBox::pin_init(new_irq_lock!(1, "oxib_test_outer"), GFP_KERNEL)?;
+        let inner = KBox::pin_init(new_irq_lock!(2, "oxib_test_inner"), GFP_KERNEL)?;
+        assert!(!interrupts_are_off());
+        let sum = outer.with(|one| {
+            let sum = inner.with(|two| {
+                *two += *one;
+                assert!(interrupts_are_off());
+                *two
+            });
+            // The inner lock was taken with interrupts off, and leaves them so.
+            assert!(interrupts_are_off());
+            sum
+        });
+        assert!(!interrupts_are_off());
+        assert_eq!(sum, 3);
+        Ok(())
+    }
+}

@@ -151,3 +151,111 @@ where
     // SAFETY: By the contract of `HasDelayedWork` the work is the one inside a `delayed_work`.
     unsafe { kernel::container_of!(work, kernel::bindings::delayed_work, work) }
 }
+
+#[kernel::prelude::kunit_tests(oxib_work)]
+mod tests {
+    use core::sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    };
+
+    use kernel::{
+        impl_has_delayed_work,
+        sync::Completion,
+        time::msecs_to_jiffies,
+        workqueue::{
+            new_delayed_work,
+            DelayedWork, //
+        }, //
+    };
+
+    use super::*;
+
+    /// Long enough not to come due during a test.
+    const LATER: u32 = 3_600_000;
+
+    #[pin_data]
+    struct Timer {
+        runs: AtomicU32,
+        #[pin]
+        ran: Completion,
+        #[pin]
+        work: DelayedWork<Timer>,
+    }
+
+    impl_has_delayed_work! {
+        impl HasDelayedWork<Self> for Timer { self.work }
+    }
+
+    impl WorkItem for Timer {
+        type Pointer = Arc<Timer>;
+
+        fn run(this: Arc<Timer>) {
+            this.runs.fetch_add(1, Ordering::Relaxed);
+            this.ran.complete_all();
+        }
+    }
+
+    fn timer() -> Result<Arc<Timer>> {
+        Arc::pin_init(
+            pin_init!(Timer {
+                runs: AtomicU32::new(0),
+                ran <- Completion::new(),
+                work <- new_delayed_work!("oxib_test"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Nobody else has a reference: neither lost nor held by work.
+    fn is_alone(timer: Arc<Timer>) -> bool {
+        Arc::into_unique_or_drop(timer).is_some()
+    }
+
+    #[test]
+    fn an_earlier_time_replaces_a_later_one() -> Result {
+        let (queue, timer) = (Queue::new()?, timer()?);
+        queue.reschedule(&timer, msecs_to_jiffies(LATER));
+        queue.reschedule(&timer, msecs_to_jiffies(1));
+        timer.ran.wait_for_completion();
+        queue.flush();
+        assert_eq!(timer.runs.load(Ordering::Relaxed), 1);
+        disable(&timer);
+        assert!(is_alone(timer));
+        Ok(())
+    }
+
+    #[test]
+    fn a_later_time_replaces_an_earlier_one() -> Result {
+        let (queue, timer) = (Queue::new()?, timer()?);
+        queue.reschedule(&timer, msecs_to_jiffies(LATER / 2));
+        queue.reschedule(&timer, msecs_to_jiffies(LATER));
+        cancel(&timer);
+        assert_eq!(timer.runs.load(Ordering::Relaxed), 0);
+        assert!(is_alone(timer));
+        Ok(())
+    }
+
+    #[test]
+    fn cancelling_twice_is_cancelling_once() -> Result {
+        let (queue, timer) = (Queue::new()?, timer()?);
+        cancel(&timer);
+        queue.reschedule(&timer, msecs_to_jiffies(LATER));
+        cancel(&timer);
+        cancel(&timer);
+        assert!(is_alone(timer));
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_planned_once_disabled() -> Result {
+        let (queue, timer) = (Queue::new()?, timer()?);
+        queue.reschedule(&timer, msecs_to_jiffies(LATER));
+        disable(&timer);
+        queue.reschedule(&timer, msecs_to_jiffies(0));
+        queue.flush();
+        assert_eq!(timer.runs.load(Ordering::Relaxed), 0);
+        assert!(is_alone(timer));
+        Ok(())
+    }
+}

@@ -45,6 +45,11 @@ bool oxib_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags)
 	return spin_trylock_irqsave(lock, *flags);
 }
 
+bool oxib_irqs_disabled(void)
+{
+	return irqs_disabled();
+}
+
 struct workqueue_struct *oxib_alloc_workqueue(void)
 {
 	return alloc_workqueue("oxib", WQ_UNBOUND | WQ_MEM_RECLAIM, 16);

@@ -39,6 +39,7 @@ void oxib_flush_workqueue(struct workqueue_struct *queue);
 unsigned long oxib_spin_lock_irqsave(spinlock_t *lock);
 void oxib_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 bool oxib_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
+bool oxib_irqs_disabled(void);
 
 u32 oxib_random(void);
 

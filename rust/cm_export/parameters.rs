@@ -242,3 +242,89 @@ pub(super) unsafe fn sidr_rep<'a>(
         ece: ece(given.ece),
     })
 }
+
+#[kernel::prelude::kunit_tests(oxib_cm_export)]
+mod tests {
+    use super::*;
+
+    fn record() -> bindings::sa_path_rec {
+        let mut path = PathRecord::new(crate::rdma::route::PathKind::Infiniband);
+        path.set_dlid(0x1234);
+        // SAFETY: Valid, and copied at once.
+        unsafe { *path.as_raw() }
+    }
+
+    fn given(path: &mut bindings::sa_path_rec) -> bindings::ib_cm_req_param {
+        bindings::ib_cm_req_param {
+            primary_path: path,
+            qp_num: 0x0000_4567,
+            qp_type: bindings::ib_qp_type_IB_QPT_RC,
+            service_id: 0x0102_0304_0506_0708_u64.to_be(),
+            ..bindings::ib_cm_req_param::default()
+        }
+    }
+
+    #[test]
+    fn a_req_is_taken_as_it_is_given() -> Result {
+        let mut path = record();
+        let private_data = [7; 3];
+        let mut given = given(&mut path);
+        given.private_data = private_data.as_ptr().cast();
+        given.private_data_len = 3;
+        given.srq = 1;
+        // SAFETY: All that is pointed to is valid here.
+        let taken = unsafe { req(&given) }?;
+        assert_eq!(taken.service.get(), 0x0102_0304_0506_0708);
+        assert_eq!(taken.qpn.get(), 0x4567);
+        assert_eq!(taken.primary.dlid(), 0x1234);
+        assert_eq!(taken.private_data, &private_data[..]);
+        assert!(taken.srq && !taken.flow_control);
+        assert!(taken.alternate.is_none() && taken.source.is_none());
+        assert!(taken.inbound_dlid.is_none() && taken.outbound_dlid.is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn the_lids_of_both_directions_are_taken() -> Result {
+        let (mut path, mut back) = (record(), record());
+        back.__bindgen_anon_1.ib.dlid = 0x0a0b_u16.to_be();
+        let mut given = given(&mut path);
+        given.primary_path_inbound = &mut back;
+        given.primary_path_outbound = given.primary_path;
+        // SAFETY: All that is pointed to is valid here.
+        let taken = unsafe { req(&given) }?;
+        assert_eq!(taken.inbound_dlid, Some(0x0a0b));
+        assert_eq!(taken.outbound_dlid, Some(0x1234));
+        Ok(())
+    }
+
+    #[test]
+    fn what_there_cannot_be_is_refused() {
+        let mut path = record();
+        let refused: [fn(&mut bindings::ib_cm_req_param); 4] = [
+            |given| given.primary_path = core::ptr::null_mut(),
+            |given| given.qp_type = bindings::ib_qp_type_IB_QPT_XRC_TGT,
+            |given| given.qp_type = bindings::ib_qp_type_IB_QPT_UD,
+            |given| given.qp_num = 0x0100_0000,
+        ];
+        for spoil in refused {
+            let mut given = given(&mut path);
+            spoil(&mut given);
+            // SAFETY: All that is pointed to is valid here, or null.
+            assert!(matches!(unsafe { req(&given) }, Err(EINVAL)));
+        }
+    }
+
+    #[test]
+    fn data_that_is_not_there_is_empty_however_long() {
+        // SAFETY: Null.
+        assert!(unsafe { bytes(core::ptr::null(), 255) }.is_empty());
+    }
+
+    #[test]
+    fn what_became_of_a_path_has_two_bits() {
+        for number in 0..4 {
+            assert_eq!(failover_number(failover(number)), number.into());
+        }
+    }
+}

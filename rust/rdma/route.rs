@@ -533,3 +533,72 @@ impl Device {
         }
     }
 }
+
+#[kernel::prelude::kunit_tests(oxib_route)]
+mod tests {
+    use super::*;
+
+    const KINDS: [PathKind; 4] = [
+        PathKind::Infiniband,
+        PathKind::RoceV1,
+        PathKind::RoceV2,
+        PathKind::Opa,
+    ];
+
+    #[test]
+    fn records_say_what_was_set() {
+        let near = Gid::from_ipv4([10, 0, 0, 1]);
+        let far = Gid::from_bytes([0xfe; 16]);
+        for kind in KINDS {
+            let mut path = PathRecord::new(kind);
+            assert_eq!(path.kind(), kind);
+            path.set_sgid(near);
+            path.set_dgid(far);
+            path.set_flow_label(0x000a_bcde);
+            path.set_hop_limit(64);
+            path.set_traffic_class(0x1c);
+            path.set_pkey(0x8001);
+            path.set_sl(3);
+            path.set_mtu(5);
+            path.set_rate(7);
+            path.set_packet_life_time(18);
+            path.set_service_id(0x0102_0304_0506_0708);
+            assert!(path.sgid() == near && path.dgid() == far);
+            assert_eq!(path.flow_label(), 0x000a_bcde);
+            assert_eq!((path.hop_limit(), path.traffic_class()), (64, 0x1c));
+            assert_eq!((path.pkey(), path.sl()), (0x8001, 3));
+            assert_eq!((path.mtu(), path.rate()), (5, 7));
+            assert_eq!(path.packet_life_time(), 18);
+            // What C reads stands in network byte order, and as exact.
+            assert_eq!(path.0.pkey.to_ne_bytes(), [0x80, 0x01]);
+            assert_eq!(path.0.service_id.to_ne_bytes(), [1, 2, 3, 4, 5, 6, 7, 8]);
+            assert_eq!(path.0.mtu_selector, EXACTLY);
+        }
+    }
+
+    #[test]
+    fn only_infiniband_has_lids_to_set() {
+        for kind in KINDS {
+            let mut path = PathRecord::new(kind);
+            path.set_slid(0x0102);
+            path.set_dlid(0xc000);
+            let lids = (path.slid(), path.dlid());
+            match kind {
+                PathKind::Infiniband => assert_eq!(lids, (0x0102, 0xc000)),
+                _ => assert_eq!(lids, (0, 0)),
+            }
+        }
+    }
+
+    #[test]
+    fn only_roce_has_an_ethernet_address_to_set() {
+        for kind in KINDS {
+            let mut path = PathRecord::new(kind);
+            path.set_dmac([1, 2, 3, 4, 5, 6]);
+            // SAFETY: All views of the union are plain bytes.
+            let dmac = unsafe { path.0.__bindgen_anon_1.roce.dmac };
+            let is_there = dmac == [1, 2, 3, 4, 5, 6];
+            assert_eq!(is_there, kind.is_roce());
+        }
+    }
+}
