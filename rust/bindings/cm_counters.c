@@ -99,11 +99,45 @@ GROUP(cm_tx_retries, OXIB_CM_TX_RETRIES);
 GROUP(cm_rx_msgs, OXIB_CM_RX_MSGS);
 GROUP(cm_rx_duplicates, OXIB_CM_RX_DUPLICATES);
 
+static struct counter cm_rx_drops_counters[OXIB_CM_DROPS] = {
+	COUNTER(malformed, OXIB_CM_RX_DROPS, OXIB_CM_DROP_MALFORMED),
+	COUNTER(no_memory, OXIB_CM_RX_DROPS, OXIB_CM_DROP_NO_MEMORY),
+	COUNTER(unknown_id, OXIB_CM_RX_DROPS, OXIB_CM_DROP_UNKNOWN_ID),
+	COUNTER(unexpected, OXIB_CM_RX_DROPS, OXIB_CM_DROP_UNEXPECTED),
+	COUNTER(wrong_peer, OXIB_CM_RX_DROPS, OXIB_CM_DROP_WRONG_PEER),
+	COUNTER(wrong_qpn, OXIB_CM_RX_DROPS, OXIB_CM_DROP_WRONG_QPN),
+	COUNTER(no_listener, OXIB_CM_RX_DROPS, OXIB_CM_DROP_NO_LISTENER),
+	COUNTER(half_open, OXIB_CM_RX_DROPS, OXIB_CM_DROP_HALF_OPEN),
+	COUNTER(stale, OXIB_CM_RX_DROPS, OXIB_CM_DROP_STALE),
+	COUNTER(invalid, OXIB_CM_RX_DROPS, OXIB_CM_DROP_INVALID),
+};
+
+static struct attribute *cm_rx_drops_attributes[OXIB_CM_DROPS + 1] = {
+	&cm_rx_drops_counters[OXIB_CM_DROP_MALFORMED].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_NO_MEMORY].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_UNKNOWN_ID].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_UNEXPECTED].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_WRONG_PEER].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_WRONG_QPN].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_NO_LISTENER].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_HALF_OPEN].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_STALE].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_INVALID].attribute.attr,
+};
+
+static const struct attribute_group cm_rx_drops_group = {
+	.name = "cm_rx_drops",
+	.attrs = cm_rx_drops_attributes,
+};
+
+static_assert(OXIB_CM_DROPS <= OXIB_CM_MESSAGES);
+
 static const struct attribute_group *groups[] = {
 	&cm_tx_msgs_group,
 	&cm_tx_retries_group,
 	&cm_rx_msgs_group,
 	&cm_rx_duplicates_group,
+	&cm_rx_drops_group,
 	NULL,
 };
 

@@ -8,18 +8,34 @@
 
 struct ib_device;
 
-/* The directories cm_tx_msgs, cm_tx_retries, cm_rx_msgs, cm_rx_duplicates. */
+/* The directories cm_tx_msgs, cm_tx_retries, cm_rx_msgs, cm_rx_duplicates, and ours, cm_rx_drops. */
 enum {
 	OXIB_CM_TX_MSGS,
 	OXIB_CM_TX_RETRIES,
 	OXIB_CM_RX_MSGS,
 	OXIB_CM_RX_DUPLICATES,
+	OXIB_CM_RX_DROPS,
 	OXIB_CM_GROUPS,
 };
 
 /* The files in each, in the order of the messages' attribute ids. */
 enum {
 	OXIB_CM_MESSAGES = 11,
+};
+
+/* The files in cm_rx_drops: causes. */
+enum {
+	OXIB_CM_DROP_MALFORMED,
+	OXIB_CM_DROP_NO_MEMORY,
+	OXIB_CM_DROP_UNKNOWN_ID,
+	OXIB_CM_DROP_UNEXPECTED,
+	OXIB_CM_DROP_WRONG_PEER,
+	OXIB_CM_DROP_WRONG_QPN,
+	OXIB_CM_DROP_NO_LISTENER,
+	OXIB_CM_DROP_HALF_OPEN,
+	OXIB_CM_DROP_STALE,
+	OXIB_CM_DROP_INVALID,
+	OXIB_CM_DROPS,
 };
 
 struct oxib_cm_counts {

@@ -14,7 +14,10 @@ use super::{
         Next, //
     },
     machine::{
-        actions::Counted,
+        actions::{
+            self,
+            Counted, //
+        },
         input::{
             self,
             Incoming, //
@@ -29,6 +32,7 @@ use super::{
 };
 use crate::{
     rdma::{
+        cm_counters::Cause,
         cm_trace,
         mad::Received,
         route::AddressVector, //
@@ -51,12 +55,13 @@ impl Manager {
     /// Takes in a message from `port`.
     pub(super) fn take_in(&self, port: &Arc<Port>, mad: Received) {
         let Ok(message) = Message::parse(mad.bytes()) else {
-            return;
+            return port.count_dropped(Cause::Malformed);
         };
         let id = lane_of(&message);
-        // Without memory it is as if it had been lost.
-        if let Ok(notice) = Notice::of_message(port, mad) {
-            self.lanes.push(&self.queue, id, notice);
+        match Notice::of_message(port, mad) {
+            Ok(notice) => self.lanes.push(&self.queue, id, notice),
+            // It is as if it had been lost.
+            Err(_) => port.count_dropped(Cause::NoMemory),
         }
     }
 }
@@ -137,11 +142,12 @@ pub(super) fn handle(notice: KBox<Notice>) {
 
 /// Lets a message's identifier have it, if it is there, and the consumer what comes of it.
 fn take(id: Option<Arc<Id>>, incoming: Incoming, notice: KBox<Notice>) {
-    if let Some(id) = id {
-        let now = id.manager.now();
-        let next = id.with(|inner| inner.receive(&id, &incoming, None, now, notice));
-        id.then(next);
-    }
+    let Some(id) = id else {
+        return notice.count_dropped(Cause::UnknownId);
+    };
+    let now = id.manager.now();
+    let next = id.with(|inner| inner.receive(&id, &incoming, None, now, notice));
+    id.then(next);
 }
 
 impl Manager {
@@ -163,11 +169,11 @@ impl Manager {
     }
 
     fn rep(&self, port: &Arc<Port>, rep: &Rep, notice: KBox<Notice>) {
-        let Some(id) = self.ids.get(&rep.remote_comm_id()) else {
-            return;
+        let Some(id) = self.addressed(rep.remote_comm_id()) else {
+            return port.count_dropped(Cause::UnknownId);
         };
         let (Ok(name), Ok(qpn)) = (Reserved::new(GFP_KERNEL), Reserved::new(GFP_KERNEL)) else {
-            return;
+            return port.count_dropped(Cause::NoMemory);
         };
         let incoming = input::Rep::from(rep);
         let guid = rep.local_ca_guid();
@@ -177,6 +183,10 @@ impl Manager {
         let now = self.now();
         let next = id.with(|inner| {
             if let Some(peer) = inner.machine.takes_rep(&incoming) {
+                if peer.is_special() {
+                    port.count_dropped(Cause::WrongQpn);
+                    return Next::Nothing(Some(notice));
+                }
                 let key = (rep.local_comm_id(), guid);
                 if self.remote_ids.claim(key, id.local(), name).is_err() {
                     return Next::Nothing(Some(notice));
@@ -283,8 +293,14 @@ impl Port {
 
     /// Counts what a message was, besides having come.
     pub(super) fn count(&self, counted: Option<Counted>) {
-        if let Some(Counted::Duplicate(kind)) = counted {
-            self.count_duplicate(kind);
+        match counted {
+            None => {}
+            Some(Counted::Duplicate(kind)) => self.count_duplicate(kind),
+            Some(Counted::Dropped(cause)) => self.count_dropped(match cause {
+                actions::Cause::Unexpected => Cause::Unexpected,
+                actions::Cause::Stranger => Cause::WrongPeer,
+                actions::Cause::WrongQpn => Cause::WrongQpn,
+            }),
         }
     }
 }

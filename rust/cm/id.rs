@@ -387,7 +387,11 @@ impl Id {
             if inner.gone {
                 return Next::Nothing(Some(notice));
             }
-            let actions = inner.machine.timer(now);
+            let rto = inner
+                .port
+                .as_ref()
+                .map_or(0, |port| port.round_trip.patience());
+            let actions = inner.machine.timer(rto, now);
             inner.send(self, &actions, None);
             inner.follow(self, &actions, now, Some(notice))
         });

@@ -372,8 +372,11 @@ impl Machine {
     }
 
     /// The timer came due. Too early is no matter.
-    pub fn timer(&mut self, now: Time) -> Actions {
-        let mut actions = self.step(|state| expire::expire(state, now));
+    ///
+    /// `rto` is the time after which a request that is sent now would be repeated: answers may have
+    /// become slower since this one was sent, and then it is not repeated yet.
+    pub fn timer(&mut self, rto: u32, now: Time) -> Actions {
+        let mut actions = self.step(|state| expire::expire(state, rto, now));
         // It has gone off, so that one which stays the same has to be set again.
         actions.timer = match self.state.due() {
             Some(due) => TimerAction::At(due),

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     rdma::{
+        cm_counters::Cause,
         mad::Received,
         route::PathRecord, //
     },
@@ -89,6 +90,13 @@ impl Notice {
     /// The message as what it is.
     pub(super) fn parsed(&self) -> Option<Message<'_>> {
         Message::parse(self.mad.as_ref()?.bytes()).ok()
+    }
+
+    /// Counts a message that comes to nothing, at its port.
+    pub(super) fn count_dropped(&self, cause: Cause) {
+        if let Some(port) = &self.port {
+            port.count_dropped(cause);
+        }
     }
 
     /// What happened.

@@ -23,6 +23,7 @@ use crate::{
     rdma::{
         cm_counters::{
             self,
+            Cause,
             Counters,
             Group, //
         },
@@ -169,6 +170,11 @@ impl Port {
         Ok(())
     }
 
+    /// Counts a message that comes to nothing.
+    pub(super) fn count_dropped(&self, cause: Cause) {
+        self.counters.count_dropped(cause);
+    }
+
     /// Counts a duplicate.
     pub(super) fn count_duplicate(&self, kind: Kind) {
         self.counters.add(Group::Duplicate, kind, 1);
@@ -208,11 +214,12 @@ impl Handler for Port {
     }
 
     fn received(self: &Arc<Self>, mad: Received) {
-        if let Some(kind) = kind(mad.bytes()) {
-            self.counters.add(Group::Received, kind, 1);
-            cm_trace::receive(|| self.traced(kind, mad.bytes()));
-            self.manager.take_in(self, mad);
-        }
+        let Some(kind) = kind(mad.bytes()) else {
+            return self.count_dropped(Cause::Malformed);
+        };
+        self.counters.add(Group::Received, kind, 1);
+        cm_trace::receive(|| self.traced(kind, mad.bytes()));
+        self.manager.take_in(self, mad);
     }
 }
 

@@ -40,6 +40,7 @@ use super::{
 };
 use crate::{
     rdma::{
+        cm_counters::Cause,
         mad::Received,
         route::{
             AddressVector,
@@ -55,6 +56,7 @@ use crate::{
             reason::Reason,
             rej::Rejected,
             req::Req,
+            Kind,
             Message, //
         },
         grh::Grh,
@@ -65,8 +67,10 @@ use crate::{
 
 /// Why a REQ makes no identifier.
 enum Turned {
-    /// It is answered by nothing: there is no memory, or it is a duplicate.
-    Away,
+    /// It is answered by nothing.
+    Away(Cause),
+    /// The same one came twice, so close together that both were new.
+    Twin,
     /// It is rejected.
     Rejected(Reason),
     /// It is rejected, and the connection that had the queue pair is ended.
@@ -76,7 +80,16 @@ enum Turned {
 impl From<Error> for Turned {
     /// Without memory it is as if the REQ had been lost: the peer repeats it.
     fn from(_: Error) -> Self {
-        Self::Away
+        Self::Away(Cause::NoMemory)
+    }
+}
+
+/// As what a rejection counts.
+fn cause(reason: Reason) -> Cause {
+    match reason {
+        Reason::INVALID_SERVICE_ID => Cause::NoListener,
+        Reason::NO_RESOURCES => Cause::HalfOpen,
+        _ => Cause::Invalid,
     }
 }
 
@@ -97,11 +110,15 @@ impl Manager {
             return;
         };
         let req = *req;
+        if req.local_qpn().is_special() {
+            // Management's queue pairs are connected to nothing.
+            return port.count_dropped(Cause::WrongQpn);
+        }
         if self.is_duplicate(port, &req, &notice) {
             return;
         }
         let Some(back) = port.way_back(&notice) else {
-            return;
+            return port.count_dropped(Cause::Invalid);
         };
         let names = (req.local_comm_id(), CommId::ZERO);
         let tid = req.header().tid();
@@ -112,9 +129,14 @@ impl Manager {
         };
         match self.admit(port, &req, &back, notice) {
             Ok((id, next)) => id.then(next),
-            Err(Turned::Away) => {}
-            Err(Turned::Rejected(reason)) => reject(reason),
+            Err(Turned::Away(cause)) => port.count_dropped(cause),
+            Err(Turned::Twin) => port.count_duplicate(Kind::Req),
+            Err(Turned::Rejected(reason)) => {
+                port.count_dropped(cause(reason));
+                reject(reason);
+            }
             Err(Turned::Stale(other)) => {
+                port.count_dropped(Cause::Stale);
                 reject(Reason::STALE_CONNECTION);
                 self.end_stale(other);
             }
@@ -189,7 +211,7 @@ impl Manager {
         let qpn_key: Remote<Qpn> = (req.local_qpn(), req.local_ca_guid());
         self.remote_ids
             .claim(id_key, id.local(), name)
-            .map_err(|_| Turned::Away)?;
+            .map_err(|_| Turned::Twin)?;
         id.with(|inner| inner.names.id = Some(id_key));
         self.remote_qpns
             .claim(qpn_key, id.local(), qpn)

@@ -27,7 +27,10 @@ use super::{
     Manager, //
 };
 use crate::{
-    rdma::route::AddressVector,
+    rdma::{
+        cm_counters::Cause,
+        route::AddressVector, //
+    },
     wire::{
         cm::{
             comm_id::CommId,
@@ -49,7 +52,7 @@ impl Manager {
         };
         let req = *req;
         let Some(back) = port.way_back(&notice) else {
-            return;
+            return port.count_dropped(Cause::Invalid);
         };
         let Some(received) = notice.message() else {
             return;
@@ -64,11 +67,16 @@ impl Manager {
             return;
         }
         match self.listener(port.key, req.service_id()) {
-            None => answer_unsupported(port, &back, &req),
-            // Without memory it is as if the message had been lost: the peer repeats it.
+            None => {
+                port.count_dropped(Cause::NoListener);
+                answer_unsupported(port, &back, &req);
+            }
             Some((_, listening)) => {
-                if let Ok((id, next)) = self.resolve(port, &req, back, key, listening, notice) {
-                    id.then(next);
+                match self.resolve(port, &req, back, key, listening, notice) {
+                    Ok((id, next)) => id.then(next),
+                    Err(EEXIST) => port.count_duplicate(Kind::SidrReq),
+                    // It is as if the message had been lost: the peer repeats it.
+                    Err(_) => port.count_dropped(Cause::NoMemory),
                 }
             }
         }
@@ -100,7 +108,6 @@ impl Manager {
         // Nothing but the consumer's answer is about it, so no message has to find it.
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;
         if self.askers.claim(key, local, memory).is_err() {
-            port.count_duplicate(Kind::SidrReq);
             id.forget();
             return Err(EEXIST);
         }

@@ -14,8 +14,9 @@ use core::sync::atomic::{
 /// The least time before a request is repeated, in milliseconds.
 const FLOOR: u32 = 20;
 
-/// The time before the first sample, in milliseconds.
-const UNKNOWN: u32 = 250;
+/// The time before the first sample, in milliseconds: whatever the consumer says. A peer that takes
+/// a repetition for a new request does more harm than one late start.
+const UNKNOWN: u32 = u32::MAX;
 
 /// The most that is remembered, in milliseconds: a minute.
 const CEILING: u32 = 60_000;

@@ -37,6 +37,32 @@ pub(crate) enum Group {
     Duplicate = bindings::OXIB_CM_RX_DUPLICATES,
 }
 
+/// Why a message was dropped or rejected without its consumer hearing of it: a file in sysfs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Cause {
+    /// It is no message of the class.
+    Malformed = bindings::OXIB_CM_DROP_MALFORMED,
+    /// There was no memory for it.
+    NoMemory = bindings::OXIB_CM_DROP_NO_MEMORY,
+    /// It names an identifier that does not exist.
+    UnknownId = bindings::OXIB_CM_DROP_UNKNOWN_ID,
+    /// The connection's state does not take it.
+    Unexpected = bindings::OXIB_CM_DROP_UNEXPECTED,
+    /// Its sender is not the one that the connection is with.
+    WrongPeer = bindings::OXIB_CM_DROP_WRONG_PEER,
+    /// It names another queue pair than the connection's, or a special one.
+    WrongQpn = bindings::OXIB_CM_DROP_WRONG_QPN,
+    /// Nobody listens for the service.
+    NoListener = bindings::OXIB_CM_DROP_NO_LISTENER,
+    /// The listener has too many unfinished connections.
+    HalfOpen = bindings::OXIB_CM_DROP_HALF_OPEN,
+    /// Its queue pair belongs to another connection.
+    Stale = bindings::OXIB_CM_DROP_STALE,
+    /// Its transport or its addresses are not valid here.
+    Invalid = bindings::OXIB_CM_DROP_INVALID,
+}
+
 /// The counters of a port. They count as long as anybody has them; sysfs shows them while there is a
 /// [`Shown`].
 ///
@@ -68,6 +94,13 @@ impl Counters {
     pub(crate) fn add(&self, group: Group, kind: Kind, n: u32) {
         // SAFETY: By the type invariant the counts are allocated; both numbers are in range.
         unsafe { bindings::oxib_cm_counters_add(self.0.as_ptr(), group as u32, place(kind), n) };
+    }
+
+    /// Counts a message that was dropped. Any context.
+    pub(crate) fn count_dropped(&self, cause: Cause) {
+        let (group, cause) = (bindings::OXIB_CM_RX_DROPS, cause as u32);
+        // SAFETY: As in `add`: there are fewer causes than messages.
+        unsafe { bindings::oxib_cm_counters_add(self.0.as_ptr(), group, cause, 1) };
     }
 }
 

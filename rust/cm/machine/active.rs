@@ -103,8 +103,8 @@ impl Asking {
     }
 
     /// The timer came due, in the state that is made of this by `same`.
-    fn expired(mut self, now: Time, same: fn(Asking) -> State) -> Step {
-        match self.pending.expire(now) {
+    fn expired(mut self, rto: u32, now: Time, same: fn(Asking) -> State) -> Step {
+        match self.pending.expire(rto, now) {
             Due::Nothing => (same(self), Effects::NONE),
             Due::Again => (same(self), Effects::send(Send::Again)),
             Due::Over => step(Asking::failed(Failure::Timeout)),
@@ -150,8 +150,8 @@ impl ReqSent {
         Asking::failed(failure)
     }
 
-    pub(super) fn expired(self, now: Time) -> Step {
-        self.0.expired(now, |asking| ReqSent(asking).into())
+    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
+        self.0.expired(rto, now, |asking| ReqSent(asking).into())
     }
 }
 
@@ -182,8 +182,8 @@ impl MraReqRcvd {
         Asking::failed(failure)
     }
 
-    pub(super) fn expired(self, now: Time) -> Step {
-        self.0.expired(now, |asking| MraReqRcvd(asking).into())
+    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
+        self.0.expired(rto, now, |asking| MraReqRcvd(asking).into())
     }
 }
 

@@ -14,20 +14,20 @@ use super::state::{
 use super::time::Time;
 use super::Request;
 
-/// The timer came due.
-pub(super) fn expire(state: State, now: Time) -> Step {
+/// The timer came due; `rto` is the time that answers take now.
+pub(super) fn expire(state: State, rto: u32, now: Time) -> Step {
     match state {
-        State::ReqSent(state) => state.expired(now),
-        State::MraReqRcvd(state) => state.expired(now),
+        State::ReqSent(state) => state.expired(rto, now),
+        State::MraReqRcvd(state) => state.expired(rto, now),
         State::ReqRcvd(state) => state.expired(now),
         State::MraReqSent(state) => state.expired(now),
-        State::RepSent(state) => state.expired(now),
-        State::MraRepRcvd(state) => state.expired(now),
+        State::RepSent(state) => state.expired(rto, now),
+        State::MraRepRcvd(state) => state.expired(rto, now),
         State::RepRcvd(state) => state.expired(now),
         State::MraRepSent(state) => state.expired(now),
-        State::DreqSent(state) => state.expired(now),
+        State::DreqSent(state) => state.expired(rto, now),
         State::TimeWait(state) => state.expired(now),
-        State::SidrReqSent(state) => state.expired(now),
+        State::SidrReqSent(state) => state.expired(rto, now),
         // Stopped too late.
         other => (other, Effects::NONE),
     }

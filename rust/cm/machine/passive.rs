@@ -261,8 +261,8 @@ impl Offering {
     }
 
     /// The timer came due, in the state that is made of this by `same`.
-    fn expired(mut self, now: Time, same: fn(Offering) -> State) -> Step {
-        match self.pending.expire(now) {
+    fn expired(mut self, rto: u32, now: Time, same: fn(Offering) -> State) -> Step {
+        match self.pending.expire(rto, now) {
             Due::Nothing => (same(self), Effects::NONE),
             Due::Again => (same(self), Effects::send(Send::Again)),
             Due::Over => step(self.failed(Failure::Timeout)),
@@ -312,8 +312,9 @@ impl RepSent {
         self.0.failed(failure)
     }
 
-    pub(super) fn expired(self, now: Time) -> Step {
-        self.0.expired(now, |offering| RepSent(offering).into())
+    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
+        self.0
+            .expired(rto, now, |offering| RepSent(offering).into())
     }
 }
 
@@ -346,7 +347,8 @@ impl MraRepRcvd {
         self.0.failed(failure)
     }
 
-    pub(super) fn expired(self, now: Time) -> Step {
-        self.0.expired(now, |offering| MraRepRcvd(offering).into())
+    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
+        self.0
+            .expired(rto, now, |offering| MraRepRcvd(offering).into())
     }
 }

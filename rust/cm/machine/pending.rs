@@ -20,7 +20,9 @@ pub(super) struct Pending {
     next: Option<Time>,
     /// When the peer is given up.
     deadline: Time,
-    /// Between the last repetition and the next, in milliseconds.
+    /// When it was sent last.
+    sent: Time,
+    /// Between that and the next time, in milliseconds.
     interval: u32,
     /// The most that may be.
     longest: u32,
@@ -46,6 +48,7 @@ impl Pending {
         let repeated = patience.retries > 0;
         Pending {
             began: now,
+            sent: now,
             next: repeated.then(|| now.after(interval.into())),
             deadline: now.after(u64::from(longest).saturating_mul(tries)),
             interval,
@@ -59,17 +62,30 @@ impl Pending {
             .map_or(self.deadline, |next| next.min(self.deadline))
     }
 
-    /// The timer came due.
-    pub(super) fn expire(&mut self, now: Time) -> Due {
+    /// The timer came due; a request sent now would be repeated after `rto` milliseconds.
+    pub(super) fn expire(&mut self, rto: u32, now: Time) -> Due {
         if now >= self.deadline {
             return Due::Over;
         }
+        self.follow(rto);
         if self.next.is_none_or(|next| now < next) {
             return Due::Nothing;
         }
         self.interval = self.interval.saturating_mul(2).min(self.longest);
+        self.sent = now;
         self.next = Some(now.after(self.interval.into()));
         Due::Again
+    }
+
+    /// Waits for as long as answers take by now: a peer that is busy with many requests would only
+    /// be given more to do, and may take a repetition that it sees late for a new request.
+    fn follow(&mut self, rto: u32) {
+        let rto = rto.min(self.longest);
+        if rto > self.interval {
+            self.interval = rto;
+            let next = self.sent.after(rto.into());
+            self.next = self.next.map(|old| old.max(next));
+        }
     }
 
     /// The peer asks for time: nothing is repeated before that is over, and the end is that much
@@ -97,7 +113,7 @@ mod tests {
         let (mut count, mut last) = (0, 0);
         loop {
             let now = pending.due();
-            match pending.expire(now) {
+            match pending.expire(0, now) {
                 Due::Nothing => return (count, last, u64::MAX),
                 Due::Again => (count, last) = (count + 1, now.get()),
                 Due::Over => return (count, last, now.get()),
@@ -132,7 +148,7 @@ mod tests {
         let pending = Pending::new(patience, u32::MAX, Time::new(u64::MAX - 1));
         let mut pending = pending.put_off(u64::MAX, Time::new(u64::MAX));
         assert_eq!(pending.due(), Time::new(u64::MAX));
-        assert_eq!(pending.expire(Time::new(u64::MAX)), Due::Over);
+        assert_eq!(pending.expire(0, Time::new(u64::MAX)), Due::Over);
     }
 
     #[test]
@@ -143,7 +159,7 @@ mod tests {
         };
         let pending = Pending::new(patience, 20, Time::new(0));
         let mut pending = pending.put_off(1000, Time::new(10));
-        assert_eq!(pending.expire(Time::new(1009)), Due::Nothing);
+        assert_eq!(pending.expire(0, Time::new(1009)), Due::Nothing);
         assert_eq!(pending.due(), Time::new(1010));
         assert_eq!(pending.round_trip(Time::new(10)), Some(10));
         assert_eq!(unanswered(pending), (3, 1010 + 40 + 80, 1200));
@@ -156,7 +172,7 @@ mod tests {
             retries: 0,
         };
         let mut pending = Pending::new(patience, 20, Time::new(0));
-        assert_eq!(pending.expire(Time::new(99)), Due::Nothing);
+        assert_eq!(pending.expire(0, Time::new(99)), Due::Nothing);
         let pending = pending.put_off(1000, Time::new(99));
         assert_eq!(unanswered(pending), (0, 0, 1100));
     }

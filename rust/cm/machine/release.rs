@@ -63,8 +63,8 @@ impl DreqSent {
         (TimeWait::after(&self.connection, now), effects)
     }
 
-    pub(super) fn expired(mut self, now: Time) -> Step {
-        match self.pending.expire(now) {
+    pub(super) fn expired(mut self, rto: u32, now: Time) -> Step {
+        match self.pending.expire(rto, now) {
             Due::Nothing => (self.into(), Effects::NONE),
             Due::Again => (self.into(), Effects::send(Send::Again)),
             Due::Over => step(self.failed(Failure::Timeout, now)),

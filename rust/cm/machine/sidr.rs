@@ -46,8 +46,8 @@ impl SidrReqSent {
         (Idle::default(), Effects::report(report))
     }
 
-    pub(super) fn expired(mut self, now: Time) -> Step {
-        match self.pending.expire(now) {
+    pub(super) fn expired(mut self, rto: u32, now: Time) -> Step {
+        match self.pending.expire(rto, now) {
             Due::Nothing => (self.into(), Effects::NONE),
             Due::Again => (self.into(), Effects::send(Send::Again)),
             Due::Over => step(self.failed(Failure::Timeout)),

@@ -205,8 +205,8 @@ fn durations() {
     assert_eq!(machine.due(), Some(NOW.after(timeout)));
     let end = NOW.after(16 * timeout);
     let before = Time::new(end.get() - 1);
-    assert_eq!(machine.clone().timer(before).report, None);
-    assert!(machine.timer(end).report.is_some());
+    assert_eq!(machine.clone().timer(0, before).report, None);
+    assert!(machine.timer(0, end).report.is_some());
 
     // The peer's 68 seconds and a packet's way.
     let mut machine = active(&param);

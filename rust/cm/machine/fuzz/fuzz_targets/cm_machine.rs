@@ -210,7 +210,7 @@ impl Bench {
     fn expire(&mut self) -> Actions {
         self.now = self.timer.unwrap_or(self.now).max(self.now);
         self.timer = None;
-        self.machine.timer(self.now)
+        self.machine.timer(20, self.now)
     }
 
     fn fail(&mut self, which: u8) -> Actions {

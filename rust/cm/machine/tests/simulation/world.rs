@@ -262,7 +262,7 @@ impl World {
         let id = id.expect("an identifier without a consumer has no timer");
         // It has gone off.
         id.timer = None;
-        self.step(side, name, |machine| Ok(machine.timer(now)));
+        self.step(side, name, |machine| Ok(machine.timer(0, now)));
     }
 
     fn deliver(&mut self, packet: Packet) {

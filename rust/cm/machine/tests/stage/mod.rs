@@ -138,7 +138,7 @@ pub fn machine(state: &str) -> Machine {
     let rc = || passive(QpType::Rc);
     let unasked = |state| {
         let mut machine = machine(state);
-        assert!(machine.timer(MRA_DUE).send.is_some());
+        assert!(machine.timer(0, MRA_DUE).send.is_some());
         machine
     };
     match state {
@@ -274,12 +274,12 @@ fn happen(machine: &mut Machine, event: &str, now: Time) -> Result<Actions, Refu
         "path migrated" => return machine.migrated(),
         "destroy" => machine.destroy(false),
         "destroy, no memory" => machine.destroy(true),
-        "timer, early" => machine.timer(now),
+        "timer, early" => machine.timer(0, now),
         "timer" => {
             let due = machine.due().unwrap_or(now);
-            machine.timer(due)
+            machine.timer(0, due)
         }
-        "timer, at last" => machine.timer(LATE),
+        "timer, at last" => machine.timer(0, LATE),
         "REQ not sent" => machine.send_failed(Request::Req, now),
         "REP not sent" => machine.send_failed(Request::Rep, now),
         "DREQ not sent" => machine.send_failed(Request::Dreq, now),
