@@ -130,7 +130,7 @@ static const struct attribute_group cm_rx_drops_group = {
 	.attrs = cm_rx_drops_attributes,
 };
 
-static_assert(OXIB_CM_DROPS <= OXIB_CM_MESSAGES);
+static_assert((int)OXIB_CM_DROPS <= (int)OXIB_CM_MESSAGES);
 
 static const struct attribute_group *groups[] = {
 	&cm_tx_msgs_group,

@@ -101,6 +101,9 @@ struct Request {
     completion: Completion,
     /// The way back to where it came from.
     back: AddressVector,
+    /// Whom it is for.
+    listening: Listening,
+    half_open: HalfOpen,
 }
 
 impl Manager {
@@ -187,14 +190,16 @@ impl Manager {
             qp_type: step.qp_type,
             completion,
             back: back.clone(),
+            listening,
+            half_open,
         };
         let local = self.name();
         let (machine, actions) = Machine::accept_req(local, &step, self.now());
-        let consumer = listening.id().consumer().accept()?;
+        let consumer = request.listening.id().consumer().accept()?;
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;
         let made = self
             .claim_names(&id, req)
-            .and_then(|()| self.finish(&id, port, request, listening, half_open, actions, notice));
+            .and_then(|()| self.finish(&id, port, request, actions, notice));
         match made {
             Ok(next) => Ok((id, next)),
             Err(turned) => {
@@ -221,14 +226,11 @@ impl Manager {
     }
 
     /// Gives a new identifier what the REQ says, and lets messages and its consumer have it.
-    #[expect(clippy::too_many_arguments, reason = "all that was gathered for it")]
     fn finish(
         &self,
         id: &Arc<Id>,
         port: &Arc<Port>,
         request: Request,
-        listening: Listening,
-        half_open: HalfOpen,
         actions: Actions,
         mut notice: KBox<Notice>,
     ) -> core::result::Result<Next, Turned> {
@@ -238,11 +240,11 @@ impl Manager {
         notice.origin = Some(
             KBox::new(
                 Origin {
-                    listening: Some(listening),
+                    listening: Some(request.listening),
                     port: port.number.get(),
                     pkey: port.pkey(notice.message()),
                     primary: Some(ways.primary),
-                    alternate: ways.alternate.as_ref().map(|(record, _)| record.clone()),
+                    alternate: ways.alternate.as_ref().map(|(record, _)| *record),
                 },
                 GFP_KERNEL,
             )
@@ -257,7 +259,7 @@ impl Manager {
             inner.tid = req.header().tid();
             inner.peer_qpn = req.local_qpn();
             inner.qp_type = qp_type;
-            inner.begin_half_open(half_open);
+            inner.begin_half_open(request.half_open);
         });
         id.enlist()?;
         let now = self.now();

@@ -28,8 +28,11 @@ const SHARDS: usize = 64;
 
 /// A map from `K` to `V`.
 pub(super) struct Table<K, V> {
-    shards: KVec<Pin<KBox<IrqLock<RBTree<K, V>>>>>,
+    shards: KVec<Shard<K, V>>,
 }
+
+/// A part of a map, with its lock.
+type Shard<K, V> = Pin<KBox<IrqLock<RBTree<K, V>>>>;
 
 /// Memory for an entry, taken before a lock is.
 pub(super) struct Reserved<K, V>(RBTreeNodeReservation<K, V>);

@@ -188,9 +188,8 @@ impl MraReqRcvd {
 }
 
 /// How long a peer wants to be left alone, in milliseconds: what it says, and the packet's way.
-pub(super) fn service_wait(service_timeout: u8, terms: &Terms) -> u64 {
-    u64::from(time::milliseconds(service_timeout))
-        .saturating_add(time::milliseconds(terms.ack_timeout).into())
+pub(super) fn service_wait(service_timeout: u8, terms: &Terms) -> u32 {
+    time::milliseconds(service_timeout).saturating_add(time::milliseconds(terms.ack_timeout))
 }
 
 /// A REP came, the consumer has not answered.

@@ -24,8 +24,10 @@ pub(super) struct Pending {
     sent: Time,
     /// Between that and the next time, in milliseconds.
     interval: u32,
-    /// The most that may be.
+    /// The most that may be: the time of a try.
     longest: u32,
+    /// How many tries the consumer allows after the first.
+    retries: u8,
 }
 
 /// What is to be done when the timer of a request has come due.
@@ -53,6 +55,7 @@ impl Pending {
             deadline: now.after(u64::from(longest).saturating_mul(tries)),
             interval,
             longest,
+            retries: patience.retries,
         }
     }
 
@@ -88,13 +91,20 @@ impl Pending {
         }
     }
 
-    /// The peer asks for time: nothing is repeated before that is over, and the end is that much
-    /// later.
-    pub(super) fn put_off(mut self, milliseconds: u64, now: Time) -> Pending {
-        let over = now.after(milliseconds);
-        self.next = self.next.map(|next| next.max(over));
-        self.deadline = self.deadline.after(milliseconds);
-        self
+    /// The peer asks for time: nothing is repeated before that is over. From then on a try takes as
+    /// long, so that a peer that needs even longer gets as many times it as there are tries left, as
+    /// with the C implementation.
+    pub(super) fn put_off(self, milliseconds: u32, now: Time) -> Pending {
+        let over = now.after(milliseconds.into());
+        let tried = now.since(self.began) / u64::from(self.longest.max(1));
+        let left = u64::from(self.retries).saturating_sub(tried);
+        let last = over.after(u64::from(milliseconds).saturating_mul(left));
+        Pending {
+            next: self.next.filter(|_| left > 0).map(|next| next.max(over)),
+            deadline: self.deadline.max(last),
+            longest: self.longest.max(milliseconds),
+            ..self
+        }
     }
 
     /// Milliseconds since it was sent first.
@@ -146,7 +156,7 @@ mod tests {
             retries: u8::MAX,
         };
         let pending = Pending::new(patience, u32::MAX, Time::new(u64::MAX - 1));
-        let mut pending = pending.put_off(u64::MAX, Time::new(u64::MAX));
+        let mut pending = pending.put_off(u32::MAX, Time::new(u64::MAX));
         assert_eq!(pending.due(), Time::new(u64::MAX));
         assert_eq!(pending.expire(0, Time::new(u64::MAX)), Due::Over);
     }
@@ -155,14 +165,28 @@ mod tests {
     fn the_peer_asks_for_time() {
         let patience = Patience {
             timeout: 100,
-            retries: 1,
+            retries: 2,
         };
         let pending = Pending::new(patience, 20, Time::new(0));
-        let mut pending = pending.put_off(1000, Time::new(10));
-        assert_eq!(pending.expire(0, Time::new(1009)), Due::Nothing);
-        assert_eq!(pending.due(), Time::new(1010));
-        assert_eq!(pending.round_trip(Time::new(10)), Some(10));
-        assert_eq!(unanswered(pending), (3, 1010 + 40 + 80, 1200));
+        let mut early = pending.clone().put_off(1000, Time::new(10));
+        assert_eq!(early.expire(0, Time::new(1009)), Due::Nothing);
+        assert_eq!(early.due(), Time::new(1010));
+        assert_eq!(early.round_trip(Time::new(10)), Some(10));
+        // At 1010, then 40, 80 and so on later; three times a second after it was asked for.
+        assert_eq!(unanswered(early), (6, 1010 + 40 * 31, 3010));
+        // One try was over, or two, or all were.
+        let table = [
+            (150, (5, 1150 + 40 * 15, 2150)),
+            (250, (0, 0, 1250)),
+            (299, (0, 0, 1299)),
+        ];
+        for (now, expected) in table {
+            let late = pending.clone().put_off(1000, Time::new(now));
+            assert_eq!(unanswered(late), expected);
+        }
+        // Less than the consumer allows is nothing.
+        let short = pending.put_off(1, Time::new(10));
+        assert_eq!(unanswered(short).2, 300);
     }
 
     #[test]
@@ -174,6 +198,6 @@ mod tests {
         let mut pending = Pending::new(patience, 20, Time::new(0));
         assert_eq!(pending.expire(0, Time::new(99)), Due::Nothing);
         let pending = pending.put_off(1000, Time::new(99));
-        assert_eq!(unanswered(pending), (0, 0, 1100));
+        assert_eq!(unanswered(pending), (0, 0, 1099));
     }
 }

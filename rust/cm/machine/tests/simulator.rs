@@ -78,10 +78,7 @@ fn run(sort: Sort, seed: u64) {
     world.judge_every_schedule();
     match sort {
         Sort::Fair => world.judge_fair(),
-        Sort::Lossy => world.judge_willing(),
-        // After an MRA little of the patience may be left, too little for what is lost then.
-        Sort::Slow if scenario.loss == 0 => world.judge_willing(),
-        Sort::Slow => {}
+        Sort::Lossy | Sort::Slow => world.judge_willing(),
         Sort::Wild => {}
     }
 }

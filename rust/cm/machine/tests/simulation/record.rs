@@ -62,8 +62,8 @@ pub struct Request {
     waits: Waits,
     /// The first repetition.
     rto: u32,
-    /// What the peer asked for besides.
-    pub put_off: u64,
+    /// When the peer asked for time, if it did.
+    pub put_off: Option<Time>,
 }
 
 impl Request {
@@ -74,7 +74,7 @@ impl Request {
             last: now,
             waits,
             rto,
-            put_off: 0,
+            put_off: None,
         }
     }
 
@@ -83,7 +83,8 @@ impl Request {
         let gap = now.since(self.last);
         let shortest = u64::from(self.rto).min(self.waits.timeout);
         assert!(gap >= shortest, "repeated after {gap} ms, not {shortest}");
-        let longest = self.waits.timeout + self.put_off;
+        let asked = self.put_off.map_or(0, |_| self.waits.service);
+        let longest = self.waits.timeout + asked;
         assert!(gap <= longest, "repeated after {gap} ms, not {longest}");
         assert!(now < self.end(), "repeated after its end");
         assert!(
@@ -96,7 +97,13 @@ impl Request {
     /// When the consumer has waited long enough.
     pub fn end(&self) -> Time {
         let patience = self.waits.timeout * self.waits.tries;
-        self.first.after(patience).after(self.put_off)
+        let end = self.first.after(patience);
+        let Some(asked) = self.put_off else {
+            return end;
+        };
+        let over = asked.since(self.first) / self.waits.timeout;
+        let left = self.waits.tries.saturating_sub(over).max(1);
+        end.max(asked.after(left * self.waits.service))
     }
 
     /// Nobody answered: not before the end, and not after it.

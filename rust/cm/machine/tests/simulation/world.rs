@@ -402,7 +402,7 @@ impl World {
                 assert_eq!(u64::from(sample), now.since(request.first));
             }
             if actions.report == Some(Report::MraReceived) {
-                request.put_off = id.waits.service;
+                request.put_off = Some(now);
             }
             if actions.report.is_some_and(is_time_out) {
                 request.fail(now);
