@@ -78,7 +78,10 @@ fn run(sort: Sort, seed: u64) {
     world.judge_every_schedule();
     match sort {
         Sort::Fair => world.judge_fair(),
-        Sort::Lossy | Sort::Slow => world.judge_willing(),
+        Sort::Lossy => world.judge_willing(),
+        // MRAs and then RTUs may be lost, one after the other, until the patience is over.
+        Sort::Slow if scenario.loss == 0 => world.judge_willing(),
+        Sort::Slow => {}
         Sort::Wild => {}
     }
 }
