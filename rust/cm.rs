@@ -186,6 +186,12 @@ impl Manager {
         Ok(Arc::new(manager, GFP_KERNEL)?)
     }
 
+    /// Waits for all that runs for identifiers which their consumers have let go, so that dropping the
+    /// manager is not the work's own affair. Sleeps.
+    pub(crate) fn settle(&self) {
+        self.queue.flush();
+    }
+
     /// Milliseconds since the manager began.
     fn now(&self) -> Time {
         Time::new(u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(0))

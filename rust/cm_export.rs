@@ -105,7 +105,9 @@ fn stop() {
     let ports = RUNNING.lock().ports.take();
     drop(ports);
     let manager = RUNNING.lock().manager.take();
-    drop(manager);
+    if let Some(manager) = manager {
+        manager.settle();
+    }
 }
 
 /// The identifier that a consumer means.
