@@ -74,7 +74,6 @@ pub use self::service_id::ServiceId;
 pub use self::timeout::Timeout;
 pub use self::transport::Transport;
 
-
 use apr::Apr;
 use drep::Drep;
 use dreq::Dreq;

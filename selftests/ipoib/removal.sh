@@ -44,11 +44,15 @@ packets_reach() { # sent, received
 
 # ib0 is there again: configured as before, it works as before.
 works_again() {
-	eventually ib_exists && ib_up && eventually answers "10.99.0.$peer" && eventually answers "fd00:99::$peer" &&
-		traffic_flows || {
+	if ! comes_back; then
 		what_there_is
 		return 1
-	}
+	fi
+}
+
+comes_back() {
+	eventually ib_exists && ib_up && eventually answers "10.99.0.$peer" && eventually answers "fd00:99::$peer" &&
+		traffic_flows
 }
 
 what_there_is() {
