@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Unit tests run as modules are loaded, which takes its time: only where asked for.
+# A busy host takes a node's processors away for many seconds: a soft lockup is one of a minute, as an RCU stall is.
 # Without noxattr the writable layer over the guest asks for extended attributes at every name it looks up.
 _COMMAND_LINE = (
     "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose,noxattr ro "
     "init=/sbin/node-init console=ttyS0,115200 loglevel=7 panic=-1 oops=panic nokaslr mitigations=off kunit.enable=0 "
-    "no_timer_check random.trust_cpu=on net.ifnames=0"
+    "no_timer_check random.trust_cpu=on net.ifnames=0 watchdog_thresh=30"
 )
 
 
