@@ -203,9 +203,21 @@ serve_all() { # v4|v6
 check_servers() { # v4|v6
 	local program
 	for program in ${programs[$1]}; do
-		check "$combination, $1: the server of $program ends well" ends_well "${servers[$program]}" "/tmp/$program.log"
+		case $program in
+		mckey) check "$combination, $1: the server of mckey joins its group" has_joined "${servers[mckey]}" ;;
+		*) check "$combination, $1: the server of $program ends well" ends_well "${servers[$program]}" "/tmp/$program.log" ;;
+		esac
 		rm -f "/tmp/$program.log"
 	done
+}
+
+# mckey's datagrams are no messages of the connection manager, and on a busy machine all of them may get lost: its server
+# waits for some for ever then.
+has_joined() { # process
+	grep 'joined' /tmp/mckey.log || return
+	kill "$1" 2>/dev/null
+	wait "$1"
+	return 0
 }
 
 call_all() { # v4|v6

@@ -58,7 +58,7 @@ barrier loaded
 for family in v4 v6; do
 	if [ "$NODE" = 2 ]; then
 		in_background rping -s -a "$(address_of "$family" 2)" -P
-		check "a server listens ($family)" eventually listen_all 1 7174
+		check "a server listens ($family)" eventually listen_all 7174
 		barrier "serving-$family"
 	else
 		barrier "serving-$family"
