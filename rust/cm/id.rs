@@ -341,25 +341,18 @@ impl Id {
     }
 
     fn next_turn(&self) -> Option<KBox<Notice>> {
-        let next = self.with(|inner| {
+        let (next, is_unused) = self.with(|inner| {
             let next = match inner.gone {
                 true => None,
                 false => inner.waiting.pop(),
             };
             inner.telling = next.is_some();
-            next
+            (next, inner.is_unused())
         });
-        if next.is_none() {
-            self.note_unused();
-        }
-        next
-    }
-
-    /// Tells who destroys the identifier that nobody uses it any more, if so.
-    fn note_unused(&self) {
-        if self.with(|inner| inner.is_unused()) {
+        if is_unused {
             self.unused.complete_all();
         }
+        next
     }
 
     /// Plans the timer.
@@ -496,8 +489,13 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.0.with(|inner| inner.users -= 1);
-        self.0.note_unused();
+        let is_unused = self.0.with(|inner| {
+            inner.users -= 1;
+            inner.is_unused()
+        });
+        if is_unused {
+            self.0.unused.complete_all();
+        }
     }
 }
 
@@ -636,22 +634,16 @@ impl Id {
     fn is_still_shared(self: &Arc<Self>) -> bool {
         let service = self.with(|inner| inner.service);
         let key = (self.device, service);
-        let left = self.manager.listeners.update(&key, |listener| {
+        let mut others = false;
+        // In one step: nobody comes to share what the last one ends.
+        let _ = self.manager.listeners.release(&key, |listener| {
             if !Arc::ptr_eq(&listener.id, self) {
-                return 0;
+                return false;
             }
             listener.shared -= 1;
-            listener.shared
+            others = listener.shared > 0;
+            !others
         });
-        match left {
-            None => false,
-            Some(0) => {
-                self.manager.listeners.remove_if(&key, |listener| {
-                    Arc::ptr_eq(&listener.id, self) && listener.shared == 0
-                });
-                false
-            }
-            Some(_) => true,
-        }
+        others
     }
 }

@@ -86,9 +86,14 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
 
     /// Takes out what stands under `key`, if `is_it` says so.
     pub(super) fn remove_if(&self, key: &K, is_it: impl FnOnce(&V) -> bool) -> Option<V> {
+        self.release(key, |value| is_it(value))
+    }
+
+    /// Changes what stands under `key`, and takes it out if `change` says that nothing is left of it.
+    pub(super) fn release(&self, key: &K, change: impl FnOnce(&mut V) -> bool) -> Option<V> {
         // The node is freed after the lock.
         let node = self.with(key, |shard| {
-            if !is_it(shard.get(key)?) {
+            if !change(shard.get_mut(key)?) {
                 return None;
             }
             shard.remove_node(key)
@@ -167,6 +172,14 @@ mod tests {
         assert_eq!(table.get(&(3, 7)), None);
         assert_eq!(table.update(&(4, 7), |value| *value += 1), Some(()));
         assert_eq!(table.get(&(4, 7)), Some(5));
+        let less = |value: &mut u8| {
+            *value -= 4;
+            *value == 1
+        };
+        assert_eq!(table.update(&(4, 7), |value| *value = 9), Some(()));
+        assert_eq!(table.release(&(4, 7), less), None);
+        assert_eq!(table.release(&(4, 7), less), Some(1));
+        assert_eq!(table.get(&(4, 7)), None);
         Ok(())
     }
 
