@@ -6,6 +6,9 @@
 //!  machine    one identifier's protocol, pure: calls, messages and time in, actions out
 //!  id         an identifier: its machine, its timer, its consumer, and the order of its events
 //!   ├ call      what the consumer asks for
+//!   │  ├ parameters  what it gives for a message
+//!   │  └ attributes  what it gets for its queue pair
+//!   ├ listen    services, and who shares them
 //!   ├ message   messages of ours, built and sent
 //!   └ consumer  who is told
 //!  lane       messages that came, in order for each connection, side by side for different ones
@@ -51,13 +54,16 @@ use crate::{
 };
 
 mod arrive;
+mod attributes;
 mod call;
 mod consumer;
 mod id;
 mod lane;
+mod listen;
 mod machine;
 mod message;
 mod notice;
+mod parameters;
 mod port;
 mod request;
 mod resolve;
@@ -65,14 +71,7 @@ mod round_trip;
 mod table;
 
 pub(crate) use self::{
-    call::{
-        QpType,
-        RepParameters,
-        ReqParameters,
-        SidrRepParameters,
-        SidrReqParameters,
-        Ways, //
-    },
+    attributes::Ways,
     consumer::{
         Consumer,
         Shown, //
@@ -94,12 +93,19 @@ pub(crate) use self::{
     notice::{
         Notice,
         Origin, //
+    },
+    parameters::{
+        QpType,
+        RepParameters,
+        ReqParameters,
+        SidrRepParameters,
+        SidrReqParameters, //
     }, //
 };
 
 use self::{
-    id::Listener,
     lane::Lanes,
+    listen::Listener,
     machine::time::Time,
     port::{
         Port,

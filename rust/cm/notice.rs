@@ -8,10 +8,8 @@ use kernel::{
 };
 
 use super::{
-    id::{
-        Id,
-        Listening, //
-    },
+    id::Id,
+    listen::Listening,
     machine::actions::Report,
     port::Port, //
 };

@@ -9,10 +9,12 @@ use kernel::{
 
 use super::{
     id::{
-        HalfOpen,
         Id,
-        Listening,
         Next, //
+    },
+    listen::{
+        HalfOpen,
+        Listening, //
     },
     machine::{
         actions::Actions,

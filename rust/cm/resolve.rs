@@ -10,9 +10,9 @@ use kernel::{
 use super::{
     id::{
         Id,
-        Listening,
         Next, //
     },
+    listen::Listening,
     machine::{
         actions::Actions,
         Machine, //
