@@ -28,13 +28,15 @@ holds_module() { # module, held module
 	}
 }
 
-# The kernel's own, or oxib's in its place, and rdma_cm on it with its door to user space.
+# The kernel's own, or oxib's in its place, and rdma_cm on it with its door to user space. ib_uverbs comes before it: a device
+# that goes is taken from the last first, and ib_uverbs waits for programs that only rdma_cm tells of it.
 load_cm() { # oxib|kernel
+	modprobe -a ib_umad ib_uverbs || return
 	case $1 in
 	oxib) load_oxib_cm ;;
 	kernel) modprobe ib_cm ;;
 	esac || return
-	modprobe -a rdma_cm rdma_ucm ib_umad ib_uverbs && runs_cm "$1"
+	modprobe -a rdma_cm rdma_ucm && runs_cm "$1"
 }
 
 load_oxib_cm() {
@@ -83,6 +85,11 @@ cm_counter() { # tx_msgs|tx_retries|rx_msgs|rx_duplicates, message
 	printf '%s\n' "$(<"$port_directory/cm_$1/$2")"
 }
 
+# All that were not zero, as comments.
+note_counters() {
+	note "$(cd "$port_directory" && grep -v ':0$' cm_*/* /dev/null | tr '\n' ' ')"
+}
+
 # --- the ground --------------------------------------------------------------------------------------------------------
 
 # The two addresses of the node on the cable; rxe has a GID for each.
@@ -111,15 +118,13 @@ ground_down() {
 
 # --- programs that serve -----------------------------------------------------------------------------------------------
 
-# How many ids listen on one of these ports.
-listeners() { # port...
-	local any
-	any=$(IFS='|' && printf '%s' "$*")
-	rdma resource show cm_id | grep -cE "state LISTEN .*src-addr [^ ]*:($any) "
+# The ports on which something listens. One that does on every address has an id for each device besides.
+listening_ports() {
+	rdma resource show cm_id | sed -nE 's/.* state LISTEN .*src-addr [^ ]*:([0-9]+) .*/\1/p' | sort -u
 }
 
-listen_all() { # number, port...
-	[ "$(listeners "${@:2}")" -ge "$1" ]
+listen_all() { # port...
+	equal '' "$(comm -13 <(listening_ports) <(printf '%s\n' "$@" | sort -u))"
 }
 
 # Wait until a process of this shell ends by itself, and take its status. One that does not is ended.
@@ -134,4 +139,105 @@ ends_well() { # process, log
 
 has_ended() { # process
 	! kill -0 "$1"
+}
+
+# --- unmodified programs: the last node serves them, n1 calls -----------------------------------------------------------
+
+# Which ones, over IPv4 and over IPv6: for the script to say.
+declare -A programs=([v4]="" [v6]="")
+
+# The connection managers of both, for the descriptions.
+combination=
+
+# udaddy has no option for its port. cmtime has one, but needs two: one for TCP, with the same number.
+declare -A program_ports=([rping]=7001 [ucmatose]=7002 [udaddy]=7174 [rstream]=7004 [riostream]=7005 [ib_send_lat]=7006
+	[ib_write_bw]=7007 [cmtime]=7471)
+
+group=239.77.1.1
+connections=$(some 1000)
+
+declare -A perftest_family=([v4]="" [v6]="--ipv6 --ipv6-addr")
+
+# The words of both ends that are the same.
+both_ends() { # v4|v6, program
+	case $2 in
+	rping) printf '%s ' -p "${program_ports[rping]}" -C 20 -S 4000 -V ;;
+	ucmatose) printf '%s ' -p "${program_ports[ucmatose]}" -c 20 -C 10 -S 1000 ;;
+	udaddy) printf '%s ' -c 20 -C 1 -S 1000 ;;
+	mckey) printf '%s ' -m "$group" -S 1000 ;;
+	rstream | riostream) printf '%s ' -p "${program_ports[$2]}" -S 1000 -I 10 -C 10 -T v ;;
+	ib_*) printf '%s ' -R -F -n 20 -s 4096 -p "${program_ports[$2]}" "${perftest_family[$1]}" ;;
+	cmtime) printf '%s ' -p "${program_ports[cmtime]}" -c "$connections" ;;
+	esac
+}
+
+# stdbuf: what mckey says shows when it has joined. It is sent more datagrams than it waits for, as some may get lost.
+server_of() { # v4|v6, program, own address
+	case $2 in
+	rping) printf '%s ' rping -s -a "$3" ;;
+	mckey) printf '%s ' stdbuf -oL mckey -C 10 -b "$3" ;;
+	ib_*) printf '%s ' "$2" ;;
+	*) printf '%s ' "$2" -b "$3" ;;
+	esac
+	both_ends "$1" "$2"
+}
+
+client_of() { # v4|v6, program, own address, the peer's
+	case $2 in
+	rping) printf '%s ' rping -c -a "$4" ;;
+	mckey) printf '%s ' mckey -C 100 -s -b "$3" ;;
+	ib_*) printf '%s ' "$2" "$4" ;;
+	*) printf '%s ' "$2" -s "$4" ;;
+	esac
+	both_ends "$1" "$2"
+}
+
+declare -A servers=()
+
+serve_all() { # v4|v6
+	local program listening=()
+	for program in ${programs[$1]}; do
+		# shellcheck disable=SC2046 # words
+		timeout $((10 * patience)) $(server_of "$1" "$program" "$(address_of "$1" "$NODE")") >"/tmp/$program.log" 2>&1 &
+		servers[$program]=$!
+		[ "$program" = mckey ] || listening+=("${program_ports[$program]}")
+	done
+	eventually listen_all "${listening[@]}" || note "not all of them listen: $(rdma resource show cm_id)"
+	[ ! -e /tmp/mckey.log ] || eventually grep -q 'joined' /tmp/mckey.log || note "mckey did not join"
+}
+
+check_servers() { # v4|v6
+	local program
+	for program in ${programs[$1]}; do
+		check "$combination, $1: the server of $program ends well" ends_well "${servers[$program]}" "/tmp/$program.log"
+		rm -f "/tmp/$program.log"
+	done
+}
+
+# Between its two connections perftest's server listens anew, and its client does not wait for that: what the client sends
+# is late, so that the server is in time.
+sends_late() { # program
+	case $1 in
+	ib_*) tc qdisc replace dev eth0 root netem delay 100ms limit 10000 ;;
+	*) tc qdisc replace dev eth0 root pfifo_fast ;;
+	esac
+}
+
+call_all() { # v4|v6
+	local program
+	for program in ${programs[$1]}; do
+		sends_late "$program"
+		# shellcheck disable=SC2046 # words
+		check "$combination, $1: $program" timeout $((2 * patience)) \
+			$(client_of "$1" "$program" "$(address_of "$1" 1)" "$(address_of "$1" "$NODES")")
+	done
+	sends_late nothing
+}
+
+run_programs() { # v4|v6
+	on_node "$NODES" serve_all "$1"
+	barrier serving
+	on_node 1 call_all "$1"
+	barrier called
+	on_node "$NODES" check_servers "$1"
 }

@@ -4,8 +4,8 @@
 # Many connections at once, many one after the other, and some over a cable that loses packets: all come up, and go.
 # The connections have no queue pairs (many.py): what is under load is the connection manager.
 #
-# load.sh [CM [CYCLES]]: the connection manager of both nodes, oxib, and how many cycles, 2000. On the debug kernel it is
-# soak/connections.
+# load.sh [CM [EACH [CYCLES]]]: the connection manager of both nodes, oxib; how many connections each of 64 processes has at
+# once, 256; and how many there are in turn, 2000. On the debug kernel it is a part of debug/cm, and longer of soak/cm.
 #
 # nodes: 2
 # kernels: fast
@@ -15,7 +15,8 @@
 . selftests/cm.sh
 
 cm=${1:-oxib}
-cycles=${2:-2000}
+each=${2:-256}
+cycles=${3:-2000}
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
 first_port=7200
@@ -31,7 +32,7 @@ with_server() { # description, call|cycle, processes, number
 		many serve "$own" "$3" "$4" >/tmp/server.log 2>&1 &
 		server=$!
 		mapfile -t ports < <(seq "$first_port" $((first_port + $3 - 1)))
-		eventually listen_all "$3" "${ports[@]}" || note "not all processes listen: $(tail -n 3 /tmp/server.log)"
+		eventually listen_all "${ports[@]}" || note "not all processes listen: $(tail -n 3 /tmp/server.log)"
 	fi
 	barrier serving
 	on_node 1 check "$1" many "$2" "$own" "$there" "$3" "$4"
@@ -61,7 +62,7 @@ export PYTHONDONTWRITEBYTECODE=1
 ground_up
 check "n$NODE runs the connection manager of $cm" load_cm "$cm"
 barrier loaded
-with_server "16384 connections at once, from 64 processes" call 64 256
+with_server "$((64 * each)) connections at once, from 64 processes" call 64 "$each"
 with_server "$cycles connections, one after the other in each of 8 processes" cycle 8 $((cycles / 8))
 with_loss 1
 with_loss 10

@@ -5,6 +5,7 @@
 many.py serve OWN PROCESSES NUMBER          each process serves that many connections
 many.py call OWN PEER PROCESSES NUMBER      each process opens that many, all at once. When all processes have all of
                                             theirs, all are closed
+many.py hold OWN PEER PROCESSES NUMBER      the same, but they are closed when the standard input ends
 many.py cycle OWN PEER PROCESSES NUMBER     each process opens and closes one, so many times
 
 Fails if a connection does not come up or does not end in order.
@@ -136,7 +137,7 @@ def _ended(children):
         raise SystemExit(f"many: {failed} of {len(children)} processes failed")
 
 
-def _call(own, peer, processes, number):
+def _call(own, peer, processes, number, hold=False):
     up, say_up = os.pipe()
     go, say_go = os.pipe()
 
@@ -157,6 +158,8 @@ def _call(own, peer, processes, number):
     while spoken < processes and os.read(up, 1):
         spoken += 1
     print(f"{spoken * number} connections at once", flush=True)
+    if hold:
+        sys.stdin.read()
     os.close(say_go)
     _ended(children)
 
@@ -168,6 +171,8 @@ def main():
             _ended(_in_processes(int(processes), lambda process: _serve(own, process, int(number))))
         case ["call", own, peer, processes, number]:
             _call(own, peer, int(processes), int(number))
+        case ["hold", own, peer, processes, number]:
+            _call(own, peer, int(processes), int(number), hold=True)
         case ["cycle", own, peer, processes, number]:
             _ended(_in_processes(int(processes), lambda process: _cycle(own, peer, process, int(number))))
         case _:
