@@ -150,40 +150,46 @@ declare -A programs=([v4]="" [v6]="")
 combination=
 
 # udaddy has no option for its port. cmtime has one, but needs two: one for TCP, with the same number.
-declare -A program_ports=([rping]=7001 [ucmatose]=7002 [udaddy]=7174 [rstream]=7004 [riostream]=7005 [cmtime]=7471)
+declare -A program_ports=([rping]=7001 [ucmatose]=7002 [udaddy]=7174 [rstream]=7004 [riostream]=7005 [ib_send_lat]=7006
+	[ib_write_bw]=7007 [cmtime]=7471)
 
 group=239.77.1.1
 connections=$(some 1000)
 
+declare -A perftest_family=([v4]="" [v6]="--ipv6 --ipv6-addr")
+
 # The words of both ends that are the same.
-both_ends() { # program
-	case $1 in
+both_ends() { # v4|v6, program
+	case $2 in
 	rping) printf '%s ' -p "${program_ports[rping]}" -C 20 -S 4000 -V ;;
 	ucmatose) printf '%s ' -p "${program_ports[ucmatose]}" -c 20 -C 10 -S 1000 ;;
 	udaddy) printf '%s ' -c 20 -C 1 -S 1000 ;;
 	mckey) printf '%s ' -m "$group" -S 1000 ;;
-	rstream | riostream) printf '%s ' -p "${program_ports[$1]}" -S 1000 -I 10 -C 10 -T v ;;
+	rstream | riostream) printf '%s ' -p "${program_ports[$2]}" -S 1000 -I 10 -C 10 -T v ;;
+	ib_*) printf '%s ' -R -F -n 20 -s 4096 -p "${program_ports[$2]}" "${perftest_family[$1]}" ;;
 	cmtime) printf '%s ' -p "${program_ports[cmtime]}" -c "$connections" ;;
 	esac
 }
 
 # stdbuf: what mckey says shows when it has joined. It is sent more datagrams than it waits for, as some may get lost.
-server_of() { # program, own address
-	case $1 in
-	rping) printf '%s ' rping -s -a "$2" ;;
-	mckey) printf '%s ' stdbuf -oL mckey -C 10 -b "$2" ;;
-	*) printf '%s ' "$1" -b "$2" ;;
+server_of() { # v4|v6, program, own address
+	case $2 in
+	rping) printf '%s ' rping -s -a "$3" ;;
+	mckey) printf '%s ' stdbuf -oL mckey -C 10 -b "$3" ;;
+	ib_*) printf '%s ' "$2" ;;
+	*) printf '%s ' "$2" -b "$3" ;;
 	esac
-	both_ends "$1"
+	both_ends "$1" "$2"
 }
 
-client_of() { # program, own address, the peer's
-	case $1 in
-	rping) printf '%s ' rping -c -a "$3" ;;
-	mckey) printf '%s ' mckey -C 100 -s -b "$2" ;;
-	*) printf '%s ' "$1" -s "$3" ;;
+client_of() { # v4|v6, program, own address, the peer's
+	case $2 in
+	rping) printf '%s ' rping -c -a "$4" ;;
+	mckey) printf '%s ' mckey -C 100 -s -b "$3" ;;
+	ib_*) printf '%s ' "$2" "$4" ;;
+	*) printf '%s ' "$2" -s "$4" ;;
 	esac
-	both_ends "$1"
+	both_ends "$1" "$2"
 }
 
 declare -A servers=()
@@ -205,7 +211,7 @@ serve_all() { # v4|v6
 	for program in ${programs[$1]}; do
 		rm -f "$meeting_place/served.$program"
 		# shellcheck disable=SC2046 # words
-		serve "$program" $(server_of "$program" "$(address_of "$1" "$NODE")") >"/tmp/$program.log" 2>&1 &
+		serve "$program" $(server_of "$1" "$program" "$(address_of "$1" "$NODE")") >"/tmp/$program.log" 2>&1 &
 		servers[$program]=$!
 		[ "$program" = mckey ] || listening+=("${program_ports[$program]}")
 	done
@@ -233,13 +239,24 @@ call() { # program, command...
 	done
 }
 
+# Between its two connections perftest's server listens anew, and its client does not wait for that: what the client sends
+# is late, so that the server is in time.
+sends_late() { # program
+	case $1 in
+	ib_*) tc qdisc replace dev eth0 root netem delay 100ms limit 10000 ;;
+	*) tc qdisc replace dev eth0 root pfifo_fast ;;
+	esac
+}
+
 call_all() { # v4|v6
 	local program
 	for program in ${programs[$1]}; do
+		sends_late "$program"
 		# shellcheck disable=SC2046 # words
 		check "$combination, $1: $program" call "$program" \
-			$(client_of "$program" "$(address_of "$1" 1)" "$(address_of "$1" "$NODES")")
+			$(client_of "$1" "$program" "$(address_of "$1" 1)" "$(address_of "$1" "$NODES")")
 	done
+	sends_late nothing
 }
 
 run_programs() { # v4|v6

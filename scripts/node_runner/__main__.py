@@ -26,6 +26,11 @@ class Places:
         """The root every node shares."""
         return self.cache / "guest"
 
+    @property
+    def source(self):
+        """The kernel's source."""
+        return self.cache / "source"
+
     def build(self, kernel):
         """The modules built for a kernel."""
         directory = self.cache / "build" / kernel.name

@@ -39,6 +39,8 @@ class Run:
             ("oxib", self._places.checkout, True),
             ("modules", self._kernel.modules, True),
             ("build", self._places.build(self._kernel), True),
+            # Not mounted by itself: for tests that are in the kernel's source.
+            ("source", self._places.source, True),
             ("out", node.out, False),
             ("shared", self.directory / "shared", False),
         ]

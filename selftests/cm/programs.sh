@@ -18,8 +18,8 @@ combinations=("$@")
 [ $# -gt 0 ] || combinations=(oxib:oxib oxib:kernel kernel:oxib)
 
 # Over IPv6 not mckey, as rdma_cm refuses IPv6 groups on RoCE v2, and not cmtime, which meets its peer over IPv4 alone.
-programs[v4]="rping ucmatose udaddy mckey rstream riostream cmtime"
-programs[v6]="rping ucmatose udaddy rstream riostream"
+programs[v4]="rping ucmatose udaddy mckey rstream riostream ib_send_lat ib_write_bw cmtime"
+programs[v6]="rping ucmatose udaddy rstream riostream ib_send_lat ib_write_bw"
 
 # --- a combination ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The part of the connection manager's benchmark that runs inside a node: both ends of the connections are in it, in two
+# network namespaces with a soft-RoCE device each, joined by a pair of veth. scripts/bench reads what it prints:
+# "cm MEASUREMENT KEY=VALUE...".
+#
+# cm.sh CM KIND CONNECTIONS REPETITIONS
+#    KIND counts    the node runs with --icount: instructions, times, messages
+#         rate      connections in a second, on as many processors as the node has
+#         memory    the node was booted with slab_debug=U: who allocated what
+
+. /oxib/selftests/cm.sh
+
+cm=$1
+kind=$2
+connections=$3
+repetitions=$4
+near=10.78.0.1
+far=10.78.0.2
+
+in_far() { # command...
+	ip netns exec far "$@"
+}
+
+make_ends() {
+	ip netns add far
+	ip link add near0 mtu 9000 type veth peer name far0 mtu 9000 netns far
+	ip address add "$near/24" dev near0
+	in_far ip address add "$far/24" dev far0
+	ip link set near0 up
+	in_far ip link set lo up
+	in_far ip link set far0 up
+	modprobe rdma_rxe
+	rdma link add rxe0 type rxe netdev near0 || bail_out "the near rxe device could not be made"
+	in_far rdma link add rxe1 type rxe netdev far0 || bail_out "the far rxe device could not be made"
+	eventually answers "$far" || bail_out "the far end is not reached"
+}
+
+lose() { # percent, seed
+	tc qdisc replace dev near0 root netem loss "$1%" seed "$2" limit 20000 &&
+		in_far tc qdisc replace dev far0 root netem loss "$1%" seed "$(($2 + 100))" limit 20000
+}
+
+lose_nothing() {
+	tc qdisc del dev near0 root && in_far tc qdisc del dev far0 root
+}
+
+# --- cmtime -----------------------------------------------------------------------------------------------------------------
+
+serves() {
+	[ -n "$(in_far ss -Hltn 'sport = :7471')" ]
+}
+
+# cmtime opens all of its connections twice: with queue pairs, and without. The near end's report is in /tmp/near.log.
+cmtime_both() {
+	local server
+	in_far timeout 3000 cmtime -b "$far" -c "$connections" >/tmp/far.log 2>&1 &
+	server=$!
+	eventually serves || bail_out "cmtime does not serve"
+	mark
+	timeout 3000 cmtime -s "$far" -c "$connections" >/tmp/near.log 2>&1 || bail_out "cmtime failed: $(tail -n 2 /tmp/near.log)"
+	wait "$server" || bail_out "cmtime's server failed: $(tail -n 2 /tmp/far.log)"
+	lap
+}
+
+# Of the half without queue pairs, a step's time in microseconds.
+step() { # name, number of words in it
+	awk -v name="$1" -v column=$(($2 + 2)) '/^cm_conn/ { half = 1 } half && index($0, name) == 1 { print $column }' /tmp/near.log
+}
+
+# --- clocks and counters ------------------------------------------------------------------------------------------------------
+
+# Where time is the number of instructions, what is not idle is what was executed. /proc/stat counts in units of 10 ms.
+mark() {
+	began=${EPOCHREALTIME/./}
+	idled=$(idle)
+	sent=$(messages)
+}
+
+lap() {
+	elapsed=$((${EPOCHREALTIME/./} - began))
+	busy=$((elapsed - ($(idle) - idled) * 10000))
+	sent=$(($(messages) - sent))
+}
+
+idle() {
+	awk '$1 == "cpu" { print $5 + $6 }' /proc/stat
+}
+
+messages() {
+	cat /sys/class/infiniband/rxe?/ports/1/cm_tx_msgs/* | awk '{ sum += $1 } END { print sum }'
+}
+
+# --- measurements ---------------------------------------------------------------------------------------------------------------
+
+counts() {
+	local repetition
+	cmtime_both
+	for ((repetition = 1; repetition <= repetitions; repetition++)); do
+		cmtime_both
+		printf 'cm counts busy=%d connect=%d disconnect=%d messages=%d\n' \
+			"$busy" "$(step 'cm connect' 2)" "$(step disconnect 1)" "$sent"
+		lose 1 "$repetition" || bail_out "the cable cannot lose"
+		cmtime_both
+		lose_nothing
+		printf 'cm loss connect=%d messages=%d\n' "$(step 'cm connect' 2)" "$sent"
+	done
+}
+
+rate() {
+	local repetition
+	cmtime_both
+	for ((repetition = 1; repetition <= repetitions; repetition++)); do
+		cmtime_both
+		printf 'cm rate connect=%d\n' "$(step 'cm connect' 2)"
+	done
+}
+
+# The difference between what is allocated with the connections and without.
+memory() {
+	local holder server
+	python3 bench/allocations.py >/tmp/before
+	in_far python3 selftests/cm/many.py serve "$far" 4 $((connections / 4)) &
+	server=$!
+	eventually listen_all 7200 7201 7202 7203 || bail_out "the server does not listen"
+	python3 selftests/cm/many.py hold "$near" "$far" 4 $((connections / 4)) <&"$silence" >/tmp/hold.log &
+	holder=$!
+	eventually grep -q 'at once' /tmp/hold.log || bail_out "the connections did not come up"
+	python3 bench/allocations.py >/tmp/after
+	printf 'cm memory bytes=%d\n' $(($(</tmp/after) - $(</tmp/before)))
+	kill "$holder" "$server"
+}
+
+export PYTHONDONTWRITEBYTECODE=1
+ulimit -l unlimited
+ulimit -n 65536
+sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+make_ends
+load_cm "$cm" || bail_out "the connection manager of $cm could not be loaded"
+"$kind"
+ok "the measurements were taken"
+finish

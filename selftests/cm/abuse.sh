@@ -1,0 +1,182 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What a connection manager has to bear: programs that are killed while they connect, in both roles; devices and modules
+# that go meanwhile; messages that no peer would send. After each, programs connect as before.
+#
+# abuse.sh [CM]: the connection manager of both nodes, oxib.
+#
+# nodes: 2
+# kernels: fast
+# timeout: 400
+
+. selftests/cm.sh
+
+cm=${1:-oxib}
+own=$(address_of v4 "$NODE")
+there=$(address_of v4 "$peer")
+rounds=$(some 8)
+first_port=7200
+
+many() { # argument...
+	timeout $((10 * patience)) python3 selftests/cm/many.py "$@"
+}
+
+# --- programs that connect ---------------------------------------------------------------------------------------------
+
+# In the background of this shell, so that it can be killed: with all its processes, for it leads a group of its own.
+start() { # many.py argument...
+	setsid python3 selftests/cm/many.py "$@" >/tmp/many.log 2>&1 &
+	started=$!
+}
+
+kill_started() {
+	kill -9 -- "-$started"
+	! wait "$started"
+} 2>/dev/null
+
+listening() { # processes
+	local ports
+	mapfile -t ports < <(seq "$first_port" $((first_port + $1 - 1)))
+	eventually listen_all "${ports[@]}"
+}
+
+# n1 calls as if nothing had been.
+still_works() { # after what
+	local server=
+	if [ "$NODE" = 2 ]; then
+		many serve "$own" 2 10 >/tmp/server.log 2>&1 &
+		server=$!
+		listening 2 || note "the server does not listen: $(tail -n 3 /tmp/server.log)"
+	fi
+	barrier serving
+	on_node 1 check "programs connect after $1" many call "$own" "$there" 2 10
+	barrier called
+	on_node 2 check "and the servers end well after $1" ends_well "$server" /tmp/server.log
+	barrier served
+}
+
+# --- killed programs ---------------------------------------------------------------------------------------------------
+
+# A round of connecting that ends, after so many hundredths of a second, with what is done to one node.
+interrupted() { # node, hundredths, command...
+	local victim=$1 hundredths=$2
+	shift 2
+	if [ "$NODE" = 2 ]; then
+		start serve "$own" 4 100
+		listening 4 || note "the server does not listen: $(tail -n 3 /tmp/many.log)"
+	fi
+	barrier serving
+	[ "$NODE" = 2 ] || start call "$own" "$there" 4 100
+	pause "$(printf '%d.%02d' $((hundredths / 100)) $((hundredths % 100)))"
+	on_node "$victim" "$@"
+	barrier interrupted
+	[ "$NODE" = "$victim" ] || kill_started
+	barrier over
+}
+
+test_killing() { # node
+	local round
+	for ((round = 1; round <= rounds; round++)); do
+		interrupted "$1" $((round * 30)) kill_started
+	done
+	still_works "n$1's programs were killed while connecting"
+}
+
+# --- devices and modules that go ------------------------------------------------------------------------------------------
+
+remove_device() {
+	check "the RDMA device goes while programs connect" rdma link delete rxe0
+	kill_started
+	rdma link add rxe0 type rxe netdev eth0
+	check "it comes back" eventually rxe_is_active
+}
+
+unload() {
+	check_refused "ib_cm is not unloaded while it is used" rmmod ib_cm
+	kill_started
+	check "it is when its users have been killed" eventually unload_cm
+	check "and can be loaded again" load_cm "$cm"
+}
+
+test_removal() { # node
+	interrupted "$1" 100 remove_device
+	still_works "n$1's device had gone"
+	interrupted "$1" 100 unload
+	still_works "n$1's modules had gone"
+	interrupted "$1" 250 unload
+	still_works "n$1's modules had gone with connections open"
+}
+
+# --- messages that no peer would send -------------------------------------------------------------------------------------
+
+received() {
+	awk '{ sum += $1 } END { print sum }' "$port_directory"/cm_rx_msgs/*
+}
+
+malformed() { # argument...
+	PYTHONPATH=selftests/ipoib python3 selftests/cm/malformed.py "$own" "$there" "$@"
+}
+
+# n2 sends, n1 takes it. A program listens there, so that requests get as far as they can.
+test_malformed() { # description, malformed.py argument...
+	local before
+	if [ "$NODE" = 1 ]; then
+		start serve "$own" 1 1
+		listening 1 || note "the server does not listen: $(tail -n 3 /tmp/many.log)"
+		before=$(received)
+	fi
+	barrier armed
+	on_node 2 check "$1: sent" malformed "${@:2}"
+	barrier fired
+	on_node 1 check "$1: they were taken for messages" eventually received_more "${before:-0}"
+	on_node 1 kill_started
+	still_works "$1"
+}
+
+received_more() { # before
+	holds "$(received)" -gt "$1"
+}
+
+# --- requests that nobody goes on with --------------------------------------------------------------------------------------
+
+# Beyond a number of requests that wait for the program, there is a REJ "no resources" (reason 3).
+test_half_open() {
+	local rejected
+	[ "$cm" = oxib ] || return
+	if [ "$NODE" = 1 ]; then
+		check "the connection manager goes" unload_cm
+		load_oxib half_open=16
+		check "it takes a limit for requests that wait" load_cm "$cm"
+		python3 selftests/cm/hold.py listen "$own" "$first_port" >/tmp/hold.log 2>&1 &
+		jobs_running+=($!)
+		listening 1
+		rejected=$(cm_counter tx_msgs rej)
+	fi
+	barrier limited
+	on_node 2 check "40 requests are sent" malformed requests "$first_port" 40
+	barrier requested
+	on_node 1 check "24 are rejected" eventually counts_rejections $((rejected + 24))
+	stop_jobs
+	still_works "too many requests"
+}
+
+counts_rejections() { # number
+	equal "$1" "$(cm_counter tx_msgs rej)"
+}
+
+export PYTHONDONTWRITEBYTECODE=1
+ground_up
+check "n$NODE runs the connection manager of $cm" load_cm "$cm"
+barrier loaded
+for node in 1 2; do
+	test_killing "$node"
+	test_removal "$node"
+done
+test_malformed "strange messages" strange "$first_port"
+number=$(some 2000)
+test_malformed "messages at random" random "$number" 1
+test_half_open
+check "n$NODE can unload it" unload_cm
+ground_down
+finish

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The kernel's own tests of soft-RoCE (tools/testing/selftests/rdma), out of the source in the cache as they are, on oxib's
+# connection manager.
+#
+# kernel.sh [CM]: the connection manager, oxib.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 200
+
+. selftests/cm.sh
+
+cm=${1:-oxib}
+tests=tools/testing/selftests/rdma
+
+# The runner gives every node the kernel's source, for whoever mounts it.
+mount_source() {
+	mkdir -p /tmp/source && mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,noxattr source /tmp/source
+}
+
+# Each makes its devices anew, and unloads rdma_rxe at its end. One that skips says so by its status, which is no pass.
+passes() { # script
+	modprobe -r rdma_rxe
+	timeout $((2 * patience)) "/tmp/source/$tests/$1"
+}
+
+check "the kernel's source is there" mount_source
+modprobe rdma_rxe
+check "the node runs the connection manager of $cm" load_cm "$cm"
+number=0
+while read -r script; do
+	number=$((number + 1))
+	check "$script" passes "$script"
+	check "the connection manager is still there" runs_cm "$cm"
+done < <(cd "/tmp/source/$tests" && printf '%s\n' *.sh)
+check "there were all five, at least" holds "$number" -ge 5
+check "it can be unloaded" unload_cm
+finish

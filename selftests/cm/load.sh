@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Many connections at once, many one after the other, and some over a cable that loses packets: all come up, and go.
+# The connections have no queue pairs (many.py): what is under load is the connection manager.
+#
+# load.sh [CM [EACH [CYCLES]]]: the connection manager of both nodes, oxib; how many connections each of 64 processes has at
+# once, 256; and how many there are in turn, 2000. On the debug kernel it is a part of debug/cm, and longer of soak/cm.
+#
+# nodes: 2
+# kernels: fast
+# timeout: 600
+# memory: 2048
+
+. selftests/cm.sh
+
+cm=${1:-oxib}
+each=${2:-256}
+cycles=${3:-2000}
+own=$(address_of v4 "$NODE")
+there=$(address_of v4 "$peer")
+first_port=7200
+
+many() { # argument...
+	timeout $((20 * patience)) python3 selftests/cm/many.py "$@"
+}
+
+# n2 serves so many in each of some processes, n1 calls.
+with_server() { # description, call|cycle, processes, number
+	local ports server=
+	if [ "$NODE" = 2 ]; then
+		many serve "$own" "$3" "$4" >/tmp/server.log 2>&1 &
+		server=$!
+		mapfile -t ports < <(seq "$first_port" $((first_port + $3 - 1)))
+		eventually listen_all "${ports[@]}" || note "not all processes listen: $(tail -n 3 /tmp/server.log)"
+	fi
+	barrier serving
+	on_node 1 check "$1" many "$2" "$own" "$there" "$3" "$4"
+	barrier called
+	on_node 2 check "$1: the servers end well" ends_well "$server" /tmp/server.log
+	barrier served
+}
+
+# Both ways: what n1 sends and what n2 sends.
+lose() { # percent
+	tc qdisc replace dev eth0 root netem loss "$1%" limit 20000
+}
+
+lose_nothing() {
+	tc qdisc del dev eth0 root
+}
+
+with_loss() { # percent
+	check "the cable loses $1 % at n$NODE" lose "$1"
+	barrier losing
+	with_server "100 connections where $1 % is lost" call 4 25
+	check "the cable loses nothing at n$NODE" lose_nothing
+	barrier whole
+}
+
+export PYTHONDONTWRITEBYTECODE=1
+ground_up
+check "n$NODE runs the connection manager of $cm" load_cm "$cm"
+barrier loaded
+with_server "$((64 * each)) connections at once, from 64 processes" call 64 "$each"
+with_server "$cycles connections, one after the other in each of 8 processes" cycle 8 $((cycles / 8))
+with_loss 1
+with_loss 10
+check "n$NODE can unload it" unload_cm
+ground_down
+finish

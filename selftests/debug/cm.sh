@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Selftests of cm/ on the debug kernel, in one boot: it boots slowly. More is in soak/cm.
+#
+# nodes: 2
+# kernels: debug
+# timeout: 400
+# memory: 2048
+
+. selftests/node.sh
+
+parts '2 cm/programs oxib:oxib' '2 cm/load oxib 4 200' '2 cm/abuse'
+finish
