@@ -16,6 +16,8 @@
 //!   ├ request   REQs: duplicates, stale connections, listeners, new identifiers
 //!   └ resolve   service ID resolution
 //!  port       a port and its share of the management class
+//!   ├ window    how many requests are unanswered at a time
+//!   └ round_trip  how long answers take
 //!  table      who is meant: by local and remote names, queue pairs, services
 //! ```
 //!
@@ -69,6 +71,7 @@ mod request;
 mod resolve;
 mod round_trip;
 mod table;
+mod window;
 
 pub(crate) use self::{
     attributes::Ways,
@@ -146,8 +149,9 @@ pub(crate) struct Manager {
     remote_ids: Table<Remote<CommId>, CommId>,
     /// Our names for connections by their peers' queue pairs.
     remote_qpns: Table<Remote<Qpn>, CommId>,
-    /// Requests for resolution that the consumer has not answered.
-    askers: Table<(CommId, Asker), CommId>,
+    /// Requests for resolution: those that the consumer has not answered, and those that it has, for
+    /// as long as they may come again.
+    askers: Table<(CommId, Asker), Arc<Id>>,
     /// Who listens.
     listeners: Table<(DeviceKey, ServiceId), Listener>,
     /// Devices by any of their ports that have the management class.

@@ -37,7 +37,8 @@ use super::{
         SidrRepParameters,
         SidrReqParameters, //
     },
-    port::Port, //
+    port::Port,
+    resolve::Answered, //
 };
 use crate::{
     rdma::{
@@ -108,8 +109,8 @@ impl Id {
             let sent = message
                 .build(inner.tid, &mut request)
                 .map_err(|_| EINVAL)
-                .and_then(|()| inner.post(Kind::Req, &request));
-            inner.settle(self, before, sent, &actions, Some(request))
+                .and_then(|()| inner.ask(self, request));
+            inner.settle(self, before, sent, &actions)
         })
     }
 
@@ -138,8 +139,8 @@ impl Id {
             let sent = message
                 .build(inner.tid, &mut request)
                 .map_err(|_| EINVAL)
-                .and_then(|()| inner.post(Kind::Rep, &request));
-            inner.settle(self, before, sent, &actions, Some(request))
+                .and_then(|()| inner.answer(request));
+            inner.settle(self, before, sent, &actions)
         })
     }
 
@@ -156,7 +157,7 @@ impl Id {
             let before = Before::of(inner);
             let actions = inner.machine.send_rtu().map_err(refused)?;
             let sent = inner.send_step(self, &actions, private_data);
-            inner.settle(self, before, sent, &actions, None)?;
+            inner.settle(self, before, sent, &actions)?;
             inner.saved = saved;
             Ok(())
         })
@@ -186,13 +187,11 @@ impl Id {
                 inner
                     .build(self, Outgoing::Dreq, &extra, &mut request)
                     .map_err(|_| EINVAL)?;
-                inner.post(Kind::Dreq, &request)?;
-                Ok(request)
+                inner.ask(self, request)
             });
             // There is nothing to tell: the call says how it went.
             match sent {
-                Ok(request) => {
-                    inner.request = Some(request);
+                Ok(()) => {
                     let _ = inner.follow(self, &actions, now, None);
                     Ok(())
                 }
@@ -310,8 +309,8 @@ impl Id {
             let sent = message
                 .build(inner.tid, &mut request)
                 .map_err(|_| EINVAL)
-                .and_then(|()| inner.post(Kind::SidrReq, &request));
-            inner.settle(self, before, sent, &actions, Some(request))
+                .and_then(|()| inner.ask(self, request));
+            inner.settle(self, before, sent, &actions)
         })
     }
 
@@ -321,6 +320,7 @@ impl Id {
     ///
     /// `EINVAL` if nobody asked, or if there is too much to say; `ENOMEM`, and what the device says.
     pub(crate) fn send_sidr_rep(self: &Arc<Self>, given: &SidrRepParameters<'_>) -> Result {
+        let mut bytes = new_request()?;
         self.with(|inner| {
             let before = Before::of(inner);
             let actions = inner.machine.send_sidr_rep(given.status).map_err(refused)?;
@@ -334,10 +334,14 @@ impl Id {
                 information: given.information,
                 private_data: given.private_data,
             };
-            let sent = inner.way().and_then(|(port, address)| {
-                port.post(Kind::SidrRep, address, |out| message.build(inner.tid, out))
-            });
-            inner.settle(self, before, sent, &actions, None)
+            let sent = message
+                .build(inner.tid, &mut bytes)
+                .map_err(|_| EINVAL)
+                .and_then(|()| inner.way())
+                .and_then(|(port, address)| port.post_built(address, &bytes));
+            inner.settle(self, before, sent, &actions)?;
+            inner.answered = Some(Answered::new(bytes, self.manager.now()));
+            Ok(())
         })
     }
 
@@ -438,13 +442,13 @@ impl Before {
 }
 
 impl Inner {
-    /// Sends a request that was built.
-    fn post(&self, kind: Kind, request: &Bytes) -> Result {
+    /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it does
+    /// not stand in line.
+    fn answer(&mut self, rep: KBox<Bytes>) -> Result {
         let (port, address) = self.way()?;
-        port.post(kind, address, |out| {
-            *out = *request;
-            Ok(())
-        })
+        port.post_built(address, &rep)?;
+        self.request = Some(rep);
+        Ok(())
     }
 
     /// Sends the message of a step that needs private data alone.
@@ -460,21 +464,11 @@ impl Inner {
     }
 
     /// Ends a call: by what its step asks for if its message was sent, and else by undoing it.
-    fn settle(
-        &mut self,
-        id: &Arc<Id>,
-        before: Before,
-        sent: Result,
-        actions: &Actions,
-        request: Option<KBox<Bytes>>,
-    ) -> Result {
+    fn settle(&mut self, id: &Arc<Id>, before: Before, sent: Result, actions: &Actions) -> Result {
         if let Err(error) = sent {
             self.machine = before.machine;
             self.service = before.service;
             return Err(error);
-        }
-        if request.is_some() {
-            self.request = request;
         }
         // Calls tell nothing.
         let _ = self.follow(id, actions, id.manager.now(), None);

@@ -35,15 +35,19 @@ use super::{
             TimerAction, //
         },
         input::QpType,
+        state::StateName,
         time::Time,
         Machine, //
     },
+    message::Bytes,
     notice::{
         Chain,
         Notice, //
     },
     port::Port,
+    resolve::Answered,
     table::Reserved,
+    window::Place,
     Asker,
     DeviceKey,
     Manager,
@@ -56,7 +60,6 @@ use crate::{
     },
     rdma::{
         cm_trace,
-        mad,
         route::AddressVector, //
     },
     wire::{
@@ -106,7 +109,13 @@ pub(super) struct Inner {
     /// The peer's queue pair.
     pub(super) peer_qpn: Qpn,
     /// The request that is repeated until it is answered.
-    pub(super) request: Option<KBox<[u8; mad::LEN]>>,
+    pub(super) request: Option<KBox<Bytes>>,
+    /// The request is kept back until its turn comes.
+    waits: bool,
+    /// The request's place among the port's, until something comes for it.
+    place: Option<Place>,
+    /// What was answered to the peer's request for resolution.
+    pub(super) answered: Option<Answered>,
     /// Private data of the answer that is repeated to duplicates.
     pub(super) saved: KVec<u8>,
     pub(super) names: Names,
@@ -148,9 +157,18 @@ impl Inner {
         now: Time,
         notice: Option<KBox<Notice>>,
     ) -> Next {
+        if !self.machine.awaits_answer() {
+            self.request = None;
+            self.waits = false;
+        }
+        if !self.machine.is_in_flight() {
+            self.place = None;
+        }
         match actions.timer {
             TimerAction::Keep => {}
             TimerAction::Stop => work::cancel(id),
+            // Its time begins with its turn.
+            TimerAction::At(_) if self.waits => {}
             TimerAction::At(due) => id.wake_at(due, now),
         }
         if actions.remote == RemoteAction::Forget {
@@ -161,9 +179,6 @@ impl Inner {
         }
         if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
             port.round_trip.sample(sample);
-        }
-        if !self.machine.awaits_answer() {
-            self.request = None;
         }
         match (actions.report, notice) {
             (Some(report), Some(mut notice)) => {
@@ -187,6 +202,42 @@ impl Inner {
         }
     }
 
+    /// Sends a request, now or when its turn comes, and keeps it.
+    ///
+    /// # Errors
+    ///
+    /// What sending says.
+    pub(super) fn ask(&mut self, id: &Arc<Id>, request: KBox<Bytes>) -> Result {
+        let (port, address) = self.way()?;
+        let place = port.window.enter(id);
+        if place.is_some() {
+            port.post_built(address, &request)?;
+        }
+        self.waits = place.is_none();
+        self.place = place;
+        self.request = Some(request);
+        Ok(())
+    }
+
+    /// Sends the request that was kept back. That it cannot be sent is as if it had been lost.
+    fn send_kept_back(&self) {
+        if let (Ok((port, address)), Some(request)) = (self.way(), &self.request) {
+            let _ = port.post_built(address, request);
+        }
+    }
+
+    /// Says the last that the peer is told. Of a request that was kept back it has not heard: only
+    /// that a connection ends it has to hear all the same.
+    fn say_goodbye(&mut self, id: &Id, no_memory: bool) {
+        let ends = self.machine.name() == StateName::DreqSent;
+        let actions = self.machine.destroy(no_memory);
+        match (self.waits, ends) {
+            (false, _) => self.send(id, &actions, None),
+            (true, true) => self.send_kept_back(),
+            (true, false) => {}
+        }
+    }
+
     /// Takes the identifier out of the tables of remote names.
     pub(super) fn forget_names(&mut self, id: &Id) {
         let manager = &id.manager;
@@ -197,8 +248,14 @@ impl Inner {
         if let Some(name) = self.names.qpn.take() {
             manager.remote_qpns.remove_if(&name, mine);
         }
+    }
+
+    /// Takes it out of that of requests for resolution.
+    pub(super) fn forget_asker(&mut self, id: &Id) {
         if let Some(name) = self.names.asker.take() {
-            manager.askers.remove_if(&name, mine);
+            id.manager
+                .askers
+                .remove_if(&name, |other| other.local == id.local);
         }
     }
 
@@ -250,6 +307,9 @@ impl Id {
             qp_type: QpType::Rc,
             peer_qpn: Qpn::from_bytes([0; 3]),
             request: None,
+            waits: false,
+            place: None,
+            answered: None,
             saved: KVec::new(),
             names: Names::default(),
             half_open: None,
@@ -359,6 +419,21 @@ impl Id {
             .reschedule(self, msecs_to_jiffies(delay.max(1)));
     }
 
+    /// The turn of the request has come that was kept back.
+    pub(super) fn turn_came(self: &Arc<Self>, place: Place) {
+        let now = self.manager.now();
+        self.with(|inner| {
+            // It was answered before it was sent, by a peer with the same wish, or given up.
+            if !core::mem::take(&mut inner.waits) {
+                return;
+            }
+            let actions = inner.machine.sent(now);
+            inner.place = Some(place);
+            inner.send_kept_back();
+            let _ = inner.follow(self, &actions, now, None);
+        });
+    }
+
     fn timer_due(self: &Arc<Self>) {
         // Most often the machine repeats a request and tells nobody; but whom it tells then
         // must hear it.
@@ -404,8 +479,7 @@ impl Id {
     fn end(self: &Arc<Self>, no_memory: bool, told: bool) {
         let (is_unused, leftovers) = self.with(|inner| {
             inner.telling &= !told;
-            let actions = inner.machine.destroy(no_memory);
-            inner.send(self, &actions, None);
+            inner.say_goodbye(self, no_memory);
             (inner.let_go(self), inner.waiting.take())
         });
         drop(leftovers);
@@ -436,8 +510,11 @@ impl Inner {
         self.gone = true;
         work::cancel(id);
         self.forget_names(id);
+        self.forget_asker(id);
         self.half_open = None;
         self.request = None;
+        self.waits = false;
+        self.place = None;
         self.is_unused()
     }
 

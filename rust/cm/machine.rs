@@ -94,6 +94,7 @@ use self::input::{
     SidrReqParam, //
 };
 use self::passive::ReqRcvd;
+use self::pending::Pending;
 use self::qp::{
     QpInit,
     QpRtr,
@@ -371,18 +372,36 @@ impl Machine {
         self.step(|state| receive::receive(state, message, local, now))
     }
 
+    /// A request (REQ, DREQ, SIDR_REQ) that the shell kept back is sent now: its time begins. In other
+    /// states there is none, and nothing happens.
+    pub fn sent(&mut self, now: Time) -> Actions {
+        let actions = self.step(|state| (state.start(now), Effects::NONE));
+        self.with_timer(actions)
+    }
+
+    /// Whether a request (REQ, DREQ, SIDR_REQ) is out for the first time, and nothing has come for
+    /// it: no answer, no MRA.
+    pub fn is_in_flight(&self) -> bool {
+        self.state.unheard().is_some_and(Pending::is_first_try)
+    }
+
     /// The timer came due. Too early is no matter.
     ///
     /// `rto` is the time after which a request that is sent now would be repeated: answers may have
     /// become slower since this one was sent, and then it is not repeated yet.
     pub fn timer(&mut self, rto: u32, now: Time) -> Actions {
-        let mut actions = self.step(|state| expire::expire(state, rto, now));
+        let actions = self.step(|state| expire::expire(state, rto, now));
         // It has gone off, so that one which stays the same has to be set again.
-        actions.timer = match self.state.due() {
+        self.with_timer(actions)
+    }
+
+    /// The actions, with a timer that is set whether it has changed or not.
+    fn with_timer(&self, actions: Actions) -> Actions {
+        let timer = match self.state.due() {
             Some(due) => TimerAction::At(due),
             None => TimerAction::Keep,
         };
-        actions
+        Actions { timer, ..actions }
     }
 
     /// A request could not be sent at all.

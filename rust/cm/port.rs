@@ -16,6 +16,7 @@ use super::{
     message::Bytes,
     round_trip::RoundTrip,
     table::Reserved,
+    window::Window,
     DeviceKey,
     Manager, //
 };
@@ -81,6 +82,7 @@ pub(crate) struct Port {
     pub(super) ack_delay: u8,
     pub(super) node_guid: u64,
     pub(super) round_trip: RoundTrip,
+    pub(super) window: Arc<Window>,
     counters: Arc<Counters>,
     manager: Arc<Manager>,
     sender: Sender<Self>,
@@ -105,6 +107,7 @@ impl Port {
                 ack_delay: device.ack_delay(),
                 node_guid: device.node_guid(),
                 round_trip: RoundTrip::new(),
+                window: Window::new(&manager.queue)?,
                 counters,
                 manager: manager.clone(),
                 sender: Sender::new(),
@@ -155,18 +158,29 @@ impl Port {
         Ok(())
     }
 
+    /// Sends a message that was built before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Port::post`].
+    pub(super) fn post_built(&self, to: &AddressVector, bytes: &Bytes) -> Result {
+        let kind = kind(bytes).ok_or(EINVAL)?;
+        self.post(kind, to, |out| {
+            *out = *bytes;
+            Ok(())
+        })
+    }
+
     /// Sends a message once more.
     ///
     /// # Errors
     ///
     /// As [`Port::post`].
     pub(super) fn post_again(&self, to: &AddressVector, bytes: &Bytes) -> Result {
-        let kind = kind(bytes).ok_or(EINVAL)?;
-        self.post(kind, to, |out| {
-            *out = *bytes;
-            Ok(())
-        })?;
-        self.counters.add(Group::Repeated, kind, 1);
+        self.post_built(to, bytes)?;
+        if let Some(kind) = kind(bytes) {
+            self.counters.add(Group::Repeated, kind, 1);
+        }
         Ok(())
     }
 
@@ -328,6 +342,7 @@ impl Drop for Ports {
             let port = registered.port.clone();
             // Nothing comes in any more, nothing goes out.
             drop(registered);
+            port.window.close();
             self.manager.queue.flush();
             port.device.revoke();
         }

@@ -10,13 +10,16 @@ use kernel::{
 use super::{
     id::{
         Id,
+        Inner,
         Next, //
     },
     listen::Listening,
     machine::{
         actions::Actions,
+        time::Time,
         Machine, //
     },
+    message::Bytes,
     notice::{
         Notice,
         Origin, //
@@ -44,6 +47,23 @@ use crate::{
     },
 };
 
+/// For how long after its answer a request may come again, in milliseconds. Consumers let requests
+/// be repeated for up to about a minute.
+const REPEATED: u64 = 60_000;
+
+/// What was answered, for requests that come again.
+pub(super) struct Answered {
+    bytes: KBox<Bytes>,
+    at: Time,
+}
+
+impl Answered {
+    /// This SIDR_REP, sent `at`.
+    pub(super) fn new(bytes: KBox<Bytes>, at: Time) -> Self {
+        Self { bytes, at }
+    }
+}
+
 impl Manager {
     /// A SIDR_REQ came.
     pub(super) fn sidr_req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
@@ -63,8 +83,8 @@ impl Manager {
             None => Asker::Lid(received.slid()),
         };
         let key = (req.request_id(), asker);
-        if self.is_asked(port, &key) {
-            return;
+        if self.is_asked_again(port, &key, &req, &back) {
+            return port.count_duplicate(Kind::SidrReq);
         }
         match self.listener(port.key, req.service_id()) {
             None => {
@@ -82,13 +102,18 @@ impl Manager {
         }
     }
 
-    /// Whether the same was asked before, and the consumer has not answered yet.
-    fn is_asked(&self, port: &Arc<Port>, key: &(CommId, Asker)) -> bool {
-        if self.askers.get(key).is_none() {
+    /// Whether the same was asked before; then it is answered as before.
+    fn is_asked_again(
+        &self,
+        port: &Port,
+        key: &(CommId, Asker),
+        req: &SidrReq,
+        back: &AddressVector,
+    ) -> bool {
+        let Some(id) = self.askers.get(key) else {
             return false;
-        }
-        port.count_duplicate(Kind::SidrReq);
-        true
+        };
+        id.with(|inner| inner.is_asked_again(&id, port, req, back))
     }
 
     fn resolve(
@@ -107,7 +132,7 @@ impl Manager {
         let consumer = listening.id().consumer().accept()?;
         // Nothing but the consumer's answer is about it, so no message has to find it.
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;
-        if self.askers.claim(key, local, memory).is_err() {
+        if self.askers.claim(key, id.clone(), memory).is_err() {
             id.forget();
             return Err(EEXIST);
         }
@@ -120,6 +145,32 @@ impl Manager {
         }));
         let next = begin(&id, port, req, back, key, &actions, notice);
         Ok((id, next))
+    }
+}
+
+impl Inner {
+    /// Whether this is the request for which the identifier was made. The peer's name for it may be
+    /// that of another one by now.
+    fn is_asked_again(
+        &mut self,
+        id: &Id,
+        port: &Port,
+        req: &SidrReq,
+        back: &AddressVector,
+    ) -> bool {
+        let Some(answered) = &self.answered else {
+            return true;
+        };
+        let is_same = req.header().tid() == self.tid
+            && req.service_id() == self.service
+            && id.manager.now().since(answered.at) < REPEATED;
+        if is_same {
+            // Lost or not sent is the same: the peer repeats its message.
+            let _ = port.post_built(back, &answered.bytes);
+        } else {
+            self.forget_asker(id);
+        }
+        is_same
     }
 }
 

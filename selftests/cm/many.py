@@ -64,7 +64,8 @@ class _Caller:
     def __init__(self, own, peer, process):
         self._channel = Channel()
         self._own, self._peer = (own, 0), (peer, _FIRST_PORT + process)
-        self._next_qpn = process << 17
+        # 0 and 1 are no numbers of a connection's queue pair.
+        self._next_qpn = (process << 17) + 1
         self._open = {}
 
     def begin(self):

@@ -98,8 +98,8 @@ pub enum TimerAction {
     At(Time),
 }
 
-/// What becomes of an identifier's entries in the tables of remote names: remote identifier, remote
-/// queue pair number, remote request identifier.
+/// What becomes of an identifier's entries in the tables of remote names: remote identifier and
+/// remote queue pair number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemoteAction {
     /// They stay.

@@ -59,6 +59,20 @@ impl Pending {
         }
     }
 
+    /// It had to wait and is sent only now: all of its times begin anew.
+    pub(super) fn start(&mut self, now: Time) {
+        let waited = now.since(self.began);
+        self.began = now;
+        self.sent = now;
+        self.next = self.next.map(|next| next.after(waited));
+        self.deadline = self.deadline.after(waited);
+    }
+
+    /// Whether it has been sent once, and not again.
+    pub(super) fn is_first_try(&self) -> bool {
+        self.sent == self.began
+    }
+
     /// When the timer is due.
     pub(super) fn due(&self) -> Time {
         self.next
@@ -147,6 +161,40 @@ mod tests {
             let pending = Pending::new(patience, rto, Time::new(0));
             assert_eq!(unanswered(pending), expected);
         }
+    }
+
+    #[test]
+    fn it_had_to_wait() {
+        let patience = Patience {
+            timeout: 100,
+            retries: 2,
+        };
+        let mut pending = Pending::new(patience, 20, Time::new(0));
+        pending.start(Time::new(5000));
+        assert_eq!(pending.round_trip(Time::new(5010)), Some(10));
+        assert_eq!(pending.due(), Time::new(5020));
+        assert!(pending.is_first_try());
+        assert_eq!(pending.clone().expire(0, Time::new(5020)), Due::Again);
+        assert_eq!(unanswered(pending).2, 5300);
+        let patience = Patience {
+            timeout: 100,
+            retries: 0,
+        };
+        let mut once = Pending::new(patience, 20, Time::new(0));
+        once.start(Time::new(7));
+        assert_eq!(unanswered(once), (0, 0, 107));
+    }
+
+    #[test]
+    fn the_first_try() {
+        let patience = Patience {
+            timeout: 100,
+            retries: 2,
+        };
+        let mut pending = Pending::new(patience, 20, Time::new(0));
+        assert!(pending.is_first_try());
+        assert_eq!(pending.expire(0, Time::new(20)), Due::Again);
+        assert!(!pending.is_first_try());
     }
 
     #[test]

@@ -63,7 +63,8 @@ pub(super) struct SidrReqRcvd {
 }
 
 impl SidrReqRcvd {
-    /// The consumer answers. A duplicate that comes later is a new request.
+    /// The consumer answers. Whether a duplicate that comes later is known for one is the shell's
+    /// affair.
     pub(super) fn answer(self, status: Status) -> (Idle, Effects) {
         let answer = Outgoing::SidrRep { status };
         (Idle::after(self.request), Effects::new(answer))

@@ -28,6 +28,7 @@ use super::passive::{
     RepSent,
     ReqRcvd, //
 };
+use super::pending::Pending;
 use super::release::{
     DreqRcvd,
     DreqSent,
@@ -291,7 +292,8 @@ impl State {
             | State::ReqSent(_)
             | State::MraReqRcvd(_)
             | State::TimeWait(_)
-            | State::SidrReqSent(_) => false,
+            | State::SidrReqSent(_)
+            | State::SidrReqRcvd(_) => false,
             State::ReqRcvd(_)
             | State::MraReqSent(_)
             | State::RepSent(_)
@@ -300,8 +302,7 @@ impl State {
             | State::MraRepRcvd(_)
             | State::Established(_)
             | State::DreqSent(_)
-            | State::DreqRcvd(_)
-            | State::SidrReqRcvd(_) => true,
+            | State::DreqRcvd(_) => true,
         }
     }
 
@@ -324,6 +325,27 @@ impl State {
                 | State::DreqSent(_)
                 | State::SidrReqSent(_)
         )
+    }
+
+    /// The request of ours that nothing has come for yet: neither an answer nor a wish for time.
+    pub(super) fn unheard(&self) -> Option<&Pending> {
+        match self {
+            State::ReqSent(state) => Some(&state.0.pending),
+            State::DreqSent(state) => Some(&state.pending),
+            State::SidrReqSent(state) => Some(&state.pending),
+            _ => None,
+        }
+    }
+
+    /// That request is sent only now.
+    pub(super) fn start(mut self, now: Time) -> State {
+        match &mut self {
+            State::ReqSent(state) => state.0.pending.start(now),
+            State::DreqSent(state) => state.pending.start(now),
+            State::SidrReqSent(state) => state.pending.start(now),
+            _ => {}
+        }
+        self
     }
 
     /// What is known of a connection that is being made or works.

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! How many requests of a port are unanswered at a time.
+//!
+//! A node that opens ten thousand connections at once would overrun its peers: a queue pair for
+//! management has room for some hundred datagrams, and what is lost or answered late is repeated and
+//! makes it worse. So a port has a number of places, a request takes one until something comes for
+//! it or it has to be repeated, and those that find none wait in line. Their time, which the
+//! consumer has chosen, begins when they are sent.
+
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU32,
+    Ordering, //
+};
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use super::id::Id;
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    work, //
+};
+
+/// How many places a port has: as many as the kernel's MAD layer sends at a time, and few enough
+/// for a peer's receive queue (512) when several ask it.
+const PLACES: u32 = 128;
+
+/// The places of a port.
+#[pin_data]
+pub(super) struct Window {
+    /// Places that are taken. More than there are if memory was short.
+    taken: AtomicU32,
+    /// How many stand in line. It changes with the line's lock held.
+    in_line: AtomicU32,
+    /// The port goes: nobody waits any more.
+    closed: AtomicBool,
+    #[pin]
+    line: IrqLock<Line<Arc<Id>>>,
+    queue: Arc<work::Queue>,
+    #[pin]
+    work: DelayedWork<Window>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Window { self.work }
+}
+
+impl Window {
+    /// Of a port whose work is done on `queue`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(queue: &Arc<work::Queue>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                taken: AtomicU32::new(0),
+                in_line: AtomicU32::new(0),
+                closed: AtomicBool::new(false),
+                line <- new_irq_lock!(Line::new(), "oxib_cm_window"),
+                queue: queue.clone(),
+                work <- new_delayed_work!("oxib_cm_window"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// A place for a request of `id`. Without one the identifier stands in line:
+    /// [`Id::turn_came`] is called later. Any context, also with the identifier's lock held.
+    pub(super) fn enter(self: &Arc<Self>, id: &Arc<Id>) -> Option<Place> {
+        if self.in_line.load(Ordering::SeqCst) == 0 {
+            if let Some(place) = self.take() {
+                return Some(place);
+            }
+        }
+        let turn = Turn {
+            who: id.clone(),
+            next: None,
+        };
+        let Ok(turn) = KBox::new(turn, GFP_ATOMIC) else {
+            // One too many now is better than one never.
+            return Some(self.take_in_any_case());
+        };
+        self.line.with(|line| {
+            line.push(turn);
+            self.in_line.fetch_add(1, Ordering::SeqCst);
+        });
+        // A place may have become free before the request was seen to stand in line.
+        self.wake();
+        None
+    }
+
+    /// Lets all go that wait, now and later. Who calls it flushes the queue.
+    pub(super) fn close(self: &Arc<Self>) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn take(self: &Arc<Self>) -> Option<Place> {
+        let closed = self.closed.load(Ordering::SeqCst);
+        self.taken
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |taken| {
+                (closed || taken < PLACES).then(|| taken.saturating_add(1))
+            })
+            .ok()?;
+        Some(Place(self.clone()))
+    }
+
+    fn take_in_any_case(self: &Arc<Self>) -> Place {
+        self.taken.fetch_add(1, Ordering::SeqCst);
+        Place(self.clone())
+    }
+
+    /// Sends on who waits, if anybody does and there is a place.
+    fn wake(self: &Arc<Self>) {
+        let there_is_a_place =
+            self.taken.load(Ordering::SeqCst) < PLACES || self.closed.load(Ordering::SeqCst);
+        if there_is_a_place && self.in_line.load(Ordering::SeqCst) > 0 {
+            self.queue.schedule(self.clone(), 0);
+        }
+    }
+
+    /// The place and the identifier whose turn it is.
+    fn next(self: &Arc<Self>) -> Option<(Place, Arc<Id>)> {
+        let place = self.take()?;
+        let turn = self.line.with(|line| {
+            let turn = line.pop()?;
+            self.in_line.fetch_sub(1, Ordering::SeqCst);
+            Some(turn)
+        })?;
+        Some((place, turn.who.clone()))
+    }
+}
+
+impl WorkItem for Window {
+    type Pointer = Arc<Window>;
+
+    fn run(window: Arc<Window>) {
+        while let Some((place, id)) = window.next() {
+            id.turn_came(place);
+        }
+    }
+}
+
+/// A place that a request has taken. Dropping it, in any context, gives it to the next.
+pub(super) struct Place(Arc<Window>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::SeqCst);
+        self.0.wake();
+    }
+}
+
+/// Who waits: first come, first served.
+struct Line<T> {
+    /// Those who came last, the last one first.
+    newest: Option<KBox<Turn<T>>>,
+    /// Those who came before them, the first one first.
+    oldest: Option<KBox<Turn<T>>>,
+}
+
+/// One who waits.
+struct Turn<T> {
+    who: T,
+    next: Option<KBox<Turn<T>>>,
+}
+
+impl<T> Line<T> {
+    const fn new() -> Self {
+        Self {
+            newest: None,
+            oldest: None,
+        }
+    }
+
+    fn push(&mut self, mut turn: KBox<Turn<T>>) {
+        turn.next = self.newest.take();
+        self.newest = Some(turn);
+    }
+
+    fn pop(&mut self) -> Option<KBox<Turn<T>>> {
+        if self.oldest.is_none() {
+            self.turn_round();
+        }
+        let mut turn = self.oldest.take()?;
+        self.oldest = turn.next.take();
+        Some(turn)
+    }
+
+    /// Each is turned round once, so that a long line is not gone through for every pop.
+    fn turn_round(&mut self) {
+        while let Some(mut turn) = self.newest.take() {
+            self.newest = turn.next.take();
+            turn.next = self.oldest.take();
+            self.oldest = Some(turn);
+        }
+    }
+}
+
+/// Ends a long line without a call for each link.
+impl<T> Drop for Line<T> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cm_window)]
+mod tests {
+    use super::*;
+
+    fn push(line: &mut Line<u32>, who: u32) -> Result {
+        line.push(KBox::new(Turn { who, next: None }, GFP_KERNEL)?);
+        Ok(())
+    }
+
+    fn pop(line: &mut Line<u32>) -> Option<u32> {
+        line.pop().map(|turn| turn.who)
+    }
+
+    #[test]
+    fn first_come_first_served() -> Result {
+        let mut line = Line::new();
+        assert_eq!(pop(&mut line), None);
+        for who in 0..5 {
+            push(&mut line, who)?;
+        }
+        assert_eq!(pop(&mut line), Some(0));
+        assert_eq!(pop(&mut line), Some(1));
+        push(&mut line, 5)?;
+        for who in 2..6 {
+            assert_eq!(pop(&mut line), Some(who));
+        }
+        assert_eq!(pop(&mut line), None);
+        Ok(())
+    }
+
+    #[test]
+    fn long_lines_end() -> Result {
+        let mut line = Line::new();
+        for who in 0..20_000 {
+            push(&mut line, who)?;
+        }
+        assert_eq!(pop(&mut line), Some(0));
+        push(&mut line, 1)?;
+        Ok(())
+    }
+}
