@@ -26,8 +26,17 @@ pub struct Actions {
     pub counted: Option<Counted>,
     /// The passive connection has stopped being half open: it is established, rejected or dead.
     pub half_open_over: bool,
-    /// Milliseconds from the first sending of a request to its answer.
-    pub rtt_sample: Option<u32>,
+    /// How long an answer took.
+    pub rtt_sample: Option<RoundTrip>,
+}
+
+/// How long the answer to a request took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoundTrip {
+    /// Milliseconds since it was sent first.
+    pub milliseconds: u32,
+    /// It was repeated meanwhile: it was lost, or the peer is slower than was thought.
+    pub repeated: bool,
 }
 
 /// A message, and where its bytes come from.
@@ -182,7 +191,7 @@ pub(super) struct Effects {
     pub(super) send: Option<Send>,
     pub(super) report: Option<Report>,
     pub(super) counted: Option<Counted>,
-    pub(super) rtt_sample: Option<u32>,
+    pub(super) rtt_sample: Option<RoundTrip>,
 }
 
 impl Effects {
@@ -240,9 +249,9 @@ impl Effects {
     }
 
     /// The same, with a measured round trip.
-    pub(super) const fn after(self, round_trip: Option<u32>) -> Effects {
+    pub(super) const fn after(self, round_trip: RoundTrip) -> Effects {
         Effects {
-            rtt_sample: round_trip,
+            rtt_sample: Some(round_trip),
             ..self
         }
     }

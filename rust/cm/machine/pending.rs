@@ -2,6 +2,7 @@
 
 //! A request that has not been answered: when it is repeated, and when that has been enough.
 
+use super::actions::RoundTrip;
 use super::input::Patience;
 use super::time::Time;
 
@@ -121,9 +122,12 @@ impl Pending {
         }
     }
 
-    /// Milliseconds since it was sent first.
-    pub(super) fn round_trip(&self, now: Time) -> Option<u32> {
-        Some(u32::try_from(now.since(self.began)).unwrap_or(u32::MAX))
+    /// How long the answer took that comes now.
+    pub(super) fn round_trip(&self, now: Time) -> RoundTrip {
+        RoundTrip {
+            milliseconds: u32::try_from(now.since(self.began)).unwrap_or(u32::MAX),
+            repeated: !self.is_first_try(),
+        }
     }
 }
 
@@ -171,7 +175,7 @@ mod tests {
         };
         let mut pending = Pending::new(patience, 20, Time::new(0));
         pending.start(Time::new(5000));
-        assert_eq!(pending.round_trip(Time::new(5010)), Some(10));
+        assert_eq!(pending.round_trip(Time::new(5010)).milliseconds, 10);
         assert_eq!(pending.due(), Time::new(5020));
         assert!(pending.is_first_try());
         assert_eq!(pending.clone().expire(0, Time::new(5020)), Due::Again);
@@ -193,8 +197,14 @@ mod tests {
         };
         let mut pending = Pending::new(patience, 20, Time::new(0));
         assert!(pending.is_first_try());
+        assert!(!pending.round_trip(Time::new(10)).repeated);
         assert_eq!(pending.expire(0, Time::new(20)), Due::Again);
         assert!(!pending.is_first_try());
+        let round_trip = RoundTrip {
+            milliseconds: 30,
+            repeated: true,
+        };
+        assert_eq!(pending.round_trip(Time::new(30)), round_trip);
     }
 
     #[test]
@@ -219,7 +229,7 @@ mod tests {
         let mut early = pending.clone().put_off(1000, Time::new(10));
         assert_eq!(early.expire(0, Time::new(1009)), Due::Nothing);
         assert_eq!(early.due(), Time::new(1010));
-        assert_eq!(early.round_trip(Time::new(10)), Some(10));
+        assert_eq!(early.round_trip(Time::new(10)).milliseconds, 10);
         // At 1010, then 40, 80 and so on later; three times a second after it was asked for.
         assert_eq!(unanswered(early), (6, 1010 + 40 * 31, 3010));
         // One try was over, or two, or all were.

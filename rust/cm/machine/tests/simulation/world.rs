@@ -399,7 +399,7 @@ impl World {
         assert_eq!(id.timer, id.machine.due());
         if let Some(request) = &mut id.request {
             if let Some(sample) = actions.rtt_sample {
-                assert_eq!(u64::from(sample), now.since(request.first));
+                assert_eq!(u64::from(sample.milliseconds), now.since(request.first));
             }
             if actions.report == Some(Report::MraReceived) {
                 request.put_off = Some(now);
