@@ -31,11 +31,7 @@ use core::sync::atomic::{
 
 use kernel::{
     prelude::*,
-    sync::Arc,
-    time::{
-        Instant,
-        Monotonic, //
-    }, //
+    sync::Arc, //
 };
 
 use crate::{
@@ -165,7 +161,6 @@ pub(crate) struct Manager {
     /// What makes names hard to guess.
     scramble: u32,
     next_service: AtomicU32,
-    epoch: Instant<Monotonic>,
     /// Most connections of a listener that its consumer or its peers have not finished making.
     half_open: u32,
 }
@@ -190,7 +185,6 @@ impl Manager {
             next: AtomicU32::new(crate::rdma::management::random()),
             scramble: crate::rdma::management::random(),
             next_service: AtomicU32::new(0),
-            epoch: Instant::now(),
             half_open,
         };
         Ok(Arc::new(manager, GFP_KERNEL)?)
@@ -202,9 +196,9 @@ impl Manager {
         self.queue.flush();
     }
 
-    /// Milliseconds since the manager began.
+    /// Now, by the clock of all identifiers.
     fn now(&self) -> Time {
-        Time::new(u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(0))
+        Time::new(work::milliseconds())
     }
 
     /// A name for a connection that was not used for long, and is not zero.

@@ -105,6 +105,12 @@ impl Drop for Queue {
     }
 }
 
+/// Milliseconds since some moment before the module was loaded: a clock as coarse as the timers of work, and cheap to read.
+pub(crate) fn milliseconds() -> u64 {
+    // SAFETY: Reads a counter.
+    unsafe { bindings::oxib_milliseconds() }
+}
+
 /// Takes `owner`'s work `ID` out of its queue if it waits there. Any context. If the work runs, it
 /// goes on, also after this.
 pub(crate) fn cancel<T, const ID: u64>(owner: &Arc<T>)

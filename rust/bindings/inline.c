@@ -50,6 +50,11 @@ bool oxib_irqs_disabled(void)
 	return irqs_disabled();
 }
 
+u64 oxib_milliseconds(void)
+{
+	return jiffies64_to_msecs(get_jiffies_64());
+}
+
 struct workqueue_struct *oxib_alloc_workqueue(void)
 {
 	return alloc_workqueue("oxib", WQ_UNBOUND | WQ_MEM_RECLAIM, 16);

@@ -34,6 +34,7 @@ enum {
 void oxib_spin_lock_bh(spinlock_t *lock);
 void oxib_spin_unlock_bh(spinlock_t *lock);
 bool oxib_spin_trylock_bh(spinlock_t *lock);
+u64 oxib_milliseconds(void);
 struct workqueue_struct *oxib_alloc_workqueue(void);
 void oxib_flush_workqueue(struct workqueue_struct *queue);
 unsigned long oxib_spin_lock_irqsave(spinlock_t *lock);

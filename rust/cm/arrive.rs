@@ -265,7 +265,7 @@ impl Manager {
 impl Id {
     /// The peer's name for the connection.
     fn peer_name(&self) -> CommId {
-        self.with(|inner| inner.machine.ids().1)
+        self.look(|inner| inner.machine.ids().1)
     }
 
     /// The way back to where a message came from, in `states` in which it is a duplicate that is
@@ -276,7 +276,7 @@ impl Id {
         notice: &Notice,
         states: &[StateName],
     ) -> Option<AddressVector> {
-        let state = self.with(|inner| inner.machine.name());
+        let state = self.look(|inner| inner.machine.name());
         states
             .contains(&state)
             .then(|| port.way_back(notice))

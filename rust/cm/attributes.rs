@@ -68,7 +68,7 @@ impl Id {
         of: impl FnOnce(&Machine) -> core::result::Result<A, Refused>,
         use_them: impl FnOnce(&A, &Ways<'_>),
     ) -> Result {
-        self.with(|inner| {
+        self.look(|inner| {
             let attributes = of(&inner.machine).map_err(|_| EINVAL)?;
             let ways = Ways {
                 address: inner.address.as_ref(),
@@ -82,11 +82,11 @@ impl Id {
 
     /// The GID that messages and the first path begin at, if packets have one.
     pub(crate) fn source(&self) -> Option<ARef<Entry>> {
-        self.with(|inner| inner.address.as_ref()?.source().map(ARef::from))
+        self.look(|inner| inner.address.as_ref()?.source().map(ARef::from))
     }
 
     /// Whether the consumer's queue pair is an XRC initiator.
     pub(crate) fn is_xrc_initiator(&self) -> bool {
-        self.with(|inner| inner.qp_type == QpType::XrcIni)
+        self.look(|inner| inner.qp_type == QpType::XrcIni)
     }
 }

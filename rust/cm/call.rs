@@ -43,7 +43,6 @@ use super::{
 use crate::{
     rdma::{
         gid::Entry,
-        mad,
         port::PortNumber,
         route::{
             AddressVector,
@@ -392,7 +391,7 @@ impl Id {
 
     /// Refuses calls early that the machine would refuse later, when more has been done.
     fn check_idle(&self) -> Result {
-        match self.with(|inner| inner.machine.name()) {
+        match self.look(|inner| inner.machine.name()) {
             super::StateName::Idle => Ok(()),
             _ => Err(EINVAL),
         }
@@ -485,7 +484,8 @@ fn check_private_data(kind: Kind, private_data: &[u8]) -> Result {
 
 /// Room for a request, which is kept until it is answered.
 fn new_request() -> Result<KBox<Bytes>> {
-    Ok(KBox::new([0; mad::LEN], GFP_ATOMIC)?)
+    // Zeroed where it is, without a copy.
+    KBox::init(pin_init::init_zeroed::<Bytes>(), GFP_ATOMIC)
 }
 
 /// A copy of private data, for duplicates.

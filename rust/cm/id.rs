@@ -296,7 +296,7 @@ impl Id {
         local: CommId,
         machine: Machine,
     ) -> Result<Arc<Self>> {
-        let inner = Inner {
+        let inner = init!(Inner {
             machine,
             service: ServiceId::new(0),
             port: None,
@@ -317,7 +317,7 @@ impl Id {
             telling: false,
             users: 0,
             gone: false,
-        };
+        });
         let id = Arc::pin_init(
             pin_init!(Self {
                 local,
@@ -360,6 +360,11 @@ impl Id {
         &self.consumer
     }
 
+    /// Runs `read` with the lock held. What the consumer is shown does not change by it.
+    pub(super) fn look<R>(&self, read: impl FnOnce(&mut Inner) -> R) -> R {
+        self.inner.with(read)
+    }
+
     /// Runs `step` with the lock held, and shows the consumer what came of it.
     pub(super) fn with<R>(&self, step: impl FnOnce(&mut Inner) -> R) -> R {
         self.inner.with(|inner| {
@@ -397,7 +402,7 @@ impl Id {
     }
 
     fn next_turn(&self) -> Option<KBox<Notice>> {
-        let (next, is_unused) = self.with(|inner| {
+        let (next, is_unused) = self.look(|inner| {
             let next = match inner.gone {
                 true => None,
                 false => inner.waiting.pop(),

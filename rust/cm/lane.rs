@@ -34,8 +34,14 @@ use crate::{
     work, //
 };
 
-/// How many there are: no more messages than this are handled at a time.
-const LANES: usize = 16;
+/// The most lanes there are: no more work than this is done at a time.
+const MOST: usize = 16;
+
+/// How many there are: two for each CPU, as consumers may sleep, and no more, as each that has something to do wakes a
+/// thread.
+fn number() -> usize {
+    (2 * kernel::cpu::nr_cpu_ids() as usize).min(MOST)
+}
 
 /// All lanes.
 pub(super) struct Lanes {
@@ -62,8 +68,9 @@ impl Lanes {
     ///
     /// `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
-        let mut lanes = KVec::with_capacity(LANES, GFP_KERNEL)?;
-        for _ in 0..LANES {
+        let number = number();
+        let mut lanes = KVec::with_capacity(number, GFP_KERNEL)?;
+        for _ in 0..number {
             let lane = Arc::pin_init(
                 pin_init!(Lane {
                     chain <- new_irq_lock!(Chain::new(), "oxib_cm_lane"),
@@ -78,7 +85,7 @@ impl Lanes {
 
     /// Puts a notice into the lane of identifier `id`, to be handled on `queue`. Any context.
     pub(super) fn push(&self, queue: &work::Queue, id: CommId, notice: KBox<Notice>) {
-        let lane = table::hash(&id) as usize % LANES;
+        let lane = table::hash(&id) as usize % self.lanes.len().max(1);
         let Some(lane) = self.lanes.get(lane) else {
             return;
         };

@@ -43,7 +43,7 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        let is_unused = self.0.with(|inner| {
+        let is_unused = self.0.look(|inner| {
             inner.users -= 1;
             inner.is_unused()
         });
@@ -65,7 +65,7 @@ impl Drop for HalfOpen {
 impl Listener {
     /// Uses the listener, if it has not gone.
     fn listen(&self) -> Option<Listening> {
-        let used = self.id.with(|inner| {
+        let used = self.id.look(|inner| {
             if inner.gone {
                 return false;
             }
@@ -186,7 +186,7 @@ impl Id {
 
     /// Ends one consumer's share of a listener; whether others are left.
     pub(super) fn is_still_shared(self: &Arc<Self>) -> bool {
-        let service = self.with(|inner| inner.service);
+        let service = self.look(|inner| inner.service);
         let key = (self.device, service);
         let mut others = false;
         // In one step: nobody comes to share what the last one ends.

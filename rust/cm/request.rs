@@ -95,9 +95,8 @@ fn cause(reason: Reason) -> Cause {
     }
 }
 
-/// A REQ, and what is known of its way.
+/// What is known of a REQ besides what it says.
 struct Request {
-    req: Req,
     /// Type of the queue pair on our side.
     qp_type: QpType,
     completion: Completion,
@@ -188,7 +187,6 @@ impl Manager {
             .ok_or(Turned::Rejected(Reason::NO_RESOURCES))?;
         let completion = port.completion(notice.message().ok_or(EINVAL)?, back);
         let request = Request {
-            req: *req,
             qp_type: step.qp_type,
             completion,
             back: back.clone(),
@@ -201,7 +199,7 @@ impl Manager {
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;
         let made = self
             .claim_names(&id, req)
-            .and_then(|()| self.finish(&id, port, request, actions, notice));
+            .and_then(|()| self.finish(&id, port, (req, request), actions, notice));
         match made {
             Ok(next) => Ok((id, next)),
             Err(turned) => {
@@ -219,11 +217,11 @@ impl Manager {
         self.remote_ids
             .claim(id_key, id.local(), name)
             .map_err(|_| Turned::Twin)?;
-        id.with(|inner| inner.names.id = Some(id_key));
+        id.look(|inner| inner.names.id = Some(id_key));
         self.remote_qpns
             .claim(qpn_key, id.local(), qpn)
             .map_err(Turned::Stale)?;
-        id.with(|inner| inner.names.qpn = Some(qpn_key));
+        id.look(|inner| inner.names.qpn = Some(qpn_key));
         Ok(())
     }
 
@@ -232,13 +230,12 @@ impl Manager {
         &self,
         id: &Arc<Id>,
         port: &Arc<Port>,
-        request: Request,
+        (req, request): (&Req, Request),
         actions: Actions,
         mut notice: KBox<Notice>,
     ) -> core::result::Result<Next, Turned> {
-        let req = &request.req;
         let qp_type = request.qp_type;
-        let ways = Ways::new(id, port, &request)?;
+        let ways = Ways::new(id, port, req, &request)?;
         notice.origin = Some(
             KBox::new(
                 Origin {
@@ -279,12 +276,14 @@ struct Ways {
 
 impl Ways {
     /// What a REQ and the headers that it came with say. Sleeps.
-    fn new(id: &Id, port: &Arc<Port>, request: &Request) -> core::result::Result<Self, Turned> {
+    fn new(
+        id: &Id,
+        port: &Arc<Port>,
+        req: &Req,
+        request: &Request,
+    ) -> core::result::Result<Self, Turned> {
         let Request {
-            req,
-            completion,
-            back,
-            ..
+            completion, back, ..
         } = request;
         let kind = back
             .source()
@@ -385,7 +384,7 @@ fn load(
     lap: &Lap,
     notice: &mut Notice,
 ) -> Result<(AddressVector, AddressVector)> {
-    let (pkey, mtu) = id.with(|inner| inner.machine.partition()).ok_or(EINVAL)?;
+    let (pkey, mtu) = id.look(|inner| inner.machine.partition()).ok_or(EINVAL)?;
     let back = port.way_back(notice).ok_or(EINVAL)?;
     let received = notice.message().ok_or(EINVAL)?;
     let described = lap.alternate();
