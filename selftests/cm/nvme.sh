@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # NVMe over RDMA: n2 exports a namespace in memory, n1 writes to it and reads it back, disconnects and connects again, and
-# finds it again after its port had been closed.
+# finds it again by itself after its port had been closed, and after the whole target had been unloaded.
 #
 # nvme.sh [N1:N2...]: the connection managers of the host n1 and the target n2.
 #
@@ -42,7 +42,12 @@ close_port() {
 
 unexport_namespace() {
 	close_port && echo 0 >"$target/subsystems/$name/namespaces/1/enable" &&
-		rmdir "$target/subsystems/$name/namespaces/1" "$target/subsystems/$name" && rm /tmp/disk
+		rmdir "$target/subsystems/$name/namespaces/1" "$target/subsystems/$name"
+}
+
+# Nothing of the target is left but the disk.
+unload_target() {
+	unexport_namespace && rmmod nvmet_rdma nvmet
 }
 
 # --- the host ------------------------------------------------------------------------------------------------------------
@@ -108,6 +113,7 @@ test_combination() {
 	on_node 1 test_use
 	barrier used
 	vanishes "the target's port is closed" close_port open_port
+	vanishes "the target is unloaded" unload_target export_namespace
 	on_node 1 check "$combination: the host disconnects in the end" disconnect
 	barrier disconnected
 	on_node 2 check "$combination: the target can go" unexport_namespace
