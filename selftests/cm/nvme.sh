@@ -18,6 +18,9 @@ name=nqn.2026-01.example:memory
 disk_size=$((16 << 20))
 target=/sys/kernel/config/nvmet
 
+# One that comes back with another is another disk to the host.
+disk_uuid=5a0d5a0d-0000-4000-8000-000000000002
+
 # --- the target ----------------------------------------------------------------------------------------------------------
 
 export_namespace() {
@@ -25,6 +28,7 @@ export_namespace() {
 	modprobe -a nvmet nvmet_rdma && truncate -s "$disk_size" /tmp/disk &&
 		mkdir "$subsystem" && echo 1 >"$subsystem/attr_allow_any_host" &&
 		mkdir "$subsystem/namespaces/1" && echo -n /tmp/disk >"$subsystem/namespaces/1/device_path" &&
+		echo -n "$disk_uuid" >"$subsystem/namespaces/1/device_uuid" &&
 		echo 1 >"$subsystem/namespaces/1/enable" && open_port
 }
 
