@@ -26,6 +26,19 @@ passes() { # script
 	timeout $((2 * patience)) "/tmp/source/$tests/$1"
 }
 
+# They give rping's server a second until it listens, which is not enough for the first one: it reads its libraries from the
+# node's file system. It gets a second, and then what it needs.
+sleep() { # seconds
+	local tries
+	command sleep "$1"
+	for ((tries = 10 * patience; tries > 0; tries--)); do
+		! rdma resource show cm_id | grep -q 'state LISTEN' || return 0
+		command sleep 0.1
+	done
+}
+export -f sleep
+export patience
+
 check "the kernel's source is there" mount_source
 modprobe rdma_rxe
 check "the node runs the connection manager of $cm" load_cm "$cm"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # NVMe over RDMA: n2 exports a namespace in memory, n1 writes to it and reads it back, disconnects and connects again, and
-# finds it again after its port had been closed.
+# finds it again by itself after its port had been closed, and after the whole target had been unloaded.
 #
 # nvme.sh [N1:N2...]: the connection managers of the host n1 and the target n2.
 #
@@ -18,6 +18,9 @@ name=nqn.2026-01.example:memory
 disk_size=$((16 << 20))
 target=/sys/kernel/config/nvmet
 
+# One that comes back with another is another disk to the host.
+disk_uuid=5a0d5a0d-0000-4000-8000-000000000002
+
 # --- the target ----------------------------------------------------------------------------------------------------------
 
 export_namespace() {
@@ -25,6 +28,7 @@ export_namespace() {
 	modprobe -a nvmet nvmet_rdma && truncate -s "$disk_size" /tmp/disk &&
 		mkdir "$subsystem" && echo 1 >"$subsystem/attr_allow_any_host" &&
 		mkdir "$subsystem/namespaces/1" && echo -n /tmp/disk >"$subsystem/namespaces/1/device_path" &&
+		echo -n "$disk_uuid" >"$subsystem/namespaces/1/device_uuid" &&
 		echo 1 >"$subsystem/namespaces/1/enable" && open_port
 }
 
@@ -42,7 +46,12 @@ close_port() {
 
 unexport_namespace() {
 	close_port && echo 0 >"$target/subsystems/$name/namespaces/1/enable" &&
-		rmdir "$target/subsystems/$name/namespaces/1" "$target/subsystems/$name" && rm /tmp/disk
+		rmdir "$target/subsystems/$name/namespaces/1" "$target/subsystems/$name"
+}
+
+# Nothing of the target is left but the disk.
+unload_target() {
+	unexport_namespace && rmmod nvmet_rdma nvmet
 }
 
 # --- the host ------------------------------------------------------------------------------------------------------------
@@ -108,6 +117,7 @@ test_combination() {
 	on_node 1 test_use
 	barrier used
 	vanishes "the target's port is closed" close_port open_port
+	vanishes "the target is unloaded" unload_target export_namespace
 	on_node 1 check "$combination: the host disconnects in the end" disconnect
 	barrier disconnected
 	on_node 2 check "$combination: the target can go" unexport_namespace

@@ -3,9 +3,6 @@
 #
 # Unmodified programs between two nodes, of which one or both run oxib's connection manager, over IPv4 and IPv6.
 #
-# perftest is not among them: between its two connections its server listens anew, its client does not wait for that, and on
-# a busy machine comes too early.
-#
 # programs.sh [N1:N2...]: the connection managers of n1, which calls, and of n2, which serves.
 #
 # nodes: 2
@@ -40,6 +37,7 @@ test_combination() {
 }
 
 ground_up
+slow_names
 for combination in "${combinations[@]}"; do
 	test_combination
 done

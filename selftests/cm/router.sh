@@ -95,6 +95,7 @@ test_combination() {
 }
 
 ground_up
+[ "$NODE" = 2 ] || slow_names
 for combination in "${combinations[@]}"; do
 	test_combination
 done
