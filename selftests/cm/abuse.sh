@@ -8,7 +8,7 @@
 #
 # nodes: 2
 # kernels: fast
-# timeout: 400
+# timeout: 600
 
 . selftests/cm.sh
 
