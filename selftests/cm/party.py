@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The two nodes of a scenario: what either does with connections, step by step, and where both wait for each other."""
 
+import os
 import re
 import socket
 import subprocess
@@ -13,7 +14,8 @@ from rdmacm import Space
 _CONTROL = 7900
 FIRST_PORT, _FIRST_SOURCE_PORT = 7100, 8100
 _FIRST_CALLING_QP, _FIRST_SERVING_QP = 0x1000, 0x2000
-_PATIENCE = 60
+# As in node.sh.
+PATIENCE = 300 if os.environ.get("KERNEL") == "debug" else 60
 _ATTRIBUTES = {"REQ": 0x10, "REP": 0x13, "RTU": 0x14, "DREQ": 0x15, "DREP": 0x16, "SIDR_REQ": 0x17}
 # Where in an IPv4 packet a message begins, behind the MAD's header.
 _MESSAGE = 72
@@ -41,7 +43,7 @@ class Loss:
 
     def wait(self):
         """Wait for the one, and let all others through."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while not self._dropped():
             if time.monotonic() > deadline:
                 raise SystemExit("the message that was to be lost never arrived")
@@ -118,7 +120,7 @@ class Party:
     def expect(self, *wanted):
         """The next event, which has to be one of those; returns the connection it came with."""
         while True:
-            found = self._channel.next(_PATIENCE)
+            found = self._channel.next(PATIENCE)
             if found is None:
                 raise SystemExit(f"step {self._step}: waited for {wanted[0].name} in vain")
             event, status, data, connection = found
@@ -165,7 +167,7 @@ class Party:
         """A connection that only has to be asked for."""
         connection = self._channel.create(space)
         self._ids.append(connection)
-        if self.ack_timeout is not None:
+        if self.ack_timeout is not None and space == Space.TCP:
             connection.set_ack_timeout(self.ack_timeout)
         source_port = _FIRST_SOURCE_PORT + 2 * self.number + self._conversations
         self._conversations += 1
@@ -237,9 +239,9 @@ def control(watched, own, peer):
     """The line between the nodes, beside what is under test."""
     if not watched:
         with socket.create_server((own, _CONTROL)) as server:
-            server.settimeout(_PATIENCE)
+            server.settimeout(PATIENCE)
             return server.accept()[0].makefile("rw")
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             return socket.create_connection((peer, _CONTROL)).makefile("rw")

@@ -14,14 +14,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from party import PATIENCE
 from party import Deafness
 from party import Party
 from party import control
 from rdmacm import Event
 from rdmacm import Space
 
-_PATIENCE = 60
-# 4.096 us << 25: a closed connection rests for longer than the test takes.
+# 4.096 us << 25: whoever waits for an answer does so, and a closed connection rests, for longer than the test takes.
 _LONG = 25
 
 
@@ -42,6 +42,7 @@ def _listening(end):
 
 
 def _unheard(end, space):
+    end.ack_timeout = _LONG
     if not end.calls:
         end.deafness.to_requests(space, end.number)
     end.listen(space)
@@ -58,6 +59,7 @@ def _unheard_resolution(end):
 
 
 def _unanswered(end, space):
+    end.ack_timeout = _LONG
     end.listen(space)
     if end.calls:
         end.ask(space)
@@ -88,6 +90,7 @@ def _unheard_reply(end):
 
 
 def _unanswered_reply(end):
+    end.ack_timeout = _LONG
     _replied(end)
     if end.calls:
         end.expect(Event.CONNECT_RESPONSE)
@@ -98,6 +101,7 @@ def _connected(end):
 
 
 def _unheard_disconnecting(end):
+    end.ack_timeout = _LONG
     if not end.holds:
         end.deafness.to_disconnecting(end.number, end.calls)
     connection = end.connected()
@@ -126,23 +130,23 @@ def _disconnected(end):
 _CALLING, _SERVING = True, False
 
 # Who holds, how, in which state that is; and what the other end is told when the holder's goes. The one that has not heard
-# a reply cannot know that it is taken back: it asks again and finds nobody.
+# a reply cannot know that it is taken back: it asks again and finds nobody. Those that last for a minute come last.
 _STATES = [
     (_SERVING, _listening, "LISTEN", []),
-    (_CALLING, _unheard_request, "REQ_SENT", []),
     (_SERVING, _unanswered_request, "MRA_REQ_SENT", [Event.REJECTED]),
     (_CALLING, _unanswered_request, "MRA_REQ_RCVD", []),
-    (_SERVING, _unheard_reply, "REP_SENT", [Event.REJECTED, Event.UNREACHABLE]),
     (_SERVING, _unanswered_reply, "MRA_REP_RCVD", [Event.REJECTED]),
     (_CALLING, _unanswered_reply, "MRA_REP_SENT", [Event.REJECTED]),
     (_CALLING, _connected, "ESTABLISHED", [Event.DISCONNECTED]),
     (_SERVING, _connected, "ESTABLISHED", [Event.DISCONNECTED]),
-    (_CALLING, _unheard_disconnecting, "DREQ_SENT", []),
-    (_SERVING, _unheard_disconnecting, "DREQ_SENT", []),
     (_CALLING, _unanswered_disconnecting, "DREQ_RCVD", [Event.DISCONNECTED]),
     (_SERVING, _unanswered_disconnecting, "DREQ_RCVD", [Event.DISCONNECTED]),
     (_CALLING, _disconnected, "TIMEWAIT", []),
     (_SERVING, _disconnected, "TIMEWAIT", []),
+    (_CALLING, _unheard_request, "REQ_SENT", []),
+    (_CALLING, _unheard_disconnecting, "DREQ_SENT", []),
+    (_SERVING, _unheard_disconnecting, "DREQ_SENT", []),
+    (_SERVING, _unheard_reply, "REP_SENT", [Event.REJECTED, Event.UNREACHABLE]),
     (_CALLING, _unheard_resolution, "SIDR_REQ_SENT", []),
     (_SERVING, _unanswered_resolution, "SIDR_REQ_RCVD", [Event.UNREACHABLE]),
 ]
@@ -166,7 +170,7 @@ class _Tracepoint:
 
     def wait(self, wanted):
         """Wait until at least so many connections are in each state."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while missing := Counter(wanted) - self._states():
             if time.monotonic() > deadline:
                 raise SystemExit(f"states: nothing came to be in {', '.join(missing)}")
