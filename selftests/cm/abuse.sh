@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What a connection manager has to bear: programs that are killed while they connect, in both roles; devices and modules
-# that go meanwhile; messages that no peer would send. After each, programs connect as before.
+# What a connection manager has to bear: programs that are killed while they connect, in both roles, and with a connection in
+# each state; devices and modules that go meanwhile; messages that no peer would send. After each, programs connect as before.
 #
 # abuse.sh [CM]: the connection manager of both nodes, oxib.
 #
 # nodes: 2
 # kernels: fast
-# timeout: 400
+# timeout: 600
 
 . selftests/cm.sh
 
@@ -25,8 +25,8 @@ many() { # argument...
 # --- programs that connect ---------------------------------------------------------------------------------------------
 
 # In the background of this shell, so that it can be killed: with all its processes, for it leads a group of its own.
-start() { # many.py argument...
-	setsid python3 selftests/cm/many.py "$@" >/tmp/many.log 2>&1 &
+start() { # script of cm/, argument...
+	setsid python3 "selftests/cm/$1" "${@:2}" >/tmp/started.log 2>&1 &
 	started=$!
 }
 
@@ -63,11 +63,11 @@ interrupted() { # node, hundredths, command...
 	local victim=$1 hundredths=$2
 	shift 2
 	if [ "$NODE" = 2 ]; then
-		start serve "$own" 4 100
-		listening 4 || note "the server does not listen: $(tail -n 3 /tmp/many.log)"
+		start many.py serve "$own" 4 100
+		listening 4 || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
 	fi
 	barrier serving
-	[ "$NODE" = 2 ] || start call "$own" "$there" 4 100
+	[ "$NODE" = 2 ] || start many.py call "$own" "$there" 4 100
 	pause "$(printf '%d.%02d' $((hundredths / 100)) $((hundredths % 100)))"
 	on_node "$victim" "$@"
 	barrier interrupted
@@ -108,6 +108,42 @@ test_removal() { # node
 	still_works "n$1's modules had gone with connections open"
 }
 
+# --- connections in each state ---------------------------------------------------------------------------------------------
+
+# One node has connections in every state. When they go with what is done there, the other ends are told what they have to be.
+in_every_state() { # node, command...
+	local victim=$1
+	shift
+	if [ "$NODE" = "$victim" ]; then
+		start states.py hold "$own" "$there"
+		check "n$NODE has connections in every state" is_held
+	else
+		start states.py watch "$own" "$there"
+	fi
+	barrier held
+	on_node "$victim" "$@"
+	barrier happened
+	[ "$NODE" = "$victim" ] || check "n$NODE is told of their end" ends_well "$started" /tmp/started.log
+	barrier over
+}
+
+is_held() {
+	eventually grep -qx held /tmp/started.log || {
+		tail -n 20 /tmp/started.log
+		return 1
+	}
+}
+
+test_states() { # node
+	[ -e /sys/kernel/tracing/trace ] || mount -t tracefs tracefs /sys/kernel/tracing
+	in_every_state "$1" kill_started
+	still_works "n$1's program was killed with connections in every state"
+	in_every_state "$1" remove_device
+	still_works "n$1's device had gone with connections in every state"
+	in_every_state "$1" unload
+	still_works "n$1's modules had gone with connections in every state"
+}
+
 # --- messages that no peer would send -------------------------------------------------------------------------------------
 
 received() {
@@ -122,8 +158,8 @@ malformed() { # argument...
 test_malformed() { # description, malformed.py argument...
 	local before
 	if [ "$NODE" = 1 ]; then
-		start serve "$own" 1 1
-		listening 1 || note "the server does not listen: $(tail -n 3 /tmp/many.log)"
+		start many.py serve "$own" 1 1
+		listening 1 || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
 		before=$(received)
 	fi
 	barrier armed
@@ -142,7 +178,7 @@ received_more() { # before
 
 # Beyond a number of requests that wait for the program, there is a REJ "no resources" (reason 3).
 test_half_open() {
-	local rejected
+	local rejected=0
 	[ "$cm" = oxib ] || return
 	if [ "$NODE" = 1 ]; then
 		check "the connection manager goes" unload_cm
@@ -172,6 +208,7 @@ barrier loaded
 for node in 1 2; do
 	test_killing "$node"
 	test_removal "$node"
+	[ "$cm" != oxib ] || test_states "$node"
 done
 test_malformed "strange messages" strange "$first_port"
 number=$(some 2000)

@@ -5,7 +5,8 @@
 # The connections have no queue pairs (many.py): what is under load is the connection manager.
 #
 # load.sh [CM [EACH [CYCLES]]]: the connection manager of both nodes, oxib; how many connections each of 64 processes has at
-# once, 256; and how many there are in turn, 2000. On the debug kernel it is a part of debug/cm, and longer of soak/cm.
+# once, 256; and how many there are in turn, 2000. On the debug kernel, with fewer processes, it is a part of debug/cm, and longer
+# of soak/cm.
 #
 # nodes: 2
 # kernels: fast
@@ -17,9 +18,12 @@
 cm=${1:-oxib}
 each=${2:-256}
 cycles=${3:-2000}
+processes=$(some 64)
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
 first_port=7200
+# In turn, before the nodes meet: they do not wait for each other for ever.
+most=10000
 
 many() { # argument...
 	timeout $((20 * patience)) python3 selftests/cm/many.py "$@"
@@ -62,8 +66,11 @@ export PYTHONDONTWRITEBYTECODE=1
 ground_up
 check "n$NODE runs the connection manager of $cm" load_cm "$cm"
 barrier loaded
-with_server "$((64 * each)) connections at once, from 64 processes" call 64 "$each"
-with_server "$cycles connections, one after the other in each of 8 processes" cycle 8 $((cycles / 8))
+with_server "$((processes * each)) connections at once, from $processes processes" call "$processes" "$each"
+for ((left = cycles; left > 0; left -= part)); do
+	part=$((left < most ? left : most))
+	with_server "$part connections, one after the other in each of 8 processes" cycle 8 $((part / 8))
+done
 with_loss 1
 with_loss 10
 check "n$NODE can unload it" unload_cm

@@ -12,6 +12,7 @@ Fails if a connection does not come up or does not end in order.
 """
 
 import os
+import select
 import sys
 
 from rdmacm import Channel
@@ -89,6 +90,11 @@ class _Caller:
                 connection.establish()
                 number -= 1
 
+    def hold(self, go):
+        """Keep them until the pipe `go` ends. Nothing happens to them meanwhile, unless their device goes."""
+        while go not in select.select([go, self._channel], [], [])[0]:
+            _next(self._channel, Event.TIMEWAIT_EXIT)
+
     def close_all(self):
         """End all of them, and wait for the server's consent."""
         for connection in self._open.values():
@@ -145,20 +151,23 @@ def _call(own, peer, processes, number, hold=False):
     def work(process):
         os.close(say_go)
         caller = _Caller(own, peer, process)
-        for _ in range(number):
-            caller.begin()
-        caller.until_up(number)
-        os.write(say_up, b".")
-        os.read(go, 1)
+        come = b"-"
+        try:
+            for _ in range(number):
+                caller.begin()
+            caller.until_up(number)
+            come = b"+"
+        finally:
+            os.write(say_up, come)
+        caller.hold(go)
         caller.close_all()
 
     children = _in_processes(processes, work)
     os.close(say_up)
-    # A process that fails says nothing; when all have ended or spoken, so has the pipe.
-    spoken = 0
-    while spoken < processes and os.read(up, 1):
-        spoken += 1
-    print(f"{spoken * number} connections at once", flush=True)
+    spoken = b""
+    while len(spoken) < processes and (word := os.read(up, 1)):
+        spoken += word
+    print(f"{spoken.count(b'+') * number} connections at once", flush=True)
     if hold:
         sys.stdin.read()
     os.close(say_go)

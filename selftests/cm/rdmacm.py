@@ -36,6 +36,10 @@ class Space(IntEnum):
     UDP = 0x0111
 
 
+# Of an id, what librdmacm calls its options: level and number.
+_ACK_TIMEOUT = (0, 3)
+
+
 class _Parameters(ctypes.Structure):
     """struct rdma_conn_param."""
 
@@ -76,6 +80,10 @@ _CALLS = {
     "rdma_accept": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(_Parameters)]),
     "rdma_reject": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint8]),
     "rdma_disconnect": (ctypes.c_int, [ctypes.c_void_p]),
+    "rdma_set_option": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t],
+    ),
     "rdma_destroy_id": (ctypes.c_int, [ctypes.c_void_p]),
     "rdma_get_cm_event": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.POINTER(_Happened))]),
     "rdma_ack_cm_event": (ctypes.c_int, [ctypes.POINTER(_Happened)]),
@@ -109,6 +117,10 @@ class Channel:
             raise OSError(ctypes.get_errno(), "rdma_create_event_channel failed: is rdma_ucm loaded?")
         self._descriptor = ctypes.cast(self._channel, ctypes.POINTER(ctypes.c_int))[0]
 
+    def fileno(self):
+        """To wait for events of several."""
+        return self._descriptor
+
     def create(self, space=Space.TCP):
         """A new connection or listener."""
         id_ = ctypes.c_void_p()
@@ -117,7 +129,7 @@ class Channel:
 
     def next(self, timeout):
         """(event, status, private data, connection it came with) of the next event, or None when the time is over."""
-        if not select.select([self._descriptor], [], [], timeout)[0]:
+        if not select.select([self], [], [], timeout)[0]:
             return None
         happened = ctypes.POINTER(_Happened)()
         _call("rdma_get_cm_event", self._channel, ctypes.byref(happened))
@@ -143,6 +155,11 @@ class Connection:
     def resolve(self, source, destination, timeout=5000):
         """Find the way; each is (host, port). Answered by ADDR_RESOLVED."""
         _call("rdma_resolve_addr", self._id, _address(*source), _address(*destination), timeout)
+
+    def set_ack_timeout(self, exponent):
+        """Say, before it is resolved, how long its packets may take; a closed connection rests for as long."""
+        value = ctypes.c_uint8(exponent)
+        _call("rdma_set_option", self._id, *_ACK_TIMEOUT, ctypes.byref(value), 1)
 
     def resolve_route(self, timeout=5000):
         """Answered by ROUTE_RESOLVED."""

@@ -7,186 +7,19 @@ scenario.py run watched|other OWN PEER       play them all: both nodes at once, 
                                              played twice, called by either node. Prints what each was told.
 """
 
-import re
-import socket
-import subprocess
 import sys
 import time
 
-from rdmacm import Channel
+from party import FIRST_PORT
+from party import Party
+from party import control
 from rdmacm import Event
 from rdmacm import Space
 
-_CONTROL = 7900
-_FIRST_PORT, _FIRST_SOURCE_PORT = 7100, 8100
-_FIRST_CALLING_QP, _FIRST_SERVING_QP = 0x1000, 0x2000
-_PATIENCE = 60
 # Longer than the time after which a caller asks again: 4.096 us << 20, and what the path takes.
 _SLOW = 7
 # What has been sent has arrived after that.
 _UNDER_WAY = 1
-_ATTRIBUTES = {"REQ": 0x10, "REP": 0x13, "RTU": 0x14, "DREQ": 0x15, "DREP": 0x16, "SIDR_REQ": 0x17}
-
-
-class Loss:
-    """Messages of a kind are thrown away as they arrive, until one has been."""
-
-    _COUNT = re.compile(r"dropped (\d+)")
-
-    def __init__(self, kind):
-        # The 16 bits after IP, UDP, BTH, DETH and those 16 bytes of the MAD that stand before its attribute.
-        match = f"match u16 {4791:#x} 0xffff at 22 match u16 {_ATTRIBUTES[kind]:#x} 0xffff at 64"
-        self._tc("qdisc replace dev eth0 clsact")
-        self._tc(f"filter add dev eth0 ingress protocol ip prio 1 u32 match ip protocol 17 0xff {match} action drop")
-
-    def wait(self):
-        """Wait for the one, and let all others through."""
-        deadline = time.monotonic() + _PATIENCE
-        while not self._dropped():
-            if time.monotonic() > deadline:
-                raise SystemExit("scenario: the message that was to be lost never arrived")
-            time.sleep(0.01)
-        self._tc("qdisc del dev eth0 clsact")
-
-    def _dropped(self):
-        shown = self._tc("-s filter show dev eth0 ingress")
-        return sum(int(count) for count in self._COUNT.findall(shown))
-
-    @staticmethod
-    def _tc(words):
-        return subprocess.run(["tc", *words.split()], check=True, capture_output=True, text=True).stdout
-
-
-class Party:
-    """This node in one step."""
-
-    def __init__(self, control, own, peer, step, number, calls):
-        self.calls = calls
-        self._control = control
-        self._own, self._peer = own, peer
-        self._step = step
-        self._number = number
-        self._channel = Channel()
-        self._ids = []
-        self._conversations = 0
-        self._loss = None
-
-    # --- the two nodes ---
-
-    def meet(self):
-        """Wait for the other node to come here too."""
-        here = f"{self._step} {self._number}"
-        self._control.write(here + "\n")
-        self._control.flush()
-        there = self._control.readline().rstrip()
-        if there != here:
-            raise SystemExit(f"scenario: at {here} the other node said {there or 'nothing more'}")
-
-    def say(self, text):
-        """A line of what this node saw."""
-        print(f"{self._step}, {'calling' if self.calls else 'serving'}: {text}", flush=True)
-
-    # --- events ---
-
-    def expect(self, *wanted):
-        """The next event, which has to be one of those; returns the connection it came with."""
-        while True:
-            found = self._channel.next(_PATIENCE)
-            if found is None:
-                raise SystemExit(f"scenario: step {self._step}: waited for {wanted[0].name} in vain")
-            event, status, data, connection = found
-            if event != Event.TIMEWAIT_EXIT:
-                break
-        self.say(f"{event.name} {status} {data.rstrip(bytes(1))!r}")
-        if event not in wanted:
-            raise SystemExit(f"scenario: step {self._step}: {event.name} {status} came, not {wanted[0].name}")
-        if event == Event.CONNECT_REQUEST:
-            self._ids.append(connection)
-        return connection
-
-    def lose(self, kind):
-        """Lose messages that arrive here."""
-        self._loss = Loss(kind)
-
-    def lost(self):
-        """One has been."""
-        self._loss.wait()
-        self._loss = None
-
-    # --- connections ---
-
-    def listen(self, space=Space.TCP):
-        """Serve. The step begins for the caller."""
-        if not self.calls:
-            listener = self._channel.create(space)
-            self._ids.append(listener)
-            listener.listen(self._own, _FIRST_PORT + self._number)
-        self.meet()
-
-    def resolved(self, space=Space.TCP):
-        """A connection that only has to be asked for."""
-        connection = self._channel.create(space)
-        self._ids.append(connection)
-        source_port = _FIRST_SOURCE_PORT + 2 * self._number + self._conversations
-        self._conversations += 1
-        connection.resolve((self._own, source_port), (self._peer, _FIRST_PORT + self._number))
-        self.expect(Event.ADDR_RESOLVED)
-        connection.resolve_route()
-        self.expect(Event.ROUTE_RESOLVED)
-        return connection
-
-    def ask(self, space=Space.TCP):
-        """Ask for a connection."""
-        connection = self.resolved(space)
-        connection.connect(_FIRST_CALLING_QP + self._number, b"the caller's word")
-        return connection
-
-    def grant(self, connection):
-        """Grant it."""
-        connection.accept(_FIRST_SERVING_QP + self._number, b"the server's word")
-
-    def refused(self, call, *arguments):
-        """That call is refused."""
-        try:
-            call(*arguments)
-        except OSError as error:
-            self.say(f"refused: {error.strerror}")
-        else:
-            raise SystemExit(f"scenario: step {self._step}: {call.__name__} was not refused")
-
-    def connected(self, lost=None):
-        """A connection that both nodes have; a message that is lost on the way is lost where it arrives."""
-        loses = lost in (("REP",) if self.calls else ("REQ", "RTU"))
-        if loses:
-            self.lose(lost)
-        self.listen()
-        connection = self._called(loses) if self.calls else self._served(lost if loses else None)
-        self.meet()
-        return connection
-
-    def _called(self, loses):
-        connection = self.ask()
-        if loses:
-            self.lost()
-        self.expect(Event.CONNECT_RESPONSE)
-        connection.establish()
-        return connection
-
-    def _served(self, lost):
-        if lost == "REQ":
-            self.lost()
-        connection = self.expect(Event.CONNECT_REQUEST)
-        self.grant(connection)
-        if lost == "RTU":
-            self.lost()
-        self.expect(Event.ESTABLISHED)
-        return connection
-
-    def close(self):
-        """The end of the step: everything is given back, on both nodes."""
-        for connection in reversed(self._ids):
-            connection.destroy()
-        self.meet()
 
 
 # --- the steps. Each is run by both nodes -----------------------------------------------------------------------------------
@@ -393,35 +226,19 @@ STEPS = [(step.__name__.replace("_", " "), step) for step in STEPS]
 
 def port_of(step, watched_calls):
     """The port of a step, by which its messages are known."""
-    return _FIRST_PORT + _number(step, watched_calls)
+    return FIRST_PORT + _number(step, watched_calls)
 
 
 def _number(step, watched_calls):
     return 2 * [name for name, _ in STEPS].index(step) + (not watched_calls)
 
 
-def _control(watched, own, peer):
-    """The line between the nodes, beside what is under test."""
-    if not watched:
-        with socket.create_server((own, _CONTROL)) as server:
-            server.settimeout(_PATIENCE)
-            return server.accept()[0].makefile("rw")
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return socket.create_connection((peer, _CONTROL)).makefile("rw")
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-
-
 def _run(role, own, peer):
     watched = role == "watched"
-    control = _control(watched, own, peer)
+    line = control(watched, own, peer)
     for name, step in STEPS:
         for watched_calls in (True, False):
-            party = Party(control, own, peer, name, _number(name, watched_calls), watched == watched_calls)
+            party = Party(line, own, peer, name, _number(name, watched_calls), watched == watched_calls)
             step(party)
             party.close()
             party.say("done")
