@@ -6,7 +6,7 @@
 # "cm MEASUREMENT KEY=VALUE...".
 #
 # cm.sh CM KIND CONNECTIONS REPETITIONS
-#    KIND counts    the node runs with --icount: instructions, times, messages
+#    KIND counts    the node runs with --icount and the profiler: instructions, times, messages
 #         rate      connections in a second, on as many processors as the node has
 #         memory    the node was booted with slab_debug=U: who allocated what
 
@@ -58,10 +58,10 @@ cmtime_both() {
 	in_far timeout 3000 cmtime -b "$far" -c "$connections" >/tmp/far.log 2>&1 &
 	server=$!
 	eventually serves || bail_out "cmtime does not serve"
-	mark
+	sent=$(messages)
 	timeout 3000 cmtime -s "$far" -c "$connections" >/tmp/near.log 2>&1 || bail_out "cmtime failed: $(tail -n 2 /tmp/near.log)"
 	wait "$server" || bail_out "cmtime's server failed: $(tail -n 2 /tmp/far.log)"
-	lap
+	sent=$(($(messages) - sent))
 }
 
 # Of the half without queue pairs, a step's time in microseconds.
@@ -69,24 +69,7 @@ step() { # name, number of words in it
 	awk -v name="$1" -v column=$(($2 + 2)) '/^cm_conn/ { half = 1 } half && index($0, name) == 1 { print $column }' /tmp/near.log
 }
 
-# --- clocks and counters ------------------------------------------------------------------------------------------------------
-
-# Where time is the number of instructions, what is not idle is what was executed. /proc/stat counts in units of 10 ms.
-mark() {
-	began=${EPOCHREALTIME/./}
-	idled=$(idle)
-	sent=$(messages)
-}
-
-lap() {
-	elapsed=$((${EPOCHREALTIME/./} - began))
-	busy=$((elapsed - ($(idle) - idled) * 10000))
-	sent=$(($(messages) - sent))
-}
-
-idle() {
-	awk '$1 == "cpu" { print $5 + $6 }' /proc/stat
-}
+# --- counters -----------------------------------------------------------------------------------------------------------------
 
 messages() {
 	cat /sys/class/infiniband/rxe?/ports/1/cm_tx_msgs/* | awk '{ sum += $1 } END { print sum }'
@@ -94,13 +77,16 @@ messages() {
 
 # --- measurements ---------------------------------------------------------------------------------------------------------------
 
+# The profiler counts the instructions between the marks.
 counts() {
 	local repetition
 	cmtime_both
 	for ((repetition = 1; repetition <= repetitions; repetition++)); do
+		/build/bench/mark begin
 		cmtime_both
-		printf 'cm counts busy=%d connect=%d disconnect=%d messages=%d\n' \
-			"$busy" "$(step 'cm connect' 2)" "$(step disconnect 1)" "$sent"
+		/build/bench/mark end
+		printf 'cm counts connect=%d disconnect=%d messages=%d\n' \
+			"$(step 'cm connect' 2)" "$(step disconnect 1)" "$sent"
 		lose 1 "$repetition" || bail_out "the cable cannot lose"
 		cmtime_both
 		lose_nothing

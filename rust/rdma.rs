@@ -17,6 +17,7 @@ pub(crate) mod event;
 pub(crate) mod gid;
 pub(crate) mod mad;
 pub(crate) mod management;
+pub(crate) mod path;
 pub(crate) mod pd;
 pub(crate) mod port;
 pub(crate) mod qp;

@@ -43,11 +43,9 @@ use super::{
 use crate::{
     rdma::{
         gid::Entry,
+        path::PathRecord,
         port::PortNumber,
-        route::{
-            AddressVector,
-            PathRecord, //
-        }, //
+        route::AddressVector, //
     },
     wire::{
         cm::{

@@ -17,7 +17,7 @@ use crate::{
     rdma::{
         cm_counters::Cause,
         mad::Received,
-        route::PathRecord, //
+        path::PathRecord, //
     },
     wire::cm::Message, //
 };

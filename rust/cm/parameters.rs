@@ -17,7 +17,7 @@ use super::{
 use crate::{
     rdma::{
         gid::Entry,
-        route::PathRecord, //
+        path::PathRecord, //
     },
     wire::{
         cm::{

@@ -44,11 +44,11 @@ use crate::{
     rdma::{
         cm_counters::Cause,
         mad::Received,
-        route::{
-            AddressVector,
+        path::{
             PathKind,
             PathRecord, //
-        }, //
+        },
+        route::AddressVector, //
     },
     wire::{
         cm::{

@@ -24,7 +24,7 @@ use crate::{
     },
     rdma::{
         gid::Entry,
-        route::PathRecord, //
+        path::PathRecord, //
     },
     wire::cm::{
         lap::Lap,

@@ -15,7 +15,7 @@ use crate::{
     },
     rdma::{
         gid::Entry,
-        route::PathRecord, //
+        path::PathRecord, //
     },
     wire::{
         cm::{
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn record() -> bindings::sa_path_rec {
-        let mut path = PathRecord::new(crate::rdma::route::PathKind::Infiniband);
+        let mut path = PathRecord::new(crate::rdma::path::PathKind::Infiniband);
         path.set_dlid(0x1234);
         // SAFETY: Valid, and copied at once.
         unsafe { *path.as_raw() }

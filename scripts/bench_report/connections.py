@@ -26,7 +26,19 @@ def _read(directory):
             if word == "cm":
                 for key, _, value in (each.partition("=") for each in words[1:]):
                     values[manager, f"{words[0]} {key}"].append(int(value))
+        counts = log.parent / "counts"
+        if counts.exists():
+            values[manager, "counts instructions"].append(_instructions(counts))
     return values
+
+
+def _instructions(counts):
+    """What the profiler counted between two marks, on average: the file is bench/profile.c's."""
+    with counts.open(encoding="ascii") as lines:
+        rounds = int(next(lines))
+        if not rounds:
+            raise SystemExit(f"oxib: the profiler saw no mark ({counts})")
+        return sum(int(length) * int(runs) for _address, length, runs in map(str.split, lines)) / rounds
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,7 @@ def figures(values, connections):
         return connections / microseconds * 1e6
 
     return [
-        of("instructions, whole system", "a connection", "counts busy", lambda v: v * 1000 / both,
+        of("instructions, whole system", "a connection", "counts instructions", lambda v: v / both,
            "at most 0.9 of the kernel's", lambda kernel, oxib: oxib <= 0.9 * kernel),
         of("instructions, connect step alone", "a connection", "counts connect", lambda v: v * 1000 / connections,
            "", lambda kernel, oxib: True),
