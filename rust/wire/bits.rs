@@ -16,7 +16,10 @@
 //! The compiler refuses a field that does not fit its word or its value.
 
 use core::marker::PhantomData;
-use zerocopy::byteorder::big_endian::U32;
+use zerocopy::byteorder::big_endian::{
+    U16,
+    U32, //
+};
 
 /// What a field is part of.
 pub trait Word: Copy {
@@ -39,6 +42,18 @@ impl Word for u8 {
 
     fn store(bits: u32) -> u8 {
         bits as u8
+    }
+}
+
+impl Word for U16 {
+    const BITS: u32 = u16::BITS;
+
+    fn load(self) -> u32 {
+        u32::from(self.get())
+    }
+
+    fn store(bits: u32) -> U16 {
+        U16::new(bits as u16)
     }
 }
 
@@ -83,6 +98,18 @@ impl Value for u8 {
 
     fn from_bits(bits: u32) -> u8 {
         bits as u8
+    }
+
+    fn bits(self) -> u32 {
+        u32::from(self)
+    }
+}
+
+impl Value for u16 {
+    const BITS: u32 = u16::BITS;
+
+    fn from_bits(bits: u32) -> u16 {
+        bits as u16
     }
 
     fn bits(self) -> u32 {
@@ -164,6 +191,17 @@ mod tests {
         for (found, wanted) in table {
             assert_eq!(found, wanted);
         }
+    }
+
+    #[test]
+    fn fields_of_a_half_word() {
+        let mut half = U16::new(0xf000);
+        Field::<u16, 5, 11>::set(&mut half, 0xffff);
+        assert_eq!(half.get(), 0xf7ff);
+        Field::<u16, 5, 11>::set(&mut half, 0x123);
+        assert_eq!(half.get(), 0xf123);
+        assert_eq!(Field::<u16, 5, 11>::get(half), 0x123);
+        assert_eq!(Field::<u8, 0, 4>::get(half), 0xf);
     }
 
     #[test]
