@@ -21,7 +21,11 @@
 // made of the same files (the test fabric, the host tests) do.
 #![cfg_attr(
     CONFIG_RUST,
-    allow(dead_code, reason = "each crate uses its part of the formats")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "each crate uses its part of the formats"
+    )
 )]
 // In the kernel this is a private module, in cargo a crate whose users are other crates.
 #![cfg_attr(
