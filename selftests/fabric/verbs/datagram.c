@@ -186,6 +186,43 @@ static void pieces(struct pair *pair)
 		has(pair, &pair->b, INCOMING + GRH_BYTES, 100, 6);
 }
 
+/* An HCA gives its own queue pairs what they send to a group of theirs. Beyond it the group would be the SM's to make. */
+static void multicast(struct pair *pair)
+{
+	union ib_gid group = { .raw = { 0xff, 0x12, 0xa0, 0x1b, [14] = 0x12, [15] = 0x34 } };
+	struct rdma_ah_attr attributes = { .type = RDMA_AH_ATTR_TYPE_IB };
+	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 64, .qpn = IB_MULTICAST_QPN };
+	const u16 lid = 0xc123;
+	struct ib_wc wc = {};
+
+	if (!is_infiniband(&pair->a) || pair->a.device != pair->b.device) {
+		fail(pair, "it takes one InfiniBand HCA");
+		pair->left_out = true;
+		return;
+	}
+	rdma_ah_set_port_num(&attributes, 1);
+	rdma_ah_set_dlid(&attributes, lid);
+	rdma_ah_set_grh(&attributes, &group, 0, pair->a.gid_index, 1, 0);
+	rdma_destroy_ah(pair->a.ah, RDMA_DESTROY_AH_SLEEPABLE);
+	pair->a.ah = rdma_create_ah(pair->a.pd, &attributes, RDMA_CREATE_AH_SLEEPABLE);
+	if (!same(pair, "making the group's address", 0, PTR_ERR_OR_ZERO(pair->a.ah))) {
+		pair->a.ah = NULL;
+		return;
+	}
+	fill(&pair->a, OUTGOING, 64, 17);
+	/* The first is for nobody yet, and so is the last. */
+	if (post_datagram_receive(pair, 64) && post_datagram_receive(pair, 64) && lost(pair, &request) &&
+	    same(pair, "attaching", 0, ib_attach_mcast(pair->b.qp, &group, lid)) &&
+	    nothing_completed(pair, pair->b.recv_cq, "nobody is attached") && post(pair, &pair->a, &request) &&
+	    sent_well(pair, &pair->a, 1) && received(pair, &pair->b, GRH_BYTES + 64, &wc) &&
+	    same(pair, "the flag of a GRH", IB_WC_GRH, wc.wc_flags & IB_WC_GRH) &&
+	    has(pair, &pair->b, INCOMING + GRH_BYTES, 64, 17) &&
+	    same(pair, "detaching", 0, ib_detach_mcast(pair->b.qp, &group, lid)) && lost(pair, &request)) {
+		msleep(50);
+		nothing_completed(pair, pair->b.recv_cq, "nobody is attached any more");
+	}
+}
+
 static const struct test tests[] = {
 	{ "SEND", { .type = IB_QPT_UD }, send },
 	{ "SEND with a GRH", { .type = IB_QPT_UD, .with_grh = true }, send },
@@ -194,6 +231,7 @@ static const struct test tests[] = {
 	{ "SEND into a shared receive queue", { .type = IB_QPT_UD, .shared_receive = true }, send },
 	{ "a reply to the sender that the completion tells", { .type = IB_QPT_UD }, reply },
 	{ "a reply to the sender that completion and GRH tell", { .type = IB_QPT_UD, .with_grh = true }, reply },
+	{ "SEND to a multicast group", { .type = IB_QPT_UD }, multicast },
 	{ "a wrong Q_Key is dropped", { .type = IB_QPT_UD }, wrong_qkey },
 	{ "a Q_Key with its highest bit set is the sender's own", { .type = IB_QPT_UD }, controlled_qkey },
 	{ "a wrong P_Key is dropped", { .type = IB_QPT_UD, .strange_pkey = true }, wrong_pkey },

@@ -2,6 +2,7 @@
 /* Making and ending the pair of queue pairs that a test has. */
 
 #include <linux/slab.h>
+#include <rdma/ib_cache.h>
 
 #include "verbs.h"
 
