@@ -40,8 +40,19 @@ def _show():
     print(*show.state(state.current()), sep="\n")
 
 
-def _check(path):
-    print(*show.described(file.read(path)), sep="\n")
+def _check(paths):
+    complaints = []
+    for path in paths:
+        try:
+            print(*show.described(file.read(path)), sep="\n")
+        except Unreadable as complaint:
+            complaints.append(str(complaint))
+    if complaints:
+        raise Failure("\nfabric: ".join(complaints))
+
+
+# How many files a command takes.
+_FILES = {"up": {}, "check": {"nargs": "+"}}
 
 
 def _parse():
@@ -52,12 +63,12 @@ def _parse():
         ("up", _up, "build the fabric that a file describes"),
         ("down", _down, "take the fabric down"),
         ("show", _show, "its cables, and the state of each end"),
-        ("check", _check, "only read a file, and say what it describes"),
+        ("check", _check, "only read files, and say what they describe"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(function=function)
-        if name in ("up", "check"):
-            command.add_argument("file")
+        if name in _FILES:
+            command.add_argument("file", **_FILES[name])
     words = parser.parse_args()
     return words.function, [words.file] if "file" in words else []
 

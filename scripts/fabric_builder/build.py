@@ -3,7 +3,6 @@
 
 import socket
 import zlib
-from pathlib import Path
 
 from fabric_builder import machine
 from fabric_builder.machine import Failure
