@@ -41,14 +41,15 @@ fabric_down() {
 	scripts/fabric down
 }
 
-# Everything from nothing to a fabric whose hosts have subnet managers: the topology, and 'HOST [LINE...]' for each of those.
+# Everything from nothing to a fabric whose hosts have subnet managers: 'HOST [LINE OF OPENSM.CONF]' for each of those.
 bring_up_fabric() { # topology, subnet manager...
-	local manager
+	local manager host line
 	load_softib || bail_out "softib.ko could not be loaded"
 	fabric_up "$1" || bail_out "the fabric $1 could not be built"
 	shift
 	for manager in "$@"; do
-		start_sm "$manager"
+		read -r host line <<<"$manager"
+		start_sm "$host" "$line"
 	done
 	eventually all_active || {
 		scripts/fabric show
