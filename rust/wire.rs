@@ -77,6 +77,8 @@ pub mod opcode;
 pub mod packet;
 #[path = "wire/pkey.rs"]
 pub mod pkey;
+#[path = "wire/pma.rs"]
+pub mod pma;
 #[path = "wire/psn.rs"]
 pub mod psn;
 #[path = "wire/qpn.rs"]
@@ -85,3 +87,5 @@ pub mod qpn;
 pub mod reth;
 #[path = "wire/roce.rs"]
 pub mod roce;
+#[path = "wire/smp.rs"]
+pub mod smp;

@@ -157,6 +157,71 @@ impl<T: Value, const OFFSET: u32, const LENGTH: u32> Field<T, OFFSET, LENGTH> {
     }
 }
 
+/// Writes the functions that read and write whole big-endian words of a format:
+///
+/// ```text
+/// words! {
+///     /// The local identifier.
+///     lid, set_lid: u16;
+/// }
+/// ```
+macro_rules! words {
+    ($($(#[$doc:meta])* $word:ident, $set:ident: $type:ty;)*) => {$(
+        $(#[$doc])*
+        pub const fn $word(&self) -> $type {
+            self.$word.get()
+        }
+
+        #[doc = concat!("Writes what [`Self::", stringify!($word), "`] reads.")]
+        pub fn $set(&mut self, value: $type) {
+            self.$word.set(value);
+        }
+    )*};
+}
+pub(crate) use words;
+
+/// The same for bytes.
+macro_rules! octets {
+    ($($(#[$doc:meta])* $octet:ident, $set:ident;)*) => {$(
+        $(#[$doc])*
+        pub const fn $octet(&self) -> u8 {
+            self.$octet
+        }
+
+        #[doc = concat!("Writes what [`Self::", stringify!($octet), "`] reads.")]
+        pub fn $set(&mut self, value: u8) {
+            self.$octet = value;
+        }
+    )*};
+}
+pub(crate) use octets;
+
+/// The same for fields that are a [`Field`] of a word: the number of bits above, and the length.
+/// The caller has [`Field`] in scope.
+///
+/// ```text
+/// bit_fields! {
+///     /// The service level of the subnet manager.
+///     sm_sl, set_sm_sl: u8 = mtu_sm_sl[4, 4];
+/// }
+/// ```
+macro_rules! bit_fields {
+    ($($(#[$doc:meta])*
+        $get:ident, $set:ident: $type:ty = $word:ident[$offset:literal, $length:literal];
+    )*) => {$(
+        $(#[$doc])*
+        pub fn $get(&self) -> $type {
+            Field::<$type, $offset, $length>::get(self.$word)
+        }
+
+        #[doc = concat!("Writes what [`Self::", stringify!($get), "`] reads.")]
+        pub fn $set(&mut self, value: $type) {
+            Field::<$type, $offset, $length>::set(&mut self.$word, value);
+        }
+    )*};
+}
+pub(crate) use bit_fields;
+
 #[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_bits))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
