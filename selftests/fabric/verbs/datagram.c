@@ -223,6 +223,46 @@ static void multicast(struct pair *pair)
 	}
 }
 
+/* To a router, with a header that forbids it to forward. What is sent as ever after that is the first to arrive. */
+static void stays(struct pair *pair, const union ib_gid *to, u8 hop_limit)
+{
+	struct rdma_ah_attr attributes = { .type = RDMA_AH_ATTR_TYPE_IB };
+	struct request request = {};
+	struct ib_ah *ah;
+	bool posted;
+
+	if (!pair->a.router_lid) {
+		fail(pair, "it takes a router");
+		pair->left_out = true;
+		return;
+	}
+	rdma_ah_set_port_num(&attributes, 1);
+	rdma_ah_set_dlid(&attributes, pair->a.router_lid);
+	rdma_ah_set_grh(&attributes, (union ib_gid *)to, 0, pair->a.gid_index, hop_limit, 0);
+	ah = rdma_create_ah(pair->a.pd, &attributes, RDMA_CREATE_AH_SLEEPABLE);
+	if (!same(pair, "making the address", 0, PTR_ERR_OR_ZERO(ah)))
+		return;
+	swap(ah, pair->a.ah);
+	posted = post_datagram_receive(pair, 64) && lost(pair, &request);
+	swap(ah, pair->a.ah);
+	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
+	if (posted)
+		arrives(pair, 64, NULL);
+}
+
+static void link_local(struct pair *pair)
+{
+	union ib_gid to = pair->b.gid;
+
+	to.global.subnet_prefix = cpu_to_be64(0xfe80000000000000);
+	stays(pair, &to, 64);
+}
+
+static void no_hops(struct pair *pair)
+{
+	stays(pair, &pair->b.gid, 1);
+}
+
 static const struct test tests[] = {
 	{ "SEND", { .type = IB_QPT_UD }, send },
 	{ "SEND with a GRH", { .type = IB_QPT_UD, .with_grh = true }, send },
@@ -232,6 +272,8 @@ static const struct test tests[] = {
 	{ "a reply to the sender that the completion tells", { .type = IB_QPT_UD }, reply },
 	{ "a reply to the sender that completion and GRH tell", { .type = IB_QPT_UD, .with_grh = true }, reply },
 	{ "SEND to a multicast group", { .type = IB_QPT_UD }, multicast },
+	{ "what is for a link-local GID stays in its subnet", { .type = IB_QPT_UD }, link_local },
+	{ "what has no hops left stays in its subnet", { .type = IB_QPT_UD }, no_hops },
 	{ "a wrong Q_Key is dropped", { .type = IB_QPT_UD }, wrong_qkey },
 	{ "a Q_Key with its highest bit set is the sender's own", { .type = IB_QPT_UD }, controlled_qkey },
 	{ "a wrong P_Key is dropped", { .type = IB_QPT_UD, .strange_pkey = true }, wrong_pkey },
