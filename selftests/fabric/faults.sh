@@ -27,7 +27,7 @@ test_loading() {
 test_switch() {
 	ip link add t0 type veth peer name t1
 	ip link set t0 up && ip link set t1 up
-	mkdir -p "$switch/t" && echo "t0 t1" >"$switch/t/ports" || bail_out "there is no switch"
+	if ! { mkdir -p "$switch/t" && echo "t0 t1" >"$switch/t/ports"; }; then bail_out "there is no switch"; fi
 	check "allocations fail while a switch is enabled" \
 		python3 selftests/ipoib/nth.py enable "$switch/t/enable" --samples "$samples"
 	rmdir "$switch/t"
