@@ -156,6 +156,7 @@ master_is() { # host to ask, host that is expected
 
 # --- the kernel's IP over InfiniBand ------------------------------------------------------------------------------------------
 
+# Host hN is number N.
 host_number() { # host
 	printf '%s\n' "${1#h}"
 }

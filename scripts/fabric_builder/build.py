@@ -3,6 +3,7 @@
 
 import socket
 import zlib
+from contextlib import contextmanager
 
 from fabric_builder import machine
 from fabric_builder.machine import Failure
@@ -45,6 +46,15 @@ def _refuse_what_exists(topology):
         for end in cable.ends:
             if not cable.outside and end.node.kind != HOST and machine.net_device_exists(end.net_device):
                 raise Failure(f"there is a net device {end.net_device} already; the cable in {end} would need it")
+
+
+@contextmanager
+def _blamed_on(node):
+    """What fails then is blamed on the node's line of the file."""
+    try:
+        yield
+    except Failure as failure:
+        raise Failure(f"line {node.line}: {node.kind} {node.name}: {failure}") from failure
 
 
 def _make_cables(cables):
@@ -97,9 +107,11 @@ def up(topology):
     machine.ip_batch(f"netns add {node.name}" for node in topology.of_kind(HOST))
     _make_cables(topology.cables)
     for node in topology.of_kind(HOST, HCA):
-        _make_hca(node)
+        with _blamed_on(node):
+            _make_hca(node)
     for node in topology.of_kind(SWITCH, ROUTER):
-        _make_switch_or_router(node)
+        with _blamed_on(node):
+            _make_switch_or_router(node)
     _plug_in(topology)
 
 

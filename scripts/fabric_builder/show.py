@@ -51,7 +51,8 @@ def _hca_state(link):
     if link is None:
         return "gone"
     words = [link["state"].lower(), link["physical_state"].lower()]
-    return " ".join([*words, f"lid {link['lid']}", f"sm_lid {link['sm_lid']}", f"prefix {link['subnet_prefix']}"])
+    words += [f"{name} {link[name]}" for name in ("lid", "sm_lid", "subnet_prefix") if name in link]
+    return " ".join(words)
 
 
 def _net_devices(namespace):
