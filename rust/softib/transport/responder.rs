@@ -248,7 +248,7 @@ impl Responder {
             Ok(()) => self.arrived(),
             Err(Refusal::NotReady) => {
                 self.stance = Stance::Waiting;
-                self.reply = Reply::Negative(Syndrome::RnrNak(self.terms.min_rnr_timer));
+                self.reply = Reply::Negative(Syndrome::RnrNak(self.terms.min_rnr_timer & 0x1f));
             }
             Err(refusal) => {
                 let (code, breach) = breach(refusal);
