@@ -91,6 +91,15 @@ impl Arrival<'_> {
             .ok_or(Refusal::Invalid)
     }
 
+    /// Whether the length is that of a packet of an RDMA WRITE which others follow.
+    fn full_of(&self, rest: &Remote) -> Result<(), Refusal> {
+        if self.full()? < rest.length {
+            Ok(())
+        } else {
+            Err(Refusal::Invalid)
+        }
+    }
+
     /// The length, if it is that of the last of several packets.
     fn last(&self) -> Result<u32, Refusal> {
         self.length()
@@ -164,7 +173,7 @@ impl Inbound {
                 self.finish_send(shell, packet, tail)
             }
             (Message::Between, Request::WriteFirst(remote)) => {
-                packet.full()?;
+                packet.full_of(&remote)?;
                 allow_write(packet, &remote)?;
                 shell
                     .check(&remote, Access::Write)
@@ -172,7 +181,7 @@ impl Inbound {
                 self.write(shell, packet, remote, remote.length)
             }
             (Message::Write { rest, length }, Request::WriteMiddle) => {
-                packet.full()?;
+                packet.full_of(&rest)?;
                 self.write(shell, packet, rest, length)
             }
             (Message::Write { rest, length }, Request::WriteLast(immediate)) => {
@@ -245,14 +254,10 @@ impl Inbound {
         rest: Remote,
         length: u32,
     ) -> Result<Progress, Refusal> {
-        let bytes = packet.mtu.bytes();
-        if rest.length <= bytes {
-            return Err(Refusal::Invalid);
-        }
         shell
             .write(rest.rkey, rest.address, packet.payload)
             .map_err(|_| Refusal::Access)?;
-        let rest = rest.skip(bytes);
+        let rest = rest.skip(packet.mtu.bytes());
         self.message = Message::Write { rest, length };
         Ok(Progress::Middle)
     }

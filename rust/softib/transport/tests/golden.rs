@@ -64,10 +64,10 @@ fn text(service: Service, frame: &Frame) -> String {
     let layout = outgoing
         .write(frame.payload.len(), &mut buffer)
         .expect("it fits");
-    let words = buffer[ROUTE..layout.headers].chunks(4).map(|word| {
-        word.iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
+    // The headers are whole words.
+    let words = buffer[ROUTE..layout.headers].chunks_exact(4).map(|word| {
+        let word = word.try_into().expect("four bytes");
+        format!("{:08x}", u32::from_be_bytes(word))
     });
     let words: Vec<_> = words.collect();
     format!("{} + {}", words.join(" "), frame.payload.len())

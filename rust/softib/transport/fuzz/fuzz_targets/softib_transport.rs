@@ -303,19 +303,37 @@ impl Bench {
     }
 
     fn step(&mut self, event: u8, choices: &mut Choices<'_>) {
-        let qp = &mut self.host.qp;
         match event & 0xf {
-            0..=5 => return self.packet(choices),
-            6 | 7 => return self.post(choices),
-            8 => return self.post_receive(choices),
-            9 | 10 => return self.run(choices),
-            11 => return self.wait(choices),
-            12 => drop(qp.ready_to_send(self.terms.sending)),
-            13 => drop(if choices.bit() { qp.drain() } else { qp.resume() }),
-            14 => qp.set_access(choices.access()),
-            _ if choices.byte() == 0 => qp.fail(&mut self.host.world),
-            _ => self.host.now = Time::new(self.host.now.get() + u64::from(choices.word())),
+            0..=5 => self.packet(choices),
+            6 | 7 => self.post(choices),
+            8 => self.post_receive(choices),
+            9 | 10 => self.run(choices),
+            11 => self.wait(choices),
+            _ => self.call(event & 0xf, choices),
         }
+    }
+
+    /// A call of the consumer, which may be refused.
+    fn call(&mut self, event: u8, choices: &mut Choices<'_>) {
+        let qp = &mut self.host.qp;
+        let _ = match event {
+            12 => qp.ready_to_send(self.terms.sending),
+            13 if choices.bit() => qp.drain(),
+            13 => qp.resume(),
+            14 => {
+                qp.set_access(choices.access());
+                Ok(())
+            }
+            _ if choices.byte() == 0 => {
+                qp.fail(&mut self.host.world);
+                Ok(())
+            }
+            _ => {
+                let later = self.host.now.get() + u64::from(choices.word());
+                self.host.now = Time::new(later);
+                Ok(())
+            }
+        };
     }
 
     /// Whatever happened, everything ends when it is told to.
@@ -324,7 +342,10 @@ impl Bench {
         self.host.run();
         assert_eq!(self.host.qp.state(), StateName::Error);
         assert_eq!(self.host.qp.due(), None);
-        assert_eq!(self.host.world.retired as usize, self.host.world.sends.len());
+        assert_eq!(
+            self.host.world.retired as usize,
+            self.host.world.sends.len()
+        );
         assert!(self.host.world.held.is_none());
     }
 }
