@@ -164,12 +164,12 @@ impl Smp {
         self.header.class() == CLASS_SUBNET_DIRECTED
     }
 
-    /// Whether it is a packet of subnet management at all, of the only class version.
+    /// Whether it is a packet of subnet management at all.
     pub const fn is_subnet_management(&self) -> bool {
         matches!(
             self.header.class(),
             CLASS_SUBNET_LID | CLASS_SUBNET_DIRECTED
-        ) && self.header.class_version() == CLASS_VERSION
+        )
     }
 
     words! {

@@ -61,10 +61,22 @@ impl Attribute for Linear {
     Unaligned,
 )]
 #[repr(transparent)]
-pub struct Multicast(pub [U16; MULTICAST_BLOCK]);
+pub struct Multicast([U16; MULTICAST_BLOCK]);
 
 impl Attribute for Multicast {
     const ID: u16 = attribute::MULTICAST_FORWARDING;
+}
+
+impl Multicast {
+    /// A block of these sets of ports.
+    pub fn new(ports: [u16; MULTICAST_BLOCK]) -> Multicast {
+        Multicast(ports.map(U16::new))
+    }
+
+    /// The sets of ports.
+    pub fn ports(&self) -> [u16; MULTICAST_BLOCK] {
+        self.0.map(U16::get)
+    }
 }
 
 /// Which part of a multicast forwarding table a block is.
