@@ -11,6 +11,7 @@ mod work;
 
 /// What is this module's alone, in the folder of its name.
 mod softib {
+    pub(crate) mod fabric;
     #[forbid(unsafe_code)]
     pub(crate) mod hca;
     pub(crate) mod net;
