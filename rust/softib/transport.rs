@@ -114,7 +114,7 @@ pub struct QueuePair {
 }
 
 // There may be a hundred thousand of them.
-const _: () = assert!(size_of::<QueuePair>() <= 2048);
+const _: () = assert!(size_of::<QueuePair>() <= 1200);
 
 impl QueuePair {
     /// A queue pair in the reset state. `shared` is whether its receives come from a shared

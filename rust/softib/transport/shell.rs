@@ -46,10 +46,12 @@ pub trait Memory {
     /// Writes into the scatter list of the receive that is held, after that many bytes of it.
     fn scatter_receive(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Denied>;
 
-    /// Whether the peer may use all of this memory. Never asked for no bytes.
+    /// Whether the peer may use all of this memory, before a message of several packets goes there
+    /// or comes from there. Never asked for no bytes.
     fn check(&mut self, remote: &Remote, access: Access) -> Result<(), Denied>;
 
-    /// Writes for the peer; checks once more, as the region may have gone. Never no bytes.
+    /// Writes for the peer, if it may: a message of one packet is checked here alone, and of a
+    /// longer one the region may have gone since. Never no bytes.
     fn write(&mut self, rkey: u32, address: u64, bytes: &[u8]) -> Result<(), Denied>;
 
     /// Does an atomic operation for the peer, and tells what the word was before.
@@ -80,7 +82,8 @@ pub trait Output {
     /// [`QueuePair::run`]: super::QueuePair::run
     fn room(&mut self) -> bool;
 
-    /// Sends a packet, gathering its payload. A packet that cannot be sent for another reason than
+    /// Sends a packet, gathering its payload: from a send's list, whose local keys are checked, or
+    /// from memory that the peer reads, whose remote key is checked once more. A packet that cannot be sent for another reason than
     /// its payload's memory is lost, as any packet can be.
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied>;
 }

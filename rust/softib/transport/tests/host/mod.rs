@@ -436,6 +436,24 @@ impl Host {
     }
 }
 
+/// How the sends that made completions ended.
+pub fn statuses(host: &Host) -> Vec<Status> {
+    host.world
+        .completions
+        .iter()
+        .map(|(_, status)| *status)
+        .collect()
+}
+
+/// How the receives ended.
+pub fn received(host: &Host) -> Vec<Status> {
+    host.world
+        .received
+        .iter()
+        .map(|(received, _)| received.status)
+        .collect()
+}
+
 /// Lets two hosts talk until they are silent.
 pub fn talk(one: &mut Host, other: &mut Host) {
     let mut frames = one.run();
