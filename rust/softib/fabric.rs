@@ -74,7 +74,17 @@ mod traps;
 pub use self::datagram::OUT_LEN;
 pub use self::discard::Discard;
 pub use self::events::Events;
-pub use self::node::Node;
+pub use self::node::{
+    Answer,
+    Node,
+    Outcome,
+    Poll,
+    Received, //
+};
 pub use self::port::Port;
-pub use self::router::Router;
+pub use self::router::{
+    Hop,
+    Out,
+    Router, //
+};
 pub use self::switch::Switch;

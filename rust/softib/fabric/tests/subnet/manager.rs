@@ -15,6 +15,7 @@ use super::{
     World, //
 };
 use oxib_softib_fabric::node::Processed;
+use oxib_softib_fabric::Outcome;
 use oxib_wire::lid::Lid;
 use oxib_wire::mad::{
     Header,
@@ -150,7 +151,7 @@ impl Manager {
             &mut answer,
         );
         world.events.push((self.host, events));
-        (outcome == oxib_softib_fabric::node::Outcome::Reply).then(|| *Smp::from_bytes(&answer))
+        (outcome == Outcome::Reply).then(|| *Smp::from_bytes(&answer))
     }
 
     /// What came back with that identifier.
