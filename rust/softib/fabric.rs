@@ -63,7 +63,7 @@ mod port_set;
 #[path = "fabric/protection.rs"]
 mod protection;
 #[path = "fabric/receive.rs"]
-mod receive;
+pub mod receive;
 #[path = "fabric/router.rs"]
 pub mod router;
 #[path = "fabric/switch.rs"]
@@ -71,20 +71,11 @@ pub mod switch;
 #[path = "fabric/traps.rs"]
 mod traps;
 
+pub use self::agent::Outcome;
 pub use self::datagram::OUT_LEN;
 pub use self::discard::Discard;
 pub use self::events::Events;
-pub use self::node::{
-    Answer,
-    Node,
-    Outcome,
-    Poll,
-    Received, //
-};
+pub use self::node::Node;
 pub use self::port::Port;
-pub use self::router::{
-    Hop,
-    Out,
-    Router, //
-};
+pub use self::router::Router;
 pub use self::switch::Switch;

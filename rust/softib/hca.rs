@@ -13,50 +13,54 @@ use kernel::{
         rcu,
         Arc, //
     },
+    time::{
+        Instant,
+        Monotonic, //
+    },
     workqueue::{
         self,
+        new_delayed_work,
+        DelayedWork,
         Work,
         WorkItem, //
     }, //
 };
 
-use crate::net::{
-    cable::Plug,
-    frame::{
-        Frame,
-        Queue, //
+use crate::{
+    net::{
+        cable::Plug,
+        frame::{
+            Frame,
+            Queue, //
+        },
+        line::Line, //
     },
-    line::Line, //
+    transport::time::Time,
+    work, //
 };
 
 pub(crate) mod address;
 pub(crate) mod completion;
+mod connection;
 pub(crate) mod counters;
 mod datagram;
 mod groups;
 pub(crate) mod limits;
+pub(crate) mod options;
 pub(crate) mod port;
+mod progress;
 pub(crate) mod queue_pair;
 mod queue_pairs;
 pub(crate) mod receive;
 pub(crate) mod region;
+pub(crate) mod send;
 
 use counters::Counters;
 use groups::Groups;
+use options::Options;
 use port::Ports;
 use queue_pairs::QueuePairs;
 use region::Regions;
-
-/// What better or worse hardware a device stands for.
-#[derive(Clone)]
-pub(crate) struct Options {
-    /// Bytes of a send that may stand in the request itself.
-    pub(crate) max_inline: u32,
-}
-
-impl Options {
-    pub(crate) const DEFAULT: Self = Self { max_inline: 256 };
-}
 
 /// A host channel adapter.
 #[pin_data]
@@ -74,11 +78,16 @@ pub(crate) struct Hca {
     #[pin]
     pub(crate) regions: Regions,
     pub(crate) counters: Counters,
+    /// Where timers run.
+    pub(crate) queue: work::Queue,
+    epoch: Instant<Monotonic>,
     /// Packets of a port to itself.
     #[pin]
     loopback: Queue,
     #[pin]
     loopback_work: Work<Hca, 0>,
+    #[pin]
+    traps: DelayedWork<Hca, { port::TRAPS }>,
 }
 
 impl_has_work! {
@@ -105,23 +114,27 @@ impl Hca {
     /// `ENOMEM`.
     pub(crate) fn new(
         options: Options,
-        _name: &CStr,
+        name: &CStr,
         guids: &[u64],
         lines: KVec<Arc<Line>>,
     ) -> Result<Arc<Self>> {
         let counters = Counters::new();
+        let mtu = options.mtu;
         Arc::try_pin_init(
             try_pin_init!(Self {
                 options,
                 device: crate::provider::device::Handle::new(),
-                ports <- Ports::new(guids)?,
+                ports <- Ports::new(name, guids, mtu)?,
                 lines,
                 queue_pairs <- QueuePairs::new(),
                 groups <- Groups::new(),
                 regions <- Regions::new(),
                 counters,
+                queue: work::Queue::new()?,
+                epoch: Instant::now(),
                 loopback <- Queue::new(),
                 loopback_work <- new_work!("softib_loopback"),
+                traps <- new_delayed_work!("softib_traps"),
             }? Error),
             GFP_KERNEL,
         )
@@ -132,13 +145,20 @@ impl Hca {
         self.lines.len() as u8
     }
 
+    /// The time, from one that was.
+    pub(crate) fn now(&self) -> Time {
+        Time::new(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(0))
+    }
+
     /// What the port of that place, from 0, sends on.
     pub(crate) fn line(&self, place: usize) -> Option<Arc<Line>> {
         self.lines.get(place).cloned()
     }
 
     /// Ends what runs by itself. Sleeps.
-    pub(crate) fn stop(self: &Arc<Self>) {}
+    pub(crate) fn stop(self: &Arc<Self>) {
+        work::disable::<_, { port::TRAPS }>(self);
+    }
 
     /// Sends a frame on a port's cable. Any context.
     pub(crate) fn transmit(&self, port: u8, frame: Frame) {
@@ -164,11 +184,11 @@ impl Plug for Hca {
     }
 
     fn carrier(self: &Arc<Self>, port: u8, up: bool) {
-        self.ports.carrier(self, port, up);
+        self.set_carrier(port, up);
     }
 
     fn unplugged(self: &Arc<Self>, port: u8) {
-        self.ports.carrier(self, port, false);
+        self.set_carrier(port, false);
         self.device.unregister_soon();
     }
 }

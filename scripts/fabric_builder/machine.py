@@ -79,7 +79,7 @@ def require_exclusive_namespaces():
 def configure(directory, options):
     """Make a directory in softib's configfs if need be, and write options to its files."""
     try:
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Failure(f"{directory} cannot be made: {error.strerror}") from error
     for key, value in options.items():

@@ -5,16 +5,10 @@
 
 use core::ops::DerefMut;
 
-pub use super::agent::Outcome;
-pub use super::receive::{
-    Answer,
-    Poll,
-    Received, //
-};
-
 use super::agent;
 use super::agent::{
     Managed,
+    Outcome,
     Request, //
 };
 use super::counters::Counters;
@@ -26,6 +20,10 @@ use super::events::{
 use super::performance;
 use super::port::Port;
 use super::receive;
+use super::receive::{
+    Poll,
+    Received, //
+};
 use super::traps;
 use super::traps::Traps;
 use super::wire::lid::Lid;

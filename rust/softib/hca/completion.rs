@@ -189,7 +189,15 @@ impl WorkItem for CompletionQueue {
 #[must_use]
 pub(crate) struct Event<'a>(Option<&'a Arc<CompletionQueue>>);
 
-impl Event<'_> {
+impl<'a> Event<'a> {
+    /// None is owed.
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Puts two events of one queue together.
+    pub(crate) fn merge(&mut self, other: Event<'a>) {
+        self.0 = self.0.or(other.0);
+    }
+
     /// Calls the consumer. In soft interrupt context, no lock held.
     pub(crate) fn raise(self) {
         if let Some(queue) = self.0 {

@@ -7,6 +7,8 @@ use core::sync::atomic::{
     Ordering, //
 };
 
+use crate::fabric::counters::PortCounts;
+
 /// What is counted, by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Counter {
@@ -36,10 +38,12 @@ pub(crate) enum Counter {
     NotActive,
     /// Multicast packets that nobody here takes.
     NoMember,
+    /// How often the cable went dead.
+    LinkDowned,
 }
 
 /// How many there are.
-pub(crate) const COUNT: usize = Counter::NoMember as usize + 1;
+pub(crate) const COUNT: usize = Counter::LinkDowned as usize + 1;
 
 /// Names, in the order of the counters.
 pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
@@ -57,6 +61,7 @@ pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
     c"no_receive",
     c"not_active",
     c"no_member",
+    c"link_downed",
 ];
 
 /// The counters of a device's ports.
@@ -79,6 +84,24 @@ impl Counters {
     pub(crate) fn get(&self, port: u8, place: usize) -> u64 {
         self.value(port, place)
             .map_or(0, |value| value.load(Ordering::Relaxed))
+    }
+
+    /// What the performance manager is told.
+    pub(crate) fn of_port(&self, port: u8) -> PortCounts {
+        let of = |counter: Counter| self.get(port, counter as usize);
+        PortCounts {
+            transmit_data: of(Counter::SentBytes) / 4,
+            receive_data: of(Counter::ReceivedBytes) / 4,
+            transmit_packets: of(Counter::Sent),
+            receive_packets: of(Counter::Received),
+            unicast_transmit_packets: of(Counter::Sent),
+            unicast_receive_packets: of(Counter::Received),
+            link_downed: of(Counter::LinkDowned),
+            receive_errors: of(Counter::Malformed) + of(Counter::BadIcrc),
+            transmit_discards: of(Counter::SendDropped),
+            receive_constraint: of(Counter::WrongPkey),
+            ..PortCounts::default()
+        }
     }
 
     fn value(&self, port: u8, place: usize) -> Option<&AtomicU64> {

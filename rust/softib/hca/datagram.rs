@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     net::frame::Frame,
+    provider::memory::Segment,
     transport::work::Status,
     wire::{
         bth::Transport,
@@ -156,10 +157,14 @@ impl QueuePair {
         let room = bytes
             .get_mut(layout.headers..layout.headers + length)
             .ok_or(Status::LocalLength)?;
-        self.hca
-            .regions
-            .gather(self.domain, datagram.segments, 0, room)
-            .map_err(|_| Status::LocalProtection)?;
+        if datagram.inline {
+            gather_inline(datagram.segments, room);
+        } else {
+            self.hca
+                .regions
+                .gather(self.domain, datagram.segments, 0, room)
+                .map_err(|_| Status::LocalProtection)?;
+        }
         finish(bytes, &layout, packet.global.is_some());
         Ok(Some(frame))
     }
@@ -185,6 +190,18 @@ impl QueuePair {
             }
         }
         hca.transmit(port, frame);
+    }
+}
+
+/// Reads segments that are the kernel's memory whatever their keys say.
+fn gather_inline(segments: &[Segment], room: &mut [u8]) {
+    let mut rest = room;
+    for segment in segments {
+        let Some((now, later)) = rest.split_at_mut_checked(segment.len()) else {
+            return;
+        };
+        segment.memory().read(now);
+        rest = later;
     }
 }
 
@@ -228,7 +245,7 @@ impl Hca {
             .ok_or(Counter::WrongQueuePair)?;
         match packet.transport.opcode.service {
             Service::Ud => pair.receive_datagram(port, &packet),
-            _ => Err(Counter::WrongQueuePair),
+            service => pair.receive_connected(port, service, &packet),
         }
     }
 
@@ -319,10 +336,11 @@ impl QueuePair {
             }
         };
         let Some(place) = place else {
-            ports.bad_pkey(&self.hca, port, packet);
+            self.hca.bad_pkey(port, packet);
             return Err(Counter::WrongPkey);
         };
         if deth.qkey() != qkey {
+            self.hca.bad_qkey(port, packet, deth);
             return Err(Counter::WrongQkey);
         }
         Ok(place)

@@ -2,9 +2,15 @@
 
 //! Queue pairs (IBTA 10.2.4, 10.3.1).
 
+use core::sync::atomic::AtomicU32;
+
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    workqueue::{
+        new_delayed_work,
+        DelayedWork, //
+    }, //
 };
 
 use super::{
@@ -17,10 +23,13 @@ use super::{
         Kind,
         Origin, //
     },
+    connection::Connection,
     receive::{
         ReceiveQueue,
         SharedReceiveQueue, //
     },
+    region::Rights,
+    send::SendQueue,
     Hca, //
 };
 use crate::{
@@ -28,12 +37,16 @@ use crate::{
         new_irq_lock,
         IrqLock, //
     },
+    net::frame::Queue,
     provider::{
         memory::Segment,
         pd::Domain,
         queue_pair::Handle, //
     },
-    transport::work::Status,
+    transport::{
+        attributes::Service,
+        work::Status, //
+    },
     wire::{
         immdt::ImmDt,
         psn::Psn,
@@ -81,7 +94,7 @@ pub(crate) struct Attributes {
     pub(crate) port: u8,
     pub(crate) pkey_index: u16,
     pub(crate) qkey: u32,
-    pub(crate) access: u32,
+    pub(crate) access: Rights,
     pub(crate) path_mtu: u8,
     pub(crate) destination: Qpn,
     pub(crate) receive_psn: Psn,
@@ -100,7 +113,7 @@ impl Attributes {
         port: 1,
         pkey_index: 0,
         qkey: 0,
-        access: 0,
+        access: Rights::NONE,
         path_mtu: 1,
         destination: Qpn::from_bytes([0; 3]),
         receive_psn: Psn::from_bytes([0; 3]),
@@ -127,9 +140,27 @@ pub(crate) struct Make {
     pub(crate) receives: u32,
     pub(crate) send_segments: u32,
     pub(crate) receive_segments: u32,
+    pub(crate) inline: u32,
     pub(crate) signal_all: bool,
     /// Of the special queue pairs: whose they are.
     pub(crate) port: u8,
+}
+
+impl Make {
+    /// What a connected queue pair has that others have not.
+    fn connection(&self) -> Result<Option<KBox<Connection>>> {
+        let service = match self.kind {
+            Type::Reliable => Service::Rc,
+            Type::Unreliable => Service::Uc,
+            _ => return Ok(None),
+        };
+        let sends = SendQueue::new(self.sends, self.send_segments, self.inline)?;
+        let (shared, segments) = match &self.shared {
+            Some(shared) => (true, shared.segments_each),
+            None => (false, self.receive_segments),
+        };
+        Connection::new(service, shared, sends, segments).map(Some)
+    }
 }
 
 /// A datagram's destination.
@@ -149,6 +180,8 @@ pub(crate) struct Datagram<'a> {
     pub(crate) signalled: bool,
     pub(crate) solicited: bool,
     pub(crate) immediate: Option<ImmDt>,
+    /// Keys of the segments do not matter.
+    pub(crate) inline: bool,
     pub(crate) segments: &'a [Segment],
     pub(crate) to: Destination<'a>,
 }
@@ -158,6 +191,7 @@ pub(crate) struct Inner {
     pub(crate) state: State,
     pub(crate) attributes: Attributes,
     pub(crate) receives: ReceiveQueue,
+    pub(crate) connection: Option<KBox<Connection>>,
 }
 
 /// A queue pair.
@@ -176,8 +210,22 @@ pub(crate) struct QueuePair {
     pub(crate) send_segments: u32,
     pub(crate) receives: u32,
     pub(crate) receive_segments: u32,
+    pub(crate) inline: u32,
     #[pin]
     pub(crate) inner: IrqLock<Inner>,
+    /// Packets that leave when the queue pair is unlocked, and those to its own port.
+    #[pin]
+    pub(super) frames: Queue,
+    #[pin]
+    pub(super) own_frames: Queue,
+    /// Asynchronous events that the consumer is not told of yet, a bit each.
+    pub(super) events: AtomicU32,
+    #[pin]
+    pub(super) timer: DelayedWork<QueuePair, { super::progress::TIMER }>,
+    #[pin]
+    pub(super) teller: DelayedWork<QueuePair, { super::progress::TELLER }>,
+    #[pin]
+    pub(super) resumption: DelayedWork<QueuePair, { super::progress::RESUMPTION }>,
 }
 
 impl QueuePair {
@@ -199,6 +247,7 @@ impl QueuePair {
                 make.receives as usize,
                 make.receive_segments.max(1) as usize,
             )?,
+            connection: make.connection()?,
         };
         let this = Arc::pin_init(
             pin_init!(Self {
@@ -215,7 +264,14 @@ impl QueuePair {
                 send_segments: make.send_segments,
                 receives: make.receives,
                 receive_segments: make.receive_segments,
+                inline: make.inline,
                 inner <- new_irq_lock!(inner, "softib_qp"),
+                frames <- Queue::new(),
+                own_frames <- Queue::new(),
+                events: AtomicU32::new(0),
+                timer <- new_delayed_work!("softib_qp_timer"),
+                teller <- new_delayed_work!("softib_qp_events"),
+                resumption <- new_delayed_work!("softib_qp_resumption"),
             }),
             GFP_KERNEL,
         )?;
@@ -231,6 +287,10 @@ impl QueuePair {
         self.inner.with(|inner| {
             inner.state = State::Reset;
             inner.receives.clear();
+            if let Some(connection) = &mut inner.connection {
+                connection.transport.reset();
+                connection.sends.clear();
+            }
         });
         self.send_queue.purge(self.handle);
         self.receive_queue.purge(self.handle);
@@ -246,20 +306,21 @@ impl QueuePair {
         state: Option<State>,
         change: impl FnOnce(&mut Attributes),
     ) -> Result {
-        self.inner.with(|inner| {
-            change(&mut inner.attributes);
-            if let Some(state) = state {
-                inner.state = state;
+        if self.kind.is_connected() {
+            self.modify_connection(state, change)?;
+        } else {
+            self.inner.with(|inner| {
+                change(&mut inner.attributes);
+                inner.state = state.unwrap_or(inner.state);
+            });
+            if state == Some(State::Error) {
+                self.flush_receives();
             }
-        });
-        match state {
-            Some(State::Error) => self.flush_receives(),
-            Some(State::Reset) => {
-                self.inner.with(|inner| inner.receives.clear());
-                self.send_queue.purge(self.handle);
-                self.receive_queue.purge(self.handle);
-            }
-            _ => (),
+        }
+        if state == Some(State::Reset) {
+            self.inner.with(|inner| inner.receives.clear());
+            self.send_queue.purge(self.handle);
+            self.receive_queue.purge(self.handle);
         }
         Ok(())
     }

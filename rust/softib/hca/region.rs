@@ -49,6 +49,14 @@ pub(crate) enum Need {
 }
 
 impl Rights {
+    /// None but to read for oneself.
+    pub(crate) const NONE: Self = Self {
+        local_write: false,
+        remote_write: false,
+        remote_read: false,
+        remote_atomic: false,
+    };
+
     fn allow(self, need: Need) -> bool {
         match need {
             Need::LocalRead => true,
@@ -125,15 +133,72 @@ pub(crate) struct State {
     pub(crate) extent: Extent,
 }
 
+/// What a work request that registers memory says of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Registration {
+    pub(crate) key: u32,
+    pub(crate) rights: Rights,
+    pub(crate) address: u64,
+    pub(crate) length: u64,
+    pub(crate) page_size: usize,
+}
+
 /// A memory region.
 #[pin_data]
 pub(crate) struct Region {
     domain: Domain,
     #[pin]
     pub(crate) state: IrqLock<State>,
+    /// The pages that the next registration takes.
+    #[pin]
+    pub(crate) mapped: IrqLock<KVec<Memory>>,
 }
 
 impl Region {
+    /// Registers the pages that were mapped.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the region is registered already, is of another domain, or the key is none of its own.
+    pub(crate) fn register(&self, domain: Domain, wanted: &Registration) -> Result<(), Denied> {
+        self.state.with(|state| {
+            let Extent::Pages(pages) = &mut state.extent else {
+                return Err(Denied);
+            };
+            let own = (state.key ^ wanted.key) >> KEY_TAG_BITS == 0;
+            let size = wanted.page_size;
+            if state.valid || !own || self.domain != domain || !size.is_power_of_two() {
+                return Err(Denied);
+            }
+            self.mapped
+                .with(|mapped| core::mem::swap(mapped, &mut pages.pages));
+            pages.page_size = size;
+            pages.address = wanted.address;
+            pages.offset = wanted.address as usize & (size - 1);
+            pages.length = wanted.length;
+            state.key = wanted.key;
+            state.rights = wanted.rights;
+            state.valid = true;
+            Ok(())
+        })
+    }
+
+    /// Takes the memory from who has the key.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key is not the one, or is not that of memory which work requests register.
+    pub(crate) fn invalidate(&self, domain: Domain, key: u32) -> Result<(), Denied> {
+        self.state.with(|state| {
+            let right = state.valid && state.key == key && self.domain == domain;
+            if !right || !matches!(state.extent, Extent::Pages(_)) {
+                return Err(Denied);
+            }
+            state.valid = false;
+            Ok(())
+        })
+    }
+
     /// Runs `each` on the kernel's memory behind an address.
     ///
     /// # Errors
@@ -193,9 +258,15 @@ impl Regions {
         rights: Rights,
         extent: Extent,
     ) -> Result<Arc<Region>> {
+        let pages = match &extent {
+            Extent::All => 0,
+            Extent::Pages(pages) => pages.pages.capacity(),
+        };
+        let mapped = KVec::with_capacity(pages, GFP_KERNEL)?;
         let region = Arc::pin_init(
             pin_init!(Region {
                 domain,
+                mapped <- new_irq_lock!(mapped, "softib_mapped"),
                 state <- new_irq_lock!(State { key: 0, valid, rights, extent }, "softib_region"),
             }),
             GFP_KERNEL,

@@ -24,8 +24,8 @@ use super::{
 use crate::{
     bindings,
     hca::{
-        Hca,
-        Options, //
+        options::Options,
+        Hca, //
     },
     net::{
         cable::{

@@ -12,7 +12,7 @@ use kernel::{
 use super::device;
 use crate::{
     bindings,
-    hca::Options,
+    configfs::options,
     net::cable::NetDevice, //
 };
 
@@ -29,7 +29,8 @@ static OPERATIONS: Operations = Operations(Opaque::new(bindings::rdma_link_ops {
     },
     type_: c"softib".as_ptr().cast(),
     newlink: Some(add),
-    dellink: Some(delete),
+    // `ib_core` unregisters the device by itself.
+    dellink: None,
 }));
 
 /// The operations, for devices.
@@ -68,18 +69,16 @@ unsafe extern "C" fn add(name: *const c_char, device: *mut bindings::net_device)
     from_result(|| {
         // SAFETY: By the contract.
         let (name, device) = unsafe { (CStr::from_char_ptr(name), NetDevice::from_raw(device)?) };
-        device::add(name, Options::DEFAULT, &[device])?;
+        let options = options::of(name)?;
+        match &options.port2 {
+            None => device::add(name, options, &[device])?,
+            Some(second) => {
+                let found = NetDevice::find(second).inspect_err(|_| {
+                    pr_err!("{name:?}: there is no net device {second:?} for its second port\n");
+                })?;
+                device::add(name, options, &[device, found])?;
+            }
+        }
         Ok(0)
     })
-}
-
-/// `rdma link delete`.
-///
-/// # Safety
-///
-/// Called by `ib_core` with a device of ours, and a reference that is given up here.
-unsafe extern "C" fn delete(device: *mut bindings::ib_device) -> i32 {
-    // SAFETY: By the contract.
-    unsafe { bindings::ib_unregister_device_and_put(device) };
-    0
 }

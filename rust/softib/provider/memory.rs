@@ -4,6 +4,11 @@
 //!
 //! The device does "virtual DMA": an address in a work request is one of the kernel's own.
 
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
+
 use crate::bindings;
 
 /// A piece of memory in a work request, under a key that says how its address is meant.
@@ -117,6 +122,20 @@ impl Memory {
         unsafe {
             core::ptr::copy(self.address as usize as *const u8, out.as_mut_ptr(), length);
         }
+    }
+
+    /// Replaces the eight bytes at the beginning by what `change` makes of them, at once; what they were. `None` if there
+    /// are not as many, or not at an address of such a word.
+    pub(crate) fn update(&self, change: impl Fn(u64) -> u64) -> Option<u64> {
+        let word = self.address as usize as *mut u64;
+        if self.length < size_of::<u64>() || !word.is_aligned() {
+            return None;
+        }
+        // SAFETY: By the type invariant the bytes may be read and written, and they are an aligned word.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        let changed =
+            word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(change(old)));
+        changed.ok()
     }
 
     /// Copies `data` to the beginning, as much as there is room for.

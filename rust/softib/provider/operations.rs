@@ -68,6 +68,7 @@ pub(super) unsafe fn set(device: *mut bindings::ib_device) {
         get_dma_mr: Some(region::all_memory),
         reg_user_mr: Some(region::user_memory),
         alloc_mr: Some(region::allocate),
+        map_mr_sg: Some(region::map),
         dereg_mr: Some(region::deregister),
         ..Default::default()
     };

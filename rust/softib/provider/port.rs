@@ -193,8 +193,9 @@ pub(super) unsafe extern "C" fn modify(
     from_result(|| {
         // SAFETY: By the contract.
         let (hca, change) = unsafe { (device::hca(device), &*change) };
-        if mask as u32 & bindings::ib_port_modify_flags_IB_PORT_RESET_QKEY_CNTR != 0 {
-            hca.ports.reset_bad_qkeys(port as u8);
+        // The count of wrong Q_Keys is the subnet manager's to clear.
+        if mask != 0 {
+            return Err(super::unsupported());
         }
         hca.set_capabilities(
             port as u8,

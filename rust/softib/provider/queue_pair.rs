@@ -16,6 +16,7 @@ use super::{
     device,
     object::Object,
     pd::Domain,
+    region,
     shared_receive, //
 };
 use crate::{
@@ -30,6 +31,7 @@ use crate::{
             Type, //
         }, //
     },
+    transport::work::Event,
     wire::{
         psn::Psn,
         qpn::Qpn, //
@@ -43,7 +45,7 @@ pub(super) type Pair = Object<bindings::ib_qp, Arc<QueuePair>>;
 ///
 /// # Invariants
 ///
-/// The queue pair is valid until a grace period after [`QueuePair::end`]; events are raised before that only.
+/// The queue pair is valid until a grace period after [`QueuePair::end`] and [`QueuePair::stop`]; events are raised before that only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handle(NonNull<bindings::ib_qp>);
 
@@ -53,6 +55,19 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
+    /// Tells the consumer of an asynchronous event. No lock of its is held.
+    pub(crate) fn raise(self, event: Event) {
+        let number = match event {
+            Event::CommunicationEstablished => bindings::ib_event_type_IB_EVENT_COMM_EST,
+            Event::SendQueueDrained => bindings::ib_event_type_IB_EVENT_SQ_DRAINED,
+            Event::LastWqeReached => bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED,
+            Event::RequestError => bindings::ib_event_type_IB_EVENT_QP_REQ_ERR,
+            Event::AccessError => bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR,
+        };
+        // SAFETY: By the type invariant valid.
+        unsafe { bindings::softib_notify_qp(self.0.as_ptr(), number) };
+    }
+
     pub(super) fn as_raw(self) -> *mut bindings::ib_qp {
         self.0.as_ptr()
     }
@@ -112,7 +127,6 @@ pub(super) unsafe extern "C" fn create(
         {
             return Err(EINVAL);
         }
-        cap.max_inline_data = hca.options.max_inline;
         let srq = init.srq;
         // SAFETY: By the contract the completion queues and the shared queue are live ones of this device.
         let make = unsafe {
@@ -128,6 +142,7 @@ pub(super) unsafe extern "C" fn create(
                 receives: if srq.is_null() { cap.max_recv_wr } else { 0 },
                 send_segments: cap.max_send_sge,
                 receive_segments: cap.max_recv_sge,
+                inline: cap.max_inline_data,
                 signal_all: init.sq_sig_type == bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
                 port: init.port_num as u8,
             }
@@ -154,6 +169,7 @@ pub(super) unsafe extern "C" fn destroy(
     // SAFETY: By the contract.
     let pair = unsafe { Pair::destroy(qp) };
     pair.end();
+    pair.stop();
     // Packets that were on their way to it when it ended are done with it then, and with its completion queues.
     // SAFETY: Called where one may sleep.
     unsafe { bindings::synchronize_rcu_expedited() };
@@ -232,7 +248,7 @@ fn apply(known: &mut Attributes, given: &bindings::ib_qp_attr, mask: u32) {
         known.qkey = given.qkey;
     }
     if has(bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS) {
-        known.access = given.qp_access_flags as u32;
+        known.access = region::rights(given.qp_access_flags as u32);
     }
     if has(bindings::ib_qp_attr_mask_IB_QP_PATH_MTU) {
         known.path_mtu = given.path_mtu as u8;
@@ -292,7 +308,7 @@ pub(super) unsafe extern "C" fn query(
             rq_psn: known.receive_psn.get(),
             sq_psn: known.send_psn.get(),
             dest_qp_num: known.destination.get(),
-            qp_access_flags: known.access as i32,
+            qp_access_flags: region::flags(known.access) as i32,
             pkey_index: known.pkey_index,
             max_rd_atomic: known.max_reads,
             max_dest_rd_atomic: known.max_reads_of_peer,
@@ -311,7 +327,7 @@ pub(super) unsafe extern "C" fn query(
             max_recv_wr: pair.receives,
             max_send_sge: pair.send_segments,
             max_recv_sge: pair.receive_segments,
-            max_inline_data: pair.hca.options.max_inline,
+            max_inline_data: pair.inline,
             ..Default::default()
         };
         init.cap = out.cap;

@@ -111,6 +111,45 @@ pub(super) unsafe extern "C" fn allocate(
     }))
 }
 
+/// `map_mr_sg`: the memory that the next registration takes.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a live region that [`allocate`] made, and a list that is mapped for the device.
+pub(super) unsafe extern "C" fn map(
+    mr: *mut bindings::ib_mr,
+    list: *mut bindings::scatterlist,
+    count: i32,
+    offset: *mut u32,
+) -> i32 {
+    // SAFETY: By the contract.
+    unsafe {
+        Registered::part(mr).mapped.with(|mapped| mapped.clear());
+        bindings::ib_sg_to_pages(mr, list, count, offset, Some(map_page))
+    }
+}
+
+/// Adds a page to those that are mapped.
+///
+/// # Safety
+///
+/// Called by [`map`] for each page of the list.
+unsafe extern "C" fn map_page(mr: *mut bindings::ib_mr, address: u64) -> i32 {
+    // SAFETY: By the contract.
+    let (region, size) = unsafe { (Registered::part(mr), (*mr).page_size as usize) };
+    // INVARIANT: The consumer mapped the page for the device, until it has taken the registration back.
+    // SAFETY: As above.
+    let page = unsafe { Memory::new(address, size) };
+    let added = region
+        .mapped
+        .with(|mapped| mapped.push_within_capacity(page));
+    if added.is_ok() {
+        0
+    } else {
+        ENOMEM.to_errno()
+    }
+}
+
 /// `dereg_mr`.
 ///
 /// # Safety
@@ -148,4 +187,22 @@ pub(super) unsafe extern "C" fn user_memory(
     _: *mut bindings::ib_udata,
 ) -> *mut bindings::ib_mr {
     super::unsupported().to_ptr()
+}
+
+/// Writes the kernel's access flags.
+pub(super) fn flags(rights: Rights) -> u32 {
+    let bit = |has: bool, bit: bindings::ib_access_flags| if has { bit } else { 0 };
+    bit(
+        rights.local_write,
+        bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
+    ) | bit(
+        rights.remote_write,
+        bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
+    ) | bit(
+        rights.remote_read,
+        bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+    ) | bit(
+        rights.remote_atomic,
+        bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
+    )
 }

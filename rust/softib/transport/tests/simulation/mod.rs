@@ -71,7 +71,7 @@ impl Schedule {
         let mut random = Random(seed);
         let terms = terms(&mut random);
         let network = Network {
-            loss: [0, 0, 1, 3, 5][random.below(5) as usize],
+            loss: [0, 0, 1, 3, 8][random.below(5) as usize],
             copies: [0, 2, 10][random.below(3) as usize],
             delay: [1, 20_000, 300_000][random.below(3) as usize],
             queue: BinaryHeap::new(),
@@ -107,16 +107,6 @@ impl Schedule {
         }
     }
 
-    /// Nothing is under way. What waits for room has it soon, or else time goes on to the next
-    /// timer.
-    fn idle(&mut self) {
-        let due = self.ends.iter().filter_map(|end| end.host.qp.due()).min();
-        self.now = match due {
-            Some(due) if !self.narrow => self.now.max(due.get()),
-            _ => self.now + MS / 10,
-        };
-    }
-
     /// One step of time.
     pub fn step(&mut self) {
         for which in [0, 1] {
@@ -141,7 +131,8 @@ impl Schedule {
             }
         }
         if touched == [false; 2] {
-            self.idle();
+            let due = self.ends.iter().filter_map(|end| end.host.qp.due()).min();
+            self.now = due.map_or(self.now + MS, |due| self.now.max(due.get()));
         }
         for which in [0, 1] {
             self.run(which);
