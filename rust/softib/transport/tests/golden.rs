@@ -521,3 +521,24 @@ fn reads_that_wait() {
     one.receive(&answers);
     assert_eq!(one.world.retired, 6);
 }
+
+/// The data of a READ does not count in the window of messages, but its numbers are used up: of
+/// those under way it has to be known which is older.
+#[test]
+fn numbers_of_reads() {
+    let mut one = Host::rc();
+    one.post(read(1, 0), vec![0; 1000 * 256]);
+    one.post(plain(), pattern(1, 100 * 256));
+    assert_eq!(one.run().len(), 1 + 100);
+
+    // Each takes a quarter of the numbers.
+    let mut one = Host::rc();
+    for _ in 0..3 {
+        one.post(read(1, 0), Vec::new()).work.length = 1 << 30;
+    }
+    let sent = one.run();
+    assert_eq!(
+        texts(Service::Rc, &sent),
+        ["0c00ffff 00000012 00000010 00000000 00000000 00000001 40000000 + 0"]
+    );
+}
