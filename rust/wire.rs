@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Wire formats of IP over InfiniBand and of the InfiniBand connection manager, and the arithmetic
-//! of their addresses.
+//! Wire formats of InfiniBand: its packets, its subnet management, IP over it, its connection
+//! manager; and the arithmetic of their addresses.
 //!
 //! Everything here is a value or a view of a byte slice: no allocation, no clock, no device, no
 //! kernel type. The same files are part of the kernel module (`mod wire;`), where KUnit runs their
@@ -21,7 +21,11 @@
 // made of the same files (the test fabric, the host tests) do.
 #![cfg_attr(
     CONFIG_RUST,
-    allow(dead_code, reason = "each crate uses its part of the formats")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "each crate uses its part of the formats"
+    )
 )]
 // In the kernel this is a private module, in cargo a crate whose users are other crates.
 #![cfg_attr(
@@ -31,12 +35,20 @@
 
 // The paths are spelled out because this file is a crate root to cargo, and a crate root looks for
 // its modules beside itself.
+#[path = "wire/aeth.rs"]
+pub mod aeth;
 #[path = "wire/arp.rs"]
 pub mod arp;
+#[path = "wire/atomic.rs"]
+pub mod atomic;
 #[path = "wire/bits.rs"]
 mod bits;
+#[path = "wire/bth.rs"]
+pub mod bth;
 #[path = "wire/cm.rs"]
 pub mod cm;
+#[path = "wire/deth.rs"]
+pub mod deth;
 #[path = "wire/encap.rs"]
 pub mod encap;
 #[path = "wire/gid.rs"]
@@ -45,19 +57,35 @@ pub mod gid;
 pub mod grh;
 #[path = "wire/hwaddr.rs"]
 pub mod hwaddr;
+#[path = "wire/icrc.rs"]
+pub mod icrc;
+#[path = "wire/immdt.rs"]
+pub mod immdt;
 #[path = "wire/lid.rs"]
 pub mod lid;
+#[path = "wire/lrh.rs"]
+pub mod lrh;
 #[path = "wire/mad.rs"]
 pub mod mad;
 #[path = "wire/mgid.rs"]
 pub mod mgid;
 #[path = "wire/nd.rs"]
 pub mod nd;
+#[path = "wire/opcode.rs"]
+pub mod opcode;
+#[path = "wire/packet.rs"]
+pub mod packet;
 #[path = "wire/pkey.rs"]
 pub mod pkey;
+#[path = "wire/pma.rs"]
+pub mod pma;
 #[path = "wire/psn.rs"]
 pub mod psn;
 #[path = "wire/qpn.rs"]
 pub mod qpn;
+#[path = "wire/reth.rs"]
+pub mod reth;
 #[path = "wire/roce.rs"]
 pub mod roce;
+#[path = "wire/smp.rs"]
+pub mod smp;

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Generates $(obj)/rust/bindings/bindings_generated.rs for the tree being built against. Included by Kbuild.
+# Generates bindings_generated.rs of each module for the tree being built against, in $(obj)/rust/bindings for oxib.ko
+# and $(obj)/rust/softib/bindings for softib.ko. Included by Kbuild.
 #
-# rust/bindings/bindings.h says what is bound, rust/bindings/parameters how; types that the kernel crate has are not
+# bindings.h in the folder of that name says what is bound, `parameters` how; types that the kernel crate has are not
 # generated again (scripts/reused-types.awk).
 
 oxib-bindings := $(obj)/rust/bindings
+softib-bindings := $(obj)/rust/softib/bindings
 
 # Opaque in the kernel crate, or tied to what is opaque there.
 oxib-own-types := net_device net napi_struct sk_buff
 
-export OXIB_BINDINGS := $(abspath $(oxib-bindings))/bindings_generated.rs
+# rust/bindings.rs includes what this names.
+$(obj)/rust/oxib.o: export OXIB_BINDINGS := $(abspath $(oxib-bindings))/bindings_generated.rs
+$(obj)/rust/softib.o: export OXIB_BINDINGS := $(abspath $(softib-bindings))/bindings_generated.rs
 
 # GCC's flags that libclang does not know: the tree's own list.
 ifdef CONFIG_CC_IS_GCC
@@ -37,10 +41,11 @@ quiet_cmd_oxib_bindgen = BINDGEN $@
 		-o $@ -- $(oxib-bindgen-c-flags) ; \
 	sed -Ei 's/pub const OXIB_CONST_([a-zA-Z0-9_]*)/pub const \1/' $@
 
-$(oxib-bindings)/bindings_generated.rs: $(src)/rust/bindings/bindings.h $(src)/rust/bindings/parameters \
-		$(oxib-bindings)/reused_types FORCE
+$(oxib-bindings)/bindings_generated.rs $(softib-bindings)/bindings_generated.rs: \
+		$(obj)/%/bindings_generated.rs: $(src)/%/bindings.h $(src)/%/parameters $(oxib-bindings)/reused_types FORCE
 	$(call if_changed_dep,oxib_bindgen)
 
-targets += rust/bindings/reused_types rust/bindings/bindings_generated.rs
+targets += rust/bindings/reused_types rust/bindings/bindings_generated.rs rust/softib/bindings/bindings_generated.rs
 
 $(obj)/rust/oxib.o: $(oxib-bindings)/bindings_generated.rs
+$(obj)/rust/softib.o: $(softib-bindings)/bindings_generated.rs

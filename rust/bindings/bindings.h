@@ -37,4 +37,5 @@
 #include "cm_export.h"
 #include "cm_trace.h"
 #include "inline.h"
+#include "lock.h"
 #include "params.h"

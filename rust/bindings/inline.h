@@ -30,20 +30,6 @@ enum {
 	OXIB_PP_DMA = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
 };
 
-/* Locks, work */
-void oxib_spin_lock_bh(spinlock_t *lock);
-void oxib_spin_unlock_bh(spinlock_t *lock);
-bool oxib_spin_trylock_bh(spinlock_t *lock);
-u64 oxib_milliseconds(void);
-struct workqueue_struct *oxib_alloc_workqueue(void);
-void oxib_flush_workqueue(struct workqueue_struct *queue);
-unsigned long oxib_spin_lock_irqsave(spinlock_t *lock);
-void oxib_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
-bool oxib_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
-bool oxib_irqs_disabled(void);
-
-u32 oxib_random(void);
-
 /* Packets */
 int oxib_skb_linearize(struct sk_buff *skb);
 void oxib_consume_skb(struct sk_buff *skb);

@@ -16,7 +16,10 @@
 //! The compiler refuses a field that does not fit its word or its value.
 
 use core::marker::PhantomData;
-use zerocopy::byteorder::big_endian::U32;
+use zerocopy::byteorder::big_endian::{
+    U16,
+    U32, //
+};
 
 /// What a field is part of.
 pub trait Word: Copy {
@@ -39,6 +42,18 @@ impl Word for u8 {
 
     fn store(bits: u32) -> u8 {
         bits as u8
+    }
+}
+
+impl Word for U16 {
+    const BITS: u32 = u16::BITS;
+
+    fn load(self) -> u32 {
+        u32::from(self.get())
+    }
+
+    fn store(bits: u32) -> U16 {
+        U16::new(bits as u16)
     }
 }
 
@@ -90,6 +105,18 @@ impl Value for u8 {
     }
 }
 
+impl Value for u16 {
+    const BITS: u32 = u16::BITS;
+
+    fn from_bits(bits: u32) -> u16 {
+        bits as u16
+    }
+
+    fn bits(self) -> u32 {
+        u32::from(self)
+    }
+}
+
 impl Value for u32 {
     const BITS: u32 = u32::BITS;
 
@@ -130,6 +157,71 @@ impl<T: Value, const OFFSET: u32, const LENGTH: u32> Field<T, OFFSET, LENGTH> {
     }
 }
 
+/// Writes the functions that read and write whole big-endian words of a format:
+///
+/// ```text
+/// words! {
+///     /// The local identifier.
+///     lid, set_lid: u16;
+/// }
+/// ```
+macro_rules! words {
+    ($($(#[$doc:meta])* $word:ident, $set:ident: $type:ty;)*) => {$(
+        $(#[$doc])*
+        pub const fn $word(&self) -> $type {
+            self.$word.get()
+        }
+
+        #[doc = concat!("Writes what [`Self::", stringify!($word), "`] reads.")]
+        pub fn $set(&mut self, value: $type) {
+            self.$word.set(value);
+        }
+    )*};
+}
+pub(crate) use words;
+
+/// The same for bytes.
+macro_rules! octets {
+    ($($(#[$doc:meta])* $octet:ident, $set:ident;)*) => {$(
+        $(#[$doc])*
+        pub const fn $octet(&self) -> u8 {
+            self.$octet
+        }
+
+        #[doc = concat!("Writes what [`Self::", stringify!($octet), "`] reads.")]
+        pub fn $set(&mut self, value: u8) {
+            self.$octet = value;
+        }
+    )*};
+}
+pub(crate) use octets;
+
+/// The same for fields that are a [`Field`] of a word: the number of bits above, and the length.
+/// The caller has [`Field`] in scope.
+///
+/// ```text
+/// bit_fields! {
+///     /// The service level of the subnet manager.
+///     sm_sl, set_sm_sl: u8 = mtu_sm_sl[4, 4];
+/// }
+/// ```
+macro_rules! bit_fields {
+    ($($(#[$doc:meta])*
+        $get:ident, $set:ident: $type:ty = $word:ident[$offset:literal, $length:literal];
+    )*) => {$(
+        $(#[$doc])*
+        pub fn $get(&self) -> $type {
+            Field::<$type, $offset, $length>::get(self.$word)
+        }
+
+        #[doc = concat!("Writes what [`Self::", stringify!($get), "`] reads.")]
+        pub fn $set(&mut self, value: $type) {
+            Field::<$type, $offset, $length>::set(&mut self.$word, value);
+        }
+    )*};
+}
+pub(crate) use bit_fields;
+
 #[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_bits))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
@@ -164,6 +256,17 @@ mod tests {
         for (found, wanted) in table {
             assert_eq!(found, wanted);
         }
+    }
+
+    #[test]
+    fn fields_of_a_half_word() {
+        let mut half = U16::new(0xf000);
+        Field::<u16, 5, 11>::set(&mut half, 0xffff);
+        assert_eq!(half.get(), 0xf7ff);
+        Field::<u16, 5, 11>::set(&mut half, 0x123);
+        assert_eq!(half.get(), 0xf123);
+        assert_eq!(Field::<u16, 5, 11>::get(half), 0x123);
+        assert_eq!(Field::<u8, 0, 4>::get(half), 0xf);
     }
 
     #[test]

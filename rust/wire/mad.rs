@@ -29,11 +29,52 @@ pub const DATA_LEN: usize = LEN - HEADER_LEN;
 /// The only base version of a header of this form (IBTA 13.4.2).
 pub const BASE_VERSION: u8 = 1;
 
+/// The class of subnet management, routed by local identifiers (IBTA 13.4.4).
+pub const CLASS_SUBNET_LID: u8 = 0x01;
+
+/// The class of subnet management, routed by the ports on the way (IBTA 13.4.4).
+pub const CLASS_SUBNET_DIRECTED: u8 = 0x81;
+
+/// The class of performance management (IBTA 13.4.4).
+pub const CLASS_PERFORMANCE: u8 = 0x04;
+
 /// The class of communication management (IBTA 13.4.4).
 pub const CLASS_CM: u8 = 0x07;
 
+/// The method `Get()` (IBTA 13.4.5).
+pub const METHOD_GET: u8 = 0x01;
+
+/// The method `Set()` (IBTA 13.4.5).
+pub const METHOD_SET: u8 = 0x02;
+
 /// The method `Send()` (IBTA 13.4.5): nothing is asked for, and nothing answered.
 pub const METHOD_SEND: u8 = 0x03;
+
+/// The method `Trap()` (IBTA 13.4.5).
+pub const METHOD_TRAP: u8 = 0x05;
+
+/// The method `TrapRepress()` (IBTA 13.4.5).
+pub const METHOD_TRAP_REPRESS: u8 = 0x07;
+
+/// The method `GetResp()` (IBTA 13.4.5), which answers both `Get()` and `Set()`.
+pub const METHOD_GET_RESP: u8 = 0x81;
+
+/// The bit of a method that answers (IBTA 13.4.5).
+pub const METHOD_RESPONSE: u8 = 0x80;
+
+/// Statuses that every class has (IBTA 13.4.7).
+pub mod status {
+    /// Done.
+    pub const OK: u16 = 0;
+    /// The base or the class version is not known.
+    pub const BAD_VERSION: u16 = 1 << 2;
+    /// The method is not known.
+    pub const BAD_METHOD: u16 = 2 << 2;
+    /// The attribute does not go with this method, or is not known.
+    pub const BAD_ATTRIBUTE: u16 = 3 << 2;
+    /// A field of the attribute, or its modifier, has a value that it cannot have.
+    pub const BAD_FIELD: u16 = 7 << 2;
+}
 
 const _: () = assert!(size_of::<Header>() == HEADER_LEN);
 const _: () = assert!(size_of::<Mad>() == LEN);
@@ -118,6 +159,21 @@ impl Header {
     /// The field that each class defines for itself.
     pub const fn class_specific(&self) -> u16 {
         self.class_specific.get()
+    }
+
+    /// Writes the method.
+    pub fn set_method(&mut self, method: u8) {
+        self.method = method;
+    }
+
+    /// Writes the status.
+    pub fn set_status(&mut self, status: u16) {
+        self.status.set(status);
+    }
+
+    /// Writes the field that each class defines for itself.
+    pub fn set_class_specific(&mut self, value: u16) {
+        self.class_specific.set(value);
     }
 
     /// The transaction identifier, by which a response is told from others.

@@ -13,34 +13,9 @@
 # soak: yes
 
 . selftests/node.sh
+. selftests/memory.sh
 
 samples=${1:-0}
-faults=(failslab fail_page_alloc)
-
-knob() { # name, value
-	local fault
-	for fault in "${faults[@]}"; do
-		echo "$2" >"/sys/kernel/debug/$fault/$1" || return
-	done
-}
-
-# Any allocation may fail: those that may sleep, too, and those of single pages.
-arm() {
-	knob probability 0 && knob times -1 && knob interval 1 && knob space 0 && knob verbose 0 && knob ignore-gfp-wait N &&
-		echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
-}
-
-# Only what oxib asks for itself, or what is asked for on its behalf, is to fail.
-only_oxib() {
-	local first last
-	read -r first last < <(awk '$4 == "[oxib]" && tolower($2) == "t" { print $1 }' /proc/kallsyms | sort |
-		sed -n '1p; $p' | tr '\n' ' ')
-	[ -n "$first" ] && knob require-start "0x$first" && knob require-end "$(printf '0x%x' $((0x$last + 4096)))" && knob stacktrace-depth 32
-}
-
-everything() {
-	knob require-start 0 && knob require-end 0xffffffffffffffff
-}
 
 test_loading() {
 	check "allocations fail while oxib.ko is loaded" python3 selftests/ipoib/nth.py load "$MODULES/oxib.ko" --samples "$samples"
@@ -138,7 +113,7 @@ barrier ready
 arm || bail_out "this kernel cannot inject faults"
 everything
 test_loading
-only_oxib || bail_out "where oxib.ko lies in memory is not to be found"
+only oxib || bail_out "where oxib.ko lies in memory is not to be found"
 test_coming_up
 test_traffic
 test_groups

@@ -4,6 +4,7 @@
 
 nth.py load MODULE [--samples N]       load the module; where that succeeds, unload it
 nth.py up INTERFACE [--samples N]      take the interface up; where that succeeds, take it down
+nth.py enable FILE [--samples N]       write 1 to the file; where that succeeds, write 0
 
 First it counts the allocations, then it fails each of them in turn, or N of them spread evenly. See
 Documentation/fault-injection/fault-injection.rst of the kernel, fail-nth.
@@ -83,6 +84,30 @@ class Up:
         return bool(self._flags() & _IFF_UP)
 
 
+class Enable:
+    """Writing 1 to a file of the kernel's, which is 0 before."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def _write(self, text):
+        # Nothing is buffered, so that the call fails and not the close.
+        with open(self._path, "wb", buffering=0) as file:
+            file.write(text)
+
+    def do(self):
+        """Write 1."""
+        self._write(b"1\n")
+
+    def undo(self):
+        """Write 0."""
+        self._write(b"0\n")
+
+    def done(self):
+        """Whether it is 1."""
+        return Path(self._path).read_text(encoding="ascii").strip() == "1"
+
+
 class FailNth:
     """This thread's count of allocations until the one that fails."""
 
@@ -96,6 +121,9 @@ class FailNth:
     def left(self):
         """How many are left until then."""
         return int(os.pread(self._file, 16, 0))
+
+
+_CALLS = {"load": Load, "up": Up, "enable": Enable}
 
 
 def _count(call, nth):
@@ -134,11 +162,11 @@ def _fail(call, nth, number):
 def main():
     """Do what the command line says, and sum it up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("call", choices=("load", "up"))
+    parser.add_argument("call", choices=_CALLS)
     parser.add_argument("what")
     parser.add_argument("--samples", type=int, default=0)
     options = parser.parse_args()
-    call = Load(options.what) if options.call == "load" else Up(options.what)
+    call = _CALLS[options.call](options.what)
     nth = FailNth()
     total = _count(call, nth)
     outcomes = collections.Counter(_fail(call, nth, number) for number in _chosen(total, options.samples))

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A software InfiniBand fabric: host channel adapters, switches and routers over net devices.
+
+use kernel::prelude::*;
+
+mod bindings;
+mod lock;
+mod wire;
+mod work;
+
+/// What is this module's alone, in the folder of its name.
+mod softib {
+    pub(crate) mod configfs;
+    pub(crate) mod fabric;
+    #[forbid(unsafe_code)]
+    pub(crate) mod hca;
+    pub(crate) mod net;
+    pub(crate) mod provider;
+    #[forbid(unsafe_code)]
+    pub(crate) mod relay;
+    #[forbid(unsafe_code)]
+    pub(crate) mod router;
+    #[forbid(unsafe_code)]
+    pub(crate) mod switch;
+    pub(crate) mod transport;
+}
+
+use softib::{
+    configfs,
+    fabric,
+    hca,
+    net,
+    provider,
+    relay,
+    router,
+    switch,
+    transport, //
+};
+
+/// The module: what it registers lives as long as it is loaded. Devices are made no more, and end, before the options
+/// go.
+#[pin_data]
+struct Softib {
+    _link: provider::link::Registration,
+    #[pin]
+    _configfs: kernel::configfs::Subsystem<configfs::Top>,
+    _options: configfs::options::Ready,
+}
+
+impl kernel::InPlaceModule for Softib {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            _options: configfs::options::Ready::new(),
+            _configfs <- configfs::Top::new(),
+            _link: provider::link::Registration::new(),
+        })
+    }
+}
+
+module! {
+    type: Softib,
+    name: "softib",
+    authors: ["The oxib developers"],
+    description: "Software InfiniBand fabric",
+    license: "GPL",
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Inline functions and macros of the kernel, as functions that Rust can call. One statement each where that is possible:
+ * no logic lives here.
+ */
+
+#ifndef SOFTIB_INLINE_H
+#define SOFTIB_INLINE_H
+
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+
+enum {
+	/* The Ethernet type of a cable: one of those that IEEE 802 leaves for experiments. */
+	SOFTIB_ETHERTYPE = ETH_P_802_EX1,
+	/* A macro that bindgen cannot work out. */
+	SOFTIB_PORT_IBA_IB = RDMA_CORE_PORT_IBA_IB,
+};
+
+/* Frames */
+struct sk_buff *softib_frame_alloc(u32 length);
+struct sk_buff *softib_frame_own(struct sk_buff *skb);
+int softib_frame_writable(struct sk_buff *skb);
+void softib_frame_shrink(struct sk_buff *skb, u32 length);
+void softib_frame_free(struct sk_buff *skb);
+int softib_frame_send(struct sk_buff *skb, struct net_device *dev);
+bool softib_is_frame(const struct sk_buff *skb);
+void softib_queue_init(struct sk_buff_head *queue);
+bool softib_queue_is_empty(const struct sk_buff_head *queue);
+void softib_queue_purge(struct sk_buff_head *queue);
+
+/* Net devices */
+void *softib_rx_handler_data(const struct sk_buff *skb);
+struct net_device *softib_notified_device(void *info);
+bool softib_has_carrier(const struct net_device *dev);
+void softib_dev_hold(struct net_device *dev);
+void softib_dev_put(struct net_device *dev);
+void softib_raise_mtu(struct net_device *dev, u32 mtu);
+struct net_device *softib_find_device(const char *name);
+struct net *softib_dev_net(const struct net_device *dev);
+void softib_hardware_address(const struct net_device *dev, u8 *address);
+bool softib_in_interrupt(void);
+void softib_bh_disable(void);
+void softib_bh_enable(void);
+
+/* RDMA devices */
+bool softib_device_try_get(struct ib_device *device);
+void softib_notify_cq(struct ib_cq *cq);
+void softib_notify_qp(struct ib_qp *qp, enum ib_event_type event);
+void softib_notify_srq(struct ib_srq *srq, enum ib_event_type event);
+void softib_fill_device(struct ib_device *device);
+
+/* Memory */
+bool softib_is_memory(u64 address, size_t length);
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What is read from and written to the files.
+
+use core::fmt::{
+    self,
+    Write as _, //
+};
+
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+
+/// A file's page, as far as it is written.
+pub(super) struct Page<'a> {
+    page: &'a mut [u8; PAGE_SIZE],
+    length: usize,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(page: &'a mut [u8; PAGE_SIZE]) -> Self {
+        Self { page, length: 0 }
+    }
+
+    /// How much is written.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+}
+
+impl fmt::Write for Page<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        let room = self.page.get_mut(self.length..end).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+/// Writes a file's text; how long it is.
+///
+/// # Errors
+///
+/// `EOVERFLOW` if it does not fit.
+pub(super) fn write(page: &mut [u8; PAGE_SIZE], text: fmt::Arguments<'_>) -> Result<usize> {
+    let mut page = Page::new(page);
+    page.write_fmt(text).map_err(|_| EOVERFLOW)?;
+    Ok(page.len())
+}
+
+/// What was written to a file, without the white space around it.
+///
+/// # Errors
+///
+/// `EINVAL` if it is no text.
+pub(super) fn read(page: &[u8]) -> Result<&str> {
+    Ok(core::str::from_utf8(page).map_err(|_| EINVAL)?.trim())
+}
+
+/// A number, with `0x` before it in hexadecimal.
+///
+/// # Errors
+///
+/// `EINVAL` if it is none.
+pub(super) fn number(text: &str) -> Result<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    }
+    .map_err(|_| EINVAL)
+}

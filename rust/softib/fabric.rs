@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What makes cables and nodes a fabric: ports and their states, the agents by which a subnet
+//! manager sees and sets them, forwarding in switches and routers.
+//!
+//! It is pure: no allocation, no lock, no clock, no device. Everything that happens to a node is a
+//! call: a cable was plugged, a packet came, a trap is due. The tables live in whatever memory the
+//! shell around it has; packets go in as bytes and answers come out as bytes. Time comes in as a
+//! number of nanoseconds.
+//!
+//! | node | its type | what the shell does with a packet |
+//! | --- | --- | --- |
+//! | channel adapter | [`Node`] | its own queue pairs; management ones by [`Node::process`] |
+//! | switch | [`Switch`] | [`Switch::forward`], and [`Switch::receive`] for what is its own |
+//! | router | [`Router`] | [`Router::forward`], and [`Router::receive`] for what is its own |
+//!
+//! The same files are part of the kernel module and the cargo crate `oxib-softib-fabric`, where a
+//! small subnet manager brings up fabrics of them.
+
+#![cfg_attr(not(CONFIG_RUST), no_std)]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+// What the tests of the crate use and the module does not.
+#![cfg_attr(
+    CONFIG_RUST,
+    allow(dead_code, reason = "the simulated subnets use the rest")
+)]
+// In the kernel this is a private module, in cargo a crate whose users are other crates.
+#![cfg_attr(
+    CONFIG_RUST,
+    allow(unreachable_pub, reason = "the same files are a public crate")
+)]
+
+#[cfg(CONFIG_RUST)]
+use crate::wire;
+#[cfg(not(CONFIG_RUST))]
+use oxib_wire as wire;
+
+// The paths are spelled out because this file is a crate root to cargo, and a crate root looks for
+// its modules beside itself.
+#[path = "fabric/agent.rs"]
+mod agent;
+#[path = "fabric/counters.rs"]
+pub mod counters;
+#[path = "fabric/datagram.rs"]
+mod datagram;
+#[path = "fabric/directed.rs"]
+pub mod directed;
+#[path = "fabric/discard.rs"]
+pub mod discard;
+#[path = "fabric/events.rs"]
+pub mod events;
+#[path = "fabric/forward.rs"]
+mod forward;
+#[path = "fabric/node.rs"]
+pub mod node;
+#[path = "fabric/performance.rs"]
+mod performance;
+#[path = "fabric/port.rs"]
+pub mod port;
+#[path = "fabric/port_set.rs"]
+mod port_set;
+#[path = "fabric/protection.rs"]
+mod protection;
+#[path = "fabric/receive.rs"]
+pub mod receive;
+#[path = "fabric/router.rs"]
+pub mod router;
+#[path = "fabric/switch.rs"]
+pub mod switch;
+#[path = "fabric/traps.rs"]
+mod traps;
+
+pub use self::agent::Outcome;
+pub use self::datagram::OUT_LEN;
+pub use self::discard::Discard;
+pub use self::events::Events;
+#[cfg_attr(
+    CONFIG_RUST,
+    allow(unused_imports, reason = "the module names them where they are")
+)]
+pub use self::{
+    node::Node,
+    port::Port,
+    receive::Received,
+    router::{
+        Hop,
+        Router, //
+    },
+    switch::Switch, //
+};

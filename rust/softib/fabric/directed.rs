@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The way of a directed-route packet through one node (IBTA 14.2.2, C14-6 to C14-13).
+//!
+//! On its way out the pointer of the packet counts up from 1, and each node writes down by which
+//! port the packet came; on its way back it counts down and the packet leaves by what is written
+//! there. What a packet says of its way is from outside: a node follows it only as far as it can
+//! itself be a stop of it.
+
+use super::discard::Discard;
+use super::wire::lid::Lid;
+use super::wire::smp::{
+    Smp,
+    MAX_HOPS, //
+};
+
+/// The node in which the packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Whether it is a switch: nothing else passes packets on.
+    pub is_switch: bool,
+    /// How many ports it has.
+    pub ports: u8,
+    /// The port by which the packet came.
+    pub in_port: u8,
+}
+
+impl Place {
+    /// The port, if the node has it.
+    fn out(self, port: Option<u8>) -> Result<Step, Discard> {
+        match port {
+            Some(port) if (1..=self.ports).contains(&port) => Ok(Step::Leave(port)),
+            _ => Err(Discard::HopPort),
+        }
+    }
+}
+
+/// Where the packet goes now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// To the agent of this node.
+    Agent,
+    /// To the subnet manager on this node: it is back.
+    Manager,
+    /// Out by that port, to whatever is at its other end.
+    Leave(u8),
+    /// On by local identifiers: the written way ends here (or begins, for one on its way back).
+    Address(Lid),
+}
+
+/// Moves a packet that has come in by a port to its next step, and writes down what the step has
+/// changed in it.
+///
+/// # Errors
+///
+/// [`Discard`] if this node cannot be where the packet says that it is.
+pub fn arrive(smp: &mut Smp, place: Place) -> Result<Step, Discard> {
+    if smp.hop_count() > MAX_HOPS {
+        return Err(Discard::HopCount);
+    }
+    if smp.is_returning() {
+        arrive_back(smp, place)
+    } else {
+        arrive_out(smp, place)
+    }
+}
+
+fn arrive_out(smp: &mut Smp, place: Place) -> Result<Step, Discard> {
+    let (pointer, count) = (smp.hop_pointer(), smp.hop_count());
+    if pointer == 0 && count != 0 {
+        // C14-9:1 is for where the packet begins.
+        return Err(Discard::HopPointer);
+    }
+    if pointer < count {
+        // C14-9:2
+        if !place.is_switch {
+            return Err(Discard::HopPointer);
+        }
+        // Both are in the path: the pointer is below a count of at most 63.
+        smp.set_return_hop(pointer, place.in_port);
+        smp.set_hop_pointer(pointer + 1);
+        return place.out(smp.initial_hop(pointer + 1));
+    }
+    if pointer == count {
+        // C14-9:3
+        if count != 0 {
+            smp.set_return_hop(pointer, place.in_port);
+        }
+        smp.set_hop_pointer(pointer + 1);
+        return match smp.dr_dlid() {
+            Lid::PERMISSIVE => Ok(Step::Agent),
+            lid if place.is_switch => Ok(Step::Address(lid)),
+            _ => Err(Discard::HopPointer),
+        };
+    }
+    if pointer == count + 1 {
+        // C14-9:4
+        return Ok(Step::Agent);
+    }
+    // C14-9:5
+    Err(Discard::HopPointer)
+}
+
+fn arrive_back(smp: &mut Smp, place: Place) -> Result<Step, Discard> {
+    let (pointer, count) = (smp.hop_pointer(), smp.hop_count());
+    match pointer {
+        // C14-13:4
+        0 => Ok(Step::Manager),
+        // C14-13:3
+        1 => {
+            smp.set_hop_pointer(0);
+            match smp.dr_slid() {
+                Lid::PERMISSIVE => Ok(Step::Manager),
+                lid if place.is_switch => Ok(Step::Address(lid)),
+                _ => Err(Discard::HopPointer),
+            }
+        }
+        // C14-13:1 and 2: one above the count for a packet whose way back began with local
+        // identifiers.
+        _ if pointer <= count + 1 && place.is_switch => {
+            smp.set_hop_pointer(pointer - 1);
+            place.out(smp.return_hop(pointer - 1))
+        }
+        // C14-13:5
+        _ => Err(Discard::HopPointer),
+    }
+}
+
+/// Sends the answer of an agent on its way back: the request must have come to its end here. The
+/// answer leaves by the port by which the request came.
+pub fn turn(smp: &mut Smp) {
+    let status = smp.header().status() | super::wire::smp::DIRECTION;
+    smp.header_mut().set_status(status);
+    // One that went on by local identifiers after its written way has to go back by them first.
+    if smp.dr_dlid() == Lid::PERMISSIVE {
+        let pointer = smp.hop_pointer().saturating_sub(1);
+        smp.set_hop_pointer(pointer);
+    }
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A router: it joins subnets, each by a port (IBTA chapter 19).
+
+use core::ops::DerefMut;
+
+use super::counters::Counters;
+use super::datagram::OUT_LEN;
+use super::discard::Discard;
+use super::events::Events;
+use super::node::{
+    Identity,
+    Node, //
+};
+use super::port::Port;
+use super::receive::{
+    Poll,
+    Received, //
+};
+use super::wire::gid::Gid;
+use super::wire::grh::Grh;
+use super::wire::lid::Lid;
+use super::wire::lrh::{
+    Link,
+    Lrh,
+    LEN as LRH_LEN, //
+    VL_MANAGEMENT,
+};
+use super::wire::packet::{
+    Head,
+    Packet, //
+};
+use super::wire::smp::node::{
+    NodeType,
+    DESCRIPTION_LEN, //
+};
+
+/// A subnet that is reached through another router.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// The prefix of the subnet.
+    pub prefix: u64,
+    /// The port by which to leave for it.
+    pub port: u8,
+    /// The address of the next router there.
+    pub router: Lid,
+}
+
+/// Where a port of an attached subnet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Neighbour {
+    /// Its GID.
+    pub gid: Gid,
+    /// Its address.
+    pub lid: Lid,
+}
+
+/// Where a packet goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hop {
+    /// To the router itself: it is for [`Router::receive`].
+    Own,
+    /// Out.
+    Out(Out),
+}
+
+/// What a packet leaves with. Neither is covered by the invariant CRC of a packet with a global
+/// route, which stays as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Out {
+    /// By which port.
+    pub port: u8,
+    /// Its new local route header.
+    pub lrh: [u8; LRH_LEN],
+    /// Its new hop limit.
+    pub hop_limit: u8,
+}
+
+/// How much longer than the payload that a link allows a packet may be, by its headers and its
+/// CRC (IBTA 7.7.8).
+const MAX_OVERHEAD: usize = 124;
+
+/// A router.
+#[derive(Debug)]
+pub struct Router<P, R, N> {
+    node: Node<P>,
+    routes: R,
+    neighbours: N,
+    /// Whether an address that no neighbour has is taken from the lowest 16 bits of the GID.
+    algorithmic: bool,
+}
+
+impl<P, R, N> Router<P, R, N>
+where
+    P: DerefMut<Target = [Port]>,
+    R: DerefMut<Target = [Route]>,
+    N: DerefMut<Target = [Neighbour]>,
+{
+    /// A router between the subnets of its ports. `None` if the ports are too many or none, or if
+    /// the identity is not that of a router.
+    pub fn new(
+        identity: Identity,
+        ports: P,
+        routes: R,
+        neighbours: N,
+        algorithmic: bool,
+    ) -> Option<Router<P, R, N>> {
+        if identity.node_type != NodeType::Router {
+            return None;
+        }
+        Some(Router {
+            node: Node::new(identity, ports)?,
+            routes,
+            neighbours,
+            algorithmic,
+        })
+    }
+
+    /// What it shares with other kinds of nodes.
+    pub const fn node(&self) -> &Node<P> {
+        &self.node
+    }
+
+    /// Changes where it finds what.
+    pub fn set_tables(&mut self, routes: R, neighbours: N, algorithmic: bool) {
+        self.routes = routes;
+        self.neighbours = neighbours;
+        self.algorithmic = algorithmic;
+    }
+
+    /// The cable of a port carries packets, or has stopped to.
+    pub fn carrier(&mut self, number: u8, up: bool) -> Events {
+        self.node.carrier(number, up)
+    }
+
+    /// Changes what the router is called.
+    pub fn set_description(&mut self, description: [u8; DESCRIPTION_LEN], now: u64) -> Events {
+        self.node.set_description(description, now)
+    }
+
+    /// Serves a packet that [`Router::forward`] has said to be the router's own, and writes the
+    /// answer.
+    pub fn receive<C: Counters>(
+        &mut self,
+        in_port: u8,
+        packet: &Packet<'_>,
+        now: u64,
+        counters: &C,
+        out: &mut [u8; OUT_LEN],
+    ) -> Received {
+        self.node.receive(in_port, packet, now, counters, out)
+    }
+
+    /// Writes the next trap that is due, as a packet, and says when to come again.
+    pub fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
+        self.node.poll(now, out)
+    }
+
+    /// Where the packet that came by that port goes.
+    ///
+    /// # Errors
+    ///
+    /// [`Discard`] if nowhere.
+    pub fn forward(&self, in_port: u8, head: &Head<'_>) -> Result<Hop, Discard> {
+        let port = self.node.port(in_port).ok_or(Discard::NoPort)?;
+        if !port.is_linked() {
+            return Err(Discard::LinkDown);
+        }
+        if head.lrh.vl() == VL_MANAGEMENT {
+            return Ok(Hop::Own);
+        }
+        if !port.is_active() {
+            return Err(Discard::NotActive);
+        }
+        if !port.owns_lid(head.lrh.dlid()) {
+            // A group's packets reach every port of the group's tree, routers among them.
+            let unicast = head.lrh.dlid().is_unicast();
+            return Err(if unicast {
+                Discard::Destination
+            } else {
+                Discard::Multicast
+            });
+        }
+        let Some(grh) = head.grh else {
+            // Without one it can only be for the router itself.
+            return if head.bth.destination().is_special() {
+                Ok(Hop::Own)
+            } else {
+                Err(Discard::NoGlobalRoute)
+            };
+        };
+        if port.owns_gid(&grh.addresses().dgid) {
+            return Ok(Hop::Own);
+        }
+        self.route(in_port, head, grh).map(Hop::Out)
+    }
+
+    /// Passes a packet on to the subnet of its destination.
+    fn route(&self, in_port: u8, head: &Head<'_>, grh: &Grh) -> Result<Out, Discard> {
+        let addresses = grh.addresses();
+        let dgid = addresses.dgid;
+        if dgid.is_multicast() || addresses.sgid.is_multicast() {
+            return Err(Discard::Multicast);
+        }
+        if dgid.is_link_local() || addresses.sgid.is_link_local() {
+            return Err(Discard::LinkLocal);
+        }
+        let hop_limit = match grh.route().hop_limit {
+            0 | 1 => return Err(Discard::HopLimit),
+            limit => limit - 1,
+        };
+        let (number, dlid) = self.next(in_port, &dgid)?;
+        let port = self.node.port(number).ok_or(Discard::NoSubnet)?;
+        if !port.is_active() {
+            return Err(Discard::OutNotActive);
+        }
+        let mtu = port.info().neighbor_mtu().bytes().unwrap_or(0);
+        if head.bytes.len() > usize::from(mtu) + MAX_OVERHEAD {
+            return Err(Discard::Mtu);
+        }
+        let link = Link {
+            vl: 0,
+            dlid,
+            slid: port.info().lid(),
+            ..head.lrh.link()
+        };
+        Ok(Out {
+            port: number,
+            lrh: Lrh::new(link).bytes(),
+            hop_limit,
+        })
+    }
+
+    /// By which port to leave for a GID, and to which address there.
+    fn next(&self, in_port: u8, gid: &Gid) -> Result<(u8, Lid), Discard> {
+        let prefix = prefix(gid);
+        let has_prefix = |number: u8| {
+            self.node.port(number).map(|port| port.info().gid_prefix()) == Some(prefix)
+        };
+        if has_prefix(in_port) {
+            return Err(Discard::SameSubnet);
+        }
+        if let Some(number) = (1..=self.node.port_count()).find(|number| has_prefix(*number)) {
+            return self.neighbour(gid).map(|lid| (number, lid));
+        }
+        let route = self
+            .routes
+            .iter()
+            .find(|route| route.prefix == prefix)
+            .ok_or(Discard::NoSubnet)?;
+        if route.port == in_port {
+            return Err(Discard::SameSubnet);
+        }
+        Ok((route.port, route.router))
+    }
+
+    /// The address of a port of an attached subnet.
+    fn neighbour(&self, gid: &Gid) -> Result<Lid, Discard> {
+        let known = self
+            .neighbours
+            .iter()
+            .find(|neighbour| neighbour.gid == *gid)
+            .map(|neighbour| neighbour.lid);
+        let lid = match known {
+            Some(lid) => lid,
+            None if self.algorithmic => {
+                let [.., high, low] = gid.bytes();
+                Lid::new(u16::from_be_bytes([high, low]))
+            }
+            None => return Err(Discard::NoNeighbour),
+        };
+        if lid.is_unicast() {
+            Ok(lid)
+        } else {
+            Err(Discard::NoNeighbour)
+        }
+    }
+}
+
+/// The first half of a GID.
+fn prefix(gid: &Gid) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = gid.bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}

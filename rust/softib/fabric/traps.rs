@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Traps: an agent tells the subnet manager of something, again and again until it is heard
+//! (IBTA 13.4.5.3, 13.4.9, 14.2.5.1).
+
+use super::wire::smp::notice::{
+    Details,
+    Kind, //
+};
+
+/// How many things an agent can have to tell at a time. What finds no room is told by the counters
+/// that every one of them has.
+const SLOTS: usize = 8;
+
+/// How often one is told to a manager that does not answer.
+const TELLS: u8 = 8;
+
+/// The unit of the subnet timeout: 4.096 µs.
+const TIMEOUT_UNIT: u64 = 4096;
+
+/// A time that is never: no manager is known yet.
+const NEVER: u64 = u64::MAX;
+
+/// One thing to tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Trap {
+    /// The port whose manager is told; 0 is a switch's own.
+    pub(super) port: u8,
+    /// How urgent it is.
+    pub(super) kind: Kind,
+    /// What.
+    pub(super) details: Details,
+    /// By this the answer is known.
+    pub(super) tid: u64,
+    /// When it is to be told next.
+    due: u64,
+    /// Not before this, if it changes.
+    earliest: u64,
+    /// How often it still is.
+    left: u8,
+}
+
+/// What an agent has to tell.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Traps {
+    slots: [Option<Trap>; SLOTS],
+    tid: u64,
+}
+
+/// How long a trap waits for its answer.
+pub(super) const fn interval(subnet_timeout: u8) -> u64 {
+    TIMEOUT_UNIT << (subnet_timeout & 0x1f)
+}
+
+impl Traps {
+    /// Remembers to tell something. What is of the same trap at the same port and has not been
+    /// answered is told anew, with its news, and not sooner than the specification allows.
+    pub(super) fn raise(&mut self, port: u8, kind: Kind, details: Details, now: u64) {
+        self.tid = self.tid.wrapping_add(1);
+        let same = |slot: &Option<Trap>| {
+            slot.is_some_and(|trap| trap.port == port && trap.details.number() == details.number())
+        };
+        let place = self.slots.iter().position(same);
+        let place = place.or_else(|| self.slots.iter().position(Option::is_none));
+        let Some(slot) = place.and_then(|place| self.slots.get_mut(place)) else {
+            return;
+        };
+        let earliest = slot.map_or(0, |trap| trap.earliest);
+        *slot = Some(Trap {
+            port,
+            kind,
+            details,
+            tid: self.tid,
+            due: earliest.max(now),
+            earliest,
+            left: TELLS,
+        });
+    }
+
+    /// The manager has heard: the trap of that number and identifier is told no more.
+    pub(super) fn repress(&mut self, tid: u64, number: u16) {
+        for slot in &mut self.slots {
+            if slot.is_some_and(|trap| trap.tid == tid && trap.details.number() == number) {
+                *slot = None;
+            }
+        }
+    }
+
+    /// One that is due; `wait` says for how long a trap of that port waits for its answer, or
+    /// `None` if no manager is known there, so that it cannot be told.
+    pub(super) fn due(&mut self, now: u64, wait: impl Fn(u8) -> Option<u64>) -> Option<Trap> {
+        for slot in &mut self.slots {
+            let Some(trap) = slot else { continue };
+            let Some(wait) = wait(trap.port).filter(|_| trap.due <= now) else {
+                continue;
+            };
+            let told = *trap;
+            trap.left = trap.left.saturating_sub(1);
+            trap.due = now.saturating_add(wait);
+            trap.earliest = trap.due;
+            if trap.left == 0 {
+                *slot = None;
+            }
+            return Some(told);
+        }
+        None
+    }
+
+    /// When the next is due, if any is at a port with a manager.
+    pub(super) fn next(&self, has_manager: impl Fn(u8) -> bool) -> Option<u64> {
+        self.slots
+            .iter()
+            .flatten()
+            .filter(|trap| has_manager(trap.port))
+            .map(|trap| trap.due)
+            .min()
+            .filter(|due| *due != NEVER)
+    }
+
+    /// Whether there is something to tell at that port.
+    pub(super) fn has_any(&self, port: u8) -> bool {
+        self.slots.iter().flatten().any(|trap| trap.port == port)
+    }
+}

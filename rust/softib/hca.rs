@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Host channel adapters: what an InfiniBand device does between the verbs and the cable.
+//!
+//! Locks are taken in this order: queue pair, shared receive queue, port, tables; a completion queue's with any of
+//! them. None is held when a consumer is called or a frame is sent.
+
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
+    time::{
+        Instant,
+        Monotonic, //
+    },
+    workqueue::{
+        self,
+        new_delayed_work,
+        DelayedWork,
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use crate::{
+    net::{
+        cable::Plug,
+        frame::{
+            Frame,
+            Queue, //
+        },
+        line::Line, //
+    },
+    transport::time::Time,
+    work, //
+};
+
+pub(crate) mod address;
+pub(crate) mod completion;
+mod connection;
+pub(crate) mod counters;
+mod datagram;
+mod groups;
+pub(crate) mod limits;
+pub(crate) mod options;
+pub(crate) mod port;
+mod progress;
+pub(crate) mod queue_pair;
+mod queue_pairs;
+pub(crate) mod receive;
+pub(crate) mod region;
+pub(crate) mod send;
+
+use counters::Counters;
+use groups::Groups;
+use options::Options;
+use port::Ports;
+use queue_pairs::QueuePairs;
+use region::Regions;
+
+/// A host channel adapter.
+#[pin_data]
+pub(crate) struct Hca {
+    pub(crate) options: Options,
+    pub(crate) device: crate::provider::device::Handle,
+    #[pin]
+    pub(crate) ports: Ports,
+    /// Of each port, from the first.
+    lines: KVec<Arc<Line>>,
+    #[pin]
+    pub(crate) queue_pairs: QueuePairs,
+    #[pin]
+    pub(crate) groups: Groups,
+    #[pin]
+    pub(crate) regions: Regions,
+    pub(crate) counters: Counters,
+    /// Where timers run.
+    pub(crate) queue: work::Queue,
+    epoch: Instant<Monotonic>,
+    /// Packets of a port to itself.
+    #[pin]
+    loopback: Queue,
+    #[pin]
+    loopback_work: Work<Hca, 0>,
+    #[pin]
+    traps: DelayedWork<Hca, { port::TRAPS }>,
+}
+
+impl_has_work! {
+    impl HasWork<Self, 0> for Hca { self.loopback_work }
+}
+
+impl WorkItem<0> for Hca {
+    type Pointer = Arc<Hca>;
+
+    fn run(this: Arc<Hca>) {
+        while let Some(frame) = this.loopback.pop() {
+            // As a packet from a net device comes.
+            let _guard = rcu::read_lock();
+            this.receive(1, &frame);
+        }
+    }
+}
+
+impl Hca {
+    /// Makes one with a port for each line.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(
+        options: Options,
+        name: &CStr,
+        guids: &[u64],
+        lines: KVec<Arc<Line>>,
+    ) -> Result<Arc<Self>> {
+        let counters = Counters::new();
+        let mtu = options.mtu;
+        Arc::try_pin_init(
+            try_pin_init!(Self {
+                options,
+                device: crate::provider::device::Handle::new(),
+                ports <- Ports::new(name, guids, mtu)?,
+                lines,
+                queue_pairs <- QueuePairs::new(),
+                groups <- Groups::new(),
+                regions <- Regions::new(),
+                counters,
+                queue: work::Queue::new()?,
+                epoch: Instant::now(),
+                loopback <- Queue::new(),
+                loopback_work <- new_work!("softib_loopback"),
+                traps <- new_delayed_work!("softib_traps"),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// How many ports there are.
+    pub(crate) fn ports(&self) -> u8 {
+        self.lines.len() as u8
+    }
+
+    /// The time, from one that was.
+    pub(crate) fn now(&self) -> Time {
+        Time::new(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(0))
+    }
+
+    /// What the port of that place, from 0, sends on.
+    pub(crate) fn line(&self, place: usize) -> Option<Arc<Line>> {
+        self.lines.get(place).cloned()
+    }
+
+    /// Ends what runs by itself. Sleeps.
+    pub(crate) fn stop(self: &Arc<Self>) {
+        work::disable::<_, { port::TRAPS }>(self);
+    }
+
+    /// Sends a frame on a port's cable. Any context.
+    pub(crate) fn transmit(&self, port: u8, frame: Frame) {
+        let line = usize::from(port)
+            .checked_sub(1)
+            .and_then(|place| self.lines.get(place));
+        if let Some(line) = line {
+            line.send(frame);
+        }
+    }
+
+    /// Lets a port receive its own frame. Any context.
+    pub(crate) fn loop_back(self: &Arc<Self>, frame: Frame) {
+        self.loopback.push(frame);
+        // If it waits already it will see this frame too.
+        let _ = workqueue::system_bh().enqueue::<_, 0>(self.clone());
+    }
+}
+
+impl Plug for Hca {
+    fn received(self: &Arc<Self>, port: u8, frame: Frame) {
+        self.receive(port, &frame);
+    }
+
+    fn carrier(self: &Arc<Self>, port: u8, up: bool) {
+        self.set_carrier(port, up);
+    }
+
+    fn unplugged(self: &Arc<Self>, port: u8) {
+        self.set_carrier(port, false);
+        self.device.unregister_soon();
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Completion queues (IBTA 10.8).
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        self,
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    provider::{
+        completion::Handle,
+        queue_pair, //
+    },
+    transport::work::Status,
+    wire::{
+        immdt::ImmDt,
+        qpn::Qpn, //
+    },
+    work, //
+};
+
+/// What was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Send,
+    Write,
+    Read,
+    CompareSwap,
+    FetchAdd,
+    Register,
+    Invalidate,
+    Receive,
+    /// A receive that an RDMA WRITE with immediate data took.
+    ReceiveWrite,
+}
+
+/// What came along with the last packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extra {
+    Nothing,
+    Immediate(ImmDt),
+    /// A key that the peer had invalidated.
+    Invalidated(u32),
+}
+
+/// Where a datagram came from.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Origin {
+    pub(crate) lid: u16,
+    pub(crate) service_level: u8,
+    pub(crate) path_bits: u8,
+    pub(crate) pkey_index: u16,
+    pub(crate) port: u8,
+    /// Whether the first 40 bytes of the buffer are a global route header.
+    pub(crate) global: bool,
+}
+
+/// The end of a work request.
+#[derive(Clone, Copy)]
+pub(crate) struct Completion {
+    pub(crate) request: u64,
+    pub(crate) status: Status,
+    pub(crate) kind: Kind,
+    pub(crate) length: u32,
+    pub(crate) extra: Extra,
+    pub(crate) source: Qpn,
+    pub(crate) origin: Origin,
+    pub(crate) queue_pair: queue_pair::Handle,
+}
+
+/// What the next completion raises.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Armed {
+    Nothing,
+    /// An event, if it is solicited or an error.
+    Solicited,
+    /// An event.
+    Any,
+}
+
+/// The entries of a queue: `first` to `first + count`, going around.
+struct Ring {
+    entries: KVec<Completion>,
+    first: usize,
+    count: usize,
+    capacity: usize,
+    armed: Armed,
+    overrun: bool,
+}
+
+impl Ring {
+    fn place(&self, offset: usize) -> usize {
+        let place = self.first + offset;
+        if place >= self.capacity {
+            place - self.capacity
+        } else {
+            place
+        }
+    }
+
+    fn push(&mut self, completion: Completion) -> bool {
+        if self.count == self.capacity {
+            return false;
+        }
+        let place = self.place(self.count);
+        match self.entries.get_mut(place) {
+            Some(entry) => *entry = completion,
+            // Not yet used; the room was made when the queue was.
+            None => {
+                if self.entries.push_within_capacity(completion).is_err() {
+                    return false;
+                }
+            }
+        }
+        self.count += 1;
+        true
+    }
+
+    fn pop(&mut self) -> Option<Completion> {
+        if self.count == 0 {
+            return None;
+        }
+        let completion = self.entries.get(self.first).copied();
+        self.first = self.place(1);
+        self.count -= 1;
+        completion
+    }
+
+    /// Takes out the completions of a queue pair that ends.
+    fn purge(&mut self, queue_pair: queue_pair::Handle) {
+        for _ in 0..self.count {
+            if let Some(completion) = self.pop() {
+                if completion.queue_pair != queue_pair {
+                    self.push(completion);
+                }
+            }
+        }
+    }
+
+    /// Whether this completion raises an event; then no other does until the consumer asks again.
+    fn fires(&mut self, completion: &Completion, solicited: bool) -> bool {
+        let fires = match self.armed {
+            Armed::Nothing => false,
+            Armed::Solicited => solicited || completion.status != Status::Success,
+            Armed::Any => true,
+        };
+        if fires {
+            self.armed = Armed::Nothing;
+        }
+        fires
+    }
+}
+
+/// A completion queue.
+#[pin_data]
+pub(crate) struct CompletionQueue {
+    #[pin]
+    ring: IrqLock<Ring>,
+    handle: Handle,
+    #[pin]
+    work: DelayedWork<CompletionQueue>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for CompletionQueue { self.work }
+}
+
+impl WorkItem for CompletionQueue {
+    type Pointer = Arc<CompletionQueue>;
+
+    fn run(this: Arc<CompletionQueue>) {
+        this.handle.notify();
+    }
+}
+
+/// An event that a completion queue owes its consumer.
+#[must_use]
+pub(crate) struct Event<'a>(Option<&'a Arc<CompletionQueue>>);
+
+impl<'a> Event<'a> {
+    /// None is owed.
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Puts two events of one queue together.
+    pub(crate) fn merge(&mut self, other: Event<'a>) {
+        self.0 = self.0.or(other.0);
+    }
+
+    /// Calls the consumer. In soft interrupt context, no lock held.
+    pub(crate) fn raise(self) {
+        if let Some(queue) = self.0 {
+            queue.handle.notify();
+        }
+    }
+
+    /// Calls the consumer soon. Any context.
+    pub(crate) fn raise_later(self) {
+        if let Some(queue) = self.0 {
+            let _ = workqueue::system_bh().enqueue_delayed::<_, 0>(queue.clone(), 0);
+        }
+    }
+}
+
+impl CompletionQueue {
+    /// Makes one for `capacity` completions.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(handle: Handle, capacity: usize) -> Result<Arc<Self>> {
+        let ring = Ring {
+            entries: KVec::with_capacity(capacity, GFP_KERNEL)?,
+            first: 0,
+            count: 0,
+            capacity,
+            armed: Armed::Nothing,
+            overrun: false,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                ring <- new_irq_lock!(ring, "softib_completions"),
+                handle,
+                work <- new_delayed_work!("softib_completions"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Adds a completion. The event that is owed is raised without the caller's locks.
+    pub(crate) fn push(self: &Arc<Self>, completion: Completion, solicited: bool) -> Event<'_> {
+        let fires = self.ring.with(|ring| {
+            if !ring.push(completion) {
+                // IBTA 11.6.3.2: what does not fit is lost, and the consumer sized the queue wrongly.
+                if !ring.overrun {
+                    pr_err!("a completion queue of {} entries overran; completions are lost: its consumer posts more than it made room for\n", ring.capacity);
+                }
+                ring.overrun = true;
+                return false;
+            }
+            ring.fires(&completion, solicited)
+        });
+        Event(fires.then_some(self))
+    }
+
+    /// Takes the oldest completions, as long as `take` wants more.
+    pub(crate) fn poll(&self, wanted: usize, mut take: impl FnMut(&Completion)) -> usize {
+        self.ring.with(|ring| {
+            let mut taken = 0;
+            while taken < wanted {
+                let Some(completion) = ring.pop() else {
+                    break;
+                };
+                take(&completion);
+                taken += 1;
+            }
+            taken
+        })
+    }
+
+    /// Asks for an event with the next completion, or the next solicited one. Answers whether there are completions
+    /// already.
+    pub(crate) fn arm(&self, solicited: bool) -> bool {
+        self.ring.with(|ring| {
+            if !solicited {
+                ring.armed = Armed::Any;
+            } else if ring.armed == Armed::Nothing {
+                ring.armed = Armed::Solicited;
+            }
+            ring.count != 0
+        })
+    }
+
+    /// Forgets the completions of a queue pair that ends.
+    pub(crate) fn purge(&self, queue_pair: queue_pair::Handle) {
+        self.ring.with(|ring| ring.purge(queue_pair));
+    }
+
+    /// Ends the events. Sleeps.
+    pub(crate) fn stop(self: &Arc<Self>) {
+        work::disable::<_, 0>(self);
+    }
+}

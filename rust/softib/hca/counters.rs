@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What a device counts.
+
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
+
+use crate::fabric::counters::PortCounts;
+
+/// What is counted, by cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Counter {
+    /// Packets sent.
+    Sent,
+    /// Bytes of them, headers included.
+    SentBytes,
+    /// Packets that came and were right.
+    Received,
+    ReceivedBytes,
+    /// Packets that could not be sent: no memory, or the port was not active.
+    SendDropped,
+    /// Frames that are no packet.
+    Malformed,
+    /// Packets whose invariant CRC is wrong.
+    BadIcrc,
+    /// Packets to another port's local identifier.
+    WrongLid,
+    /// Packets for queue pairs that there are not, or that take none of that kind.
+    WrongQueuePair,
+    /// Packets of a partition that the port is not in, or the queue pair.
+    WrongPkey,
+    WrongQkey,
+    /// Datagrams that no receive was posted for.
+    NoReceive,
+    /// Packets that came while the port was not active.
+    NotActive,
+    /// Multicast packets that nobody here takes.
+    NoMember,
+    /// How often the cable went dead.
+    LinkDowned,
+}
+
+/// How many there are.
+pub(crate) const COUNT: usize = Counter::LinkDowned as usize + 1;
+
+/// Names, in the order of the counters.
+pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
+    c"sent_packets",
+    c"sent_bytes",
+    c"received_packets",
+    c"received_bytes",
+    c"send_dropped",
+    c"malformed",
+    c"bad_icrc",
+    c"wrong_lid",
+    c"wrong_queue_pair",
+    c"wrong_pkey",
+    c"wrong_qkey",
+    c"no_receive",
+    c"not_active",
+    c"no_member",
+    c"link_downed",
+];
+
+/// The counters of a device's ports.
+pub(crate) struct Counters([[AtomicU64; COUNT]; super::queue_pairs::PORTS]);
+
+impl Counters {
+    pub(crate) const fn new() -> Self {
+        Self([const { [const { AtomicU64::new(0) }; COUNT] }; super::queue_pairs::PORTS])
+    }
+
+    /// Counts `more`.
+    #[inline]
+    pub(crate) fn add(&self, port: u8, counter: Counter, more: u64) {
+        if let Some(value) = self.value(port, counter as usize) {
+            value.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// The value of the counter of that place.
+    pub(crate) fn get(&self, port: u8, place: usize) -> u64 {
+        self.value(port, place)
+            .map_or(0, |value| value.load(Ordering::Relaxed))
+    }
+
+    /// What the performance manager is told.
+    pub(crate) fn of_port(&self, port: u8) -> PortCounts {
+        let of = |counter: Counter| self.get(port, counter as usize);
+        PortCounts {
+            transmit_data: of(Counter::SentBytes) / 4,
+            receive_data: of(Counter::ReceivedBytes) / 4,
+            transmit_packets: of(Counter::Sent),
+            receive_packets: of(Counter::Received),
+            unicast_transmit_packets: of(Counter::Sent),
+            unicast_receive_packets: of(Counter::Received),
+            link_downed: of(Counter::LinkDowned),
+            receive_errors: of(Counter::Malformed) + of(Counter::BadIcrc),
+            transmit_discards: of(Counter::SendDropped),
+            receive_constraint: of(Counter::WrongPkey),
+            ..PortCounts::default()
+        }
+    }
+
+    fn value(&self, port: u8, place: usize) -> Option<&AtomicU64> {
+        self.0
+            .get(usize::from(port).checked_sub(1)?)
+            .and_then(|values| values.get(place))
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Which queue pairs take the packets of a multicast group (IBTA 10.5).
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    limits,
+    queue_pair::QueuePair, //
+};
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    wire::{
+        gid::Gid,
+        lid::Lid,
+        qpn::Qpn, //
+    }, //
+};
+
+/// A queue pair that is attached to a group.
+struct Member {
+    gid: Gid,
+    lid: Lid,
+    queue_pair: Arc<QueuePair>,
+}
+
+/// The groups of a device: all members, in no order.
+#[pin_data]
+pub(crate) struct Groups {
+    #[pin]
+    members: IrqLock<KVec<Member>>,
+}
+
+impl Groups {
+    /// None yet.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            members <- new_irq_lock!(KVec::new(), "softib_groups"),
+        })
+    }
+
+    /// Lets a queue pair take a group's packets. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EINVAL` if this is no group.
+    pub(crate) fn attach(&self, queue_pair: &Arc<QueuePair>, gid: Gid, lid: Lid) -> Result {
+        if !gid.is_multicast() {
+            return Err(EINVAL);
+        }
+        loop {
+            // Made before the lock is taken.
+            let wanted = self.members.with(|members| members.len() + 1);
+            let mut larger = KVec::with_capacity(wanted.next_power_of_two(), GFP_KERNEL)?;
+            let done = self.members.with(|members| {
+                let known = |member: &Member| {
+                    member.gid == gid && Arc::ptr_eq(&member.queue_pair, queue_pair)
+                };
+                if members.iter().any(known) {
+                    return Ok(true);
+                }
+                if members.len() as u32 >= limits::GROUPS {
+                    return Err(ENOMEM);
+                }
+                if members.len() == members.capacity() {
+                    if larger.capacity() <= members.len() {
+                        return Ok(false);
+                    }
+                    for member in members.drain_all() {
+                        let _ = larger.push_within_capacity(member);
+                    }
+                    core::mem::swap(members, &mut larger);
+                }
+                let queue_pair = queue_pair.clone();
+                let member = Member {
+                    gid,
+                    lid,
+                    queue_pair,
+                };
+                let _ = members.push_within_capacity(member);
+                Ok(true)
+            })?;
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the queue pair was not attached to the group.
+    pub(crate) fn detach(&self, number: Qpn, gid: Gid) -> Result {
+        self.take(|member| member.gid == gid && member.queue_pair.number == number)
+            .map(drop)
+            .ok_or(EINVAL)
+    }
+
+    /// Detaches a queue pair from all groups.
+    pub(crate) fn detach_all(&self, number: Qpn) {
+        while self
+            .take(|member| member.queue_pair.number == number)
+            .is_some()
+        {}
+    }
+
+    /// Takes out one member, to be dropped without the lock.
+    fn take(&self, wanted: impl Fn(&Member) -> bool) -> Option<Member> {
+        self.members.with(|members| {
+            let place = members.iter().position(wanted)?;
+            members.remove(place).ok()
+        })
+    }
+
+    /// The member at that place or behind it, and the place behind it, of those that take the group's packets.
+    pub(crate) fn next(&self, from: usize, gid: &Gid, lid: Lid) -> Option<(Arc<QueuePair>, usize)> {
+        self.members.with(|members| {
+            let (place, member) = members
+                .iter()
+                .enumerate()
+                .skip(from)
+                .find(|(_, member)| member.gid == *gid && takes(member.lid, lid))?;
+            Some((member.queue_pair.clone(), place + 1))
+        })
+    }
+}
+
+/// Whether a member that was attached with that local identifier takes packets that came to `lid`. Consumers that do not
+/// know it yet give zero.
+fn takes(attached: Lid, lid: Lid) -> bool {
+    attached == Lid::ZERO || attached == lid
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! How much a device promises.
+
+/// Completions of a queue.
+pub(crate) const COMPLETIONS: u32 = 1 << 17;
+
+/// Completion queues.
+pub(crate) const COMPLETION_QUEUES: u32 = 1 << 16;
+
+/// Queue pairs, and the bits of a number that say which.
+pub(crate) const QUEUE_PAIR_BITS: u32 = 14;
+pub(crate) const QUEUE_PAIRS: u32 = 1 << QUEUE_PAIR_BITS;
+
+/// Work requests of a queue.
+pub(crate) const WORK_REQUESTS: u32 = 1 << 14;
+
+/// Pieces of memory in a work request.
+pub(crate) const SEGMENTS: u32 = 32;
+
+/// Memory regions, and pages of one.
+pub(crate) const REGIONS: u32 = 1 << 16;
+pub(crate) const REGION_PAGES: u32 = 1 << 12;
+
+/// Shared receive queues.
+pub(crate) const SHARED_QUEUES: u32 = 1 << 12;
+
+/// Multicast groups, and queue pairs in each.
+pub(crate) const GROUPS: u32 = 1 << 12;
+pub(crate) const GROUP_MEMBERS: u32 = 1 << 8;
+
+/// READs and atomics that a queue pair may have outstanding.
+pub(crate) const READS: u32 = 16;
+
+/// The longest message.
+pub(crate) const MESSAGE: u32 = 1 << 30;

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What moves connected queue pairs: requests of their consumers, packets, time.
+
+use core::sync::atomic::Ordering;
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::Arc,
+    time::msecs_to_jiffies,
+    workqueue::{
+        self,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    completion::Origin,
+    connection::{
+        bit,
+        Outcome,
+        Shell,
+        EVENTS, //
+    },
+    counters::Counter,
+    queue_pair::{
+        Attributes,
+        Inner,
+        QueuePair,
+        State,
+        Type, //
+    },
+    send::Request, //
+};
+use crate::{
+    transport::{
+        self,
+        attributes::{
+            Mtu,
+            Receiving,
+            RemoteAccess,
+            Sending, //
+        },
+        packet::{
+            Body,
+            Incoming, //
+        },
+        StateName, //
+    },
+    wire::{
+        opcode::Service,
+        packet::Packet, //
+    },
+    work, //
+};
+
+/// The works of a queue pair.
+pub(super) const TIMER: u64 = 0;
+pub(super) const TELLER: u64 = 1;
+pub(super) const RESUMPTION: u64 = 2;
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, 0> for QueuePair { self.timer }
+    impl HasDelayedWork<Self, 1> for QueuePair { self.teller }
+    impl HasDelayedWork<Self, 2> for QueuePair { self.resumption }
+}
+
+impl WorkItem<0> for QueuePair {
+    type Pointer = Arc<QueuePair>;
+
+    fn run(this: Arc<QueuePair>) {
+        let now = this.hca.now();
+        this.run_connection(Origin::default(), Context::Anywhere, |transport, shell| {
+            shell.timer_rang();
+            transport.timer(shell, now);
+        });
+    }
+}
+
+impl WorkItem<1> for QueuePair {
+    type Pointer = Arc<QueuePair>;
+
+    fn run(this: Arc<QueuePair>) {
+        let events = this.events.swap(0, Ordering::AcqRel);
+        for event in EVENTS {
+            if events & bit(event) != 0 {
+                this.handle.raise(event);
+            }
+        }
+        if let (Some(shared), true) = (&this.shared, events & SHARED_LIMIT != 0) {
+            shared.raise_limit();
+        }
+    }
+}
+
+impl WorkItem<2> for QueuePair {
+    type Pointer = Arc<QueuePair>;
+
+    fn run(this: Arc<QueuePair>) {
+        let now = this.hca.now();
+        this.run_connection(
+            Origin::default(),
+            Context::SoftInterrupt,
+            |transport, shell| {
+                transport.run(shell, now);
+            },
+        );
+    }
+}
+
+/// Among the events: the shared receive queue may have reached its limit.
+const SHARED_LIMIT: u32 = 1 << 31;
+
+/// From where a queue pair is moved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Context {
+    /// Soft interrupt, with no lock of a consumer held.
+    SoftInterrupt,
+    /// Any, also with locks of consumers held.
+    Anywhere,
+}
+
+impl QueuePair {
+    /// Runs the protocol of a connected queue pair, then does what it wanted done without the lock.
+    pub(super) fn run_connection(
+        self: &Arc<Self>,
+        origin: Origin,
+        context: Context,
+        step: impl FnOnce(&mut transport::QueuePair, &mut Shell<'_, '_>),
+    ) {
+        let outcome = self.inner.with(|inner| self.step(inner, origin, step));
+        if let Some(outcome) = outcome {
+            self.finish(outcome, context);
+        }
+    }
+
+    fn step<'a>(
+        self: &'a Arc<Self>,
+        inner: &mut Inner,
+        origin: Origin,
+        step: impl FnOnce(&mut transport::QueuePair, &mut Shell<'_, '_>),
+    ) -> Option<Outcome<'a>> {
+        let connection = inner.connection.as_mut()?;
+        let (transport, mut shell) = Shell::new(
+            self,
+            &inner.attributes,
+            &mut inner.receives,
+            connection,
+            origin,
+        );
+        step(transport, &mut shell);
+        let outcome = shell.into_outcome();
+        inner.state = match connection.transport.state() {
+            StateName::Reset => State::Reset,
+            StateName::Init => State::Init,
+            StateName::Rtr => State::ReadyToReceive,
+            StateName::Rts => State::ReadyToSend,
+            StateName::Sqd => State::SendQueueDrained,
+            StateName::Sqe => State::SendQueueError,
+            StateName::Error => State::Error,
+        };
+        let due = connection.transport.due().map(|due| due.get());
+        // One that goes off too early does nothing but is set again.
+        if let Some(due) = due.filter(|due| connection.armed.is_none_or(|armed| *due < armed)) {
+            connection.armed = Some(due);
+            let delay = due.saturating_sub(self.hca.now().get());
+            let delay = u32::try_from(delay.div_ceil(1_000_000)).unwrap_or(u32::MAX);
+            self.hca
+                .queue
+                .reschedule::<_, TIMER>(self, msecs_to_jiffies(delay));
+        }
+        Some(outcome)
+    }
+
+    /// Does what the protocol wanted done.
+    fn finish(self: &Arc<Self>, outcome: Outcome<'_>, context: Context) {
+        let port = self.query().1.port;
+        while let Some(frame) = self.frames.pop() {
+            self.hca.transmit(port, frame);
+        }
+        while let Some(frame) = self.own_frames.pop() {
+            self.hca.loop_back(frame);
+        }
+        if context == Context::SoftInterrupt {
+            outcome.received.raise();
+            outcome.sent.raise();
+        } else {
+            outcome.received.raise_later();
+            outcome.sent.raise_later();
+        }
+        let limit = self.shared.as_ref().map_or(0, |shared| shared.limit());
+        let mut events = outcome.events;
+        if outcome.took_shared && limit != 0 {
+            events |= SHARED_LIMIT;
+        }
+        if events != 0 {
+            self.events.fetch_or(events, Ordering::AcqRel);
+            let _ = workqueue::system().enqueue_delayed::<_, TELLER>(self.clone(), 0);
+        }
+        if outcome.more {
+            let _ = workqueue::system_bh().enqueue_delayed::<_, RESUMPTION>(self.clone(), 0);
+        }
+    }
+
+    /// Ends what runs by itself. Sleeps.
+    pub(crate) fn stop(self: &Arc<Self>) {
+        work::disable::<_, TIMER>(self);
+        work::disable::<_, TELLER>(self);
+        work::disable::<_, RESUMPTION>(self);
+    }
+
+    /// Posts a send.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the queue is full; `EINVAL` if the state takes none, or the request is too large.
+    pub(crate) fn post_send(self: &Arc<Self>, mut request: Request<'_>) -> Result {
+        request.work.signalled |= self.signal_all;
+        self.inner.with(|inner| {
+            if inner.state < State::ReadyToSend {
+                return Err(EINVAL);
+            }
+            let connection = inner.connection.as_mut().ok_or(EINVAL)?;
+            connection.sends.post(request)
+        })
+    }
+
+    /// Sends what was posted.
+    pub(crate) fn send_posted(self: &Arc<Self>) {
+        let now = self.hca.now();
+        self.run_connection(Origin::default(), Context::Anywhere, |transport, shell| {
+            transport.run(shell, now);
+        });
+    }
+
+    /// Takes a packet of a connection. In soft interrupt context.
+    pub(super) fn receive_connected(
+        self: &Arc<Self>,
+        port: u8,
+        service: Service,
+        packet: &Packet<'_>,
+    ) -> Result<(), Counter> {
+        let own = match self.kind {
+            Type::Reliable => Service::Rc,
+            Type::Unreliable => Service::Uc,
+            _ => return Err(Counter::WrongQueuePair),
+        };
+        let (_, attributes) = self.query();
+        if service != own || attributes.port != port {
+            return Err(Counter::WrongQueuePair);
+        }
+        let link = packet.head.lrh.link();
+        let ports = &self.hca.ports;
+        if !ports.pkey_matches(port, attributes.pkey_index, packet.transport.pkey) {
+            self.hca.bad_pkey(port, packet);
+            return Err(Counter::WrongPkey);
+        }
+        let body = Body::of(packet.transport.opcode.operation, &packet.extension)
+            .ok_or(Counter::Malformed)?;
+        let incoming = Incoming {
+            body,
+            psn: packet.transport.psn,
+            ack_request: packet.transport.ack_request,
+            solicited: packet.transport.solicited,
+            payload: packet.payload,
+        };
+        let origin = Origin {
+            lid: link.slid.get(),
+            service_level: link.sl,
+            path_bits: ports.path_bits(port, link.dlid),
+            pkey_index: attributes.pkey_index,
+            port,
+            global: false,
+        };
+        let now = self.hca.now();
+        self.run_connection(origin, Context::SoftInterrupt, |transport, shell| {
+            // Duplicates and gaps are the protocol's daily bread; it answers them itself.
+            let _ = transport.receive(shell, &incoming, now);
+            transport.run(shell, now);
+        });
+        Ok(())
+    }
+
+    /// As [`QueuePair::modify`], for a connected one.
+    pub(super) fn modify_connection(
+        self: &Arc<Self>,
+        state: Option<State>,
+        change: impl FnOnce(&mut Attributes),
+    ) -> Result {
+        let mut changed = Ok(());
+        let now = self.hca.now();
+        self.inner.with(|inner| change(&mut inner.attributes));
+        let (current, attributes) = self.query();
+        self.run_connection(Origin::default(), Context::Anywhere, |transport, shell| {
+            changed = transition(transport, shell, current, state, &attributes);
+            transport.run(shell, now);
+        });
+        if changed.is_ok() && state == Some(State::Reset) {
+            self.inner.with(|inner| {
+                if let Some(connection) = &mut inner.connection {
+                    connection.sends.clear();
+                }
+            });
+        }
+        changed
+    }
+}
+
+/// Tells the protocol of a new state, and of what may change without one.
+fn transition(
+    transport: &mut transport::QueuePair,
+    shell: &mut Shell<'_, '_>,
+    current: State,
+    state: Option<State>,
+    attributes: &Attributes,
+) -> Result {
+    let moved = match state {
+        None => Ok(()),
+        Some(State::Reset) => {
+            transport.reset();
+            Ok(())
+        }
+        Some(State::Init) => transport.init(),
+        Some(State::ReadyToReceive) => {
+            transport.ready_to_receive(receiving(attributes).ok_or(EINVAL)?)
+        }
+        Some(State::ReadyToSend) if current == State::ReadyToReceive => {
+            transport.ready_to_send(sending(attributes))
+        }
+        Some(State::ReadyToSend) => transport.resume(),
+        Some(State::SendQueueDrained) => transport.drain(),
+        Some(State::Error) => {
+            transport.fail(shell);
+            Ok(())
+        }
+        Some(State::SendQueueError) => return Err(EINVAL),
+    };
+    moved.map_err(|_| EINVAL)?;
+    transport.set_access(access(attributes));
+    transport.set_min_rnr_timer(attributes.min_rnr_timer);
+    Ok(())
+}
+
+fn access(attributes: &Attributes) -> RemoteAccess {
+    let rights = attributes.access;
+    RemoteAccess {
+        write: rights.remote_write,
+        read: rights.remote_read,
+        atomic: rights.remote_atomic,
+    }
+}
+
+fn receiving(attributes: &Attributes) -> Option<Receiving> {
+    Some(Receiving {
+        mtu: Mtu::from_code(attributes.path_mtu)?,
+        psn: attributes.receive_psn,
+        access: access(attributes),
+        max_reads: attributes.max_reads_of_peer,
+        min_rnr_timer: attributes.min_rnr_timer,
+    })
+}
+
+fn sending(attributes: &Attributes) -> Sending {
+    Sending {
+        psn: attributes.send_psn,
+        timeout: attributes.timeout,
+        retry_count: attributes.retry_count,
+        rnr_retry: attributes.rnr_retry,
+        max_reads: attributes.max_reads,
+    }
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Queue pairs (IBTA 10.2.4, 10.3.1).
+
+use core::sync::atomic::AtomicU32;
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        new_delayed_work,
+        DelayedWork, //
+    }, //
+};
+
+use super::{
+    address::AddressVector,
+    completion::{
+        Completion,
+        CompletionQueue,
+        Event,
+        Extra,
+        Kind,
+        Origin, //
+    },
+    connection::Connection,
+    receive::{
+        ReceiveQueue,
+        SharedReceiveQueue, //
+    },
+    region::Rights,
+    send::SendQueue,
+    Hca, //
+};
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    net::frame::Queue,
+    provider::{
+        memory::Segment,
+        pd::Domain,
+        queue_pair::Handle, //
+    },
+    transport::{
+        attributes::Service,
+        work::Status, //
+    },
+    wire::{
+        immdt::ImmDt,
+        psn::Psn,
+        qpn::Qpn, //
+    }, //
+};
+
+/// What a queue pair does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Type {
+    /// Queue pair 0: subnet management.
+    Smi,
+    /// Queue pair 1: general services.
+    Gsi,
+    /// Unreliable datagrams.
+    Datagram,
+    /// Unreliable connection.
+    Unreliable,
+    /// Reliable connection.
+    Reliable,
+}
+
+impl Type {
+    pub(crate) fn is_connected(self) -> bool {
+        matches!(self, Self::Unreliable | Self::Reliable)
+    }
+}
+
+/// The states of a queue pair, by the kernel's numbers (IBTA 10.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+#[repr(u8)]
+pub(crate) enum State {
+    Reset = 0,
+    Init = 1,
+    ReadyToReceive = 2,
+    ReadyToSend = 3,
+    SendQueueDrained = 4,
+    SendQueueError = 5,
+    Error = 6,
+}
+
+/// What a queue pair was told, as it is told who asks. Values are the verbs'.
+#[derive(Clone, Copy)]
+pub(crate) struct Attributes {
+    pub(crate) port: u8,
+    pub(crate) pkey_index: u16,
+    pub(crate) qkey: u32,
+    pub(crate) access: Rights,
+    pub(crate) path_mtu: u8,
+    pub(crate) destination: Qpn,
+    pub(crate) receive_psn: Psn,
+    pub(crate) send_psn: Psn,
+    pub(crate) max_reads: u8,
+    pub(crate) max_reads_of_peer: u8,
+    pub(crate) min_rnr_timer: u8,
+    pub(crate) timeout: u8,
+    pub(crate) retry_count: u8,
+    pub(crate) rnr_retry: u8,
+    pub(crate) address: Option<AddressVector>,
+}
+
+impl Attributes {
+    const NONE: Self = Self {
+        port: 1,
+        pkey_index: 0,
+        qkey: 0,
+        access: Rights::NONE,
+        path_mtu: 1,
+        destination: Qpn::from_bytes([0; 3]),
+        receive_psn: Psn::from_bytes([0; 3]),
+        send_psn: Psn::from_bytes([0; 3]),
+        max_reads: 0,
+        max_reads_of_peer: 0,
+        min_rnr_timer: 0,
+        timeout: 0,
+        retry_count: 0,
+        rnr_retry: 0,
+        address: None,
+    };
+}
+
+/// How a queue pair is made.
+pub(crate) struct Make {
+    pub(crate) kind: Type,
+    pub(crate) domain: Domain,
+    pub(crate) handle: Handle,
+    pub(crate) send_queue: Arc<CompletionQueue>,
+    pub(crate) receive_queue: Arc<CompletionQueue>,
+    pub(crate) shared: Option<Arc<SharedReceiveQueue>>,
+    pub(crate) sends: u32,
+    pub(crate) receives: u32,
+    pub(crate) send_segments: u32,
+    pub(crate) receive_segments: u32,
+    pub(crate) inline: u32,
+    pub(crate) signal_all: bool,
+    /// Of the special queue pairs: whose they are.
+    pub(crate) port: u8,
+}
+
+impl Make {
+    /// What a connected queue pair has that others have not.
+    fn connection(&self) -> Result<Option<KBox<Connection>>> {
+        let service = match self.kind {
+            Type::Reliable => Service::Rc,
+            Type::Unreliable => Service::Uc,
+            _ => return Ok(None),
+        };
+        let sends = SendQueue::new(self.sends, self.send_segments, self.inline)?;
+        let (shared, segments) = match &self.shared {
+            Some(shared) => (true, shared.segments_each),
+            None => (false, self.receive_segments),
+        };
+        Connection::new(service, shared, sends, segments).map(Some)
+    }
+}
+
+/// A datagram's destination.
+#[derive(Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    pub(crate) address: &'a AddressVector,
+    pub(crate) queue_pair: Qpn,
+    /// With the highest bit the sender's own is meant (IBTA 10.2.5).
+    pub(crate) qkey: u32,
+    /// Of the general services interface: which P_Key.
+    pub(crate) pkey_index: u16,
+}
+
+/// A datagram to be sent.
+pub(crate) struct Datagram<'a> {
+    pub(crate) request: u64,
+    pub(crate) signalled: bool,
+    pub(crate) solicited: bool,
+    pub(crate) immediate: Option<ImmDt>,
+    /// Keys of the segments do not matter.
+    pub(crate) inline: bool,
+    pub(crate) segments: &'a [Segment],
+    pub(crate) to: Destination<'a>,
+}
+
+/// What is locked of a queue pair.
+pub(crate) struct Inner {
+    pub(crate) state: State,
+    pub(crate) attributes: Attributes,
+    pub(crate) receives: ReceiveQueue,
+    pub(crate) connection: Option<KBox<Connection>>,
+}
+
+/// A queue pair.
+#[pin_data]
+pub(crate) struct QueuePair {
+    pub(crate) hca: Arc<Hca>,
+    pub(crate) kind: Type,
+    pub(crate) number: Qpn,
+    pub(crate) domain: Domain,
+    pub(crate) handle: Handle,
+    pub(crate) send_queue: Arc<CompletionQueue>,
+    pub(crate) receive_queue: Arc<CompletionQueue>,
+    pub(crate) shared: Option<Arc<SharedReceiveQueue>>,
+    pub(crate) signal_all: bool,
+    pub(crate) sends: u32,
+    pub(crate) send_segments: u32,
+    pub(crate) receives: u32,
+    pub(crate) receive_segments: u32,
+    pub(crate) inline: u32,
+    #[pin]
+    pub(crate) inner: IrqLock<Inner>,
+    /// Packets that leave when the queue pair is unlocked, and those to its own port.
+    #[pin]
+    pub(super) frames: Queue,
+    #[pin]
+    pub(super) own_frames: Queue,
+    /// Asynchronous events that the consumer is not told of yet, a bit each.
+    pub(super) events: AtomicU32,
+    #[pin]
+    pub(super) timer: DelayedWork<QueuePair, { super::progress::TIMER }>,
+    #[pin]
+    pub(super) teller: DelayedWork<QueuePair, { super::progress::TELLER }>,
+    #[pin]
+    pub(super) resumption: DelayedWork<QueuePair, { super::progress::RESUMPTION }>,
+}
+
+impl QueuePair {
+    /// Makes one, which the device knows from now on.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EBUSY` if the port has that special queue pair already.
+    pub(crate) fn new(hca: &Arc<Hca>, make: Make) -> Result<Arc<Self>> {
+        let place = hca.queue_pairs.reserve(make.kind, make.port)?;
+        let number = place.number();
+        let inner = Inner {
+            state: State::Reset,
+            attributes: Attributes {
+                port: make.port.max(1),
+                ..Attributes::NONE
+            },
+            receives: ReceiveQueue::new(
+                make.receives as usize,
+                make.receive_segments.max(1) as usize,
+            )?,
+            connection: make.connection()?,
+        };
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                hca: hca.clone(),
+                kind: make.kind,
+                number,
+                domain: make.domain,
+                handle: make.handle,
+                send_queue: make.send_queue,
+                receive_queue: make.receive_queue,
+                shared: make.shared,
+                signal_all: make.signal_all,
+                sends: make.sends,
+                send_segments: make.send_segments,
+                receives: make.receives,
+                receive_segments: make.receive_segments,
+                inline: make.inline,
+                inner <- new_irq_lock!(inner, "softib_qp"),
+                frames <- Queue::new(),
+                own_frames <- Queue::new(),
+                events: AtomicU32::new(0),
+                timer <- new_delayed_work!("softib_qp_timer"),
+                teller <- new_delayed_work!("softib_qp_events"),
+                resumption <- new_delayed_work!("softib_qp_resumption"),
+            }),
+            GFP_KERNEL,
+        )?;
+        place.fill(this.clone());
+        Ok(this)
+    }
+
+    /// Ends it: no packet finds it any more, its completions are gone. What runs for it in soft interrupts ends a
+    /// grace period later.
+    pub(crate) fn end(&self) {
+        self.hca.groups.detach_all(self.number);
+        self.hca.queue_pairs.remove(self.number, self);
+        self.inner.with(|inner| {
+            inner.state = State::Reset;
+            inner.receives.clear();
+            if let Some(connection) = &mut inner.connection {
+                connection.transport.reset();
+                connection.sends.clear();
+            }
+        });
+        self.send_queue.purge(self.handle);
+        self.receive_queue.purge(self.handle);
+    }
+
+    /// Changes the attributes, then the state.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the attributes are not ones that the new state can have.
+    pub(crate) fn modify(
+        self: &Arc<Self>,
+        state: Option<State>,
+        change: impl FnOnce(&mut Attributes),
+    ) -> Result {
+        if self.kind.is_connected() {
+            self.modify_connection(state, change)?;
+        } else {
+            self.inner.with(|inner| {
+                change(&mut inner.attributes);
+                inner.state = state.unwrap_or(inner.state);
+            });
+            if state == Some(State::Error) {
+                self.flush_receives();
+            }
+        }
+        if state == Some(State::Reset) {
+            self.inner.with(|inner| inner.receives.clear());
+            self.send_queue.purge(self.handle);
+            self.receive_queue.purge(self.handle);
+        }
+        Ok(())
+    }
+
+    /// The state and the attributes.
+    pub(crate) fn query(&self) -> (State, Attributes) {
+        self.inner.with(|inner| (inner.state, inner.attributes))
+    }
+
+    /// Completes all receives as flushed.
+    fn flush_receives(self: &Arc<Self>) {
+        loop {
+            let flushed = self.inner.with(|inner| {
+                let request = inner.receives.front().map(|(request, _)| request)?;
+                inner.receives.advance();
+                Some(request)
+            });
+            let Some(request) = flushed else {
+                return;
+            };
+            self.flushed(&self.receive_queue, Kind::Receive, request)
+                .raise_later();
+        }
+    }
+
+    fn flushed<'a>(&self, queue: &'a Arc<CompletionQueue>, kind: Kind, request: u64) -> Event<'a> {
+        let completion = Completion {
+            request,
+            status: Status::Flushed,
+            kind,
+            length: 0,
+            extra: Extra::Nothing,
+            source: Qpn::from_bytes([0; 3]),
+            origin: Origin::default(),
+            queue_pair: self.handle,
+        };
+        queue.push(completion, true)
+    }
+
+    /// Posts a receive.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the queue is full; `EINVAL` in a state that takes none, or with too many segments.
+    pub(crate) fn post_receive(self: &Arc<Self>, request: u64, segments: &[Segment]) -> Result {
+        let state = self.inner.with(|inner| {
+            match inner.state {
+                State::Reset => return Err(EINVAL),
+                State::Error => (),
+                _ => inner.receives.post(request, segments)?,
+            }
+            Ok(inner.state)
+        })?;
+        if state == State::Error {
+            self.flushed(&self.receive_queue, Kind::Receive, request)
+                .raise_later();
+        }
+        Ok(())
+    }
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` in a state that sends none.
+    pub(crate) fn post_datagram(self: &Arc<Self>, datagram: &Datagram<'_>) -> Result {
+        let (state, attributes) = self.query();
+        let status = match state {
+            State::ReadyToSend => self.send_datagram(&attributes, datagram),
+            State::Error | State::SendQueueError => Status::Flushed,
+            _ => return Err(EINVAL),
+        };
+        if status != Status::Success || datagram.signalled || self.signal_all {
+            let completion = Completion {
+                request: datagram.request,
+                status,
+                kind: Kind::Send,
+                length: 0,
+                extra: Extra::Nothing,
+                source: self.number,
+                origin: Origin::default(),
+                queue_pair: self.handle,
+            };
+            // The consumer may hold its locks.
+            self.send_queue.push(completion, false).raise_later();
+        }
+        Ok(())
+    }
+}

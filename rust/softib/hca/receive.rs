@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Receive queues, a queue pair's own and shared ones (IBTA 10.2.9).
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    provider::{
+        memory::Segment,
+        pd::Domain,
+        shared_receive::Handle, //
+    }, //
+};
+
+/// Receives that were posted, oldest first.
+pub(crate) struct ReceiveQueue {
+    requests: KVec<u64>,
+    counts: KVec<usize>,
+    /// Those of all requests, `segments_each` for each.
+    segments: KVec<Segment>,
+    segments_each: usize,
+    first: usize,
+    count: usize,
+}
+
+/// A receive that was taken out of its queue and is being filled.
+pub(crate) struct Held {
+    pub(crate) request: u64,
+    segments: KVec<Segment>,
+}
+
+impl Held {
+    /// Room for one of so many segments.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(segments: usize) -> Result<Self> {
+        Ok(Self {
+            request: 0,
+            segments: KVec::with_capacity(segments, GFP_KERNEL)?,
+        })
+    }
+
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+}
+
+impl ReceiveQueue {
+    /// Makes one for so many receives of so many segments.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(capacity: usize, segments_each: usize) -> Result<Self> {
+        Ok(Self {
+            requests: KVec::from_elem(0, capacity, GFP_KERNEL)?,
+            counts: KVec::from_elem(0, capacity, GFP_KERNEL)?,
+            segments: KVec::from_elem(Segment::NONE, capacity * segments_each, GFP_KERNEL)?,
+            segments_each,
+            first: 0,
+            count: 0,
+        })
+    }
+
+    /// How many receives wait.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// How many segments a receive may have.
+    pub(crate) fn segments_each(&self) -> usize {
+        self.segments_each
+    }
+
+    fn place(&self, offset: usize) -> usize {
+        let place = self.first + offset;
+        if place >= self.requests.len() {
+            place - self.requests.len()
+        } else {
+            place
+        }
+    }
+
+    /// Puts a receive at the end.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the queue is full, `EINVAL` if there are too many segments.
+    pub(crate) fn post(&mut self, request: u64, segments: &[Segment]) -> Result {
+        if self.count == self.requests.len() {
+            return Err(ENOMEM);
+        }
+        if segments.len() > self.segments_each {
+            return Err(EINVAL);
+        }
+        let place = self.place(self.count);
+        let start = place * self.segments_each;
+        let room = self
+            .segments
+            .get_mut(start..start + segments.len())
+            .ok_or(EINVAL)?;
+        room.copy_from_slice(segments);
+        *self.requests.get_mut(place).ok_or(EINVAL)? = request;
+        *self.counts.get_mut(place).ok_or(EINVAL)? = segments.len();
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The oldest receive, which stays until [`ReceiveQueue::advance`].
+    pub(crate) fn front(&self) -> Option<(u64, &[Segment])> {
+        if self.count == 0 {
+            return None;
+        }
+        let start = self.first * self.segments_each;
+        let count = self.counts.get(self.first)?;
+        let segments = self.segments.get(start..start + count)?;
+        Some((*self.requests.get(self.first)?, segments))
+    }
+
+    /// Lets the oldest receive go.
+    pub(crate) fn advance(&mut self) {
+        if self.count != 0 {
+            self.first = self.place(1);
+            self.count -= 1;
+        }
+    }
+
+    /// Takes the oldest receive; whether there was one.
+    pub(crate) fn take(&mut self, held: &mut Held) -> bool {
+        let Some((request, segments)) = self.front() else {
+            return false;
+        };
+        held.request = request;
+        held.segments.clear();
+        for segment in segments {
+            // There is room for as many as the queue allows.
+            if held.segments.push_within_capacity(*segment).is_err() {
+                break;
+            }
+        }
+        self.advance();
+        true
+    }
+
+    /// Forgets all receives.
+    pub(crate) fn clear(&mut self) {
+        self.first = 0;
+        self.count = 0;
+    }
+}
+
+/// What is locked of a shared receive queue.
+struct Shared {
+    queue: ReceiveQueue,
+    /// An event is wanted when fewer than so many are left; 0 for none.
+    limit: u32,
+}
+
+/// A receive queue that queue pairs share.
+#[pin_data]
+pub(crate) struct SharedReceiveQueue {
+    pub(crate) domain: Domain,
+    pub(crate) capacity: u32,
+    pub(crate) segments_each: u32,
+    handle: Handle,
+    #[pin]
+    shared: IrqLock<Shared>,
+}
+
+impl SharedReceiveQueue {
+    /// Makes one.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(
+        domain: Domain,
+        handle: Handle,
+        capacity: u32,
+        segments_each: u32,
+    ) -> Result<Arc<Self>> {
+        let shared = Shared {
+            queue: ReceiveQueue::new(capacity as usize, segments_each as usize)?,
+            limit: 0,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                domain,
+                capacity,
+                segments_each,
+                handle,
+                shared <- new_irq_lock!(shared, "softib_srq"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Puts a receive at the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`ReceiveQueue::post`].
+    pub(crate) fn post(&self, request: u64, segments: &[Segment]) -> Result {
+        self.shared
+            .with(|shared| shared.queue.post(request, segments))
+    }
+
+    /// Takes the oldest receive; whether there was one. The limit's event is raised later, by
+    /// [`SharedReceiveQueue::raise_limit`].
+    pub(crate) fn take(&self, held: &mut Held) -> bool {
+        self.shared.with(|shared| shared.queue.take(held))
+    }
+
+    /// Tells the consumer if fewer are left than it wanted to know. In soft interrupt context, no lock held.
+    pub(crate) fn raise_limit(&self) {
+        let reached = self.shared.with(|shared| {
+            let reached = (shared.queue.len() as u64) < u64::from(shared.limit);
+            if reached {
+                shared.limit = 0;
+            }
+            reached
+        });
+        if reached {
+            self.handle.limit_reached();
+        }
+    }
+
+    /// Wants an event when fewer than so many are left.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the queue does not hold that many.
+    pub(crate) fn set_limit(&self, limit: u32) -> Result {
+        if limit > self.capacity {
+            return Err(EINVAL);
+        }
+        self.shared.with(|shared| shared.limit = limit);
+        Ok(())
+    }
+
+    /// The limit, 0 for none.
+    pub(crate) fn limit(&self) -> u32 {
+        self.shared.with(|shared| shared.limit)
+    }
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Memory regions (IBTA 10.6): which memory a key names, and who may use it how.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    provider::{
+        memory::{
+            Memory,
+            Segment, //
+        },
+        pd::Domain,
+        region::kernel_memory, //
+    },
+    transport::shell::Denied, //
+};
+
+/// The key under which an address is one of the kernel's own.
+pub(crate) const ALL_MEMORY: u32 = 0;
+
+/// The bits of a key that its consumer may choose.
+const KEY_TAG_BITS: u32 = 8;
+
+/// What may be done with a region.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Rights {
+    pub(crate) local_write: bool,
+    pub(crate) remote_write: bool,
+    pub(crate) remote_read: bool,
+    pub(crate) remote_atomic: bool,
+}
+
+/// A right that is needed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    LocalRead,
+    LocalWrite,
+    RemoteWrite,
+    RemoteRead,
+    RemoteAtomic,
+}
+
+impl Rights {
+    /// None but to read for oneself.
+    pub(crate) const NONE: Self = Self {
+        local_write: false,
+        remote_write: false,
+        remote_read: false,
+        remote_atomic: false,
+    };
+
+    fn allow(self, need: Need) -> bool {
+        match need {
+            Need::LocalRead => true,
+            Need::LocalWrite => self.local_write,
+            Need::RemoteWrite => self.remote_write,
+            Need::RemoteRead => self.remote_read,
+            Need::RemoteAtomic => self.remote_atomic,
+        }
+    }
+}
+
+/// The memory of a region.
+pub(crate) enum Extent {
+    /// All of the kernel's; addresses are its own.
+    All,
+    /// Pages of one size.
+    Pages(Pages),
+}
+
+/// Pages that are one behind the other to who has the key.
+#[derive(Default)]
+pub(crate) struct Pages {
+    pub(crate) pages: KVec<Memory>,
+    pub(crate) page_size: usize,
+    /// The address of the first byte, to who has the key.
+    pub(crate) address: u64,
+    /// Where in the first page that is.
+    pub(crate) offset: usize,
+    pub(crate) length: u64,
+}
+
+impl Pages {
+    /// None, with room for so many.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn with_room(pages: usize) -> Result<Self> {
+        Ok(Self {
+            pages: KVec::with_capacity(pages, GFP_KERNEL)?,
+            ..Self::default()
+        })
+    }
+
+    /// Where an address is in the pages; `None` if not all of `length` bytes from there are inside.
+    fn locate(&self, address: u64, length: usize) -> Option<usize> {
+        let offset = address.checked_sub(self.address)?;
+        let end = offset.checked_add(length as u64)?;
+        (end <= self.length).then_some(usize::try_from(offset).ok()? + self.offset)
+    }
+
+    /// Runs `each` on the parts that `length` bytes from an address have in the pages.
+    fn walk(&self, address: u64, length: usize, mut each: impl FnMut(Memory)) -> Option<()> {
+        let mut place = self.locate(address, length)?;
+        let mut left = length;
+        while left != 0 {
+            let page = self.pages.get(place.checked_div(self.page_size)?)?;
+            let inside = place.checked_rem(self.page_size)?;
+            let part = left.min(self.page_size - inside);
+            each(page.part(inside, part)?);
+            place += part;
+            left -= part;
+        }
+        Some(())
+    }
+}
+
+/// What is locked of a region.
+pub(crate) struct State {
+    /// The whole key; its low bits may be changed by a registration.
+    pub(crate) key: u32,
+    pub(crate) valid: bool,
+    pub(crate) rights: Rights,
+    pub(crate) extent: Extent,
+}
+
+/// What a work request that registers memory says of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Registration {
+    pub(crate) key: u32,
+    pub(crate) rights: Rights,
+    pub(crate) address: u64,
+    pub(crate) length: u64,
+    pub(crate) page_size: usize,
+}
+
+/// A memory region.
+#[pin_data]
+pub(crate) struct Region {
+    domain: Domain,
+    #[pin]
+    pub(crate) state: IrqLock<State>,
+    /// The pages that the next registration takes.
+    #[pin]
+    pub(crate) mapped: IrqLock<KVec<Memory>>,
+}
+
+impl Region {
+    /// Registers the pages that were mapped.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the region is registered already, is of another domain, or the key is none of its own.
+    pub(crate) fn register(&self, domain: Domain, wanted: &Registration) -> Result<(), Denied> {
+        self.state.with(|state| {
+            let Extent::Pages(pages) = &mut state.extent else {
+                return Err(Denied);
+            };
+            let own = (state.key ^ wanted.key) >> KEY_TAG_BITS == 0;
+            let size = wanted.page_size;
+            if state.valid || !own || self.domain != domain || !size.is_power_of_two() {
+                return Err(Denied);
+            }
+            self.mapped
+                .with(|mapped| core::mem::swap(mapped, &mut pages.pages));
+            pages.page_size = size;
+            pages.address = wanted.address;
+            pages.offset = wanted.address as usize & (size - 1);
+            pages.length = wanted.length;
+            state.key = wanted.key;
+            state.rights = wanted.rights;
+            state.valid = true;
+            Ok(())
+        })
+    }
+
+    /// Takes the memory from who has the key.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key is not the one, or is not that of memory which work requests register.
+    pub(crate) fn invalidate(&self, domain: Domain, key: u32) -> Result<(), Denied> {
+        self.state.with(|state| {
+            let right = state.valid && state.key == key && self.domain == domain;
+            if !right || !matches!(state.extent, Extent::Pages(_)) {
+                return Err(Denied);
+            }
+            state.valid = false;
+            Ok(())
+        })
+    }
+
+    /// Runs `each` on the kernel's memory behind an address.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key, the domain, the bounds or the rights are not right.
+    pub(crate) fn access(
+        &self,
+        key: u32,
+        domain: Domain,
+        address: u64,
+        length: usize,
+        need: Need,
+        mut each: impl FnMut(Memory),
+    ) -> Result<(), Denied> {
+        if self.domain != domain {
+            return Err(Denied);
+        }
+        self.state.with(|state| {
+            if !state.valid || state.key != key || !state.rights.allow(need) {
+                return Err(Denied);
+            }
+            match &state.extent {
+                Extent::All => {
+                    each(kernel_memory(address, length).ok_or(Denied)?);
+                    Ok(())
+                }
+                Extent::Pages(pages) => pages.walk(address, length, each).ok_or(Denied),
+            }
+        })
+    }
+}
+
+/// All regions of a device by their keys.
+#[pin_data]
+pub(crate) struct Regions {
+    #[pin]
+    table: IrqLock<KVec<Option<Arc<Region>>>>,
+}
+
+impl Regions {
+    /// None yet.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            table <- new_irq_lock!(KVec::new(), "softib_regions"),
+        })
+    }
+
+    /// Adds a region; its key is in it.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, also if there are too many.
+    pub(crate) fn add(
+        &self,
+        domain: Domain,
+        valid: bool,
+        rights: Rights,
+        extent: Extent,
+    ) -> Result<Arc<Region>> {
+        let pages = match &extent {
+            Extent::All => 0,
+            Extent::Pages(pages) => pages.pages.capacity(),
+        };
+        let mapped = KVec::with_capacity(pages, GFP_KERNEL)?;
+        let region = Arc::pin_init(
+            pin_init!(Region {
+                domain,
+                mapped <- new_irq_lock!(mapped, "softib_mapped"),
+                state <- new_irq_lock!(State { key: 0, valid, rights, extent }, "softib_region"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let place = self.insert(&region)?;
+        // Place 0 would be the key of all memory.
+        let key = (place as u32 + 1) << KEY_TAG_BITS;
+        region.state.with(|state| state.key = key);
+        Ok(region)
+    }
+
+    fn insert(&self, region: &Arc<Region>) -> Result<usize> {
+        loop {
+            // Made before the lock is taken, and big enough unless others were faster.
+            let wanted = self.table.with(|table| table.len() + 1);
+            let mut larger = KVec::with_capacity(wanted.next_power_of_two(), GFP_KERNEL)?;
+            let place = self.table.with(|table| {
+                if let Some(place) = table.iter().position(Option::is_none) {
+                    if let Some(slot) = table.get_mut(place) {
+                        *slot = Some(region.clone());
+                    }
+                    return Ok(Some(place));
+                }
+                let place = table.len();
+                if place as u32 >= super::limits::REGIONS {
+                    return Err(ENOMEM);
+                }
+                if table.capacity() == place {
+                    if larger.capacity() <= place {
+                        return Ok(None);
+                    }
+                    for slot in table.drain_all() {
+                        let _ = larger.push_within_capacity(slot);
+                    }
+                    core::mem::swap(table, &mut larger);
+                }
+                let _ = table.push_within_capacity(Some(region.clone()));
+                Ok(Some(place))
+            })?;
+            if let Some(place) = place {
+                return Ok(place);
+            }
+        }
+    }
+
+    /// The region of a key, valid or not.
+    pub(crate) fn find(&self, key: u32) -> Option<Arc<Region>> {
+        let place = (key >> KEY_TAG_BITS).checked_sub(1)?;
+        self.table
+            .with(|table| table.get(place as usize).cloned().flatten())
+    }
+
+    /// Takes out the region of a key.
+    pub(crate) fn remove(&self, key: u32) {
+        let Some(place) = (key >> KEY_TAG_BITS).checked_sub(1) else {
+            return;
+        };
+        // Dropped without the lock.
+        let removed = self
+            .table
+            .with(|table| table.get_mut(place as usize).and_then(Option::take));
+        drop(removed);
+    }
+
+    /// Runs `each` on the kernel's memory of `length` bytes that begin `offset` bytes into a list.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the list is shorter, or its memory may not be used so.
+    pub(crate) fn walk(
+        &self,
+        domain: Domain,
+        segments: &[Segment],
+        mut offset: usize,
+        mut length: usize,
+        need: Need,
+        mut each: impl FnMut(Memory),
+    ) -> Result<(), Denied> {
+        for segment in segments {
+            if length == 0 {
+                break;
+            }
+            let size = segment.len();
+            if offset >= size {
+                offset -= size;
+                continue;
+            }
+            let part = length.min(size - offset);
+            if segment.key() == ALL_MEMORY {
+                each(segment.memory().part(offset, part).ok_or(Denied)?);
+            } else {
+                self.find(segment.key()).ok_or(Denied)?.access(
+                    segment.key(),
+                    domain,
+                    segment.address().wrapping_add(offset as u64),
+                    part,
+                    need,
+                    &mut each,
+                )?;
+            }
+            offset = 0;
+            length -= part;
+        }
+        if length == 0 {
+            Ok(())
+        } else {
+            Err(Denied)
+        }
+    }
+
+    /// Reads a list's bytes from `offset` on into `out`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Regions::walk`].
+    pub(crate) fn gather(
+        &self,
+        domain: Domain,
+        segments: &[Segment],
+        offset: usize,
+        out: &mut [u8],
+    ) -> Result<(), Denied> {
+        let length = out.len();
+        let mut rest = out;
+        self.walk(domain, segments, offset, length, Need::LocalRead, |part| {
+            let (now, later) = core::mem::take(&mut rest).split_at_mut(part.len());
+            part.read(now);
+            rest = later;
+        })
+    }
+
+    /// Writes `data` into a list's memory from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Regions::walk`].
+    pub(crate) fn scatter(
+        &self,
+        domain: Domain,
+        segments: &[Segment],
+        offset: usize,
+        data: &[u8],
+    ) -> Result<(), Denied> {
+        let mut rest = data;
+        let need = Need::LocalWrite;
+        self.walk(domain, segments, offset, data.len(), need, |part| {
+            let (now, later) = rest.split_at(part.len());
+            part.write(now);
+            rest = later;
+        })
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Cables: net devices that carry InfiniBand packets. All `unsafe` that net devices take stands here.
+
+pub(crate) mod cable;
+pub(crate) mod frame;
+pub(crate) mod line;
+#[path = "../net/rtnl.rs"]
+pub(crate) mod rtnl;

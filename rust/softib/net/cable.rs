@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Cables: a net device whose frames are a port's packets.
+
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+
+use super::{
+    frame::Frame,
+    line::Line,
+    rtnl, //
+};
+use crate::bindings;
+
+/// The largest packet: 4096 bytes of data, all headers (IBTA 7.7.1) and room to spare.
+const PACKET: u32 = 4096 + 128;
+
+/// What has ports.
+pub(crate) trait Plug: Send + Sync + 'static {
+    /// A packet came in at a port. In soft interrupt context.
+    fn received(self: &Arc<Self>, port: u8, frame: Frame);
+
+    /// The cable of a port has a live other end now, or has no longer. The RTNL lock is held.
+    fn carrier(self: &Arc<Self>, port: u8, up: bool);
+
+    /// The net device of a port goes away; the port has no cable any more. The RTNL lock is held.
+    fn unplugged(self: &Arc<Self>, port: u8);
+}
+
+/// A net device as somebody named it.
+///
+/// # Invariants
+///
+/// A reference to it is held.
+pub(crate) struct NetDevice(core::ptr::NonNull<bindings::net_device>);
+
+// SAFETY: Net devices are used from all threads.
+unsafe impl Send for NetDevice {}
+// SAFETY: As above.
+unsafe impl Sync for NetDevice {}
+
+impl NetDevice {
+    /// # Safety
+    ///
+    /// `device` is valid.
+    pub(crate) unsafe fn from_raw(device: *mut bindings::net_device) -> Result<Self> {
+        let device = core::ptr::NonNull::new(device).ok_or(ENODEV)?;
+        // SAFETY: The caller's promise.
+        unsafe { bindings::softib_dev_hold(device.as_ptr()) };
+        // INVARIANT: Just taken.
+        Ok(Self(device))
+    }
+
+    /// Finds the net device of a name, in the network namespace of the caller's process.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`.
+    pub(crate) fn find(name: &CStr) -> Result<Self> {
+        // SAFETY: The name ends with a zero; a reference comes with the device.
+        let device = unsafe { bindings::softib_find_device(name.as_char_ptr()) };
+        // INVARIANT: As above.
+        core::ptr::NonNull::new(device).map(Self).ok_or(ENODEV)
+    }
+
+    /// The device, valid as long as `self`.
+    pub(crate) fn as_raw(&self) -> *mut bindings::net_device {
+        self.0.as_ptr()
+    }
+
+    /// The Ethernet address.
+    pub(crate) fn address(&self) -> [u8; 6] {
+        let mut address = [0; 6];
+        // SAFETY: By the type invariant the device is valid, and the buffer is as long as an address.
+        unsafe { bindings::softib_hardware_address(self.as_raw(), address.as_mut_ptr()) };
+        address
+    }
+
+    /// A globally unique identifier made of the Ethernet address, as RFC 4291 makes an interface's, with `number` for
+    /// those that have more than one.
+    pub(crate) fn guid(&self, number: u8) -> u64 {
+        let [a, b, c, d, e, f] = self.address();
+        u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe ^ number, d, e, f])
+    }
+}
+
+impl Drop for NetDevice {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant a reference is held.
+        unsafe { bindings::softib_dev_put(self.as_raw()) };
+    }
+}
+
+/// A cable in a port. Dropping it takes it out; nothing of the owner runs for it afterwards.
+///
+/// # Invariants
+///
+/// While `plugged`, the device's receive handler is ours with a pointer to this. The notifier is registered.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Cable<P: Plug> {
+    #[pin]
+    notifier: Opaque<bindings::notifier_block>,
+    device: *mut bindings::net_device,
+    plugged: AtomicBool,
+    line: Arc<Line>,
+    owner: Arc<P>,
+    port: u8,
+}
+
+// SAFETY: The device pointer is used with the RTNL lock held only, for comparing and while plugged.
+unsafe impl<P: Plug> Send for Cable<P> {}
+// SAFETY: As above.
+unsafe impl<P: Plug> Sync for Cable<P> {}
+
+impl<P: Plug> Cable<P> {
+    /// Makes `device` the cable of `owner`'s port, whose packets go out on `line`. Sleeps; takes the RTNL lock.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if the net device is something's part already (a bridge's, or another port's cable).
+    pub(crate) fn new(
+        device: &NetDevice,
+        line: Arc<Line>,
+        owner: Arc<P>,
+        port: u8,
+    ) -> Result<Pin<KBox<Self>>> {
+        let this = KBox::pin_init(
+            pin_init!(Self {
+                // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
+                notifier <- Opaque::ffi_init(|slot: *mut bindings::notifier_block| unsafe {
+                    slot.write(core::mem::zeroed());
+                    (*slot).notifier_call = Some(notified::<P>);
+                }),
+                device: device.as_raw(),
+                plugged: AtomicBool::new(false),
+                line,
+                owner,
+                port,
+            }),
+            GFP_KERNEL,
+        )?;
+        this.plug()?;
+        // SAFETY: Pinned, complete, and unregistered before its end.
+        to_result(unsafe { bindings::register_netdevice_notifier(this.notifier.get()) })?;
+        Ok(this)
+    }
+
+    fn plug(&self) -> Result {
+        let _rtnl = rtnl::lock();
+        // SAFETY: The caller of `new` holds the device, and the RTNL lock is held. `self` is pinned and takes the
+        // handler away before its end.
+        to_result(unsafe {
+            bindings::netdev_rx_handler_register(
+                self.device,
+                Some(received::<P>),
+                core::ptr::from_ref(self).cast_mut().cast(),
+            )
+        })?;
+        self.plugged.store(true, Ordering::Relaxed);
+        // SAFETY: As above.
+        unsafe {
+            bindings::softib_raise_mtu(self.device, PACKET);
+            self.line.connect(self.device);
+        }
+        Ok(())
+    }
+
+    /// Takes the cable out. The RTNL lock is held.
+    fn unplug(&self) {
+        if self.plugged.swap(false, Ordering::Relaxed) {
+            // SAFETY: By the type invariant the handler is ours, and the line holds the device.
+            unsafe { bindings::netdev_rx_handler_unregister(self.device) };
+            self.line.disconnect();
+        }
+    }
+
+    /// What the network stack tells of our net device. The RTNL lock is held.
+    fn event(&self, event: usize) {
+        if !self.plugged.load(Ordering::Relaxed) {
+            return;
+        }
+        match event as u32 {
+            bindings::netdev_cmd_NETDEV_UNREGISTER => {
+                self.unplug();
+                self.owner.unplugged(self.port);
+            }
+            bindings::netdev_cmd_NETDEV_UP
+            | bindings::netdev_cmd_NETDEV_DOWN
+            | bindings::netdev_cmd_NETDEV_CHANGE => {
+                // SAFETY: The line holds the device while it is plugged in.
+                let up = unsafe { bindings::softib_has_carrier(self.device) };
+                self.owner.carrier(self.port, up);
+            }
+            _ => (),
+        }
+    }
+}
+
+#[pinned_drop]
+impl<P: Plug> PinnedDrop for Cable<P> {
+    fn drop(self: Pin<&mut Self>) {
+        {
+            let _rtnl = rtnl::lock();
+            self.unplug();
+        }
+        // SAFETY: Registered, or never: then it is not found, which does nothing. It tells of the end of all devices,
+        // which `event` does not take for ours any more.
+        unsafe { bindings::unregister_netdevice_notifier(self.notifier.get()) };
+    }
+}
+
+/// Takes the frames of a cable from its net device.
+///
+/// # Safety
+///
+/// Called by the network stack as the handler that [`Cable::plug`] registered.
+unsafe extern "C" fn received<P: Plug>(
+    skb: *mut *mut bindings::sk_buff,
+) -> bindings::rx_handler_result_t {
+    // SAFETY: By the contract, and the cable takes the handler away and waits before it ends.
+    let (cable, skb) = unsafe {
+        let skb = *skb;
+        if !bindings::softib_is_frame(skb) {
+            return bindings::rx_handler_result_RX_HANDLER_PASS;
+        }
+        (
+            &*bindings::softib_rx_handler_data(skb).cast::<Cable<P>>(),
+            skb,
+        )
+    };
+    // SAFETY: The answer below says that we took it.
+    if let Some(frame) = unsafe { Frame::from_received(skb) } {
+        cable.owner.received(cable.port, frame);
+    }
+    bindings::rx_handler_result_RX_HANDLER_CONSUMED
+}
+
+/// The C face of [`Cable::event`].
+///
+/// # Safety
+///
+/// Called by the network stack with a registered cable's notifier and a net device's event.
+unsafe extern "C" fn notified<P: Plug>(
+    notifier: *mut bindings::notifier_block,
+    event: usize,
+    info: *mut c_void,
+) -> i32 {
+    // SAFETY: By the contract; unregistering waits for us.
+    let cable = unsafe {
+        let notifier = Opaque::cast_from(notifier);
+        &*kernel::container_of!(notifier.cast_mut(), Cable<P>, notifier)
+    };
+    // SAFETY: By the contract.
+    if unsafe { bindings::softib_notified_device(info) } == cable.device {
+        cable.event(event);
+    }
+    bindings::NOTIFY_DONE as i32
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Frames: an owned `struct sk_buff` that holds one InfiniBand packet.
+
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull,
+    slice, //
+};
+
+use kernel::{
+    prelude::*,
+    types::Opaque, //
+};
+
+use crate::bindings;
+
+/// An InfiniBand packet, from the local route header to the invariant CRC, with room before it for what the net device
+/// puts there.
+///
+/// # Invariants
+///
+/// The pointer is a valid `sk_buff` that nobody else holds, all of it in its linear part.
+#[repr(transparent)]
+pub(crate) struct Frame(NonNull<bindings::sk_buff>);
+
+// SAFETY: A packet is owned by one holder at a time and not tied to a thread.
+unsafe impl Send for Frame {}
+// SAFETY: A shared reference only reads.
+unsafe impl Sync for Frame {}
+
+impl Frame {
+    /// Makes one of `length` bytes that are to be written. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(length: usize) -> Result<Self> {
+        let length = u32::try_from(length)?;
+        // SAFETY: A plain allocation.
+        let skb = unsafe { bindings::softib_frame_alloc(length) };
+        // INVARIANT: New, and not paged.
+        NonNull::new(skb).map(Self).ok_or(ENOMEM)
+    }
+
+    /// Takes a packet that a net device received; `None` if there is no memory to make it ours alone.
+    ///
+    /// # Safety
+    ///
+    /// `skb` is valid and the caller gives up its reference.
+    pub(super) unsafe fn from_received(skb: *mut bindings::sk_buff) -> Option<Self> {
+        // INVARIANT: That is what the function makes of it.
+        // SAFETY: The caller's promise.
+        NonNull::new(unsafe { bindings::softib_frame_own(skb) }).map(Self)
+    }
+
+    /// Gives up ownership.
+    pub(super) fn into_raw(self) -> *mut bindings::sk_buff {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    /// The packet.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: By the type invariant the linear part is all of it, and stays while `self` is borrowed.
+        unsafe {
+            let skb = self.0.as_ref();
+            slice::from_raw_parts(skb.data, skb.len as usize)
+        }
+    }
+
+    /// The packet, to be written.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if others read the same bytes (a capture, a copy) and there is no memory to part from them.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        // SAFETY: By the type invariant ours.
+        kernel::error::to_result(unsafe { bindings::softib_frame_writable(self.0.as_ptr()) })?;
+        // SAFETY: By the type invariant the linear part is all of it; nobody else reads it, as was seen to above.
+        Ok(unsafe {
+            let skb = self.0.as_mut();
+            slice::from_raw_parts_mut(skb.data, skb.len as usize)
+        })
+    }
+
+    /// Cuts off what is behind `length` bytes.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        if let Ok(length) = u32::try_from(length) {
+            // SAFETY: By the type invariant ours.
+            unsafe { bindings::softib_frame_shrink(self.0.as_ptr(), length) };
+        }
+    }
+
+    /// A second one with the same bytes, which both only read.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn try_clone(&self) -> Result<Self> {
+        // SAFETY: By the type invariant valid.
+        let skb = unsafe { bindings::skb_clone(self.0.as_ptr(), bindings::GFP_ATOMIC) };
+        // INVARIANT: The clone is ours; that its bytes are shared is what `bytes_mut` looks at.
+        NonNull::new(skb).map(Self).ok_or(ENOMEM)
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant ours.
+        unsafe { bindings::softib_frame_free(self.0.as_ptr()) }
+    }
+}
+
+/// Frames in order, put in and taken out in any context.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Queue {
+    #[pin]
+    head: Opaque<bindings::sk_buff_head>,
+}
+
+// SAFETY: The queue has a lock of its own, and frames may go to any thread.
+unsafe impl Send for Queue {}
+// SAFETY: As above.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    /// An empty one.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            // SAFETY: The slot is ours to initialise.
+            head <- Opaque::ffi_init(|slot| unsafe { bindings::softib_queue_init(slot) }),
+        })
+    }
+
+    /// Puts a frame at the end.
+    pub(crate) fn push(&self, frame: Frame) {
+        // SAFETY: The queue is initialised and has a lock; the frame's ownership goes to it.
+        unsafe { bindings::skb_queue_tail(self.head.get(), frame.into_raw()) }
+    }
+
+    /// Takes the first frame.
+    pub(crate) fn pop(&self) -> Option<Frame> {
+        // SAFETY: The queue is initialised and has a lock.
+        let skb = unsafe { bindings::skb_dequeue(self.head.get()) };
+        // INVARIANT: Only frames were put in, and with it comes its ownership.
+        NonNull::new(skb).map(Frame)
+    }
+
+    /// Whether there was no frame a moment ago.
+    pub(crate) fn is_empty(&self) -> bool {
+        // SAFETY: The queue is initialised.
+        unsafe { bindings::softib_queue_is_empty(self.head.get()) }
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Queue {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: The queue is initialised and what is in it is its own.
+        unsafe { bindings::softib_queue_purge(self.head.get()) }
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The sending side of a cable.
+
+use core::{
+    ptr::null_mut,
+    sync::atomic::{
+        AtomicPtr,
+        Ordering, //
+    }, //
+};
+
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
+    workqueue::{
+        self,
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::frame::{
+    Frame,
+    Queue, //
+};
+use crate::bindings;
+
+/// What frames are sent on. Without a cable they are dropped, as from a port to which nothing is connected.
+///
+/// # Invariants
+///
+/// `device` is null, or a net device of which a reference is held, which is given up an RCU grace period after this
+/// became null.
+#[pin_data]
+pub(crate) struct Line {
+    device: AtomicPtr<bindings::net_device>,
+    /// Frames that came where a net device cannot be called: with interrupts off.
+    #[pin]
+    backlog: Queue,
+    #[pin]
+    work: Work<Line>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Line { self.work }
+}
+
+impl WorkItem for Line {
+    type Pointer = Arc<Line>;
+
+    fn run(this: Arc<Line>) {
+        while let Some(frame) = this.backlog.pop() {
+            this.transmit(frame);
+        }
+    }
+}
+
+impl Line {
+    /// One that nothing is plugged into.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        // INVARIANT: Null.
+        Arc::pin_init(
+            pin_init!(Self {
+                device: AtomicPtr::new(null_mut()),
+                backlog <- Queue::new(),
+                work <- new_work!("softib_line"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Sends a frame to the other end of the cable. Any context, any lock held.
+    pub(crate) fn send(self: &Arc<Self>, frame: Frame) {
+        // SAFETY: Reads flags of this CPU.
+        let deferred = unsafe { bindings::softib_in_interrupt() };
+        // Those that wait were sent first.
+        if deferred || !self.backlog.is_empty() {
+            self.backlog.push(frame);
+            // If it waits already it will see this frame too.
+            let _ = workqueue::system_bh().enqueue(self.clone());
+        } else {
+            self.transmit(frame);
+        }
+    }
+
+    /// Hands a frame to the net device. Interrupts are on.
+    fn transmit(&self, frame: Frame) {
+        let _guard = rcu::read_lock();
+        let device = self.device.load(Ordering::Acquire);
+        if !device.is_null() {
+            // SAFETY: By the type invariant the device is there until the grace period ends. The frame's ownership
+            // goes with it, and interrupts are on.
+            unsafe { bindings::softib_frame_send(frame.into_raw(), device) };
+        }
+    }
+
+    /// Connects the line to a net device.
+    ///
+    /// # Safety
+    ///
+    /// `device` is valid.
+    pub(super) unsafe fn connect(&self, device: *mut bindings::net_device) {
+        // SAFETY: The caller's promise.
+        unsafe { bindings::softib_dev_hold(device) };
+        // INVARIANT: The reference was just taken.
+        self.device.store(device, Ordering::Release);
+    }
+
+    /// Takes the line from its net device, which nobody uses through it afterwards. Sleeps.
+    pub(super) fn disconnect(&self) {
+        let device = self.device.swap(null_mut(), Ordering::AcqRel);
+        if !device.is_null() {
+            // SAFETY: Called where one may sleep.
+            unsafe { bindings::synchronize_rcu() };
+            // SAFETY: By the type invariant there is a reference, and the grace period is over.
+            unsafe { bindings::softib_dev_put(device) };
+        }
+    }
+}

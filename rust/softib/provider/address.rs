@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Address handles.
+
+use kernel::error::from_result;
+
+use super::object::Object;
+use crate::{
+    bindings,
+    hca::address::{
+        AddressVector,
+        GlobalRoute, //
+    },
+    wire::{
+        gid::Gid,
+        lid::Lid, //
+    }, //
+};
+
+/// An address handle with the vector it stands for.
+pub(super) type Handle = Object<bindings::ib_ah, AddressVector>;
+
+/// Reads the kernel's form of an address vector.
+pub(super) fn vector(attributes: &bindings::rdma_ah_attr) -> AddressVector {
+    // SAFETY: The device's ports are InfiniBand ports, so the union holds that type's addresses; any bytes are valid
+    // for it.
+    let local = unsafe { attributes.__bindgen_anon_1.ib };
+    let global =
+        (u32::from(attributes.ah_flags) & bindings::ib_ah_flags_IB_AH_GRH != 0).then(|| {
+            GlobalRoute {
+                // SAFETY: Any bytes are a GID.
+                destination: Gid::from_bytes(unsafe { attributes.grh.dgid.raw }),
+                source_index: attributes.grh.sgid_index,
+                flow_label: attributes.grh.flow_label,
+                traffic_class: attributes.grh.traffic_class,
+                hop_limit: attributes.grh.hop_limit,
+            }
+        });
+    AddressVector {
+        port: attributes.port_num as u8,
+        lid: Lid::new(local.dlid),
+        path_bits: local.src_path_bits,
+        service_level: attributes.sl,
+        static_rate: attributes.static_rate,
+        global,
+    }
+}
+
+/// Writes the kernel's form of an address vector.
+pub(super) fn attributes(vector: &AddressVector) -> bindings::rdma_ah_attr {
+    let mut attributes = bindings::rdma_ah_attr {
+        sl: vector.service_level,
+        static_rate: vector.static_rate,
+        port_num: vector.port.into(),
+        type_: bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB,
+        ..Default::default()
+    };
+    attributes.__bindgen_anon_1.ib = bindings::ib_ah_attr {
+        dlid: vector.lid.get(),
+        src_path_bits: vector.path_bits,
+    };
+    if let Some(global) = &vector.global {
+        attributes.ah_flags = bindings::ib_ah_flags_IB_AH_GRH as u8;
+        attributes.grh.dgid.raw = global.destination.bytes();
+        attributes.grh.sgid_index = global.source_index;
+        attributes.grh.flow_label = global.flow_label;
+        attributes.grh.traffic_class = global.traffic_class;
+        attributes.grh.hop_limit = global.hop_limit;
+    }
+    attributes
+}
+
+/// `create_ah`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a new handle and valid attributes.
+pub(super) unsafe extern "C" fn create(
+    ah: *mut bindings::ib_ah,
+    init: *mut bindings::rdma_ah_init_attr,
+    _: *mut bindings::ib_udata,
+) -> i32 {
+    // SAFETY: By the contract.
+    unsafe { Handle::create(ah, vector(&*(*init).ah_attr)) };
+    0
+}
+
+/// `query_ah`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a live handle.
+pub(super) unsafe extern "C" fn query(
+    ah: *mut bindings::ib_ah,
+    out: *mut bindings::rdma_ah_attr,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        unsafe { *out = attributes(Handle::part(ah)) };
+        Ok(0)
+    })
+}
+
+/// `destroy_ah`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a live handle, for the last time.
+pub(super) unsafe extern "C" fn destroy(ah: *mut bindings::ib_ah, _flags: u32) -> i32 {
+    // SAFETY: By the contract.
+    unsafe { Handle::destroy(ah) };
+    0
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! RDMA devices: making, registering and ending them.
+
+use core::{
+    ptr::null_mut,
+    sync::atomic::{
+        AtomicPtr,
+        Ordering, //
+    }, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    link,
+    object::Object,
+    operations, //
+};
+use crate::{
+    bindings,
+    hca::{
+        options::Options,
+        Hca, //
+    },
+    net::{
+        cable::{
+            Cable,
+            NetDevice, //
+        },
+        line::Line, //
+    }, //
+};
+
+/// What a device has of ours.
+struct Part {
+    hca: Arc<Hca>,
+    cables: KVec<Pin<KBox<Cable<Hca>>>>,
+}
+
+type Device = Object<bindings::ib_device, Part>;
+
+/// The adapter of a device.
+///
+/// # Safety
+///
+/// `device` is one of ours, which is not freed during `'a`.
+#[inline(always)]
+pub(super) unsafe fn hca<'a>(device: *mut bindings::ib_device) -> &'a Arc<Hca> {
+    // SAFETY: The caller's promise.
+    unsafe { &Device::part(device).hca }
+}
+
+/// The kernel's device, as its adapter knows it.
+///
+/// # Invariants
+///
+/// Null, or a device that is not freed yet: it is nulled when all that could use it has ended.
+pub(crate) struct Handle(AtomicPtr<bindings::ib_device>);
+
+/// What a device tells the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    PortActive,
+    PortDown,
+    Lid,
+    Pkeys,
+    Gids,
+    SubnetManager,
+    Reregister,
+}
+
+impl Event {
+    fn number(self) -> bindings::ib_event_type {
+        match self {
+            Self::PortActive => bindings::ib_event_type_IB_EVENT_PORT_ACTIVE,
+            Self::PortDown => bindings::ib_event_type_IB_EVENT_PORT_ERR,
+            Self::Lid => bindings::ib_event_type_IB_EVENT_LID_CHANGE,
+            Self::Pkeys => bindings::ib_event_type_IB_EVENT_PKEY_CHANGE,
+            Self::Gids => bindings::ib_event_type_IB_EVENT_GID_CHANGE,
+            Self::SubnetManager => bindings::ib_event_type_IB_EVENT_SM_CHANGE,
+            Self::Reregister => bindings::ib_event_type_IB_EVENT_CLIENT_REREGISTER,
+        }
+    }
+}
+
+impl Handle {
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: Null.
+        Self(AtomicPtr::new(null_mut()))
+    }
+
+    /// Tells the kernel what happened to a port, while the device is registered. Any context.
+    pub(crate) fn dispatch(&self, port: u8, event: Event) {
+        let device = self.0.load(Ordering::Acquire);
+        // SAFETY: By the type invariant. With the reference that is taken the device stays registered, and what the
+        // event starts ends before the device does.
+        unsafe {
+            if device.is_null() || !bindings::softib_device_try_get(device) {
+                return;
+            }
+            let mut message = bindings::ib_event {
+                device,
+                event: event.number(),
+                ..Default::default()
+            };
+            message.element.port_num = port.into();
+            bindings::ib_dispatch_event(&message);
+            bindings::ib_device_put(device);
+        }
+    }
+
+    /// Lets the kernel unregister the device, soon.
+    pub(crate) fn unregister_soon(&self) {
+        let device = self.0.load(Ordering::Acquire);
+        if !device.is_null() {
+            // SAFETY: By the type invariant; a device that is unregistered already stays so.
+            unsafe { bindings::ib_unregister_device_queued(device) };
+        }
+    }
+}
+
+/// Makes a device of a name whose ports are cabled to the net devices, and registers it. Sleeps.
+///
+/// # Errors
+///
+/// `EBUSY` if a net device is in use; `EEXIST` and others that `ib_core` has.
+pub(super) fn add(name: &CStr, options: Options, devices: &[NetDevice]) -> Result {
+    let first = devices.first().ok_or(EINVAL)?;
+    let mut lines = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
+    let mut guids = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
+    for device in devices {
+        lines.push(Line::new()?, GFP_KERNEL)?;
+        guids.push(device.guid(0), GFP_KERNEL)?;
+    }
+    let hca = Hca::new(options, name, &guids, lines)?;
+    let part = Part {
+        hca: hca.clone(),
+        cables: KVec::with_capacity(devices.len(), GFP_KERNEL)?,
+    };
+    // SAFETY: The net device is valid, and with it its namespace.
+    let device = unsafe {
+        bindings::_ib_alloc_device(
+            core::mem::size_of::<Device>(),
+            bindings::softib_dev_net(first.as_raw()),
+        )
+    };
+    if device.is_null() {
+        return Err(ENOMEM);
+    }
+    // SAFETY: New, and ours.
+    unsafe {
+        Device::create(device, part);
+        describe(&mut *device, name, &guids);
+        operations::set(device);
+    }
+    // INVARIANT: Nulled by `deallocate`.
+    hca.device.0.store(device, Ordering::Release);
+    // SAFETY: Made above, complete, not registered yet.
+    let registered = unsafe { plug_and_register(device, name, devices) };
+    registered.inspect_err(|_| {
+        // SAFETY: Not registered; it ends here.
+        unsafe { bindings::ib_dealloc_device(device) }
+    })
+}
+
+/// Fills in what the kernel wants to know of a device.
+fn describe(device: &mut bindings::ib_device, name: &CStr, guids: &[u64]) {
+    device.node_type = bindings::RDMA_NODE_IB_CA as u8;
+    device.phys_port_cnt = guids.len() as u32;
+    device.local_dma_lkey = crate::hca::region::ALL_MEMORY;
+    device.node_guid = guids.first().copied().unwrap_or(0).to_be();
+    device.link_ops = link::operations();
+    for (place, byte) in device.node_desc.iter_mut().zip(name.to_bytes()) {
+        *place = *byte as _;
+    }
+    // SAFETY: The device is valid and not registered yet; the parent outlives the module's devices.
+    unsafe { bindings::softib_fill_device(device) };
+}
+
+/// Plugs in the cables, then registers the device.
+///
+/// # Safety
+///
+/// `device` is one of ours that nobody else knows yet.
+unsafe fn plug_and_register(
+    device: *mut bindings::ib_device,
+    name: &CStr,
+    devices: &[NetDevice],
+) -> Result {
+    // SAFETY: The caller's promise.
+    let hca = unsafe { hca(device) };
+    for (place, net_device) in devices.iter().enumerate() {
+        let line = hca.line(place).ok_or(EINVAL)?;
+        let cable = Cable::new(net_device, line, hca.clone(), place as u8 + 1)?;
+        // SAFETY: The caller's promise: nobody else uses the list of cables; there is room.
+        unsafe { Device::part_mut(device) }
+            .cables
+            .push(cable, GFP_KERNEL)?;
+    }
+    // SAFETY: The caller's promise; the device is complete.
+    to_result(unsafe { bindings::ib_register_device(device, name.as_char_ptr(), null_mut()) })
+}
+
+/// `dealloc_driver`: the end of a device.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a device of ours that is not registered, for the last time.
+pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
+    // SAFETY: By the contract.
+    let Part { hca, cables } = unsafe { Device::destroy(device) };
+    drop(cables);
+    hca.stop();
+    hca.device.0.store(null_mut(), Ordering::Release);
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! `rdma link add … type softib netdev …` and `rdma link delete`.
+
+use kernel::{
+    error::from_result,
+    ffi::c_char,
+    prelude::*,
+    types::Opaque, //
+};
+
+use super::device;
+use crate::{
+    bindings,
+    configfs::options,
+    net::cable::NetDevice, //
+};
+
+/// The operations, of which `ib_core` keeps a list.
+struct Operations(Opaque<bindings::rdma_link_ops>);
+
+// SAFETY: The list has a lock of its own; the rest is never written.
+unsafe impl Sync for Operations {}
+
+static OPERATIONS: Operations = Operations(Opaque::new(bindings::rdma_link_ops {
+    list: bindings::list_head {
+        next: core::ptr::null_mut(),
+        prev: core::ptr::null_mut(),
+    },
+    type_: c"softib".as_ptr().cast(),
+    newlink: Some(add),
+    // `ib_core` unregisters the device by itself.
+    dellink: None,
+}));
+
+/// The operations, for devices.
+pub(super) fn operations() -> *const bindings::rdma_link_ops {
+    OPERATIONS.0.get()
+}
+
+/// The registration of the link type. Dropping it ends all devices.
+pub(crate) struct Registration(());
+
+impl Registration {
+    /// Registers the type. One at a time.
+    pub(crate) fn new() -> Self {
+        // SAFETY: Static, and unregistered before the module goes.
+        unsafe { bindings::rdma_link_register(OPERATIONS.0.get()) };
+        Self(())
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: Registered by `new`. No device is made afterwards, so that the ones there are can be ended.
+        unsafe {
+            bindings::rdma_link_unregister(OPERATIONS.0.get());
+            bindings::ib_unregister_driver(super::operations::DRIVER);
+        }
+    }
+}
+
+/// `rdma link add`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a name and a net device that it holds.
+unsafe extern "C" fn add(name: *const c_char, device: *mut bindings::net_device) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let (name, device) = unsafe { (CStr::from_char_ptr(name), NetDevice::from_raw(device)?) };
+        let options = options::of(name)?;
+        match &options.port2 {
+            None => device::add(name, options, &[device])?,
+            Some(second) => {
+                let found = NetDevice::find(second).inspect_err(|_| {
+                    pr_err!("{name:?}: there is no net device {second:?} for its second port\n");
+                })?;
+                device::add(name, options, &[device, found])?;
+            }
+        }
+        Ok(0)
+    })
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The memory that work requests name.
+//!
+//! The device does "virtual DMA": an address in a work request is one of the kernel's own.
+
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
+
+use crate::bindings;
+
+/// A piece of memory in a work request, under a key that says how its address is meant.
+///
+/// # Invariants
+///
+/// A consumer gave it with a request that is not completed: with the key of all memory, its bytes are the device's to
+/// read and write until then (the contract of `ib_post_send` and `ib_post_recv`).
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(crate) struct Segment(bindings::ib_sge);
+
+impl Segment {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self(bindings::ib_sge {
+        addr: 0,
+        length: 0,
+        lkey: 0,
+    });
+
+    /// The segments of a work request.
+    ///
+    /// # Safety
+    ///
+    /// `list` has `count` valid entries during `'a`, of a request that is being posted.
+    #[inline]
+    pub(super) unsafe fn list<'a>(list: *const bindings::ib_sge, count: i32) -> &'a [Self] {
+        let count = usize::try_from(count).unwrap_or(0);
+        if count == 0 {
+            return &[];
+        }
+        // INVARIANT: The caller's promise.
+        // SAFETY: As above; the layout is that of the C type.
+        unsafe { core::slice::from_raw_parts(list.cast(), count) }
+    }
+
+    /// Where it begins.
+    pub(crate) fn address(&self) -> u64 {
+        self.0.addr
+    }
+
+    /// How many bytes it has.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.0.length as usize
+    }
+
+    /// Its local key.
+    #[inline]
+    pub(crate) fn key(&self) -> u32 {
+        self.0.lkey
+    }
+
+    /// All of the kernel's memory there is in it, for a segment under the key of all memory.
+    #[inline]
+    pub(crate) fn memory(&self) -> Memory {
+        // INVARIANT: That of the segment.
+        Memory {
+            address: self.0.addr,
+            length: self.len(),
+        }
+    }
+}
+
+/// Bytes of the kernel's memory that the device may read and write.
+///
+/// # Invariants
+///
+/// The bytes are mapped, and the owner gave them to the device for as long as the value is used: with a work request
+/// that is not completed, or by a registration that was not taken back.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory {
+    address: u64,
+    length: usize,
+}
+
+impl Memory {
+    /// # Safety
+    ///
+    /// The type's invariant.
+    pub(super) unsafe fn new(address: u64, length: usize) -> Self {
+        // INVARIANT: The caller's promise.
+        Self { address, length }
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// A part; `None` if it is not inside.
+    #[inline]
+    pub(crate) fn part(&self, offset: usize, length: usize) -> Option<Self> {
+        let end = offset.checked_add(length)?;
+        if end > self.length {
+            return None;
+        }
+        // INVARIANT: A part of what the invariant speaks of.
+        Some(Self {
+            address: self.address.checked_add(offset as u64)?,
+            length,
+        })
+    }
+
+    /// Copies the bytes from the beginning into `out`, as many as both have.
+    #[inline]
+    pub(crate) fn read(&self, out: &mut [u8]) {
+        let length = out.len().min(self.length);
+        // SAFETY: By the type invariant the bytes may be read. That their owner writes at the same time is between it
+        // and who gets the packet, as with any device: nothing here depends on the values.
+        unsafe {
+            core::ptr::copy(self.address as usize as *const u8, out.as_mut_ptr(), length);
+        }
+    }
+
+    /// Replaces the eight bytes at the beginning by what `change` makes of them, at once; what they were. `None` if there
+    /// are not as many, or not at an address of such a word.
+    pub(crate) fn update(&self, change: impl Fn(u64) -> u64) -> Option<u64> {
+        let word = self.address as usize as *mut u64;
+        if self.length < size_of::<u64>() || !word.is_aligned() {
+            return None;
+        }
+        // SAFETY: By the type invariant the bytes may be read and written, and they are an aligned word.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        let changed =
+            word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(change(old)));
+        changed.ok()
+    }
+
+    /// Copies `data` to the beginning, as much as there is room for.
+    #[inline]
+    pub(crate) fn write(&self, data: &[u8]) {
+        let length = data.len().min(self.length);
+        // SAFETY: By the type invariant the bytes may be written; no Rust reference to them exists.
+        unsafe {
+            core::ptr::copy(data.as_ptr(), self.address as usize as *mut u8, length);
+        }
+    }
+}

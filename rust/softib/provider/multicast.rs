@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Joining multicast groups.
+
+use kernel::error::from_result;
+
+use super::queue_pair::Pair;
+use crate::{
+    bindings,
+    wire::{
+        gid::Gid,
+        lid::Lid, //
+    }, //
+};
+
+/// `attach_mcast`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a live queue pair and a valid GID.
+pub(super) unsafe extern "C" fn attach(
+    qp: *mut bindings::ib_qp,
+    gid: *mut bindings::ib_gid,
+    lid: u16,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
+        pair.hca.groups.attach(pair, gid, Lid::new(lid))?;
+        Ok(0)
+    })
+}
+
+/// `detach_mcast`.
+///
+/// # Safety
+///
+/// As [`attach`].
+pub(super) unsafe extern "C" fn detach(
+    qp: *mut bindings::ib_qp,
+    gid: *mut bindings::ib_gid,
+    _lid: u16,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
+        pair.hca.groups.detach(pair.number, gid)?;
+        Ok(0)
+    })
+}

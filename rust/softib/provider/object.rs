@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Objects of the verbs: `ib_core` allocates them as large as the provider says, and the provider's part comes after
+//! its own.
+
+use core::mem::MaybeUninit;
+
+use kernel::{
+    prelude::*,
+    types::Opaque, //
+};
+
+/// An object of the verbs with the provider's part, which is there between its creation and its destruction.
+#[repr(C)]
+pub(super) struct Object<C, T> {
+    core: Opaque<C>,
+    part: MaybeUninit<T>,
+}
+
+impl<C, T> Object<C, T> {
+    /// Puts the provider's part into a new object.
+    ///
+    /// # Safety
+    ///
+    /// `core` is the beginning of an `Object<C, T>` that has no part and that nobody else knows yet.
+    pub(super) unsafe fn create(core: *mut C, part: T) {
+        // SAFETY: The caller's promise.
+        unsafe { (*core.cast::<Self>()).part.write(part) };
+    }
+
+    /// The provider's part.
+    ///
+    /// # Safety
+    ///
+    /// `core` is the beginning of an `Object<C, T>` that was created and is not destroyed during `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn part<'a>(core: *const C) -> &'a T {
+        // SAFETY: The caller's promise; created, so the part is there.
+        unsafe { (*core.cast::<Self>()).part.assume_init_ref() }
+    }
+
+    /// The provider's part, to be changed.
+    ///
+    /// # Safety
+    ///
+    /// As [`Object::part`], and there is no other reference to it.
+    pub(super) unsafe fn part_mut<'a>(core: *mut C) -> &'a mut T {
+        // SAFETY: The caller's promise; created, so the part is there.
+        unsafe { (*core.cast::<Self>()).part.assume_init_mut() }
+    }
+
+    /// Takes the provider's part out of an object at its end.
+    ///
+    /// # Safety
+    ///
+    /// As [`Object::part`], and nobody uses the object any more.
+    pub(super) unsafe fn destroy(core: *mut C) -> T {
+        // SAFETY: The caller's promise; the part is not used after it was read.
+        unsafe { (*core.cast::<Self>()).part.assume_init_read() }
+    }
+
+    /// A whole object, for those that the provider allocates.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn allocate(part: T) -> Result<*mut C> {
+        let this = Self {
+            core: Opaque::zeroed(),
+            part: MaybeUninit::new(part),
+        };
+        Ok(KBox::into_raw(KBox::new(this, GFP_KERNEL)?).cast())
+    }
+
+    /// Frees an object that [`Object::allocate`] made.
+    ///
+    /// # Safety
+    ///
+    /// As [`Object::destroy`], and `core` came from `allocate`.
+    pub(super) unsafe fn free(core: *mut C) -> T {
+        // SAFETY: The caller's promise.
+        unsafe {
+            let part = Self::destroy(core);
+            drop(KBox::from_raw(core.cast::<MaybeUninit<Self>>()));
+            part
+        }
+    }
+}

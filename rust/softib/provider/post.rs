@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Posting work requests.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    address,
+    memory::Segment,
+    queue_pair::Pair,
+    region,
+    shared_receive, //
+};
+use crate::{
+    bindings,
+    hca::{
+        completion::Kind,
+        queue_pair::{
+            Datagram,
+            Destination,
+            QueuePair, //
+        },
+        region::Registration,
+        send::{
+            Local,
+            Request, //
+        }, //
+    },
+    transport::{
+        packet::{
+            Atomic,
+            Tail, //
+        },
+        work::{
+            self,
+            Operation,
+            Target,
+            Work, //
+        }, //
+    },
+    wire::{
+        immdt::ImmDt,
+        qpn::Qpn, //
+    }, //
+};
+
+/// `post_send`.
+///
+/// # Safety
+///
+/// Called with a live queue pair and a chain of valid requests of its kind.
+pub(super) unsafe extern "C" fn send(
+    qp: *mut bindings::ib_qp,
+    mut next: *const bindings::ib_send_wr,
+    bad: *mut *const bindings::ib_send_wr,
+) -> i32 {
+    // SAFETY: By the contract.
+    let pair = unsafe { Pair::part(qp) };
+    let mut result = 0;
+    while !next.is_null() {
+        // SAFETY: By the contract.
+        if let Err(error) = unsafe { post_one(pair, next) } {
+            // SAFETY: By the contract.
+            unsafe { *bad = next };
+            result = error.to_errno();
+            break;
+        }
+        // SAFETY: By the contract.
+        next = unsafe { (*next).next };
+    }
+    if pair.kind.is_connected() {
+        pair.send_posted();
+    }
+    result
+}
+
+/// Posts one request.
+///
+/// # Safety
+///
+/// As [`send`], for one request.
+#[inline]
+unsafe fn post_one(pair: &Arc<QueuePair>, request: *const bindings::ib_send_wr) -> Result {
+    if pair.kind.is_connected() {
+        // SAFETY: The caller's promise.
+        return pair.post_send(unsafe { connected(request) }?);
+    }
+    // SAFETY: The caller's promise.
+    pair.post_datagram(&unsafe { datagram(request) }?)
+}
+
+/// The name that a request's consumer gave it.
+fn id_of(request: &bindings::ib_send_wr) -> u64 {
+    // SAFETY: Both members are as large as a number.
+    unsafe { request.__bindgen_anon_1.wr_id }
+}
+
+/// A request's immediate data, as it stands in packets.
+fn immediate(request: &bindings::ib_send_wr) -> ImmDt {
+    // SAFETY: Both members of the union are 32-bit numbers.
+    ImmDt::from_bytes(unsafe { request.ex.imm_data }.to_ne_bytes())
+}
+
+/// The key that a request invalidates.
+fn key_of(request: &bindings::ib_send_wr) -> u32 {
+    // SAFETY: Both members of the union are 32-bit numbers.
+    unsafe { request.ex.invalidate_rkey }
+}
+
+/// Reads a request of a connected queue pair.
+///
+/// # Safety
+///
+/// As [`send`]; such a request is the first part of a larger structure, which one by its operation.
+unsafe fn connected<'a>(request: *const bindings::ib_send_wr) -> Result<Request<'a>> {
+    // SAFETY: The caller's promise.
+    let common = unsafe { &*request };
+    let flags = common.send_flags;
+    // SAFETY: As above.
+    let segments = unsafe { Segment::list(common.sg_list, common.num_sge) };
+    // SAFETY: As above.
+    let (kind, operation, local) = unsafe { operation(request) }?;
+    let length: u64 = match kind {
+        Kind::Register | Kind::Invalidate => 0,
+        _ => segments.iter().map(|segment| segment.len() as u64).sum(),
+    };
+    Ok(Request {
+        id: id_of(common),
+        kind,
+        work: Work {
+            operation,
+            length: u32::try_from(length)?,
+            signalled: flags & bindings::ib_send_flags_IB_SEND_SIGNALED != 0,
+            solicited: flags & bindings::ib_send_flags_IB_SEND_SOLICITED != 0,
+            fence: flags & bindings::ib_send_flags_IB_SEND_FENCE != 0,
+        },
+        local,
+        inline: flags & bindings::ib_send_flags_IB_SEND_INLINE != 0,
+        segments: if length == 0 { &[] } else { segments },
+    })
+}
+
+/// What a request wants done.
+///
+/// # Safety
+///
+/// As [`connected`].
+unsafe fn operation(request: *const bindings::ib_send_wr) -> Result<(Kind, Operation, Local)> {
+    // SAFETY: The caller's promise.
+    let common = unsafe { &*request };
+    // SAFETY: The caller's promise, used for the operations of which it holds.
+    let target = || unsafe {
+        let request = &*request.cast::<bindings::ib_rdma_wr>();
+        Target {
+            address: request.remote_addr,
+            rkey: request.rkey,
+        }
+    };
+    Ok(match common.opcode {
+        bindings::ib_wr_opcode_IB_WR_SEND => remote(Kind::Send, Operation::Send(Tail::Plain)),
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => remote(
+            Kind::Send,
+            Operation::Send(Tail::Immediate(immediate(common))),
+        ),
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => remote(
+            Kind::Send,
+            Operation::Send(Tail::Invalidate(key_of(common))),
+        ),
+        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => {
+            remote(Kind::Write, Operation::Write(target(), None))
+        }
+        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM => remote(
+            Kind::Write,
+            Operation::Write(target(), Some(immediate(common))),
+        ),
+        bindings::ib_wr_opcode_IB_WR_RDMA_READ => remote(Kind::Read, Operation::Read(target())),
+        bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP
+        | bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => {
+            // SAFETY: The caller's promise.
+            atomic(unsafe { &*request.cast::<bindings::ib_atomic_wr>() })
+        }
+        bindings::ib_wr_opcode_IB_WR_LOCAL_INV => (
+            Kind::Invalidate,
+            Operation::Local(work::Local::Invalidate),
+            Local::Invalidate(key_of(common)),
+        ),
+        bindings::ib_wr_opcode_IB_WR_REG_MR => {
+            // SAFETY: The caller's promise.
+            unsafe { registration(&*request.cast::<bindings::ib_reg_wr>()) }
+        }
+        _ => return Err(EINVAL),
+    })
+}
+
+/// An operation that makes packets.
+fn remote(kind: Kind, operation: Operation) -> (Kind, Operation, Local) {
+    (kind, operation, Local::Nothing)
+}
+
+fn atomic(request: &bindings::ib_atomic_wr) -> (Kind, Operation, Local) {
+    let target = Target {
+        address: request.remote_addr,
+        rkey: request.rkey,
+    };
+    if request.wr.opcode == bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD {
+        let add = request.compare_add;
+        return remote(
+            Kind::FetchAdd,
+            Operation::Atomic(target, Atomic::FetchAdd { add }),
+        );
+    }
+    let operation = Atomic::CompareSwap {
+        compare: request.compare_add,
+        swap: request.swap,
+    };
+    remote(Kind::CompareSwap, Operation::Atomic(target, operation))
+}
+
+/// A registration of what was mapped.
+///
+/// # Safety
+///
+/// The region of the request is live.
+unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local) {
+    // SAFETY: The caller's promise.
+    let (mr, region) = unsafe { (&*request.mr, region::Registered::part(request.mr)) };
+    let wanted = Registration {
+        key: request.key,
+        rights: region::rights(request.access as u32),
+        address: mr.iova,
+        length: mr.length,
+        page_size: mr.page_size as usize,
+    };
+    (
+        Kind::Register,
+        Operation::Local(work::Local::Register),
+        Local::Register(region.clone(), wanted),
+    )
+}
+
+/// Reads a request of a datagram queue pair.
+///
+/// # Safety
+///
+/// As [`send`]; such a request is the first part of a `struct ib_ud_wr`.
+unsafe fn datagram<'a>(request: *const bindings::ib_send_wr) -> Result<Datagram<'a>> {
+    // SAFETY: The caller's promise.
+    let (common, more) = unsafe { (&*request, &*request.cast::<bindings::ib_ud_wr>()) };
+    let immediate = match common.opcode {
+        bindings::ib_wr_opcode_IB_WR_SEND => None,
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => Some(immediate(common)),
+        _ => return Err(EINVAL),
+    };
+    if more.ah.is_null() {
+        return Err(EINVAL);
+    }
+    let flags = common.send_flags;
+    Ok(Datagram {
+        request: id_of(common),
+        signalled: flags & bindings::ib_send_flags_IB_SEND_SIGNALED != 0,
+        solicited: flags & bindings::ib_send_flags_IB_SEND_SOLICITED != 0,
+        immediate,
+        inline: flags & bindings::ib_send_flags_IB_SEND_INLINE != 0,
+        // SAFETY: The caller's promise.
+        segments: unsafe { Segment::list(common.sg_list, common.num_sge) },
+        to: Destination {
+            // SAFETY: The caller's promise: the handle lives until the request is complete.
+            address: unsafe { address::Handle::part(more.ah) },
+            queue_pair: Qpn::new(more.remote_qpn).ok_or(EINVAL)?,
+            qkey: more.remote_qkey,
+            pkey_index: more.pkey_index,
+        },
+    })
+}
+
+/// Reads the parts of a chain of receives.
+///
+/// # Safety
+///
+/// The chain is valid.
+unsafe fn receives(
+    mut next: *const bindings::ib_recv_wr,
+    bad: *mut *const bindings::ib_recv_wr,
+    mut post: impl FnMut(u64, &[Segment]) -> Result,
+) -> i32 {
+    while !next.is_null() {
+        // SAFETY: The caller's promise.
+        let request = unsafe { &*next };
+        // SAFETY: As above; both members of the union are as large as a number.
+        let (id, segments) = unsafe {
+            (
+                request.__bindgen_anon_1.wr_id,
+                Segment::list(request.sg_list, request.num_sge),
+            )
+        };
+        if let Err(error) = post(id, segments) {
+            // SAFETY: As above.
+            unsafe { *bad = next };
+            return error.to_errno();
+        }
+        next = request.next;
+    }
+    0
+}
+
+/// `post_recv`.
+///
+/// # Safety
+///
+/// Called with a live queue pair and a chain of valid requests.
+pub(super) unsafe extern "C" fn receive(
+    qp: *mut bindings::ib_qp,
+    first: *const bindings::ib_recv_wr,
+    bad: *mut *const bindings::ib_recv_wr,
+) -> i32 {
+    // SAFETY: By the contract.
+    unsafe {
+        let pair = Pair::part(qp);
+        receives(first, bad, |id, segments| pair.post_receive(id, segments))
+    }
+}
+
+/// `post_srq_recv`.
+///
+/// # Safety
+///
+/// Called with a live shared queue and a chain of valid requests.
+pub(super) unsafe extern "C" fn receive_shared(
+    srq: *mut bindings::ib_srq,
+    first: *const bindings::ib_recv_wr,
+    bad: *mut *const bindings::ib_recv_wr,
+) -> i32 {
+    // SAFETY: By the contract.
+    unsafe {
+        let queue = shared_receive::Queue::part(srq);
+        receives(first, bad, |id, segments| queue.post(id, segments))
+    }
+}

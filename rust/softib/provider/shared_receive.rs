@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Shared receive queues.
+
+use core::ptr::NonNull;
+
+use kernel::{
+    error::from_result,
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    object::Object,
+    pd::Domain, //
+};
+use crate::{
+    bindings,
+    hca::{
+        limits,
+        receive::SharedReceiveQueue, //
+    }, //
+};
+
+/// A shared receive queue of the kernel with ours.
+pub(super) type Queue = Object<bindings::ib_srq, Arc<SharedReceiveQueue>>;
+
+/// The kernel's queue, to call its consumer.
+///
+/// # Invariants
+///
+/// The queue is valid while a queue pair uses it, and only they raise events.
+pub(crate) struct Handle(NonNull<bindings::ib_srq>);
+
+// SAFETY: The consumer may be called from any thread.
+unsafe impl Send for Handle {}
+// SAFETY: As above.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    /// Tells the consumer that fewer receives are left than it wanted to know. In soft interrupt context.
+    pub(crate) fn limit_reached(&self) {
+        // SAFETY: By the type invariant valid.
+        unsafe {
+            bindings::softib_notify_srq(
+                self.0.as_ptr(),
+                bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED,
+            );
+        }
+    }
+}
+
+/// `create_srq`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a new queue and valid attributes.
+pub(super) unsafe extern "C" fn create(
+    srq: *mut bindings::ib_srq,
+    init: *mut bindings::ib_srq_init_attr,
+    _: *mut bindings::ib_udata,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let (init, domain) = unsafe { (&mut *init, Domain::of((*srq).pd)) };
+        if init.srq_type != bindings::ib_srq_type_IB_SRQT_BASIC {
+            return Err(super::unsupported());
+        }
+        let attributes = &mut init.attr;
+        if attributes.max_wr == 0
+            || attributes.max_wr > limits::WORK_REQUESTS
+            || attributes.max_sge > limits::SEGMENTS
+        {
+            return Err(EINVAL);
+        }
+        attributes.max_sge = attributes.max_sge.max(1);
+        // INVARIANT: The queue outlives its queue pairs: `ib_core` counts them.
+        let handle = Handle(NonNull::new(srq).ok_or(EINVAL)?);
+        let queue = SharedReceiveQueue::new(domain, handle, attributes.max_wr, attributes.max_sge)?;
+        // SAFETY: By the contract.
+        unsafe { Queue::create(srq, queue) };
+        Ok(0)
+    })
+}
+
+/// `modify_srq`: the limit; the size stays.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a live queue and valid attributes.
+pub(super) unsafe extern "C" fn modify(
+    srq: *mut bindings::ib_srq,
+    attributes: *mut bindings::ib_srq_attr,
+    mask: bindings::ib_srq_attr_mask,
+    _: *mut bindings::ib_udata,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let (queue, attributes) = unsafe { (Queue::part(srq), &*attributes) };
+        if mask & bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR != 0 {
+            return Err(super::unsupported());
+        }
+        if mask & bindings::ib_srq_attr_mask_IB_SRQ_LIMIT != 0 {
+            queue.set_limit(attributes.srq_limit)?;
+        }
+        Ok(0)
+    })
+}
+
+/// `query_srq`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a live queue and room for the attributes.
+pub(super) unsafe extern "C" fn query(
+    srq: *mut bindings::ib_srq,
+    out: *mut bindings::ib_srq_attr,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let (queue, out) = unsafe { (Queue::part(srq), &mut *out) };
+        out.max_wr = queue.capacity;
+        out.max_sge = queue.segments_each;
+        out.srq_limit = queue.limit();
+        Ok(0)
+    })
+}
+
+/// `destroy_srq`.
+///
+/// # Safety
+///
+/// Called by `ib_core` with a live queue, for the last time, after the queue pairs that used it.
+pub(super) unsafe extern "C" fn destroy(
+    srq: *mut bindings::ib_srq,
+    _: *mut bindings::ib_udata,
+) -> i32 {
+    // SAFETY: By the contract.
+    drop(unsafe { Queue::destroy(srq) });
+    0
+}

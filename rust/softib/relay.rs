@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What switches and routers have in common: ports with cables, a part that decides, and packets that pass on.
+
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::Arc,
+    time::{
+        msecs_to_jiffies,
+        Instant,
+        Monotonic, //
+    },
+    workqueue::{
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use crate::{
+    fabric::{
+        counters::{
+            Counters,
+            PortCounts, //
+        },
+        discard::PortCounter,
+        events::Changes,
+        receive::{
+            Poll,
+            Received, //
+        },
+        Discard,
+        Events,
+        OUT_LEN, //
+    },
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    net::{
+        cable::{
+            Cable,
+            NetDevice,
+            Plug, //
+        },
+        frame::Frame,
+        line::Line, //
+    },
+    wire::{
+        icrc,
+        packet::{
+            Head,
+            Packet,
+            PacketError, //
+        }, //
+    },
+    work, //
+};
+
+/// What decides where packets go.
+pub(crate) trait Decide: Send + Sized + Unpin + 'static {
+    /// A port's cable is live, or is no longer.
+    fn carrier(&mut self, port: u8, up: bool, now: u64) -> Events;
+
+    /// Writes the next trap that is due.
+    fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll;
+
+    /// Serves a packet for the node itself, and writes the answer.
+    fn receive(
+        &mut self,
+        port: u8,
+        packet: &Packet<'_>,
+        now: u64,
+        counters: &impl Counters,
+        out: &mut [u8; OUT_LEN],
+    ) -> Received;
+
+    /// Passes a packet on. Runs in soft interrupt context.
+    ///
+    /// # Errors
+    ///
+    /// Why it is dropped.
+    fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause>;
+}
+
+/// Why a packet was dropped.
+pub(crate) enum Cause {
+    /// It is no packet.
+    Malformed,
+    /// The fabric's rules.
+    Rule(Discard),
+    /// There was no memory.
+    Memory,
+}
+
+impl From<PacketError> for Cause {
+    fn from(_: PacketError) -> Self {
+        Self::Malformed
+    }
+}
+
+impl From<Discard> for Cause {
+    fn from(discard: Discard) -> Self {
+        Self::Rule(discard)
+    }
+}
+
+/// What a port counts.
+pub(crate) struct PortCounters {
+    sent: AtomicU64,
+    sent_bytes: AtomicU64,
+    received: AtomicU64,
+    received_bytes: AtomicU64,
+    link_downed: AtomicU64,
+    malformed: AtomicU64,
+    no_memory: AtomicU64,
+    discards: [AtomicU64; Discard::COUNT],
+}
+
+impl PortCounters {
+    const fn new() -> Self {
+        Self {
+            sent: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            link_downed: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
+            no_memory: AtomicU64::new(0),
+            discards: [const { AtomicU64::new(0) }; Discard::COUNT],
+        }
+    }
+
+    fn count(&self, cause: &Cause) {
+        let counter = match cause {
+            Cause::Malformed => &self.malformed,
+            Cause::Memory => &self.no_memory,
+            Cause::Rule(discard) => match self.discards.get(discard.index()) {
+                Some(counter) => counter,
+                None => return,
+            },
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What the performance manager is told.
+    fn read(&self) -> PortCounts {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut counts = PortCounts {
+            transmit_data: get(&self.sent_bytes) / 4,
+            receive_data: get(&self.received_bytes) / 4,
+            transmit_packets: get(&self.sent),
+            receive_packets: get(&self.received),
+            unicast_transmit_packets: get(&self.sent),
+            unicast_receive_packets: get(&self.received),
+            link_downed: get(&self.link_downed),
+            receive_errors: get(&self.malformed),
+            transmit_discards: get(&self.no_memory),
+            ..PortCounts::default()
+        };
+        for (discard, counter) in Discard::ALL.iter().zip(&self.discards) {
+            let place = match discard.counter() {
+                PortCounter::ReceiveErrors => &mut counts.receive_errors,
+                PortCounter::RelayErrors => &mut counts.relay_errors,
+                PortCounter::TransmitDiscards => &mut counts.transmit_discards,
+                PortCounter::ReceiveConstraint => &mut counts.receive_constraint,
+                PortCounter::TransmitConstraint => &mut counts.transmit_constraint,
+                PortCounter::Vl15Dropped => &mut counts.vl15_dropped,
+                PortCounter::Qp1Dropped => &mut counts.qp1_dropped,
+            };
+            *place += get(counter);
+        }
+        counts
+    }
+}
+
+/// A switch or a router with its cables.
+#[pin_data]
+pub(crate) struct Relay<D: Decide> {
+    #[pin]
+    decider: IrqLock<D>,
+    /// Of each port, from the first.
+    lines: KVec<Arc<Line>>,
+    counters: KVec<PortCounters>,
+    queue: work::Queue,
+    epoch: Instant<Monotonic>,
+    #[pin]
+    traps: DelayedWork<Relay<D>>,
+}
+
+impl_has_delayed_work! {
+    impl{D: Decide} HasDelayedWork<Self> for Relay<D> { self.traps }
+}
+
+impl<D: Decide> WorkItem for Relay<D> {
+    type Pointer = Arc<Relay<D>>;
+
+    fn run(this: Arc<Relay<D>>) {
+        this.send_traps();
+    }
+}
+
+/// A relay that is switched on. Dropping it takes it from its cables.
+pub(crate) struct Running<D: Decide> {
+    relay: Arc<Relay<D>>,
+    cables: KVec<Pin<KBox<Cable<Relay<D>>>>>,
+}
+
+impl<D: Decide> Running<D> {
+    /// Switches one on, with these net devices for cables, in order. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EBUSY` if a net device is something's part already.
+    pub(crate) fn new(decider: D, devices: &[NetDevice]) -> Result<Self> {
+        let mut lines = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
+        let mut counters = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
+        for _ in devices {
+            lines.push(Line::new()?, GFP_KERNEL)?;
+            counters.push(PortCounters::new(), GFP_KERNEL)?;
+        }
+        let relay = Arc::pin_init(
+            try_pin_init!(Relay {
+                decider <- new_irq_lock!(decider, "softib_relay"),
+                lines,
+                counters,
+                queue: work::Queue::new()?,
+                epoch: Instant::now(),
+                traps <- new_delayed_work!("softib_relay_traps"),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        let mut this = Self {
+            relay,
+            cables: KVec::with_capacity(devices.len(), GFP_KERNEL)?,
+        };
+        for (place, device) in devices.iter().enumerate() {
+            let line = this.relay.lines.get(place).ok_or(EINVAL)?.clone();
+            let cable = Cable::new(device, line, this.relay.clone(), place as u8 + 1)?;
+            this.cables.push(cable, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<D: Decide> Running<D> {
+    /// What it does.
+    pub(crate) fn relay(&self) -> &Arc<Relay<D>> {
+        &self.relay
+    }
+}
+
+impl<D: Decide> Drop for Running<D> {
+    fn drop(&mut self) {
+        self.cables.clear();
+        work::disable::<_, 0>(&self.relay);
+    }
+}
+
+impl<D: Decide> Relay<D> {
+    /// Nanoseconds since it was switched on.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(0)
+    }
+
+    /// Asks what decides.
+    #[inline]
+    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut D) -> R) -> R {
+        self.decider.with(ask)
+    }
+
+    /// The counters of a port.
+    pub(crate) fn counters_of(&self, port: u8) -> Option<&PortCounters> {
+        self.counters.get(usize::from(port).checked_sub(1)?)
+    }
+
+    /// What the performance manager is told of a port.
+    pub(crate) fn counts_of(&self, port: u8) -> PortCounts {
+        self.counters_of(port)
+            .map_or(PortCounts::default(), PortCounters::read)
+    }
+
+    /// How many packets of all ports were dropped, by cause: a name and a number for each cause that there was.
+    pub(crate) fn drops(&self, mut tell: impl FnMut(&str, u64)) {
+        let sum = |of: &dyn Fn(&PortCounters) -> u64| self.counters.iter().map(of).sum();
+        tell(
+            "malformed",
+            sum(&|port| port.malformed.load(Ordering::Relaxed)),
+        );
+        tell(
+            "no_memory",
+            sum(&|port| port.no_memory.load(Ordering::Relaxed)),
+        );
+        for discard in Discard::ALL {
+            let of = |port: &PortCounters| {
+                let counter = port.discards.get(discard.index());
+                counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
+            };
+            tell(discard.name(), sum(&of));
+        }
+    }
+
+    /// Sends a packet by a port.
+    pub(crate) fn send(&self, port: u8, frame: Frame) {
+        let Some(line) = usize::from(port)
+            .checked_sub(1)
+            .and_then(|place| self.lines.get(place))
+        else {
+            return;
+        };
+        if let Some(counters) = self.counters_of(port) {
+            counters.sent.fetch_add(1, Ordering::Relaxed);
+            let length = frame.bytes().len() as u64;
+            counters.sent_bytes.fetch_add(length, Ordering::Relaxed);
+        }
+        line.send(frame);
+    }
+
+    /// Sends a packet that is complete.
+    pub(crate) fn send_bytes(&self, port: u8, bytes: &[u8]) {
+        let Ok(mut frame) = Frame::new(bytes.len()) else {
+            return;
+        };
+        if let Ok(room) = frame.bytes_mut() {
+            room.copy_from_slice(bytes);
+            self.send(port, frame);
+        }
+    }
+
+    /// Serves a packet for the node itself.
+    ///
+    /// # Errors
+    ///
+    /// Why it is dropped.
+    pub(crate) fn serve(self: &Arc<Self>, port: u8, frame: &Frame) -> Result<(), Cause> {
+        let packet = Packet::parse(frame.bytes())?;
+        if !packet.head.is_intact(icrc::crc32) {
+            return Err(Cause::Malformed);
+        }
+        let mut out = [0; OUT_LEN];
+        let now = self.now();
+        let counters = |port: u8| self.counts_of(port);
+        let received = self
+            .decider
+            .with(|decider| decider.receive(port, &packet, now, &counters, &mut out));
+        if let Some(bytes) = received.answer.and_then(|answer| out.get(..answer.len)) {
+            let port = received.answer.map_or(port, |answer| answer.port);
+            self.send_bytes(port, bytes);
+        }
+        self.follow(&received.events);
+        match received.discard {
+            Some(discard) => Err(discard.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Sees to what a change has started.
+    pub(crate) fn follow(self: &Arc<Self>, events: &Events) {
+        if events.changes.contains(Changes::TRAP) {
+            self.decider
+                .with(|_decider| self.queue.reschedule::<_, 0>(self, 0));
+        }
+    }
+
+    fn send_traps(self: &Arc<Self>) {
+        let mut out = [0; OUT_LEN];
+        loop {
+            let now = self.now();
+            let polled = self.decider.with(|decider| {
+                let polled = decider.poll(now, &mut out);
+                if let (None, Some(next)) = (polled.send, polled.next) {
+                    let delay = next.saturating_sub(now).div_ceil(1_000_000);
+                    let delay = u32::try_from(delay).unwrap_or(u32::MAX);
+                    self.queue.reschedule::<_, 0>(self, msecs_to_jiffies(delay));
+                }
+                polled
+            });
+            let Some(answer) = polled.send else {
+                return;
+            };
+            if let Some(bytes) = out.get(..answer.len) {
+                self.send_bytes(answer.port, bytes);
+            }
+        }
+    }
+
+    fn set_carrier(self: &Arc<Self>, port: u8, up: bool) {
+        let now = self.now();
+        let events = self.decider.with(|decider| decider.carrier(port, up, now));
+        let downed = !up && events.changes.contains(Changes::STATE);
+        if let (true, Some(counters)) = (downed, self.counters_of(port)) {
+            counters.link_downed.fetch_add(1, Ordering::Relaxed);
+        }
+        self.follow(&events);
+    }
+}
+
+impl<D: Decide> Plug for Relay<D> {
+    fn received(self: &Arc<Self>, port: u8, mut frame: Frame) {
+        let Some(counters) = self.counters_of(port) else {
+            return;
+        };
+        counters.received.fetch_add(1, Ordering::Relaxed);
+        let length = frame.bytes().len() as u64;
+        counters.received_bytes.fetch_add(length, Ordering::Relaxed);
+        // What Ethernet fills up short frames with goes no further.
+        let packet = Head::parse(frame.bytes()).map(|head| head.bytes.len());
+        if let Ok(length) = packet {
+            if length < frame.bytes().len() {
+                frame.truncate(length);
+            }
+        }
+        if let Err(cause) = D::pass(self, port, frame) {
+            counters.count(&cause);
+        }
+    }
+
+    fn carrier(self: &Arc<Self>, port: u8, up: bool) {
+        self.set_carrier(port, up);
+    }
+
+    fn unplugged(self: &Arc<Self>, port: u8) {
+        self.set_carrier(port, false);
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Routers: the fabric's decisions, carried out on cables.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    fabric::{
+        counters::Counters,
+        port::{
+            Port,
+            Profile, //
+        },
+        receive::{
+            Poll,
+            Received, //
+        },
+        router::{
+            Hop,
+            Neighbour,
+            Out,
+            Route,
+            Router, //
+        },
+        Events,
+        OUT_LEN, //
+    },
+    hca::port::identity,
+    net::{
+        cable::NetDevice,
+        frame::Frame, //
+    },
+    relay::{
+        Cause,
+        Decide,
+        Relay,
+        Running, //
+    },
+    wire::{
+        grh,
+        lrh,
+        packet::{
+            Head,
+            Packet, //
+        },
+        smp::node::NodeType, //
+    }, //
+};
+
+/// A router with its tables.
+pub(crate) type Tables = Router<KVec<Port>, KVec<Route>, KVec<Neighbour>>;
+
+/// A router that is on.
+pub(crate) type On = Running<Tables>;
+
+/// Where the hop limit is in a global route header (IBTA 8.3.6).
+const HOP_LIMIT: usize = lrh::LEN + 7;
+
+const _: () = assert!(HOP_LIMIT < lrh::LEN + grh::LEN);
+
+/// How a router finds the ports of the subnets it joins.
+pub(crate) struct Ways {
+    pub(crate) routes: KVec<Route>,
+    pub(crate) neighbours: KVec<Neighbour>,
+    /// A local identifier is the lowest 16 bits of the GID.
+    pub(crate) algorithmic: bool,
+}
+
+/// Switches one on.
+///
+/// # Errors
+///
+/// `EINVAL` without ports or with too many; as [`Running::new`].
+pub(crate) fn start(
+    name: &[u8],
+    guid: Option<u64>,
+    devices: &[NetDevice],
+    ways: Ways,
+) -> Result<On> {
+    let first = devices.first().ok_or(EINVAL)?;
+    let node_guid = guid.unwrap_or_else(|| first.guid(2));
+    let mut ports = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
+    for device in devices {
+        ports.push(Port::new(&Profile::new(device.guid(0))), GFP_KERNEL)?;
+    }
+    let identity = identity(NodeType::Router, node_guid, name);
+    let router = Router::new(
+        identity,
+        ports,
+        ways.routes,
+        ways.neighbours,
+        ways.algorithmic,
+    );
+    Running::new(router.ok_or(EINVAL)?, devices)
+}
+
+impl Decide for Tables {
+    fn carrier(&mut self, port: u8, up: bool, _now: u64) -> Events {
+        Router::carrier(self, port, up)
+    }
+
+    fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
+        Router::poll(self, now, out)
+    }
+
+    fn receive(
+        &mut self,
+        port: u8,
+        packet: &Packet<'_>,
+        now: u64,
+        counters: &impl Counters,
+        out: &mut [u8; OUT_LEN],
+    ) -> Received {
+        Router::receive(self, port, packet, now, counters, out)
+    }
+
+    fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause> {
+        let head = Head::parse(frame.bytes())?;
+        match relay.with(|router| router.forward(port, &head))? {
+            Hop::Own => relay.serve(port, &frame),
+            Hop::Out(out) => {
+                let frame = rewrite(frame, &out)?;
+                relay.send(out.port, frame);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Writes what a packet leaves with.
+fn rewrite(mut frame: Frame, out: &Out) -> Result<Frame, Cause> {
+    let bytes = frame.bytes_mut().map_err(|_| Cause::Memory)?;
+    if let Some(lrh) = bytes.first_chunk_mut() {
+        *lrh = out.lrh;
+    }
+    if let Some(limit) = bytes.get_mut(HOP_LIMIT) {
+        *limit = out.hop_limit;
+    }
+    Ok(frame)
+}

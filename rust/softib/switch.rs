@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Switches: the fabric's decisions, carried out on cables.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    fabric::{
+        counters::Counters,
+        port::{
+            Port,
+            Profile, //
+        },
+        receive::{
+            Poll,
+            Received, //
+        },
+        switch::{
+            PortMask,
+            Storage,
+            Switch,
+            Tables,
+            MAX_LINEAR,
+            MAX_PORTS, //
+        },
+        Discard,
+        Events,
+        OUT_LEN, //
+    },
+    hca::port::{
+        culprit,
+        identity, //
+    },
+    net::{
+        cable::NetDevice,
+        frame::Frame, //
+    },
+    relay::{
+        Cause,
+        Decide,
+        Relay,
+        Running, //
+    },
+    wire::{
+        packet::{
+            Head,
+            Packet, //
+        },
+        smp::{
+            lanes::SlToVl,
+            node::NodeType, //
+        }, //
+    }, //
+};
+
+/// Entries of the multicast forwarding table. OpenSM gives addresses from the first on.
+const MULTICAST: usize = 1024;
+
+/// Where a switch has its tables.
+pub(crate) struct Memory;
+
+impl Storage for Memory {
+    type Ports = KVec<Port>;
+    type Linear = KVVec<u8>;
+    type Multicast = KVec<PortMask>;
+    type Lanes = KVec<SlToVl>;
+}
+
+/// A switch that is on.
+pub(crate) type On = Running<Switch<Memory>>;
+
+/// Switches one on.
+///
+/// # Errors
+///
+/// `EINVAL` without ports or with too many; as [`Running::new`].
+pub(crate) fn start(name: &[u8], guid: Option<u64>, devices: &[NetDevice]) -> Result<On> {
+    if devices.is_empty() || devices.len() > usize::from(MAX_PORTS) {
+        return Err(EINVAL);
+    }
+    let guid = match (guid, devices.first()) {
+        (Some(guid), _) => guid,
+        // Not that of a device on the other end, whose address the first net device's may be.
+        (None, Some(first)) => first.guid(1),
+        (None, None) => return Err(EINVAL),
+    };
+    let profile = Profile::new(guid);
+    let mut ports = KVec::with_capacity(devices.len() + 1, GFP_KERNEL)?;
+    ports.push(Port::of_switch(&profile), GFP_KERNEL)?;
+    for _ in devices {
+        ports.push(Port::new(&profile), GFP_KERNEL)?;
+    }
+    let tables = Tables {
+        ports,
+        linear: KVVec::from_elem(0, MAX_LINEAR, GFP_KERNEL)?,
+        multicast: KVec::from_elem(PortMask::NONE, MULTICAST, GFP_KERNEL)?,
+        lanes: KVec::new(),
+    };
+    let identity = identity(NodeType::Switch, guid, name);
+    let switch = Switch::new(identity, tables).ok_or(EINVAL)?;
+    Running::new(switch, devices)
+}
+
+impl Decide for Switch<Memory> {
+    fn carrier(&mut self, port: u8, up: bool, now: u64) -> Events {
+        Switch::carrier(self, port, up, now)
+    }
+
+    fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
+        Switch::poll(self, now, out)
+    }
+
+    fn receive(
+        &mut self,
+        port: u8,
+        packet: &Packet<'_>,
+        now: u64,
+        counters: &impl Counters,
+        out: &mut [u8; OUT_LEN],
+    ) -> Received {
+        Switch::receive(self, port, packet, now, counters, out)
+    }
+
+    fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause> {
+        let head = Head::parse(frame.bytes())?;
+        match relay.with(|switch| Way::find(switch, port, &head)) {
+            Ok(Way::Out(out)) => {
+                relay.send(out, frame);
+                Ok(())
+            }
+            Ok(Way::Several(ports)) => several(relay, ports, frame),
+            Ok(Way::Own) => relay.serve(port, &frame),
+            Ok(Way::Lane(out, lane)) => {
+                relay.send(out, relane(frame, lane)?);
+                Ok(())
+            }
+            Err(discard) => {
+                if discard == Discard::PartitionIn {
+                    report(relay, port, &frame);
+                }
+                Err(discard.into())
+            }
+        }
+    }
+}
+
+/// What is done with a packet.
+enum Way {
+    /// It leaves as it came.
+    Out(u8),
+    /// It leaves on another lane.
+    Lane(u8, u8),
+    /// Copies of it leave as it came.
+    Several(PortMask),
+    /// It is for the switch itself.
+    Own,
+}
+
+impl Way {
+    fn find(switch: &Switch<Memory>, port: u8, head: &Head<'_>) -> Result<Self, Discard> {
+        let mask = switch.forward(port, head)?;
+        if mask.has(0) {
+            return Ok(Self::Own);
+        }
+        let mut ports = mask;
+        match (ports.next(), ports.is_empty()) {
+            (Some(out), true) => {
+                let lane = switch.lane(port, out, head)?;
+                if lane == head.lrh.vl() {
+                    Ok(Self::Out(out))
+                } else {
+                    Ok(Self::Lane(out, lane))
+                }
+            }
+            // All data lanes of a switch here are one.
+            _ => Ok(Self::Several(mask)),
+        }
+    }
+}
+
+/// Sends a packet by each of the ports.
+fn several(relay: &Arc<Relay<Switch<Memory>>>, ports: PortMask, frame: Frame) -> Result<(), Cause> {
+    let mut ports = ports;
+    let Some(mut port) = ports.next() else {
+        return Ok(());
+    };
+    for next in ports {
+        let copy = frame.try_clone().map_err(|_| Cause::Memory)?;
+        relay.send(port, copy);
+        port = next;
+    }
+    relay.send(port, frame);
+    Ok(())
+}
+
+/// Writes another lane into a packet's local route header, which no CRC covers that is carried here.
+fn relane(mut frame: Frame, lane: u8) -> Result<Frame, Cause> {
+    let bytes = frame.bytes_mut().map_err(|_| Cause::Memory)?;
+    if let Some(first) = bytes.first_mut() {
+        *first = (*first & 0x0f) | (lane << 4);
+    }
+    Ok(frame)
+}
+
+/// Tells the subnet manager of a packet of a partition that its port is not in.
+fn report(relay: &Arc<Relay<Switch<Memory>>>, port: u8, frame: &Frame) {
+    let Ok(packet) = Packet::parse(frame.bytes()) else {
+        return;
+    };
+    let culprit = culprit(&packet, packet.transport.pkey.get().into());
+    let now = relay.now();
+    let events = relay.with(|switch| switch.bad_p_key(port, &culprit, now));
+    relay.follow(&events);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The states of a queue pair, with what is known in each (IBTA 10.3.1).
+
+use super::attributes::{
+    Receiving,
+    RemoteAccess,
+    Sending,
+    Service, //
+};
+use super::packet::{
+    Incoming,
+    Request, //
+};
+use super::requester::{
+    Failed,
+    Pace,
+    Requester, //
+};
+use super::responder::{
+    Breach,
+    Responder,
+    Verdict, //
+};
+use super::shell::Shell;
+use super::time::Time;
+use super::unreliable::{
+    self,
+    Mode, //
+};
+use super::work::{
+    Event,
+    Status, //
+};
+
+/// The states, by the names of the verbs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StateName {
+    /// Nothing is known.
+    Reset,
+    /// Receives may be posted.
+    Init,
+    /// Ready to receive.
+    Rtr,
+    /// Ready to send.
+    Rts,
+    /// Sends are not begun: either some are still under way, or none is any more.
+    Sqd,
+    /// A send of an unreliable connection has failed, which goes on receiving.
+    Sqe,
+    /// Everything posted is flushed.
+    Error,
+}
+
+/// What receives.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is no allocation here, and few queue pairs are unreliable"
+)]
+pub(super) enum Receiver {
+    Rc(Responder),
+    Uc(unreliable::Receiver),
+}
+
+impl Receiver {
+    pub(super) fn new(service: Service, terms: Receiving) -> Receiver {
+        match service {
+            Service::Rc => Receiver::Rc(Responder::new(terms)),
+            Service::Uc => Receiver::Uc(unreliable::Receiver::new(terms)),
+        }
+    }
+
+    pub(super) fn set_access(&mut self, access: RemoteAccess) {
+        match self {
+            Receiver::Rc(responder) => responder.set_access(access),
+            Receiver::Uc(receiver) => receiver.set_access(access),
+        }
+    }
+
+    pub(super) fn set_min_rnr_timer(&mut self, field: u8) {
+        if let Receiver::Rc(responder) = self {
+            responder.set_min_rnr_timer(field);
+        }
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        shell: &mut impl Shell,
+        request: &Request,
+        packet: &Incoming<'_>,
+    ) -> Result<Verdict, Breach> {
+        match self {
+            Receiver::Rc(responder) => Ok(responder.receive(shell, request, packet)),
+            Receiver::Uc(receiver) => receiver.receive(shell, request, packet),
+        }
+    }
+
+    pub(super) fn run(&mut self, shell: &mut impl Shell) -> Result<(), Breach> {
+        match self {
+            Receiver::Rc(responder) => responder.run(shell),
+            Receiver::Uc(_) => Ok(()),
+        }
+    }
+
+    /// Reports the receive that is held.
+    fn fail(&mut self, shell: &mut impl Shell, status: Status) {
+        match self {
+            Receiver::Rc(responder) => responder.fail(shell, status),
+            Receiver::Uc(receiver) => receiver.fail(shell, status),
+        }
+    }
+}
+
+/// What sends.
+#[derive(Debug)]
+pub(super) enum Sender {
+    Rc(Requester),
+    Uc(unreliable::Sender),
+}
+
+impl Sender {
+    pub(super) fn new(service: Service, receiving: &Receiving, terms: Sending) -> Sender {
+        match service {
+            Service::Rc => Sender::Rc(Requester::new(receiving, terms)),
+            Service::Uc => Sender::Uc(unreliable::Sender::new(receiving, &terms)),
+        }
+    }
+
+    pub(super) fn run(&mut self, shell: &mut impl Shell, now: Time) -> Result<(), Failed> {
+        match self {
+            Sender::Rc(requester) => requester.run(shell, now),
+            Sender::Uc(sender) => {
+                sender.run(shell);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn drain(&mut self) {
+        match self {
+            Sender::Rc(requester) => requester.drain(),
+            Sender::Uc(sender) => sender.drain(),
+        }
+    }
+
+    pub(super) fn resume(&mut self) {
+        match self {
+            Sender::Rc(requester) => requester.resume(),
+            Sender::Uc(sender) => sender.resume(),
+        }
+    }
+
+    fn name(&self) -> StateName {
+        match self {
+            Sender::Rc(requester) => match requester.pace() {
+                Pace::Running => StateName::Rts,
+                Pace::Draining | Pace::Drained => StateName::Sqd,
+            },
+            Sender::Uc(sender) => match sender.mode() {
+                Mode::Running => StateName::Rts,
+                Mode::Draining | Mode::Drained => StateName::Sqd,
+                Mode::Failed => StateName::Sqe,
+            },
+        }
+    }
+
+    fn flush(&mut self, shell: &mut impl Shell, first: Status) -> u32 {
+        match self {
+            Sender::Rc(requester) => requester.flush(shell, first),
+            Sender::Uc(sender) => sender.flush(shell),
+        }
+    }
+}
+
+/// What the queue pair fails by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Failure {
+    /// A send.
+    Send(Status),
+    /// Something that the peer asked for.
+    Request(Breach),
+    /// The consumer's wish.
+    Wanted,
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Failure {
+        Failure::Send(failed.0)
+    }
+}
+
+impl From<Breach> for Failure {
+    fn from(breach: Breach) -> Failure {
+        Failure::Request(breach)
+    }
+}
+
+impl Failure {
+    /// How the first send and the receive that is held end by it.
+    fn statuses(&self) -> (Status, Status) {
+        match self {
+            Failure::Send(status) => (*status, Status::Flushed),
+            Failure::Request(breach) => (Status::Flushed, breach.receive),
+            Failure::Wanted => (Status::Flushed, Status::Flushed),
+        }
+    }
+
+    fn event(&self) -> Option<Event> {
+        match self {
+            Failure::Request(breach) => breach.event,
+            Failure::Send(_) | Failure::Wanted => None,
+        }
+    }
+}
+
+/// Any state, with what is known in it.
+#[derive(Debug)]
+pub(super) enum State {
+    Reset,
+    Init,
+    Rtr {
+        receiver: Receiver,
+        terms: Receiving,
+        /// Whether something has come.
+        established: bool,
+    },
+    Connected {
+        sender: Sender,
+        receiver: Receiver,
+    },
+    Error {
+        /// The first send that is not flushed.
+        index: u32,
+    },
+}
+
+impl State {
+    pub(super) fn name(&self) -> StateName {
+        match self {
+            State::Reset => StateName::Reset,
+            State::Init => StateName::Init,
+            State::Rtr { .. } => StateName::Rtr,
+            State::Connected { sender, .. } => sender.name(),
+            State::Error { .. } => StateName::Error,
+        }
+    }
+
+    pub(super) fn receiver(&mut self) -> Option<&mut Receiver> {
+        match self {
+            State::Rtr { receiver, .. } | State::Connected { receiver, .. } => Some(receiver),
+            State::Reset | State::Init | State::Error { .. } => None,
+        }
+    }
+
+    pub(super) fn sender(&mut self) -> Option<&mut Sender> {
+        match self {
+            State::Connected { sender, .. } => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// Ends the sends and the receive that is held, and tells what comes next.
+    pub(super) fn fail(&mut self, shell: &mut impl Shell, failure: &Failure) -> State {
+        let (send, receive) = failure.statuses();
+        if let Some(event) = failure.event() {
+            shell.event(event);
+        }
+        let index = match self {
+            State::Connected { sender, .. } => sender.flush(shell, send),
+            State::Error { index } => *index,
+            State::Reset | State::Init | State::Rtr { .. } => 0,
+        };
+        if let Some(receiver) = self.receiver() {
+            receiver.fail(shell, receive);
+        }
+        State::Error { index }
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Subnet management packets: whatever is read of an attribute is where it is written, and no path
+//! is read past its end.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use oxib_wire::mad;
+use oxib_wire::pma::{
+    Performance,
+    PortCounters,
+    PortCountersExtended, //
+};
+use oxib_wire::smp::guid::GuidInfo;
+use oxib_wire::smp::node::NodeInfo;
+use oxib_wire::smp::notice::Notice;
+use oxib_wire::smp::port::PortInfo;
+use oxib_wire::smp::switch::SwitchInfo;
+use oxib_wire::smp::{
+    Attribute,
+    Smp,
+    PATH_LEN, //
+};
+
+/// An attribute keeps its bytes.
+fn check<A: Attribute>(smp: &Smp) {
+    let attribute: A = smp.get();
+    let mut copy = *smp;
+    copy.put(&attribute);
+    let length = size_of::<A>();
+    assert_eq!(copy.data()[..length], smp.data()[..length]);
+    assert!(copy.data()[length..].iter().all(|byte| *byte == 0));
+}
+
+fuzz_target!(
+    |bytes: &[u8]| if let Some(bytes) = bytes.first_chunk::<{ mad::LEN }>() {
+        let mut smp = *Smp::from_bytes(bytes);
+        assert_eq!(smp.bytes(), *bytes);
+        check::<NodeInfo>(&smp);
+        check::<SwitchInfo>(&smp);
+        check::<PortInfo>(&smp);
+        check::<GuidInfo>(&smp);
+        check::<Notice>(&smp);
+        let notice: Notice = smp.get();
+        if let Some(details) = notice.details() {
+            assert_eq!(details.number(), notice.number());
+        }
+
+        let (pointer, count) = (smp.hop_pointer(), smp.hop_count());
+        let inside = usize::from(pointer) < PATH_LEN;
+        assert_eq!(smp.initial_hop(pointer).is_some(), inside);
+        assert_eq!(smp.set_return_hop(pointer, 7).is_some(), inside);
+        smp.set_hop_pointer(count);
+        smp.set_hop_count(pointer);
+        assert_eq!((smp.hop_pointer(), smp.hop_count()), (count, pointer));
+
+        let mut performance = *Performance::from_bytes(bytes);
+        let counters: PortCounters = performance.get();
+        performance.put(&counters);
+        assert_eq!(performance.get::<PortCounters>(), counters);
+        let counters: PortCountersExtended = performance.get();
+        performance.put(&counters);
+        assert_eq!(performance.get::<PortCountersExtended>(), counters);
+    }
+);

@@ -1,0 +1,205 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the scripts of fabric/ are written with, besides node.sh: fabrics of softib, subnet managers in their hosts, what the
+# diagnostic programs say, and the kernel's IP over InfiniBand. A fabric is in one node; host N of it is the network
+# namespace hN, with the HCA hN.
+
+# shellcheck source=selftests/node.sh
+. selftests/node.sh
+# shellcheck source=selftests/verbs.sh
+. selftests/verbs.sh
+
+topologies=selftests/fabric/topologies
+
+load_softib() { # [parameter...]
+	modprobe -a ib_core ib_umad && insmod "$MODULES/softib.ko" "$@"
+}
+
+unload_softib() {
+	rmmod softib
+}
+
+at() { # host, command...
+	local host=$1
+	shift
+	ip netns exec "$host" "$@"
+}
+
+in_background_at() { # host, command...
+	in_background ip netns exec "$@"
+}
+
+# The hosts of the fabric that is up.
+hosts=()
+
+fabric_up() { # topology
+	scripts/fabric up "$topologies/$1.fabric" && mapfile -t hosts < <(scripts/fabric show | awk '$1 == "host" { sub(":.*", "", $2); print $2 }' | uniq)
+}
+
+fabric_down() {
+	scripts/fabric down
+}
+
+# Everything from nothing to a fabric whose hosts have subnet managers: 'HOST [LINE OF OPENSM.CONF]' for each of those.
+bring_up_fabric() { # topology, subnet manager...
+	local manager host line
+	load_softib || bail_out "softib.ko could not be loaded"
+	fabric_up "$1" || bail_out "the fabric $1 could not be built"
+	shift
+	for manager in "$@"; do
+		read -r host line <<<"$manager"
+		start_sm "$host" "$line"
+	done
+	eventually all_active || {
+		scripts/fabric show
+		tail -n 20 /tmp/sm.*/log
+		bail_out "not all ports became active"
+	}
+}
+
+# The end of every script that loaded the module: what it forgot shows in kmemleak's report once it has gone.
+take_down_fabric() {
+	stop_jobs
+	stop_sm
+	rmmod ib_ipoib 2>/dev/null
+	check "the fabric can be taken down" fabric_down
+	check "softib.ko can be unloaded" unload_softib
+}
+
+# --- subnet managers ---------------------------------------------------------------------------------------------------------
+
+declare -A sm_processes=()
+
+# In a place of its own, sweeping often: what it was not told of it finds soon.
+start_sm() { # host, [line of opensm.conf...]
+	local host=$1 place=/tmp/sm.$1
+	shift
+	mkdir -p "$place"
+	printf '%s\n' "log_file $place/log" "dump_files_dir $place" "sweep_interval 5" "sminfo_polling_timeout 1000" \
+		"polling_retry_number 3" "partition_config_file $place/partitions.conf" \
+		"prefix_routes_file $place/prefix-routes.conf" "$@" >"$place/opensm.conf"
+	OSM_TMP_DIR=$place OSM_CACHE_DIR=$place ip netns exec "$host" opensm --config "$place/opensm.conf" >"$place/output" 2>&1 &
+	sm_processes[$host]=$!
+}
+
+stop_sm() { # [host...]: asked to, it leaves the port as one without a subnet manager
+	local host
+	[ $# -gt 0 ] || set -- "${!sm_processes[@]}"
+	for host in "$@"; do
+		kill "${sm_processes[$host]}" && wait "${sm_processes[$host]}"
+		unset "sm_processes[$host]"
+	done 2>/dev/null
+}
+
+kill_sm() { # host
+	kill -KILL "${sm_processes[$1]}" && wait "${sm_processes[$1]}"
+	unset "sm_processes[$1]"
+} 2>/dev/null
+
+# --- ports -------------------------------------------------------------------------------------------------------------------
+
+port_field() { # host, lid|sm_lid|lid_mask_count|state|phys_state|gids/0|pkeys/0|..., [port]
+	at "$1" cat "/sys/class/infiniband/$1/ports/${3:-1}/$2"
+}
+
+port_number() { # host, lid|sm_lid: as a decimal number
+	printf '%d\n' "$(port_field "$@")"
+}
+
+is_active() { # host
+	[ "$(port_field "$1" state)" = '4: ACTIVE' ]
+}
+
+all_active() {
+	local host
+	for host in "${hosts[@]}"; do
+		is_active "$host" || {
+			printf '%s: state %s\n' "$host" "$(port_field "$host" state)"
+			return 1
+		}
+	done
+}
+
+port_guid() { # host: as 0x and 16 digits
+	port_field "$1" gids/0 | awk -F: '{ print "0x" $5 $6 $7 $8 }'
+}
+
+# --- what programs say -------------------------------------------------------------------------------------------------------
+
+# What a command prints in a host has to match each of the expressions.
+says() { # host, 'command and arguments', extended regular expression...
+	local host=$1 output
+	# shellcheck disable=SC2086 # words
+	output=$(at "$host" timeout $((2 * patience)) $2 2>&1) || {
+		printf '%s failed:\n%s\n' "$2" "$output"
+		return 1
+	}
+	shift 2
+	while [ $# -gt 0 ]; do
+		matches "$1" "$output" || return
+		shift
+	done
+}
+
+# The cables that a host's subnet has, as the file says and as the host discovers them.
+discovers_its_subnet() { # topology, host
+	local expected found
+	expected=$(python3 selftests/fabric/links.py expected "$topologies/$1.fabric" "$2") || return
+	found=$(at "$2" ibnetdiscover --ports | python3 selftests/fabric/links.py discovered) || return
+	equal "$expected" "$found"
+}
+
+master_is() { # host to ask, host that is expected
+	says "$1" sminfo "sm lid $(port_number "$2" lid) sm guid $(port_guid "$2"),.*SMINFO_MASTER"
+}
+
+# --- the kernel's IP over InfiniBand ------------------------------------------------------------------------------------------
+
+# Host hN is number N.
+host_number() { # host
+	printf '%s\n' "${1#h}"
+}
+
+v4_of() { # host
+	printf '10.88.0.%d\n' "$(host_number "$1")"
+}
+
+v6_of() { # host
+	printf 'fd00:88::%x\n' "$(host_number "$1")"
+}
+
+ipoib_is_there() { # host
+	at "$1" test -e /sys/class/net/ib0
+}
+
+ipoib_up() { # host...
+	local host
+	modprobe ib_ipoib || return
+	for host in "$@"; do
+		eventually ipoib_is_there "$host" &&
+			at "$host" ip address replace "$(v4_of "$host")/24" brd + dev ib0 &&
+			at "$host" ip address replace "$(v6_of "$host")/64" dev ib0 nodad &&
+			at "$host" ip link set ib0 up || return
+	done
+	for host in "$@"; do
+		eventually at "$host" grep -q 1 /sys/class/net/ib0/carrier || return
+	done
+}
+
+host_reaches() { # host, address, [ping option...]
+	at "$1" ping -q -c "$echoes" -i 0.2 -W "$patience" "${@:3}" "$2"
+}
+
+host_answers() { # host, address, [ping option...]: one
+	at "$1" ping -q -c 1 -W 2 "${@:3}" "$2"
+}
+
+# A cable is pulled, or put back, at the host's end or at the switch's.
+pull() { # host
+	ip -n "$1" link set port1 down
+}
+
+put_back() { # host
+	ip -n "$1" link set port1 up
+}

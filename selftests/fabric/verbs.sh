@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Every verb and every error, as the specification has them: between the hosts of two HCAs that a switch joins, within one
+# HCA, and what is reliable also over a cable that loses, delays and repeats packets.
+#
+# verbs.sh [GROUP]: only these of the tests.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 600
+
+. selftests/fabric.sh
+
+group=${1:-all}
+
+# On the cable of h1, both ways.
+cable_is() { # netem options...
+	tc qdisc replace dev s1-1 root netem "$@" && at h1 tc qdisc replace dev port1 root netem "$@"
+}
+
+bring_up_fabric star h1
+check "the test of verbs can be loaded" load_verbs_test
+verbs "two HCAs: " h1 h2 "$group"
+verbs "one HCA: " h1 h1 "$group"
+check "the cable of h1 becomes a bad one" cable_is limit 10000 loss 1% duplicate 1% delay 1ms 500us
+verbs "a bad cable: " h1 h2 reliable
+verbs "a bad cable, the other way: " h2 h1 reliable
+check "it can be unloaded" rmmod verbs_test
+take_down_fabric
+finish

@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The judge of the fabric's HCAs is judged: the test of verbs passes on soft-RoCE where that keeps to the specification, and
+# what soft-RoCE does differently is listed here.
+#
+# verbs.sh [GROUP]: only these of the tests.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 300
+
+. selftests/node.sh
+. selftests/verbs.sh
+
+flushed="soft-RoCE completes what it cannot even send as flushed"
+verbs_differences=(
+	["datagram: a Q_Key with its highest bit set is the sender's own"]="soft-RoCE sends every Q_Key as it is"
+	["memory: LOCAL_INV of a key that does not exist"]=$flushed
+	["failing: a SEND with a wrong L_Key"]=$flushed
+	["failing: a receive with a wrong L_Key"]="soft-RoCE's receiver says: local QP operation error"
+	["failing: a message of one packet longer than its receive"]="soft-RoCE answers: remote operation error"
+	["failing: a message of several packets longer than its receive"]="soft-RoCE answers: remote operation error"
+)
+
+ip link add eth9 type dummy
+ethernet=eth9
+make_rxe 9000
+check "the test of verbs can be loaded" load_verbs_test
+verbs "" rxe0 rxe0 "${1:-all}"
+check "it can be unloaded" rmmod verbs_test
+rdma link delete rxe0
+finish

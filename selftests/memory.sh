@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Memory that cannot be had, on the debug kernel: the kernel's fault injection. For scripts that have node.sh.
+
+faults=(failslab fail_page_alloc)
+
+knob() { # name, value
+	local fault
+	for fault in "${faults[@]}"; do
+		echo "$2" >"/sys/kernel/debug/$fault/$1" || return
+	done
+}
+
+# Any allocation may fail: those that may sleep, too, and those of single pages.
+arm() {
+	knob probability 0 && knob times -1 && knob interval 1 && knob space 0 && knob verbose 0 && knob ignore-gfp-wait N &&
+		echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
+}
+
+# Only what a module asks for itself, or what is asked for on its behalf, is to fail.
+only() { # module
+	local first last
+	read -r first last < <(awk -v module="[$1]" '$4 == module && tolower($2) == "t" { print $1 }' /proc/kallsyms | sort |
+		sed -n '1p; $p' | tr '\n' ' ')
+	[ -n "$first" ] && knob require-start "0x$first" && knob require-end "$(printf '0x%x' $((0x$last + 4096)))" && knob stacktrace-depth 32
+}
+
+everything() {
+	knob require-start 0 && knob require-end 0xffffffffffffffff
+}

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A hundred fabrics are made and deleted under traffic.
+#
+# nodes: 1
+# kernels: fast debug
+# timeout: 3600
+# memory: 2048
+# soak: yes
+
+. selftests/node.sh
+
+parts '1 fabric/storm 100'
+finish
