@@ -75,17 +75,7 @@ pub use self::agent::Outcome;
 pub use self::datagram::OUT_LEN;
 pub use self::discard::Discard;
 pub use self::events::Events;
-#[cfg_attr(
-    CONFIG_RUST,
-    allow(unused_imports, reason = "the module names them where they are")
-)]
-pub use self::{
-    node::Node,
-    port::Port,
-    receive::Received,
-    router::{
-        Hop,
-        Router, //
-    },
-    switch::Switch, //
-};
+pub use self::node::Node;
+pub use self::port::Port;
+pub use self::router::Router;
+pub use self::switch::Switch;

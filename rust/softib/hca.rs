@@ -150,9 +150,9 @@ impl Hca {
         Time::new(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(0))
     }
 
-    /// What the port of that place, from 0, sends on.
-    pub(crate) fn line(&self, place: usize) -> Option<Arc<Line>> {
-        self.lines.get(place).cloned()
+    /// What a port sends on.
+    pub(crate) fn line(&self, port: u8) -> Option<&Arc<Line>> {
+        self.lines.get(usize::from(port).checked_sub(1)?)
     }
 
     /// Ends what runs by itself. Sleeps.
@@ -162,10 +162,7 @@ impl Hca {
 
     /// Sends a frame on a port's cable. Any context.
     pub(crate) fn transmit(&self, port: u8, frame: Frame) {
-        let line = usize::from(port)
-            .checked_sub(1)
-            .and_then(|place| self.lines.get(place));
-        if let Some(line) = line {
+        if let Some(line) = self.line(port) {
             line.send(frame);
         }
     }

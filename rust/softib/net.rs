@@ -3,7 +3,9 @@
 //! Cables: net devices that carry InfiniBand packets. All `unsafe` that net devices take stands here.
 
 pub(crate) mod cable;
+pub(crate) mod crc;
 pub(crate) mod frame;
 pub(crate) mod line;
 #[path = "../net/rtnl.rs"]
 pub(crate) mod rtnl;
+pub(crate) mod signal;

@@ -30,7 +30,11 @@ use crate::{
             PortCounts, //
         },
         discard::PortCounter,
-        events::Changes,
+        events::{
+            Changes,
+            LinkCommand, //
+        },
+        port::Port,
         receive::{
             Poll,
             Received, //
@@ -49,16 +53,17 @@ use crate::{
             NetDevice,
             Plug, //
         },
+        crc::crc32,
         frame::Frame,
         line::Line, //
     },
     wire::{
-        icrc,
         packet::{
             Head,
             Packet,
             PacketError, //
-        }, //
+        },
+        smp::port::Physical, //
     },
     work, //
 };
@@ -67,6 +72,9 @@ use crate::{
 pub(crate) trait Decide: Send + Sized + Unpin + 'static {
     /// A port's cable is live, or is no longer.
     fn carrier(&mut self, port: u8, up: bool, now: u64) -> Events;
+
+    /// Whether a subnet manager disabled a port.
+    fn is_disabled(&self, port: u8) -> bool;
 
     /// Writes the next trap that is due.
     fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll;
@@ -87,6 +95,11 @@ pub(crate) trait Decide: Send + Sized + Unpin + 'static {
     ///
     /// Why it is dropped.
     fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause>;
+}
+
+/// Whether a subnet manager disabled a port.
+pub(crate) fn is_disabled(port: Option<&Port>) -> bool {
+    port.is_some_and(|port| port.info().physical() == Physical::Disabled)
 }
 
 /// Why a packet was dropped.
@@ -306,12 +319,13 @@ impl<D: Decide> Relay<D> {
         }
     }
 
+    fn line(&self, port: u8) -> Option<&Arc<Line>> {
+        self.lines.get(usize::from(port).checked_sub(1)?)
+    }
+
     /// Sends a packet by a port.
     pub(crate) fn send(&self, port: u8, frame: Frame) {
-        let Some(line) = usize::from(port)
-            .checked_sub(1)
-            .and_then(|place| self.lines.get(place))
-        else {
+        let Some(line) = self.line(port) else {
             return;
         };
         if let Some(counters) = self.counters_of(port) {
@@ -340,7 +354,7 @@ impl<D: Decide> Relay<D> {
     /// Why it is dropped.
     pub(crate) fn serve(self: &Arc<Self>, port: u8, frame: &Frame) -> Result<(), Cause> {
         let packet = Packet::parse(frame.bytes())?;
-        if !packet.head.is_intact(icrc::crc32) {
+        if !packet.head.is_intact(crc32) {
             return Err(Cause::Malformed);
         }
         let mut out = [0; OUT_LEN];
@@ -365,6 +379,12 @@ impl<D: Decide> Relay<D> {
         if events.changes.contains(Changes::TRAP) {
             self.decider
                 .with(|_decider| self.queue.reschedule::<_, 0>(self, 0));
+        }
+        let (Some(command), Some(line)) = (events.link, self.line(events.port)) else {
+            return;
+        };
+        if line.command(command) {
+            self.set_carrier(events.port, true);
         }
     }
 
@@ -398,6 +418,11 @@ impl<D: Decide> Relay<D> {
             counters.link_downed.fetch_add(1, Ordering::Relaxed);
         }
         self.follow(&events);
+        // A port that a subnet manager disabled does not want the cable that was put in.
+        let disabled = up && self.decider.with(|decider| decider.is_disabled(port));
+        if let (true, Some(line)) = (disabled, self.line(port)) {
+            line.command(LinkCommand::Disable);
+        }
     }
 }
 

@@ -34,6 +34,7 @@ use crate::{
         frame::Frame, //
     },
     relay::{
+        is_disabled,
         Cause,
         Decide,
         Relay,
@@ -100,6 +101,10 @@ pub(crate) fn start(
 impl Decide for Tables {
     fn carrier(&mut self, port: u8, up: bool, _now: u64) -> Events {
         Router::carrier(self, port, up)
+    }
+
+    fn is_disabled(&self, port: u8) -> bool {
+        is_disabled(self.node().port(port))
     }
 
     fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {

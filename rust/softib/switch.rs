@@ -39,6 +39,7 @@ use crate::{
         frame::Frame, //
     },
     relay::{
+        is_disabled,
         Cause,
         Decide,
         Relay,
@@ -107,6 +108,10 @@ pub(crate) fn start(name: &[u8], guid: Option<u64>, devices: &[NetDevice]) -> Re
 impl Decide for Switch<Memory> {
     fn carrier(&mut self, port: u8, up: bool, now: u64) -> Events {
         Switch::carrier(self, port, up, now)
+    }
+
+    fn is_disabled(&self, port: u8) -> bool {
+        is_disabled(self.node().port(port))
     }
 
     fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {

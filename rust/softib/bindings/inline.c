@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
+#include <linux/crc32.h>
 #include <linux/etherdevice.h>
 #include <linux/nsproxy.h>
 #include <linux/rtnetlink.h>
@@ -72,6 +73,11 @@ int softib_frame_send(struct sk_buff *skb, struct net_device *dev)
 bool softib_is_frame(const struct sk_buff *skb)
 {
 	return skb->protocol == htons(SOFTIB_ETHERTYPE);
+}
+
+u32 softib_crc32(u32 crc, const u8 *bytes, size_t length)
+{
+	return crc32_le(crc, bytes, length);
 }
 
 void softib_queue_init(struct sk_buff_head *queue)

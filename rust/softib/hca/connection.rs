@@ -397,6 +397,8 @@ impl Output for Shell<'_, '_> {
     }
 
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied> {
+        // Also one that is lost: while the port is down a long answer is not made under the lock at once.
+        self.emitted += 1;
         let built = self.build(packet)?;
         let (hca, port) = (&self.pair.hca, self.attributes.port);
         let Some((frame, own)) = built else {
@@ -406,7 +408,6 @@ impl Output for Shell<'_, '_> {
         hca.counters.add(port, Counter::Sent, 1);
         let length = frame.bytes().len() as u64;
         hca.counters.add(port, Counter::SentBytes, length);
-        self.emitted += 1;
         if own {
             self.pair.own_frames.push(frame);
         } else {

@@ -19,22 +19,24 @@ use super::{
     queue_pair::{
         Attributes,
         Datagram,
-        Inner,
         QueuePair,
         State,
         Type, //
     },
+    receive::ReceiveQueue,
     Hca, //
 };
 use crate::{
-    net::frame::Frame,
+    net::{
+        crc::crc32,
+        frame::Frame, //
+    },
     provider::memory::Segment,
     transport::work::Status,
     wire::{
         bth::Transport,
         deth::Deth,
         grh,
-        icrc,
         immdt::ImmDt,
         lid::Lid,
         opcode::{
@@ -80,11 +82,9 @@ impl QueuePair {
         let Some(way) = way else {
             return Status::LocalOperation;
         };
-        if length > way.mtu {
-            return Status::LocalLength;
-        }
         let management = self.kind == Type::Smi;
-        if !way.up || (!way.active && !management) {
+        // One that is too long for the link does not leave, and its sender is not told (C10-93.1.1).
+        if !way.up || (!way.active && !management) || length > way.mtu {
             hca.counters.add(port, Counter::SendDropped, 1);
             return Status::Success;
         }
@@ -211,7 +211,7 @@ pub(super) fn finish(bytes: &mut [u8], layout: &Layout, global: bool) {
         pad.fill(0);
     }
     // The packet has all its headers.
-    let _ = packet::seal(bytes, global, icrc::crc32);
+    let _ = packet::seal(bytes, global, crc32);
 }
 
 impl Hca {
@@ -224,7 +224,7 @@ impl Hca {
 
     fn accept(self: &Arc<Self>, port: u8, frame: &[u8]) -> Result<(), Counter> {
         let packet = Packet::parse(frame).map_err(|_| Counter::Malformed)?;
-        if !packet.head.is_intact(icrc::crc32) {
+        if !packet.head.is_intact(crc32) {
             return Err(Counter::BadIcrc);
         }
         self.counters.add(port, Counter::Received, 1);
@@ -309,8 +309,15 @@ impl QueuePair {
             },
             queue_pair: self.handle,
         };
-        self.inner
-            .with(|inner| self.fill(inner, packet, &mut completion))?;
+        match &self.shared {
+            Some(shared) => {
+                shared.with(|receives| self.fill(receives, packet, &mut completion))?;
+                shared.raise_limit();
+            }
+            None => self
+                .inner
+                .with(|inner| self.fill(&mut inner.receives, packet, &mut completion))?,
+        }
         self.receive_queue
             .push(completion, packet.transport.solicited)
             .raise();
@@ -349,11 +356,11 @@ impl QueuePair {
     /// Writes a datagram into the oldest receive, after the 40 bytes of its global route header.
     fn fill(
         &self,
-        inner: &mut Inner,
+        receives: &mut ReceiveQueue,
         packet: &Packet<'_>,
         completion: &mut Completion,
     ) -> Result<(), Counter> {
-        let Some((request, segments)) = inner.receives.front() else {
+        let Some((request, segments)) = receives.front() else {
             return Err(Counter::NoReceive);
         };
         let regions = &self.hca.regions;
@@ -371,7 +378,7 @@ impl QueuePair {
                 completion.status = Status::LocalProtection;
             }
         }
-        inner.receives.advance();
+        receives.advance();
         Ok(())
     }
 }

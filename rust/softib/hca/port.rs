@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     fabric::{
-        events::Changes,
+        events::{
+            Changes,
+            LinkCommand, //
+        },
         node::{
             Identity,
             Node, //
@@ -287,9 +290,13 @@ impl Ports {
         self.look(port, |port| port.pkeys().get(index).copied())?
     }
 
-    /// The GID at a place of the table, zero if none is there.
+    /// The GID at a place of the table; its GUID is zero if none is there.
     pub(crate) fn gid(&self, port: u8, index: usize) -> Option<Gid> {
-        let gid = |port: &Port| port.gid(index).unwrap_or(Gid::ZERO);
+        // One without a GUID has the prefix all the same: from the last the kernel takes it.
+        let gid = |port: &Port| {
+            port.gid(index)
+                .unwrap_or_else(|| unset_gid(port.info().gid_prefix()))
+        };
         (index < GIDS).then(|| self.look(port, gid))?
     }
 
@@ -316,6 +323,11 @@ impl Ports {
             }
         })
     }
+}
+
+/// A GID of which only the prefix is known.
+fn unset_gid(prefix: u64) -> Gid {
+    Gid::from_bytes((u128::from(prefix) << 64).to_be_bytes())
 }
 
 /// A state by its number in the verbs.
@@ -406,6 +418,12 @@ impl Hca {
             (events, changed, result)
         });
         self.tell(&events, active);
+        if let Some(command) = events.link {
+            let line = self.line(events.port);
+            if line.is_some_and(|line| line.command(command)) {
+                self.set_carrier(events.port, true);
+            }
+        }
         result
     }
 
@@ -479,6 +497,13 @@ impl Hca {
             let events = node.carrier(port, up);
             (events, events.changes.contains(Changes::STATE))
         });
+        // A port that a subnet manager disabled does not want the cable that was put in.
+        let disabled = |port: &Port| port.info().physical() == Physical::Disabled;
+        if up && self.ports.look(port, disabled) == Some(true) {
+            if let Some(line) = self.line(port) {
+                line.command(LinkCommand::Disable);
+            }
+        }
         if changed && !up {
             self.counters.add(port, Counter::LinkDowned, 1);
         }

@@ -44,8 +44,10 @@ use crate::{
         },
         packet::{
             Body,
-            Incoming, //
+            Incoming,
+            Tail, //
         },
+        work::Operation,
         StateName, //
     },
     wire::{
@@ -175,13 +177,7 @@ impl QueuePair {
 
     /// Does what the protocol wanted done.
     fn finish(self: &Arc<Self>, outcome: Outcome<'_>, context: Context) {
-        let port = self.query().1.port;
-        while let Some(frame) = self.frames.pop() {
-            self.hca.transmit(port, frame);
-        }
-        while let Some(frame) = self.own_frames.pop() {
-            self.hca.loop_back(frame);
-        }
+        self.drain();
         if context == Context::SoftInterrupt {
             outcome.received.raise();
             outcome.sent.raise();
@@ -196,10 +192,28 @@ impl QueuePair {
         }
         if events != 0 {
             self.events.fetch_or(events, Ordering::AcqRel);
-            let _ = workqueue::system().enqueue_delayed::<_, TELLER>(self.clone(), 0);
+            self.hca.queue.schedule::<_, TELLER>(self.clone(), 0);
         }
         if outcome.more {
             let _ = workqueue::system_bh().enqueue_delayed::<_, RESUMPTION>(self.clone(), 0);
+        }
+    }
+
+    /// Sends the packets that wait. One CPU at a time does it, so that they leave in order.
+    fn drain(&self) {
+        let port = self.query().1.port;
+        while !self.frames.is_empty() || !self.own_frames.is_empty() {
+            // Who drains sees what was added meanwhile, or we do when it has ended.
+            if self.draining.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            while let Some(frame) = self.frames.pop() {
+                self.hca.transmit(port, frame);
+            }
+            while let Some(frame) = self.own_frames.pop() {
+                self.hca.loop_back(frame);
+            }
+            self.draining.store(false, Ordering::SeqCst);
         }
     }
 
@@ -217,6 +231,9 @@ impl QueuePair {
     /// `ENOMEM` if the queue is full; `EINVAL` if the state takes none, or the request is too large.
     pub(crate) fn post_send(self: &Arc<Self>, mut request: Request<'_>) -> Result {
         request.work.signalled |= self.signal_all;
+        if self.kind == Type::Unreliable && !is_unreliable(&request.work.operation) {
+            return Err(EINVAL);
+        }
         self.inner.with(|inner| {
             if inner.state < State::ReadyToSend {
                 return Err(EINVAL);
@@ -304,6 +321,15 @@ impl QueuePair {
             });
         }
         changed
+    }
+}
+
+/// Whether an unreliable connection does that (IBTA 9.5, table 39).
+fn is_unreliable(operation: &Operation) -> bool {
+    match operation {
+        Operation::Send(tail) => !matches!(tail, Tail::Invalidate(_)),
+        Operation::Write(..) | Operation::Local(_) => true,
+        Operation::Read(_) | Operation::Atomic(..) => false,
     }
 }
 

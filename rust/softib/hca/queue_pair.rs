@@ -2,7 +2,10 @@
 
 //! Queue pairs (IBTA 10.2.4, 10.3.1).
 
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU32, //
+};
 
 use kernel::{
     prelude::*,
@@ -218,6 +221,8 @@ pub(crate) struct QueuePair {
     pub(super) frames: Queue,
     #[pin]
     pub(super) own_frames: Queue,
+    /// Somebody sends them.
+    pub(super) draining: AtomicBool,
     /// Asynchronous events that the consumer is not told of yet, a bit each.
     pub(super) events: AtomicU32,
     #[pin]
@@ -268,6 +273,7 @@ impl QueuePair {
                 inner <- new_irq_lock!(inner, "softib_qp"),
                 frames <- Queue::new(),
                 own_frames <- Queue::new(),
+                draining: AtomicBool::new(false),
                 events: AtomicU32::new(0),
                 timer <- new_delayed_work!("softib_qp_timer"),
                 teller <- new_delayed_work!("softib_qp_events"),

@@ -214,6 +214,11 @@ impl SharedReceiveQueue {
             .with(|shared| shared.queue.post(request, segments))
     }
 
+    /// Runs `critical` with the queue locked.
+    pub(crate) fn with<R>(&self, critical: impl FnOnce(&mut ReceiveQueue) -> R) -> R {
+        self.shared.with(|shared| critical(&mut shared.queue))
+    }
+
     /// Takes the oldest receive; whether there was one. The limit's event is raised later, by
     /// [`SharedReceiveQueue::raise_limit`].
     pub(crate) fn take(&self, held: &mut Held) -> bool {

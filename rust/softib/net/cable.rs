@@ -17,7 +17,8 @@ use kernel::{
 use super::{
     frame::Frame,
     line::Line,
-    rtnl, //
+    rtnl,
+    signal::Signal, //
 };
 use crate::bindings;
 
@@ -29,7 +30,7 @@ pub(crate) trait Plug: Send + Sync + 'static {
     /// A packet came in at a port. In soft interrupt context.
     fn received(self: &Arc<Self>, port: u8, frame: Frame);
 
-    /// The cable of a port has a live other end now, or has no longer. The RTNL lock is held.
+    /// The cable of a port has a live other end now, or has no longer. Any context.
     fn carrier(self: &Arc<Self>, port: u8, up: bool);
 
     /// The net device of a port goes away; the port has no cable any more. The RTNL lock is held.
@@ -179,6 +180,7 @@ impl<P: Plug> Cable<P> {
         if self.plugged.swap(false, Ordering::Relaxed) {
             // SAFETY: By the type invariant the handler is ours, and the line holds the device.
             unsafe { bindings::netdev_rx_handler_unregister(self.device) };
+            self.line.set_up(false);
             self.line.disconnect();
         }
     }
@@ -198,6 +200,7 @@ impl<P: Plug> Cable<P> {
             | bindings::netdev_cmd_NETDEV_CHANGE => {
                 // SAFETY: The line holds the device while it is plugged in.
                 let up = unsafe { bindings::softib_has_carrier(self.device) };
+                self.line.set_up(up);
                 self.owner.carrier(self.port, up);
             }
             _ => (),
@@ -239,7 +242,10 @@ unsafe extern "C" fn received<P: Plug>(
     };
     // SAFETY: The answer below says that we took it.
     if let Some(frame) = unsafe { Frame::from_received(skb) } {
-        cable.owner.received(cable.port, frame);
+        match Signal::read(frame.bytes()) {
+            None => cable.owner.received(cable.port, frame),
+            Some(signal) => cable.owner.carrier(cable.port, signal == Signal::Up),
+        }
     }
     bindings::rx_handler_result_RX_HANDLER_CONSUMED
 }

@@ -5,6 +5,7 @@
 use core::{
     ptr::null_mut,
     sync::atomic::{
+        AtomicBool,
         AtomicPtr,
         Ordering, //
     }, //
@@ -25,11 +26,17 @@ use kernel::{
     }, //
 };
 
-use super::frame::{
-    Frame,
-    Queue, //
+use super::{
+    frame::{
+        Frame,
+        Queue, //
+    },
+    signal::Signal, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    fabric::events::LinkCommand, //
+};
 
 /// What frames are sent on. Without a cable they are dropped, as from a port to which nothing is connected.
 ///
@@ -40,6 +47,8 @@ use crate::bindings;
 #[pin_data]
 pub(crate) struct Line {
     device: AtomicPtr<bindings::net_device>,
+    /// Whether the cable has a live other end.
+    up: AtomicBool,
     /// Frames that came where a net device cannot be called: with interrupts off.
     #[pin]
     backlog: Queue,
@@ -72,11 +81,33 @@ impl Line {
         Arc::pin_init(
             pin_init!(Self {
                 device: AtomicPtr::new(null_mut()),
+                up: AtomicBool::new(false),
                 backlog <- Queue::new(),
                 work <- new_work!("softib_line"),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Notes whether the cable has a live other end.
+    pub(super) fn set_up(&self, up: bool) {
+        self.up.store(up, Ordering::Release);
+    }
+
+    /// Lets a link go as a subnet manager wants it. Answers whether the port is to be told that the cable carries.
+    pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
+        let signals: &[Signal] = match command {
+            LinkCommand::Down => &[Signal::Down, Signal::Up],
+            LinkCommand::Disable => &[Signal::Down],
+            LinkCommand::Enable => &[Signal::Up],
+        };
+        for signal in signals {
+            // Without memory the other end does not hear of it, as of a frame that is lost.
+            if let Ok(frame) = signal.frame() {
+                self.send(frame);
+            }
+        }
+        self.up.load(Ordering::Acquire) && command != LinkCommand::Disable
     }
 
     /// Sends a frame to the other end of the cable. Any context, any lock held.

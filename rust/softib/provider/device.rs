@@ -195,8 +195,9 @@ unsafe fn plug_and_register(
     // SAFETY: The caller's promise.
     let hca = unsafe { hca(device) };
     for (place, net_device) in devices.iter().enumerate() {
-        let line = hca.line(place).ok_or(EINVAL)?;
-        let cable = Cable::new(net_device, line, hca.clone(), place as u8 + 1)?;
+        let port = place as u8 + 1;
+        let line = hca.line(port).ok_or(EINVAL)?.clone();
+        let cable = Cable::new(net_device, line, hca.clone(), port)?;
         // SAFETY: The caller's promise: nobody else uses the list of cables; there is room.
         unsafe { Device::part_mut(device) }
             .cables

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What the ends of a cable tell each other besides packets: that a subnet manager has taken the link down at one end,
+//! which electricity would tell on a real cable.
+
+use kernel::prelude::*;
+
+use super::frame::Frame;
+
+/// In place of a local route header's first byte: a version that no packet has.
+const MARK: u8 = 0x0f;
+
+/// The shortest frame that every net device carries as it is.
+const LENGTH: usize = 46;
+
+/// What became of the link at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Signal {
+    Down = 0,
+    Up = 1,
+}
+
+impl Signal {
+    /// Makes a frame that says so.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn frame(self) -> Result<Frame> {
+        let mut frame = Frame::new(LENGTH)?;
+        let bytes = frame.bytes_mut()?;
+        bytes.fill(0);
+        if let Some([mark, signal]) = bytes.first_chunk_mut() {
+            *mark = MARK;
+            *signal = self as u8;
+        }
+        Ok(frame)
+    }
+
+    /// Reads a frame; `None` if it is a packet, or nothing that is known.
+    #[inline]
+    pub(crate) fn read(frame: &[u8]) -> Option<Self> {
+        match frame {
+            [MARK, 0, ..] => Some(Self::Down),
+            [MARK, 1, ..] => Some(Self::Up),
+            _ => None,
+        }
+    }
+}
