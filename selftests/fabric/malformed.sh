@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Frames that are no packets, packets whose headers lie, SMPs from the wrong side or with too many hops: an HCA, a switch and
+# a router drop them, count them by cause, and work on.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 300
+
+. selftests/fabric.sh
+
+random=$(some 5000)
+causes=(malformed bad_icrc wrong_queue_pair wrong_pkey wrong_qkey)
+
+counted() { # cause: by the HCA of h1
+	port_field h1 "hw_counters/$1"
+}
+
+counts() {
+	local cause
+	for cause in "${causes[@]}"; do
+		counted "$cause"
+	done | tr '\n' ' '
+}
+
+# Each cause has been counted more often than before.
+all_rose() { # counts before
+	local cause before
+	read -r -a before <<<"$1"
+	for cause in "${causes[@]}"; do
+		holds "$(counted "$cause")" -gt "${before[0]}" || {
+			printf '%s was not counted\n' "$cause"
+			return 1
+		}
+		before=("${before[@]:1}")
+	done
+}
+
+# From the far end of the cable of h1 it looks as if the switch had sent it.
+put_on_cable() { # interface, DLID, SLID
+	python3 selftests/fabric/malformed.py "$1" "$2" "$3" "$random"
+}
+
+lid_of_switch() {
+	at h1 ibswitches | sed -nE 's/.*"s1".* lid ([0-9]+) .*/\1/p'
+}
+
+works() {
+	all_active && master_is h3 h1 && host_reaches h2 "$(v4_of h1)" && at h3 ibnetdiscover
+}
+
+bring_up_fabric star h1
+check "IP over InfiniBand comes up" ipoib_up h1 h2
+before=$(counts)
+check "an HCA gets malformed frames" put_on_cable s1-1 "$(port_number h1 lid)" "$(port_number h2 lid)"
+check "each cause has been counted" all_rose "$before"
+note "$(paste -d' ' <(printf '%s\n' "${causes[@]}") <(counts | tr ' ' '\n'))"
+check "the fabric works" eventually works
+check "a switch gets them for itself" at h4 python3 selftests/fabric/malformed.py port1 "$(lid_of_switch)" \
+	"$(port_number h4 lid)" "$random"
+check "the fabric works after that" eventually works
+check "a switch gets them to pass on" at h4 python3 selftests/fabric/malformed.py port1 "$(port_number h1 lid)" \
+	"$(port_number h4 lid)" "$random"
+check "the fabric works after that, too" eventually works
+take_down_fabric
+
+bring_up_fabric routed 'h1 subnet_prefix 0xfec0000000000001' 'h3 subnet_prefix 0xfec0000000000002'
+check "a router gets them" put_on_cable s1-3 0 "$(port_number h2 lid)"
+check "the subnets are as they were" all_active
+take_down_fabric
+finish
