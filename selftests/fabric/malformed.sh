@@ -52,9 +52,9 @@ works() {
 
 bring_up_fabric star h1
 check "IP over InfiniBand comes up" ipoib_up h1 h2
-before=$(counts)
+counted_before=$(counts)
 check "an HCA gets malformed frames" put_on_cable s1-1 "$(port_number h1 lid)" "$(port_number h2 lid)"
-check "each cause has been counted" all_rose "$before"
+check "each cause has been counted" all_rose "$counted_before"
 note "$(paste -d' ' <(printf '%s\n' "${causes[@]}") <(counts | tr ' ' '\n'))"
 check "the fabric works" eventually works
 check "a switch gets them for itself" at h4 python3 selftests/fabric/malformed.py port1 "$(lid_of_switch)" \
