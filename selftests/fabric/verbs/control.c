@@ -88,7 +88,7 @@ static int run(const char *group, const struct pair *sides)
 	return error;
 }
 
-static ssize_t write(struct file *, const char __user *from, size_t length, loff_t *)
+static ssize_t write(struct file *opened, const char __user *from, size_t length, loff_t *offset)
 {
 	char line[160] = {}, first[IB_DEVICE_NAME_MAX], second[IB_DEVICE_NAME_MAX], group[16];
 	struct pair sides = { .a.name = "a", .b.name = "b" };
@@ -109,7 +109,7 @@ static ssize_t write(struct file *, const char __user *from, size_t length, loff
 	return error ?: length;
 }
 
-static ssize_t read(struct file *, char __user *to, size_t length, loff_t *offset)
+static ssize_t read(struct file *opened, char __user *to, size_t length, loff_t *offset)
 {
 	return simple_read_from_buffer(to, length, offset, results.buffer, seq_buf_used(&results));
 }
@@ -136,7 +136,7 @@ static int add_device(struct ib_device *device)
 }
 
 /* A test that runs comes to its end first. */
-static void remove_device(struct ib_device *device, void *)
+static void remove_device(struct ib_device *device, void *data)
 {
 	unsigned int i;
 

@@ -20,12 +20,12 @@ static void happens(struct ib_event *event, void *context)
 	set_bit(event->event, &side->events);
 }
 
-static void send_notice(struct ib_cq *, void *context)
+static void send_notice(struct ib_cq *queue, void *context)
 {
 	atomic_inc(&((struct side *)context)->send_notices);
 }
 
-static void recv_notice(struct ib_cq *, void *context)
+static void recv_notice(struct ib_cq *queue, void *context)
 {
 	atomic_inc(&((struct side *)context)->recv_notices);
 }

@@ -50,9 +50,9 @@ static bool write_of(struct pair *pair, u32 length, enum ib_wr_opcode opcode)
 		same(pair, "immediate data", be32_to_cpu(IMMEDIATE), be32_to_cpu(wc.ex.imm_data));
 }
 
-static bool read_of(struct pair *pair, u32 length, enum ib_wr_opcode)
+static bool read_of(struct pair *pair, u32 length, enum ib_wr_opcode opcode)
 {
-	struct request request = { .opcode = IB_WR_RDMA_READ, .flags = SIGNALED, .offset = INCOMING, .length = length };
+	struct request request = { .opcode = opcode, .flags = SIGNALED, .offset = INCOMING, .length = length };
 
 	fill(&pair->b, OUTGOING, length, length);
 	fill(&pair->a, INCOMING, length, ~length);
