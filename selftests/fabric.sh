@@ -151,7 +151,7 @@ discovers_its_subnet() { # topology, host
 }
 
 master_is() { # host to ask, host that is expected
-	says "$1" sminfo "sm lid $(port_number "$2" lid) sm guid $(port_guid "$2"),.*SMINFO_MASTER"
+	says "$1" sminfo "sm lid $(port_number "$2" lid) sm guid $(port_guid "$2" | sed "s|^0x0*|0x|"),.*SMINFO_MASTER"
 }
 
 # --- the kernel's IP over InfiniBand ------------------------------------------------------------------------------------------

@@ -163,3 +163,4 @@ def down(topology):
         _remove_switch_or_router(node)
     _remove_cables(topology)
     machine.ip_batch([f"netns delete {name}" for name in hosts])
+    machine.remove_empty_folders()

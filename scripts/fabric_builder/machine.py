@@ -109,6 +109,13 @@ def remove_directory(directory):
         raise Failure(f"{directory} cannot be removed: {error.strerror}") from error
 
 
+def remove_empty_folders():
+    """Remove softib's folders of switches, routers and HCAs where nothing is left in them: they would hold the module."""
+    for folder in SOFTIB.iterdir():
+        if folder.is_dir() and not any(each.is_dir() for each in folder.iterdir()):
+            remove_directory(folder)
+
+
 def _processes(namespace):
     return [int(word) for word in run("ip", "netns", "pids", namespace).split()]
 

@@ -81,7 +81,7 @@ test_topology() { # topology
 		'NodeType:\.+Channel Adapter' "PortGuid:\.+$(port_guid "$last")"
 	check "$topology: smpquery nodedesc, by LID" says h1 "smpquery nodedesc $(port_number "$last" lid)" "\.$last\$"
 	check "$topology: smpquery portinfo, by LID" says h1 "smpquery portinfo $(port_number "$last" lid) 1" \
-		"^Lid:\.+$(port_number "$last" lid)$" "SMLid:\.+$(port_number h1 lid)$" 'LinkState:\.+Active' 'PhysLinkState:\.+LinkUp' 'Lmc:\.+1$'
+		"^Lid:\.+$(port_number "$last" lid)$" "SMLid:\.+$(port_number h1 lid)$" 'LinkState:\.+Active' 'PhysLinkState:\.+LinkUp' 'LMC:\.+1$'
 	check "$topology: smpquery nodeinfo, by direct route" says "$last" 'smpquery -D nodeinfo 0,1' 'NodeType:\.+(Switch|Channel Adapter)'
 	check "$topology: sminfo names h1 as the master" master_is "$last" h1
 	check "$topology: a path to $last, by the SA and by ibtracert" path_to "$last"

@@ -52,7 +52,7 @@ check_refused "nor the same name" rdma link add h type softib netdev t3
 check "the HCA goes" rdma link delete h
 check "a net device that goes takes its cable away" ip link delete t2
 check "the switch is disabled" into "$softib/switch/t/enable" 0
-check "the directories go" rmdir "$softib/switch/u" "$softib/switch/t"
+check "the directories go" rmdir "$softib/switch/u" "$softib/switch/t" "$softib/switch"
 ip link delete t0
 check "softib.ko can be unloaded" unload_softib
 finish

@@ -30,7 +30,7 @@ test_switch() {
 	if ! { mkdir -p "$switch/t" && echo "t0 t1" >"$switch/t/ports"; }; then bail_out "there is no switch"; fi
 	check "allocations fail while a switch is enabled" \
 		python3 selftests/ipoib/nth.py enable "$switch/t/enable" --samples "$samples"
-	rmdir "$switch/t"
+	rmdir "$switch/t" "$switch"
 	ip link delete t0
 }
 
