@@ -7,6 +7,7 @@ use kernel::prelude::*;
 mod bindings;
 mod lock;
 mod wire;
+#[expect(dead_code, reason = "oxib uses the rest")]
 mod work;
 
 /// What is this module's alone, in the folder of its name.

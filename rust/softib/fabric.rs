@@ -28,6 +28,13 @@
 // In the kernel this is a private module, in cargo a crate whose users are other crates.
 #![cfg_attr(
     CONFIG_RUST,
+    allow(
+        unused_imports,
+        reason = "names at the door that this module does not use"
+    )
+)]
+#![cfg_attr(
+    CONFIG_RUST,
     allow(unreachable_pub, reason = "the same files are a public crate")
 )]
 

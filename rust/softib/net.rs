@@ -6,6 +6,7 @@ pub(crate) mod cable;
 pub(crate) mod crc;
 pub(crate) mod frame;
 pub(crate) mod line;
+#[expect(dead_code, reason = "oxib uses the rest")]
 #[path = "../net/rtnl.rs"]
 pub(crate) mod rtnl;
 pub(crate) mod signal;

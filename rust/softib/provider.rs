@@ -19,6 +19,7 @@ mod post;
 pub(crate) mod queue_pair;
 pub(crate) mod region;
 pub(crate) mod shared_receive;
+mod statistics;
 
 /// What a device says that does not do it.
 fn unsupported() -> Error {

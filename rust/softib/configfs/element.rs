@@ -72,16 +72,6 @@ pub(crate) struct Element {
     options: Option<options::Entry>,
 }
 
-/// The files, by their numbers.
-const PORTS: u64 = 0;
-const ENABLE: u64 = 1;
-const GUID: u64 = 2;
-const DROPS: u64 = 3;
-const ALGORITHMIC: u64 = 4;
-const PORT2: u64 = 5;
-const MTU: u64 = 6;
-const MAX_INLINE: u64 = 7;
-
 impl Element {
     /// Makes a folder.
     pub(super) fn make(
@@ -181,15 +171,14 @@ impl Element {
                 router::start(name, settings.guid, &devices, ways).map(On::Router)
             }
         };
-        settings.on = on.map_err(|error| {
-            if error == EBUSY {
+        settings.on = on.inspect_err(|error| {
+            if *error == EBUSY {
                 pr_err!(
                     "{} {:?}: a net device is another port's cable, or part of a bridge or the like\n",
                     self.kind.name(),
                     &*self.name
                 );
             }
-            error
         })?;
         Ok(())
     }
@@ -210,7 +199,7 @@ impl Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<PORTS> for Element {
+impl configfs::AttributeOperations<0> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
@@ -238,7 +227,7 @@ impl configfs::AttributeOperations<PORTS> for Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<ENABLE> for Element {
+impl configfs::AttributeOperations<1> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
@@ -262,7 +251,7 @@ impl configfs::AttributeOperations<ENABLE> for Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<GUID> for Element {
+impl configfs::AttributeOperations<2> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
@@ -280,7 +269,7 @@ impl configfs::AttributeOperations<GUID> for Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<DROPS> for Element {
+impl configfs::AttributeOperations<3> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
@@ -299,7 +288,7 @@ impl configfs::AttributeOperations<DROPS> for Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<ALGORITHMIC> for Element {
+impl configfs::AttributeOperations<4> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
@@ -328,7 +317,7 @@ impl Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<PORT2> for Element {
+impl configfs::AttributeOperations<5> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
@@ -353,7 +342,7 @@ impl configfs::AttributeOperations<PORT2> for Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<MTU> for Element {
+impl configfs::AttributeOperations<6> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
@@ -375,7 +364,7 @@ impl configfs::AttributeOperations<MTU> for Element {
 }
 
 #[vtable]
-impl configfs::AttributeOperations<MAX_INLINE> for Element {
+impl configfs::AttributeOperations<7> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {

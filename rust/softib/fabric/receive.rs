@@ -189,7 +189,7 @@ fn directed_route<M: Managed>(
             let outgoing = datagram::subnet(Lid::PERMISSIVE, Lid::PERMISSIVE);
             Ok(send(&outgoing, smp, port, nothing, out))
         }
-        Step::Address(lid) if !(owns(managed, request.in_port, lid) && !smp.is_returning()) => {
+        Step::Address(lid) if smp.is_returning() || !owns(managed, request.in_port, lid) => {
             let port = managed
                 .leave_by(request.in_port, lid)
                 .filter(|port| *port != 0)

@@ -76,11 +76,6 @@ impl ReceiveQueue {
         self.count
     }
 
-    /// How many segments a receive may have.
-    pub(crate) fn segments_each(&self) -> usize {
-        self.segments_each
-    }
-
     fn place(&self, offset: usize) -> usize {
         let place = self.first + offset;
         if place >= self.requests.len() {

@@ -176,7 +176,7 @@ fn describe(device: &mut bindings::ib_device, name: &CStr, guids: &[u64]) {
     device.node_guid = guids.first().copied().unwrap_or(0).to_be();
     device.link_ops = link::operations();
     for (place, byte) in device.node_desc.iter_mut().zip(name.to_bytes()) {
-        *place = *byte as _;
+        *place = *byte;
     }
     // SAFETY: The device is valid and not registered yet; the parent outlives the module's devices.
     unsafe { bindings::softib_fill_device(device) };

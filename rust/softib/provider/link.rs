@@ -27,7 +27,7 @@ static OPERATIONS: Operations = Operations(Opaque::new(bindings::rdma_link_ops {
         next: core::ptr::null_mut(),
         prev: core::ptr::null_mut(),
     },
-    type_: c"softib".as_ptr().cast(),
+    type_: kernel::str::as_char_ptr_in_const_context(c"softib"),
     newlink: Some(add),
     // `ib_core` unregisters the device by itself.
     dellink: None,

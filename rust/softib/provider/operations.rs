@@ -12,7 +12,8 @@ use super::{
     post,
     queue_pair,
     region,
-    shared_receive, //
+    shared_receive,
+    statistics, //
 };
 use crate::bindings;
 
@@ -43,6 +44,8 @@ pub(super) unsafe fn set(device: *mut bindings::ib_device) {
         query_gid: Some(port::query_gid),
         query_pkey: Some(port::query_pkey),
         process_mad: Some(port::process_mad),
+        alloc_hw_port_stats: Some(statistics::allocate),
+        get_hw_stats: Some(statistics::get),
         alloc_pd: Some(pd::alloc),
         dealloc_pd: Some(pd::dealloc),
         create_ah: Some(address::create),

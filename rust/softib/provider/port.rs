@@ -224,7 +224,6 @@ pub(super) unsafe extern "C" fn modify_device(
         if mask as u32 & description != 0 {
             // SAFETY: By the contract.
             let (hca, text) = unsafe { (device::hca(device), (*change).node_desc) };
-            let text = text.map(|byte| byte as u8);
             // SAFETY: As above; readers of the description take what they find.
             unsafe { (*device).node_desc = (*change).node_desc };
             hca.set_description(&text);
