@@ -12,10 +12,24 @@
 
 prefix=0xfec000000000000
 
+# The LID that the router expects a host to have, and that it therefore is to have.
+wanted_lid() { # host
+	port_guid "$1" | sed 's/.*\(....\)$/0x\1/'
+}
+
 # A path to the other subnet leads to any router.
-prepare_sm() { # host, other subnet
-	mkdir -p "/tmp/sm.$1"
-	printf '%s *\n' "$prefix$2" >"/tmp/sm.$1/prefix-routes.conf"
+start_subnet() { # its number, the other's, host...
+	local host place=/tmp/sm.$3
+	mkdir -p "$place"
+	printf '%s *\n' "$prefix$2" >"$place/prefix-routes.conf"
+	for host in "${@:3}"; do
+		printf '%s %s %s\n\n' "$(port_guid "$host")" "$(wanted_lid "$host")" "$(wanted_lid "$host")"
+	done >"$place/guid2lid"
+	start_sm "$3" "subnet_prefix $prefix$1" 'honor_guid2lid_file TRUE'
+}
+
+has_wanted_lid() { # host
+	equal "$(($(wanted_lid "$1")))" "$(port_number "$1" lid)"
 }
 
 # With the prefix of its subnet.
@@ -37,9 +51,14 @@ has_path() { # from, to
 		'hop_flow_raw\.+ *0x[0-9A-Fa-f]*FF$' "dgid\.+"
 }
 
-prepare_sm h1 2
-prepare_sm h3 1
-bring_up_fabric routed "h1 subnet_prefix ${prefix}1" "h3 subnet_prefix ${prefix}2"
+load_softib || bail_out "softib.ko could not be loaded"
+fabric_up routed || bail_out "the fabric could not be built"
+start_subnet 1 2 h1 h2
+start_subnet 2 1 h3 h4
+check "every port becomes active" eventually all_active
+for host in "${hosts[@]}"; do
+	check "$host has the LID by which the router finds it" has_wanted_lid "$host"
+done
 for host in h1 h2; do
 	check "$host has a GID of the first subnet" eventually gid_has_prefix "$host" 1
 done
