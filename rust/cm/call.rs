@@ -90,7 +90,7 @@ impl Id {
             None => None,
         };
         let mut request = new_request()?;
-        let step = given.step(port.round_trip.patience());
+        let step = given.step(port.round_trips.of(Kind::Req).patience());
         self.with(|inner| {
             let before = Before::of(inner);
             let now = self.manager.now();
@@ -129,7 +129,7 @@ impl Id {
                 psn: given.psn,
                 responder_resources: given.responder_resources,
                 initiator_depth: given.initiator_depth,
-                rto: port.round_trip.patience(),
+                rto: port.round_trips.of(Kind::Rep).patience(),
             };
             let actions = inner.machine.send_rep(&step, now).map_err(refused)?;
             let message = given.message(inner, &port);
@@ -174,7 +174,7 @@ impl Id {
             let patience = inner
                 .port
                 .as_ref()
-                .map_or(0, |port| port.round_trip.patience());
+                .map_or(0, |port| port.round_trips.of(Kind::Dreq).patience());
             let actions = inner.machine.send_dreq(patience, now).map_err(refused)?;
             let sent = request.and_then(|mut request| {
                 let extra = Extra {
@@ -287,7 +287,7 @@ impl Id {
                 timeout: given.timeout,
                 retries: given.max_retries,
             },
-            rto: port.round_trip.patience(),
+            rto: port.round_trips.of(Kind::SidrReq).patience(),
         };
         self.with(|inner| {
             let before = Before::of(inner);

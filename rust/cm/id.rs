@@ -44,7 +44,10 @@ use super::{
         Chain,
         Notice, //
     },
-    port::Port,
+    port::{
+        self,
+        Port, //
+    },
     resolve::Answered,
     table::Reserved,
     window::Place,
@@ -65,6 +68,7 @@ use crate::{
     wire::{
         cm::{
             CommId,
+            Kind,
             ServiceId, //
         },
         qpn::Qpn, //
@@ -157,6 +161,9 @@ impl Inner {
         now: Time,
         notice: Option<KBox<Notice>>,
     ) -> Next {
+        if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
+            port.round_trips.of(self.asked()).sample(sample, now);
+        }
         if !self.machine.awaits_answer() {
             self.request = None;
             self.waits = false;
@@ -177,9 +184,6 @@ impl Inner {
         if actions.half_open_over {
             self.half_open = None;
         }
-        if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
-            port.round_trip.sample(sample);
-        }
         match (actions.report, notice) {
             (Some(report), Some(mut notice)) => {
                 notice.report = report;
@@ -187,6 +191,15 @@ impl Inner {
             }
             (_, notice) => Next::Nothing(notice),
         }
+    }
+
+    /// Which request is unanswered.
+    fn asked(&self) -> Kind {
+        let kind = self
+            .request
+            .as_ref()
+            .and_then(|request| port::kind(request));
+        kind.unwrap_or(Kind::Req)
     }
 
     /// Whose turn it is to tell the consumer.
@@ -456,10 +469,11 @@ impl Id {
             if inner.gone {
                 return Next::Nothing(Some(notice));
             }
-            let rto = inner
-                .port
-                .as_ref()
-                .map_or(0, |port| port.round_trip.patience());
+            let asked = inner.machine.asked_at().unwrap_or(now);
+            let rto = inner.port.as_ref().map_or(0, |port| {
+                let round_trip = port.round_trips.of(inner.asked());
+                round_trip.patience_with(asked, now)
+            });
             let actions = inner.machine.timer(rto, now);
             inner.send(self, &actions, None);
             inner.follow(self, &actions, now, Some(notice))
