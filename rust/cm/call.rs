@@ -86,7 +86,7 @@ impl Id {
         self.check_idle()?;
         let (port, address) = self.way_along(&mut given.primary, given.source)?;
         let alternate = match &mut given.alternate {
-            Some(path) => Some(self.way_along(path, None)?.1),
+            Some(path) => Some(KBox::new(self.way_along(path, None)?.1, GFP_KERNEL)?),
             None => None,
         };
         let mut request = new_request()?;
@@ -337,7 +337,9 @@ impl Id {
                 .and_then(|()| inner.way())
                 .and_then(|(port, address)| port.post_built(address, &bytes));
             inner.settle(self, before, sent, &actions)?;
-            inner.answered = Some(Answered::new(bytes, self.manager.now()));
+            if let Some(asked) = &mut inner.asked {
+                asked.answered = Some(Answered::new(bytes, self.manager.now()));
+            }
             Ok(())
         })
     }
@@ -381,7 +383,7 @@ impl Id {
         self.with(|inner| {
             let now = self.manager.now();
             let actions = inner.machine.migrated().map_err(refused)?;
-            inner.address = inner.alternate.clone();
+            inner.address = inner.alternate.as_deref().cloned();
             let _ = inner.follow(self, &actions, now, None);
             Ok(())
         })
@@ -487,8 +489,11 @@ fn new_request() -> Result<KBox<Bytes>> {
 }
 
 /// A copy of private data, for duplicates.
-fn saved(private_data: &[u8]) -> Result<KVec<u8>> {
+fn saved(private_data: &[u8]) -> Result<Option<KBox<KVec<u8>>>> {
+    if private_data.is_empty() {
+        return Ok(None);
+    }
     let mut saved = KVec::new();
     saved.extend_from_slice(private_data, GFP_ATOMIC)?;
-    Ok(saved)
+    Ok(Some(KBox::new(saved, GFP_ATOMIC)?))
 }

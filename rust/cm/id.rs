@@ -48,10 +48,9 @@ use super::{
         self,
         Port, //
     },
-    resolve::Answered,
+    resolve::Asked,
     table::Reserved,
     window::Place,
-    Asker,
     DeviceKey,
     Manager,
     Remote, //
@@ -103,7 +102,7 @@ pub(super) struct Inner {
     pub(super) port: Option<Arc<Port>>,
     pub(super) address: Option<AddressVector>,
     /// The way of the alternate path.
-    pub(super) alternate: Option<AddressVector>,
+    pub(super) alternate: Option<KBox<AddressVector>>,
     /// The LID that the queue pair's packets go to, if not that of the messages.
     pub(super) data_lid: u16,
     /// Transaction of the messages that answer.
@@ -118,10 +117,10 @@ pub(super) struct Inner {
     waits: bool,
     /// The request's place among the port's, until something comes for it.
     place: Option<Place>,
-    /// What was answered to the peer's request for resolution.
-    pub(super) answered: Option<Answered>,
+    /// The peer's request for resolution.
+    pub(super) asked: Option<KBox<Asked>>,
     /// Private data of the answer that is repeated to duplicates.
-    pub(super) saved: KVec<u8>,
+    pub(super) saved: Option<KBox<KVec<u8>>>,
     pub(super) names: Names,
     /// Of a passive connection that is not finished.
     half_open: Option<HalfOpen>,
@@ -134,12 +133,16 @@ pub(super) struct Inner {
     pub(super) gone: bool,
 }
 
+// With its count of references it fits into 512 bytes, where no debugging option makes it larger: a node may have a hundred
+// thousand.
+#[cfg(not(CONFIG_DEBUG_SPINLOCK))]
+const _: () = assert!(size_of::<Id>() + size_of::<usize>() <= 512);
+
 /// Where an identifier is in the tables of remote names.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) id: Option<Remote<CommId>>,
     pub(super) qpn: Option<Remote<Qpn>>,
-    pub(super) asker: Option<(CommId, Asker)>,
 }
 
 /// What follows a step, after the lock.
@@ -265,10 +268,10 @@ impl Inner {
 
     /// Takes it out of that of requests for resolution.
     pub(super) fn forget_asker(&mut self, id: &Id) {
-        if let Some(name) = self.names.asker.take() {
+        if let Some(asked) = self.asked.take() {
             id.manager
                 .askers
-                .remove_if(&name, |other| other.local == id.local);
+                .remove_if(&asked.name, |other| other.local == id.local);
         }
     }
 
@@ -322,8 +325,8 @@ impl Id {
             request: None,
             waits: false,
             place: None,
-            answered: None,
-            saved: KVec::new(),
+            asked: None,
+            saved: None,
             names: Names::default(),
             half_open: None,
             waiting: Chain::new(),
