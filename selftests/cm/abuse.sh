@@ -16,6 +16,7 @@ cm=${1:-oxib}
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
 rounds=$(some 8)
+processes=$(some 4)
 first_port=7200
 
 many() { # argument...
@@ -58,17 +59,31 @@ still_works() { # after what
 
 # --- killed programs ---------------------------------------------------------------------------------------------------
 
-# A round of connecting that ends, after so many hundredths of a second, with what is done to one node.
+# REQs that this node has sent or, where the servers are, got.
+requests() {
+	case $NODE in
+	1) cm_counter tx_msgs req ;;
+	2) cm_counter rx_msgs req ;;
+	esac
+}
+
+more_requests() { # before
+	holds "$(requests)" -gt "$1"
+}
+
+# A round of connecting that ends, so many hundredths of a second after it has begun, with what is done to one node.
 interrupted() { # node, hundredths, command...
-	local victim=$1 hundredths=$2
+	local victim=$1 hundredths=$(($2 * frugality)) before
 	shift 2
+	before=$(requests)
 	if [ "$NODE" = 2 ]; then
-		start many.py serve "$own" 4 100
-		listening 4 || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
+		start many.py serve "$own" "$processes" 100
+		listening "$processes" || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
 	fi
 	barrier serving
-	[ "$NODE" = 2 ] || start many.py call "$own" "$there" 4 100
-	pause "$(printf '%d.%02d' $((hundredths / 100)) $((hundredths % 100)))"
+	[ "$NODE" = 2 ] || start many.py call "$own" "$there" "$processes" 100
+	on_node "$victim" eventually more_requests "$before" || note "nobody connects: $(tail -n 3 /tmp/started.log)"
+	on_node "$victim" pause "$(printf '%d.%02d' $((hundredths / 100)) $((hundredths % 100)))"
 	on_node "$victim" "$@"
 	barrier interrupted
 	[ "$NODE" = "$victim" ] || kill_started
@@ -78,7 +93,7 @@ interrupted() { # node, hundredths, command...
 test_killing() { # node
 	local round
 	for ((round = 1; round <= rounds; round++)); do
-		interrupted "$1" $((round * 30)) kill_started
+		interrupted "$1" $((round * 20 - 19)) kill_started
 	done
 	still_works "n$1's programs were killed while connecting"
 }
@@ -100,11 +115,11 @@ unload() {
 }
 
 test_removal() { # node
-	interrupted "$1" 100 remove_device
+	interrupted "$1" 30 remove_device
 	still_works "n$1's device had gone"
-	interrupted "$1" 100 unload
+	interrupted "$1" 30 unload
 	still_works "n$1's modules had gone"
-	interrupted "$1" 250 unload
+	interrupted "$1" 200 unload
 	still_works "n$1's modules had gone with connections open"
 }
 

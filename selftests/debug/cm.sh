@@ -5,10 +5,10 @@
 #
 # nodes: 2
 # kernels: debug
-# timeout: 400
+# timeout: 600
 # memory: 2048
 
 . selftests/node.sh
 
-parts '2 cm/programs oxib:oxib' '2 cm/load oxib 16 2000' '2 cm/abuse'
+parts '2 cm/programs oxib:oxib' '2 cm/load oxib 4 2000' '2 cm/abuse'
 finish

@@ -5,7 +5,7 @@
 #
 # nodes: 2
 # kernels: debug
-# timeout: 3600
+# timeout: 6000
 # memory: 3072
 # soak: yes
 
