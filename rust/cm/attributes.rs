@@ -72,7 +72,7 @@ impl Id {
             let attributes = of(&inner.machine).map_err(|_| EINVAL)?;
             let ways = Ways {
                 address: inner.address.as_ref(),
-                alternate: inner.alternate.as_ref(),
+                alternate: inner.alternate.as_deref(),
                 data_lid: inner.data_lid,
             };
             use_them(&attributes, &ways);

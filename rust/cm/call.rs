@@ -86,11 +86,11 @@ impl Id {
         self.check_idle()?;
         let (port, address) = self.way_along(&mut given.primary, given.source)?;
         let alternate = match &mut given.alternate {
-            Some(path) => Some(self.way_along(path, None)?.1),
+            Some(path) => Some(KBox::new(self.way_along(path, None)?.1, GFP_KERNEL)?),
             None => None,
         };
         let mut request = new_request()?;
-        let step = given.step(port.round_trip.patience());
+        let step = given.step(port.round_trips.of(Kind::Req).patience());
         self.with(|inner| {
             let before = Before::of(inner);
             let now = self.manager.now();
@@ -129,7 +129,7 @@ impl Id {
                 psn: given.psn,
                 responder_resources: given.responder_resources,
                 initiator_depth: given.initiator_depth,
-                rto: port.round_trip.patience(),
+                rto: port.round_trips.of(Kind::Rep).patience(),
             };
             let actions = inner.machine.send_rep(&step, now).map_err(refused)?;
             let message = given.message(inner, &port);
@@ -174,7 +174,7 @@ impl Id {
             let patience = inner
                 .port
                 .as_ref()
-                .map_or(0, |port| port.round_trip.patience());
+                .map_or(0, |port| port.round_trips.of(Kind::Dreq).patience());
             let actions = inner.machine.send_dreq(patience, now).map_err(refused)?;
             let sent = request.and_then(|mut request| {
                 let extra = Extra {
@@ -287,7 +287,7 @@ impl Id {
                 timeout: given.timeout,
                 retries: given.max_retries,
             },
-            rto: port.round_trip.patience(),
+            rto: port.round_trips.of(Kind::SidrReq).patience(),
         };
         self.with(|inner| {
             let before = Before::of(inner);
@@ -337,7 +337,9 @@ impl Id {
                 .and_then(|()| inner.way())
                 .and_then(|(port, address)| port.post_built(address, &bytes));
             inner.settle(self, before, sent, &actions)?;
-            inner.answered = Some(Answered::new(bytes, self.manager.now()));
+            if let Some(asked) = &mut inner.asked {
+                asked.answered = Some(Answered::new(bytes, self.manager.now()));
+            }
             Ok(())
         })
     }
@@ -381,7 +383,7 @@ impl Id {
         self.with(|inner| {
             let now = self.manager.now();
             let actions = inner.machine.migrated().map_err(refused)?;
-            inner.address = inner.alternate.clone();
+            inner.address = inner.alternate.as_deref().cloned();
             let _ = inner.follow(self, &actions, now, None);
             Ok(())
         })
@@ -487,8 +489,11 @@ fn new_request() -> Result<KBox<Bytes>> {
 }
 
 /// A copy of private data, for duplicates.
-fn saved(private_data: &[u8]) -> Result<KVec<u8>> {
+fn saved(private_data: &[u8]) -> Result<Option<KBox<KVec<u8>>>> {
+    if private_data.is_empty() {
+        return Ok(None);
+    }
     let mut saved = KVec::new();
     saved.extend_from_slice(private_data, GFP_ATOMIC)?;
-    Ok(saved)
+    Ok(Some(KBox::new(saved, GFP_ATOMIC)?))
 }

@@ -44,11 +44,13 @@ use super::{
         Chain,
         Notice, //
     },
-    port::Port,
-    resolve::Answered,
+    port::{
+        self,
+        Port, //
+    },
+    resolve::Asked,
     table::Reserved,
     window::Place,
-    Asker,
     DeviceKey,
     Manager,
     Remote, //
@@ -65,6 +67,7 @@ use crate::{
     wire::{
         cm::{
             CommId,
+            Kind,
             ServiceId, //
         },
         qpn::Qpn, //
@@ -99,7 +102,7 @@ pub(super) struct Inner {
     pub(super) port: Option<Arc<Port>>,
     pub(super) address: Option<AddressVector>,
     /// The way of the alternate path.
-    pub(super) alternate: Option<AddressVector>,
+    pub(super) alternate: Option<KBox<AddressVector>>,
     /// The LID that the queue pair's packets go to, if not that of the messages.
     pub(super) data_lid: u16,
     /// Transaction of the messages that answer.
@@ -114,10 +117,10 @@ pub(super) struct Inner {
     waits: bool,
     /// The request's place among the port's, until something comes for it.
     place: Option<Place>,
-    /// What was answered to the peer's request for resolution.
-    pub(super) answered: Option<Answered>,
+    /// The peer's request for resolution.
+    pub(super) asked: Option<KBox<Asked>>,
     /// Private data of the answer that is repeated to duplicates.
-    pub(super) saved: KVec<u8>,
+    pub(super) saved: Option<KBox<KVec<u8>>>,
     pub(super) names: Names,
     /// Of a passive connection that is not finished.
     half_open: Option<HalfOpen>,
@@ -130,12 +133,16 @@ pub(super) struct Inner {
     pub(super) gone: bool,
 }
 
+// With its count of references it fits into 512 bytes, where no debugging option makes it larger: a node may have a hundred
+// thousand.
+#[cfg(not(CONFIG_DEBUG_SPINLOCK))]
+const _: () = assert!(size_of::<Id>() + size_of::<usize>() <= 512);
+
 /// Where an identifier is in the tables of remote names.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) id: Option<Remote<CommId>>,
     pub(super) qpn: Option<Remote<Qpn>>,
-    pub(super) asker: Option<(CommId, Asker)>,
 }
 
 /// What follows a step, after the lock.
@@ -157,6 +164,9 @@ impl Inner {
         now: Time,
         notice: Option<KBox<Notice>>,
     ) -> Next {
+        if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
+            port.round_trips.of(self.asked()).sample(sample, now);
+        }
         if !self.machine.awaits_answer() {
             self.request = None;
             self.waits = false;
@@ -177,9 +187,6 @@ impl Inner {
         if actions.half_open_over {
             self.half_open = None;
         }
-        if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
-            port.round_trip.sample(sample);
-        }
         match (actions.report, notice) {
             (Some(report), Some(mut notice)) => {
                 notice.report = report;
@@ -187,6 +194,15 @@ impl Inner {
             }
             (_, notice) => Next::Nothing(notice),
         }
+    }
+
+    /// Which request is unanswered.
+    fn asked(&self) -> Kind {
+        let kind = self
+            .request
+            .as_ref()
+            .and_then(|request| port::kind(request));
+        kind.unwrap_or(Kind::Req)
     }
 
     /// Whose turn it is to tell the consumer.
@@ -252,10 +268,10 @@ impl Inner {
 
     /// Takes it out of that of requests for resolution.
     pub(super) fn forget_asker(&mut self, id: &Id) {
-        if let Some(name) = self.names.asker.take() {
+        if let Some(asked) = self.asked.take() {
             id.manager
                 .askers
-                .remove_if(&name, |other| other.local == id.local);
+                .remove_if(&asked.name, |other| other.local == id.local);
         }
     }
 
@@ -309,8 +325,8 @@ impl Id {
             request: None,
             waits: false,
             place: None,
-            answered: None,
-            saved: KVec::new(),
+            asked: None,
+            saved: None,
             names: Names::default(),
             half_open: None,
             waiting: Chain::new(),
@@ -456,10 +472,11 @@ impl Id {
             if inner.gone {
                 return Next::Nothing(Some(notice));
             }
-            let rto = inner
-                .port
-                .as_ref()
-                .map_or(0, |port| port.round_trip.patience());
+            let asked = inner.machine.asked_at().unwrap_or(now);
+            let rto = inner.port.as_ref().map_or(0, |port| {
+                let round_trip = port.round_trips.of(inner.asked());
+                round_trip.patience_with(asked, now)
+            });
             let actions = inner.machine.timer(rto, now);
             inner.send(self, &actions, None);
             inner.follow(self, &actions, now, Some(notice))

@@ -385,6 +385,11 @@ impl Machine {
         self.state.unheard().is_some_and(Pending::is_first_try)
     }
 
+    /// When the request that is unanswered was sent first.
+    pub fn asked_at(&self) -> Option<Time> {
+        self.state.pending().map(Pending::began)
+    }
+
     /// The timer came due. Too early is no matter.
     ///
     /// `rto` is the time after which a request that is sent now would be repeated: answers may have

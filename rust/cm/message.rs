@@ -107,7 +107,7 @@ impl Inner {
         let address = source.ok_or(EINVAL)?;
         let extra = Extra {
             private_data: match outgoing {
-                Outgoing::Rtu | Outgoing::Drep => &self.saved,
+                Outgoing::Rtu | Outgoing::Drep => self.saved.as_ref().map_or(&[], |saved| saved),
                 _ => &[],
             },
             ..Extra::default()

@@ -14,7 +14,7 @@ use kernel::{
 
 use super::{
     message::Bytes,
-    round_trip::RoundTrip,
+    round_trip::RoundTrips,
     table::Reserved,
     window::Window,
     DeviceKey,
@@ -81,7 +81,7 @@ pub(crate) struct Port {
     /// Time in which the device acknowledges packets, as an exponent.
     pub(super) ack_delay: u8,
     pub(super) node_guid: u64,
-    pub(super) round_trip: RoundTrip,
+    pub(super) round_trips: RoundTrips,
     pub(super) window: Arc<Window>,
     counters: Arc<Counters>,
     manager: Arc<Manager>,
@@ -106,7 +106,7 @@ impl Port {
                 roce: device.link_layer(*number) == LinkLayer::Ethernet,
                 ack_delay: device.ack_delay(),
                 node_guid: device.node_guid(),
-                round_trip: RoundTrip::new(),
+                round_trips: RoundTrips::new(),
                 window: Window::new(&manager.queue)?,
                 counters,
                 manager: manager.clone(),

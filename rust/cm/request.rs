@@ -270,7 +270,7 @@ impl Manager {
 struct Ways {
     primary: PathRecord,
     address: AddressVector,
-    alternate: Option<(PathRecord, AddressVector)>,
+    alternate: Option<(PathRecord, KBox<AddressVector>)>,
     data_lid: u16,
 }
 
@@ -309,6 +309,7 @@ impl Ways {
                 let (_, address) = id
                     .way_along(&mut record, None)
                     .map_err(|_| Turned::Rejected(Reason::INVALID_ALTERNATE_GID))?;
+                let address = KBox::new(address, GFP_KERNEL).map_err(Error::from)?;
                 Some((record, address))
             }
         };
@@ -383,7 +384,7 @@ fn load(
     port: &Arc<Port>,
     lap: &Lap,
     notice: &mut Notice,
-) -> Result<(AddressVector, AddressVector)> {
+) -> Result<(AddressVector, KBox<AddressVector>)> {
     let (pkey, mtu) = id.look(|inner| inner.machine.partition()).ok_or(EINVAL)?;
     let back = port.way_back(notice).ok_or(EINVAL)?;
     let received = notice.message().ok_or(EINVAL)?;
@@ -393,6 +394,7 @@ fn load(
     record.set_pkey(pkey.get());
     record.set_mtu(mtu.get());
     let (_, alternate) = id.way_along(&mut record, None)?;
+    let alternate = KBox::new(alternate, GFP_KERNEL)?;
     notice.origin = Some(KBox::new(
         Origin {
             listening: None,

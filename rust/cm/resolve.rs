@@ -51,6 +51,14 @@ use crate::{
 /// be repeated for up to about a minute.
 const REPEATED: u64 = 60_000;
 
+/// A peer's request for resolution.
+pub(super) struct Asked {
+    /// Under what it stands in the table of those.
+    pub(super) name: (CommId, Asker),
+    /// What was answered, once it was.
+    pub(super) answered: Option<Answered>,
+}
+
 /// What was answered, for requests that come again.
 pub(super) struct Answered {
     bytes: KBox<Bytes>,
@@ -127,6 +135,11 @@ impl Manager {
     ) -> Result<(Arc<Id>, Next)> {
         let memory = Reserved::new(GFP_KERNEL)?;
         let origin = KBox::new_uninit(GFP_KERNEL)?;
+        let asked = Asked {
+            name: key,
+            answered: None,
+        };
+        let asked = KBox::new(asked, GFP_KERNEL)?;
         let local = self.name();
         let (machine, actions) = Machine::accept_sidr_req(local, req.request_id());
         let consumer = listening.id().consumer().accept()?;
@@ -143,7 +156,7 @@ impl Manager {
             primary: None,
             alternate: None,
         }));
-        let next = begin(&id, port, req, back, key, &actions, notice);
+        let next = begin(&id, port, req, back, asked, &actions, notice);
         Ok((id, next))
     }
 }
@@ -158,7 +171,8 @@ impl Inner {
         req: &SidrReq,
         back: &AddressVector,
     ) -> bool {
-        let Some(answered) = &self.answered else {
+        let asked = self.asked.as_ref();
+        let Some(answered) = asked.and_then(|asked| asked.answered.as_ref()) else {
             return true;
         };
         let is_same = req.header().tid() == self.tid
@@ -180,7 +194,7 @@ fn begin(
     port: &Arc<Port>,
     req: &SidrReq,
     back: AddressVector,
-    key: (CommId, Asker),
+    asked: KBox<Asked>,
     actions: &Actions,
     notice: KBox<Notice>,
 ) -> Next {
@@ -190,7 +204,7 @@ fn begin(
         inner.address = Some(back);
         inner.service = req.service_id();
         inner.tid = req.header().tid();
-        inner.names.asker = Some(key);
+        inner.asked = Some(asked);
         inner.follow(id, actions, now, Some(notice))
     })
 }

@@ -3,23 +3,34 @@
 //! How long the peers of a port take to answer, and when to ask once more.
 //!
 //! The mean and the deviation are kept as TCP keeps those of its round trip (RFC 6298), shared by
-//! all connections of the port.
+//! all connections of the port, for each kind of request.
 //!
 //! Which of its copies a repeated request was answered for, nobody can tell. If few requests have to
 //! be repeated, those were lost, and the time until their answer says nothing about the peers: it is
 //! left out, as TCP does (Karn). If many have to, the peers are slower than was thought: then the
 //! time counts from the first copy, too long rather than too short, so that a slow peer is not asked
 //! ever faster.
+//!
+//! Peers that get many requests at once answer them one after the other, the last ones late. So a request
+//! is repeated only if one that was sent later has been answered, or if nobody has answered anything for
+//! as long as it would take.
 
 use core::sync::atomic::{
     AtomicU64,
     Ordering, //
 };
 
-use super::machine::actions;
+use super::machine::{
+    actions,
+    time::Time, //
+};
+use crate::wire::cm::Kind;
 
 /// The least time before a request is repeated, in milliseconds.
 const FLOOR: u32 = 20;
+
+/// The same for a REP: its receiver readies a queue pair before it answers, and perhaps those of others before.
+const REP_FLOOR: u32 = 4 * FLOOR;
 
 /// The time before the first sample, in milliseconds: whatever the consumer says. A peer that takes
 /// a repetition for a new request does more harm than one late start.
@@ -28,22 +39,62 @@ const UNKNOWN: u32 = u32::MAX;
 /// The most that is remembered, in milliseconds: half a minute.
 const CEILING: u32 = 30_000;
 
-/// Round trips on one port.
-pub(super) struct RoundTrip {
-    /// An [`Estimate`], in one word, so that its parts are of the same moment.
-    estimate: AtomicU64,
+/// Round trips on one port, by what is asked for: a DREQ is answered at once by the peer's kernel, a REQ and a SIDR_REQ by
+/// a consumer there, and a REP by one that may have a thousand others to look at first.
+pub(super) struct RoundTrips {
+    req: RoundTrip,
+    rep: RoundTrip,
+    dreq: RoundTrip,
 }
 
-impl RoundTrip {
+impl RoundTrips {
     /// Of a port that has not asked anybody yet.
     pub(super) const fn new() -> Self {
         Self {
-            estimate: AtomicU64::new(Estimate::NONE.pack()),
+            req: RoundTrip::new(FLOOR),
+            rep: RoundTrip::new(REP_FLOOR),
+            dreq: RoundTrip::new(FLOOR),
         }
     }
 
-    /// Takes in how long an answer took.
-    pub(super) fn sample(&self, sample: actions::RoundTrip) {
+    /// Of requests of this kind.
+    pub(super) fn of(&self, kind: Kind) -> &RoundTrip {
+        match kind {
+            Kind::Rep => &self.rep,
+            Kind::Dreq => &self.dreq,
+            _ => &self.req,
+        }
+    }
+}
+
+/// Round trips of one kind of request.
+pub(super) struct RoundTrip {
+    /// An [`Estimate`], in one word, so that its parts are of the same moment.
+    estimate: AtomicU64,
+    /// When the latest of the requests that have been answered was sent, in milliseconds.
+    overtaken: AtomicU64,
+    /// When something was answered last.
+    answered: AtomicU64,
+    /// The least time before a request is repeated, in milliseconds.
+    floor: u32,
+}
+
+impl RoundTrip {
+    /// Nobody has been asked yet.
+    const fn new(floor: u32) -> Self {
+        Self {
+            floor,
+            estimate: AtomicU64::new(Estimate::NONE.pack()),
+            overtaken: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes in how long an answer took that came `now`.
+    pub(super) fn sample(&self, sample: actions::RoundTrip, now: Time) {
+        let sent = now.get().saturating_sub(sample.milliseconds.into());
+        self.overtaken.fetch_max(sent, Ordering::Relaxed);
+        self.answered.store(now.get(), Ordering::Relaxed);
         // A sample that another CPU's overwrites is no loss.
         let estimate = Estimate::unpack(self.estimate.load(Ordering::Relaxed));
         let estimate = estimate.learn(sample);
@@ -52,7 +103,26 @@ impl RoundTrip {
 
     /// When to ask once more, in milliseconds after the first time.
     pub(super) fn patience(&self) -> u32 {
-        Estimate::unpack(self.estimate.load(Ordering::Relaxed)).patience()
+        Estimate::unpack(self.estimate.load(Ordering::Relaxed))
+            .patience()
+            .max(self.floor)
+    }
+}
+
+impl RoundTrip {
+    /// When to repeat a request that was sent first at `asked` and is unanswered `now`, in milliseconds after its last
+    /// sending: later, as long as it may stand in line at a peer that answers others.
+    pub(super) fn patience_with(&self, asked: Time, now: Time) -> u32 {
+        let patience = self.patience();
+        let overtaken = Time::new(self.overtaken.load(Ordering::Relaxed));
+        let answered = Time::new(self.answered.load(Ordering::Relaxed));
+        let is_lost = overtaken.since(asked) > u64::from(patience / 4);
+        let is_quiet = now.since(answered) >= patience.into();
+        if is_lost || is_quiet {
+            return patience;
+        }
+        let waited = u32::try_from(now.since(asked)).unwrap_or(u32::MAX);
+        patience.saturating_add(waited)
     }
 }
 
@@ -63,17 +133,21 @@ struct Estimate {
     mean8: u32,
     /// The deviation × 4, in milliseconds.
     deviation4: u32,
-    /// The part of requests that had to be repeated, × 4096.
+    /// The part of the last [`MEMORY`] requests or so that had to be repeated, of [`ALL`].
     repeated: u32,
 }
 
 /// Bits of the three parts in a word.
 const MEAN_BITS: u32 = 20;
 const DEVIATION_BITS: u32 = 20;
-const REPEATED_BITS: u32 = 13;
+const REPEATED_BITS: u32 = 21;
 
 /// All of them.
-const ALL: u32 = 4096;
+const ALL: u32 = 1 << 20;
+
+/// For how many requests it is remembered whether they were repeated. Of a thousand that were sent at once those that
+/// were lost are answered last, one after the other: that is no sign of slow peers.
+const MEMORY: u32 = 512;
 
 /// More than this, and it is not for loss: on a cable that loses a tenth of the packets, a fifth of
 /// the requests or of their answers are lost.
@@ -108,7 +182,7 @@ impl Estimate {
 
     fn learn(self, sample: actions::RoundTrip) -> Self {
         let new = if sample.repeated { ALL } else { 0 };
-        let repeated = self.repeated - self.repeated / 16 + new / 16;
+        let repeated = self.repeated - self.repeated / MEMORY + new / MEMORY;
         let known = Self { repeated, ..self };
         if sample.repeated && repeated <= TOO_MANY {
             return known;
@@ -136,7 +210,7 @@ impl Estimate {
         match self.mean8 {
             0 => UNKNOWN,
             // The mean twice, as answers come from consumers and not from adapters alone.
-            mean8 => (mean8 / 4 + self.deviation4).max(FLOOR),
+            mean8 => mean8 / 4 + self.deviation4,
         }
     }
 }
@@ -146,34 +220,36 @@ mod tests {
     use super::*;
 
     fn answered(port: &RoundTrip, milliseconds: u32) {
-        port.sample(actions::RoundTrip {
+        let sample = actions::RoundTrip {
             milliseconds,
             repeated: false,
-        });
+        };
+        port.sample(sample, Time::new(0));
     }
 
     fn answered_late(port: &RoundTrip, milliseconds: u32) {
-        port.sample(actions::RoundTrip {
+        let sample = actions::RoundTrip {
             milliseconds,
             repeated: true,
-        });
+        };
+        port.sample(sample, Time::new(0));
     }
 
     #[test]
     fn it_starts_careful() {
-        assert_eq!(RoundTrip::new().patience(), UNKNOWN);
+        assert_eq!(RoundTrip::new(FLOOR).patience(), UNKNOWN);
     }
 
     #[test]
     fn fast_peers_are_asked_after_the_floor() {
-        let port = RoundTrip::new();
+        let port = RoundTrip::new(FLOOR);
         (0..50).for_each(|_| answered(&port, 0));
         assert_eq!(port.patience(), FLOOR);
     }
 
     #[test]
     fn slow_peers_get_time() {
-        let port = RoundTrip::new();
+        let port = RoundTrip::new(FLOOR);
         (0..100).for_each(|_| answered(&port, 500));
         assert!((1000..1100).contains(&port.patience()));
         // One that never answers in time does not stop the rest.
@@ -183,23 +259,52 @@ mod tests {
 
     #[test]
     fn changes_are_followed() {
-        let port = RoundTrip::new();
+        let port = RoundTrip::new(FLOOR);
         (0..100).for_each(|_| answered(&port, 1000));
         (0..100).for_each(|_| answered(&port, 1));
         assert!(port.patience() < 100);
         // Whoever answers after a second now has been asked several times.
-        (0..100).for_each(|_| answered_late(&port, 1000));
+        (0..MEMORY).for_each(|_| answered_late(&port, 1000));
         assert!(port.patience() > 1500);
     }
 
     #[test]
     fn what_was_lost_says_nothing_about_peers() {
-        let port = RoundTrip::new();
+        let port = RoundTrip::new(FLOOR);
         for _ in 0..100 {
             (0..4).for_each(|_| answered(&port, 5));
             answered_late(&port, 4000);
         }
         assert!(port.patience() < 50);
+        // All that were lost of a thousand come last.
+        (0..190).for_each(|_| answered_late(&port, 4000));
+        assert!(port.patience() < 50);
+    }
+
+    #[test]
+    fn who_stands_in_line_is_not_asked_again() {
+        let port = RoundTrip::new(FLOOR);
+        (0..50).for_each(|_| answered(&port, 1));
+        let (asked, now) = (Time::new(1000), Time::new(1020));
+        let answer_to = |sent: u64, at: u64| {
+            let sample = actions::RoundTrip {
+                milliseconds: (at - sent) as u32,
+                repeated: false,
+            };
+            port.sample(sample, Time::new(at));
+        };
+        // Nobody has answered for long.
+        assert_eq!(port.patience_with(asked, now), port.patience());
+        // Others are answered that were sent before.
+        answer_to(999, 1019);
+        let patience = port.patience();
+        assert_eq!(port.patience_with(asked, now), patience + 20);
+        // One that was sent at the same time is no sign, one that was sent long afterwards is.
+        answer_to(1001, 1019);
+        assert!(port.patience_with(asked, now) > port.patience());
+        answer_to(1000 + u64::from(patience), 1001 + u64::from(patience));
+        let now = Time::new(1002 + u64::from(patience));
+        assert_eq!(port.patience_with(asked, now), port.patience());
     }
 
     #[test]

@@ -11,5 +11,5 @@
 
 . selftests/node.sh
 
-parts '2 cm/load oxib 64 100000' '2 cm/differential' '2 cm/nvme oxib:oxib' '2 cm/programs oxib:kernel kernel:oxib'
+parts '2 cm/abuse' '2 cm/load oxib 64 100000' '2 cm/differential' '2 cm/nvme oxib:oxib' '2 cm/programs oxib:kernel kernel:oxib'
 finish

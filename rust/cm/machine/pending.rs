@@ -69,6 +69,11 @@ impl Pending {
         self.deadline = self.deadline.after(waited);
     }
 
+    /// When it was sent first.
+    pub(super) fn began(&self) -> Time {
+        self.began
+    }
+
     /// Whether it has been sent once, and not again.
     pub(super) fn is_first_try(&self) -> bool {
         self.sent == self.began

@@ -327,12 +327,23 @@ impl State {
         )
     }
 
-    /// The request of ours that nothing has come for yet: neither an answer nor a wish for time.
-    pub(super) fn unheard(&self) -> Option<&Pending> {
+    /// The request of ours that is unanswered.
+    pub(super) fn pending(&self) -> Option<&Pending> {
         match self {
             State::ReqSent(state) => Some(&state.0.pending),
+            State::MraReqRcvd(state) => Some(&state.0.pending),
+            State::RepSent(state) => Some(&state.0.pending),
+            State::MraRepRcvd(state) => Some(&state.0.pending),
             State::DreqSent(state) => Some(&state.pending),
             State::SidrReqSent(state) => Some(&state.pending),
+            _ => None,
+        }
+    }
+
+    /// The same, if it is one that takes a place and nothing has come for it yet, not even a wish for time.
+    pub(super) fn unheard(&self) -> Option<&Pending> {
+        match self {
+            State::ReqSent(_) | State::DreqSent(_) | State::SidrReqSent(_) => self.pending(),
             _ => None,
         }
     }
