@@ -12,12 +12,10 @@
 #include <asm/msr.h>
 
 #include "bench.h"
+#include "mark.h"
 
 /* Far more than any burst takes: only what would hang gets there. */
 #define PATIENCE 100000
-
-/* Marks for the profiler (profile.c): NOPs with a number that no compiler makes. */
-#define MARK(number) asm volatile(".byte 0x0f, 0x1f, 0x84, 0x00, " number ", 0x62, 0x69, 0x78" ::: "memory")
 
 /* Whether there is to be another round. */
 bool bench_goes_on(const struct bench *bench)

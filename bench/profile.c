@@ -65,7 +65,7 @@ static void ran(unsigned int cpu, void *data)
 	block->runs += counting;
 }
 
-/* The marks: nopl with a displacement of a number and "bix". */
+/* The marks of mark.h: nopl with a displacement of a number and "bix". */
 static int mark(const struct qemu_plugin_insn *insn)
 {
 	static const uint8_t start[] = { 0x0f, 0x1f, 0x84, 0x00 };

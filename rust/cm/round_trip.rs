@@ -107,9 +107,7 @@ impl RoundTrip {
             .patience()
             .max(self.floor)
     }
-}
 
-impl RoundTrip {
     /// When to repeat a request that was sent first at `asked` and is unanswered `now`, in milliseconds after its last
     /// sending: later, as long as it may stand in line at a peer that answers others.
     pub(super) fn patience_with(&self, asked: Time, now: Time) -> u32 {
