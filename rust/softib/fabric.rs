@@ -28,13 +28,6 @@
 // In the kernel this is a private module, in cargo a crate whose users are other crates.
 #![cfg_attr(
     CONFIG_RUST,
-    allow(
-        unused_imports,
-        reason = "names at the door that this module does not use"
-    )
-)]
-#![cfg_attr(
-    CONFIG_RUST,
     allow(unreachable_pub, reason = "the same files are a public crate")
 )]
 
@@ -82,7 +75,17 @@ pub use self::agent::Outcome;
 pub use self::datagram::OUT_LEN;
 pub use self::discard::Discard;
 pub use self::events::Events;
-pub use self::node::Node;
-pub use self::port::Port;
-pub use self::router::Router;
-pub use self::switch::Switch;
+#[cfg_attr(
+    CONFIG_RUST,
+    allow(unused_imports, reason = "the module names them where they are")
+)]
+pub use self::{
+    node::Node,
+    port::Port,
+    receive::Received,
+    router::{
+        Hop,
+        Router, //
+    },
+    switch::Switch, //
+};

@@ -148,8 +148,8 @@ fn subnet<M: Managed>(
         return Err(Discard::Destination);
     }
     let (outcome, events) = agent::serve(managed, request, &mut smp);
-    if !replies(outcome)? {
-        return Ok(Received::events(events));
+    if let Some(received) = unanswered(outcome, events) {
+        return Ok(received);
     }
     let own = own_lid(managed, request.in_port);
     let outgoing = Outgoing {
@@ -198,8 +198,8 @@ fn directed_route<M: Managed>(
         }
         Step::Agent | Step::Address(_) => {
             let (outcome, events) = agent::serve(managed, request, smp);
-            if !replies(outcome)? {
-                return Ok(Received::events(events));
+            if let Some(received) = unanswered(outcome, events) {
+                return Ok(received);
             }
             directed::turn(smp);
             let outgoing = match smp.dr_dlid() {
@@ -212,14 +212,18 @@ fn directed_route<M: Managed>(
     }
 }
 
-/// Whether an answer was written; an error for what nobody here takes.
-fn replies(outcome: Outcome) -> Result<bool, Discard> {
-    match outcome {
-        Outcome::Reply => Ok(true),
-        Outcome::Consumed => Ok(false),
-        Outcome::Refused => Ok(false),
-        Outcome::Agents => Err(Discard::NotHere),
-    }
+/// What is to be said of a packet that the agent has not answered; `None` if it has.
+fn unanswered(outcome: Outcome, events: Events) -> Option<Received> {
+    let discard = match outcome {
+        Outcome::Reply => return None,
+        Outcome::Consumed => None,
+        Outcome::Refused => Some(Discard::MKey),
+        Outcome::Agents => Some(Discard::NotHere),
+    };
+    Some(Received {
+        discard,
+        ..Received::events(events)
+    })
 }
 
 /// The general services, of which there is one.
