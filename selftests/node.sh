@@ -201,8 +201,11 @@ in_background() { # command...
 }
 
 stop_jobs() {
-	[ ${#jobs_running[@]} = 0 ] || kill "${jobs_running[@]}" 2>/dev/null
-	wait "${jobs_running[@]}" 2>/dev/null
+	# Without a process to wait for, `wait` would wait for all.
+	if [ ${#jobs_running[@]} != 0 ]; then
+		kill "${jobs_running[@]}" 2>/dev/null
+		wait "${jobs_running[@]}" 2>/dev/null
+	fi
 	jobs_running=()
 }
 
