@@ -41,15 +41,16 @@ fabric_down() {
 	scripts/fabric down
 }
 
-# Everything from nothing to a fabric whose hosts have subnet managers: 'HOST [LINE OF OPENSM.CONF]' for each of those.
+# Everything from nothing to a fabric whose hosts have subnet managers: 'HOST [LINE OF OPENSM.CONF[;...]]' for each of those.
 bring_up_fabric() { # topology, subnet manager...
-	local manager host line
+	local manager host line lines
 	load_softib || bail_out "softib.ko could not be loaded"
 	fabric_up "$1" || bail_out "the fabric $1 could not be built"
 	shift
 	for manager in "$@"; do
 		read -r host line <<<"$manager"
-		start_sm "$host" "$line"
+		IFS=';' read -ra lines <<<"$line"
+		start_sm "$host" "${lines[@]}"
 	done
 	eventually all_active || {
 		scripts/fabric show
@@ -103,21 +104,23 @@ port_field() { # host, lid|sm_lid|lid_mask_count|state|phys_state|gids/0|pkeys/0
 	at "$1" cat "/sys/class/infiniband/$1/ports/${3:-1}/$2"
 }
 
-port_number() { # host, lid|sm_lid: as a decimal number
+port_number() { # host, lid|sm_lid|lid_mask_count, [port]: as a decimal number
 	printf '%d\n' "$(port_field "$@")"
 }
 
+ports_of() { # host
+	at "$1" ls "/sys/class/infiniband/$1/ports"
+}
+
+# All its ports.
 is_active() { # host
-	[ "$(port_field "$1" state)" = '4: ACTIVE' ]
+	equal "$1: 4: ACTIVE" "$1: $(at "$1" sh -c "sort -u /sys/class/infiniband/$1/ports/*/state")"
 }
 
 all_active() {
 	local host
 	for host in "${hosts[@]}"; do
-		is_active "$host" || {
-			printf '%s: state %s\n' "$host" "$(port_field "$host" state)"
-			return 1
-		}
+		is_active "$host" || return
 	done
 }
 

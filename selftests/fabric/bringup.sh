@@ -12,81 +12,116 @@
 . selftests/fabric.sh
 
 wanted=("$@")
-[ $# -gt 0 ] || wanted=(pair star fattree two_ports)
+[ $# -gt 0 ] || wanted=(pair star fattree two_ports routed)
+
+# How many bits of a LID are the port's to choose, as the subnet manager is told.
+declare -A lmcs=([star]=1 [two_ports]=2 [routed]=1)
 
 # --- what is there -------------------------------------------------------------------------------------------------------
 
-# Every port of an HCA has a LID, all different; with an LMC of 1, even ones.
-lids_are_good() {
-	local host lid seen=' '
-	for host in "${hosts[@]}"; do
-		lid=$(port_number "$host" lid)
-		holds "$lid" -gt 0 && holds $((lid % 2)) -eq 0 || return
-		case $seen in *" $lid "*) equal "$host has a LID of its own" "$host has the LID $lid of another" || return ;; esac
-		seen+="$lid "
-		equal "$host: 1" "$host: $(port_number "$host" lid_mask_count)" || return
+# Every port of a subnet's HCAs has LIDs of its own, as many as the LMC says.
+lids_are_good() { # LMC, host...
+	local lmc=$1 host port lid seen=' '
+	shift
+	for host in "$@"; do
+		for port in $(ports_of "$host"); do
+			lid=$(port_number "$host" lid "$port")
+			holds "$lid" -gt 0 && holds $((lid % (1 << lmc))) -eq 0 || return
+			case $seen in *" $lid "*) equal "$host has a LID of its own" "$host has the LID $lid of another" || return ;; esac
+			seen+="$lid "
+			equal "$host: $lmc" "$host: $(port_number "$host" lid_mask_count "$port")" || return
+		done
 	done
 }
 
-nodes_are() { # topology: what the SA knows of, by name
+expected_links() { # topology, host
+	python3 selftests/fabric/links.py expected "$topologies/$1.fabric" "$2"
+}
+
+nodes_are() { # topology, host: what its SA knows of, by name
 	local expected
-	expected=$(scripts/fabric check "$topologies/$1.fabric" | awk 'NR > 1 { sub(":.*", "", $2); print $2 }' | sort -u)
-	equal "$expected" "$(at h1 saquery -N | sed -nE 's/^.*NodeDescription\.+ *//p' | sort -u)"
+	expected=$(expected_links "$@" | sed 's/:[0-9]*//g' | tr ' ' '\n' | sort -u)
+	equal "$expected" "$(at "$2" saquery -N | sed -nE 's/^.*NodeDescription\.+ *//p' | sort -u)"
 }
 
-link_count() { # topology: ends of links that are up and active, as iblinkinfo has them
-	local cables
-	cables=$(scripts/fabric check "$topologies/$1.fabric" | sed -nE '1s/.* ([0-9]+) cables?$/\1/p')
-	equal "$((2 * cables))" "$(at h1 iblinkinfo --line | grep -c 'Active/ *LinkUp')"
+# The ends of links that are up and active, as iblinkinfo has them.
+link_count() { # topology, host
+	equal "$((2 * $(expected_links "$@" | wc -l)))" "$(at "$2" iblinkinfo --line | grep -c 'Active/ *LinkUp')"
 }
 
-no_errors() {
-	says h1 ibqueryerrors ' 0 bad nodes found' || return
-	says h1 "perfquery $(port_number h2 lid) 1" 'PortXmitPkts|XmtPkts' 'SymbolErrorCounter:\.+0$|SymbolErrors:\.+0$'
+no_errors() { # host, host
+	says "$1" ibqueryerrors ' 0 bad nodes found' || return
+	says "$1" "perfquery $(port_number "$2" lid) 1" 'PortXmitPkts|XmtPkts' 'SymbolErrorCounter:\.+0$|SymbolErrors:\.+0$'
 }
 
-path_to() { # host: by the SA, and the way that it goes
-	says h1 "saquery --src-to-dst $(port_number h1 lid):$(port_number "$1" lid)" "dlid\.+ *$(port_number "$1" lid)" \
-		"slid\.+ *$(port_number h1 lid)" 'pkey\.+ *0x[0-9a-fA-F]+' &&
-		says h1 "ibtracert $(port_number h1 lid) $(port_number "$1" lid)" "From ca .*\"h1\"" "To ca .*\"$1\""
+# By the SA, and the way that it goes.
+path_between() { # host, host
+	local from to
+	from=$(port_number "$1" lid)
+	to=$(port_number "$2" lid)
+	says "$1" "saquery --src-to-dst $from:$to" "dlid\.+ *$to" "slid\.+ *$from" 'pkey\.+ *0x[0-9a-fA-F]+' &&
+		says "$1" "ibtracert $from $to" "From ca .*\"$1\"" "To ca .*\"$2\""
 }
 
-pings() { # host
-	local server status=0
-	at "$1" ibping --Server &
+pings() { # host, host
+	local server status=0 lid
+	lid=$(port_number "$2" lid)
+	at "$2" ibping --Server &
 	server=$!
-	eventually at h1 timeout 20 ibping -c 1 "$(port_number "$1" lid)" || status=1
-	at h1 timeout $((2 * patience)) ibping -c 10 "$(port_number "$1" lid)" || status=1
+	eventually at "$1" timeout 20 ibping -c 1 "$lid" || status=1
+	at "$1" timeout $((2 * patience)) ibping -c 2 "$lid" || status=1
 	kill "$server"
 	wait "$server" 2>/dev/null
 	return "$status"
 }
 
+# Every LID that the LMC gives a host leads to it.
+each_lid_answers() { # LMC, host, host
+	local lid first
+	first=$(port_number "$3" lid)
+	for ((lid = first; lid < first + (1 << $1); lid++)); do
+		says "$2" "smpquery nodedesc $lid" "\.$3\$" || return
+	done
+}
+
 # --- a topology -----------------------------------------------------------------------------------------------------------
 
-test_topology() { # topology
-	local topology=$1 last
-	bring_up_fabric "$topology" 'h1 lmc 1'
-	last=${hosts[-1]}
-	ok "$topology: OpenSM makes every port active"
-	check "$topology: each HCA has LIDs of its own, and the LMC that is configured" eventually lids_are_good
-	check "$topology: ibnetdiscover shows the cables of the file" eventually discovers_its_subnet "$topology" h1
-	check "$topology: the last host discovers the same" discovers_its_subnet "$topology" "$last"
-	check "$topology: iblinkinfo shows each link, from both sides" eventually link_count "$topology"
-	check "$topology: saquery shows the nodes by name" eventually nodes_are "$topology"
+# The first host of a subnet has its manager; it asks after the last, and that asks as well.
+test_subnet() { # topology, LMC, host...
+	local topology=$1 lmc=$2 first=$3 last=${!#} lid
+	lid=$(port_number "$last" lid)
+	check "$topology: each HCA has LIDs of its own, by an LMC of $lmc" eventually lids_are_good "$lmc" "${@:3}"
+	check "$topology: ibnetdiscover shows the cables of the file to $first" eventually discovers_its_subnet "$topology" "$first"
+	check "$topology: $last discovers the same" discovers_its_subnet "$topology" "$last"
+	check "$topology: iblinkinfo shows each link, from both sides" eventually link_count "$topology" "$first"
+	check "$topology: saquery shows the nodes by name" eventually nodes_are "$topology" "$first"
 	check "$topology: ibstat" says "$last" ibstat "CA '$last'" 'State: Active' 'Physical state: LinkUp' \
-		"Base lid: $(port_number "$last" lid)" "SM lid: $(port_number h1 lid)" 'Link layer: InfiniBand'
+		"Base lid: $lid" "LMC: $lmc" "SM lid: $(port_number "$first" lid)" 'Link layer: InfiniBand'
 	check "$topology: ibstatus" says "$last" ibstatus "device '$last' port 1" 'state:.*4: ACTIVE' 'phys state:.*5: LinkUp'
-	check "$topology: smpquery nodeinfo, by LID" says h1 "smpquery nodeinfo $(port_number "$last" lid)" \
+	check "$topology: smpquery nodeinfo, by LID" says "$first" "smpquery nodeinfo $lid" \
 		'NodeType:\.+Channel Adapter' "PortGuid:\.+$(port_guid "$last")"
-	check "$topology: smpquery nodedesc, by LID" says h1 "smpquery nodedesc $(port_number "$last" lid)" "\.$last\$"
-	check "$topology: smpquery portinfo, by LID" says h1 "smpquery portinfo $(port_number "$last" lid) 1" \
-		"^Lid:\.+$(port_number "$last" lid)$" "SMLid:\.+$(port_number h1 lid)$" 'LinkState:\.+Active' 'PhysLinkState:\.+LinkUp' 'LMC:\.+1$'
+	check "$topology: smpquery nodedesc, by each LID" each_lid_answers "$lmc" "$first" "$last"
+	check "$topology: smpquery portinfo, by LID" says "$first" "smpquery portinfo $lid 1" "^Lid:\.+$lid$" \
+		"SMLid:\.+$(port_number "$first" lid)$" 'LinkState:\.+Active' 'PhysLinkState:\.+LinkUp' "^LMC:\.+$lmc$"
 	check "$topology: smpquery nodeinfo, by direct route" says "$last" 'smpquery -D nodeinfo 0,1' 'NodeType:\.+(Switch|Channel Adapter)'
-	check "$topology: sminfo names h1 as the master" master_is "$last" h1
-	check "$topology: a path to $last, by the SA and by ibtracert" path_to "$last"
-	check "$topology: ibping" pings "$last"
-	check "$topology: ibqueryerrors and perfquery find no error" no_errors
+	check "$topology: sminfo names $first as the master" master_is "$last" "$first"
+	check "$topology: a path to $last, by the SA and by ibtracert" path_between "$first" "$last"
+	check "$topology: ibping" pings "$first" "$last"
+	check "$topology: ibqueryerrors and perfquery find no error" no_errors "$first" "$last"
+}
+
+test_topology() { # topology
+	local topology=$1 lmc=${lmcs[$1]:-0} subnets managers=() number
+	mapfile -t subnets < <(python3 selftests/fabric/links.py subnets "$topologies/$topology.fabric")
+	for number in "${!subnets[@]}"; do
+		managers+=("${subnets[number]%% *} lmc $lmc;subnet_prefix 0xfec000000000000$number")
+	done
+	bring_up_fabric "$topology" "${managers[@]}"
+	ok "$topology: OpenSM makes every port active"
+	for number in "${!subnets[@]}"; do
+		# shellcheck disable=SC2086 # hosts are words
+		test_subnet "$topology" "$lmc" ${subnets[number]}
+	done
 	stop_sm
 	check "$topology: it can be taken down" fabric_down
 	check "$topology: softib.ko can be unloaded" unload_softib
