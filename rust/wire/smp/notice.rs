@@ -2,11 +2,7 @@
 
 //! What a trap tells: Notice (IBTA 13.4.8.2, 14.2.5.1).
 
-use zerocopy::byteorder::big_endian::{
-    U16,
-    U32,
-    U64, //
-};
+use zerocopy::byteorder::big_endian::U16;
 use zerocopy::{
     FromBytes as _,
     IntoBytes as _, //
@@ -23,9 +19,7 @@ use super::super::bits::{
     bit_fields,
     Field, //
 };
-use super::super::gid::Gid;
 use super::super::lid::Lid;
-use super::super::qpn::Qpn;
 use super::node::NodeType;
 use super::{
     attribute,
@@ -33,11 +27,26 @@ use super::{
     DATA_LEN, //
 };
 
+#[path = "notice/changes.rs"]
+mod changes;
+#[path = "notice/fault.rs"]
+mod fault;
+#[path = "notice/violation.rs"]
+mod violation;
+
+pub use self::changes::LocalChanges;
+pub use self::fault::PortFault;
+pub use self::violation::{
+    BadKey,
+    BadMKey,
+    Culprit,
+    Request,
+    SwitchBadPKey,
+    TRAP_HOPS, //
+};
+
 /// Length in bytes of what is particular to a trap.
 pub const DETAILS_LEN: usize = 54;
-
-/// How many hops of a returning path a trap about a wrong M_Key has room for.
-pub const TRAP_HOPS: usize = 30;
 
 const _: () = assert!(size_of::<Notice>() == DATA_LEN);
 
@@ -230,249 +239,6 @@ fn fill(bytes: &mut [u8; DETAILS_LEN], form: &[u8]) {
     }
 }
 
-/// Of the traps 129, 130, 131: where.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
-#[repr(C)]
-pub struct PortFault {
-    reserved: U16,
-    lid: U16,
-    port: u8,
-}
-
-impl PortFault {
-    /// That port.
-    pub const fn new(lid: Lid, port: u8) -> PortFault {
-        PortFault {
-            reserved: U16::ZERO,
-            lid: U16::new(lid.get()),
-            port,
-        }
-    }
-}
-
-/// Of trap 144: what has changed.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
-#[repr(C)]
-pub struct LocalChanges {
-    reserved: U16,
-    lid: U16,
-    reserved2: u8,
-    other: u8,
-    capability_mask: U32,
-    flags: U16,
-}
-
-impl LocalChanges {
-    /// Only the description of the node is another.
-    pub const DESCRIPTION: u16 = 1 << 0;
-
-    /// The capability mask of that port is this, or, if `flags` are not 0, that is as it was and
-    /// these other things have changed.
-    pub const fn new(lid: Lid, capability_mask: u32, flags: u16) -> LocalChanges {
-        LocalChanges {
-            reserved: U16::ZERO,
-            lid: U16::new(lid.get()),
-            reserved2: 0,
-            other: (flags != 0) as u8,
-            capability_mask: U32::new(capability_mask),
-            flags: U16::new(flags),
-        }
-    }
-
-    /// The capability mask.
-    pub const fn capability_mask(&self) -> u32 {
-        self.capability_mask.get()
-    }
-
-    /// What else has changed.
-    pub const fn flags(&self) -> u16 {
-        self.flags.get()
-    }
-}
-
-/// Of trap 256: the request.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
-#[repr(C)]
-pub struct BadMKey {
-    reserved: U16,
-    lid: U16,
-    dr_slid: U16,
-    method: u8,
-    reserved2: u8,
-    attribute: U16,
-    modifier: U32,
-    m_key: U64,
-    reserved3: u8,
-    directed: u8,
-    path: [u8; TRAP_HOPS],
-}
-
-/// The request with a wrong M_Key that a trap is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
-    /// Who asked.
-    pub lid: Lid,
-    /// Its method.
-    pub method: u8,
-    /// Its attribute.
-    pub attribute: u16,
-    /// The modifier of the attribute.
-    pub modifier: u32,
-    /// The wrong key.
-    pub m_key: u64,
-}
-
-impl BadMKey {
-    /// A request that came by local identifiers, or by a directed route whose way back begins
-    /// with these ports.
-    pub fn new(request: Request, directed: Option<(Lid, &[u8])>) -> BadMKey {
-        let (dr_slid, back) = directed.unwrap_or((Lid::ZERO, &[]));
-        let mut path = [0; TRAP_HOPS];
-        for (to, from) in path.iter_mut().zip(back) {
-            *to = *from;
-        }
-        let mut bad = BadMKey {
-            reserved: U16::ZERO,
-            lid: U16::new(request.lid.get()),
-            dr_slid: U16::new(dr_slid.get()),
-            method: request.method,
-            reserved2: 0,
-            attribute: U16::new(request.attribute),
-            modifier: U32::new(request.modifier),
-            m_key: U64::new(request.m_key),
-            reserved3: 0,
-            directed: 0,
-            path,
-        };
-        Field::<bool, 0, 1>::set(&mut bad.directed, directed.is_some());
-        Field::<bool, 1, 1>::set(&mut bad.directed, back.len() > TRAP_HOPS);
-        let hops = u8::try_from(back.len().min(TRAP_HOPS)).unwrap_or(0);
-        Field::<u8, 2, 6>::set(&mut bad.directed, hops);
-        bad
-    }
-}
-
-/// Of the traps 257 and 258: the packet.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
-#[repr(C)]
-pub struct BadKey {
-    reserved: U16,
-    slid: U16,
-    dlid: U16,
-    key: U32,
-    sl_source: U32,
-    destination: U32,
-    sgid: Gid,
-    dgid: Gid,
-}
-
-/// The packet with a wrong key that a trap is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Culprit {
-    /// Where it came from.
-    pub slid: Lid,
-    /// Where it went.
-    pub dlid: Lid,
-    /// Its P_Key or Q_Key.
-    pub key: u32,
-    /// Its service level, 4 bits.
-    pub sl: u8,
-    /// The queue pair that sent it.
-    pub source: Qpn,
-    /// The queue pair that it was for.
-    pub destination: Qpn,
-    /// The first GID of its route header, zero if it has none.
-    pub sgid: Gid,
-    /// The other.
-    pub dgid: Gid,
-}
-
-impl Culprit {
-    fn sl_source(&self) -> U32 {
-        let mut word = U32::ZERO;
-        Field::<u8, 0, 4>::set(&mut word, self.sl);
-        Field::<u32, 8, 24>::set(&mut word, self.source.get());
-        word
-    }
-}
-
-impl BadKey {
-    /// That packet.
-    pub fn new(culprit: &Culprit) -> BadKey {
-        BadKey {
-            reserved: U16::ZERO,
-            slid: U16::new(culprit.slid.get()),
-            dlid: U16::new(culprit.dlid.get()),
-            key: U32::new(culprit.key),
-            sl_source: culprit.sl_source(),
-            destination: U32::new(culprit.destination.get()),
-            sgid: culprit.sgid,
-            dgid: culprit.dgid,
-        }
-    }
-}
-
-/// Of trap 259: the packet, and where it was seen.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
-#[repr(C)]
-pub struct SwitchBadPKey {
-    valid: U16,
-    slid: U16,
-    dlid: U16,
-    key: U16,
-    sl_source: U32,
-    destination: U32,
-    sgid: Gid,
-    dgid: Gid,
-    switch: U16,
-    port: u8,
-}
-
-impl SwitchBadPKey {
-    /// All of the packet's fields are known: identifiers, key, level, queue pairs.
-    const VALID: u16 = 0b1_1111;
-
-    /// Its GIDs too.
-    const VALID_GIDS: u16 = 0b11 << 5;
-
-    /// That packet, at that port of that switch.
-    pub fn new(culprit: &Culprit, switch: Lid, port: u8) -> SwitchBadPKey {
-        let gids = if culprit.sgid.is_zero() {
-            0
-        } else {
-            Self::VALID_GIDS
-        };
-        SwitchBadPKey {
-            valid: U16::new(Self::VALID | gids),
-            slid: U16::new(culprit.slid.get()),
-            dlid: U16::new(culprit.dlid.get()),
-            key: U16::new(culprit.key as u16),
-            sl_source: culprit.sl_source(),
-            destination: U32::new(culprit.destination.get()),
-            sgid: culprit.sgid,
-            dgid: culprit.dgid,
-            switch: U16::new(switch.get()),
-            port,
-        }
-    }
-}
-
-const _: () = assert!(size_of::<PortFault>() == 5);
-const _: () = assert!(size_of::<LocalChanges>() == 12);
-const _: () = assert!(size_of::<BadMKey>() == DETAILS_LEN);
-const _: () = assert!(size_of::<BadKey>() == 50);
-const _: () = assert!(size_of::<SwitchBadPKey>() == 51);
-
 #[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_smp_notice))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
@@ -522,53 +288,6 @@ mod tests {
             0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         ];
         assert_eq!(head(notice), golden);
-    }
-
-    #[test]
-    fn wrong_keys_on_the_wire() {
-        let request = Request {
-            lid: Lid::new(0x10),
-            method: 2,
-            attribute: 0x15,
-            modifier: 0x0102_0304,
-            m_key: 0x1112_1314_1516_1718,
-        };
-        let bad = BadMKey::new(request, Some((Lid::PERMISSIVE, &[4, 5])));
-        let bytes: [u8; DETAILS_LEN] = zerocopy::transmute!(bad);
-        let golden = [
-            0x00, 0x00, 0x00, 0x10, 0xff, 0xff, 0x02, 0x00, // who, by which way, method
-            0x00, 0x15, 0x01, 0x02, 0x03, 0x04, // attribute
-            0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, // key
-            0x00, 0x82, 0x04, 0x05, 0x00, // directed, two hops
-        ];
-        assert!(bytes.starts_with(&golden));
-        let long = BadMKey::new(request, Some((Lid::PERMISSIVE, &[1; 40])));
-        assert_eq!(long.directed, 0x80 | 0x40 | 30);
-
-        let culprit = Culprit {
-            slid: Lid::new(1),
-            dlid: Lid::new(2),
-            key: 0x8001,
-            sl: 3,
-            source: Qpn::from_bytes([1, 2, 3]),
-            destination: Qpn::from_bytes([4, 5, 6]),
-            sgid: Gid::ZERO,
-            dgid: Gid::ZERO,
-        };
-        let bytes: [u8; 50] = zerocopy::transmute!(BadKey::new(&culprit));
-        let golden = [
-            0x00, 0x00, 0x00, 0x01, 0x00, 0x02, 0x00, 0x00, 0x80, 0x01, //
-            0x30, 0x01, 0x02, 0x03, 0x00, 0x04, 0x05, 0x06,
-        ];
-        assert!(bytes.starts_with(&golden));
-        let seen = SwitchBadPKey::new(&culprit, Lid::new(9), 12);
-        let bytes: [u8; 51] = zerocopy::transmute!(seen);
-        let golden = [
-            0x00, 0x1f, 0x00, 0x01, 0x00, 0x02, 0x80, 0x01, //
-            0x30, 0x01, 0x02, 0x03, 0x00, 0x04, 0x05, 0x06,
-        ];
-        assert!(bytes.starts_with(&golden));
-        assert!(bytes.ends_with(&[0, 0, 9, 12]));
     }
 
     #[test]

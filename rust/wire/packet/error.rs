@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What is wrong with bytes that are no packet.
+
+use core::fmt;
+
+use super::super::lrh::LrhError;
+use super::super::opcode::OpcodeError;
+use super::MAX_PAYLOAD;
+
+/// Why bytes are not a packet of a queue pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketError {
+    /// The local route header is missing or of another version.
+    Link(LrhError),
+    /// By its own word it is shorter than its headers; that length in bytes.
+    Short(usize),
+    /// It is longer than what came.
+    Cut {
+        /// The length that it says it has, in bytes.
+        wanted: usize,
+        /// How many bytes came.
+        found: usize,
+    },
+    /// So many bytes came after its end, more than fill up a frame.
+    Tail(usize),
+    /// It is a raw packet, which has no queue pair.
+    Raw,
+    /// The version of its global route header, not 6.
+    RouteVersion(u8),
+    /// Its global route header is not followed by a transport header, but by this.
+    NextHeader(u8),
+    /// Its two route headers contradict each other.
+    RouteLength {
+        /// What the global one says, in bytes.
+        said: u16,
+        /// What follows it by the local one.
+        found: usize,
+    },
+    /// Its transport is of another version.
+    TransportVersion(u8),
+    /// Its operation is unknown.
+    Operation(u8),
+    /// It has fewer bytes of payload than are said to be its pad.
+    Pad(u8),
+    /// It has more payload than any MTU allows.
+    Payload(usize),
+}
+
+impl From<LrhError> for PacketError {
+    fn from(error: LrhError) -> PacketError {
+        PacketError::Link(error)
+    }
+}
+
+impl From<OpcodeError> for PacketError {
+    fn from(OpcodeError(number): OpcodeError) -> PacketError {
+        PacketError::Operation(number)
+    }
+}
+
+impl fmt::Display for PacketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PacketError::Link(error) => error.fmt(f),
+            PacketError::Short(length) => {
+                write!(f, "packet of {length} bytes is shorter than its headers")
+            }
+            PacketError::Cut { wanted, found } => {
+                write!(f, "packet of {wanted} bytes, of which {found} came")
+            }
+            PacketError::Tail(length) => write!(f, "{length} bytes after the end of the packet"),
+            PacketError::Raw => f.write_str("raw packet"),
+            PacketError::RouteVersion(version) => {
+                write!(f, "global route header of version {version}")
+            }
+            PacketError::NextHeader(number) => {
+                write!(f, "global route header before protocol {number:#04x}")
+            }
+            PacketError::RouteLength { said, found } => write!(
+                f,
+                "global route header before {said} bytes by its own word, {found} by the packet's"
+            ),
+            PacketError::TransportVersion(version) => {
+                write!(f, "transport header of version {version}")
+            }
+            PacketError::Operation(number) => OpcodeError(*number).fmt(f),
+            PacketError::Pad(length) => write!(f, "pad of {length} bytes, more than the payload"),
+            PacketError::Payload(length) => {
+                write!(f, "payload of {length} bytes, more than {MAX_PAYLOAD}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for PacketError {}

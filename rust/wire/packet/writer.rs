@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A buffer that is filled header by header.
+
+/// What is left of a buffer that is written from its beginning.
+pub(super) struct Writer<'a> {
+    rest: &'a mut [u8],
+}
+
+impl<'a> Writer<'a> {
+    /// At the beginning of the buffer.
+    pub(super) fn new(rest: &'a mut [u8]) -> Writer<'a> {
+        Writer { rest }
+    }
+
+    /// Writes these bytes, if there are any. `None` if the buffer has no room for them.
+    pub(super) fn put<const LEN: usize>(&mut self, bytes: Option<[u8; LEN]>) -> Option<()> {
+        match bytes {
+            Some(bytes) => self.put_slice(&bytes),
+            None => Some(()),
+        }
+    }
+
+    pub(super) fn put_slice(&mut self, bytes: &[u8]) -> Option<()> {
+        let (room, rest) = core::mem::take(&mut self.rest).split_at_mut_checked(bytes.len())?;
+        room.copy_from_slice(bytes);
+        self.rest = rest;
+        Some(())
+    }
+}
