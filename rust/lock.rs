@@ -102,7 +102,8 @@ macro_rules! new_irq_lock {
 }
 pub(crate) use new_irq_lock;
 
-#[kernel::prelude::kunit_tests(oxib_lock)]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_lock))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
     use crate::bindings::oxib_irqs_disabled;

@@ -158,7 +158,8 @@ where
     unsafe { kernel::container_of!(work, kernel::bindings::delayed_work, work) }
 }
 
-#[kernel::prelude::kunit_tests(oxib_work)]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_work))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use core::sync::atomic::{
         AtomicU32,

@@ -2,10 +2,7 @@
 
 //! What switches and routers have in common: ports with cables, a part that decides, and packets that pass on.
 
-use core::sync::atomic::{
-    AtomicU64,
-    Ordering, //
-};
+mod counters;
 
 use kernel::{
     impl_has_delayed_work,
@@ -29,7 +26,6 @@ use crate::{
             Counters,
             PortCounts, //
         },
-        discard::PortCounter,
         events::{
             Changes,
             LinkCommand, //
@@ -60,13 +56,15 @@ use crate::{
     wire::{
         packet::{
             Head,
-            Packet,
-            PacketError, //
+            Packet, //
         },
         smp::port::Physical, //
     },
     work, //
 };
+
+pub(crate) use counters::Cause;
+use counters::PortCounters;
 
 /// What decides where packets go.
 pub(crate) trait Decide: Send + Sized + Unpin + 'static {
@@ -100,97 +98,6 @@ pub(crate) trait Decide: Send + Sized + Unpin + 'static {
 /// Whether a subnet manager disabled a port.
 pub(crate) fn is_disabled(port: Option<&Port>) -> bool {
     port.is_some_and(|port| port.info().physical() == Physical::Disabled)
-}
-
-/// Why a packet was dropped.
-pub(crate) enum Cause {
-    /// It is no packet.
-    Malformed,
-    /// The fabric's rules.
-    Rule(Discard),
-    /// There was no memory.
-    Memory,
-}
-
-impl From<PacketError> for Cause {
-    fn from(_: PacketError) -> Self {
-        Self::Malformed
-    }
-}
-
-impl From<Discard> for Cause {
-    fn from(discard: Discard) -> Self {
-        Self::Rule(discard)
-    }
-}
-
-/// What a port counts.
-pub(crate) struct PortCounters {
-    sent: AtomicU64,
-    sent_bytes: AtomicU64,
-    received: AtomicU64,
-    received_bytes: AtomicU64,
-    link_downed: AtomicU64,
-    malformed: AtomicU64,
-    no_memory: AtomicU64,
-    discards: [AtomicU64; Discard::COUNT],
-}
-
-impl PortCounters {
-    const fn new() -> Self {
-        Self {
-            sent: AtomicU64::new(0),
-            sent_bytes: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-            received_bytes: AtomicU64::new(0),
-            link_downed: AtomicU64::new(0),
-            malformed: AtomicU64::new(0),
-            no_memory: AtomicU64::new(0),
-            discards: [const { AtomicU64::new(0) }; Discard::COUNT],
-        }
-    }
-
-    fn count(&self, cause: &Cause) {
-        let counter = match cause {
-            Cause::Malformed => &self.malformed,
-            Cause::Memory => &self.no_memory,
-            Cause::Rule(discard) => match self.discards.get(discard.index()) {
-                Some(counter) => counter,
-                None => return,
-            },
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// What the performance manager is told.
-    fn read(&self) -> PortCounts {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let mut counts = PortCounts {
-            transmit_data: get(&self.sent_bytes) / 4,
-            receive_data: get(&self.received_bytes) / 4,
-            transmit_packets: get(&self.sent),
-            receive_packets: get(&self.received),
-            unicast_transmit_packets: get(&self.sent),
-            unicast_receive_packets: get(&self.received),
-            link_downed: get(&self.link_downed),
-            receive_errors: get(&self.malformed),
-            transmit_discards: get(&self.no_memory),
-            ..PortCounts::default()
-        };
-        for (discard, counter) in Discard::ALL.iter().zip(&self.discards) {
-            let place = match discard.counter() {
-                PortCounter::ReceiveErrors => &mut counts.receive_errors,
-                PortCounter::RelayErrors => &mut counts.relay_errors,
-                PortCounter::TransmitDiscards => &mut counts.transmit_discards,
-                PortCounter::ReceiveConstraint => &mut counts.receive_constraint,
-                PortCounter::TransmitConstraint => &mut counts.transmit_constraint,
-                PortCounter::Vl15Dropped => &mut counts.vl15_dropped,
-                PortCounter::Qp1Dropped => &mut counts.qp1_dropped,
-            };
-            *place += get(counter);
-        }
-        counts
-    }
 }
 
 /// A switch or a router with its cables.
@@ -289,7 +196,7 @@ impl<D: Decide> Relay<D> {
     }
 
     /// The counters of a port.
-    pub(crate) fn counters_of(&self, port: u8) -> Option<&PortCounters> {
+    fn counters_of(&self, port: u8) -> Option<&PortCounters> {
         self.counters.get(usize::from(port).checked_sub(1)?)
     }
 
@@ -302,20 +209,10 @@ impl<D: Decide> Relay<D> {
     /// How many packets of all ports were dropped, by cause: a name and a number for each cause that there was.
     pub(crate) fn drops(&self, mut tell: impl FnMut(&str, u64)) {
         let sum = |of: &dyn Fn(&PortCounters) -> u64| self.counters.iter().map(of).sum();
-        tell(
-            "malformed",
-            sum(&|port| port.malformed.load(Ordering::Relaxed)),
-        );
-        tell(
-            "no_memory",
-            sum(&|port| port.no_memory.load(Ordering::Relaxed)),
-        );
+        tell("malformed", sum(&PortCounters::malformed));
+        tell("no_memory", sum(&PortCounters::no_memory));
         for discard in Discard::ALL {
-            let of = |port: &PortCounters| {
-                let counter = port.discards.get(discard.index());
-                counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
-            };
-            tell(discard.name(), sum(&of));
+            tell(discard.name(), sum(&|port| port.discarded(discard)));
         }
     }
 
@@ -329,9 +226,7 @@ impl<D: Decide> Relay<D> {
             return;
         };
         if let Some(counters) = self.counters_of(port) {
-            counters.sent.fetch_add(1, Ordering::Relaxed);
-            let length = frame.bytes().len() as u64;
-            counters.sent_bytes.fetch_add(length, Ordering::Relaxed);
+            counters.sent.count(frame.bytes());
         }
         line.send(frame);
     }
@@ -415,7 +310,7 @@ impl<D: Decide> Relay<D> {
         let events = self.decider.with(|decider| decider.carrier(port, up, now));
         let downed = !up && events.changes.contains(Changes::STATE);
         if let (true, Some(counters)) = (downed, self.counters_of(port)) {
-            counters.link_downed.fetch_add(1, Ordering::Relaxed);
+            counters.count_link_downed();
         }
         self.follow(&events);
         // A port that a subnet manager disabled does not want the cable that was put in.
@@ -431,9 +326,7 @@ impl<D: Decide> Plug for Relay<D> {
         let Some(counters) = self.counters_of(port) else {
             return;
         };
-        counters.received.fetch_add(1, Ordering::Relaxed);
-        let length = frame.bytes().len() as u64;
-        counters.received_bytes.fetch_add(length, Ordering::Relaxed);
+        counters.received.count(frame.bytes());
         // What Ethernet fills up short frames with goes no further.
         let packet = Head::parse(frame.bytes()).map(|head| head.bytes.len());
         if let Ok(length) = packet {
@@ -442,7 +335,7 @@ impl<D: Decide> Plug for Relay<D> {
             }
         }
         if let Err(cause) = D::pass(self, port, frame) {
-            counters.count(&cause);
+            counters.count_drop(&cause);
         }
     }
 

@@ -121,8 +121,8 @@ impl fmt::Debug for Gid {
     }
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_gid))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_gid))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
 

@@ -17,7 +17,7 @@ impl Lid {
     pub const PERMISSIVE: Lid = Lid(0xffff);
 
     /// The first that names a multicast group; between it and the permissive one all do.
-    const FIRST_MULTICAST: u16 = 0xc000;
+    pub const FIRST_MULTICAST: Lid = Lid(0xc000);
 
     /// Takes a number in host byte order: every one is a local identifier of some kind.
     pub const fn new(number: u16) -> Lid {
@@ -31,7 +31,12 @@ impl Lid {
 
     /// Whether this can be the address of one port.
     pub const fn is_unicast(self) -> bool {
-        self.0 != 0 && self.0 < Self::FIRST_MULTICAST
+        self.0 != 0 && self.0 < Self::FIRST_MULTICAST.0
+    }
+
+    /// Whether this names a multicast group.
+    pub const fn is_multicast(self) -> bool {
+        self.0 >= Self::FIRST_MULTICAST.0 && self.0 != Self::PERMISSIVE.0
     }
 }
 
@@ -48,24 +53,25 @@ impl fmt::Debug for Lid {
     }
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_lid))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_lid))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
 
     #[test]
     fn kinds_of_addresses() {
         let table = [
-            (0, false),
-            (1, true),
-            (0xbfff, true),
-            (0xc000, false),
-            (0xfffe, false),
-            (0xffff, false),
+            (0, false, false),
+            (1, true, false),
+            (0xbfff, true, false),
+            (0xc000, false, true),
+            (0xfffe, false, true),
+            (0xffff, false, false),
         ];
-        for (number, unicast) in table {
+        for (number, unicast, multicast) in table {
             assert_eq!(Lid::new(number).get(), number);
             assert_eq!(Lid::new(number).is_unicast(), unicast);
+            assert_eq!(Lid::new(number).is_multicast(), multicast);
         }
         assert_eq!(Lid::PERMISSIVE, Lid::new(0xffff));
         assert_eq!(Lid::ZERO, Lid::new(0));

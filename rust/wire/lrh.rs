@@ -214,8 +214,8 @@ impl fmt::Display for LrhError {
 
 impl core::error::Error for LrhError {}
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_lrh))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_lrh))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
 

@@ -143,8 +143,8 @@ impl fmt::Display for NdError {
 
 impl core::error::Error for NdError {}
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_nd))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_nd))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::super::gid::Gid;
     use super::super::qpn::Qpn;

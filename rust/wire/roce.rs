@@ -55,8 +55,8 @@ pub fn group_gid(mgid: &Gid) -> Gid {
     Gid::from_ipv4(group_for(mgid))
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_roce))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_roce))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::super::mgid;
     use super::super::mgid::Scope;

@@ -137,3 +137,85 @@ pub fn turn(smp: &mut Smp) {
         smp.set_hop_pointer(pointer);
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_fabric_directed))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::wire::mad::{
+        Header,
+        Subject,
+        CLASS_SUBNET_DIRECTED,
+        METHOD_GET, //
+    };
+    use super::*;
+
+    const SWITCH: Place = Place {
+        is_switch: true,
+        ports: 4,
+        in_port: 3,
+    };
+
+    const ADAPTER: Place = Place {
+        is_switch: false,
+        ports: 1,
+        in_port: 1,
+    };
+
+    /// A request through a switch, by its port 2, to whatever is behind that.
+    fn request() -> Smp {
+        let header = Header::new(Subject {
+            class: CLASS_SUBNET_DIRECTED,
+            class_version: 1,
+            method: METHOD_GET,
+            tid: 1,
+            attribute: 0x11,
+            modifier: 0,
+        });
+        let mut smp = Smp::new(header, 0);
+        smp.set_dr_slid(Lid::PERMISSIVE);
+        smp.set_dr_dlid(Lid::PERMISSIVE);
+        smp.set_initial_hop(1, 1);
+        smp.set_initial_hop(2, 2);
+        smp.set_hop_count(2);
+        smp.set_hop_pointer(1);
+        smp
+    }
+
+    #[test]
+    fn there_and_back() {
+        let mut smp = request();
+        assert_eq!(arrive(&mut smp, SWITCH), Ok(Step::Leave(2)));
+        assert_eq!((smp.hop_pointer(), smp.return_hop(1)), (2, Some(3)));
+        assert_eq!(arrive(&mut smp, ADAPTER), Ok(Step::Agent));
+        assert_eq!((smp.hop_pointer(), smp.return_hop(2)), (3, Some(1)));
+        turn(&mut smp);
+        assert_eq!((smp.is_returning(), smp.hop_pointer()), (true, 2));
+        let far_end = Place {
+            in_port: 2,
+            ..SWITCH
+        };
+        assert_eq!(arrive(&mut smp, far_end), Ok(Step::Leave(3)));
+        assert_eq!(smp.hop_pointer(), 1);
+        assert_eq!(arrive(&mut smp, ADAPTER), Ok(Step::Manager));
+    }
+
+    #[test]
+    fn ways_that_cannot_be() {
+        let table = [
+            (64, 1, Discard::HopCount),
+            (255, 255, Discard::HopCount),
+            (2, 0, Discard::HopPointer),
+            (2, 4, Discard::HopPointer),
+            (3, 1, Discard::HopPort),
+        ];
+        for (count, pointer, discard) in table {
+            let mut smp = request();
+            smp.set_initial_hop(2, if count == 3 { 5 } else { 2 });
+            smp.set_hop_count(count);
+            smp.set_hop_pointer(pointer);
+            assert_eq!(arrive(&mut smp, SWITCH), Err(discard));
+        }
+        // An adapter passes nothing on.
+        assert_eq!(arrive(&mut request(), ADAPTER), Err(Discard::HopPointer));
+    }
+}

@@ -19,9 +19,6 @@ use super::wire::smp::forwarding::NO_PORT;
 /// CRC (IBTA 7.7.8).
 const MAX_OVERHEAD: usize = 124;
 
-/// The first of the addresses of multicast groups.
-const FIRST_MULTICAST: u16 = 0xc000;
-
 /// Whether the packet is for subnet management: it is on the lane for that, and for the queue pair
 /// for that.
 ///
@@ -158,7 +155,7 @@ impl<S: Storage> Switch<S> {
     /// The ports of a group: those of its entry, or, if the table has no room for it, the default
     /// one.
     fn group(&self, in_port: u8, lid: Lid) -> PortMask {
-        let index = usize::from(lid.get().wrapping_sub(FIRST_MULTICAST));
+        let index = usize::from(lid.get().wrapping_sub(Lid::FIRST_MULTICAST.get()));
         if let Some(entry) = self.multicast.get(index) {
             return *entry;
         }
@@ -196,5 +193,138 @@ impl<S: Storage> Switch<S> {
         } else {
             Err(Discard::NoLane)
         }
+    }
+}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_fabric_forward))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::node::Identity;
+    use super::super::port::Profile;
+    use super::super::switch::Tables;
+    use super::super::wire::bth::Transport;
+    use super::super::wire::icrc;
+    use super::super::wire::opcode::{
+        Opcode,
+        Operation,
+        Service, //
+    };
+    use super::super::wire::packet::{
+        Extension,
+        Outgoing, //
+    };
+    use super::super::wire::pkey::Pkey;
+    use super::super::wire::psn::Psn;
+    use super::super::wire::qpn::Qpn;
+    use super::super::wire::smp::lanes::SlToVl;
+    use super::super::wire::smp::node::{
+        NodeType,
+        DESCRIPTION_LEN, //
+    };
+    use super::super::wire::smp::port::State;
+    use super::*;
+
+    /// Tables that somebody else has.
+    #[derive(Debug)]
+    struct Lent<'a>(core::marker::PhantomData<&'a ()>);
+
+    impl<'a> Storage for Lent<'a> {
+        type Ports = &'a mut [Port];
+        type Linear = &'a mut [u8];
+        type Multicast = &'a mut [PortMask];
+        type Lanes = &'a mut [SlToVl];
+    }
+
+    /// A packet without payload to that address.
+    fn packet(dlid: u16) -> [u8; 24] {
+        let outgoing = Outgoing {
+            vl: 0,
+            sl: 0,
+            dlid: Lid::new(dlid),
+            slid: Lid::new(1),
+            global: None,
+            transport: Transport {
+                opcode: Opcode {
+                    service: Service::Rc,
+                    operation: Operation::SendMiddle,
+                },
+                solicited: false,
+                migrated: true,
+                pad: 0,
+                pkey: Pkey::DEFAULT,
+                destination: Qpn::from_bytes([0, 0, 7]),
+                ack_request: false,
+                psn: Psn::from_bytes([0; 3]),
+            },
+            extension: Extension::default(),
+        };
+        let mut bytes = [0; 24];
+        assert_eq!(outgoing.build(&[], &mut bytes, icrc::crc32), Ok(24));
+        bytes
+    }
+
+    #[test]
+    fn tables_decide() {
+        let profile = Profile::new(1);
+        let mut ports = [
+            Port::of_switch(&profile),
+            Port::new(&profile),
+            Port::new(&profile),
+            Port::new(&profile),
+            Port::new(&profile),
+        ];
+        // The last has no link.
+        for port in ports.iter_mut().take(4) {
+            port.carrier(true);
+            port.info.set_state(State::Active);
+        }
+        let tables = Tables {
+            ports: &mut ports[..],
+            linear: &mut [0; 64][..],
+            multicast: &mut [PortMask::NONE; 32][..],
+            lanes: &mut [][..],
+        };
+        let identity = Identity {
+            node_type: NodeType::Switch,
+            node_guid: 1,
+            system_guid: 1,
+            device: 0,
+            revision: 0,
+            vendor: 0,
+            description: [0; DESCRIPTION_LEN],
+        };
+        let Some(mut switch) = Switch::<Lent<'_>>::new(identity, tables) else {
+            assert!(false);
+            return;
+        };
+        switch.info.set_linear_top(10);
+        for (entry, port) in switch.linear.iter_mut().zip([NO_PORT, 1, 2, 3, 4, 9]) {
+            *entry = port;
+        }
+        if let Some(group) = switch.multicast.get_mut(1) {
+            *group = PortMask::of(1).with(2).with(3).with(4);
+        }
+        let table = [
+            (2, Ok(PortMask::of(2))),
+            (1, Err(Discard::Turn)),
+            (4, Err(Discard::OutNotActive)),
+            (5, Err(Discard::NoRoute)),
+            (6, Err(Discard::NoRoute)),
+            (11, Err(Discard::NoRoute)),
+            (0, Err(Discard::Destination)),
+            (0xffff, Err(Discard::Destination)),
+            // A group: all of it that is active, but not back.
+            (0xc001, Ok(PortMask::of(2).with(3))),
+            (0xc002, Err(Discard::NoRoute)),
+            (0xc020, Err(Discard::NoRoute)),
+        ];
+        for (dlid, way) in table {
+            let bytes = packet(dlid);
+            let found = Head::parse(&bytes).map(|head| switch.forward(1, &head));
+            assert_eq!(found, Ok(way));
+        }
+        let bytes = packet(1);
+        let from_down = Head::parse(&bytes).map(|head| switch.forward(4, &head));
+        assert_eq!(from_down, Ok(Err(Discard::LinkDown)));
     }
 }

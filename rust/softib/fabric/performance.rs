@@ -348,3 +348,102 @@ fn clear_wide(cleared: &mut PortCounts, now: &PortCounts, wanted: &PortCountersE
         }
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_fabric_performance))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::port::Profile;
+    use super::super::wire::mad::{
+        self,
+        Header,
+        Subject,
+        CLASS_PERFORMANCE, //
+    };
+    use super::*;
+
+    fn datagram(method: u8, attribute: u16) -> Performance {
+        let mut datagram = *Performance::from_bytes(&[0; mad::LEN]);
+        *datagram.header_mut() = Header::new(Subject {
+            class: CLASS_PERFORMANCE,
+            class_version: CLASS_VERSION,
+            method,
+            tid: 1,
+            attribute,
+            modifier: 0,
+        });
+        datagram
+    }
+
+    /// What the ports 1 and 2 of a switch have counted.
+    fn counted(port: u8) -> PortCounts {
+        PortCounts {
+            transmit_packets: 10 * u64::from(port),
+            multicast_transmit_packets: u64::from(port),
+            relay_errors: 0x1_0000,
+            ..PortCounts::default()
+        }
+    }
+
+    fn serve(ports: &mut [Port], datagram: &mut Performance) -> u16 {
+        let agent = Agent {
+            ports,
+            first: 0,
+            counters: &counted,
+        };
+        assert!(agent.serve(datagram));
+        datagram.header().status()
+    }
+
+    fn ports() -> [Port; 3] {
+        let profile = Profile::new(1);
+        [
+            Port::of_switch(&profile),
+            Port::new(&profile),
+            Port::new(&profile),
+        ]
+    }
+
+    #[test]
+    fn narrow_ones_stop_at_their_largest() {
+        let mut ports = ports();
+        let mut request = datagram(METHOD_GET, attribute::PORT_COUNTERS);
+        let mut wanted = PortCounters::default();
+        wanted.set_port_select(2);
+        request.put(&wanted);
+        assert_eq!(serve(&mut ports, &mut request), status::OK);
+        let found: PortCounters = request.get();
+        assert_eq!(
+            (found.transmit_packets(), found.relay_errors()),
+            (20, 0xffff)
+        );
+        wanted.set_port_select(3);
+        request = datagram(METHOD_GET, attribute::PORT_COUNTERS);
+        request.put(&wanted);
+        assert_eq!(serve(&mut ports, &mut request), status::BAD_FIELD);
+    }
+
+    #[test]
+    fn all_ports_are_summed_and_cleared() {
+        let mut ports = ports();
+        let mut wanted = PortCountersExtended::default();
+        wanted.set_port_select(ALL_PORTS);
+        // Those to groups.
+        wanted.set_counter_select(1 << 6);
+        let mut request = datagram(METHOD_GET, attribute::PORT_COUNTERS_EXTENDED);
+        request.put(&wanted);
+        assert_eq!(serve(&mut ports, &mut request), status::OK);
+        let found: PortCountersExtended = request.get();
+        assert_eq!(
+            (found.transmit_packets(), found.multicast_transmit_packets()),
+            (30, 3)
+        );
+        request = datagram(METHOD_SET, attribute::PORT_COUNTERS_EXTENDED);
+        request.put(&wanted);
+        assert_eq!(serve(&mut ports, &mut request), status::OK);
+        let found: PortCountersExtended = request.get();
+        assert_eq!(
+            (found.transmit_packets(), found.multicast_transmit_packets()),
+            (30, 0)
+        );
+    }
+}

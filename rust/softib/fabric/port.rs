@@ -282,3 +282,58 @@ impl Port {
 pub(super) fn gid(prefix: u64, guid: u64) -> Gid {
     Gid::from_bytes(((u128::from(prefix) << 64) | u128::from(guid)).to_be_bytes())
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_fabric_port))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    fn port() -> Port {
+        Port::new(&Profile::new(0x0202_00ff_fe00_0001))
+    }
+
+    #[test]
+    fn addresses() {
+        let mut port = port();
+        assert!(!port.owns_lid(Lid::ZERO));
+        port.info.set_lid(Lid::new(8));
+        port.info.set_lmc(2);
+        let table = [(7, false), (8, true), (11, true), (12, false)];
+        for (number, own) in table {
+            assert_eq!(port.owns_lid(Lid::new(number)), own);
+        }
+        let own = gid(Port::DEFAULT_PREFIX, port.guid());
+        assert_eq!((port.gid(0), port.gid(1)), (Some(own), None));
+        assert!(port.owns_gid(&own));
+        assert!(!port.owns_gid(&gid(1, port.guid())));
+    }
+
+    #[test]
+    fn partitions() {
+        let mut port = port();
+        let mut keys = [Pkey::new(0); MAX_PKEYS];
+        for (key, number) in keys.iter_mut().zip([0xffff, 0x8001, 0x0002]) {
+            *key = Pkey::new(number);
+        }
+        assert_eq!(port.set_pkeys(1, &keys).changes, Changes::PKEY);
+        assert!(port.set_pkeys(1, &keys).changes.is_none());
+        let table = [(0x0001, true), (0x8002, true), (0x8003, false), (0, false)];
+        for (number, member) in table {
+            assert_eq!(port.is_in_partition(Pkey::new(number)), member);
+        }
+    }
+
+    #[test]
+    fn links() {
+        let mut port = port();
+        assert!(!port.is_linked());
+        assert!(port.carrier(true));
+        assert!(!port.carrier(true));
+        assert_eq!((port.is_linked(), port.is_active()), (true, false));
+        assert_eq!(port.info.state(), State::Init);
+        assert!(port.carrier(false));
+        assert!(!port.carrier(false));
+        port.down(Physical::Disabled);
+        assert!(!port.carrier(true));
+    }
+}

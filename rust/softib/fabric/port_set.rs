@@ -225,3 +225,63 @@ fn changes(before: &PortInfo, after: &PortInfo) -> Changes {
         .and(Changes::SM.when(sm))
         .and(Changes::GID.when(gid))
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_fabric_port_set))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::port::Profile;
+    use super::*;
+
+    /// A port with a link, and what its manager reads of it.
+    fn linked() -> (Port, PortInfo) {
+        let mut port = Port::new(&Profile::new(1));
+        port.carrier(true);
+        let mut wanted = *port.info();
+        wanted.set_state(State::NoChange);
+        wanted.set_physical(Physical::NoChange);
+        wanted.set_lid(Lid::new(3));
+        wanted.set_sm_lid(Lid::new(1));
+        (port, wanted)
+    }
+
+    #[test]
+    fn brought_up() {
+        let (mut port, mut wanted) = linked();
+        let events = port.set(1, Side::End, &wanted);
+        let addressed = Changes::LID.and(Changes::SM);
+        assert_eq!(events, Ok(Events::new(1, addressed)));
+        // Not in one step.
+        wanted.set_state(State::Active);
+        assert_eq!(port.set(1, Side::End, &wanted), Err(BadField));
+        for state in [State::Armed, State::Active] {
+            wanted.set_state(state);
+            let events = port.set(1, Side::End, &wanted);
+            assert_eq!(events, Ok(Events::new(1, Changes::STATE)));
+        }
+        assert!(port.is_active());
+        // Nor back but by the link.
+        wanted.set_state(State::Init);
+        assert_eq!(port.set(1, Side::End, &wanted), Err(BadField));
+        wanted.set_state(State::Down);
+        let link = port.set(1, Side::End, &wanted).map(|events| events.link);
+        assert_eq!(link, Ok(Some(LinkCommand::Down)));
+        assert!(!port.is_linked());
+    }
+
+    #[test]
+    fn nothing_of_a_bad_request_is_done() {
+        let table: [fn(&mut PortInfo); 4] = [
+            |wanted| wanted.set_lid(Lid::new(0xc000)),
+            |wanted| wanted.set_neighbor_mtu(Mtu::new(6)),
+            |wanted| wanted.set_operational_vls(2),
+            |wanted| wanted.set_width_enabled(0x10),
+        ];
+        for spoil in table {
+            let (mut port, mut wanted) = linked();
+            let before = *port.info();
+            spoil(&mut wanted);
+            assert_eq!(port.set(1, Side::End, &wanted), Err(BadField));
+            assert_eq!(*port.info(), before);
+        }
+    }
+}

@@ -48,3 +48,68 @@ impl Port {
         }
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_fabric_protection))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::port::Profile;
+    use super::super::wire::mad::{
+        Header,
+        Subject,
+        CLASS_SUBNET_LID,
+        METHOD_SET, //
+    };
+    use super::*;
+
+    const KEY: u64 = 0x1234;
+
+    fn smp(method: u8, key: u64) -> Smp {
+        let header = Header::new(Subject {
+            class: CLASS_SUBNET_LID,
+            class_version: 1,
+            method,
+            tid: 1,
+            attribute: 0x15,
+            modifier: 0,
+        });
+        Smp::new(header, key)
+    }
+
+    fn port(protect: u8) -> Port {
+        let mut port = Port::new(&Profile::new(1));
+        port.info.set_m_key(KEY);
+        port.info.set_m_key_protect(protect);
+        port.info.set_m_key_lease(2);
+        port
+    }
+
+    #[test]
+    fn who_may() {
+        let table = [
+            // Protection; method; key; served; the key that is seen.
+            (0, METHOD_GET, 0, true, KEY),
+            (0, METHOD_SET, 0, false, KEY),
+            (1, METHOD_GET, 0, true, 0),
+            (1, METHOD_SET, KEY, true, KEY),
+            (2, METHOD_GET, 0, false, 0),
+            (2, METHOD_GET, KEY, true, KEY),
+        ];
+        for (protect, method, key, served, seen) in table {
+            let mut port = port(protect);
+            let smp = smp(method, key);
+            assert_eq!(port.admits(&smp, 0), served);
+            assert_eq!(port.visible_key(&smp), seen);
+            assert_eq!(port.info.m_key_violations(), u16::from(!served));
+        }
+    }
+
+    #[test]
+    fn the_lease_ends() {
+        let mut port = port(2);
+        let stranger = smp(METHOD_GET, 0);
+        assert!(!port.admits(&stranger, 0));
+        assert!(!port.admits(&stranger, 2 * SECOND - 1));
+        assert!(port.admits(&stranger, 2 * SECOND));
+        assert_eq!(port.info.m_key_protect(), 0);
+    }
+}

@@ -122,3 +122,59 @@ impl Traps {
         self.slots.iter().flatten().any(|trap| trap.port == port)
     }
 }
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_fabric_traps))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::wire::lid::Lid;
+    use super::super::wire::smp::notice::trap;
+    use super::*;
+
+    const LINK: Details = Details::LinkState { lid: Lid::new(5) };
+
+    #[test]
+    fn told_until_heard() {
+        let mut traps = Traps::default();
+        assert_eq!(traps.next(|_| true), None);
+        traps.raise(0, Kind::Urgent, LINK, 100);
+        assert!(traps.has_any(0));
+        assert!(!traps.has_any(1));
+        // Without a manager it waits.
+        assert_eq!(traps.due(100, |_| None), None);
+        assert_eq!(traps.next(|_| false), None);
+        assert_eq!(traps.next(|_| true), Some(100));
+        let told = traps.due(100, |_| Some(50)).map(|trap| trap.tid);
+        assert_eq!(told, Some(1));
+        assert_eq!(traps.due(149, |_| Some(50)), None);
+        assert_eq!(traps.next(|_| true), Some(150));
+        // An answer to another one changes nothing.
+        traps.repress(2, trap::LINK_STATE);
+        traps.repress(1, trap::LOCAL_CHANGES);
+        assert!(traps.has_any(0));
+        traps.repress(1, trap::LINK_STATE);
+        assert!(!traps.has_any(0));
+    }
+
+    #[test]
+    fn not_for_ever() {
+        let mut traps = Traps::default();
+        traps.raise(0, Kind::Urgent, LINK, 0);
+        let mut now = 0;
+        let mut told = 0;
+        while traps.due(now, |_| Some(10)).is_some() {
+            told += 1;
+            now += 10;
+        }
+        assert_eq!((told, traps.has_any(0)), (TELLS, false));
+    }
+
+    #[test]
+    fn news_are_not_told_sooner() {
+        let mut traps = Traps::default();
+        traps.raise(0, Kind::Urgent, LINK, 0);
+        assert!(traps.due(0, |_| Some(10)).is_some());
+        traps.raise(0, Kind::Urgent, LINK, 5);
+        assert_eq!(traps.due(9, |_| Some(10)), None);
+        assert_eq!(traps.due(10, |_| Some(10)).map(|trap| trap.tid), Some(2));
+    }
+}

@@ -7,7 +7,10 @@ use core::sync::atomic::{
     Ordering, //
 };
 
-use crate::fabric::counters::PortCounts;
+use crate::{
+    fabric::counters::PortCounts,
+    wire::lid::Lid, //
+};
 
 /// What is counted, by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,9 +19,12 @@ pub(crate) enum Counter {
     Sent,
     /// Bytes of them, headers included.
     SentBytes,
+    /// Of them those to a group.
+    SentMulticast,
     /// Packets that came and were right.
     Received,
     ReceivedBytes,
+    ReceivedMulticast,
     /// Packets that could not be sent: no memory, or the port was not active.
     SendDropped,
     /// Frames that are no packet.
@@ -49,8 +55,10 @@ pub(crate) const COUNT: usize = Counter::LinkDowned as usize + 1;
 pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
     c"sent_packets",
     c"sent_bytes",
+    c"sent_multicast",
     c"received_packets",
     c"received_bytes",
+    c"received_multicast",
     c"send_dropped",
     c"malformed",
     c"bad_icrc",
@@ -80,6 +88,26 @@ impl Counters {
         }
     }
 
+    /// Counts a packet of so many bytes that was sent to there.
+    #[inline]
+    pub(crate) fn sent(&self, port: u8, dlid: Lid, bytes: usize) {
+        self.add(port, Counter::Sent, 1);
+        self.add(port, Counter::SentBytes, bytes as u64);
+        if dlid.is_multicast() {
+            self.add(port, Counter::SentMulticast, 1);
+        }
+    }
+
+    /// The same of one that came.
+    #[inline]
+    pub(crate) fn received(&self, port: u8, dlid: Lid, bytes: usize) {
+        self.add(port, Counter::Received, 1);
+        self.add(port, Counter::ReceivedBytes, bytes as u64);
+        if dlid.is_multicast() {
+            self.add(port, Counter::ReceivedMulticast, 1);
+        }
+    }
+
     /// The value of the counter of that place.
     pub(crate) fn get(&self, port: u8, place: usize) -> u64 {
         self.value(port, place)
@@ -89,13 +117,18 @@ impl Counters {
     /// What the performance manager is told.
     pub(crate) fn of_port(&self, port: u8) -> PortCounts {
         let of = |counter: Counter| self.get(port, counter as usize);
+        // These first: of a sum that grows meanwhile no part is larger than the whole.
+        let multicast = (of(Counter::SentMulticast), of(Counter::ReceivedMulticast));
+        let packets = (of(Counter::Sent), of(Counter::Received));
         PortCounts {
             transmit_data: of(Counter::SentBytes) / 4,
             receive_data: of(Counter::ReceivedBytes) / 4,
-            transmit_packets: of(Counter::Sent),
-            receive_packets: of(Counter::Received),
-            unicast_transmit_packets: of(Counter::Sent),
-            unicast_receive_packets: of(Counter::Received),
+            transmit_packets: packets.0,
+            receive_packets: packets.1,
+            unicast_transmit_packets: packets.0.saturating_sub(multicast.0),
+            unicast_receive_packets: packets.1.saturating_sub(multicast.1),
+            multicast_transmit_packets: multicast.0,
+            multicast_receive_packets: multicast.1,
             link_downed: of(Counter::LinkDowned),
             receive_errors: of(Counter::Malformed) + of(Counter::BadIcrc),
             transmit_discards: of(Counter::SendDropped),

@@ -176,9 +176,7 @@ impl QueuePair {
             hca.counters.add(port, Counter::SendDropped, 1);
             return;
         };
-        hca.counters.add(port, Counter::Sent, 1);
-        hca.counters
-            .add(port, Counter::SentBytes, frame.bytes().len() as u64);
+        hca.counters.sent(port, packet.dlid, frame.bytes().len());
         if way.own {
             hca.loop_back(frame);
             return;
@@ -227,11 +225,10 @@ impl Hca {
         if !packet.head.is_intact(crc32) {
             return Err(Counter::BadIcrc);
         }
-        self.counters.add(port, Counter::Received, 1);
-        self.counters
-            .add(port, Counter::ReceivedBytes, packet.head.bytes.len() as u64);
         let management = packet.transport.destination == Qpn::from_bytes([0; 3]);
         let link = packet.head.lrh.link();
+        self.counters
+            .received(port, link.dlid, packet.head.bytes.len());
         if management != (link.vl == VL15) {
             return Err(Counter::WrongQueuePair);
         }

@@ -113,7 +113,7 @@ pub(super) const RNR_RETRY_FOREVER: u8 = 7;
 
 const _: () = assert!(Mtu::Mtu256.packets(MAX_MESSAGE) < super::sequence::REACH);
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_softib_attributes))]
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_transport_attributes))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
     use super::*;

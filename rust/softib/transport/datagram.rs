@@ -60,7 +60,7 @@ pub fn fit(length: usize, room: Option<u32>) -> Result<u32, Dropped> {
         .ok_or(Dropped::SmallReceive)
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_softib_datagram))]
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_transport_datagram))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ pub(super) const fn ahead(from: Psn, to: Psn) -> u32 {
     Psn::wrapping(to.get().wrapping_sub(from.get())).get()
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_softib_sequence))]
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_transport_sequence))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
     use super::*;

@@ -48,7 +48,7 @@ pub fn rnr_timer(field: u8) -> u64 {
     u64::from(*hundredths) * 10_000
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_softib_time))]
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_transport_time))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
     use super::*;

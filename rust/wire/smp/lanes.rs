@@ -125,8 +125,8 @@ impl Attribute for VlArbitration {
     const ID: u16 = attribute::VL_ARBITRATION;
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_smp_lanes))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_smp_lanes))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
 

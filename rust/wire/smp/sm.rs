@@ -70,8 +70,8 @@ impl SmInfo {
     }
 }
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_smp_sm))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_smp_sm))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
 

@@ -201,8 +201,8 @@ const _: () = assert!(size_of::<BadMKey>() == DETAILS_LEN);
 const _: () = assert!(size_of::<BadKey>() == 50);
 const _: () = assert!(size_of::<SwitchBadPKey>() == 51);
 
-#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_wire_smp_violation))]
-#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_smp_violation))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
 
