@@ -52,9 +52,11 @@ use crate::{
 };
 
 mod arrive;
+mod ask;
 mod attributes;
 mod call;
 mod consumer;
+mod end;
 mod id;
 mod lane;
 mod listen;

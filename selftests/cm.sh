@@ -141,6 +141,21 @@ has_ended() { # process
 	! kill -0 "$1"
 }
 
+# --- many connections -----------------------------------------------------------------------------------------------------
+
+first_port=7200
+
+# many.py, with an end if it hangs.
+many() { # argument...
+	timeout $((20 * patience)) python3 selftests/cm/many.py "$@"
+}
+
+many_listen() { # processes
+	local ports
+	mapfile -t ports < <(seq "$first_port" $((first_port + $1 - 1)))
+	eventually listen_all "${ports[@]}"
+}
+
 # --- unmodified programs: the last node serves them, n1 calls -----------------------------------------------------------
 
 # Which ones, over IPv4 and over IPv6: for the script to say.

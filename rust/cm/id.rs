@@ -35,7 +35,6 @@ use super::{
             TimerAction, //
         },
         input::QpType,
-        state::StateName,
         time::Time,
         Machine, //
     },
@@ -44,10 +43,7 @@ use super::{
         Chain,
         Notice, //
     },
-    port::{
-        self,
-        Port, //
-    },
+    port::Port,
     resolve::Asked,
     table::Reserved,
     window::Place,
@@ -67,7 +63,6 @@ use crate::{
     wire::{
         cm::{
             CommId,
-            Kind,
             ServiceId, //
         },
         qpn::Qpn, //
@@ -114,19 +109,19 @@ pub(super) struct Inner {
     /// The request that is repeated until it is answered.
     pub(super) request: Option<KBox<Bytes>>,
     /// The request is kept back until its turn comes.
-    waits: bool,
+    pub(super) waits: bool,
     /// The request's place among the port's, until something comes for it.
-    place: Option<Place>,
+    pub(super) place: Option<Place>,
     /// The peer's request for resolution.
     pub(super) asked: Option<KBox<Asked>>,
     /// Private data of the answer that is repeated to duplicates.
     pub(super) saved: Option<KBox<KVec<u8>>>,
     pub(super) names: Names,
     /// Of a passive connection that is not finished.
-    half_open: Option<HalfOpen>,
-    waiting: Chain,
+    pub(super) half_open: Option<HalfOpen>,
+    pub(super) waiting: Chain,
     /// The consumer is being told something.
-    telling: bool,
+    pub(super) telling: bool,
     /// Who else uses the identifier: requests to a listener.
     pub(super) users: u32,
     /// The consumer has let go.
@@ -196,15 +191,6 @@ impl Inner {
         }
     }
 
-    /// Which request is unanswered.
-    fn asked(&self) -> Kind {
-        let kind = self
-            .request
-            .as_ref()
-            .and_then(|request| port::kind(request));
-        kind.unwrap_or(Kind::Req)
-    }
-
     /// Whose turn it is to tell the consumer.
     pub(super) fn turn(&mut self, notice: KBox<Notice>) -> Next {
         if self.gone {
@@ -218,61 +204,9 @@ impl Inner {
         }
     }
 
-    /// Sends a request, now or when its turn comes, and keeps it.
-    ///
-    /// # Errors
-    ///
-    /// What sending says.
-    pub(super) fn ask(&mut self, id: &Arc<Id>, request: KBox<Bytes>) -> Result {
-        let (port, address) = self.way()?;
-        let place = port.window.enter(id);
-        if place.is_some() {
-            port.post_built(address, &request)?;
-        }
-        self.waits = place.is_none();
-        self.place = place;
-        self.request = Some(request);
-        Ok(())
-    }
-
-    /// Sends the request that was kept back. That it cannot be sent is as if it had been lost.
-    fn send_kept_back(&self) {
-        if let (Ok((port, address)), Some(request)) = (self.way(), &self.request) {
-            let _ = port.post_built(address, request);
-        }
-    }
-
-    /// Says the last that the peer is told. Of a request that was kept back it has not heard: only
-    /// that a connection ends it has to hear all the same.
-    fn say_goodbye(&mut self, id: &Id, no_memory: bool) {
-        let ends = self.machine.name() == StateName::DreqSent;
-        let actions = self.machine.destroy(no_memory);
-        match (self.waits, ends) {
-            (false, _) => self.send(id, &actions, None),
-            (true, true) => self.send_kept_back(),
-            (true, false) => {}
-        }
-    }
-
-    /// Takes the identifier out of the tables of remote names.
-    pub(super) fn forget_names(&mut self, id: &Id) {
-        let manager = &id.manager;
-        let mine = |name: &CommId| *name == id.local;
-        if let Some(name) = self.names.id.take() {
-            manager.remote_ids.remove_if(&name, mine);
-        }
-        if let Some(name) = self.names.qpn.take() {
-            manager.remote_qpns.remove_if(&name, mine);
-        }
-    }
-
-    /// Takes it out of that of requests for resolution.
-    pub(super) fn forget_asker(&mut self, id: &Id) {
-        if let Some(asked) = self.asked.take() {
-            id.manager
-                .askers
-                .remove_if(&asked.name, |other| other.local == id.local);
-        }
+    /// Makes the connection one that counts as unfinished.
+    pub(super) fn begin_half_open(&mut self, half_open: HalfOpen) {
+        self.half_open = Some(half_open);
     }
 
     fn shown(&self) -> Shown {
@@ -433,26 +367,11 @@ impl Id {
     }
 
     /// Plans the timer.
-    fn wake_at(self: &Arc<Self>, due: Time, now: Time) {
+    pub(super) fn wake_at(self: &Arc<Self>, due: Time, now: Time) {
         let delay = u32::try_from(due.since(now)).unwrap_or(u32::MAX);
         self.manager
             .queue
             .reschedule(self, msecs_to_jiffies(delay.max(1)));
-    }
-
-    /// The turn of the request has come that was kept back.
-    pub(super) fn turn_came(self: &Arc<Self>, place: Place) {
-        let now = self.manager.now();
-        self.with(|inner| {
-            // It was answered before it was sent, by a peer with the same wish, or given up.
-            if !core::mem::take(&mut inner.waits) {
-                return;
-            }
-            let actions = inner.machine.sent(now);
-            inner.place = Some(place);
-            inner.send_kept_back();
-            let _ = inner.follow(self, &actions, now, None);
-        });
     }
 
     fn timer_due(self: &Arc<Self>) {
@@ -482,72 +401,6 @@ impl Id {
             inner.follow(self, &actions, now, Some(notice))
         });
         self.then(next);
-    }
-
-    /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until it is
-    /// not being told anything. Not to be called by the consumer while it is told something: it
-    /// returns an error there.
-    ///
-    /// A listener that others share goes on for those: then the result is false.
-    pub(crate) fn destroy(self: &Arc<Self>) -> bool {
-        if self.is_still_shared() {
-            return false;
-        }
-        self.end(false, false);
-        true
-    }
-
-    /// Ends it; `told` says that this is the consumer's answer to what it was told.
-    fn end(self: &Arc<Self>, no_memory: bool, told: bool) {
-        let (is_unused, leftovers) = self.with(|inner| {
-            inner.telling &= !told;
-            inner.say_goodbye(self, no_memory);
-            (inner.let_go(self), inner.waiting.take())
-        });
-        drop(leftovers);
-        self.unlist();
-        if !is_unused {
-            self.unused.wait_for_completion();
-        }
-        self.consumer.detach();
-    }
-
-    /// Ends it without a word to the peer.
-    pub(super) fn forget(self: &Arc<Self>) {
-        self.with(|inner| inner.let_go(self));
-        self.unlist();
-        self.consumer.detach();
-    }
-
-    fn unlist(self: &Arc<Self>) {
-        self.manager
-            .ids
-            .remove_if(&self.local, |id| Arc::ptr_eq(id, self));
-    }
-}
-
-impl Inner {
-    /// Lets the identifier go; whether nobody uses it any more.
-    fn let_go(&mut self, id: &Arc<Id>) -> bool {
-        self.gone = true;
-        work::cancel(id);
-        self.forget_names(id);
-        self.forget_asker(id);
-        self.half_open = None;
-        self.request = None;
-        self.waits = false;
-        self.place = None;
-        self.is_unused()
-    }
-
-    /// Whether nobody can be told anything any more, nor uses the identifier.
-    pub(super) fn is_unused(&self) -> bool {
-        self.gone && !self.telling && self.users == 0
-    }
-
-    /// Makes the connection one that counts as unfinished.
-    pub(super) fn begin_half_open(&mut self, half_open: HalfOpen) {
-        self.half_open = Some(half_open);
     }
 }
 

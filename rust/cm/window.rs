@@ -34,9 +34,13 @@ use crate::{
     work, //
 };
 
-/// How many places a port has: as many as the kernel's MAD layer sends at a time, and few enough
-/// for a peer's receive queue (512) when several ask it.
-const PLACES: u32 = 128;
+/// How many places a port has: few enough for a peer's receive queue (512) when two ask it, and more than the peer
+/// answers while those who wait are sent on.
+const PLACES: u32 = 256;
+
+/// So many places are free before those who wait are sent on: one thread wakes for many of them. All places become
+/// free some time, so nobody waits for ever.
+const BATCH: u32 = PLACES / 4;
 
 /// The places of a port.
 #[pin_data]
@@ -124,11 +128,11 @@ impl Window {
         Place(self.clone())
     }
 
-    /// Sends on who waits, if anybody does and there is a place.
+    /// Sends on who waits, if anybody does and it is worth it.
     fn wake(self: &Arc<Self>) {
-        let there_is_a_place =
-            self.taken.load(Ordering::SeqCst) < PLACES || self.closed.load(Ordering::SeqCst);
-        if there_is_a_place && self.in_line.load(Ordering::SeqCst) > 0 {
+        let there_are_places = self.taken.load(Ordering::SeqCst) <= PLACES - BATCH
+            || self.closed.load(Ordering::SeqCst);
+        if there_are_places && self.in_line.load(Ordering::SeqCst) > 0 {
             self.queue.schedule(self.clone(), 0);
         }
     }

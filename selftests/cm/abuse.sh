@@ -17,11 +17,6 @@ own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
 rounds=$(some 8)
 processes=$(some 4)
-first_port=7200
-
-many() { # argument...
-	timeout $((10 * patience)) python3 selftests/cm/many.py "$@"
-}
 
 # --- programs that connect ---------------------------------------------------------------------------------------------
 
@@ -36,19 +31,13 @@ kill_started() {
 	! wait "$started"
 } 2>/dev/null
 
-listening() { # processes
-	local ports
-	mapfile -t ports < <(seq "$first_port" $((first_port + $1 - 1)))
-	eventually listen_all "${ports[@]}"
-}
-
 # n1 calls as if nothing had been.
 still_works() { # after what
 	local server=
 	if [ "$NODE" = 2 ]; then
 		many serve "$own" 2 10 >/tmp/server.log 2>&1 &
 		server=$!
-		listening 2 || note "the server does not listen: $(tail -n 3 /tmp/server.log)"
+		many_listen 2 || note "the server does not listen: $(tail -n 3 /tmp/server.log)"
 	fi
 	barrier serving
 	on_node 1 check "programs connect after $1" many call "$own" "$there" 2 10
@@ -78,7 +67,7 @@ interrupted() { # node, hundredths, command...
 	before=$(requests)
 	if [ "$NODE" = 2 ]; then
 		start many.py serve "$own" "$processes" 100
-		listening "$processes" || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
+		many_listen "$processes" || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
 	fi
 	barrier serving
 	[ "$NODE" = 2 ] || start many.py call "$own" "$there" "$processes" 100
@@ -174,7 +163,7 @@ test_malformed() { # description, malformed.py argument...
 	local before
 	if [ "$NODE" = 1 ]; then
 		start many.py serve "$own" 1 1
-		listening 1 || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
+		many_listen 1 || note "the server does not listen: $(tail -n 3 /tmp/started.log)"
 		before=$(received)
 	fi
 	barrier armed
@@ -201,7 +190,7 @@ test_half_open() {
 		check "it takes a limit for requests that wait" load_cm "$cm"
 		python3 selftests/cm/hold.py listen "$own" "$first_port" >/tmp/hold.log 2>&1 &
 		jobs_running+=($!)
-		listening 1
+		many_listen 1
 		rejected=$(cm_counter tx_msgs rej)
 	fi
 	barrier limited

@@ -21,22 +21,16 @@ cycles=${3:-2000}
 processes=$(some 64)
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
-first_port=7200
 # In turn, before the nodes meet: they do not wait for each other for ever.
 most=10000
 
-many() { # argument...
-	timeout $((20 * patience)) python3 selftests/cm/many.py "$@"
-}
-
 # n2 serves so many in each of some processes, n1 calls.
 with_server() { # description, call|cycle, processes, number
-	local ports server=
+	local server=
 	if [ "$NODE" = 2 ]; then
 		many serve "$own" "$3" "$4" >/tmp/server.log 2>&1 &
 		server=$!
-		mapfile -t ports < <(seq "$first_port" $((first_port + $3 - 1)))
-		eventually listen_all "${ports[@]}" || note "not all processes listen: $(tail -n 3 /tmp/server.log)"
+		many_listen "$3" || note "not all processes listen: $(tail -n 3 /tmp/server.log)"
 	fi
 	barrier serving
 	on_node 1 check "$1" many "$2" "$own" "$there" "$3" "$4"

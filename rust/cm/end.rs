@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The end of an identifier.
+
+use kernel::sync::Arc;
+
+use super::{
+    id::{
+        Id,
+        Inner, //
+    },
+    machine::state::StateName, //
+};
+use crate::{
+    wire::cm::CommId,
+    work, //
+};
+
+impl Id {
+    /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until it is
+    /// not being told anything. Not to be called by the consumer while it is told something: it
+    /// returns an error there.
+    ///
+    /// A listener that others share goes on for those: then the result is false.
+    pub(crate) fn destroy(self: &Arc<Self>) -> bool {
+        if self.is_still_shared() {
+            return false;
+        }
+        self.end(false, false);
+        true
+    }
+
+    /// Ends it; `told` says that this is the consumer's answer to what it was told.
+    pub(super) fn end(self: &Arc<Self>, no_memory: bool, told: bool) {
+        let (is_unused, leftovers) = self.with(|inner| {
+            inner.telling &= !told;
+            inner.say_goodbye(self, no_memory);
+            (inner.let_go(self), inner.waiting.take())
+        });
+        drop(leftovers);
+        self.unlist();
+        if !is_unused {
+            self.unused.wait_for_completion();
+        }
+        self.consumer.detach();
+    }
+
+    /// Ends it without a word to the peer.
+    pub(super) fn forget(self: &Arc<Self>) {
+        self.with(|inner| inner.let_go(self));
+        self.unlist();
+        self.consumer.detach();
+    }
+
+    fn unlist(self: &Arc<Self>) {
+        self.manager
+            .ids
+            .remove_if(&self.local(), |id| Arc::ptr_eq(id, self));
+    }
+}
+
+impl Inner {
+    /// Says the last that the peer is told. Of a request that was kept back it has not heard: only
+    /// that a connection ends it has to hear all the same.
+    fn say_goodbye(&mut self, id: &Id, no_memory: bool) {
+        let ends = self.machine.name() == StateName::DreqSent;
+        let actions = self.machine.destroy(no_memory);
+        match (self.waits, ends) {
+            (false, _) => self.send(id, &actions, None),
+            (true, true) => self.send_kept_back(),
+            (true, false) => {}
+        }
+    }
+
+    /// Lets the identifier go; whether nobody uses it any more.
+    fn let_go(&mut self, id: &Arc<Id>) -> bool {
+        self.gone = true;
+        work::cancel(id);
+        self.forget_names(id);
+        self.forget_asker(id);
+        self.half_open = None;
+        self.request = None;
+        self.waits = false;
+        self.place = None;
+        self.is_unused()
+    }
+
+    /// Whether nobody can be told anything any more, nor uses the identifier.
+    pub(super) fn is_unused(&self) -> bool {
+        self.gone && !self.telling && self.users == 0
+    }
+
+    /// Takes the identifier out of the tables of remote names.
+    pub(super) fn forget_names(&mut self, id: &Id) {
+        let manager = &id.manager;
+        let mine = |name: &CommId| *name == id.local();
+        if let Some(name) = self.names.id.take() {
+            manager.remote_ids.remove_if(&name, mine);
+        }
+        if let Some(name) = self.names.qpn.take() {
+            manager.remote_qpns.remove_if(&name, mine);
+        }
+    }
+
+    /// Takes it out of that of requests for resolution.
+    pub(super) fn forget_asker(&mut self, id: &Id) {
+        if let Some(asked) = self.asked.take() {
+            id.manager
+                .askers
+                .remove_if(&asked.name, |other| other.local() == id.local());
+        }
+    }
+}
