@@ -33,7 +33,9 @@ in_background_at() { # host, command...
 # The hosts of the fabric that is up.
 hosts=()
 
+# No subnet manager finds what one of an earlier fabric left.
 fabric_up() { # topology
+	rm -rf /tmp/sm.*
 	scripts/fabric up "$topologies/$1.fabric" && mapfile -t hosts < <(scripts/fabric show | awk '$1 == "host" { sub(":.*", "", $2); print $2 }' | uniq)
 }
 
@@ -62,8 +64,9 @@ bring_up_fabric() { # topology, subnet manager...
 # The end of every script that loaded the module: what it forgot shows in kmemleak's report once it has gone.
 take_down_fabric() {
 	stop_jobs
-	stop_sm
+	# Before the subnet managers: nobody would answer it when it leaves its groups.
 	rmmod ib_ipoib 2>/dev/null
+	stop_sm
 	check "the fabric can be taken down" fabric_down
 	check "softib.ko can be unloaded" unload_softib
 }
@@ -88,10 +91,13 @@ stop_sm() { # [host...]: asked to, it leaves the port as one without a subnet ma
 	local host
 	[ $# -gt 0 ] || set -- "${!sm_processes[@]}"
 	for host in "$@"; do
-		kill "${sm_processes[$host]}" && wait "${sm_processes[$host]}"
+		kill "${sm_processes[$host]}"
+	done
+	for host in "$@"; do
+		wait "${sm_processes[$host]}"
 		unset "sm_processes[$host]"
-	done 2>/dev/null
-}
+	done
+} 2>/dev/null
 
 kill_sm() { # host
 	kill -KILL "${sm_processes[$1]}" && wait "${sm_processes[$1]}"

@@ -13,7 +13,7 @@ load_verbs_test() {
 declare -A verbs_differences=()
 
 # A prefix tells what is tested again, where it is. Nothing at all is a failure as well.
-verbs() { # prefix, device of side a, device of side b, group|all, [LID of side a's router, of side b's]
+verbs() { # prefix, device of side a, device of side b, group|all, [LID of side a's router, of side b's, [number of routers between]]
 	local prefix=$1 line verdict name count=0
 	shift
 	printf '%s\n' "$*" >"$verbs_control" || {

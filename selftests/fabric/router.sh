@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Two subnets, each with a subnet manager of its own, and a router between them: prefix-routes.conf gives paths across it,
-# packets with a GRH cross it in both directions, what is link-local stays, and so does what has no hops left.
+# Subnets, each with a subnet manager of its own, and routers between them: prefix-routes.conf gives paths across them,
+# packets with a GRH cross them in both directions, what is link-local stays, and so does what has no hops left. One router
+# that computes LIDs; and several that are told of hosts and of each other.
 #
 # nodes: 1
 # kernels: fast
@@ -12,19 +13,25 @@
 
 prefix=0xfec000000000000
 
-# The LID that the router expects a host to have, and that it therefore is to have.
+# --- subnets -----------------------------------------------------------------------------------------------------------------
+
+# The LID that a router that computes LIDs expects a host to have, and that it therefore is to have.
 wanted_lid() { # host
 	port_guid "$1" | sed 's/.*\(....\)$/0x\1/'
 }
 
+routes_of() { # host of the subnet manager, line of prefix-routes.conf...
+	mkdir -p "/tmp/sm.$1"
+	printf '%s\n' "${@:2}" >"/tmp/sm.$1/prefix-routes.conf"
+}
+
 # A path to the other subnet leads to any router.
 start_subnet() { # its number, the other's, host...
-	local host place=/tmp/sm.$3
-	mkdir -p "$place"
-	printf '%s *\n' "$prefix$2" >"$place/prefix-routes.conf"
+	local host
+	routes_of "$3" "$prefix$2 *"
 	for host in "${@:3}"; do
 		printf '%s %s %s\n\n' "$(port_guid "$host")" "$(wanted_lid "$host")" "$(wanted_lid "$host")"
-	done >"$place/guid2lid"
+	done >"/tmp/sm.$3/guid2lid"
 	start_sm "$3" "subnet_prefix $prefix$1" 'honor_guid2lid_file TRUE'
 }
 
@@ -41,45 +48,141 @@ gid_has_prefix() { # host, subnet
 	matches "^fec0:0000:0000:000$2:" "$(gid_of "$1")"
 }
 
-# The router's LID, where a host sees it.
-router_lid() { # host
-	at "$1" ibnetdiscover --ports | awk '$1 == "RT" { print $2; exit }'
+# A router's LID, where a host sees it.
+router_lid() { # host, router
+	at "$1" ibnetdiscover --ports | sed -nE "s/^RT +([0-9]+) .*\( '$2' - .*/\1/p"
 }
 
-has_path() { # from, to
-	says "$1" "saquery --sgid-to-dgid $(gid_of "$1")-$(gid_of "$2")" "dlid\.+ *$(router_lid "$1")$" \
-		'hop_flow_raw\.+ *0x[0-9A-Fa-f]*FF$' "dgid\.+"
+# The GUID of a router's port, which it has from its net device.
+router_guid() { # net device
+	local address
+	address=$(tr -d : <"/sys/class/net/$1/address")
+	printf '0x%016x\n' $(((0x${address:0:6} ^ 0x020000) << 40 | 0xfffe000000 | 0x${address:6}))
+}
+
+has_path() { # from, to, router's LID
+	says "$1" "saquery --sgid-to-dgid $(gid_of "$1")-$(gid_of "$2")" "dlid\.+ *$3$" 'hop_flow_raw\.+ *0x[0-9A-Fa-f]*FF$' "dgid\.+"
+}
+
+# --- one router --------------------------------------------------------------------------------------------------------------
+
+test_discovery() { # host...
+	local host
+	for host in "$@"; do
+		check "$host discovers its subnet, with the router and without what is behind" \
+			eventually discovers_its_subnet routed "$host"
+		check "$host sees the router by name" says "$host" ibrouters '"r1"|r1'
+	done
+}
+
+test_one_router() {
+	local host first second
+	fabric_up routed || bail_out "the fabric could not be built"
+	start_subnet 1 2 h1 h2
+	start_subnet 2 1 h3 h4
+	check "every port becomes active" eventually all_active
+	for host in "${hosts[@]}"; do
+		check "$host has the LID by which the router finds it" has_wanted_lid "$host"
+	done
+	for host in h1 h2; do
+		check "$host has a GID of the first subnet" eventually gid_has_prefix "$host" 1
+	done
+	for host in h3 h4; do
+		check "$host has a GID of the second subnet" eventually gid_has_prefix "$host" 2
+	done
+	test_discovery h2 h4
+	first=$(router_lid h1 r1)
+	second=$(router_lid h3 r1)
+	check "the router's port is active" says h1 "smpquery portinfo $first 1" 'LinkState:\.+Active'
+	check "h1 has a path to h3: the router's LID, hop limit 255" eventually has_path h1 h3 "$first"
+	check "h4 has a path to h2: the router's LID, hop limit 255" eventually has_path h4 h2 "$second"
+	verbs "across the router: " h1 h3 datagram "$first" "$second"
+	verbs "across the router, the other way: " h4 h2 datagram "$second" "$first"
+	verbs "across the router: " h1 h3 reliable "$first" "$second"
+	stop_sm
+	check "the fabric with one router can be taken down" fabric_down
+}
+
+# --- several routers ---------------------------------------------------------------------------------------------------------
+
+tell_router() { # router, routes|neighbours, entry...: all in one write
+	local IFS=,
+	printf '%s\n' "${*:3}" >"/sys/kernel/config/softib/router/$1/$2"
+}
+
+# What a router has to know of a host.
+neighbour() { # host
+	printf '%s %s\n' "$(gid_of "$1")" "$(port_number "$1" lid)"
+}
+
+# The first two subnets reach each other by that router, and by r3 the third.
+route_by() { # router
+	routes_of h1 "${prefix}2 $(router_guid "$1-1")" "${prefix}3 $(router_guid "$1-1")"
+	routes_of h2 "${prefix}1 $(router_guid "$1-2")" "${prefix}3 $(router_guid r3-1)"
+}
+
+# A subnet manager reads its files again.
+reread() { # host...
+	local host
+	for host in "$@"; do
+		kill -HUP "${sm_processes[$host]}"
+	done
+}
+
+test_either_router() { # router
+	local first second
+	first=$(router_lid h1 "$1")
+	second=$(router_lid h2 "$1")
+	check "h1 has a path to h2 by $1" eventually has_path h1 h2 "$first"
+	check "h2 has a path to h1 by $1" eventually has_path h2 h1 "$second"
+	verbs "by $1: " h1 h2 datagram "$first" "$second"
+	verbs "by $1: " h2 h1 reliable "$second" "$first"
+}
+
+test_two_in_a_row() {
+	local first last
+	first=$(router_lid h1 r1)
+	last=$(router_lid h3 r3)
+	check "r1 is told of the third subnet" tell_router r1 routes "fec0:0:0:3::/64 2 $(router_lid h2 r3)"
+	check "r3 is told of the first subnet" tell_router r3 routes "fec0:0:0:1::/64 1 $(router_lid h2 r1)"
+	check "h1 has a path to h3 by r1" eventually has_path h1 h3 "$first"
+	check "h3 has a path to h1 by r3" eventually has_path h3 h1 "$last"
+	verbs "by r1 and r3: " h1 h3 datagram "$first" "$last" 2
+	verbs "by r3 and r1: " h3 h1 reliable "$last" "$first" 2
+}
+
+test_several_routers() {
+	local subnet router
+	fabric_up routers || bail_out "the fabric could not be built"
+	route_by r1
+	routes_of h3 "${prefix}1 *" "${prefix}2 *"
+	for subnet in 1 2 3; do
+		start_sm "h$subnet" "subnet_prefix $prefix$subnet"
+	done
+	check "every port of three subnets becomes active" eventually all_active
+	for subnet in 1 2 3; do
+		check "h$subnet has a GID of its subnet" eventually gid_has_prefix "h$subnet" "$subnet"
+		check "h$subnet discovers its subnet, with its routers" eventually discovers_its_subnet routers "h$subnet"
+	done
+	for router in r1 r2; do
+		check "$router is told of hosts" tell_router "$router" neighbours "$(neighbour h1)" "$(neighbour h2)"
+	done
+	check "r3 is told of a host" tell_router r3 neighbours "$(neighbour h3)"
+	test_either_router r1
+	test_two_in_a_row
+	route_by r2
+	reread h1 h2
+	test_either_router r2
+	routes_of h1 "${prefix}2 *"
+	reread h1
+	check "the cable of r2 is pulled" ip link set r2-1 down
+	check "h1 has a path to h2 by the router that is left" eventually has_path h1 h2 "$(router_lid h1 r1)"
 }
 
 load_softib || bail_out "softib.ko could not be loaded"
-fabric_up routed || bail_out "the fabric could not be built"
-start_subnet 1 2 h1 h2
-start_subnet 2 1 h3 h4
-check "every port becomes active" eventually all_active
-for host in "${hosts[@]}"; do
-	check "$host has the LID by which the router finds it" has_wanted_lid "$host"
-done
-for host in h1 h2; do
-	check "$host has a GID of the first subnet" eventually gid_has_prefix "$host" 1
-done
-for host in h3 h4; do
-	check "$host has a GID of the second subnet" eventually gid_has_prefix "$host" 2
-done
-for host in h2 h4; do
-	check "$host discovers its subnet, with the router and without what is behind" \
-		eventually discovers_its_subnet routed "$host"
-	check "$host sees the router by name" says "$host" ibrouters '"r1"|r1'
-done
-check "the router's ports are active" says h1 "smpquery portinfo $(router_lid h1) 1" 'LinkState:\.+Active'
-check "h1 has a path to h3: the router's LID, hop limit 255" eventually has_path h1 h3
-check "h4 has a path to h2: the router's LID, hop limit 255" eventually has_path h4 h2
 check "the test of verbs can be loaded" load_verbs_test
-lids="$(router_lid h1) $(router_lid h3)"
-# shellcheck disable=SC2086 # two words
-verbs "across the router: " h1 h3 datagram $lids
-verbs "across the router, the other way: " h4 h2 datagram "${lids#* }" "${lids% *}"
-# shellcheck disable=SC2086
-verbs "across the router: " h1 h3 reliable $lids
-check "it can be unloaded" rmmod verbs_test
+test_one_router
+test_several_routers
+check "the test of verbs can be unloaded" rmmod verbs_test
 take_down_fabric
 finish

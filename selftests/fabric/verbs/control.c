@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * verbs_test in debugfs: "DEVICE DEVICE GROUP [LID LID]" written to it runs a group's tests, or all of them, with side a on
- * the one device and side b on the other, which may be the same. The LIDs are those of a router's ports, where each side
- * sends to. Reading it gives the results, as TAP without numbers.
+ * verbs_test in debugfs: "DEVICE DEVICE GROUP [LID LID [ROUTERS]]" written to it runs a group's tests, or all of them, with
+ * side a on the one device and side b on the other, which may be the same. The LIDs are those of routers' ports, where each
+ * side sends to; there may be more than one router on the way. Reading it gives the results, as TAP without numbers.
  */
 
 #include <linux/debugfs.h>
@@ -92,14 +92,18 @@ static ssize_t write(struct file *opened, const char __user *from, size_t length
 {
 	char line[160] = {}, first[IB_DEVICE_NAME_MAX], second[IB_DEVICE_NAME_MAX], group[16];
 	struct pair sides = { .a.name = "a", .b.name = "b" };
-	int error;
+	int error, words;
 
 	if (length >= sizeof(line))
 		return -EINVAL;
 	if (copy_from_user(line, from, length))
 		return -EFAULT;
-	if (sscanf(line, "%63s %63s %15s %hu %hu", first, second, group, &sides.a.router_lid, &sides.b.router_lid) < 3)
+	words = sscanf(line, "%63s %63s %15s %hu %hu %hhu", first, second, group, &sides.a.router_lid,
+		       &sides.b.router_lid, &sides.routers);
+	if (words < 3)
 		return -EINVAL;
+	if (words == 5)
+		sides.routers = 1;
 	mutex_lock(&one_at_a_time);
 	sides.a.device = find_device(first);
 	sides.b.device = find_device(second);

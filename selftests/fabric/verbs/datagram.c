@@ -46,7 +46,7 @@ static bool has_grh(struct pair *pair, u32 length)
 		return true;
 	return same(pair, "the IP version", 6, be32_to_cpu(grh->version_tclass_flow) >> 28) &&
 	       same(pair, "the next header", 0x1b, grh->next_hdr) &&
-	       same(pair, "the hop limit", pair->a.router_lid ? 63 : 64, grh->hop_limit) &&
+	       same(pair, "the hop limit", 64 - pair->routers, grh->hop_limit) &&
 	       /* BTH, DETH, payload, padding, ICRC */
 	       same(pair, "the payload length", 12 + 8 + ALIGN(length, 4) + 4, be16_to_cpu(grh->paylen)) &&
 	       same(pair, "the source GID", 0, memcmp(&grh->sgid, &pair->a.gid, sizeof(grh->sgid))) &&

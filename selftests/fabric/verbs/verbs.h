@@ -72,6 +72,8 @@ struct pair {
 	struct side a, b;
 	const struct setup *setup;
 	enum ib_mtu mtu;
+	/* How many routers are between the two. */
+	u8 routers;
 	/* What is wrong: the first that was found. */
 	char failure[160];
 	bool left_out;
