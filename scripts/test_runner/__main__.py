@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import FIRST_COMPLETED
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import as_completed
+from concurrent.futures import wait
 from pathlib import Path
 
 from node_runner.results import Results
@@ -73,19 +74,34 @@ def _explain(each, outcome):
     sys.stderr.flush()
 
 
-def _run_all(jobs, out, at_once, total):
-    """Run the jobs, the longest first, and count what they come to; returns the names of the failed."""
+def _start(pool, waiting, running, room, out):
+    """Start what fits beside what runs, the longest first; alone, anything does."""
+    for each in list(waiting):
+        if running and sum(other.share for other in running.values()) + each.share > room:
+            continue
+        waiting.remove(each)
+        running[pool.submit(each.run, out)] = each
+
+
+def _run_all(jobs, out, processors, total):
+    """Run the jobs and count what they come to; returns the names of the failed."""
     failed = []
-    with ThreadPoolExecutor(at_once) as pool:
-        running = {pool.submit(each.run, out): each for each in sorted(jobs, key=lambda each: -each.weight)}
-        for number, future in enumerate(as_completed(running), 1):
-            each, outcome = running[future], future.result()
-            total.add(outcome.result)
-            verdict = "FAILED" if outcome.result.failures else "ok"
-            _say(f"{number}/{len(jobs)} {each.name}: {verdict} in {outcome.seconds:.0f} s")
-            if outcome.result.failures:
-                failed.append(each.name)
-                _explain(each, outcome)
+    waiting = sorted(jobs, key=lambda each: -each.weight)
+    running = {}
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        while waiting or running:
+            _start(pool, waiting, running, processors * job.PROCESSOR, out)
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                each, outcome = running.pop(future), future.result()
+                total.add(outcome.result)
+                verdict = "FAILED" if outcome.result.failures else "ok"
+                number = len(jobs) - len(waiting) - len(running)
+                times = f"{outcome.seconds:.0f} s, {outcome.busy:.0f} s of processors"
+                _say(f"{number}/{len(jobs)} {each.name}: {verdict} in {times}")
+                if outcome.result.failures:
+                    failed.append(each.name)
+                    _explain(each, outcome)
     return failed
 
 
@@ -95,9 +111,9 @@ def _parse():
     parser.add_argument("--test", help="only the selftest of this name, or of this folder")
     parser.add_argument("--soak", action="store_true", help="the selftests that are too long for every run")
     parser.add_argument("--no-host", action="store_true", help="without the tests that need no node")
-    parser.add_argument("--fuzz", type=int, default=60, help="seconds for each fuzz target (default 60)")
+    parser.add_argument("--fuzz", type=int, default=20, help="seconds for each fuzz target (default 20)")
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
-    parser.add_argument("--at-once", type=int, default=2, help="jobs side by side (default 2)")
+    parser.add_argument("--processors", type=int, default=2, help="how many to keep busy with jobs side by side (default 2)")
     return parser.parse_args()
 
 
@@ -114,7 +130,7 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     total = Result()
-    failed = _run_all(jobs, results.path, options.at_once, total)
+    failed = _run_all(jobs, results.path, options.processors, total)
     for name in failed:
         print(f"failed: {name}")
     skipped = f", {total.skipped} skipped" if total.skipped else ""

@@ -19,6 +19,10 @@ _HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount|app
 # Emulated, with every check on: how much longer than the fast kernel's a run on the debug kernel may take.
 _DEBUG_PATIENCE = 5
 _DEBUG_MEMORY = 1024
+# What jobs take of processors, in thirds of one. A test on the debug kernel keeps more than one busy, if it gets it; one
+# on another kernel waits a good part of its time: three of those use two processors.
+PROCESSOR = 3
+_WAITING_SHARE = 2
 
 
 @dataclass
@@ -27,6 +31,8 @@ class Outcome:
 
     result: Result
     seconds: float
+    # What all its processes used of processors.
+    busy: float
     logs: list = field(default_factory=list)
 
 
@@ -37,16 +43,18 @@ _starting = threading.Lock()
 
 
 def _call(command, log):
-    """Run a command with its output in a log, in a process group of its own."""
+    """Run a command with its output in a log, in a process group of its own: its status, and the seconds of processors
+    that it and what it waited for used."""
     with open(log, "wb") as output:
         with _starting:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
             _running.add(process)
-        status = process.wait()
+        _pid, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
         _running.discard(process)
-        return status
+        return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def stop_all():
@@ -54,8 +62,9 @@ def stop_all():
     _starting.acquire(timeout=5)
     for process in list(_running):
         os.killpg(process.pid, signal.SIGTERM)
-    for process in list(_running):
-        process.wait()
+    # Whoever called it waits for it.
+    while _running:
+        time.sleep(0.1)
 
 
 class HostJob:
@@ -64,6 +73,7 @@ class HostJob:
     def __init__(self, name, command, reader):
         self.name = name
         self.weight = 1000
+        self.share = PROCESSOR
         self._command = command
         self._reader = reader
 
@@ -71,13 +81,13 @@ class HostJob:
         """Run it; its output is in `out`."""
         log = out / f"{self.name}.log"
         began = time.monotonic()
-        status = _call(self._command, log)
+        status, busy = _call(self._command, log)
         result = self._reader(log.read_text(encoding="utf-8", errors="replace"))
         if status != 0 and not result.failures:
             result.failures.append(f"it ended with status {status}")
         if status == 0 and not result.failures and result.passed == 0:
             result.passed = 1
-        return Outcome(result, time.monotonic() - began, [log])
+        return Outcome(result, time.monotonic() - began, busy, [log])
 
 
 def cargo_tests(manifest):
@@ -148,6 +158,7 @@ class NodeJob:
     def __init__(self, selftest, kernel):
         self.name = f"{selftest.subject} ({kernel})"
         self.weight = selftest.timeout(kernel)
+        self.share = PROCESSOR if kernel == "debug" else _WAITING_SHARE
         self.kernel = kernel
         self._selftest = selftest
 
@@ -158,7 +169,7 @@ class NodeJob:
         command = ["python3", "-m", "node_runner", "run", "--name", f"{out.name}/{name}", "--tail", "0"]
         command += [*self._selftest.options(self.kernel), str(self._selftest.path)]
         began = time.monotonic()
-        status = _call(command, log)
+        status, busy = _call(command, log)
         logs = sorted((out / name).glob("node*.log"))
         result = _result_of_nodes(logs)
         if status != 0:
@@ -166,7 +177,7 @@ class NodeJob:
             result.failures += [line for line in complaints if "ended with status 1" not in line or not result.failures]
             if not result.failures:
                 result.failures.append(f"the node runner ended with status {status}")
-        return Outcome(result, time.monotonic() - began, [*logs, *sorted((out / name).glob("node*.console"))])
+        return Outcome(result, time.monotonic() - began, busy, [*logs, *sorted((out / name).glob("node*.console"))])
 
 
 def _result_of_nodes(logs):

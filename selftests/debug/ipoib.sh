@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Selftests of ipoib/ on the debug kernel, in one boot: it boots slowly. The others are soak/debug's.
+# The ground and selftests of ipoib/ on the debug kernel, in one boot: it boots slowly. The others are soak/debug's.
 #
 # nodes: 2
 # kernels: debug
-# timeout: 300
+# timeout: 500
 
 . selftests/node.sh
 
-parts '2 ipoib/traffic' '2 ipoib/link' '2 ipoib/namespaces'
+parts '2 ground/boot' '2 ipoib/traffic' '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/removal 10'
 finish

@@ -3,8 +3,10 @@
 #
 # The ground every other test stands on: a node boots, sees its directories, and its cables carry packets.
 #
+# On the debug kernel it is a part of debug/ipoib.
+#
 # nodes: 2
-# kernels: fast debug stock
+# kernels: fast stock
 # timeout: 180
 
 . selftests/node.sh

@@ -4,7 +4,7 @@
 # Memory that cannot be had: while loading, while coming up, while sending, receiving and joining groups. Each failure
 # is clean, and once there is memory again everything works.
 #
-# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly; 0, or nothing, for each of them. debug/stress
+# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly; 0, or nothing, for each of them. soak/debug
 # has some.
 #
 # nodes: 2

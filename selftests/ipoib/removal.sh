@@ -4,7 +4,7 @@
 # The ground goes from under ib0 while traffic of every kind crosses it: the RDMA device is removed, the Ethernet device
 # goes down, the module is unloaded. Each time everything comes back and works.
 #
-# removal.sh [TIMES]: how many such events, one after the other. On the debug kernel it is a part of debug/stress, and
+# removal.sh [TIMES]: how many such events, one after the other. On the debug kernel it is a part of debug/ipoib, and
 # longer in soak/removal.
 #
 # nodes: 2
