@@ -263,6 +263,26 @@ impl fmt::Display for MadError {
 
 impl core::error::Error for MadError {}
 
+/// Reads an attribute of that form at the beginning of its place in a datagram; what does not fit
+/// there is zero.
+pub(super) fn read_attribute<A>(place: &[u8]) -> A
+where
+    A: zerocopy::FromBytes,
+{
+    A::read_from_prefix(place).map_or_else(|_| A::new_zeroed(), |(attribute, _)| attribute)
+}
+
+/// Writes an attribute there, and zeros after it.
+pub(super) fn write_attribute<A>(place: &mut [u8], attribute: &A)
+where
+    A: zerocopy::IntoBytes + zerocopy::Immutable,
+{
+    place.fill(0);
+    for (byte, value) in place.iter_mut().zip(attribute.as_bytes()) {
+        *byte = *value;
+    }
+}
+
 #[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_mad))]
 #[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {

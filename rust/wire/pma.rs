@@ -98,16 +98,13 @@ impl Performance {
     /// is.
     pub fn get<A: Attribute>(&self) -> A {
         const { assert!(size_of::<A>() <= DATA_LEN, "attributes have 192 bytes") }
-        A::read_from_prefix(&self.data).map_or_else(|_| A::new_zeroed(), |(attribute, _)| attribute)
+        mad::read_attribute(&self.data)
     }
 
     /// Writes the attribute, and zeros after it.
     pub fn put<A: Attribute>(&mut self, attribute: &A) {
         const { assert!(size_of::<A>() <= DATA_LEN, "attributes have 192 bytes") }
-        self.data = [0; DATA_LEN];
-        for (byte, value) in self.data.iter_mut().zip(attribute.as_bytes()) {
-            *byte = *value;
-        }
+        mad::write_attribute(&mut self.data, attribute);
     }
 }
 

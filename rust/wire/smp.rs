@@ -21,6 +21,7 @@ use zerocopy_derive::{
 
 use super::bits::words;
 use super::lid::Lid;
+use super::mad;
 use super::mad::{
     Header,
     CLASS_SUBNET_DIRECTED,
@@ -50,7 +51,7 @@ pub mod sm;
 pub mod switch;
 
 /// Length in bytes of a packet's datagram.
-pub const LEN: usize = super::mad::LEN;
+pub const LEN: usize = mad::LEN;
 
 /// Length in bytes of an attribute.
 pub const DATA_LEN: usize = 64;
@@ -258,16 +259,13 @@ impl Smp {
     /// is.
     pub fn get<A: Attribute>(&self) -> A {
         const { assert!(size_of::<A>() <= DATA_LEN, "attributes have 64 bytes") }
-        A::read_from_prefix(&self.data).map_or_else(|_| A::new_zeroed(), |(attribute, _)| attribute)
+        mad::read_attribute(&self.data)
     }
 
     /// Writes the attribute, and zeros after it.
     pub fn put<A: Attribute>(&mut self, attribute: &A) {
         const { assert!(size_of::<A>() <= DATA_LEN, "attributes have 64 bytes") }
-        self.data = [0; DATA_LEN];
-        for (byte, value) in self.data.iter_mut().zip(attribute.as_bytes()) {
-            *byte = *value;
-        }
+        mad::write_attribute(&mut self.data, attribute);
     }
 }
 

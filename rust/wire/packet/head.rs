@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The headers that every packet has (IBTA 5.2.1, 5.2.3, 5.2.5): all that who passes a packet on looks at.
+//! The headers that every packet has (IBTA 5.2): all that is looked at where a packet passes on.
 
 use zerocopy::FromBytes as _;
 

@@ -42,10 +42,7 @@ fn routes(bytes: &[u8]) -> Option<()> {
     let (lrh, found) = read::<Lrh, 8>(bytes)?;
     assert_eq!(Lrh::parse(bytes).is_ok(), lrh.version() == 0);
     let again = Lrh::new(lrh.link()).bytes();
-    assert_eq!(
-        again,
-        without(found, &[(0, 0x0f), (1, 0x0c), (4, 0xf8)])
-    );
+    assert_eq!(again, without(found, &[(0, 0x0f), (1, 0x0c), (4, 0xf8)]));
     let (grh, found) = read::<Grh, 40>(bytes)?;
     if grh.version() == Grh::VERSION {
         assert_eq!(Grh::new(grh.route(), grh.addresses()).bytes(), found);
@@ -62,10 +59,7 @@ fn transport(bytes: &[u8]) -> Option<()> {
     assert_eq!(transport.opcode.get(), found[0]);
     assert!(Extension::len_of(transport.opcode) <= 32);
     let again = Bth::new(transport).bytes();
-    assert_eq!(
-        again,
-        without(found, &[(1, 0x0f), (4, 0xff), (8, 0x7f)])
-    );
+    assert_eq!(again, without(found, &[(1, 0x0f), (4, 0xff), (8, 0x7f)]));
     Some(())
 }
 

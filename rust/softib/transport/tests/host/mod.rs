@@ -2,8 +2,7 @@
 
 //! A host that is a queue pair's shell: queues, memory and what was reported are plain vectors.
 
-// Each test uses its part.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::{
     HashMap,
