@@ -66,6 +66,8 @@ mod protection;
 pub mod receive;
 #[path = "fabric/router.rs"]
 pub mod router;
+#[path = "fabric/routes.rs"]
+pub mod routes;
 #[path = "fabric/switch.rs"]
 pub mod switch;
 #[path = "fabric/traps.rs"]

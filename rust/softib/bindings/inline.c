@@ -2,6 +2,7 @@
 
 #include <linux/crc32.h>
 #include <linux/etherdevice.h>
+#include <linux/if_arp.h>
 #include <linux/nsproxy.h>
 #include <linux/rtnetlink.h>
 
@@ -133,6 +134,11 @@ void softib_raise_mtu(struct net_device *dev, u32 mtu)
 struct net_device *softib_find_device(const char *name)
 {
 	return dev_get_by_name(current->nsproxy->net_ns, name);
+}
+
+bool softib_is_ethernet(const struct net_device *dev)
+{
+	return dev->type == ARPHRD_ETHER && dev->addr_len == ETH_ALEN;
 }
 
 struct net *softib_dev_net(const struct net_device *dev)

@@ -40,6 +40,7 @@ void softib_dev_hold(struct net_device *dev);
 void softib_dev_put(struct net_device *dev);
 void softib_raise_mtu(struct net_device *dev, u32 mtu);
 struct net_device *softib_find_device(const char *name);
+bool softib_is_ethernet(const struct net_device *dev);
 struct net *softib_dev_net(const struct net_device *dev);
 void softib_hardware_address(const struct net_device *dev, u8 *address);
 bool softib_in_interrupt(void);

@@ -2,6 +2,7 @@
 
 //! A router: it joins subnets, each by a port (IBTA chapter 19).
 
+use core::mem::replace;
 use core::ops::DerefMut;
 
 use super::counters::Counters;
@@ -16,6 +17,11 @@ use super::port::Port;
 use super::receive::{
     Poll,
     Received, //
+};
+use super::routes::prefix;
+pub use super::routes::{
+    Neighbour,
+    Route, //
 };
 use super::wire::gid::Gid;
 use super::wire::grh::Grh;
@@ -34,26 +40,6 @@ use super::wire::smp::node::{
     NodeType,
     DESCRIPTION_LEN, //
 };
-
-/// A subnet that is reached through another router.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Route {
-    /// The prefix of the subnet.
-    pub prefix: u64,
-    /// The port by which to leave for it.
-    pub port: u8,
-    /// The address of the next router there.
-    pub router: Lid,
-}
-
-/// Where a port of an attached subnet is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Neighbour {
-    /// Its GID.
-    pub gid: Gid,
-    /// Its address.
-    pub lid: Lid,
-}
 
 /// Where a packet goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,11 +107,14 @@ where
         &self.node
     }
 
-    /// Changes where it finds what.
-    pub fn set_tables(&mut self, routes: R, neighbours: N, algorithmic: bool) {
-        self.routes = routes;
-        self.neighbours = neighbours;
-        self.algorithmic = algorithmic;
+    /// Changes by which routers it reaches other subnets; what it was told before.
+    pub fn set_routes(&mut self, routes: R) -> R {
+        replace(&mut self.routes, routes)
+    }
+
+    /// Changes where the ports of its subnets are; what it was told before.
+    pub fn set_neighbours(&mut self, neighbours: N) -> N {
+        replace(&mut self.neighbours, neighbours)
     }
 
     /// The cable of a port carries packets, or has stopped to.
@@ -275,10 +264,4 @@ where
             Err(Discard::NoNeighbour)
         }
     }
-}
-
-/// The first half of a GID.
-fn prefix(gid: &Gid) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = gid.bytes();
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     bindings,
+    configfs::options::Taken,
     hca::{
         options::Options,
         Hca, //
@@ -40,6 +41,8 @@ use crate::{
 struct Part {
     hca: Arc<Hca>,
     cables: KVec<Pin<KBox<Cable<Hca>>>>,
+    /// Its options are not to be changed as long as it is there.
+    _taken: Taken,
 }
 
 type Device = Object<bindings::ib_device, Part>;
@@ -129,7 +132,12 @@ impl Handle {
 /// # Errors
 ///
 /// `EBUSY` if a net device is in use; `EEXIST` and others that `ib_core` has.
-pub(super) fn add(name: &CStr, options: Options, devices: &[NetDevice]) -> Result {
+pub(super) fn add(
+    name: &CStr,
+    options: Options,
+    taken: Taken,
+    devices: &[NetDevice],
+) -> Result {
     let first = devices.first().ok_or(EINVAL)?;
     let mut lines = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
     let mut guids = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
@@ -141,6 +149,7 @@ pub(super) fn add(name: &CStr, options: Options, devices: &[NetDevice]) -> Resul
     let part = Part {
         hca: hca.clone(),
         cables: KVec::with_capacity(devices.len(), GFP_KERNEL)?,
+        _taken: taken,
     };
     // SAFETY: The net device is valid, and with it its namespace.
     let device = unsafe {
@@ -214,7 +223,7 @@ unsafe fn plug_and_register(
 /// Called by `ib_core` with a device of ours that is not registered, for the last time.
 pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
     // SAFETY: By the contract.
-    let Part { hca, cables } = unsafe { Device::destroy(device) };
+    let Part { hca, cables, .. } = unsafe { Device::destroy(device) };
     drop(cables);
     hca.stop();
     hca.device.0.store(null_mut(), Ordering::Release);
