@@ -119,12 +119,12 @@ impl Hca {
         lines: KVec<Arc<Line>>,
     ) -> Result<Arc<Self>> {
         let counters = Counters::new();
-        let mtu = options.mtu;
+        let ports = Ports::new(name, guids, &options)?;
         Arc::try_pin_init(
             try_pin_init!(Self {
                 options,
                 device: crate::provider::device::Handle::new(),
-                ports <- Ports::new(name, guids, mtu)?,
+                ports <- ports,
                 lines,
                 queue_pairs <- QueuePairs::new(),
                 groups <- Groups::new(),

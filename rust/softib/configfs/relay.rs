@@ -79,7 +79,8 @@ impl Element {
                 )));
             }
             device.check().map_err(|unfit| {
-                self.fail(unfit.error(), format_args!("net device {shown} {unfit}"))
+                let why = unfit.why();
+                self.fail(unfit.error(), format_args!("net device {shown} {why}"))
             })?;
             devices.push(device, GFP_KERNEL)?;
         }

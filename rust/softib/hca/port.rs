@@ -18,6 +18,7 @@ use kernel::{
 use super::{
     address::AddressVector,
     counters::Counter,
+    options::Options,
     queue_pairs::PORTS,
     Hca, //
 };
@@ -170,14 +171,17 @@ impl Ports {
     /// # Errors
     ///
     /// `ENOMEM`; `EINVAL` without ports.
-    pub(crate) fn new(name: &CStr, guids: &[u64], mtu: u8) -> Result<impl PinInit<Self>> {
+    pub(crate) fn new(name: &CStr, guids: &[u64], options: &Options) -> Result<impl PinInit<Self>> {
         let mut ports = KVec::with_capacity(guids.len(), GFP_KERNEL)?;
+        // The aliases are the first port's.
+        let mut aliases: &[u64] = &options.alias_guids;
         for guid in guids {
             let profile = Profile {
-                mtu: Mtu::new(mtu),
+                mtu: Mtu::new(options.mtu),
                 ..Profile::new(*guid)
             };
-            ports.push(Port::new(&profile), GFP_KERNEL)?;
+            ports.push(Port::new(&profile).with_aliases(aliases), GFP_KERNEL)?;
+            aliases = &[];
         }
         let guid = guids.first().copied().ok_or(EINVAL)?;
         let identity = identity(NodeType::ChannelAdapter, guid, name.to_bytes());

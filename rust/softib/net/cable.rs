@@ -2,12 +2,9 @@
 
 //! Cables: a net device whose frames are a port's packets.
 
-use core::{
-    fmt,
-    sync::atomic::{
-        AtomicBool,
-        Ordering, //
-    }, //
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
 };
 
 use kernel::{
@@ -57,16 +54,15 @@ impl Unfit {
             Self::Taken => EBUSY,
         }
     }
-}
 
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// What is wrong with it, and what to do.
+    pub(crate) fn why(self) -> &'static str {
+        match self {
             Self::NoEthernet => "is no Ethernet device, as a cable has to be: name another",
             Self::Taken => {
                 "is another port's cable already, or part of a bridge, a bond or the like: take it from there first, or name another"
             }
-        })
+        }
     }
 }
 

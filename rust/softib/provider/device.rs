@@ -132,12 +132,7 @@ impl Handle {
 /// # Errors
 ///
 /// `EBUSY` if a net device is in use; `EEXIST` and others that `ib_core` has.
-pub(super) fn add(
-    name: &CStr,
-    options: Options,
-    taken: Taken,
-    devices: &[NetDevice],
-) -> Result {
+pub(super) fn add(name: &CStr, options: Options, taken: Taken, devices: &[NetDevice]) -> Result {
     let first = devices.first().ok_or(EINVAL)?;
     let mut lines = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
     let mut guids = KVec::with_capacity(devices.len(), GFP_KERNEL)?;

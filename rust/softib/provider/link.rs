@@ -73,7 +73,7 @@ unsafe extern "C" fn add(name: *const c_char, device: *mut bindings::net_device)
         let second = match &options.port2 {
             None => None,
             Some(second) => Some(NetDevice::find(second).map_err(|_| {
-                pr_err!("hca {name}: there is no net device {second} here for its second port: name another in `port2`\n");
+                pr_err!("hca {name}: there is no net device {} here for its second port: name another in `port2`\n", &**second);
                 EINVAL
             })?),
         };
@@ -84,7 +84,8 @@ unsafe extern "C" fn add(name: *const c_char, device: *mut bindings::net_device)
         }
         for (device, port) in devices.iter().zip(1..) {
             device.check().map_err(|unfit| {
-                pr_err!("hca {name}: the net device of port {port} {unfit}\n");
+                let why = unfit.why();
+                pr_err!("hca {name}: the net device of port {port} {why}\n");
                 unfit.error()
             })?;
         }
