@@ -46,6 +46,7 @@ pub(crate) mod counters;
 mod datagram;
 mod groups;
 pub(crate) mod limits;
+mod offload;
 pub(crate) mod options;
 pub(crate) mod port;
 mod progress;

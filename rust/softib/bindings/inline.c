@@ -5,6 +5,7 @@
 #include <linux/if_arp.h>
 #include <linux/nsproxy.h>
 #include <linux/rtnetlink.h>
+#include <net/checksum.h>
 
 #include "inline.h"
 
@@ -79,6 +80,11 @@ bool softib_is_frame(const struct sk_buff *skb)
 u32 softib_crc32(u32 crc, const u8 *bytes, size_t length)
 {
 	return crc32_le(crc, bytes, length);
+}
+
+u16 softib_sum(const u8 *bytes, u32 length)
+{
+	return ntohs((__force __be16)csum_from32to16(csum_partial(bytes, length, 0)));
 }
 
 void softib_queue_init(struct sk_buff_head *queue)

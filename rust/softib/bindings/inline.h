@@ -28,6 +28,7 @@ void softib_frame_free(struct sk_buff *skb);
 int softib_frame_send(struct sk_buff *skb, struct net_device *dev);
 bool softib_is_frame(const struct sk_buff *skb);
 u32 softib_crc32(u32 crc, const u8 *bytes, size_t length);
+u16 softib_sum(const u8 *bytes, u32 length);
 void softib_queue_init(struct sk_buff_head *queue);
 bool softib_queue_is_empty(const struct sk_buff_head *queue);
 void softib_queue_purge(struct sk_buff_head *queue);

@@ -35,6 +35,8 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Send,
+    /// A send of a long segment as several.
+    Cut,
     Write,
     Read,
     CompareSwap,
@@ -65,6 +67,8 @@ pub(crate) struct Origin {
     pub(crate) port: u8,
     /// Whether the first 40 bytes of the buffer are a global route header.
     pub(crate) global: bool,
+    /// Whether checksums were looked at, and were right.
+    pub(crate) checksum: bool,
 }
 
 /// The end of a work request.

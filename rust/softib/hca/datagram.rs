@@ -15,6 +15,7 @@ use super::{
         Origin, //
     },
     counters::Counter,
+    offload,
     port::Way,
     queue_pair::{
         Attributes,
@@ -71,7 +72,7 @@ impl QueuePair {
         attributes: &Attributes,
         datagram: &Datagram<'_>,
     ) -> Status {
-        let length: usize = datagram.segments.iter().map(|segment| segment.len()).sum();
+        let length = datagram.header.len() + datagram.length;
         let hca = &self.hca;
         let port = attributes.port;
         let pkey_index = match self.kind {
@@ -157,13 +158,20 @@ impl QueuePair {
         let room = bytes
             .get_mut(layout.headers..layout.headers + length)
             .ok_or(Status::LocalLength)?;
+        let (header, data) = room
+            .split_at_mut_checked(datagram.header.len())
+            .ok_or(Status::LocalLength)?;
+        header.copy_from_slice(datagram.header);
         if datagram.inline {
-            gather_inline(datagram.segments, room);
+            gather_inline(datagram.segments, data);
         } else {
             self.hca
                 .regions
-                .gather(self.domain, datagram.segments, 0, room)
+                .gather(self.domain, datagram.segments, datagram.from, data)
                 .map_err(|_| Status::LocalProtection)?;
+        }
+        if datagram.checksum {
+            offload::fill(room);
         }
         finish(bytes, &layout, packet.global.is_some());
         Ok(Some(frame))
@@ -303,6 +311,7 @@ impl QueuePair {
                 pkey_index,
                 port,
                 global: packet.head.grh.is_some(),
+                checksum: self.hca.options.checksum && offload::is_right(packet.payload),
             },
             queue_pair: self.handle,
         };

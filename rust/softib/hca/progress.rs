@@ -289,6 +289,7 @@ impl QueuePair {
             pkey_index: attributes.pkey_index,
             port,
             global: false,
+            checksum: false,
         };
         let now = self.hca.now();
         self.run_connection(origin, Context::SoftInterrupt, |transport, shell| {

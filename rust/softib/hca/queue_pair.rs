@@ -48,6 +48,7 @@ use crate::{
     },
     transport::{
         attributes::Service,
+        offload::Cut,
         work::Status, //
     },
     wire::{
@@ -178,6 +179,7 @@ pub(crate) struct Destination<'a> {
 }
 
 /// A datagram to be sent.
+#[derive(Clone, Copy)]
 pub(crate) struct Datagram<'a> {
     pub(crate) request: u64,
     pub(crate) signalled: bool,
@@ -185,7 +187,15 @@ pub(crate) struct Datagram<'a> {
     pub(crate) immediate: Option<ImmDt>,
     /// Keys of the segments do not matter.
     pub(crate) inline: bool,
+    /// Its bytes are these, and of the segments, behind so many bytes of them, so many.
+    pub(crate) header: &'a [u8],
+    pub(crate) from: usize,
+    pub(crate) length: usize,
     pub(crate) segments: &'a [Segment],
+    /// The checksums of the IP datagram in it are to be filled in.
+    pub(crate) checksum: bool,
+    /// It is a TCP segment to be sent as several.
+    pub(crate) cut: Option<Cut<'a>>,
     pub(crate) to: Destination<'a>,
 }
 
@@ -395,7 +405,10 @@ impl QueuePair {
     pub(crate) fn post_datagram(self: &Arc<Self>, datagram: &Datagram<'_>) -> Result {
         let (state, attributes) = self.query();
         let status = match state {
-            State::ReadyToSend => self.send_datagram(&attributes, datagram),
+            State::ReadyToSend => match &datagram.cut {
+                None => self.send_datagram(&attributes, datagram),
+                Some(cut) => self.send_cut(&attributes, datagram, cut),
+            },
             State::Error | State::SendQueueError => Status::Flushed,
             _ => return Err(EINVAL),
         };
@@ -403,7 +416,10 @@ impl QueuePair {
             let completion = Completion {
                 request: datagram.request,
                 status,
-                kind: Kind::Send,
+                kind: match datagram.cut {
+                    None => Kind::Send,
+                    Some(_) => Kind::Cut,
+                },
                 length: 0,
                 extra: Extra::Nothing,
                 source: self.number,

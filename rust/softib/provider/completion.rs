@@ -146,10 +146,16 @@ fn write(completion: &Completion, out: &mut bindings::ib_wc) {
     } else {
         0
     };
+    let checksum = if origin.checksum {
+        bindings::ib_wc_flags_IB_WC_IP_CSUM_OK
+    } else {
+        0
+    };
     *out = bindings::ib_wc {
         status: completion.status.number().into(),
         opcode: match completion.kind {
             Kind::Send => bindings::ib_wc_opcode_IB_WC_SEND,
+            Kind::Cut => bindings::ib_wc_opcode_IB_WC_LSO,
             Kind::Write => bindings::ib_wc_opcode_IB_WC_RDMA_WRITE,
             Kind::Read => bindings::ib_wc_opcode_IB_WC_RDMA_READ,
             Kind::CompareSwap => bindings::ib_wc_opcode_IB_WC_COMP_SWAP,
@@ -163,7 +169,7 @@ fn write(completion: &Completion, out: &mut bindings::ib_wc) {
         qp: completion.queue_pair.as_raw(),
         src_qp: completion.source.get(),
         slid: origin.lid.into(),
-        wc_flags: (flag | global) as i32,
+        wc_flags: (flag | global | checksum) as i32,
         pkey_index: origin.pkey_index,
         sl: origin.service_level,
         dlid_path_bits: origin.path_bits,
