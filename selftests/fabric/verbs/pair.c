@@ -211,6 +211,9 @@ static int make_queue_pair(struct side *side, const struct setup *setup)
 		.qp_type = setup->type,
 	};
 
+	if (setup->segments && side->device->attrs.kernel_cap_flags & IBK_UD_TSO)
+		attributes.create_flags = IB_QP_CREATE_IPOIB_UD_LSO;
+
 	side->qp = ib_create_qp(side->pd, &attributes);
 	return PTR_ERR_OR_ZERO(side->qp);
 }
