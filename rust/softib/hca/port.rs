@@ -38,6 +38,7 @@ use crate::{
             MAX_GUIDS,
             MAX_PKEYS, //
         },
+        Cabled,
         Events,
         Outcome,
         OUT_LEN, //
