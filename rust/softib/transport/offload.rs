@@ -196,6 +196,8 @@ pub struct Cut<'a> {
     size: usize,
     /// Bytes of data.
     length: usize,
+    /// How many segments these make.
+    count: usize,
 }
 
 impl<'a> Cut<'a> {
@@ -208,23 +210,20 @@ impl<'a> Cut<'a> {
             && data_offset >= TCP_HEADER
             && header.len() == ip.transport + data_offset
             && header.len() <= MAX_HEADER
-            && size > 0
             && header.len() + size <= usize::from(u16::MAX);
+        let whole = length.checked_div(size)?;
+        let rest = usize::from(whole * size < length || whole == 0);
         fits.then_some(Cut {
             header,
             size,
             length,
+            count: whole + rest,
         })
     }
 
     /// How many segments there are: one, at least.
     pub const fn count(&self) -> usize {
-        let count = self.length.div_ceil(self.size);
-        if count == 0 {
-            1
-        } else {
-            count
-        }
+        self.count
     }
 
     /// Which of the data is in the segment of that number.
@@ -268,7 +267,7 @@ impl<'a> Cut<'a> {
         if number > 0 {
             *flags &= !FIRST_ONLY;
         }
-        if number + 1 < self.count() {
+        if number + 1 < self.count {
             *flags &= !LAST_ONLY;
         }
         Some(())
