@@ -33,8 +33,9 @@ traffic() { # host...
 	while echo "$1 $2 reliable" >"$verbs_control"; do :; done &
 } >/dev/null 2>&1
 
+# A name is free again when the HCA before has ended, some time after it is no more to be seen.
 start() { # topology: a fabric that works
-	fabric_up "$1" || return
+	eventually fabric_up "$1" || return
 	start_sm h1
 	eventually all_active && ipoib_up "${hosts[@]}" && host_reaches h2 "$(v4_of h1)"
 }
@@ -56,7 +57,7 @@ test_net_device() {
 	check "the HCA there goes" eventually hca_is_gone h3
 	check "a net device moves to another namespace" ip -n h4 link set port1 netns h1 name moved
 	check "the HCA goes with it" eventually hca_is_gone h4
-	check "it can be an HCA's there" at h1 rdma link add h4 type softib netdev moved
+	check "it can be an HCA's there" eventually at h1 rdma link add h4 type softib netdev moved
 	ip -n h1 link set moved up
 	check "that one becomes active" eventually at h1 grep -q ACTIVE /sys/class/infiniband/h4/ports/1/state
 	check "what is left is cleared away" clear_away
@@ -86,7 +87,7 @@ test_namespaces() {
 # Which of the two is the first to get at an HCA is different each time.
 end_of_both() { # number
 	local host
-	fabric_up star || return
+	eventually fabric_up star || return
 	[ $(($1 % 2)) = 0 ] || eventually is_linked h1 || return
 	for host in "${hosts[@]}"; do
 		at "$host" rdma link delete "$host" &
@@ -118,7 +119,7 @@ test_options() {
 
 # A port takes the packets to itself, whichever it is.
 test_second_port() {
-	check "a fabric of hosts with two ports" fabric_up two_ports
+	check "a fabric of hosts with two ports" eventually fabric_up two_ports
 	start_sm h1
 	check "both ports of h1 become active" eventually both_active
 	check "its second port answers itself" says h1 "smpquery --Port 2 nodeinfo $(port_number2 h1 lid)" 'PortGuid'
@@ -135,6 +136,8 @@ port_number2() { # host, field
 
 load_softib || bail_out "softib.ko could not be loaded"
 check "the test of verbs can be loaded" load_verbs_test
+# An HCA goes when a test on it has come to its end, and what these wait for does not come any more.
+echo 1 >/sys/module/verbs_test/parameters/patience
 test_net_device
 test_namespaces
 test_unloading
