@@ -42,6 +42,13 @@ impl Ready {
     }
 }
 
+impl Drop for Ready {
+    fn drop(&mut self) {
+        // What is static does not end with the module, and what it holds would be lost.
+        *ENTRIES.lock() = KVec::new();
+    }
+}
+
 /// The options of devices of a name. Dropping it makes them the usual ones again, for devices to come.
 pub(crate) struct Entry(CString);
 
