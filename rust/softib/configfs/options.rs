@@ -45,7 +45,9 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         // What is static does not end with the module, and what it holds would be lost.
-        *ENTRIES.lock() = KVec::new();
+        let mut names = NAMES.lock();
+        names.said = KVec::new();
+        names.taken = KVec::new();
     }
 }
 

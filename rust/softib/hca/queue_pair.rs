@@ -199,6 +199,14 @@ pub(crate) struct Datagram<'a> {
     pub(crate) to: Destination<'a>,
 }
 
+/// What datagrams that are posted together have in common.
+pub(crate) struct Chain {
+    state: State,
+    pub(super) attributes: Attributes,
+    /// A peer in memory's queue pair to which the last one went.
+    pub(super) peer: Option<Arc<QueuePair>>,
+}
+
 /// What is locked of a queue pair.
 pub(crate) struct Inner {
     pub(crate) state: State,
@@ -373,7 +381,7 @@ impl QueuePair {
             origin: Origin::default(),
             queue_pair: self.handle,
         };
-        queue.push(completion, true)
+        queue.push(&completion, true)
     }
 
     /// Posts a receive.
@@ -397,17 +405,30 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Begins to send datagrams.
+    pub(crate) fn begin_chain(&self) -> Chain {
+        let (state, attributes) = self.query();
+        Chain {
+            state,
+            attributes,
+            peer: None,
+        }
+    }
+
     /// Sends a datagram.
     ///
     /// # Errors
     ///
     /// `EINVAL` in a state that sends none.
-    pub(crate) fn post_datagram(self: &Arc<Self>, datagram: &Datagram<'_>) -> Result {
-        let (state, attributes) = self.query();
-        let status = match state {
+    pub(crate) fn post_datagram(
+        self: &Arc<Self>,
+        chain: &mut Chain,
+        datagram: &Datagram<'_>,
+    ) -> Result {
+        let status = match chain.state {
             State::ReadyToSend => match &datagram.cut {
-                None => self.send_datagram(&attributes, datagram),
-                Some(cut) => self.send_cut(&attributes, datagram, cut),
+                None => self.send_datagram(chain, datagram),
+                Some(cut) => self.send_cut(chain, datagram, cut),
             },
             State::Error | State::SendQueueError => Status::Flushed,
             _ => return Err(EINVAL),
@@ -427,7 +448,7 @@ impl QueuePair {
                 queue_pair: self.handle,
             };
             // The consumer may hold its locks.
-            self.send_queue.push(completion, false).raise_later();
+            self.send_queue.push(&completion, false).raise_later();
         }
         Ok(())
     }

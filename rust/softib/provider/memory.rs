@@ -124,6 +124,16 @@ impl Memory {
         }
     }
 
+    /// Copies the bytes from the beginning to the beginning of `to`, as many as both have.
+    #[inline]
+    pub(crate) fn copy(&self, to: &Self) {
+        let length = self.length.min(to.length);
+        let (from, to) = (self.address as usize, to.address as usize);
+        // SAFETY: By the type invariant the one's bytes may be read and the other's written, also if they are the same;
+        // no Rust reference to them exists.
+        unsafe { core::ptr::copy(from as *const u8, to as *mut u8, length) };
+    }
+
     /// Replaces the eight bytes at the beginning by what `change` makes of them, at once; what they were. `None` if there
     /// are not as many, or not at an address of such a word.
     pub(crate) fn update(&self, change: impl Fn(u64) -> u64) -> Option<u64> {
