@@ -8,6 +8,7 @@ use kernel::{
 };
 
 use super::{
+    address::AddressVector,
     counters::Counter,
     offload,
     port::Way,
@@ -76,8 +77,7 @@ impl QueuePair {
             Type::Gsi => datagram.to.pkey_index,
             _ => chain.attributes.pkey_index,
         };
-        let way = hca.ports.way(port, datagram.to.address, pkey_index);
-        let Some(way) = way else {
+        let Some(way) = self.way(chain, datagram.to.address, pkey_index) else {
             return Status::LocalOperation;
         };
         let management = self.kind == Type::Smi;
@@ -96,6 +96,22 @@ impl QueuePair {
                 Status::Success
             }
             Err(status) => status,
+        }
+    }
+
+    /// How datagrams leave for an address: those of a chain that have the same handle in the same way.
+    #[inline]
+    fn way(&self, chain: &mut Chain, address: &AddressVector, pkey_index: u16) -> Option<Way> {
+        match &chain.way {
+            Some((place, index, way)) if core::ptr::eq(*place, address) && *index == pkey_index => {
+                Some(*way)
+            }
+            _ => {
+                let port = chain.attributes.port;
+                let way = self.hca.ports.way(port, address, pkey_index)?;
+                chain.way = Some((address, pkey_index, way));
+                Some(way)
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use super::{
         Kind,
         Origin, //
     },
+    counters::Counter,
     port::Way,
     queue_pair::{
         Chain,
@@ -27,8 +28,8 @@ use super::{
         Type, //
     },
     region::{
-        Need,
-        ALL_MEMORY, //
+        only_piece,
+        Need, //
     }, //
 };
 use crate::{
@@ -80,31 +81,51 @@ impl QueuePair {
         };
         // As a packet from a net device comes: who ends a queue pair waits for it.
         let _guard = rcu::read_lock();
-        let Some(pair) = self.find_at_peer(chain, to.queue_pair) else {
+        if !self.find_at_peer(chain, to.queue_pair) {
+            return false;
+        }
+        let Some(pair) = &chain.peer else {
             return false;
         };
         let Some(event) = pair.inner.with(|inner| pair.take_parcel(inner, &parcel)) else {
             return false;
         };
-        let size = HEADERS + (datagram.length.wrapping_add(3) & !3);
-        let dlid = to.address.lid;
-        self.hca.counters.sent(parcel.port, dlid, size);
-        pair.hca.counters.received(parcel.port, dlid, size);
         // The sender's consumer may hold its locks.
         event.raise_later();
+        chain.count(HEADERS + (datagram.length.wrapping_add(3) & !3));
         true
     }
 
-    /// Finds the peer's queue pair of a number: most often the one that the datagram before went to. One that has ended since
-    /// takes none.
-    fn find_at_peer<'a>(&self, chain: &'a mut Chain, number: Qpn) -> Option<&'a Arc<QueuePair>> {
-        let known = chain.peer.as_ref().is_some_and(|pair| pair.number == number);
-        if !known && !number.is_special() {
-            let port = chain.attributes.port;
-            let peer = self.hca.peer(port)?;
-            chain.peer = peer.queue_pairs.find(port, number);
+    /// Finds the peer's queue pair of a number, and notes it: most often the one that the datagram before went to. One that
+    /// has ended since takes none.
+    fn find_at_peer(&self, chain: &mut Chain, number: Qpn) -> bool {
+        let known = |chain: &Chain| chain.peer.as_ref().is_some_and(|pair| pair.number == number);
+        if known(chain) {
+            return true;
         }
-        chain.peer.as_ref().filter(|pair| pair.number == number)
+        self.count_handed_over(chain);
+        let port = chain.attributes.port;
+        chain.peer = match self.hca.peer(port) {
+            Some(peer) if !number.is_special() => peer.queue_pairs.find(port, number),
+            _ => None,
+        };
+        known(chain)
+    }
+
+    /// Counts what went to the peer's queue pair.
+    pub(super) fn count_handed_over(&self, chain: &mut Chain) {
+        let (count, bytes) = core::mem::take(&mut chain.handed_over);
+        if let (Some(pair), true) = (&chain.peer, count != 0) {
+            let port = chain.attributes.port;
+            let counters = [
+                (&self.hca.counters, Counter::Sent, Counter::SentBytes),
+                (&pair.hca.counters, Counter::Received, Counter::ReceivedBytes),
+            ];
+            for (counters, packets, sum) in counters {
+                counters.add(port, packets, count);
+                counters.add(port, sum, bytes);
+            }
+        }
     }
 
     /// Takes a datagram, if it is as simple as nearly all are.
@@ -158,11 +179,10 @@ impl Parcel<'_> {
     /// Copies the data into a receive of `to`'s; `None` if one of both memories is not to be used so, or too small.
     fn copy(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
-        match (datagram.segments, segments) {
-            // As most are.
-            ([from], [to]) if from.key() == ALL_MEMORY && to.key() == ALL_MEMORY => {
-                let from = from.memory().part(datagram.from, datagram.length)?;
-                from.copy(&to.memory().part(grh::LEN, datagram.length)?);
+        let from = only_piece(datagram.segments, datagram.from, datagram.length);
+        match (from, only_piece(segments, grh::LEN, datagram.length)) {
+            (Some(from), Some(to)) => {
+                from.copy(&to);
                 Some(())
             }
             _ => self.copy_pieces(to, segments),

@@ -89,6 +89,7 @@ pub(crate) const GIDS: usize = MAX_GUIDS;
 pub(super) const TRAPS: u64 = 1;
 
 /// How a packet leaves by a port.
+#[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) slid: Lid,
     pub(crate) dlid: Lid,

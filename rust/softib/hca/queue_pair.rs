@@ -27,6 +27,7 @@ use super::{
         Origin, //
     },
     connection::Connection,
+    port::Way,
     receive::{
         ReceiveQueue,
         SharedReceiveQueue, //
@@ -203,8 +204,21 @@ pub(crate) struct Datagram<'a> {
 pub(crate) struct Chain {
     state: State,
     pub(super) attributes: Attributes,
+    /// The address of the last one, by its place in memory, and how it left.
+    pub(super) way: Option<(*const AddressVector, u16, Way)>,
     /// A peer in memory's queue pair to which the last one went.
     pub(super) peer: Option<Arc<QueuePair>>,
+    /// Packets and bytes that went there and are not counted yet.
+    pub(super) handed_over: (u64, u64),
+}
+
+impl Chain {
+    /// Notes a packet of so many bytes that went to the peer.
+    #[inline]
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.handed_over.0 = self.handed_over.0.wrapping_add(1);
+        self.handed_over.1 = self.handed_over.1.wrapping_add(bytes as u64);
+    }
 }
 
 /// What is locked of a queue pair.
@@ -411,8 +425,15 @@ impl QueuePair {
         Chain {
             state,
             attributes,
+            way: None,
             peer: None,
+            handed_over: (0, 0),
         }
+    }
+
+    /// Ends to send datagrams.
+    pub(crate) fn end_chain(&self, mut chain: Chain) {
+        self.count_handed_over(&mut chain);
     }
 
     /// Sends a datagram.

@@ -81,6 +81,7 @@ pub(super) unsafe extern "C" fn send(
         next = unsafe { (*next).next };
         burst.sent_one();
     }
+    pair.end_chain(chain);
     if pair.kind.is_connected() {
         pair.send_posted();
     }
