@@ -5,7 +5,7 @@
 # carries nothing; IP over InfiniBand; the end of either and its return; the cable pulled; what is refused.
 #
 # nodes: 1
-# kernels: fast debug
+# kernels: fast
 # timeout: 600
 
 . selftests/fabric.sh
