@@ -27,7 +27,7 @@ make_again() { # host
 is_refused() { # text in the log, command...
 	local said
 	said=$(dmesg | wc -l)
-	! at h1 "${@:2}" && dmesg | tail -n "+$((said + 1))" | grep -q "$1"
+	! "${@:2}" && dmesg | tail -n "+$((said + 1))" | grep -q "$1"
 }
 
 test_removal() { # host that goes, host that stays
@@ -47,7 +47,7 @@ test_refusals() {
 	check "there is a third device that wants a peer which is taken" mkdir -p "$adapters/h3"
 	echo h2 >"$adapters/h3/peer"
 	ip -n h1 link add third type dummy
-	check "it is refused" is_refused 'cannot be joined' rdma link add h3 type softib netdev third
+	check "it is refused" is_refused 'cannot be joined' at h1 rdma link add h3 type softib netdev third
 	rmdir "$adapters/h3"
 	ip -n h1 link delete third
 }
