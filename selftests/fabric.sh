@@ -36,7 +36,7 @@ hosts=()
 # No subnet manager finds what one of an earlier fabric left.
 fabric_up() { # topology
 	rm -rf /tmp/sm.*
-	scripts/fabric up "$topologies/$1.fabric" && mapfile -t hosts < <(scripts/fabric show | awk '$1 == "host" { sub(":.*", "", $2); print $2 }' | uniq)
+	scripts/fabric up "$topologies/$1.fabric" && mapfile -t hosts < <(ip netns list | awk '{ print $1 }' | sort -V)
 }
 
 fabric_down() {
