@@ -14,8 +14,11 @@ use kernel::{
     prelude::*, //
 };
 
+mod adapter;
 mod element;
 pub(crate) mod options;
+mod relay;
+mod tables;
 mod text;
 
 use crate::THIS_MODULE;

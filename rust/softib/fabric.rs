@@ -11,8 +11,8 @@
 //! | node | its type | what the shell does with a packet |
 //! | --- | --- | --- |
 //! | channel adapter | [`Node`] | its own queue pairs; management ones by [`Node::process`] |
-//! | switch | [`Switch`] | [`Switch::forward`], and [`Switch::receive`] for what is its own |
-//! | router | [`Router`] | [`Router::forward`], and [`Router::receive`] for what is its own |
+//! | switch | [`Switch`] | [`Switch::forward`], and [`Cabled::receive`] for what is its own |
+//! | router | [`Router`] | [`Router::forward`], and [`Cabled::receive`] for what is its own |
 //!
 //! The same files are part of the kernel module and the cargo crate `oxib-softib-fabric`, where a
 //! small subnet manager brings up fabrics of them.
@@ -66,6 +66,8 @@ mod protection;
 pub mod receive;
 #[path = "fabric/router.rs"]
 pub mod router;
+#[path = "fabric/routes.rs"]
+pub mod routes;
 #[path = "fabric/switch.rs"]
 pub mod switch;
 #[path = "fabric/traps.rs"]
@@ -75,6 +77,7 @@ pub use self::agent::Outcome;
 pub use self::datagram::OUT_LEN;
 pub use self::discard::Discard;
 pub use self::events::Events;
+pub use self::receive::Cabled;
 #[cfg_attr(
     CONFIG_RUST,
     allow(unused_imports, reason = "the module names them where they are")

@@ -2,7 +2,9 @@
 
 //! Cables: net devices that carry InfiniBand packets. All `unsafe` that net devices take stands here.
 
+pub(crate) mod burst;
 pub(crate) mod cable;
+pub(crate) mod checksum;
 pub(crate) mod crc;
 pub(crate) mod frame;
 pub(crate) mod line;

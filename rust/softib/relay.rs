@@ -22,19 +22,13 @@ use kernel::{
 
 use crate::{
     fabric::{
-        counters::{
-            Counters,
-            PortCounts, //
-        },
+        counters::PortCounts,
         events::{
             Changes,
             LinkCommand, //
         },
         port::Port,
-        receive::{
-            Poll,
-            Received, //
-        },
+        Cabled,
         Discard,
         Events,
         OUT_LEN, //
@@ -56,7 +50,8 @@ use crate::{
     wire::{
         packet::{
             Head,
-            Packet, //
+            Packet,
+            ETHERNET_MIN, //
         },
         smp::port::Physical, //
     },
@@ -67,37 +62,13 @@ pub(crate) use counters::Cause;
 use counters::PortCounters;
 
 /// What decides where packets go.
-pub(crate) trait Decide: Send + Sized + Unpin + 'static {
-    /// A port's cable is live, or is no longer.
-    fn carrier(&mut self, port: u8, up: bool, now: u64) -> Events;
-
-    /// Whether a subnet manager disabled a port.
-    fn is_disabled(&self, port: u8) -> bool;
-
-    /// Writes the next trap that is due.
-    fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll;
-
-    /// Serves a packet for the node itself, and writes the answer.
-    fn receive(
-        &mut self,
-        port: u8,
-        packet: &Packet<'_>,
-        now: u64,
-        counters: &impl Counters,
-        out: &mut [u8; OUT_LEN],
-    ) -> Received;
-
+pub(crate) trait Decide: Cabled + Send + Unpin + 'static {
     /// Passes a packet on. Runs in soft interrupt context.
     ///
     /// # Errors
     ///
     /// Why it is dropped.
     fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause>;
-}
-
-/// Whether a subnet manager disabled a port.
-pub(crate) fn is_disabled(port: Option<&Port>) -> bool {
-    port.is_some_and(|port| port.info().physical() == Physical::Disabled)
 }
 
 /// A switch or a router with its cables.
@@ -314,8 +285,9 @@ impl<D: Decide> Relay<D> {
         }
         self.follow(&events);
         // A port that a subnet manager disabled does not want the cable that was put in.
-        let disabled = up && self.decider.with(|decider| decider.is_disabled(port));
-        if let (true, Some(line)) = (disabled, self.line(port)) {
+        let is_disabled = |port: &Port| port.info().physical() == Physical::Disabled;
+        let ask = |decider: &mut D| decider.node().port(port).is_some_and(is_disabled);
+        if let (true, Some(line)) = (up && self.decider.with(ask), self.line(port)) {
             line.command(LinkCommand::Disable);
         }
     }
@@ -328,9 +300,9 @@ impl<D: Decide> Plug for Relay<D> {
         };
         counters.received.count(frame.bytes());
         // What Ethernet fills up short frames with goes no further.
-        let packet = Head::parse(frame.bytes()).map(|head| head.bytes.len());
-        if let Ok(length) = packet {
-            if length < frame.bytes().len() {
+        if frame.bytes().len() <= ETHERNET_MIN {
+            let packet = Head::parse(frame.bytes()).map(|head| head.bytes.len());
+            if let Ok(length) = packet {
                 frame.truncate(length);
             }
         }

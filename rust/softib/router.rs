@@ -9,14 +9,9 @@ use kernel::{
 
 use crate::{
     fabric::{
-        counters::Counters,
         port::{
             Port,
             Profile, //
-        },
-        receive::{
-            Poll,
-            Received, //
         },
         router::{
             Hop,
@@ -25,8 +20,6 @@ use crate::{
             Route,
             Router, //
         },
-        Events,
-        OUT_LEN, //
     },
     hca::port::identity,
     net::{
@@ -34,7 +27,6 @@ use crate::{
         frame::Frame, //
     },
     relay::{
-        is_disabled,
         Cause,
         Decide,
         Relay,
@@ -43,10 +35,7 @@ use crate::{
     wire::{
         grh,
         lrh,
-        packet::{
-            Head,
-            Packet, //
-        },
+        packet::Head,
         smp::node::NodeType, //
     }, //
 };
@@ -99,29 +88,6 @@ pub(crate) fn start(
 }
 
 impl Decide for Tables {
-    fn carrier(&mut self, port: u8, up: bool, _now: u64) -> Events {
-        Router::carrier(self, port, up)
-    }
-
-    fn is_disabled(&self, port: u8) -> bool {
-        is_disabled(self.node().port(port))
-    }
-
-    fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
-        Router::poll(self, now, out)
-    }
-
-    fn receive(
-        &mut self,
-        port: u8,
-        packet: &Packet<'_>,
-        now: u64,
-        counters: &impl Counters,
-        out: &mut [u8; OUT_LEN],
-    ) -> Received {
-        Router::receive(self, port, packet, now, counters, out)
-    }
-
     fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause> {
         let head = Head::parse(frame.bytes())?;
         match relay.with(|router| router.forward(port, &head))? {

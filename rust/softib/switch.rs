@@ -9,14 +9,9 @@ use kernel::{
 
 use crate::{
     fabric::{
-        counters::Counters,
         port::{
             Port,
             Profile, //
-        },
-        receive::{
-            Poll,
-            Received, //
         },
         switch::{
             PortMask,
@@ -27,8 +22,6 @@ use crate::{
             MAX_PORTS, //
         },
         Discard,
-        Events,
-        OUT_LEN, //
     },
     hca::port::{
         culprit,
@@ -39,7 +32,6 @@ use crate::{
         frame::Frame, //
     },
     relay::{
-        is_disabled,
         Cause,
         Decide,
         Relay,
@@ -106,29 +98,6 @@ pub(crate) fn start(name: &[u8], guid: Option<u64>, devices: &[NetDevice]) -> Re
 }
 
 impl Decide for Switch<Memory> {
-    fn carrier(&mut self, port: u8, up: bool, now: u64) -> Events {
-        Switch::carrier(self, port, up, now)
-    }
-
-    fn is_disabled(&self, port: u8) -> bool {
-        is_disabled(self.node().port(port))
-    }
-
-    fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
-        Switch::poll(self, now, out)
-    }
-
-    fn receive(
-        &mut self,
-        port: u8,
-        packet: &Packet<'_>,
-        now: u64,
-        counters: &impl Counters,
-        out: &mut [u8; OUT_LEN],
-    ) -> Received {
-        Switch::receive(self, port, packet, now, counters, out)
-    }
-
     fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause> {
         let head = Head::parse(frame.bytes())?;
         match relay.with(|switch| Way::find(switch, port, &head)) {

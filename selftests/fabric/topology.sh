@@ -14,7 +14,7 @@ describes() { # topology, expected summary
 	check_equal "$1: $2" "$2" "$(grep -A 1 -x "file $1" /tmp/described | tail -n 1)"
 }
 
-for topology in pair star routed fattree two_ports; do
+for topology in pair star routed fattree two_ports chain offload; do
 	printf 'file %s\n' "$topology"
 	scripts/fabric check "selftests/fabric/topologies/$topology.fabric"
 done >/tmp/described
@@ -23,6 +23,8 @@ describes star '1 switch, 4 hosts, 4 cables'
 describes routed '2 switches, 4 hosts, 1 router, 6 cables'
 describes fattree '6 switches, 8 hosts, 16 cables'
 describes two_ports '2 switches, 2 hosts, 6 cables'
+describes chain '3 switches, 3 hosts, 2 routers, 7 cables'
+describes offload '1 switch, 3 hosts, 3 cables'
 check "ports are described" grep -qx 'switch  s1:3             h3:1' /tmp/described
 
 # Each file has one mistake, and each is complained of in the order of the files.

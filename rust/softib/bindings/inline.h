@@ -28,6 +28,7 @@ void softib_frame_free(struct sk_buff *skb);
 int softib_frame_send(struct sk_buff *skb, struct net_device *dev);
 bool softib_is_frame(const struct sk_buff *skb);
 u32 softib_crc32(u32 crc, const u8 *bytes, size_t length);
+u16 softib_sum(const u8 *bytes, u32 length);
 void softib_queue_init(struct sk_buff_head *queue);
 bool softib_queue_is_empty(const struct sk_buff_head *queue);
 void softib_queue_purge(struct sk_buff_head *queue);
@@ -41,6 +42,7 @@ void softib_dev_hold(struct net_device *dev);
 void softib_dev_put(struct net_device *dev);
 void softib_raise_mtu(struct net_device *dev, u32 mtu);
 struct net_device *softib_find_device(const char *name);
+bool softib_is_ethernet(const struct net_device *dev);
 struct net *softib_dev_net(const struct net_device *dev);
 void softib_hardware_address(const struct net_device *dev, u8 *address);
 bool softib_in_interrupt(void);
@@ -52,6 +54,9 @@ bool softib_device_try_get(struct ib_device *device);
 void softib_notify_cq(struct ib_cq *cq);
 void softib_notify_qp(struct ib_qp *qp, enum ib_event_type event);
 void softib_notify_srq(struct ib_srq *srq, enum ib_event_type event);
+int softib_processor(u32 number);
+bool softib_may_run_here(u32 processor);
+bool softib_queue_work_on(int processor, struct work_struct *work);
 void softib_fill_device(struct ib_device *device);
 
 /* Memory */

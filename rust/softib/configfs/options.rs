@@ -14,9 +14,17 @@ use kernel::{
 
 use crate::hca::options::Options;
 
+/// What is known by names of devices.
+struct Names {
+    /// What was said of devices.
+    said: KVec<(CString, Options)>,
+    /// The devices there are.
+    taken: KVec<CString>,
+}
+
 kernel::sync::global_lock! {
     // SAFETY: Initialised by `Ready::new`, which the module's start calls before anything else can.
-    unsafe(uninit) static ENTRIES: Mutex<KVec<(CString, Options)>> = KVec::new();
+    unsafe(uninit) static NAMES: Mutex<Names> = Names { said: KVec::new(), taken: KVec::new() };
 }
 
 /// The options are ready to be used: a part of the module.
@@ -28,7 +36,7 @@ impl Ready {
         static READY: AtomicBool = AtomicBool::new(false);
         if !READY.swap(true, Ordering::Relaxed) {
             // SAFETY: Only the first one to come gets here.
-            unsafe { ENTRIES.init() };
+            unsafe { NAMES.init() };
         }
         Self(())
     }
@@ -37,7 +45,9 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         // What is static does not end with the module, and what it holds would be lost.
-        *ENTRIES.lock() = KVec::new();
+        let mut names = NAMES.lock();
+        names.said = KVec::new();
+        names.taken = KVec::new();
     }
 }
 
@@ -52,7 +62,7 @@ impl Entry {
     /// `ENOMEM`.
     pub(crate) fn new(name: &CStr) -> Result<Self> {
         let entry = (name.try_into()?, Options::DEFAULT);
-        ENTRIES.lock().push(entry, GFP_KERNEL)?;
+        NAMES.lock().said.push(entry, GFP_KERNEL)?;
         Ok(Self(name.try_into()?))
     }
 
@@ -62,17 +72,20 @@ impl Entry {
     ///
     /// `ENOMEM`.
     pub(crate) fn get(&self) -> Result<Options> {
-        of(&self.0)
+        NAMES.lock().of(&self.0)
     }
 
     /// Changes them.
     ///
     /// # Errors
     ///
-    /// `ENODEV` if they are gone.
+    /// `EBUSY` if a device was made with them and is there.
     pub(crate) fn set(&self, change: impl FnOnce(&mut Options)) -> Result {
-        let mut entries = ENTRIES.lock();
-        let entry = entries.iter_mut().find(|(name, _)| **name == *self.0);
+        let mut names = NAMES.lock();
+        if names.taken.iter().any(|name| **name == *self.0) {
+            return Err(EBUSY);
+        }
+        let entry = names.said.iter_mut().find(|(name, _)| **name == *self.0);
         change(&mut entry.ok_or(ENODEV)?.1);
         Ok(())
     }
@@ -80,19 +93,42 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        ENTRIES.lock().retain(|(name, _)| **name != *self.0);
+        NAMES.lock().said.retain(|(name, _)| **name != *self.0);
     }
 }
 
-/// The options for a device of that name.
+impl Names {
+    fn of(&self, name: &CStr) -> Result<Options> {
+        match self.said.iter().find(|(known, _)| **known == *name) {
+            Some((_, options)) => options.try_clone(),
+            None => Ok(Options::DEFAULT),
+        }
+    }
+}
+
+/// A device was made of the options of its name. Dropping it lets them be changed again.
+pub(crate) struct Taken(CString);
+
+/// Takes the options for a device of that name.
 ///
 /// # Errors
 ///
 /// `ENOMEM`.
-pub(crate) fn of(name: &CStr) -> Result<Options> {
-    let entries = ENTRIES.lock();
-    match entries.iter().find(|(known, _)| **known == *name) {
-        Some((_, options)) => options.try_clone(),
-        None => Ok(Options::DEFAULT),
+pub(crate) fn take(name: &CStr) -> Result<(Options, Taken)> {
+    let (listed, own) = (name.try_into()?, name.try_into()?);
+    let mut names = NAMES.lock();
+    let options = names.of(name)?;
+    // One that was made of them and got another name since may be there too.
+    names.taken.push(listed, GFP_KERNEL)?;
+    Ok((options, Taken(own)))
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut names = NAMES.lock();
+        if let Some(place) = names.taken.iter().position(|name| **name == *self.0) {
+            // It is there.
+            let _ = names.taken.remove(place);
+        }
     }
 }

@@ -50,13 +50,37 @@ pub(super) fn write(page: &mut [u8; PAGE_SIZE], text: fmt::Arguments<'_>) -> Res
     Ok(page.len())
 }
 
+/// What a write gives at most: of a longer one the rest would come as another (`fs/configfs/file.c`).
+const LONGEST: usize = PAGE_SIZE - 1;
+
+/// Why what was written is no text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoText {
+    Long,
+    Bytes,
+}
+
+impl fmt::Display for NoText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Long => write!(f, "takes less than {LONGEST} bytes"),
+            Self::Bytes => f.write_str("takes text, and that is none"),
+        }
+    }
+}
+
 /// What was written to a file, without the white space around it.
 ///
 /// # Errors
 ///
-/// `EINVAL` if it is no text.
-pub(super) fn read(page: &[u8]) -> Result<&str> {
-    Ok(core::str::from_utf8(page).map_err(|_| EINVAL)?.trim())
+/// If it is no text, or may be only the first part of it.
+pub(super) fn read(page: &[u8]) -> Result<&str, NoText> {
+    if page.len() >= LONGEST {
+        return Err(NoText::Long);
+    }
+    core::str::from_utf8(page)
+        .map(str::trim)
+        .map_err(|_| NoText::Bytes)
 }
 
 /// A number, with `0x` before it in hexadecimal.

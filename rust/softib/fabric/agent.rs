@@ -56,7 +56,7 @@ use super::wire::smp::port::{
 use super::wire::smp::Smp;
 
 /// A node that can be managed.
-pub(super) trait Managed {
+pub trait Managed {
     /// Where its ports are.
     type Ports: DerefMut<Target = [Port]>;
 
@@ -82,7 +82,7 @@ pub(super) trait Managed {
 
 /// Where a request came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Request {
+pub struct Request {
     /// By which port.
     pub(super) in_port: u8,
     /// From which address.

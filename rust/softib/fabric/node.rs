@@ -12,23 +12,17 @@ use super::agent::{
     Request, //
 };
 use super::counters::Counters;
-use super::datagram::OUT_LEN;
 use super::events::{
     Changes,
     Events, //
 };
 use super::performance;
 use super::port::Port;
-use super::receive;
-use super::receive::{
-    Poll,
-    Received, //
-};
+use super::receive::Cabled;
 use super::traps;
 use super::traps::Traps;
 use super::wire::lid::Lid;
 use super::wire::mad::CLASS_PERFORMANCE;
-use super::wire::packet::Packet;
 use super::wire::pma::Performance;
 use super::wire::smp;
 use super::wire::smp::node::{
@@ -284,25 +278,9 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
             counters,
         }
     }
-
-    /// Serves a packet for one of the management queue pairs that came by a port, and writes the
-    /// answer as a packet. Directed routes are followed.
-    pub fn receive<C: Counters>(
-        &mut self,
-        in_port: u8,
-        packet: &Packet<'_>,
-        now: u64,
-        counters: &C,
-        out: &mut [u8; OUT_LEN],
-    ) -> Received {
-        receive::receive(self, in_port, packet, now, counters, out)
-    }
-
-    /// Writes the next trap that is due, as a packet, and says when to come again.
-    pub fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
-        receive::poll(self, now, out)
-    }
 }
+
+impl<P: DerefMut<Target = [Port]>> Cabled for Node<P> {}
 
 impl<P: DerefMut<Target = [Port]>> Managed for Node<P> {
     type Ports = P;

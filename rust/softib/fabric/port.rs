@@ -131,6 +131,14 @@ impl Port {
         }
     }
 
+    /// The same with more GUIDs, as many as there are places for; zeros are none.
+    pub fn with_aliases(mut self, aliases: &[u64]) -> Port {
+        for (place, alias) in self.guids.iter_mut().skip(1).zip(aliases) {
+            *place = *alias;
+        }
+        self
+    }
+
     /// The port by which a switch is managed, which has no link and is always active.
     pub fn of_switch(profile: &Profile) -> Port {
         let mut port = Self::new(profile);

@@ -95,8 +95,34 @@ pub struct Poll {
     pub next: Option<u64>,
 }
 
+/// A node with cables in its ports.
+pub trait Cabled: Managed + Sized {
+    /// The cable of a port carries packets, or has stopped to.
+    fn carrier(&mut self, number: u8, up: bool, _now: u64) -> Events {
+        self.node_mut().carrier(number, up)
+    }
+
+    /// Serves a packet for one of the node's own management queue pairs that came by a port, and
+    /// writes the answer as a packet, or the packet as it goes on. Directed routes are followed.
+    fn receive<C: Counters>(
+        &mut self,
+        in_port: u8,
+        packet: &Packet<'_>,
+        now: u64,
+        counters: &C,
+        out: &mut [u8; OUT_LEN],
+    ) -> Received {
+        receive(self, in_port, packet, now, counters, out)
+    }
+
+    /// Writes the next trap that is due, as a packet, and says when to come again.
+    fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
+        poll(self, now, out)
+    }
+}
+
 /// Serves a packet that came by a port.
-pub(super) fn receive<M: Managed, C: Counters>(
+fn receive<M: Managed, C: Counters>(
     managed: &mut M,
     in_port: u8,
     packet: &Packet<'_>,
@@ -294,7 +320,7 @@ fn send(
 }
 
 /// Writes the next trap that is due.
-pub(super) fn poll<M: Managed>(managed: &mut M, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
+fn poll<M: Managed>(managed: &mut M, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
     let mut send = None;
     loop {
         // Each turn takes one that is due, and none is due again at once.

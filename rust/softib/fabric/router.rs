@@ -2,10 +2,13 @@
 
 //! A router: it joins subnets, each by a port (IBTA chapter 19).
 
+use core::mem::replace;
 use core::ops::DerefMut;
 
-use super::counters::Counters;
-use super::datagram::OUT_LEN;
+use super::agent::{
+    Managed,
+    Request, //
+};
 use super::discard::Discard;
 use super::events::Events;
 use super::node::{
@@ -13,9 +16,11 @@ use super::node::{
     Node, //
 };
 use super::port::Port;
-use super::receive::{
-    Poll,
-    Received, //
+use super::receive::Cabled;
+use super::routes::prefix;
+pub use super::routes::{
+    Neighbour,
+    Route, //
 };
 use super::wire::gid::Gid;
 use super::wire::grh::Grh;
@@ -26,39 +31,17 @@ use super::wire::lrh::{
     LEN as LRH_LEN, //
     VL_MANAGEMENT,
 };
-use super::wire::packet::{
-    Head,
-    Packet, //
-};
+use super::wire::packet::Head;
 use super::wire::smp::node::{
     NodeType,
     DESCRIPTION_LEN, //
 };
-
-/// A subnet that is reached through another router.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Route {
-    /// The prefix of the subnet.
-    pub prefix: u64,
-    /// The port by which to leave for it.
-    pub port: u8,
-    /// The address of the next router there.
-    pub router: Lid,
-}
-
-/// Where a port of an attached subnet is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Neighbour {
-    /// Its GID.
-    pub gid: Gid,
-    /// Its address.
-    pub lid: Lid,
-}
+use super::wire::smp::Smp;
 
 /// Where a packet goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hop {
-    /// To the router itself: it is for [`Router::receive`].
+    /// To the router itself: it is for [`Cabled::receive`].
     Own,
     /// Out.
     Out(Out),
@@ -121,39 +104,19 @@ where
         &self.node
     }
 
-    /// Changes where it finds what.
-    pub fn set_tables(&mut self, routes: R, neighbours: N, algorithmic: bool) {
-        self.routes = routes;
-        self.neighbours = neighbours;
-        self.algorithmic = algorithmic;
+    /// Changes by which routers it reaches other subnets; what it was told before.
+    pub fn set_routes(&mut self, routes: R) -> R {
+        replace(&mut self.routes, routes)
     }
 
-    /// The cable of a port carries packets, or has stopped to.
-    pub fn carrier(&mut self, number: u8, up: bool) -> Events {
-        self.node.carrier(number, up)
+    /// Changes where the ports of its subnets are; what it was told before.
+    pub fn set_neighbours(&mut self, neighbours: N) -> N {
+        replace(&mut self.neighbours, neighbours)
     }
 
     /// Changes what the router is called.
     pub fn set_description(&mut self, description: [u8; DESCRIPTION_LEN], now: u64) -> Events {
         self.node.set_description(description, now)
-    }
-
-    /// Serves a packet that [`Router::forward`] has said to be the router's own, and writes the
-    /// answer.
-    pub fn receive<C: Counters>(
-        &mut self,
-        in_port: u8,
-        packet: &Packet<'_>,
-        now: u64,
-        counters: &C,
-        out: &mut [u8; OUT_LEN],
-    ) -> Received {
-        self.node.receive(in_port, packet, now, counters, out)
-    }
-
-    /// Writes the next trap that is due, as a packet, and says when to come again.
-    pub fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
-        self.node.poll(now, out)
     }
 
     /// Where the packet that came by that port goes.
@@ -277,8 +240,41 @@ where
     }
 }
 
-/// The first half of a GID.
-fn prefix(gid: &Gid) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = gid.bytes();
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+impl<P, R, N> Cabled for Router<P, R, N>
+where
+    P: DerefMut<Target = [Port]>,
+    R: DerefMut<Target = [Route]>,
+    N: DerefMut<Target = [Neighbour]>,
+{
+}
+
+/// A router is managed as its node is.
+impl<P, R, N> Managed for Router<P, R, N>
+where
+    P: DerefMut<Target = [Port]>,
+    R: DerefMut<Target = [Route]>,
+    N: DerefMut<Target = [Neighbour]>,
+{
+    type Ports = P;
+
+    fn node(&self) -> &Node<P> {
+        &self.node
+    }
+
+    fn node_mut(&mut self) -> &mut Node<P> {
+        &mut self.node
+    }
+
+    fn particular(
+        &mut self,
+        request: Request,
+        set: bool,
+        smp: &mut Smp,
+    ) -> Option<Result<Events, u16>> {
+        self.node.particular(request, set, smp)
+    }
+
+    fn leave_by(&self, in_port: u8, dlid: Lid) -> Option<u8> {
+        self.node.leave_by(in_port, dlid)
+    }
 }

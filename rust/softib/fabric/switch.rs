@@ -8,8 +8,6 @@ use super::agent::{
     Managed,
     Request, //
 };
-use super::counters::Counters;
-use super::datagram::OUT_LEN;
 use super::events::{
     Changes,
     Events, //
@@ -19,14 +17,9 @@ use super::node::{
     Node, //
 };
 use super::port::Port;
-use super::receive;
-use super::receive::{
-    Poll,
-    Received, //
-};
+use super::receive::Cabled;
 use super::wire::lid::Lid;
 use super::wire::mad::status;
-use super::wire::packet::Packet;
 use super::wire::smp::attribute;
 use super::wire::smp::forwarding::{
     Linear,
@@ -230,22 +223,6 @@ impl<S: Storage> Switch<S> {
         &self.info
     }
 
-    /// The cable of a port carries packets, or has stopped to. The subnet manager is told.
-    pub fn carrier(&mut self, number: u8, up: bool, now: u64) -> Events {
-        if number == 0 {
-            return Events::default();
-        }
-        let events = self.node.carrier(number, up);
-        if !events.changes.contains(Changes::STATE) {
-            return events;
-        }
-        self.info.set_port_state_change(true);
-        let lid = self.lid();
-        let details = Details::LinkState { lid };
-        let told = self.node.raise(0, Kind::Urgent, details, now);
-        events.and(told.changes)
-    }
-
     /// Tells the subnet manager of a packet that a port has dropped because of its partition, if
     /// the manager is to be told of that.
     pub fn bad_p_key(&mut self, number: u8, culprit: &Culprit, now: u64) -> Events {
@@ -264,24 +241,6 @@ impl<S: Storage> Switch<S> {
     /// Changes what the switch is called.
     pub fn set_description(&mut self, description: [u8; DESCRIPTION_LEN], now: u64) -> Events {
         self.node.set_description(description, now)
-    }
-
-    /// Serves a packet that [`Switch::forward`] has said to be the switch's own, and writes the
-    /// answer, or the packet as it goes on.
-    pub fn receive<C: Counters>(
-        &mut self,
-        in_port: u8,
-        packet: &Packet<'_>,
-        now: u64,
-        counters: &C,
-        out: &mut [u8; OUT_LEN],
-    ) -> Received {
-        receive::receive(self, in_port, packet, now, counters, out)
-    }
-
-    /// Writes the next trap that is due, as a packet, and says when to come again.
-    pub fn poll(&mut self, now: u64, out: &mut [u8; OUT_LEN]) -> Poll {
-        receive::poll(self, now, out)
     }
 
     fn lid(&self) -> Lid {
@@ -383,6 +342,24 @@ impl<S: Storage> Switch<S> {
         }
         smp.put(table);
         Ok(())
+    }
+}
+
+impl<S: Storage> Cabled for Switch<S> {
+    /// The subnet manager is told.
+    fn carrier(&mut self, number: u8, up: bool, now: u64) -> Events {
+        if number == 0 {
+            return Events::default();
+        }
+        let events = self.node.carrier(number, up);
+        if !events.changes.contains(Changes::STATE) {
+            return events;
+        }
+        self.info.set_port_state_change(true);
+        let lid = self.lid();
+        let details = Details::LinkState { lid };
+        let told = self.node.raise(0, Kind::Urgent, details, now);
+        events.and(told.changes)
     }
 }
 

@@ -10,6 +10,9 @@ use kernel::{
 /// The most that can be chosen of [`Options::max_inline`].
 pub(crate) const MAX_INLINE: u32 = 1024;
 
+/// Places of a port's GUID table that an alias can have: all but the first.
+pub(crate) const ALIASES: usize = super::port::GIDS - 1;
+
 /// The options of a device.
 pub(crate) struct Options {
     /// Bytes of a send that may stand in the request itself.
@@ -18,6 +21,16 @@ pub(crate) struct Options {
     pub(crate) mtu: u8,
     /// The net device of a second port.
     pub(crate) port2: Option<CString>,
+    /// The device that its first port is joined with in memory.
+    pub(crate) peer: Option<CString>,
+    /// The events of a completion vector run on the processor of its number.
+    pub(crate) affinity: bool,
+    /// It computes and checks the checksums of IP datagrams in IPoIB messages.
+    pub(crate) checksum: bool,
+    /// It cuts long TCP segments in IPoIB messages.
+    pub(crate) tso: bool,
+    /// More GUIDs of the first port; zeros behind them.
+    pub(crate) alias_guids: [u64; ALIASES],
 }
 
 impl Options {
@@ -26,6 +39,11 @@ impl Options {
         max_inline: 256,
         mtu: 5,
         port2: None,
+        peer: None,
+        affinity: true,
+        checksum: false,
+        tso: false,
+        alias_guids: [0; ALIASES],
     };
 
     /// A copy.
@@ -35,6 +53,11 @@ impl Options {
     /// `ENOMEM`.
     pub(crate) fn try_clone(&self) -> Result<Self> {
         let port2 = self.port2.as_deref().map(CString::try_from).transpose()?;
-        Ok(Self { port2, ..*self })
+        let peer = self.peer.as_deref().map(CString::try_from).transpose()?;
+        Ok(Self {
+            port2,
+            peer,
+            ..*self
+        })
     }
 }

@@ -27,6 +27,7 @@ use super::{
         Origin, //
     },
     connection::Connection,
+    port::Way,
     receive::{
         ReceiveQueue,
         SharedReceiveQueue, //
@@ -48,6 +49,7 @@ use crate::{
     },
     transport::{
         attributes::Service,
+        offload::Cut,
         work::Status, //
     },
     wire::{
@@ -178,6 +180,7 @@ pub(crate) struct Destination<'a> {
 }
 
 /// A datagram to be sent.
+#[derive(Clone, Copy)]
 pub(crate) struct Datagram<'a> {
     pub(crate) request: u64,
     pub(crate) signalled: bool,
@@ -185,8 +188,37 @@ pub(crate) struct Datagram<'a> {
     pub(crate) immediate: Option<ImmDt>,
     /// Keys of the segments do not matter.
     pub(crate) inline: bool,
+    /// Its bytes are these, and of the segments, behind so many bytes of them, so many.
+    pub(crate) header: &'a [u8],
+    pub(crate) from: usize,
+    pub(crate) length: usize,
     pub(crate) segments: &'a [Segment],
+    /// The checksums of the IP datagram in it are to be filled in.
+    pub(crate) checksum: bool,
+    /// It is a TCP segment to be sent as several.
+    pub(crate) cut: Option<Cut<'a>>,
     pub(crate) to: Destination<'a>,
+}
+
+/// What datagrams that are posted together have in common.
+pub(crate) struct Chain {
+    state: State,
+    pub(super) attributes: Attributes,
+    /// The address of the last one, by its place in memory, and how it left.
+    pub(super) way: Option<(*const AddressVector, u16, Way)>,
+    /// A peer in memory's queue pair to which the last one went.
+    pub(super) peer: Option<Arc<QueuePair>>,
+    /// Packets and bytes that went there and are not counted yet.
+    pub(super) handed_over: (u64, u64),
+}
+
+impl Chain {
+    /// Notes a packet of so many bytes that went to the peer.
+    #[inline]
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.handed_over.0 = self.handed_over.0.wrapping_add(1);
+        self.handed_over.1 = self.handed_over.1.wrapping_add(bytes as u64);
+    }
 }
 
 /// What is locked of a queue pair.
@@ -363,7 +395,7 @@ impl QueuePair {
             origin: Origin::default(),
             queue_pair: self.handle,
         };
-        queue.push(completion, true)
+        queue.push(&completion, true)
     }
 
     /// Posts a receive.
@@ -387,15 +419,38 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Begins to send datagrams.
+    pub(crate) fn begin_chain(&self) -> Chain {
+        let (state, attributes) = self.query();
+        Chain {
+            state,
+            attributes,
+            way: None,
+            peer: None,
+            handed_over: (0, 0),
+        }
+    }
+
+    /// Ends to send datagrams.
+    pub(crate) fn end_chain(&self, mut chain: Chain) {
+        self.count_handed_over(&mut chain);
+    }
+
     /// Sends a datagram.
     ///
     /// # Errors
     ///
     /// `EINVAL` in a state that sends none.
-    pub(crate) fn post_datagram(self: &Arc<Self>, datagram: &Datagram<'_>) -> Result {
-        let (state, attributes) = self.query();
-        let status = match state {
-            State::ReadyToSend => self.send_datagram(&attributes, datagram),
+    pub(crate) fn post_datagram(
+        self: &Arc<Self>,
+        chain: &mut Chain,
+        datagram: &Datagram<'_>,
+    ) -> Result {
+        let status = match chain.state {
+            State::ReadyToSend => match &datagram.cut {
+                None => self.send_datagram(chain, datagram),
+                Some(cut) => self.send_cut(chain, datagram, cut),
+            },
             State::Error | State::SendQueueError => Status::Flushed,
             _ => return Err(EINVAL),
         };
@@ -403,7 +458,10 @@ impl QueuePair {
             let completion = Completion {
                 request: datagram.request,
                 status,
-                kind: Kind::Send,
+                kind: match datagram.cut {
+                    None => Kind::Send,
+                    Some(_) => Kind::Cut,
+                },
                 length: 0,
                 extra: Extra::Nothing,
                 source: self.number,
@@ -411,7 +469,7 @@ impl QueuePair {
                 queue_pair: self.handle,
             };
             // The consumer may hold its locks.
-            self.send_queue.push(completion, false).raise_later();
+            self.send_queue.push(&completion, false).raise_later();
         }
         Ok(())
     }

@@ -40,6 +40,35 @@ pub(crate) trait Plug: Send + Sync + 'static {
     fn unplugged(self: &Arc<Self>, port: u8);
 }
 
+/// Why a net device cannot be a cable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unfit {
+    /// It carries no Ethernet frames.
+    NoEthernet,
+    /// Somebody else takes its frames.
+    Taken,
+}
+
+impl Unfit {
+    /// The error that it is to who wants it.
+    pub(crate) fn error(self) -> Error {
+        match self {
+            Self::NoEthernet => EINVAL,
+            Self::Taken => EBUSY,
+        }
+    }
+
+    /// What is wrong with it, and what to do.
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Self::NoEthernet => "is no Ethernet device, as a cable has to be: name another",
+            Self::Taken => {
+                "is another port's cable already, or part of a bridge, a bond or the like: take it from there first, or name another"
+            }
+        }
+    }
+}
+
 /// A net device as somebody named it.
 ///
 /// # Invariants
@@ -81,6 +110,24 @@ impl NetDevice {
         self.0.as_ptr()
     }
 
+    /// Whether it can be a port's cable.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(crate) fn check(&self) -> Result<(), Unfit> {
+        // SAFETY: By the type invariant the device is valid.
+        if !unsafe { bindings::softib_is_ethernet(self.as_raw()) } {
+            return Err(Unfit::NoEthernet);
+        }
+        let _rtnl = rtnl::lock();
+        // SAFETY: As above, and the RTNL lock is held.
+        if unsafe { bindings::netdev_is_rx_handler_busy(self.as_raw()) } {
+            return Err(Unfit::Taken);
+        }
+        Ok(())
+    }
+
     /// The Ethernet address.
     pub(crate) fn address(&self) -> [u8; 6] {
         let mut address = [0; 6];
@@ -94,6 +141,13 @@ impl NetDevice {
     pub(crate) fn guid(&self, number: u8) -> u64 {
         let [a, b, c, d, e, f] = self.address();
         u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe ^ number, d, e, f])
+    }
+}
+
+/// Two names may be one device's.
+impl PartialEq for NetDevice {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 }
 

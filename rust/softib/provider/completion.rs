@@ -10,7 +10,11 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::object::Object;
+use super::{
+    device,
+    object::Object,
+    vector::Vector, //
+};
 use crate::{
     bindings,
     hca::completion::{
@@ -67,13 +71,18 @@ pub(super) unsafe extern "C" fn create(
 ) -> i32 {
     from_result(|| {
         // SAFETY: By the contract.
-        let wanted = unsafe { (*attributes).cqe };
+        let (wanted, number, hca) = unsafe {
+            let attributes = &*attributes;
+            let hca = device::hca((*cq).device);
+            (attributes.cqe, attributes.comp_vector, hca)
+        };
         if wanted == 0 || wanted > limits::COMPLETIONS {
             return Err(EINVAL);
         }
+        let vector = Vector::new(number, hca.options.affinity)?;
         // INVARIANT: The part of the object that is destroyed below, which stops it first.
         let handle = Handle(NonNull::new(cq).ok_or(EINVAL)?);
-        let queue = CompletionQueue::new(handle, wanted as usize)?;
+        let queue = CompletionQueue::new(handle, vector, wanted as usize)?;
         // SAFETY: By the contract.
         unsafe {
             (*cq).cqe = wanted as i32;
@@ -155,10 +164,16 @@ fn write(completion: &Completion, out: &mut bindings::ib_wc) {
     } else {
         0
     };
+    let checksum = if origin.checksum {
+        bindings::ib_wc_flags_IB_WC_IP_CSUM_OK
+    } else {
+        0
+    };
     *out = bindings::ib_wc {
         status: completion.status.number().into(),
         opcode: match completion.kind {
             Kind::Send => bindings::ib_wc_opcode_IB_WC_SEND,
+            Kind::Cut => bindings::ib_wc_opcode_IB_WC_LSO,
             Kind::Write => bindings::ib_wc_opcode_IB_WC_RDMA_WRITE,
             Kind::Read => bindings::ib_wc_opcode_IB_WC_RDMA_READ,
             Kind::CompareSwap => bindings::ib_wc_opcode_IB_WC_COMP_SWAP,
@@ -172,7 +187,7 @@ fn write(completion: &Completion, out: &mut bindings::ib_wc) {
         qp: completion.queue_pair.as_raw(),
         src_qp: completion.source.get(),
         slid: origin.lid.into(),
-        wc_flags: (flag | global) as i32,
+        wc_flags: (flag | global | checksum) as i32,
         pkey_index: origin.pkey_index,
         sl: origin.service_level,
         dlid_path_bits: origin.path_bits,

@@ -23,8 +23,10 @@ use super::{
 };
 use crate::{
     bindings,
+    configfs::options::Taken,
     hca::{
         options::Options,
+        peer::Membership,
         Hca, //
     },
     net::{
@@ -39,7 +41,10 @@ use crate::{
 /// What a device has of ours.
 struct Part {
     hca: Arc<Hca>,
+    membership: Membership,
     cables: KVec<Pin<KBox<Cable<Hca>>>>,
+    /// Its options are not to be changed as long as it is there.
+    _taken: Taken,
 }
 
 type Device = Object<bindings::ib_device, Part>;
@@ -136,7 +141,7 @@ impl Handle {
 /// # Errors
 ///
 /// `EBUSY` if a net device is in use; `EEXIST` and others that `ib_core` has.
-pub(super) fn add(name: &CStr, options: Options, devices: &[NetDevice]) -> Result {
+pub(super) fn add(name: &CStr, options: Options, taken: Taken, devices: &[NetDevice]) -> Result {
     let first = devices.first().ok_or(EINVAL)?;
     let mut lines = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
     let mut guids = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
@@ -147,7 +152,9 @@ pub(super) fn add(name: &CStr, options: Options, devices: &[NetDevice]) -> Resul
     let hca = Hca::new(options, name, &guids, lines)?;
     let part = Part {
         hca: hca.clone(),
+        membership: Membership::new(name, &hca)?,
         cables: KVec::with_capacity(devices.len(), GFP_KERNEL)?,
+        _taken: taken,
     };
     // SAFETY: The net device is valid, and with it its namespace.
     let device = unsafe {
@@ -221,8 +228,17 @@ unsafe fn plug_and_register(
 /// Called by `ib_core` with a device of ours that is not registered, for the last time.
 pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
     // SAFETY: By the contract.
-    let Part { hca, cables } = unsafe { Device::destroy(device) };
+    let Part {
+        hca,
+        membership,
+        cables,
+        ..
+    } = unsafe { Device::destroy(device) };
     // What they start ends below.
+    drop(membership);
+    // Who found it as a peer has let it go then.
+    // SAFETY: Called where one may sleep.
+    unsafe { bindings::synchronize_rcu() };
     drop(cables);
     hca.stop();
     hca.device.0.store(null_mut(), Ordering::Release);

@@ -69,16 +69,27 @@ unsafe extern "C" fn add(name: *const c_char, device: *mut bindings::net_device)
     from_result(|| {
         // SAFETY: By the contract.
         let (name, device) = unsafe { (CStr::from_char_ptr(name), NetDevice::from_raw(device)?) };
-        let options = options::of(name)?;
-        match &options.port2 {
-            None => device::add(name, options, &[device])?,
-            Some(second) => {
-                let found = NetDevice::find(second).inspect_err(|_| {
-                    pr_err!("{name:?}: there is no net device {second:?} for its second port\n");
-                })?;
-                device::add(name, options, &[device, found])?;
-            }
+        let (options, taken) = options::take(name)?;
+        let second = match &options.port2 {
+            None => None,
+            Some(second) => Some(NetDevice::find(second).map_err(|_| {
+                pr_err!("hca {name}: there is no net device {} here for its second port: name another in `port2`\n", &**second);
+                EINVAL
+            })?),
+        };
+        let mut devices = KVec::with_capacity(2, GFP_KERNEL)?;
+        devices.push(device, GFP_KERNEL)?;
+        if let Some(second) = second {
+            devices.push(second, GFP_KERNEL)?;
         }
+        for (device, port) in devices.iter().zip(1..) {
+            device.check().map_err(|unfit| {
+                let why = unfit.why();
+                pr_err!("hca {name}: the net device of port {port} {why}\n");
+                unfit.error()
+            })?;
+        }
+        device::add(name, options, taken, &devices)?;
         Ok(0)
     })
 }

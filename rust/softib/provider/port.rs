@@ -25,7 +25,7 @@ pub(super) unsafe extern "C" fn query_device(
     _: *mut bindings::ib_udata,
 ) -> i32 {
     // SAFETY: By the contract.
-    let (device, out) = unsafe { (&*device, &mut *out) };
+    let (options, device, out) = unsafe { (&device::hca(device).options, &*device, &mut *out) };
     out.sys_image_guid = device.node_guid;
     out.fw_ver = 1;
     out.max_mr_size = u64::MAX;
@@ -42,6 +42,12 @@ pub(super) unsafe extern "C" fn query_device(
             | bindings::ib_kernel_cap_flags_IBK_BLOCK_MULTICAST_LOOPBACK
             | bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG,
     );
+    if options.checksum {
+        out.device_cap_flags |= bindings::ib_device_cap_flags_IB_DEVICE_UD_IP_CSUM as u64;
+    }
+    if options.tso {
+        out.kernel_cap_flags |= u64::from(bindings::ib_kernel_cap_flags_IBK_UD_TSO);
+    }
     out.max_qp = limits::QUEUE_PAIRS as i32;
     out.max_qp_wr = limits::WORK_REQUESTS as i32;
     out.max_send_sge = limits::SEGMENTS as i32;

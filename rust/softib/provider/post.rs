@@ -4,7 +4,10 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    }, //
 };
 
 use super::{
@@ -19,9 +22,11 @@ use crate::{
     hca::{
         completion::Kind,
         queue_pair::{
+            Chain,
             Datagram,
             Destination,
-            QueuePair, //
+            QueuePair,
+            Type, //
         },
         region::Registration,
         send::{
@@ -29,7 +34,12 @@ use crate::{
             Request, //
         }, //
     },
+    net::burst::Burst,
     transport::{
+        offload::{
+            Cut,
+            MAX_HEADER, //
+        },
         packet::{
             Atomic,
             Tail, //
@@ -60,9 +70,13 @@ pub(super) unsafe extern "C" fn send(
     // SAFETY: By the contract.
     let pair = unsafe { Pair::part(qp) };
     let mut result = 0;
+    let mut burst = Burst::begin();
+    // What a chain holds of a peer it lets go before that can end: who ends a queue pair waits for it.
+    let _guard = rcu::read_lock();
+    let mut chain = pair.begin_chain();
     while !next.is_null() {
         // SAFETY: By the contract.
-        if let Err(error) = unsafe { post_one(pair, next) } {
+        if let Err(error) = unsafe { post_one(pair, &mut chain, next) } {
             // SAFETY: By the contract.
             unsafe { *bad = next };
             result = error.to_errno();
@@ -70,7 +84,9 @@ pub(super) unsafe extern "C" fn send(
         }
         // SAFETY: By the contract.
         next = unsafe { (*next).next };
+        burst.sent_one();
     }
+    pair.end_chain(chain);
     if pair.kind.is_connected() {
         pair.send_posted();
     }
@@ -83,13 +99,17 @@ pub(super) unsafe extern "C" fn send(
 ///
 /// As [`send`], for one request.
 #[inline]
-unsafe fn post_one(pair: &Arc<QueuePair>, request: *const bindings::ib_send_wr) -> Result {
+unsafe fn post_one(
+    pair: &Arc<QueuePair>,
+    chain: &mut Chain,
+    request: *const bindings::ib_send_wr,
+) -> Result {
     if pair.kind.is_connected() {
         // SAFETY: The caller's promise.
         return pair.post_send(unsafe { connected(request) }?);
     }
     // SAFETY: The caller's promise.
-    pair.post_datagram(&unsafe { datagram(request) }?)
+    pair.post_datagram(chain, &unsafe { datagram(pair, request) }?)
 }
 
 /// The name that a request's consumer gave it.
@@ -246,26 +266,45 @@ unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local
 /// # Safety
 ///
 /// As [`send`]; such a request is the first part of a `struct ib_ud_wr`.
-unsafe fn datagram<'a>(request: *const bindings::ib_send_wr) -> Result<Datagram<'a>> {
+unsafe fn datagram<'a>(
+    pair: &QueuePair,
+    request: *const bindings::ib_send_wr,
+) -> Result<Datagram<'a>> {
     // SAFETY: The caller's promise.
     let (common, more) = unsafe { (&*request, &*request.cast::<bindings::ib_ud_wr>()) };
-    let immediate = match common.opcode {
-        bindings::ib_wr_opcode_IB_WR_SEND => None,
-        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => Some(immediate(common)),
+    let options = &pair.hca.options;
+    let flags = common.send_flags;
+    let inline = flags & bindings::ib_send_flags_IB_SEND_INLINE != 0;
+    // SAFETY: The caller's promise.
+    let segments = unsafe { Segment::list(common.sg_list, common.num_sge) };
+    let length = segments.iter().map(|segment| segment.len()).sum();
+    let (immediate, cut) = match common.opcode {
+        bindings::ib_wr_opcode_IB_WR_SEND => (None, None),
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => (Some(immediate(common)), None),
+        bindings::ib_wr_opcode_IB_WR_LSO
+            if options.tso && pair.kind == Type::Datagram && !inline =>
+        {
+            // SAFETY: The caller's promise.
+            (None, Some(unsafe { cut(more, length) }?))
+        }
         _ => return Err(EINVAL),
     };
-    if more.ah.is_null() {
+    let checksum = flags & bindings::ib_send_flags_IB_SEND_IP_CSUM != 0;
+    if more.ah.is_null() || (checksum && !options.checksum) {
         return Err(EINVAL);
     }
-    let flags = common.send_flags;
     Ok(Datagram {
         request: id_of(common),
         signalled: flags & bindings::ib_send_flags_IB_SEND_SIGNALED != 0,
         solicited: flags & bindings::ib_send_flags_IB_SEND_SOLICITED != 0,
         immediate,
-        inline: flags & bindings::ib_send_flags_IB_SEND_INLINE != 0,
-        // SAFETY: The caller's promise.
-        segments: unsafe { Segment::list(common.sg_list, common.num_sge) },
+        inline,
+        header: &[],
+        from: 0,
+        length,
+        segments,
+        checksum,
+        cut,
         to: Destination {
             // SAFETY: The caller's promise: the handle lives until the request is complete.
             address: unsafe { address::Handle::part(more.ah) },
@@ -274,6 +313,24 @@ unsafe fn datagram<'a>(request: *const bindings::ib_send_wr) -> Result<Datagram<
             pkey_index: more.pkey_index,
         },
     })
+}
+
+/// How a long segment is cut whose data has so many bytes.
+///
+/// # Safety
+///
+/// As [`send`]: the header is there as long as the request is posted.
+unsafe fn cut<'a>(request: &bindings::ib_ud_wr, length: usize) -> Result<Cut<'a>> {
+    let (size, header) = (
+        usize::try_from(request.mss)?,
+        usize::try_from(request.hlen)?,
+    );
+    if request.header.is_null() || header > MAX_HEADER {
+        return Err(EINVAL);
+    }
+    // SAFETY: The caller's promise.
+    let header = unsafe { core::slice::from_raw_parts(request.header.cast::<u8>(), header) };
+    Cut::new(header, size, length).ok_or(EINVAL)
 }
 
 /// Reads the parts of a chain of receives.

@@ -114,7 +114,10 @@ pub(super) unsafe extern "C" fn create(
             unsafe { (&mut *init, device::hca((*qp).device), Domain::of((*qp).pd)) };
         let kind = type_of(init.qp_type)?;
         // What ipoib asks for and every queue pair here does anyway is no option.
-        let known = bindings::ib_qp_create_flags_IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
+        let mut known = bindings::ib_qp_create_flags_IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
+        if hca.options.tso && kind == Type::Datagram {
+            known |= bindings::ib_qp_create_flags_IB_QP_CREATE_IPOIB_UD_LSO as u32;
+        }
         if init.create_flags & !known != 0 {
             return Err(super::unsupported());
         }

@@ -18,7 +18,7 @@
 
 static const struct group *const groups[] = {
 	&reliable_group, &unreliable_group, &datagram_group, &memory_group,
-	&queue_group, &refused_group, &failing_group,
+	&queue_group, &refused_group, &failing_group, &offload_group,
 };
 
 static DEFINE_MUTEX(one_at_a_time);

@@ -27,7 +27,10 @@ static void send_notice(struct ib_cq *queue, void *context)
 
 static void recv_notice(struct ib_cq *queue, void *context)
 {
-	atomic_inc(&((struct side *)context)->recv_notices);
+	struct side *side = context;
+
+	WRITE_ONCE(side->processor, raw_smp_processor_id());
+	atomic_inc(&side->recv_notices);
 }
 
 bool is_infiniband(const struct side *side)
@@ -174,7 +177,10 @@ static int make_memory(struct side *side)
 
 static int make_queues(struct side *side, const struct setup *setup)
 {
-	struct ib_cq_init_attr completions = { .cqe = 4 * RING };
+	struct ib_cq_init_attr completions = {
+		.cqe = 4 * RING,
+		.comp_vector = setup->last_vector ? side->device->num_comp_vectors - 1 : 0,
+	};
 	struct ib_srq_init_attr shared = {
 		.event_handler = happens,
 		.srq_context = side,
@@ -210,6 +216,9 @@ static int make_queue_pair(struct side *side, const struct setup *setup)
 		.sq_sig_type = setup->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.qp_type = setup->type,
 	};
+
+	if (setup->segments && side->device->attrs.kernel_cap_flags & IBK_UD_TSO)
+		attributes.create_flags = IB_QP_CREATE_IPOIB_UD_LSO;
 
 	side->qp = ib_create_qp(side->pd, &attributes);
 	return PTR_ERR_OR_ZERO(side->qp);

@@ -25,6 +25,8 @@
 struct setup {
 	enum ib_qp_type type;
 	bool shared_receive;
+	/* The completion queues are on the last completion vector. */
+	bool last_vector;
 	/* A completion for each request, whatever it asks for. */
 	bool signal_all;
 	bool with_grh;
@@ -39,6 +41,8 @@ struct setup {
 	/* The first packet sequence number. */
 	u32 psn;
 	u32 reads_at_once;
+	/* a can send long TCP segments as several; without a device that can, the test is left out. */
+	bool segments;
 	/* The P_Keys of the two do not match, or only one of both tables has such a pair and the test is left out. */
 	bool strange_pkey;
 };
@@ -65,6 +69,8 @@ struct side {
 	/* A bit for each ib_event_type that came; how often each completion handler was called. */
 	unsigned long events;
 	atomic_t send_notices, recv_notices;
+	/* The processor of the last call. */
+	int processor;
 	u32 posted;
 };
 
@@ -95,7 +101,7 @@ struct group {
 	const struct group group_name##_group = { #group_name, table, ARRAY_SIZE(table) }
 
 extern const struct group reliable_group, unreliable_group, datagram_group, memory_group, queue_group, refused_group,
-	failing_group;
+	failing_group, offload_group;
 
 /* control.c */
 __printf(2, 3) void fail(struct pair *pair, const char *format, ...);

@@ -5,6 +5,7 @@
 mod subnet;
 
 use oxib_softib_fabric::{
+    Cabled,
     Discard,
     OUT_LEN, //
 };

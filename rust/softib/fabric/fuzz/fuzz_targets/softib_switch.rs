@@ -19,6 +19,7 @@ use oxib_softib_fabric::switch::{
     Tables, //
 };
 use oxib_softib_fabric::{
+    Cabled,
     Hop,
     Port,
     Received,
@@ -110,7 +111,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut switch, mut router) = (switch(), router());
     for port in 1..=PORTS {
         switch.carrier(port, true, 0);
-        router.carrier(port, true);
+        router.carrier(port, true, 0);
     }
     let mut now = 0;
     while let Some((port, frame)) = next(&mut bytes) {

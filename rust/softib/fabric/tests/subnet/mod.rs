@@ -25,6 +25,7 @@ use oxib_softib_fabric::switch::{
     Tables, //
 };
 use oxib_softib_fabric::{
+    Cabled,
     Discard,
     Events,
     Node,
@@ -222,7 +223,7 @@ impl World {
         let events = match &mut self.devices[device] {
             Device::Adapter(node) => node.carrier(port, up),
             Device::Switch(switch) => switch.carrier(port, up, now),
-            Device::Router(router) => router.carrier(port, up),
+            Device::Router(router) => router.carrier(port, up, now),
         };
         self.events.push((device, events));
         events

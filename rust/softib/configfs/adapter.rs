@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The files of a host channel adapter: what hardware a device of its name is to stand for.
+//!
+//! They are read when the device is made: while it is there they cannot be changed.
+
+use core::fmt::Write as _;
+
+use kernel::{
+    configfs,
+    page::PAGE_SIZE,
+    prelude::*,
+    str::CString, //
+};
+
+use super::{
+    element::Element,
+    text, //
+};
+use crate::hca::options::{
+    Options,
+    ALIASES,
+    MAX_INLINE, //
+};
+
+/// The longest name of a net device.
+const NAME: usize = 15;
+
+impl Element {
+    /// Changes the options, unless the device is there.
+    fn choose(&self, file: &str, change: impl FnOnce(&mut Options)) -> Result {
+        self.options()?.set(change).map_err(|error| {
+            self.fail(
+                error,
+                format_args!("a device was made of it: delete that (rdma link delete) before you change `{file}`"),
+            )
+        })
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<7> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        match &options.port2 {
+            Some(name) => {
+                let name = name.to_str().map_err(|_| EINVAL)?;
+                text::write(page, format_args!("{name}\n"))
+            }
+            None => text::write(page, format_args!("\n")),
+        }
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let name = element.text(page, "port2")?;
+        // Whether it is there shows when the device is made: it is looked for where that is.
+        let is_name = name.len() <= NAME
+            && !name.contains(|letter: char| letter.is_whitespace() || "/:\0".contains(letter));
+        if !is_name {
+            return Err(element.refuse(format_args!(
+                "port2 takes the name of one net device, of {NAME} letters at most"
+            )));
+        }
+        let port2 = match name {
+            "" => None,
+            name => Some(CString::try_from_fmt(fmt!("{name}"))?),
+        };
+        element.choose("port2", |options| options.port2 = port2)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<8> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        text::write(page, format_args!("{}\n", 128 << options.mtu))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let number = match element.number(page, "mtu")? {
+            256 => 1,
+            512 => 2,
+            1024 => 3,
+            2048 => 4,
+            4096 => 5,
+            _ => return Err(element.refuse(format_args!("mtu takes 256, 512, 1024, 2048 or 4096"))),
+        };
+        element.choose("mtu", |options| options.mtu = number)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<9> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        text::write(page, format_args!("{}\n", options.max_inline))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let number = element.number(page, "max_inline")?;
+        let number = u32::try_from(number)
+            .ok()
+            .filter(|number| *number <= MAX_INLINE)
+            .ok_or_else(|| {
+                element.refuse(format_args!("max_inline takes 0 to {MAX_INLINE} bytes"))
+            })?;
+        element.choose("max_inline", |options| options.max_inline = number)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<10> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Element::show_flag(page, element.options()?.get()?.checksum)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let flag = element.flag(page, "checksum")?;
+        element.choose("checksum", |options| options.checksum = flag)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<11> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Element::show_flag(page, element.options()?.get()?.tso)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let flag = element.flag(page, "tso")?;
+        element.choose("tso", |options| options.tso = flag)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<12> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        let mut page = text::Page::new(page);
+        let mut separator = "";
+        for guid in options.alias_guids.iter().filter(|guid| **guid != 0) {
+            write!(page, "{separator}{guid:#018x}").map_err(|_| EOVERFLOW)?;
+            separator = " ";
+        }
+        page.write_str("\n").map_err(|_| EOVERFLOW)?;
+        Ok(page.len())
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let mut guids = [0; ALIASES];
+        let words = element
+            .text(page, "alias_guids")?
+            .split(|letter: char| letter.is_ascii_whitespace() || letter == ',')
+            .filter(|word| !word.is_empty());
+        for (place, word) in words.enumerate() {
+            let guid = text::number(word).unwrap_or(0);
+            if guid == 0 || guids.contains(&guid) {
+                return Err(element.refuse(format_args!(
+                    "alias_guids: '{word}': each is a number above 0, with 0x before it if it is hexadecimal, and another one"
+                )));
+            }
+            *guids.get_mut(place).ok_or_else(|| {
+                element.refuse(format_args!("alias_guids takes {ALIASES} GUIDs, at most"))
+            })? = guid;
+        }
+        element.choose("alias_guids", |options| options.alias_guids = guids)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<13> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        let name = options.peer.as_deref().unwrap_or(c"");
+        let name = name.to_str().map_err(|_| EINVAL)?;
+        text::write(page, format_args!("{name}\n"))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let name = element.text(page, "peer")?;
+        if name.contains(char::is_whitespace) || name.as_bytes() == element.name.to_bytes() {
+            return Err(element.refuse(format_args!(
+                "peer takes the name of one other host channel adapter"
+            )));
+        }
+        let peer = match name {
+            "" => None,
+            name => Some(CString::try_from_fmt(fmt!("{name}"))?),
+        };
+        element.choose("peer", |options| options.peer = peer)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<14> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.affinity)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let affinity = element.flag(page, "affinity")?;
+        element.choose("affinity", |options| options.affinity = affinity)
+    }
+}

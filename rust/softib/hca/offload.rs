@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What a better adapter does to the messages of IP over InfiniBand.
+
+use kernel::sync::Arc;
+
+use super::queue_pair::{
+    Chain,
+    Datagram,
+    QueuePair, //
+};
+use crate::{
+    net::checksum::sum,
+    transport::{
+        offload::{
+            self,
+            Cut,
+            MAX_HEADER, //
+        },
+        work::Status, //
+    }, //
+};
+
+/// Writes the checksums of a message of which they are asked.
+pub(super) fn fill(message: &mut [u8]) {
+    offload::fill(message, sum);
+}
+
+/// Whether the checksums of a message are right.
+pub(super) fn is_right(message: &[u8]) -> bool {
+    offload::is_right(message, sum)
+}
+
+impl QueuePair {
+    /// Sends a long segment as several datagrams, and says how that ended.
+    pub(super) fn send_cut(
+        self: &Arc<Self>,
+        chain: &mut Chain,
+        datagram: &Datagram<'_>,
+        cut: &Cut<'_>,
+    ) -> Status {
+        let mut room = [0; MAX_HEADER];
+        for number in 0..cut.count() {
+            let data = cut.data(number);
+            let piece = Datagram {
+                header: cut.write_header(number, &mut room),
+                from: data.start,
+                length: data.len(),
+                checksum: true,
+                cut: None,
+                ..*datagram
+            };
+            let status = self.send_datagram(chain, &piece);
+            if status != Status::Success {
+                return status;
+            }
+        }
+        Status::Success
+    }
+}
