@@ -40,18 +40,20 @@ use softib::{
 };
 
 /// The module: what it registers lives as long as it is loaded. Devices are made no more, and end, before the options
-/// go.
+/// go; all cables are out before nobody tells them of their net devices any more.
 #[pin_data]
 struct Softib {
     _link: provider::link::Registration,
     #[pin]
     _configfs: kernel::configfs::Subsystem<configfs::Top>,
     _options: configfs::options::Ready,
+    _notifier: net::notifier::Registration,
 }
 
 impl kernel::InPlaceModule for Softib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            _notifier: net::notifier::Registration::new()?,
             _options: configfs::options::Ready::new(),
             _configfs <- configfs::Top::new(),
             _link: provider::link::Registration::new(),

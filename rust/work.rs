@@ -125,6 +125,25 @@ where
     }
 }
 
+/// Takes `owner`'s work `ID` out of its queue if it waits there, waits for its end if it runs, and tells whether it waited.
+/// Sleeps.
+///
+/// Not to be called with a lock held that the work takes (the RTNL!).
+#[allow(dead_code, reason = "softib uses it")]
+pub(crate) fn cancel_sync<T, const ID: u64>(owner: &Arc<T>) -> bool
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    let raw = Arc::as_ptr(owner);
+    // SAFETY: `owner` keeps the work valid.
+    let waited = unsafe { bindings::cancel_delayed_work_sync(delayed_work::<T, ID>(raw)) };
+    if waited {
+        // SAFETY: The work waited and will not run: the reference it held is ours to drop.
+        drop(unsafe { Arc::from_raw(raw) });
+    }
+    waited
+}
+
 /// Takes `owner`'s work `ID` out of its queue, waits for its end if it runs, and keeps it from being
 /// scheduled again. Sleeps.
 ///
@@ -250,6 +269,22 @@ mod tests {
         queue.reschedule(&timer, msecs_to_jiffies(LATER));
         cancel(&timer);
         cancel(&timer);
+        assert!(is_alone(timer));
+        Ok(())
+    }
+
+    #[test]
+    fn who_cancels_and_waits_is_told_whether_it_waited() -> Result {
+        let (queue, timer) = (Queue::new()?, timer()?);
+        assert!(!cancel_sync(&timer));
+        queue.reschedule(&timer, msecs_to_jiffies(LATER));
+        assert!(cancel_sync(&timer));
+        assert!(!cancel_sync(&timer));
+        queue.reschedule(&timer, msecs_to_jiffies(0));
+        timer.ran.wait_for_completion();
+        queue.flush();
+        assert!(!cancel_sync(&timer));
+        assert_eq!(timer.runs.load(Ordering::Relaxed), 1);
         assert!(is_alone(timer));
         Ok(())
     }

@@ -6,14 +6,14 @@
 //! them. None is held when a consumer is called or a frame is sent.
 
 use kernel::{
-    impl_has_work,
-    new_work,
+    impl_has_delayed_work,
     prelude::*,
     sync::{
         rcu,
         Arc, //
     },
     time::{
+        msecs_to_jiffies,
         Instant,
         Monotonic, //
     },
@@ -21,7 +21,6 @@ use kernel::{
         self,
         new_delayed_work,
         DelayedWork,
-        Work,
         WorkItem, //
     }, //
 };
@@ -82,27 +81,56 @@ pub(crate) struct Hca {
     /// Where timers run.
     pub(crate) queue: work::Queue,
     epoch: Instant<Monotonic>,
-    /// Packets of a port to itself.
+    /// Packets of a port to itself, each with the port noted in it.
     #[pin]
     loopback: Queue,
     #[pin]
-    loopback_work: Work<Hca, 0>,
+    loopback_work: DelayedWork<Hca, LOOPBACK>,
     #[pin]
     traps: DelayedWork<Hca, { port::TRAPS }>,
+    #[pin]
+    removal: DelayedWork<Hca, REMOVAL>,
 }
 
-impl_has_work! {
-    impl HasWork<Self, 0> for Hca { self.loopback_work }
+/// The works of a device, besides [`port::TRAPS`].
+const LOOPBACK: u64 = 0;
+const REMOVAL: u64 = 2;
+
+/// Packets that a device takes from itself in one go; then others have a turn.
+const BURST: usize = 64;
+
+/// How long the kernel is given for what keeps it from unregistering a device, in milliseconds.
+const REMOVAL_RETRY: u32 = 50;
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, 0> for Hca { self.loopback_work }
+    impl HasDelayedWork<Self, 2> for Hca { self.removal }
 }
 
-impl WorkItem<0> for Hca {
+impl WorkItem<LOOPBACK> for Hca {
     type Pointer = Arc<Hca>;
 
     fn run(this: Arc<Hca>) {
-        while let Some(frame) = this.loopback.pop() {
+        for _ in 0..BURST {
+            let Some(frame) = this.loopback.pop() else {
+                return;
+            };
             // As a packet from a net device comes.
             let _guard = rcu::read_lock();
-            this.receive(1, &frame);
+            this.receive(frame.port(), &frame);
+        }
+        this.take_loopback();
+    }
+}
+
+impl WorkItem<REMOVAL> for Hca {
+    type Pointer = Arc<Hca>;
+
+    fn run(this: Arc<Hca>) {
+        // Not while the device is being registered, or moves to another namespace: then later.
+        if !this.device.unregister() {
+            let delay = msecs_to_jiffies(REMOVAL_RETRY);
+            this.queue.schedule::<_, REMOVAL>(this.clone(), delay);
         }
     }
 }
@@ -134,8 +162,9 @@ impl Hca {
                 queue: work::Queue::new()?,
                 epoch: Instant::now(),
                 loopback <- Queue::new(),
-                loopback_work <- new_work!("softib_loopback"),
+                loopback_work <- new_delayed_work!("softib_loopback"),
                 traps <- new_delayed_work!("softib_traps"),
+                removal <- new_delayed_work!("softib_removal"),
             }? Error),
             GFP_KERNEL,
         )
@@ -158,7 +187,9 @@ impl Hca {
 
     /// Ends what runs by itself. Sleeps.
     pub(crate) fn stop(self: &Arc<Self>) {
+        work::disable::<_, REMOVAL>(self);
         work::disable::<_, { port::TRAPS }>(self);
+        work::disable::<_, LOOPBACK>(self);
     }
 
     /// Sends a frame on a port's cable. Any context.
@@ -168,11 +199,16 @@ impl Hca {
         }
     }
 
-    /// Lets a port receive its own frame. Any context.
-    pub(crate) fn loop_back(self: &Arc<Self>, frame: Frame) {
+    /// Lets a port receive a frame as from its cable. Any context.
+    pub(crate) fn loop_back(self: &Arc<Self>, port: u8, mut frame: Frame) {
+        frame.set_port(port);
         self.loopback.push(frame);
-        // If it waits already it will see this frame too.
-        let _ = workqueue::system_bh().enqueue::<_, 0>(self.clone());
+        self.take_loopback();
+    }
+
+    /// Takes the frames that wait, soon. If the work waits already it will see them all.
+    fn take_loopback(self: &Arc<Self>) {
+        let _ = workqueue::system_bh().enqueue_delayed::<_, LOOPBACK>(self.clone(), 0);
     }
 }
 
@@ -187,6 +223,6 @@ impl Plug for Hca {
 
     fn unplugged(self: &Arc<Self>, port: u8) {
         self.set_carrier(port, false);
-        self.device.unregister_soon();
+        self.queue.schedule::<_, REMOVAL>(self.clone(), 0);
     }
 }

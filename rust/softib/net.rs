@@ -7,6 +7,7 @@ pub(crate) mod checksum;
 pub(crate) mod crc;
 pub(crate) mod frame;
 pub(crate) mod line;
+pub(crate) mod notifier;
 #[expect(dead_code, reason = "oxib uses the rest")]
 #[path = "../net/rtnl.rs"]
 pub(crate) mod rtnl;

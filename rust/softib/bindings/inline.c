@@ -114,6 +114,11 @@ struct net_device *softib_notified_device(void *info)
 	return netdev_notifier_info_to_dev(info);
 }
 
+bool softib_is_registered(const struct net_device *dev)
+{
+	return dev->reg_state == NETREG_REGISTERED;
+}
+
 bool softib_has_carrier(const struct net_device *dev)
 {
 	return netif_running(dev) && netif_carrier_ok(dev);

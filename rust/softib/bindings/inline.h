@@ -36,6 +36,7 @@ void softib_queue_purge(struct sk_buff_head *queue);
 /* Net devices */
 void *softib_rx_handler_data(const struct sk_buff *skb);
 struct net_device *softib_notified_device(void *info);
+bool softib_is_registered(const struct net_device *dev);
 bool softib_has_carrier(const struct net_device *dev);
 void softib_dev_hold(struct net_device *dev);
 void softib_dev_put(struct net_device *dev);

@@ -22,9 +22,16 @@ struct Names {
     taken: KVec<CString>,
 }
 
+impl Names {
+    const NONE: Self = Self {
+        said: KVec::new(),
+        taken: KVec::new(),
+    };
+}
+
 kernel::sync::global_lock! {
     // SAFETY: Initialised by `Ready::new`, which the module's start calls before anything else can.
-    unsafe(uninit) static NAMES: Mutex<Names> = Names { said: KVec::new(), taken: KVec::new() };
+    unsafe(uninit) static NAMES: Mutex<Names> = Names::NONE;
 }
 
 /// The options are ready to be used: a part of the module.
@@ -39,6 +46,13 @@ impl Ready {
             unsafe { NAMES.init() };
         }
         Self(())
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        // What is static does not end with the module, and what it holds would be lost.
+        *NAMES.lock() = Names::NONE;
     }
 }
 

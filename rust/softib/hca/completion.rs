@@ -96,7 +96,7 @@ enum Armed {
 
 /// The entries of a queue: `first` to `first + count`, going around.
 struct Ring {
-    entries: KVec<Completion>,
+    entries: KVVec<Completion>,
     first: usize,
     count: usize,
     capacity: usize,
@@ -225,7 +225,7 @@ impl CompletionQueue {
     /// `ENOMEM`.
     pub(crate) fn new(handle: Handle, capacity: usize) -> Result<Arc<Self>> {
         let ring = Ring {
-            entries: KVec::with_capacity(capacity, GFP_KERNEL)?,
+            entries: KVVec::with_capacity(capacity, GFP_KERNEL)?,
             first: 0,
             count: 0,
             capacity,
@@ -289,6 +289,16 @@ impl CompletionQueue {
     /// Forgets the completions of a queue pair that ends.
     pub(crate) fn purge(&self, queue_pair: queue_pair::Handle) {
         self.ring.with(|ring| ring.purge(queue_pair));
+    }
+
+    /// Raises the event that was to be raised later, if there is one, and waits until the consumer was called. Sleeps.
+    ///
+    /// The consumer thinks that a queue is silent when the last queue pair on it has gone: `ib_free_cq` stops its own work
+    /// before it tells the device.
+    pub(crate) fn settle(self: &Arc<Self>) {
+        if work::cancel_sync::<_, 0>(self) {
+            self.handle.notify_from_process();
+        }
     }
 
     /// Ends the events. Sleeps.

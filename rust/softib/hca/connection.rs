@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     net::frame::Frame,
+    provider::memory::Segment,
     transport::{
         self,
         packet::{
@@ -384,8 +385,12 @@ impl Queues for Shell<'_, '_> {
             }
             None => self.receives.take(self.held),
         };
-        let segments = self.held.segments().iter();
-        taken.then(|| segments.map(|segment| segment.len() as u32).sum())
+        let room = |segments: &[Segment]| {
+            let lengths = segments.iter().map(Segment::len);
+            // More than a message can have is as good as that.
+            u32::try_from(lengths.sum::<usize>()).unwrap_or(u32::MAX)
+        };
+        taken.then(|| room(self.held.segments()))
     }
 }
 

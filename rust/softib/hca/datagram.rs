@@ -186,13 +186,13 @@ impl QueuePair {
         };
         hca.counters.sent(port, packet.dlid, frame.bytes().len());
         if way.own {
-            hca.loop_back(frame);
+            hca.loop_back(port, frame);
             return;
         }
         // Others on this port may be in the group too.
         if packet.transport.destination == Qpn::MULTICAST {
             if let Ok(copy) = frame.try_clone() {
-                hca.loop_back(copy);
+                hca.loop_back(port, copy);
             }
         }
         hca.transmit(port, frame);

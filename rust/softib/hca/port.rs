@@ -490,7 +490,7 @@ impl Hca {
         let own = Packet::parse(bytes)
             .is_ok_and(|packet| self.ports.is_own(port, packet.head.lrh.dlid()));
         if own {
-            self.loop_back(frame);
+            self.loop_back(port, frame);
         } else {
             self.transmit(port, frame);
         }

@@ -211,7 +211,7 @@ impl QueuePair {
                 self.hca.transmit(port, frame);
             }
             while let Some(frame) = self.own_frames.pop() {
-                self.hca.loop_back(frame);
+                self.hca.loop_back(port, frame);
             }
             self.draining.store(false, Ordering::SeqCst);
         }

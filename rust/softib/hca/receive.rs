@@ -21,10 +21,10 @@ use crate::{
 
 /// Receives that were posted, oldest first.
 pub(crate) struct ReceiveQueue {
-    requests: KVec<u64>,
-    counts: KVec<usize>,
+    requests: KVVec<u64>,
+    counts: KVVec<usize>,
     /// Those of all requests, `segments_each` for each.
-    segments: KVec<Segment>,
+    segments: KVVec<Segment>,
     segments_each: usize,
     first: usize,
     count: usize,
@@ -62,9 +62,9 @@ impl ReceiveQueue {
     /// `ENOMEM`.
     pub(crate) fn new(capacity: usize, segments_each: usize) -> Result<Self> {
         Ok(Self {
-            requests: KVec::from_elem(0, capacity, GFP_KERNEL)?,
-            counts: KVec::from_elem(0, capacity, GFP_KERNEL)?,
-            segments: KVec::from_elem(Segment::NONE, capacity * segments_each, GFP_KERNEL)?,
+            requests: KVVec::from_elem(0, capacity, GFP_KERNEL)?,
+            counts: KVVec::from_elem(0, capacity, GFP_KERNEL)?,
+            segments: KVVec::from_elem(Segment::NONE, capacity * segments_each, GFP_KERNEL)?,
             segments_each,
             first: 0,
             count: 0,

@@ -65,10 +65,10 @@ struct Entry {
 
 /// The sends of a queue pair, by their indices.
 pub(crate) struct SendQueue {
-    entries: KVec<Option<Entry>>,
-    segments: KVec<Segment>,
+    entries: KVVec<Option<Entry>>,
+    segments: KVVec<Segment>,
     segments_each: usize,
-    inline: KVec<u8>,
+    inline: KVVec<u8>,
     inline_each: usize,
     /// Index of the oldest.
     first: u32,
@@ -87,15 +87,15 @@ impl SendQueue {
         // A power of two, as indices go around.
         let places = capacity.max(1).next_power_of_two() as usize;
         let (segments_each, inline_each) = (segments_each.max(1) as usize, inline_each as usize);
-        let mut entries = KVec::with_capacity(places, GFP_KERNEL)?;
+        let mut entries = KVVec::with_capacity(places, GFP_KERNEL)?;
         for _ in 0..places {
             entries.push(None, GFP_KERNEL)?;
         }
         Ok(Self {
             entries,
-            segments: KVec::from_elem(Segment::NONE, places * segments_each, GFP_KERNEL)?,
+            segments: KVVec::from_elem(Segment::NONE, places * segments_each, GFP_KERNEL)?,
             segments_each,
-            inline: KVec::from_elem(0, places * inline_each, GFP_KERNEL)?,
+            inline: KVVec::from_elem(0, places * inline_each, GFP_KERNEL)?,
             inline_each,
             first: 0,
             next: 0,

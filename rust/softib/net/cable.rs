@@ -10,14 +10,17 @@ use core::sync::atomic::{
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::Arc,
-    types::Opaque, //
+    sync::Arc, //
 };
 
 use super::{
     frame::Frame,
     line::Line,
-    rtnl,
+    notifier,
+    rtnl::{
+        self,
+        Rtnl, //
+    },
     signal::Signal, //
 };
 use crate::bindings;
@@ -159,11 +162,9 @@ impl Drop for NetDevice {
 ///
 /// # Invariants
 ///
-/// While `plugged`, the device's receive handler is ours with a pointer to this. The notifier is registered.
+/// While `plugged`, the device's receive handler is ours with a pointer to this, and the notifier knows this.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Cable<P: Plug> {
-    #[pin]
-    notifier: Opaque<bindings::notifier_block>,
     device: *mut bindings::net_device,
     plugged: AtomicBool,
     line: Arc<Line>,
@@ -181,36 +182,36 @@ impl<P: Plug> Cable<P> {
     ///
     /// # Errors
     ///
-    /// `EBUSY` if the net device is something's part already (a bridge's, or another port's cable).
+    /// `EBUSY` if the net device is something's part already (a bridge's, or another port's cable); `ENODEV` if it goes
+    /// away just now.
     pub(crate) fn new(
         device: &NetDevice,
         line: Arc<Line>,
         owner: Arc<P>,
         port: u8,
     ) -> Result<Pin<KBox<Self>>> {
-        let this = KBox::pin_init(
-            pin_init!(Self {
-                // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
-                notifier <- Opaque::ffi_init(|slot: *mut bindings::notifier_block| unsafe {
-                    slot.write(core::mem::zeroed());
-                    (*slot).notifier_call = Some(notified::<P>);
-                }),
+        let this = KBox::pin(
+            Self {
                 device: device.as_raw(),
                 plugged: AtomicBool::new(false),
                 line,
                 owner,
                 port,
-            }),
+            },
             GFP_KERNEL,
         )?;
-        this.plug()?;
-        // SAFETY: Pinned, complete, and unregistered before its end.
-        to_result(unsafe { bindings::register_netdevice_notifier(this.notifier.get()) })?;
-        Ok(this)
+        // The lock is free again when a cable that could not be plugged in is dropped.
+        let plugged = this.plug(&mut rtnl::lock());
+        plugged.map(|()| this)
     }
 
-    fn plug(&self) -> Result {
-        let _rtnl = rtnl::lock();
+    fn plug(&self, rtnl: &mut Rtnl) -> Result {
+        // SAFETY: The caller of `new` holds the device.
+        if !unsafe { bindings::softib_is_registered(self.device) } {
+            return Err(ENODEV);
+        }
+        // SAFETY: The drop of `self` takes it out.
+        unsafe { notifier::listen(rtnl, self.device, self) }?;
         // SAFETY: The caller of `new` holds the device, and the RTNL lock is held. `self` is pinned and takes the
         // handler away before its end.
         to_result(unsafe {
@@ -219,44 +220,50 @@ impl<P: Plug> Cable<P> {
                 Some(received::<P>),
                 core::ptr::from_ref(self).cast_mut().cast(),
             )
-        })?;
+        })
+        .inspect_err(|_| notifier::ignore(rtnl, self))?;
         self.plugged.store(true, Ordering::Relaxed);
-        // SAFETY: As above.
+        // SAFETY: As above; nothing under the lock is in use here.
         unsafe {
             bindings::softib_raise_mtu(self.device, PACKET);
             self.line.connect(self.device);
         }
+        self.look_for_carrier();
         Ok(())
     }
 
-    /// Takes the cable out. The RTNL lock is held.
-    fn unplug(&self) {
+    /// Takes the cable out.
+    fn unplug(&self, rtnl: &mut Rtnl) {
         if self.plugged.swap(false, Ordering::Relaxed) {
-            // SAFETY: By the type invariant the handler is ours, and the line holds the device.
-            unsafe { bindings::netdev_rx_handler_unregister(self.device) };
+            notifier::ignore(rtnl, self);
             self.line.set_up(false);
-            self.line.disconnect();
+            // SAFETY: By the type invariant the handler is ours, and the line holds the device. It waits for what is
+            // under RCU, so also for those that send on the line.
+            self.line
+                .disconnect(|device| unsafe { bindings::netdev_rx_handler_unregister(device) });
         }
     }
 
-    /// What the network stack tells of our net device. The RTNL lock is held.
-    fn event(&self, event: usize) {
-        if !self.plugged.load(Ordering::Relaxed) {
-            return;
-        }
-        match event as u32 {
+    /// Tells the owner whether the other end is live. The RTNL lock is held.
+    fn look_for_carrier(&self) {
+        // SAFETY: The line holds the device while it is plugged in.
+        let up = unsafe { bindings::softib_has_carrier(self.device) };
+        self.line.set_up(up);
+        self.owner.carrier(self.port, up);
+    }
+}
+
+impl<P: Plug> notifier::Listener for Cable<P> {
+    fn event(&self, event: u32) {
+        match event {
             bindings::netdev_cmd_NETDEV_UNREGISTER => {
-                self.unplug();
+                // SAFETY: The lock is held, and nobody uses what is under it while he tells us.
+                self.unplug(&mut unsafe { Rtnl::assume_held() });
                 self.owner.unplugged(self.port);
             }
             bindings::netdev_cmd_NETDEV_UP
             | bindings::netdev_cmd_NETDEV_DOWN
-            | bindings::netdev_cmd_NETDEV_CHANGE => {
-                // SAFETY: The line holds the device while it is plugged in.
-                let up = unsafe { bindings::softib_has_carrier(self.device) };
-                self.line.set_up(up);
-                self.owner.carrier(self.port, up);
-            }
+            | bindings::netdev_cmd_NETDEV_CHANGE => self.look_for_carrier(),
             _ => (),
         }
     }
@@ -265,13 +272,8 @@ impl<P: Plug> Cable<P> {
 #[pinned_drop]
 impl<P: Plug> PinnedDrop for Cable<P> {
     fn drop(self: Pin<&mut Self>) {
-        {
-            let _rtnl = rtnl::lock();
-            self.unplug();
-        }
-        // SAFETY: Registered, or never: then it is not found, which does nothing. It tells of the end of all devices,
-        // which `event` does not take for ours any more.
-        unsafe { bindings::unregister_netdevice_notifier(self.notifier.get()) };
+        self.unplug(&mut rtnl::lock());
+        self.line.stop();
     }
 }
 
@@ -302,26 +304,4 @@ unsafe extern "C" fn received<P: Plug>(
         }
     }
     bindings::rx_handler_result_RX_HANDLER_CONSUMED
-}
-
-/// The C face of [`Cable::event`].
-///
-/// # Safety
-///
-/// Called by the network stack with a registered cable's notifier and a net device's event.
-unsafe extern "C" fn notified<P: Plug>(
-    notifier: *mut bindings::notifier_block,
-    event: usize,
-    info: *mut c_void,
-) -> i32 {
-    // SAFETY: By the contract; unregistering waits for us.
-    let cable = unsafe {
-        let notifier = Opaque::cast_from(notifier);
-        &*kernel::container_of!(notifier.cast_mut(), Cable<P>, notifier)
-    };
-    // SAFETY: By the contract.
-    if unsafe { bindings::softib_notified_device(info) } == cable.device {
-        cable.event(event);
-    }
-    bindings::NOTIFY_DONE as i32
 }

@@ -93,6 +93,20 @@ impl Frame {
         }
     }
 
+    /// Notes the port that it is for, while it is in one of our queues.
+    #[inline]
+    pub(crate) fn set_port(&mut self, port: u8) {
+        // SAFETY: By the type invariant ours, and so is its control block.
+        unsafe { self.0.as_mut().cb[0] = port as kernel::ffi::c_char };
+    }
+
+    /// The port that was noted.
+    #[inline]
+    pub(crate) fn port(&self) -> u8 {
+        // SAFETY: By the type invariant valid.
+        unsafe { self.0.as_ref().cb[0] as u8 }
+    }
+
     /// A second one with the same bytes, which both only read.
     ///
     /// # Errors

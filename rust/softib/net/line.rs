@@ -12,8 +12,7 @@ use core::{
 };
 
 use kernel::{
-    impl_has_work,
-    new_work,
+    impl_has_delayed_work,
     prelude::*,
     sync::{
         rcu,
@@ -21,7 +20,8 @@ use kernel::{
     },
     workqueue::{
         self,
-        Work,
+        new_delayed_work,
+        DelayedWork,
         WorkItem, //
     }, //
 };
@@ -35,8 +35,12 @@ use super::{
 };
 use crate::{
     bindings,
-    fabric::events::LinkCommand, //
+    fabric::events::LinkCommand,
+    work, //
 };
+
+/// Frames that are sent in one go; then others have a turn.
+const BURST: usize = 64;
 
 /// What frames are sent on. Without a cable they are dropped, as from a port to which nothing is connected.
 ///
@@ -53,20 +57,24 @@ pub(crate) struct Line {
     #[pin]
     backlog: Queue,
     #[pin]
-    work: Work<Line>,
+    work: DelayedWork<Line>,
 }
 
-impl_has_work! {
-    impl HasWork<Self> for Line { self.work }
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Line { self.work }
 }
 
 impl WorkItem for Line {
     type Pointer = Arc<Line>;
 
     fn run(this: Arc<Line>) {
-        while let Some(frame) = this.backlog.pop() {
+        for _ in 0..BURST {
+            let Some(frame) = this.backlog.pop() else {
+                return;
+            };
             this.transmit(frame);
         }
+        this.send_backlog();
     }
 }
 
@@ -83,7 +91,7 @@ impl Line {
                 device: AtomicPtr::new(null_mut()),
                 up: AtomicBool::new(false),
                 backlog <- Queue::new(),
-                work <- new_work!("softib_line"),
+                work <- new_delayed_work!("softib_line"),
             }),
             GFP_KERNEL,
         )
@@ -117,11 +125,20 @@ impl Line {
         // Those that wait were sent first.
         if deferred || !self.backlog.is_empty() {
             self.backlog.push(frame);
-            // If it waits already it will see this frame too.
-            let _ = workqueue::system_bh().enqueue(self.clone());
+            self.send_backlog();
         } else {
             self.transmit(frame);
         }
+    }
+
+    /// Sends the frames that wait, soon. If the work waits already it will see them all.
+    fn send_backlog(self: &Arc<Self>) {
+        let _ = workqueue::system_bh().enqueue_delayed::<_, 0>(self.clone(), 0);
+    }
+
+    /// Ends what runs by itself. Sleeps.
+    pub(super) fn stop(self: &Arc<Self>) {
+        work::disable::<_, 0>(self);
     }
 
     /// Hands a frame to the net device. Interrupts are on.
@@ -147,12 +164,11 @@ impl Line {
         self.device.store(device, Ordering::Release);
     }
 
-    /// Takes the line from its net device, which nobody uses through it afterwards. Sleeps.
-    pub(super) fn disconnect(&self) {
+    /// Takes the line from its net device, which nobody uses through it afterwards: `wait` waits for an RCU grace period.
+    pub(super) fn disconnect(&self, wait: impl FnOnce(*mut bindings::net_device)) {
         let device = self.device.swap(null_mut(), Ordering::AcqRel);
         if !device.is_null() {
-            // SAFETY: Called where one may sleep.
-            unsafe { bindings::synchronize_rcu() };
+            wait(device);
             // SAFETY: By the type invariant there is a reference, and the grace period is over.
             unsafe { bindings::softib_dev_put(device) };
         }

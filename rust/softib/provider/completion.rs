@@ -44,6 +44,15 @@ impl Handle {
         // SAFETY: By the type invariant valid.
         unsafe { bindings::softib_notify_cq(self.0.as_ptr()) };
     }
+
+    /// The same where soft interrupts are on.
+    pub(crate) fn notify_from_process(&self) {
+        // SAFETY: The calls are a pair.
+        unsafe { bindings::softib_bh_disable() };
+        self.notify();
+        // SAFETY: As above.
+        unsafe { bindings::softib_bh_enable() };
+    }
 }
 
 /// `create_cq`.

@@ -117,13 +117,20 @@ impl Handle {
         }
     }
 
-    /// Lets the kernel unregister the device, soon.
-    pub(crate) fn unregister_soon(&self) {
+    /// Lets the kernel unregister the device, soon. `false` if that cannot be asked of it just now: the device is not
+    /// registered yet, or no longer, or on its way to another network namespace.
+    pub(crate) fn unregister(&self) -> bool {
         let device = self.0.load(Ordering::Acquire);
-        if !device.is_null() {
-            // SAFETY: By the type invariant; a device that is unregistered already stays so.
-            unsafe { bindings::ib_unregister_device_queued(device) };
+        // SAFETY: By the type invariant. With the reference that is taken the device stays registered meanwhile; who
+        // unregisters a device that another one unregisters finds nothing to do.
+        unsafe {
+            if device.is_null() || !bindings::softib_device_try_get(device) {
+                return false;
+            }
+            bindings::ib_unregister_device_queued(device);
+            bindings::ib_device_put(device);
         }
+        true
     }
 }
 
@@ -219,6 +226,7 @@ unsafe fn plug_and_register(
 pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
     // SAFETY: By the contract.
     let Part { hca, cables, .. } = unsafe { Device::destroy(device) };
+    // What they start ends below.
     drop(cables);
     hca.stop();
     hca.device.0.store(null_mut(), Ordering::Release);

@@ -178,6 +178,8 @@ pub(super) unsafe extern "C" fn destroy(
     unsafe { bindings::synchronize_rcu_expedited() };
     // Nothing new; what came meanwhile goes.
     pair.end();
+    pair.send_queue.settle();
+    pair.receive_queue.settle();
     0
 }
 

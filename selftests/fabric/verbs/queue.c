@@ -228,6 +228,33 @@ static void destroy_busy(struct pair *pair)
 			return;
 }
 
+/* Queues as large as the device promises, or as any consumer would want them. */
+static void large(struct pair *pair)
+{
+	const struct ib_device_attr *promised = &pair->a.device->attrs;
+	struct ib_cq_init_attr completions = { .cqe = min(promised->max_cqe, 1 << 17) };
+	struct ib_qp_init_attr attributes = {
+		.cap = {
+			.max_send_wr = min(promised->max_qp_wr, 1 << 14),
+			.max_recv_wr = min(promised->max_qp_wr, 1 << 14),
+			.max_send_sge = promised->max_send_sge,
+			.max_recv_sge = promised->max_recv_sge,
+		},
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_cq *cq = ib_create_cq(pair->a.device, NULL, NULL, NULL, &completions);
+	struct ib_qp *qp;
+
+	if (!same(pair, "making a completion queue", 0, PTR_ERR_OR_ZERO(cq)))
+		return;
+	attributes.send_cq = cq;
+	attributes.recv_cq = cq;
+	qp = ib_create_qp(pair->a.pd, &attributes);
+	if (same(pair, "making a queue pair", 0, PTR_ERR_OR_ZERO(qp)))
+		ib_destroy_qp(qp);
+	ib_destroy_cq(cq);
+}
+
 static const struct test tests[] = {
 	{ "a list of requests", { .type = IB_QPT_RC }, post_list },
 	{ "a list of receives, used in their order", { .type = IB_QPT_RC }, receive_list },
@@ -243,6 +270,7 @@ static const struct test tests[] = {
 	{ "a shared receive queue's limit", { .type = IB_QPT_RC, .shared_receive = true }, shared_limit },
 	{ "a shared receive queue's last receive", { .type = IB_QPT_RC, .shared_receive = true }, shared_last },
 	{ "a queue pair that is destroyed at work", { .type = IB_QPT_RC }, destroy_busy },
+	{ "queues as large as the device promises", { .type = IB_QPT_RC }, large },
 };
 
 GROUP(queue, tests);
