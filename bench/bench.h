@@ -23,6 +23,10 @@
 #define BENCH_IPOIB "ib0"
 #define BENCH_FLOOR "floor0"
 
+/* The two HCAs of a fabric, in fabric.sh. */
+#define BENCH_NEAR "h1"
+#define BENCH_FAR "h2"
+
 #define BENCH_IP(net, host) htonl(0x0a000000 | (net) << 16 | (host))
 #define BENCH_ETHERNET_IP(host) BENCH_IP(77, host)
 #define BENCH_IPOIB_IP(host) BENCH_IP(99, host)
@@ -94,6 +98,9 @@ int bench_transmit_device_single_events(struct bench *bench);
 int bench_transmit_device_chain(struct bench *bench);
 int bench_transmit_device_chain_events(struct bench *bench);
 int bench_receive_device(struct bench *bench);
+int bench_fabric_single(struct bench *bench);
+int bench_fabric_chain(struct bench *bench);
+int bench_fabric_chain_events(struct bench *bench);
 
 /* receive.c, for device.c too: frames for a queue pair, made before the clock runs */
 int bench_frames_make(struct sk_buff_head *list, struct net_device *ethernet, u32 qpn,

@@ -26,6 +26,9 @@ static const struct {
 	{ "rx-ipoib", bench_receive_ipoib },
 	{ "rx-floor", bench_receive_floor },
 	{ "rx-device", bench_receive_device },
+	{ "fabric-single", bench_fabric_single },
+	{ "fabric-chain", bench_fabric_chain },
+	{ "fabric-chain-events", bench_fabric_chain_events },
 };
 
 static DEFINE_MUTEX(one_at_a_time);

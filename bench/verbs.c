@@ -25,6 +25,15 @@ static int start_queue_pair(struct ib_qp *qp)
 	return ib_modify_qp(qp, &attributes, IB_QP_STATE | IB_QP_SQ_PSN);
 }
 
+static int make_local_handle(struct verbs *verbs)
+{
+	struct rdma_ah_attr attributes = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1 };
+
+	rdma_ah_set_dlid(&attributes, verbs->peer_lid);
+	verbs->ah = rdma_create_ah(verbs->pd, &attributes, RDMA_CREATE_AH_SLEEPABLE);
+	return PTR_ERR_OR_ZERO(verbs->ah);
+}
+
 static int make_handle(struct verbs *verbs)
 {
 	const u8 mac[ETH_ALEN] = BENCH_PEER_MAC;
@@ -103,18 +112,59 @@ void verbs_close(struct verbs *verbs)
 	dev_put(verbs->ethernet);
 }
 
-/* On an error, too, verbs_close() is to follow. */
-int verbs_open(struct verbs *verbs)
+/* The device of a name is shown to clients alone. One measurement runs at a time. */
+static const char *wanted;
+static struct ib_device *found;
+
+static int look_at(struct ib_device *device)
 {
+	if (!strcmp(dev_name(&device->dev), wanted) && ib_device_try_get(device))
+		found = device;
+	return 0;
+}
+
+static void look_away(struct ib_device *, void *)
+{
+}
+
+/* The caller is to put it. */
+struct ib_device *verbs_device(const char *name)
+{
+	static struct ib_client client = {
+		.name = "oxib_bench",
+		.add = look_at,
+		.remove = look_away,
+	};
+
+	wanted = name;
+	found = NULL;
+	if (!ib_register_client(&client))
+		ib_unregister_client(&client);
+	return found;
+}
+
+static void find_device(struct verbs *verbs)
+{
+	if (verbs->name) {
+		verbs->device = verbs_device(verbs->name);
+		return;
+	}
 	verbs->ethernet = dev_get_by_name(&init_net, BENCH_ETHERNET);
 	if (verbs->ethernet)
 		verbs->device = ib_device_get_by_netdev(verbs->ethernet, RDMA_DRIVER_RXE);
+}
+
+/* On an error, too, verbs_close() is to follow. */
+int verbs_open(struct verbs *verbs)
+{
+	find_device(verbs);
 	if (!verbs->device)
 		return -ENODEV;
 	verbs->pd = ib_alloc_pd(verbs->device, 0);
 	if (IS_ERR(verbs->pd))
 		return PTR_ERR(verbs->pd);
-	return make_memory(verbs) ?: make_queues(verbs) ?: make_handle(verbs);
+	return make_memory(verbs) ?: make_queues(verbs) ?:
+	       (verbs->name ? make_local_handle(verbs) : make_handle(verbs));
 }
 
 struct request *verbs_next_request(struct verbs *verbs)

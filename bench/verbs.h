@@ -16,6 +16,9 @@ struct request {
 
 struct verbs {
 	struct bench *bench;
+	/* Given: the device's name, and the LID of its peer; or null: the rxe device on BENCH_ETHERNET. */
+	const char *name;
+	u16 peer_lid;
 	struct ib_device *device;
 	struct net_device *ethernet;
 	struct ib_pd *pd;
@@ -31,6 +34,7 @@ struct verbs {
 	unsigned int next, awaited;
 };
 
+struct ib_device *verbs_device(const char *name);
 int verbs_open(struct verbs *verbs);
 void verbs_close(struct verbs *verbs);
 struct request *verbs_next_request(struct verbs *verbs);

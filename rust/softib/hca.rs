@@ -26,27 +26,33 @@ use kernel::{
 };
 
 use crate::{
+    fabric::events::LinkCommand,
     net::{
         cable::Plug,
         frame::{
             Frame,
             Queue, //
         },
-        line::Line, //
+        line::Line,
+        signal::Signal, //
     },
     transport::time::Time,
     work, //
 };
 
 pub(crate) mod address;
+mod arrival;
 pub(crate) mod completion;
 mod connection;
 pub(crate) mod counters;
 mod datagram;
 mod groups;
+mod handover;
 pub(crate) mod limits;
+mod link;
 mod offload;
 pub(crate) mod options;
+pub(crate) mod peer;
 pub(crate) mod port;
 mod progress;
 pub(crate) mod queue_pair;
@@ -55,9 +61,11 @@ pub(crate) mod receive;
 pub(crate) mod region;
 pub(crate) mod send;
 
+use arrival::Checked;
 use counters::Counters;
 use groups::Groups;
 use options::Options;
+use peer::Far;
 use port::Ports;
 use queue_pairs::QueuePairs;
 use region::Regions;
@@ -72,6 +80,8 @@ pub(crate) struct Hca {
     /// Of each port, from the first.
     lines: KVec<Arc<Line>>,
     #[pin]
+    far: Far,
+    #[pin]
     pub(crate) queue_pairs: QueuePairs,
     #[pin]
     pub(crate) groups: Groups,
@@ -81,7 +91,7 @@ pub(crate) struct Hca {
     /// Where timers run.
     pub(crate) queue: work::Queue,
     epoch: Instant<Monotonic>,
-    /// Packets of a port to itself, each with the port noted in it.
+    /// Packets of a port to itself, and of a peer in memory, each with the port noted in it.
     #[pin]
     loopback: Queue,
     #[pin]
@@ -117,7 +127,7 @@ impl WorkItem<LOOPBACK> for Hca {
             };
             // As a packet from a net device comes.
             let _guard = rcu::read_lock();
-            this.receive(frame.port(), &frame);
+            this.take(frame.port(), &frame);
         }
         this.take_loopback();
     }
@@ -155,6 +165,7 @@ impl Hca {
                 device: crate::provider::device::Handle::new(),
                 ports <- ports,
                 lines,
+                far <- Far::new(),
                 queue_pairs <- QueuePairs::new(),
                 groups <- Groups::new(),
                 regions <- Regions::new(),
@@ -194,8 +205,31 @@ impl Hca {
 
     /// Sends a frame on a port's cable. Any context.
     pub(crate) fn transmit(&self, port: u8, frame: Frame) {
-        if let Some(line) = self.line(port) {
+        if self.is_in_memory(port) {
+            if let Some(peer) = self.peer(port) {
+                peer.loop_back(port, frame);
+            }
+        } else if let Some(line) = self.line(port) {
             line.send(frame);
+        }
+    }
+
+    /// Lets a port's link go as a subnet manager wants it. Answers whether the port is to be told that the cable carries.
+    pub(crate) fn command(&self, port: u8, command: LinkCommand) -> bool {
+        for signal in Signal::of(command) {
+            // Without memory the other end does not hear of it, as of a frame that is lost.
+            if let Ok(frame) = signal.frame() {
+                self.transmit(port, frame);
+            }
+        }
+        self.carries(port) && command != LinkCommand::Disable
+    }
+
+    /// Takes what did not come by a net device, and so was not damaged on the way.
+    fn take(self: &Arc<Self>, port: u8, frame: &Frame) {
+        match Signal::read(frame.bytes()) {
+            None => self.receive(port, frame, Checked::Yes),
+            Some(signal) => self.set_carrier(port, signal == Signal::Up),
         }
     }
 
@@ -214,15 +248,19 @@ impl Hca {
 
 impl Plug for Hca {
     fn received(self: &Arc<Self>, port: u8, frame: Frame) {
-        self.receive(port, &frame);
+        self.receive(port, &frame, Checked::No);
     }
 
     fn carrier(self: &Arc<Self>, port: u8, up: bool) {
-        self.set_carrier(port, up);
+        if self.is_in_memory(port) {
+            self.look_for_carrier();
+        } else {
+            self.set_carrier(port, up);
+        }
     }
 
     fn unplugged(self: &Arc<Self>, port: u8) {
-        self.set_carrier(port, false);
+        Plug::carrier(self, port, false);
         self.queue.schedule::<_, REMOVAL>(self.clone(), 0);
     }
 }

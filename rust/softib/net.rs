@@ -2,13 +2,13 @@
 
 //! Cables: net devices that carry InfiniBand packets. All `unsafe` that net devices take stands here.
 
+pub(crate) mod burst;
 pub(crate) mod cable;
 pub(crate) mod checksum;
 pub(crate) mod crc;
 pub(crate) mod frame;
 pub(crate) mod line;
 pub(crate) mod notifier;
-#[expect(dead_code, reason = "oxib uses the rest")]
 #[path = "../net/rtnl.rs"]
 pub(crate) mod rtnl;
 pub(crate) mod signal;

@@ -20,6 +20,7 @@ pub(crate) mod queue_pair;
 pub(crate) mod region;
 pub(crate) mod shared_receive;
 mod statistics;
+pub(crate) mod vector;
 
 /// What a device says that does not do it.
 fn unsupported() -> Error {

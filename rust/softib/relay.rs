@@ -50,7 +50,8 @@ use crate::{
     wire::{
         packet::{
             Head,
-            Packet, //
+            Packet,
+            ETHERNET_MIN, //
         },
         smp::port::Physical, //
     },
@@ -299,9 +300,9 @@ impl<D: Decide> Plug for Relay<D> {
         };
         counters.received.count(frame.bytes());
         // What Ethernet fills up short frames with goes no further.
-        let packet = Head::parse(frame.bytes()).map(|head| head.bytes.len());
-        if let Ok(length) = packet {
-            if length < frame.bytes().len() {
+        if frame.bytes().len() <= ETHERNET_MIN {
+            let packet = Head::parse(frame.bytes()).map(|head| head.bytes.len());
+            if let Ok(length) = packet {
                 frame.truncate(length);
             }
         }

@@ -133,6 +133,22 @@ impl<F: Fn(u32, &[u8]) -> u32> Icrc<F> {
     }
 }
 
+/// The invariant CRC of a packet within a subnet, as [`Icrc`] makes it, of which all that comes
+/// before the CRC is there to be written to: it is masked where it stands, and is as it was
+/// afterwards. `None` if it does not hold the headers.
+pub fn of_local(bytes: &mut [u8], update: impl Fn(u32, &[u8]) -> u32) -> Option<[u8; LEN]> {
+    const HEADERS: usize = lrh::LEN + bth::LEN;
+    const VARIANT: usize = lrh::LEN + BTH_VARIANT;
+    let headers = bytes.first_chunk_mut::<HEADERS>()?;
+    let before = (headers[0], headers[VARIANT]);
+    headers[0] |= 0xf0;
+    headers[VARIANT] = 0xff;
+    let crc = update(u32::MAX, bytes);
+    let headers = bytes.first_chunk_mut::<HEADERS>()?;
+    (headers[0], headers[VARIANT]) = before;
+    Some((!crc).to_le_bytes())
+}
+
 /// Copies the headers of a packet within a subnet and masks them. Answers their length.
 fn mask_local(masked: &mut [u8], bytes: &[u8]) -> Option<usize> {
     const HEADERS: usize = lrh::LEN + bth::LEN;
@@ -254,6 +270,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn in_place() {
+        let mut packet = LOCAL;
+        assert_eq!(of_local(&mut packet, crc32), Some(LOCAL_ICRC));
+        assert_eq!(packet, LOCAL);
+        assert_eq!(of_local(packet.get_mut(..19).unwrap_or_default(), crc32), None);
     }
 
     #[test]

@@ -28,11 +28,11 @@ def _read(directory):
                     values[manager, f"{words[0]} {key}"].append(int(value))
         counts = log.parent / "counts"
         if counts.exists():
-            values[manager, "counts instructions"].append(_instructions(counts))
+            values[manager, "counts instructions"].append(instructions(counts))
     return values
 
 
-def _instructions(counts):
+def instructions(counts):
     """What the profiler counted between two marks, on average: the file is bench/profile.c's."""
     with counts.open(encoding="ascii") as lines:
         rounds = int(next(lines))

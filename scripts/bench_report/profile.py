@@ -67,8 +67,11 @@ def main():
     packets = rounds * burst
     if not packets:
         raise SystemExit("oxib: the profiler saw no round")
-    ours = sum(count for name, count in instructions.items() if name.endswith("[oxib]"))
-    print(f"per packet, over {rounds} rounds: {sum(instructions.values()) / packets:.0f} instructions, {ours / packets:.0f} in oxib.ko")
+    ours = sum(count for name, count in instructions.items() if name.endswith(("[oxib]", "[softib]")))
+    print(
+        f"per packet, over {rounds} rounds: {sum(instructions.values()) / packets:.0f} instructions, "
+        f"{ours / packets:.0f} in oxib.ko and softib.ko"
+    )
     print("instructions    calls  function")
     listed = [name for name, count in instructions.most_common() if count / packets >= _LEAST]
     readable = _readable(listed)

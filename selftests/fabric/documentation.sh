@@ -58,6 +58,7 @@ ip link add eth3 type veth peer name eth4
 ip link set eth1 up && ip link set eth2 up && ip link set eth3 up && ip link set eth4 up
 run_section 'Without scripts/fabric'
 run_section 'The files in /sys/kernel/config/softib'
+run_section 'Two HCAs without a cable'
 check_equal "nothing is left of that either" "" "$(rdma link show)"
 check "softib.ko can be unloaded" unload_softib
 finish

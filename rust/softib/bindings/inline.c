@@ -5,6 +5,7 @@
 #include <linux/if_arp.h>
 #include <linux/nsproxy.h>
 #include <linux/rtnetlink.h>
+#include <net/sch_generic.h>
 #include <net/checksum.h>
 
 #include "inline.h"
@@ -14,10 +15,36 @@
 
 /* Frames */
 
+/* Frames up to that many bytes come from what each processor keeps at hand for soft interrupts. */
+#define SMALL 1024
+
+static bool in_bottom_half(void)
+{
+	return in_softirq() && !in_hardirq() && !irqs_disabled();
+}
+
+static struct sk_buff *alloc_at_hand(u32 length)
+{
+	u32 size = SKB_DATA_ALIGN(HEADROOM + length) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	void *data = napi_alloc_frag(size);
+	struct sk_buff *skb;
+
+	if (!data)
+		return NULL;
+	skb = napi_build_skb(data, size);
+	if (!skb)
+		skb_free_frag(data);
+	return skb;
+}
+
 struct sk_buff *softib_frame_alloc(u32 length)
 {
-	struct sk_buff *skb = alloc_skb(HEADROOM + length, GFP_ATOMIC | __GFP_NOWARN);
+	struct sk_buff *skb;
 
+	if (length <= SMALL && in_bottom_half())
+		skb = alloc_at_hand(length);
+	else
+		skb = alloc_skb(HEADROOM + length, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		return NULL;
 	skb_reserve(skb, HEADROOM);
@@ -47,12 +74,61 @@ void softib_frame_shrink(struct sk_buff *skb, u32 length)
 
 void softib_frame_free(struct sk_buff *skb)
 {
-	consume_skb(skb);
+	if (in_bottom_half())
+		napi_consume_skb(skb, 1);
+	else
+		consume_skb(skb);
 }
 
-/* A cable has two ends: each frame is for the other. */
+/* Whether anything is to happen to what a net device sends: a queueing discipline, a filter, a capture. */
+static bool is_watched(const struct net_device *dev)
+{
+	const struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
+
+	if (dev->real_num_tx_queues != 1 || rcu_dereference(queue->qdisc)->enqueue || dev_nit_active_rcu(dev))
+		return true;
+#ifdef CONFIG_NET_XGRESS
+	if (rcu_access_pointer(dev->tcx_egress))
+		return true;
+#endif
+#ifdef CONFIG_NETFILTER_EGRESS
+	if (rcu_access_pointer(dev->nf_hooks_egress))
+		return true;
+#endif
+	return false;
+}
+
+/*
+ * The other end of a cable, if that is a pair of net devices in this kernel and nothing is to happen between both: then a
+ * frame may go there at once, as bpf_redirect_peer() does it. Under RCU.
+ */
+static struct net_device *other_end(struct net_device *dev)
+{
+	const struct net_device_ops *ops = dev->netdev_ops;
+	struct net_device *peer;
+
+	if (!ops->ndo_get_peer_dev || dev->pcpu_stat_type != NETDEV_PCPU_STAT_TSTATS || !softib_has_carrier(dev))
+		return NULL;
+	peer = ops->ndo_get_peer_dev(dev);
+	if (!peer || !(peer->flags & IFF_UP) || peer->xdp_state[XDP_MODE_DRV].prog || is_watched(dev))
+		return NULL;
+	return peer;
+}
+
+static void softib_frame_arrive(struct sk_buff *skb, struct net_device *dev, struct net_device *peer)
+{
+	dev_sw_netstats_tx_add(dev, 1, skb->len);
+	skb_pull(skb, ETH_HLEN);
+	skb->dev = peer;
+	skb->pkt_type = PACKET_BROADCAST;
+	skb->skb_iif = 0;
+	netif_rx(skb);
+}
+
+/* A cable has two ends: each frame is for the other. Under RCU. */
 int softib_frame_send(struct sk_buff *skb, struct net_device *dev)
 {
+	struct net_device *peer = other_end(dev);
 	struct ethhdr *header;
 
 	if (skb_cow_head(skb, ETH_HLEN)) {
@@ -69,6 +145,10 @@ int softib_frame_send(struct sk_buff *skb, struct net_device *dev)
 	eth_broadcast_addr(header->h_dest);
 	ether_addr_copy(header->h_source, dev->dev_addr);
 	header->h_proto = htons(SOFTIB_ETHERTYPE);
+	if (peer && skb->len <= peer->mtu + ETH_HLEN) {
+		softib_frame_arrive(skb, dev, peer);
+		return NET_XMIT_SUCCESS;
+	}
 	return dev_queue_xmit(skb);
 }
 
@@ -204,6 +284,25 @@ void softib_notify_srq(struct ib_srq *srq, enum ib_event_type type)
 
 	if (srq->event_handler)
 		srq->event_handler(&event, srq->srq_context);
+}
+
+int softib_processor(u32 number)
+{
+	unsigned int processor = cpumask_nth(number, cpu_possible_mask);
+
+	return processor < nr_cpu_ids ? processor : -1;
+}
+
+bool softib_may_run_here(u32 processor)
+{
+	return processor == raw_smp_processor_id() || !cpu_online(processor);
+}
+
+bool softib_queue_work_on(int processor, struct work_struct *work)
+{
+	if (processor < 0 || !cpu_online(processor))
+		return queue_work(system_bh_wq, work);
+	return queue_work_on(processor, system_bh_wq, work);
 }
 
 void softib_fill_device(struct ib_device *device)

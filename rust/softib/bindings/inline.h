@@ -54,6 +54,9 @@ bool softib_device_try_get(struct ib_device *device);
 void softib_notify_cq(struct ib_cq *cq);
 void softib_notify_qp(struct ib_qp *qp, enum ib_event_type event);
 void softib_notify_srq(struct ib_srq *srq, enum ib_event_type event);
+int softib_processor(u32 number);
+bool softib_may_run_here(u32 processor);
+bool softib_queue_work_on(int processor, struct work_struct *work);
 void softib_fill_device(struct ib_device *device);
 
 /* Memory */

@@ -178,3 +178,43 @@ impl configfs::AttributeOperations<12> for Element {
         element.choose("alias_guids", |options| options.alias_guids = guids)
     }
 }
+
+#[vtable]
+impl configfs::AttributeOperations<13> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        let name = options.peer.as_deref().unwrap_or(c"");
+        let name = name.to_str().map_err(|_| EINVAL)?;
+        text::write(page, format_args!("{name}\n"))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let name = element.text(page, "peer")?;
+        if name.contains(char::is_whitespace) || name.as_bytes() == element.name.to_bytes() {
+            return Err(element.refuse(format_args!(
+                "peer takes the name of one other host channel adapter"
+            )));
+        }
+        let peer = match name {
+            "" => None,
+            name => Some(CString::try_from_fmt(fmt!("{name}"))?),
+        };
+        element.choose("peer", |options| options.peer = peer)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<14> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.affinity)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let affinity = element.flag(page, "affinity")?;
+        element.choose("affinity", |options| options.affinity = affinity)
+    }
+}

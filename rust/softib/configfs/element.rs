@@ -92,6 +92,8 @@ impl Element {
                 checksum: 10,
                 tso: 11,
                 alias_guids: 12,
+                peer: 13,
+                affinity: 14,
             ],
         };
         let (attributes, options) = match kind {

@@ -22,16 +22,9 @@ struct Names {
     taken: KVec<CString>,
 }
 
-impl Names {
-    const NONE: Self = Self {
-        said: KVec::new(),
-        taken: KVec::new(),
-    };
-}
-
 kernel::sync::global_lock! {
     // SAFETY: Initialised by `Ready::new`, which the module's start calls before anything else can.
-    unsafe(uninit) static NAMES: Mutex<Names> = Names::NONE;
+    unsafe(uninit) static NAMES: Mutex<Names> = Names { said: KVec::new(), taken: KVec::new() };
 }
 
 /// The options are ready to be used: a part of the module.
@@ -52,7 +45,9 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         // What is static does not end with the module, and what it holds would be lost.
-        *NAMES.lock() = Names::NONE;
+        let mut names = NAMES.lock();
+        names.said = KVec::new();
+        names.taken = KVec::new();
     }
 }
 

@@ -7,7 +7,6 @@ use kernel::{
     prelude::*,
     sync::Arc,
     workqueue::{
-        self,
         new_delayed_work,
         DelayedWork,
         WorkItem, //
@@ -21,7 +20,8 @@ use crate::{
     },
     provider::{
         completion::Handle,
-        queue_pair, //
+        queue_pair,
+        vector::Vector, //
     },
     transport::work::Status,
     wire::{
@@ -114,16 +114,17 @@ impl Ring {
         }
     }
 
-    fn push(&mut self, completion: Completion) -> bool {
+    #[inline]
+    fn push(&mut self, completion: &Completion) -> bool {
         if self.count == self.capacity {
             return false;
         }
         let place = self.place(self.count);
         match self.entries.get_mut(place) {
-            Some(entry) => *entry = completion,
+            Some(entry) => *entry = *completion,
             // Not yet used; the room was made when the queue was.
             None => {
-                if self.entries.push_within_capacity(completion).is_err() {
+                if self.entries.push_within_capacity(*completion).is_err() {
                     return false;
                 }
             }
@@ -132,14 +133,24 @@ impl Ring {
         true
     }
 
-    fn pop(&mut self) -> Option<Completion> {
+    /// Runs `take` on the oldest, which goes; whether there was one.
+    #[inline]
+    fn take(&mut self, take: impl FnOnce(&Completion)) -> bool {
         if self.count == 0 {
-            return None;
+            return false;
         }
-        let completion = self.entries.get(self.first).copied();
+        if let Some(completion) = self.entries.get(self.first) {
+            take(completion);
+        }
         self.first = self.place(1);
         self.count -= 1;
-        completion
+        true
+    }
+
+    fn pop(&mut self) -> Option<Completion> {
+        let mut popped = None;
+        self.take(|completion| popped = Some(*completion));
+        popped
     }
 
     /// Takes out the completions of a queue pair that ends.
@@ -147,7 +158,7 @@ impl Ring {
         for _ in 0..self.count {
             if let Some(completion) = self.pop() {
                 if completion.queue_pair != queue_pair {
-                    self.push(completion);
+                    self.push(&completion);
                 }
             }
         }
@@ -173,6 +184,7 @@ pub(crate) struct CompletionQueue {
     #[pin]
     ring: IrqLock<Ring>,
     handle: Handle,
+    vector: Vector,
     #[pin]
     work: DelayedWork<CompletionQueue>,
 }
@@ -202,28 +214,29 @@ impl<'a> Event<'a> {
         self.0 = self.0.or(other.0);
     }
 
-    /// Calls the consumer. In soft interrupt context, no lock held.
+    /// Calls the consumer, on the processor of its completion vector. In soft interrupt context, no lock held.
     pub(crate) fn raise(self) {
-        if let Some(queue) = self.0 {
-            queue.handle.notify();
+        match self.0 {
+            Some(queue) if queue.vector.is_here() => queue.handle.notify(),
+            _ => self.raise_later(),
         }
     }
 
     /// Calls the consumer soon. Any context.
     pub(crate) fn raise_later(self) {
         if let Some(queue) = self.0 {
-            let _ = workqueue::system_bh().enqueue_delayed::<_, 0>(queue.clone(), 0);
+            queue.vector.run::<_, 0>(queue.clone());
         }
     }
 }
 
 impl CompletionQueue {
-    /// Makes one for `capacity` completions.
+    /// Makes one for `capacity` completions, whose events run where `vector` says.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn new(handle: Handle, capacity: usize) -> Result<Arc<Self>> {
+    pub(crate) fn new(handle: Handle, vector: Vector, capacity: usize) -> Result<Arc<Self>> {
         let ring = Ring {
             entries: KVVec::with_capacity(capacity, GFP_KERNEL)?,
             first: 0,
@@ -236,6 +249,7 @@ impl CompletionQueue {
             pin_init!(Self {
                 ring <- new_irq_lock!(ring, "softib_completions"),
                 handle,
+                vector,
                 work <- new_delayed_work!("softib_completions"),
             }),
             GFP_KERNEL,
@@ -243,7 +257,7 @@ impl CompletionQueue {
     }
 
     /// Adds a completion. The event that is owed is raised without the caller's locks.
-    pub(crate) fn push(self: &Arc<Self>, completion: Completion, solicited: bool) -> Event<'_> {
+    pub(crate) fn push(self: &Arc<Self>, completion: &Completion, solicited: bool) -> Event<'_> {
         let fires = self.ring.with(|ring| {
             if !ring.push(completion) {
                 // IBTA 11.6.3.2: what does not fit is lost, and the consumer sized the queue wrongly.
@@ -253,7 +267,7 @@ impl CompletionQueue {
                 ring.overrun = true;
                 return false;
             }
-            ring.fires(&completion, solicited)
+            ring.fires(completion, solicited)
         });
         Event(fires.then_some(self))
     }
@@ -262,11 +276,7 @@ impl CompletionQueue {
     pub(crate) fn poll(&self, wanted: usize, mut take: impl FnMut(&Completion)) -> usize {
         self.ring.with(|ring| {
             let mut taken = 0;
-            while taken < wanted {
-                let Some(completion) = ring.pop() else {
-                    break;
-                };
-                take(&completion);
+            while taken < wanted && ring.take(&mut take) {
                 taken += 1;
             }
             taken

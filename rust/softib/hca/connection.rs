@@ -180,7 +180,7 @@ impl<'l, 'a> Shell<'l, 'a> {
         completion: &Completion,
         solicited: bool,
     ) -> Event<'a> {
-        queue.push(*completion, solicited)
+        queue.push(completion, solicited)
     }
 
     fn completion(&self, request: u64, status: Status, kind: Kind, length: u32) -> Completion {

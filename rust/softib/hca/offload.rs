@@ -5,7 +5,7 @@
 use kernel::sync::Arc;
 
 use super::queue_pair::{
-    Attributes,
+    Chain,
     Datagram,
     QueuePair, //
 };
@@ -35,7 +35,7 @@ impl QueuePair {
     /// Sends a long segment as several datagrams, and says how that ended.
     pub(super) fn send_cut(
         self: &Arc<Self>,
-        attributes: &Attributes,
+        chain: &mut Chain,
         datagram: &Datagram<'_>,
         cut: &Cut<'_>,
     ) -> Status {
@@ -50,7 +50,7 @@ impl QueuePair {
                 cut: None,
                 ..*datagram
             };
-            let status = self.send_datagram(attributes, &piece);
+            let status = self.send_datagram(chain, &piece);
             if status != Status::Success {
                 return status;
             }

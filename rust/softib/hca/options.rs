@@ -21,6 +21,10 @@ pub(crate) struct Options {
     pub(crate) mtu: u8,
     /// The net device of a second port.
     pub(crate) port2: Option<CString>,
+    /// The device that its first port is joined with in memory.
+    pub(crate) peer: Option<CString>,
+    /// The events of a completion vector run on the processor of its number.
+    pub(crate) affinity: bool,
     /// It computes and checks the checksums of IP datagrams in IPoIB messages.
     pub(crate) checksum: bool,
     /// It cuts long TCP segments in IPoIB messages.
@@ -35,6 +39,8 @@ impl Options {
         max_inline: 256,
         mtu: 5,
         port2: None,
+        peer: None,
+        affinity: true,
         checksum: false,
         tso: false,
         alias_guids: [0; ALIASES],
@@ -47,6 +53,11 @@ impl Options {
     /// `ENOMEM`.
     pub(crate) fn try_clone(&self) -> Result<Self> {
         let port2 = self.port2.as_deref().map(CString::try_from).transpose()?;
-        Ok(Self { port2, ..*self })
+        let peer = self.peer.as_deref().map(CString::try_from).transpose()?;
+        Ok(Self {
+            port2,
+            peer,
+            ..*self
+        })
     }
 }

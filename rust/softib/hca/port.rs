@@ -16,8 +16,12 @@ use kernel::{
 };
 
 use super::{
-    address::AddressVector,
+    address::{
+        AddressVector,
+        GlobalRoute, //
+    },
     counters::Counter,
+    link::Link,
     options::Options,
     queue_pairs::PORTS,
     Hca, //
@@ -85,6 +89,7 @@ pub(crate) const GIDS: usize = MAX_GUIDS;
 pub(super) const TRAPS: u64 = 1;
 
 /// How a packet leaves by a port.
+#[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) slid: Lid,
     pub(crate) dlid: Lid,
@@ -136,11 +141,24 @@ struct Managed {
     active: [bool; PORTS],
 }
 
+impl Managed {
+    /// Shows packets what the ports are now.
+    fn show(&self, links: &[Link; PORTS]) {
+        for (number, link) in (1..).zip(links) {
+            if let Some(port) = self.node.port(number) {
+                link.follow(port);
+            }
+        }
+    }
+}
+
 /// The ports of a device.
 #[pin_data]
 pub(crate) struct Ports {
     #[pin]
     managed: IrqLock<Managed>,
+    /// Follow the ports that are managed.
+    links: [Link; PORTS],
     psn: AtomicU32,
 }
 
@@ -190,8 +208,11 @@ impl Ports {
             node: Node::new(identity, ports).ok_or(EINVAL)?,
             active: [false; PORTS],
         };
+        let links = [const { Link::new() }; PORTS];
+        managed.show(&links);
         Ok(pin_init!(Self {
             managed <- new_irq_lock!(managed, "softib_ports"),
+            links,
             psn: AtomicU32::new(0),
         }))
     }
@@ -207,86 +228,97 @@ impl Ports {
         self.psn.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// How packets leave for an address; `None` if the port, its source GID or its P_Key is not there.
-    pub(crate) fn way(&self, port: u8, address: &AddressVector, pkey_index: u16) -> Option<Way> {
-        self.look(port, |port| {
-            let info = port.info();
-            let bits = (1 << info.lmc()) - 1;
-            let global = match &address.global {
-                None => None,
-                Some(global) => Some(Global {
-                    traffic_class: global.traffic_class,
-                    flow_label: global.flow_label,
-                    hop_limit: global.hop_limit,
-                    addresses: Addresses {
-                        sgid: port.gid(usize::from(global.source_index))?,
-                        dgid: global.destination,
-                    },
-                }),
-            };
-            Some(Way {
-                slid: Lid::new(info.lid().get() | u16::from(address.path_bits & bits)),
-                dlid: address.lid,
-                service_level: address.service_level,
-                global,
-                pkey: *port.pkeys().get(usize::from(pkey_index))?,
-                mtu: usize::from(info.neighbor_mtu().bytes().unwrap_or(256)),
-                up: port.is_linked(),
-                active: port.is_active(),
-                own: port.owns_lid(address.lid),
-            })
-        })?
+    /// A port, as packets see it.
+    #[inline]
+    fn link(&self, port: u8) -> Option<&Link> {
+        self.links.get(usize::from(port).wrapping_sub(1))
     }
 
-    /// Whether a port takes packets to that address.
+    /// How packets leave for an address; `None` if the port, its source GID or its P_Key is not there.
+    #[inline]
+    pub(crate) fn way(&self, port: u8, address: &AddressVector, pkey_index: u16) -> Option<Way> {
+        let global = match &address.global {
+            None => None,
+            Some(global) => Some(self.global(port, global)?),
+        };
+        let link = self.link(port)?;
+        let view = link.look();
+        Some(Way {
+            slid: Lid::new(view.lid().get() | u16::from(view.path_bits(Lid::new(address.path_bits.into())))),
+            dlid: address.lid,
+            service_level: address.service_level,
+            global,
+            pkey: link.pkey(pkey_index)?,
+            mtu: view.mtu(),
+            up: view.is_linked(),
+            active: view.is_active(),
+            own: view.owns(address.lid),
+        })
+    }
+
+    /// The same for a global address.
+    fn global(&self, port: u8, global: &GlobalRoute) -> Option<Global> {
+        let place = usize::from(global.source_index);
+        Some(Global {
+            traffic_class: global.traffic_class,
+            flow_label: global.flow_label,
+            hop_limit: global.hop_limit,
+            addresses: Addresses {
+                sgid: self.look(port, |port| port.gid(place))??,
+                dgid: global.destination,
+            },
+        })
+    }
+
+    /// Whether a port takes packets to that address, and the low bits of the address that tell the port's from each
+    /// other.
     ///
     /// # Errors
     ///
     /// Why not.
-    pub(crate) fn accepts(&self, port: u8, lid: Lid, management: bool) -> Result<(), Counter> {
-        let judge = |port: &Port| {
-            let up = if management {
-                port.is_linked()
-            } else {
-                port.is_active()
-            };
-            let others = if management {
-                lid == Lid::PERMISSIVE
-            } else {
-                !lid.is_unicast() && lid != Lid::PERMISSIVE && lid != Lid::ZERO
-            };
-            if !up {
-                Err(Counter::NotActive)
-            } else if others || port.owns_lid(lid) {
-                Ok(())
-            } else {
-                Err(Counter::WrongLid)
-            }
+    #[inline]
+    pub(crate) fn accepts(&self, port: u8, lid: Lid, management: bool) -> Result<u8, Counter> {
+        let view = self.link(port).ok_or(Counter::NotActive)?.look();
+        let (up, others) = if management {
+            (view.is_linked(), lid == Lid::PERMISSIVE)
+        } else {
+            let multicast = !lid.is_unicast() && lid != Lid::PERMISSIVE && lid != Lid::ZERO;
+            (view.is_active(), multicast)
         };
-        self.look(port, judge).unwrap_or(Err(Counter::NotActive))
+        if !up {
+            Err(Counter::NotActive)
+        } else if others || view.owns(lid) {
+            Ok(view.path_bits(lid))
+        } else {
+            Err(Counter::WrongLid)
+        }
     }
 
     /// Whether an address is the port's own.
+    #[inline]
     pub(crate) fn is_own(&self, port: u8, lid: Lid) -> bool {
-        self.look(port, |port| port.owns_lid(lid)).unwrap_or(false)
+        self.link(port).is_some_and(|link| link.look().owns(lid))
     }
 
-    /// The low bits of a packet's destination that tell the port's addresses from each other.
-    pub(crate) fn path_bits(&self, port: u8, lid: Lid) -> u8 {
-        let bits = |port: &Port| (1 << port.info().lmc()) - 1;
-        let mask = self.look(port, bits).unwrap_or(0);
-        lid.get() as u8 & mask
+    /// Whether a port takes packets of a key to that unicast address, for who has the key at that place: the low bits of
+    /// the address, as above.
+    #[inline]
+    pub(crate) fn admits(&self, port: u8, lid: Lid, index: u16, pkey: Pkey) -> Option<u8> {
+        let link = self.link(port)?;
+        let view = link.look();
+        let takes = view.is_active() && view.owns(lid) && link.pkey(index)?.matches(pkey);
+        takes.then(|| view.path_bits(lid))
     }
 
     /// Where in the table the key is that lets a packet of that key in.
     pub(crate) fn find_pkey(&self, port: u8, pkey: Pkey) -> Option<u16> {
-        let find = |port: &Port| port.pkeys().iter().position(|own| own.matches(pkey));
-        u16::try_from(self.look(port, find)??).ok()
+        self.link(port)?.find_pkey(pkey)
     }
 
     /// Whether the key at that place lets a packet of that key in.
+    #[inline]
     pub(crate) fn pkey_matches(&self, port: u8, index: u16, pkey: Pkey) -> bool {
-        let own = self.pkey(port, index.into());
+        let own = self.link(port).and_then(|link| link.pkey(index));
         own.is_some_and(|own| own.matches(pkey))
     }
 
@@ -406,6 +438,7 @@ impl Hca {
         let now = self.now().get();
         let (events, active, result) = self.ports.managed.with(|managed| {
             let (events, result) = change(&mut managed.node, now);
+            managed.show(&self.ports.links);
             if events.changes.contains(Changes::TRAP) {
                 self.queue.reschedule::<_, TRAPS>(self, 0);
             }
@@ -424,8 +457,7 @@ impl Hca {
         });
         self.tell(&events, active);
         if let Some(command) = events.link {
-            let line = self.line(events.port);
-            if line.is_some_and(|line| line.command(command)) {
+            if self.command(events.port, command) {
                 self.set_carrier(events.port, true);
             }
         }
@@ -505,9 +537,7 @@ impl Hca {
         // A port that a subnet manager disabled does not want the cable that was put in.
         let disabled = |port: &Port| port.info().physical() == Physical::Disabled;
         if up && self.ports.look(port, disabled) == Some(true) {
-            if let Some(line) = self.line(port) {
-                line.command(LinkCommand::Disable);
-            }
+            self.command(port, LinkCommand::Disable);
         }
         if changed && !up {
             self.counters.add(port, Counter::LinkDowned, 1);

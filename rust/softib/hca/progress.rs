@@ -257,6 +257,7 @@ impl QueuePair {
         port: u8,
         service: Service,
         packet: &Packet<'_>,
+        path_bits: u8,
     ) -> Result<(), Counter> {
         let own = match self.kind {
             Type::Reliable => Service::Rc,
@@ -285,7 +286,7 @@ impl QueuePair {
         let origin = Origin {
             lid: link.slid.get(),
             service_level: link.sl,
-            path_bits: ports.path_bits(port, link.dlid),
+            path_bits,
             pkey_index: attributes.pkey_index,
             port,
             global: false,

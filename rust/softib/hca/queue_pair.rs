@@ -27,6 +27,7 @@ use super::{
         Origin, //
     },
     connection::Connection,
+    port::Way,
     receive::{
         ReceiveQueue,
         SharedReceiveQueue, //
@@ -197,6 +198,27 @@ pub(crate) struct Datagram<'a> {
     /// It is a TCP segment to be sent as several.
     pub(crate) cut: Option<Cut<'a>>,
     pub(crate) to: Destination<'a>,
+}
+
+/// What datagrams that are posted together have in common.
+pub(crate) struct Chain {
+    state: State,
+    pub(super) attributes: Attributes,
+    /// The address of the last one, by its place in memory, and how it left.
+    pub(super) way: Option<(*const AddressVector, u16, Way)>,
+    /// A peer in memory's queue pair to which the last one went.
+    pub(super) peer: Option<Arc<QueuePair>>,
+    /// Packets and bytes that went there and are not counted yet.
+    pub(super) handed_over: (u64, u64),
+}
+
+impl Chain {
+    /// Notes a packet of so many bytes that went to the peer.
+    #[inline]
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.handed_over.0 = self.handed_over.0.wrapping_add(1);
+        self.handed_over.1 = self.handed_over.1.wrapping_add(bytes as u64);
+    }
 }
 
 /// What is locked of a queue pair.
@@ -373,7 +395,7 @@ impl QueuePair {
             origin: Origin::default(),
             queue_pair: self.handle,
         };
-        queue.push(completion, true)
+        queue.push(&completion, true)
     }
 
     /// Posts a receive.
@@ -397,17 +419,37 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Begins to send datagrams.
+    pub(crate) fn begin_chain(&self) -> Chain {
+        let (state, attributes) = self.query();
+        Chain {
+            state,
+            attributes,
+            way: None,
+            peer: None,
+            handed_over: (0, 0),
+        }
+    }
+
+    /// Ends to send datagrams.
+    pub(crate) fn end_chain(&self, mut chain: Chain) {
+        self.count_handed_over(&mut chain);
+    }
+
     /// Sends a datagram.
     ///
     /// # Errors
     ///
     /// `EINVAL` in a state that sends none.
-    pub(crate) fn post_datagram(self: &Arc<Self>, datagram: &Datagram<'_>) -> Result {
-        let (state, attributes) = self.query();
-        let status = match state {
+    pub(crate) fn post_datagram(
+        self: &Arc<Self>,
+        chain: &mut Chain,
+        datagram: &Datagram<'_>,
+    ) -> Result {
+        let status = match chain.state {
             State::ReadyToSend => match &datagram.cut {
-                None => self.send_datagram(&attributes, datagram),
-                Some(cut) => self.send_cut(&attributes, datagram, cut),
+                None => self.send_datagram(chain, datagram),
+                Some(cut) => self.send_cut(chain, datagram, cut),
             },
             State::Error | State::SendQueueError => Status::Flushed,
             _ => return Err(EINVAL),
@@ -427,7 +469,7 @@ impl QueuePair {
                 queue_pair: self.handle,
             };
             // The consumer may hold its locks.
-            self.send_queue.push(completion, false).raise_later();
+            self.send_queue.push(&completion, false).raise_later();
         }
         Ok(())
     }

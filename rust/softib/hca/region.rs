@@ -231,6 +231,15 @@ impl Region {
     }
 }
 
+/// The part of a list that has one piece only, under the key of all memory, as most have.
+#[inline]
+pub(super) fn only_piece(segments: &[Segment], offset: usize, length: usize) -> Option<Memory> {
+    match segments {
+        [only] if only.key() == ALL_MEMORY => only.memory().part(offset, length),
+        _ => None,
+    }
+}
+
 /// All regions of a device by their keys.
 #[pin_data]
 pub(crate) struct Regions {
@@ -389,6 +398,10 @@ impl Regions {
         offset: usize,
         out: &mut [u8],
     ) -> Result<(), Denied> {
+        if let Some(memory) = only_piece(segments, offset, out.len()) {
+            memory.read(out);
+            return Ok(());
+        }
         let length = out.len();
         let mut rest = out;
         self.walk(domain, segments, offset, length, Need::LocalRead, |part| {
@@ -410,6 +423,10 @@ impl Regions {
         offset: usize,
         data: &[u8],
     ) -> Result<(), Denied> {
+        if let Some(memory) = only_piece(segments, offset, data.len()) {
+            memory.write(data);
+            return Ok(());
+        }
         let mut rest = data;
         let need = Need::LocalWrite;
         self.walk(domain, segments, offset, data.len(), need, |part| {

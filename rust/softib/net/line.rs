@@ -102,20 +102,20 @@ impl Line {
         self.up.store(up, Ordering::Release);
     }
 
+    /// Whether the cable has a live other end.
+    pub(crate) fn is_up(&self) -> bool {
+        self.up.load(Ordering::Acquire)
+    }
+
     /// Lets a link go as a subnet manager wants it. Answers whether the port is to be told that the cable carries.
     pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
-        let signals: &[Signal] = match command {
-            LinkCommand::Down => &[Signal::Down, Signal::Up],
-            LinkCommand::Disable => &[Signal::Down],
-            LinkCommand::Enable => &[Signal::Up],
-        };
-        for signal in signals {
+        for signal in Signal::of(command) {
             // Without memory the other end does not hear of it, as of a frame that is lost.
             if let Ok(frame) = signal.frame() {
                 self.send(frame);
             }
         }
-        self.up.load(Ordering::Acquire) && command != LinkCommand::Disable
+        self.is_up() && command != LinkCommand::Disable
     }
 
     /// Sends a frame to the other end of the cable. Any context, any lock held.

@@ -6,6 +6,7 @@
 use kernel::prelude::*;
 
 use super::frame::Frame;
+use crate::fabric::events::LinkCommand;
 
 /// In place of a local route header's first byte: a version that no packet has.
 const MARK: u8 = 0x0f;
@@ -21,6 +22,15 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
+    /// What the other end is told of a command, in this order.
+    pub(crate) fn of(command: LinkCommand) -> &'static [Self] {
+        match command {
+            LinkCommand::Down => &[Self::Down, Self::Up],
+            LinkCommand::Disable => &[Self::Down],
+            LinkCommand::Enable => &[Self::Up],
+        }
+    }
+
     /// Makes a frame that says so.
     ///
     /// # Errors

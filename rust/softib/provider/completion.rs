@@ -10,7 +10,11 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::object::Object;
+use super::{
+    device,
+    object::Object,
+    vector::Vector, //
+};
 use crate::{
     bindings,
     hca::completion::{
@@ -67,13 +71,18 @@ pub(super) unsafe extern "C" fn create(
 ) -> i32 {
     from_result(|| {
         // SAFETY: By the contract.
-        let wanted = unsafe { (*attributes).cqe };
+        let (wanted, number, hca) = unsafe {
+            let attributes = &*attributes;
+            let hca = device::hca((*cq).device);
+            (attributes.cqe, attributes.comp_vector, hca)
+        };
         if wanted == 0 || wanted > limits::COMPLETIONS {
             return Err(EINVAL);
         }
+        let vector = Vector::new(number, hca.options.affinity)?;
         // INVARIANT: The part of the object that is destroyed below, which stops it first.
         let handle = Handle(NonNull::new(cq).ok_or(EINVAL)?);
-        let queue = CompletionQueue::new(handle, wanted as usize)?;
+        let queue = CompletionQueue::new(handle, vector, wanted as usize)?;
         // SAFETY: By the contract.
         unsafe {
             (*cq).cqe = wanted as i32;

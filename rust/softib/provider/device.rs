@@ -26,6 +26,7 @@ use crate::{
     configfs::options::Taken,
     hca::{
         options::Options,
+        peer::Membership,
         Hca, //
     },
     net::{
@@ -40,6 +41,7 @@ use crate::{
 /// What a device has of ours.
 struct Part {
     hca: Arc<Hca>,
+    membership: Membership,
     cables: KVec<Pin<KBox<Cable<Hca>>>>,
     /// Its options are not to be changed as long as it is there.
     _taken: Taken,
@@ -150,6 +152,7 @@ pub(super) fn add(name: &CStr, options: Options, taken: Taken, devices: &[NetDev
     let hca = Hca::new(options, name, &guids, lines)?;
     let part = Part {
         hca: hca.clone(),
+        membership: Membership::new(name, &hca)?,
         cables: KVec::with_capacity(devices.len(), GFP_KERNEL)?,
         _taken: taken,
     };
@@ -225,8 +228,14 @@ unsafe fn plug_and_register(
 /// Called by `ib_core` with a device of ours that is not registered, for the last time.
 pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
     // SAFETY: By the contract.
-    let Part { hca, cables, .. } = unsafe { Device::destroy(device) };
+    let Part {
+        hca,
+        membership,
+        cables,
+        ..
+    } = unsafe { Device::destroy(device) };
     // What they start ends below.
+    drop(membership);
     drop(cables);
     hca.stop();
     hca.device.0.store(null_mut(), Ordering::Release);

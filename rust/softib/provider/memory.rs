@@ -73,6 +73,37 @@ impl Segment {
     }
 }
 
+/// Up to so many bytes the call of a function that copies costs more than to copy them.
+const SHORT: usize = 128;
+
+/// Copies bytes. Where both pieces overlap, which of the bytes arrive is as uncertain as with a device that writes into what
+/// it reads.
+///
+/// # Safety
+///
+/// So many bytes may be read there and written here.
+#[inline]
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
+    if length > SHORT {
+        // SAFETY: The caller's promise.
+        return unsafe { core::ptr::copy(from, to, length) };
+    }
+    let mut done = 0;
+    while length - done >= size_of::<u64>() {
+        // SAFETY: The caller's promise, of a part.
+        unsafe {
+            let word = from.add(done).cast::<u64>().read_unaligned();
+            to.add(done).cast::<u64>().write_unaligned(word);
+        }
+        done += size_of::<u64>();
+    }
+    while done < length {
+        // SAFETY: As above.
+        unsafe { to.add(done).write(from.add(done).read()) };
+        done += 1;
+    }
+}
+
 /// Bytes of the kernel's memory that the device may read and write.
 ///
 /// # Invariants
@@ -120,8 +151,18 @@ impl Memory {
         // SAFETY: By the type invariant the bytes may be read. That their owner writes at the same time is between it
         // and who gets the packet, as with any device: nothing here depends on the values.
         unsafe {
-            core::ptr::copy(self.address as usize as *const u8, out.as_mut_ptr(), length);
+            copy_bytes(self.address as usize as *const u8, out.as_mut_ptr(), length);
         }
+    }
+
+    /// Copies the bytes from the beginning to the beginning of `to`, as many as both have.
+    #[inline]
+    pub(crate) fn copy(&self, to: &Self) {
+        let length = self.length.min(to.length);
+        let (from, to) = (self.address as usize, to.address as usize);
+        // SAFETY: By the type invariant the one's bytes may be read and the other's written, also if they are the same;
+        // no Rust reference to them exists.
+        unsafe { copy_bytes(from as *const u8, to as *mut u8, length) };
     }
 
     /// Replaces the eight bytes at the beginning by what `change` makes of them, at once; what they were. `None` if there
@@ -144,7 +185,7 @@ impl Memory {
         let length = data.len().min(self.length);
         // SAFETY: By the type invariant the bytes may be written; no Rust reference to them exists.
         unsafe {
-            core::ptr::copy(data.as_ptr(), self.address as usize as *mut u8, length);
+            copy_bytes(data.as_ptr(), self.address as usize as *mut u8, length);
         }
     }
 }

@@ -16,9 +16,11 @@ use super::{
 };
 use crate::{
     bindings,
+    net::burst::Burst,
     hca::{
         completion::Kind,
         queue_pair::{
+            Chain,
             Datagram,
             Destination,
             QueuePair,
@@ -65,9 +67,11 @@ pub(super) unsafe extern "C" fn send(
     // SAFETY: By the contract.
     let pair = unsafe { Pair::part(qp) };
     let mut result = 0;
+    let mut burst = Burst::begin();
+    let mut chain = pair.begin_chain();
     while !next.is_null() {
         // SAFETY: By the contract.
-        if let Err(error) = unsafe { post_one(pair, next) } {
+        if let Err(error) = unsafe { post_one(pair, &mut chain, next) } {
             // SAFETY: By the contract.
             unsafe { *bad = next };
             result = error.to_errno();
@@ -75,7 +79,9 @@ pub(super) unsafe extern "C" fn send(
         }
         // SAFETY: By the contract.
         next = unsafe { (*next).next };
+        burst.sent_one();
     }
+    pair.end_chain(chain);
     if pair.kind.is_connected() {
         pair.send_posted();
     }
@@ -88,13 +94,17 @@ pub(super) unsafe extern "C" fn send(
 ///
 /// As [`send`], for one request.
 #[inline]
-unsafe fn post_one(pair: &Arc<QueuePair>, request: *const bindings::ib_send_wr) -> Result {
+unsafe fn post_one(
+    pair: &Arc<QueuePair>,
+    chain: &mut Chain,
+    request: *const bindings::ib_send_wr,
+) -> Result {
     if pair.kind.is_connected() {
         // SAFETY: The caller's promise.
         return pair.post_send(unsafe { connected(request) }?);
     }
     // SAFETY: The caller's promise.
-    pair.post_datagram(&unsafe { datagram(pair, request) }?)
+    pair.post_datagram(chain, &unsafe { datagram(pair, request) }?)
 }
 
 /// The name that a request's consumer gave it.

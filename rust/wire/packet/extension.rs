@@ -18,7 +18,10 @@ use super::super::immdt::{
     Ieth,
     ImmDt, //
 };
-use super::super::opcode::Opcode;
+use super::super::opcode::{
+    Opcode,
+    Service, //
+};
 use super::super::reth;
 use super::super::reth::Reth;
 use super::writer::Writer;
@@ -66,6 +69,16 @@ impl Extension {
     /// Reads the headers of an operation, and answers with what follows them.
     pub(super) fn parse(opcode: Opcode, bytes: &[u8]) -> Option<(Extension, &[u8])> {
         let operation = opcode.operation;
+        if opcode.service == Service::Ud {
+            let (deth, rest) = take(true, bytes)?;
+            let (immediate, rest) = take(operation.has_immediate(), rest)?;
+            let extension = Extension {
+                deth,
+                immediate,
+                ..Extension::default()
+            };
+            return Some((extension, rest));
+        }
         let (deth, rest) = take(opcode.has_deth(), bytes)?;
         let (reth, rest) = take(operation.has_reth(), rest)?;
         let (atomic, rest) = take(operation.has_atomic(), rest)?;

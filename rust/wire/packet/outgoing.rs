@@ -186,7 +186,11 @@ impl Outgoing {
 /// headers.
 pub fn seal(packet: &mut [u8], global: bool, update: impl Fn(u32, &[u8]) -> u32) -> Option<()> {
     let (covered, icrc) = packet.split_last_chunk_mut()?;
-    *icrc = Icrc::begin(covered, global, update)?.finish();
+    *icrc = if global {
+        Icrc::begin(covered, global, update)?.finish()
+    } else {
+        icrc::of_local(covered, update)?
+    };
     Some(())
 }
 

@@ -27,7 +27,10 @@ static void send_notice(struct ib_cq *queue, void *context)
 
 static void recv_notice(struct ib_cq *queue, void *context)
 {
-	atomic_inc(&((struct side *)context)->recv_notices);
+	struct side *side = context;
+
+	WRITE_ONCE(side->processor, raw_smp_processor_id());
+	atomic_inc(&side->recv_notices);
 }
 
 bool is_infiniband(const struct side *side)
@@ -174,7 +177,10 @@ static int make_memory(struct side *side)
 
 static int make_queues(struct side *side, const struct setup *setup)
 {
-	struct ib_cq_init_attr completions = { .cqe = 4 * RING };
+	struct ib_cq_init_attr completions = {
+		.cqe = 4 * RING,
+		.comp_vector = setup->last_vector ? side->device->num_comp_vectors - 1 : 0,
+	};
 	struct ib_srq_init_attr shared = {
 		.event_handler = happens,
 		.srq_context = side,

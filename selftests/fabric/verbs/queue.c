@@ -149,6 +149,16 @@ static void notification(struct pair *pair)
 	same(pair, "notifications", before + 1, atomic_read(&pair->b.recv_notices));
 }
 
+/* A completion vector is a processor, as there are as many. */
+static void vector(struct pair *pair)
+{
+	int last = pair->b.device->num_comp_vectors - 1;
+
+	notification(pair);
+	if (!failed(pair))
+		same(pair, "the processor that was notified", last, READ_ONCE(pair->b.processor));
+}
+
 /* Only a message that is marked as solicited notifies. */
 static void solicited(struct pair *pair)
 {
@@ -264,6 +274,7 @@ static const struct test tests[] = {
 	{ "more requests without a completion than the queue holds", { .type = IB_QPT_RC }, unsignalled_rounds },
 	{ "a queue pair whose requests all complete", { .type = IB_QPT_RC, .signal_all = true }, signal_all },
 	{ "a notification", { .type = IB_QPT_RC }, notification },
+	{ "a notification on the processor of its completion vector", { .type = IB_QPT_RC, .last_vector = true }, vector },
 	{ "a notification of what is solicited", { .type = IB_QPT_RC }, solicited },
 	{ "asking for a notification too late", { .type = IB_QPT_RC }, missed },
 	{ "a shared receive queue", { .type = IB_QPT_RC, .shared_receive = true }, shared_receive },

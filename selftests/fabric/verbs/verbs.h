@@ -25,6 +25,8 @@
 struct setup {
 	enum ib_qp_type type;
 	bool shared_receive;
+	/* The completion queues are on the last completion vector. */
+	bool last_vector;
 	/* A completion for each request, whatever it asks for. */
 	bool signal_all;
 	bool with_grh;
@@ -67,6 +69,8 @@ struct side {
 	/* A bit for each ib_event_type that came; how often each completion handler was called. */
 	unsigned long events;
 	atomic_t send_notices, recv_notices;
+	/* The processor of the last call. */
+	int processor;
 	u32 posted;
 };
 

@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The part of softib's benchmark that runs inside a node: fabrics of softib alone, with the kernel's drivers on them.
+# scripts/bench reads what it prints: "result FABRIC-MEASUREMENT KEY=VALUE...", "tcp WAY bytes=NUMBER", "memory KEY=VALUE...".
+#
+# fabric.sh packets ROUNDS REPETITIONS                            in a node with --icount: what a datagram costs
+# fabric.sh packets ROUNDS 1 hop|peer MEASUREMENT BYTES BURST     one, with the addresses of symbols in /out, for a profiler
+# fabric.sh tcp veth|datagram|offloads|connected MEBIBYTES        in such a node, with the profiler: what TCP costs
+# fabric.sh memory                                                what 64 HCAs and 8 switches take
+
+. selftests/fabric.sh
+
+control=/sys/kernel/debug/oxib_bench
+configuration=/sys/kernel/config/softib
+
+# A subnet manager makes the ports active, and goes: what it would do meanwhile is not to be measured.
+bring_up() { # topology
+	bring_up_fabric "$1" h1
+	stop_sm
+}
+
+# --- packets -----------------------------------------------------------------------------------------------------------------
+
+# The idle policy: see bench_drain() in meter.c.
+measure() { # fabric, measurement, bytes, burst
+	chrt --idle 0 sh -c "echo '$2 $3 $4 $rounds' >$control" || bail_out "the measurement $2 $3 $4 $rounds failed"
+	printf 'result %s-%s %s\n' "$1" "$2" "$(cat "$control")"
+}
+
+all_of() { # fabric
+	local burst
+	for burst in 1 8 32; do
+		measure "$1" fabric-chain 64 "$burst"
+		measure "$1" fabric-chain-events 64 "$burst"
+	done
+	measure "$1" fabric-single 64 32
+	measure "$1" fabric-chain 4096 32
+}
+
+with_fabric() { # hop|peer, command...
+	local topology=switched_pair
+	[ "$1" = hop ] || topology=peers
+	bring_up "$topology"
+	modprobe udp_tunnel && insmod "$MODULES/bench/oxib_bench.ko" || bail_out "the benchmark's module could not be loaded"
+	cat /proc/kallsyms >/out/kallsyms
+	"${@:2}"
+	rmmod oxib_bench
+	take_down_fabric
+}
+
+repeatedly() { # repetitions, fabric
+	local repetition
+	for ((repetition = 0; repetition < $1; repetition++)); do
+		all_of "$2"
+	done
+}
+
+packets() { # rounds, repetitions, [hop|peer, measurement, bytes, burst]
+	rounds=$1
+	if [ $# -gt 2 ]; then
+		with_fabric "$3" measure "${@:3}"
+	else
+		with_fabric hop repeatedly "$2" hop
+		with_fabric peer repeatedly "$2" peer
+	fi
+}
+
+# --- TCP ---------------------------------------------------------------------------------------------------------------------
+
+# A pair of net devices between the hosts, as they come.
+bare_pair() {
+	ip link add bare netns h1 type veth peer name bare netns h2
+	ip -n h1 address add 10.87.0.1/24 dev bare
+	ip -n h2 address add 10.87.0.2/24 dev bare
+	ip -n h1 link set bare up
+	ip -n h2 link set bare up
+}
+
+transfer() { # address, MiB
+	at h1 iperf3 -J -c "$1" -n "$2M" >/tmp/iperf.json || bail_out "the transfer failed: $(jq -r .error /tmp/iperf.json)"
+}
+
+tcp() { # veth|datagram|offloads|connected, MiB
+	local host address
+	load_softib || bail_out "softib.ko could not be loaded"
+	if [ "$1" = offloads ]; then
+		mkdir -p "$configuration"/hca/{h1,h2}
+		for host in h1 h2; do
+			echo 1 >"$configuration/hca/$host/checksum"
+			echo 1 >"$configuration/hca/$host/tso"
+		done
+	fi
+	fabric_up switched_pair || bail_out "the fabric could not be built"
+	start_sm h1
+	eventually all_active || bail_out "not all ports became active"
+	ipoib_up h1 h2 || bail_out "IP over InfiniBand did not come up"
+	address=$(v4_of h2)
+	case $1 in
+	veth)
+		bare_pair
+		address=10.87.0.2
+		;;
+	connected)
+		for host in h1 h2; do
+			at "$host" sh -c 'echo connected >/sys/class/net/ib0/mode && ip link set ib0 mtu 65520'
+		done
+		;;
+	esac
+	eventually host_answers h1 "$address" || bail_out "h2 is not reached"
+	stop_sm
+	in_background_at h2 iperf3 -s
+	eventually serves || bail_out "iperf3 does not serve"
+	transfer "$address" 8
+	cat /proc/kallsyms >/out/kallsyms
+	"$MODULES/bench/mark" begin
+	transfer "$address" "$2"
+	"$MODULES/bench/mark" end
+	printf 'tcp %s bytes=%d\n' "$1" "$(jq .end.sum_received.bytes /tmp/iperf.json)"
+	take_down_fabric
+}
+
+serves() {
+	[ -n "$(at h2 ss -Hltn 'sport = :5201')" ]
+}
+
+# --- memory ------------------------------------------------------------------------------------------------------------------
+
+available() { # KiB
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo
+}
+
+cables() { # first number, last
+	seq "$1" "$2" | sed 's/.*/link add c& type dummy/' | ip -batch -
+}
+
+memory() {
+	local before devices with number
+	load_softib || bail_out "softib.ko could not be loaded"
+	cables 1 224
+	before=$(available)
+	for ((number = 1; number <= 64; number++)); do
+		rdma link add "a$number" type softib netdev "c$number" || bail_out "there is no HCA $number"
+	done
+	with=$(available)
+	printf 'memory hcas=64 kib=%d\n' $((before - with))
+	devices=$with
+	for ((number = 0; number < 8; number++)); do
+		mkdir -p "$configuration/switch/s$number"
+		seq -f 'c%g' -s ' ' $((65 + 20 * number)) $((84 + 20 * number)) >"$configuration/switch/s$number/ports"
+		echo 1 >"$configuration/switch/s$number/enable" || bail_out "there is no switch $number"
+	done
+	printf 'memory switches=8 ports=20 kib=%d\n' $((devices - $(available)))
+	for ((number = 0; number < 8; number++)); do
+		echo 0 >"$configuration/switch/s$number/enable"
+		rmdir "$configuration/switch/s$number"
+	done
+	rmdir "$configuration/switch"
+	for ((number = 1; number <= 64; number++)); do
+		rdma link delete "a$number"
+	done
+	seq 1 224 | sed 's/.*/link delete c&/' | ip -batch -
+	rmmod softib
+	before=$(available)
+	bring_up_fabric large h1
+	printf 'memory fabric=1 kib=%d\n' $((before - $(available)))
+	take_down_fabric
+}
+
+sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+"$@"
+ok "the measurements were taken"
+finish

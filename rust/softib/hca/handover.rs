@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Datagrams to a peer in memory, without a packet: from the sender's memory into the receiver's.
+//!
+//! Only what is simple goes this way. All else, errors above all, becomes a packet, so that it is judged and counted in
+//! one place.
+
+use kernel::sync::{
+    rcu,
+    Arc, //
+};
+
+use super::{
+    completion::{
+        Completion,
+        Event,
+        Extra,
+        Kind,
+        Origin, //
+    },
+    counters::Counter,
+    port::Way,
+    queue_pair::{
+        Chain,
+        Datagram,
+        Inner,
+        QueuePair,
+        Type, //
+    },
+    region::{
+        only_piece,
+        Need, //
+    }, //
+};
+use crate::{
+    provider::memory::{
+        Memory,
+        Segment, //
+    },
+    transport::work::Status,
+    wire::{
+        grh,
+        qpn::Qpn, //
+    }, //
+};
+
+/// What the headers of its packet would take.
+const HEADERS: usize = crate::wire::lrh::LEN
+    + crate::wire::bth::LEN
+    + crate::wire::deth::LEN
+    + crate::wire::icrc::LEN;
+
+/// A datagram on its way from one memory into the other.
+struct Parcel<'a> {
+    from: &'a QueuePair,
+    datagram: &'a Datagram<'a>,
+    way: &'a Way,
+    qkey: u32,
+    port: u8,
+}
+
+impl QueuePair {
+    /// Gives a datagram to a peer in memory; whether that is done.
+    pub(super) fn hand_over(
+        &self,
+        chain: &mut Chain,
+        datagram: &Datagram<'_>,
+        way: &Way,
+    ) -> bool {
+        let to = &datagram.to;
+        let plain = datagram.header.is_empty() && !datagram.checksum;
+        if !plain || self.kind != Type::Datagram || way.own || way.global.is_some() {
+            return false;
+        }
+        let parcel = Parcel {
+            from: self,
+            datagram,
+            way,
+            qkey: datagram.qkey(&chain.attributes),
+            port: chain.attributes.port,
+        };
+        // As a packet from a net device comes: who ends a queue pair waits for it.
+        let _guard = rcu::read_lock();
+        if !self.find_at_peer(chain, to.queue_pair) {
+            return false;
+        }
+        let Some(pair) = &chain.peer else {
+            return false;
+        };
+        let Some(event) = pair.inner.with(|inner| pair.take_parcel(inner, &parcel)) else {
+            return false;
+        };
+        // The sender's consumer may hold its locks.
+        event.raise_later();
+        chain.count(HEADERS + (datagram.length.wrapping_add(3) & !3));
+        true
+    }
+
+    /// Finds the peer's queue pair of a number, and notes it: most often the one that the datagram before went to. One that
+    /// has ended since takes none.
+    fn find_at_peer(&self, chain: &mut Chain, number: Qpn) -> bool {
+        let known = |chain: &Chain| chain.peer.as_ref().is_some_and(|pair| pair.number == number);
+        if known(chain) {
+            return true;
+        }
+        self.count_handed_over(chain);
+        let port = chain.attributes.port;
+        chain.peer = match self.hca.peer(port) {
+            Some(peer) if !number.is_special() => peer.queue_pairs.find(port, number),
+            _ => None,
+        };
+        known(chain)
+    }
+
+    /// Counts what went to the peer's queue pair.
+    pub(super) fn count_handed_over(&self, chain: &mut Chain) {
+        let (count, bytes) = core::mem::take(&mut chain.handed_over);
+        if let (Some(pair), true) = (&chain.peer, count != 0) {
+            let port = chain.attributes.port;
+            let counters = [
+                (&self.hca.counters, Counter::Sent, Counter::SentBytes),
+                (&pair.hca.counters, Counter::Received, Counter::ReceivedBytes),
+            ];
+            for (counters, packets, sum) in counters {
+                counters.add(port, packets, count);
+                counters.add(port, sum, bytes);
+            }
+        }
+    }
+
+    /// Takes a datagram, if it is as simple as nearly all are.
+    fn take_parcel(self: &Arc<Self>, inner: &mut Inner, parcel: &Parcel<'_>) -> Option<Event<'_>> {
+        let own = &inner.attributes;
+        if self.kind != Type::Datagram
+            || self.shared.is_some()
+            || self.hca.options.checksum
+            || !inner.takes_datagrams(parcel.port)
+            || own.qkey != parcel.qkey
+        {
+            return None;
+        }
+        let (pkey_index, way) = (own.pkey_index, parcel.way);
+        let path_bits = self
+            .hca
+            .ports
+            .admits(parcel.port, way.dlid, pkey_index, way.pkey)?;
+        let (request, segments) = inner.receives.front()?;
+        parcel.copy(self, segments)?;
+        inner.receives.advance();
+        let completion = Completion {
+            request,
+            status: Status::Success,
+            kind: Kind::Receive,
+            length: (grh::LEN + parcel.datagram.length) as u32,
+            extra: match parcel.datagram.immediate {
+                Some(data) => Extra::Immediate(data),
+                None => Extra::Nothing,
+            },
+            source: parcel.from.number,
+            origin: Origin {
+                lid: way.slid.get(),
+                service_level: way.service_level,
+                path_bits,
+                pkey_index,
+                port: parcel.port,
+                global: false,
+                checksum: false,
+            },
+            queue_pair: self.handle,
+        };
+        Some(
+            self.receive_queue
+                .push(&completion, parcel.datagram.solicited),
+        )
+    }
+}
+
+impl Parcel<'_> {
+    /// Copies the data into a receive of `to`'s; `None` if one of both memories is not to be used so, or too small.
+    fn copy(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
+        let datagram = self.datagram;
+        let from = only_piece(datagram.segments, datagram.from, datagram.length);
+        match (from, only_piece(segments, grh::LEN, datagram.length)) {
+            (Some(from), Some(to)) => {
+                from.copy(&to);
+                Some(())
+            }
+            _ => self.copy_pieces(to, segments),
+        }
+    }
+
+    fn copy_pieces(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
+        let datagram = self.datagram;
+        let mut place = grh::LEN;
+        let mut fits = true;
+        let mut each = |from: Memory| {
+            let mut done = 0;
+            let regions = &to.hca.regions;
+            let need = Need::LocalWrite;
+            let copied = regions.walk(to.domain, segments, place, from.len(), need, |room| {
+                if let Some(part) = from.part(done, room.len()) {
+                    part.copy(&room);
+                }
+                done += room.len();
+            });
+            fits &= copied.is_ok();
+            place += from.len();
+        };
+        if datagram.inline {
+            // Keys do not matter here (IBTA 11.4.1.1).
+            for segment in datagram.segments {
+                each(segment.memory());
+            }
+        } else {
+            let regions = &self.from.hca.regions;
+            let (domain, list, from) = (self.from.domain, datagram.segments, datagram.from);
+            regions
+                .walk(domain, list, from, datagram.length, Need::LocalRead, &mut each)
+                .ok()?;
+        }
+        fits.then_some(())
+    }
+}

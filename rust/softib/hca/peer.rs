@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Devices that are joined in memory, for measuring drivers: port 1 of the one is the other end of port 1 of the other.
+//! Their net devices carry nothing then; that both have carrier says that the cable is plugged in.
+
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    str::CString,
+    sync::Arc, //
+};
+
+use super::Hca;
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    net::rtnl::{
+        self,
+        Locked, //
+    },
+};
+
+/// The port that can be joined.
+pub(super) const PORT: u8 = 1;
+
+/// What is at the other end of a device's port.
+enum End {
+    /// What the cable leads to.
+    Cable,
+    /// A device that is not there yet, or no longer.
+    Awaited,
+    Device(Arc<Hca>),
+}
+
+/// The other end of a device's port.
+#[pin_data]
+pub(super) struct Far {
+    /// It is not the cable's: a hint that spares the lock.
+    in_memory: AtomicBool,
+    #[pin]
+    end: IrqLock<End>,
+}
+
+impl Far {
+    /// The cable's.
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            in_memory: AtomicBool::new(false),
+            end <- new_irq_lock!(End::Cable, "softib_peer"),
+        })
+    }
+
+    fn set(&self, end: End) {
+        self.in_memory
+            .store(!matches!(end, End::Cable), Ordering::Release);
+        // What was there is dropped without the lock.
+        let old = self.end.with(|place| core::mem::replace(place, end));
+        drop(old);
+    }
+
+    #[inline]
+    fn is_in_memory(&self) -> bool {
+        self.in_memory.load(Ordering::Acquire)
+    }
+}
+
+impl Hca {
+    /// Whether the other end of a port is in memory, or is to be.
+    #[inline]
+    pub(super) fn is_in_memory(&self, port: u8) -> bool {
+        port == PORT && self.far.is_in_memory()
+    }
+
+    /// The device at the other end of a port whose other end is in memory; any of its ports but [`PORT`] has a cable.
+    #[inline]
+    pub(super) fn peer(&self, port: u8) -> Option<Arc<Hca>> {
+        if !self.is_in_memory(port) {
+            return None;
+        }
+        self.far.end.with(|end| match end {
+            End::Device(peer) => Some(peer.clone()),
+            End::Cable | End::Awaited => None,
+        })
+    }
+
+    /// Whether a port's cable has a live other end.
+    pub(super) fn carries(&self, port: u8) -> bool {
+        let plugged = |hca: &Hca| hca.line(port).is_some_and(|line| line.is_up());
+        if !self.is_in_memory(port) {
+            return plugged(self);
+        }
+        let peer = self.peer(port);
+        plugged(self) && peer.is_some_and(|peer| plugged(&peer))
+    }
+
+    /// Looks again whether the cable of the port that can be joined has a live other end.
+    pub(super) fn look_for_carrier(self: &Arc<Self>) {
+        let up = self.carries(PORT);
+        self.set_carrier(PORT, up);
+        if let Some(peer) = self.peer(PORT) {
+            peer.set_carrier(PORT, up);
+        }
+    }
+}
+
+/// A device that there is.
+struct Member {
+    name: CString,
+    hca: Arc<Hca>,
+}
+
+impl Member {
+    fn wants(&self, name: &CStr) -> bool {
+        let wanted = self.hca.options.peer.as_deref();
+        wanted.is_some_and(|wanted| *wanted == *name)
+    }
+
+    /// Whether it is joined, or is to be, with another than `name`.
+    fn is_taken(&self, name: &CStr) -> bool {
+        self.hca.peer(PORT).is_some() || (self.hca.options.peer.is_some() && !self.wants(name))
+    }
+}
+
+static MEMBERS: Locked<KVec<Member>> = Locked::new(KVec::new());
+
+/// That a device can be joined with others. Dropping it parts it from its peer.
+pub(crate) struct Membership(Arc<Hca>);
+
+impl Membership {
+    /// Joins a device with the one that its options name, or that names it; now, or when that one is made. Sleeps; takes
+    /// the RTNL lock.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EBUSY` if the peer has another peer, or there are two that want this one.
+    pub(crate) fn new(name: &CStr, hca: &Arc<Hca>) -> Result<Self> {
+        let member = Member {
+            name: name.try_into()?,
+            hca: hca.clone(),
+        };
+        let mut rtnl = rtnl::lock();
+        let members = MEMBERS.get(&mut rtnl);
+        let peer = find_peer(members, &member)?;
+        if member.hca.options.peer.is_some() {
+            hca.far.set(End::Awaited);
+        }
+        members.push(member, GFP_KERNEL)?;
+        if let Some(peer) = peer {
+            hca.far.set(End::Device(peer.clone()));
+            peer.far.set(End::Device(hca.clone()));
+            hca.look_for_carrier();
+        }
+        Ok(Self(hca.clone()))
+    }
+}
+
+/// Who is to be joined with a new device.
+fn find_peer(members: &[Member], new: &Member) -> Result<Option<Arc<Hca>>> {
+    let mut found = None;
+    for other in members {
+        if !other.wants(&new.name) && !new.wants(&other.name) {
+            continue;
+        }
+        if found.is_some() || other.is_taken(&new.name) || new.is_taken(&other.name) {
+            pr_err!(
+                "hca {:?}: it cannot be joined with {:?}: one of them is to be the peer of another device; see their files `peer`\n",
+                &*new.name,
+                &*other.name
+            );
+            return Err(EBUSY);
+        }
+        found = Some(other.hca.clone());
+    }
+    Ok(found)
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut rtnl = rtnl::lock();
+        let members = MEMBERS.get(&mut rtnl);
+        members.retain(|member| !Arc::ptr_eq(&member.hca, &self.0));
+        if members.is_empty() {
+            // What is static does not end with the module, and what it holds would be lost.
+            *members = KVec::new();
+        }
+        if let Some(peer) = self.0.peer(PORT) {
+            self.0.far.set(End::Awaited);
+            // It may be made again.
+            peer.far.set(End::Awaited);
+            peer.look_for_carrier();
+        }
+    }
+}
