@@ -206,6 +206,8 @@ impl Hca {
     /// Sends a frame on a port's cable. Any context.
     pub(crate) fn transmit(&self, port: u8, frame: Frame) {
         if self.is_in_memory(port) {
+            // Who ends the peer waits for it.
+            let _guard = rcu::read_lock();
             if let Some(peer) = self.peer(port) {
                 peer.loop_back(port, frame);
             }

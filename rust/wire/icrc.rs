@@ -277,7 +277,10 @@ mod tests {
         let mut packet = LOCAL;
         assert_eq!(of_local(&mut packet, crc32), Some(LOCAL_ICRC));
         assert_eq!(packet, LOCAL);
-        assert_eq!(of_local(packet.get_mut(..19).unwrap_or_default(), crc32), None);
+        assert_eq!(
+            of_local(packet.get_mut(..19).unwrap_or_default(), crc32),
+            None
+        );
     }
 
     #[test]

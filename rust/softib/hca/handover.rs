@@ -29,7 +29,8 @@ use super::{
     },
     region::{
         only_piece,
-        Need, //
+        Need,
+        ALL_MEMORY, //
     }, //
 };
 use crate::{
@@ -45,10 +46,8 @@ use crate::{
 };
 
 /// What the headers of its packet would take.
-const HEADERS: usize = crate::wire::lrh::LEN
-    + crate::wire::bth::LEN
-    + crate::wire::deth::LEN
-    + crate::wire::icrc::LEN;
+const HEADERS: usize =
+    crate::wire::lrh::LEN + crate::wire::bth::LEN + crate::wire::deth::LEN + crate::wire::icrc::LEN;
 
 /// A datagram on its way from one memory into the other.
 struct Parcel<'a> {
@@ -61,12 +60,7 @@ struct Parcel<'a> {
 
 impl QueuePair {
     /// Gives a datagram to a peer in memory; whether that is done.
-    pub(super) fn hand_over(
-        &self,
-        chain: &mut Chain,
-        datagram: &Datagram<'_>,
-        way: &Way,
-    ) -> bool {
+    pub(super) fn hand_over(&self, chain: &mut Chain, datagram: &Datagram<'_>, way: &Way) -> bool {
         let to = &datagram.to;
         let plain = datagram.header.is_empty() && !datagram.checksum;
         if !plain || self.kind != Type::Datagram || way.own || way.global.is_some() {
@@ -99,7 +93,12 @@ impl QueuePair {
     /// Finds the peer's queue pair of a number, and notes it: most often the one that the datagram before went to. One that
     /// has ended since takes none.
     fn find_at_peer(&self, chain: &mut Chain, number: Qpn) -> bool {
-        let known = |chain: &Chain| chain.peer.as_ref().is_some_and(|pair| pair.number == number);
+        let known = |chain: &Chain| {
+            chain
+                .peer
+                .as_ref()
+                .is_some_and(|pair| pair.number == number)
+        };
         if known(chain) {
             return true;
         }
@@ -119,7 +118,11 @@ impl QueuePair {
             let port = chain.attributes.port;
             let counters = [
                 (&self.hca.counters, Counter::Sent, Counter::SentBytes),
-                (&pair.hca.counters, Counter::Received, Counter::ReceivedBytes),
+                (
+                    &pair.hca.counters,
+                    Counter::Received,
+                    Counter::ReceivedBytes,
+                ),
             ];
             for (counters, packets, sum) in counters {
                 counters.add(port, packets, count);
@@ -191,6 +194,11 @@ impl Parcel<'_> {
 
     fn copy_pieces(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
+        // A region is locked while it is read or written; not two at a time, which two devices could lock in either order.
+        let is_plain = |list: &[Segment]| list.iter().all(|piece| piece.key() == ALL_MEMORY);
+        if !datagram.inline && !is_plain(datagram.segments) && !is_plain(segments) {
+            return None;
+        }
         let mut place = grh::LEN;
         let mut fits = true;
         let mut each = |from: Memory| {
@@ -215,7 +223,14 @@ impl Parcel<'_> {
             let regions = &self.from.hca.regions;
             let (domain, list, from) = (self.from.domain, datagram.segments, datagram.from);
             regions
-                .walk(domain, list, from, datagram.length, Need::LocalRead, &mut each)
+                .walk(
+                    domain,
+                    list,
+                    from,
+                    datagram.length,
+                    Need::LocalRead,
+                    &mut each,
+                )
                 .ok()?;
         }
         fits.then_some(())

@@ -11,7 +11,10 @@ use core::sync::atomic::{
 use kernel::{
     prelude::*,
     str::CString,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    }, //
 };
 
 use super::Hca;
@@ -77,7 +80,8 @@ impl Hca {
         port == PORT && self.far.is_in_memory()
     }
 
-    /// The device at the other end of a port whose other end is in memory; any of its ports but [`PORT`] has a cable.
+    /// The device at the other end of a port whose other end is in memory; any of its ports but [`PORT`] has a cable. It is to be
+    /// let go before the RCU section of the caller ends, for which the end of the device waits.
     #[inline]
     pub(super) fn peer(&self, port: u8) -> Option<Arc<Hca>> {
         if !self.is_in_memory(port) {
@@ -91,6 +95,7 @@ impl Hca {
 
     /// Whether a port's cable has a live other end.
     pub(super) fn carries(&self, port: u8) -> bool {
+        let _guard = rcu::read_lock();
         let plugged = |hca: &Hca| hca.line(port).is_some_and(|line| line.is_up());
         if !self.is_in_memory(port) {
             return plugged(self);
@@ -101,6 +106,8 @@ impl Hca {
 
     /// Looks again whether the cable of the port that can be joined has a live other end.
     pub(super) fn look_for_carrier(self: &Arc<Self>) {
+        // Who ends the peer waits for it.
+        let _guard = rcu::read_lock();
         let up = self.carries(PORT);
         self.set_carrier(PORT, up);
         if let Some(peer) = self.peer(PORT) {

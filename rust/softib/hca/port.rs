@@ -244,7 +244,9 @@ impl Ports {
         let link = self.link(port)?;
         let view = link.look();
         Some(Way {
-            slid: Lid::new(view.lid().get() | u16::from(view.path_bits(Lid::new(address.path_bits.into())))),
+            slid: Lid::new(
+                view.lid().get() | u16::from(view.path_bits(Lid::new(address.path_bits.into()))),
+            ),
             dlid: address.lid,
             service_level: address.service_level,
             global,

@@ -236,6 +236,9 @@ pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
     } = unsafe { Device::destroy(device) };
     // What they start ends below.
     drop(membership);
+    // Who found it as a peer has let it go then.
+    // SAFETY: Called where one may sleep.
+    unsafe { bindings::synchronize_rcu() };
     drop(cables);
     hca.stop();
     hca.device.0.store(null_mut(), Ordering::Release);

@@ -4,7 +4,10 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    }, //
 };
 
 use super::{
@@ -16,7 +19,6 @@ use super::{
 };
 use crate::{
     bindings,
-    net::burst::Burst,
     hca::{
         completion::Kind,
         queue_pair::{
@@ -32,6 +34,7 @@ use crate::{
             Request, //
         }, //
     },
+    net::burst::Burst,
     transport::{
         offload::{
             Cut,
@@ -68,6 +71,8 @@ pub(super) unsafe extern "C" fn send(
     let pair = unsafe { Pair::part(qp) };
     let mut result = 0;
     let mut burst = Burst::begin();
+    // What a chain holds of a peer it lets go before that can end: who ends a queue pair waits for it.
+    let _guard = rcu::read_lock();
     let mut chain = pair.begin_chain();
     while !next.is_null() {
         // SAFETY: By the contract.
