@@ -16,6 +16,8 @@ mod softib {
     pub(crate) mod fabric;
     #[forbid(unsafe_code)]
     pub(crate) mod hca;
+    #[forbid(unsafe_code)]
+    pub(crate) mod identity;
     pub(crate) mod net;
     pub(crate) mod provider;
     #[forbid(unsafe_code)]
@@ -31,6 +33,7 @@ use softib::{
     configfs,
     fabric,
     hca,
+    identity,
     net,
     provider,
     relay,

@@ -50,6 +50,7 @@ mod groups;
 mod handover;
 pub(crate) mod limits;
 mod link;
+pub(crate) mod management;
 mod offload;
 pub(crate) mod options;
 pub(crate) mod peer;
@@ -97,12 +98,12 @@ pub(crate) struct Hca {
     #[pin]
     loopback_work: DelayedWork<Hca, LOOPBACK>,
     #[pin]
-    traps: DelayedWork<Hca, { port::TRAPS }>,
+    traps: DelayedWork<Hca, { management::TRAPS }>,
     #[pin]
     removal: DelayedWork<Hca, REMOVAL>,
 }
 
-/// The works of a device, besides [`port::TRAPS`].
+/// The works of a device, besides [`management::TRAPS`].
 const LOOPBACK: u64 = 0;
 const REMOVAL: u64 = 2;
 
@@ -199,7 +200,7 @@ impl Hca {
     /// Ends what runs by itself. Sleeps.
     pub(crate) fn stop(self: &Arc<Self>) {
         work::disable::<_, REMOVAL>(self);
-        work::disable::<_, { port::TRAPS }>(self);
+        work::disable::<_, { management::TRAPS }>(self);
         work::disable::<_, LOOPBACK>(self);
     }
 

@@ -21,7 +21,7 @@ use crate::{
             Router, //
         },
     },
-    hca::port::identity,
+    identity::identity,
     net::{
         cable::NetDevice,
         frame::Frame, //

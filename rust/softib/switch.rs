@@ -23,7 +23,7 @@ use crate::{
         },
         Discard,
     },
-    hca::port::{
+    identity::{
         culprit,
         identity, //
     },

@@ -116,8 +116,8 @@ def remove_empty_folders():
             remove_directory(folder)
 
 
-def _processes(namespace):
-    return [int(word) for word in run("ip", "netns", "pids", namespace).split()]
+def _processes(namespaces):
+    return [int(word) for namespace in namespaces for word in run("ip", "netns", "pids", namespace).split()]
 
 
 def _signal(processes, number):
@@ -132,12 +132,13 @@ def end_processes(namespaces):
     """End what runs in namespaces: first it is asked to, then it is made to."""
     for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 60)):
         deadline = time.monotonic() + patience
-        for namespace in namespaces:
-            _signal(_processes(namespace), number)
-        while any(_processes(namespace) for namespace in namespaces):
+        processes = _processes(namespaces)
+        _signal(processes, number)
+        while processes:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.1)
+            processes = _processes(namespaces)
         else:
             return
     raise Failure("processes in the hosts' namespaces do not end")

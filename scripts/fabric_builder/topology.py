@@ -10,7 +10,8 @@ SWITCH = "switch"
 ROUTER = "router"
 KINDS = (HOST, HCA, SWITCH, ROUTER)
 
-_MOST_PORTS = {HOST: 2, HCA: 2, SWITCH: 254, ROUTER: 254}
+# As many as softib makes.
+_MOST_PORTS = {HOST: 2, HCA: 2, SWITCH: 63, ROUTER: 254}
 # The longest name of a net device, and what stands behind a node's name in it: "-254".
 _LONGEST_DEVICE = 15
 _LONGEST_NAME = _LONGEST_DEVICE - len("-254")

@@ -88,7 +88,7 @@ def _run_all(jobs, out, processors, total):
     failed = []
     waiting = sorted(jobs, key=lambda each: -each.weight)
     running = {}
-    with ThreadPoolExecutor(len(jobs)) as pool:
+    with ThreadPoolExecutor(max(1, len(jobs))) as pool:
         while waiting or running:
             _start(pool, waiting, running, processors * job.PROCESSOR, out)
             done, _ = wait(running, return_when=FIRST_COMPLETED)

@@ -10,5 +10,5 @@
 
 . selftests/node.sh
 
-parts '1 fabric/bringup star' '1 fabric/verbs' '1 fabric/router' '1 fabric/storm 10'
+parts '1 fabric/removal 1' '1 fabric/storm 3' '1 fabric/verbs' '1 fabric/bringup star'
 finish

@@ -34,10 +34,6 @@ lids_are_good() { # LMC, host...
 	done
 }
 
-expected_links() { # topology, host
-	python3 selftests/fabric/links.py expected "$topologies/$1.fabric" "$2"
-}
-
 nodes_are() { # topology, host: what its SA knows of, by name
 	local expected
 	expected=$(expected_links "$@" | sed 's/:[0-9]*//g' | tr ' ' '\n' | sort -u)

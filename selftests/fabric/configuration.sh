@@ -66,8 +66,8 @@ check "ports: too much at once is refused" refused_because 'switch t: ports take
 refuses "$softib/switch/t/ports" 'switch t: ports takes text' $'t0 \xff'
 check "ports takes good ones after that" into "$softib/switch/t/ports" "t0 t2"
 check "the switch is enabled" into "$softib/switch/t/enable" 1
-refuses "$softib/switch/t/ports" 'switch t: it is enabled: write 0 to `enable`' t0 ''
-refuses "$softib/switch/t/guid" 'switch t: it is enabled: write 0 to `enable`' 0x1234
+refuses "$softib/switch/t/ports" 'switch t: it is enabled: write 0 to .enable.' t0 ''
+refuses "$softib/switch/t/guid" 'switch t: it is enabled: write 0 to .enable.' 0x1234
 check "the switch is enabled all the time" file_says "$softib/switch/t/enable" 1
 check "a second switch's directory can be made" mkdir "$softib/switch/u"
 refuses "$softib/switch/u/ports" "switch u: net device t0 is another port's cable" 't0 t1' t0

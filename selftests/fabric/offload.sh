@@ -22,7 +22,7 @@ complaints() { # host
 }
 
 arrives() { # from, to
-	local before sent
+	local before
 	before=$(grep -c good "/tmp/stream.$2")
 	at "$1" timeout $((4 * patience)) python3 selftests/fabric/stream.py send "$(v4_of "$2")" 5001 "$amount" || return
 	eventually all_good "$2" $((before + 1))

@@ -12,7 +12,7 @@
 
 . selftests/fabric.sh
 
-times=${1:-$(some 10)}
+times=${1:-3}
 
 hca_is_gone() { # host
 	! rdma link show "$1/1" && ! at "$1" rdma link show "$1/1"

@@ -22,10 +22,15 @@ cable_is() { # netem options...
 bring_up_fabric star h1
 check "the test of verbs can be loaded" load_verbs_test
 verbs "two HCAs: " h1 h2 "$group"
-verbs "one HCA: " h1 h1 "$group"
+# The debug kernel leaves out what is the same again but for the cable.
+if [ "$KERNEL" = debug ]; then
+	verbs "one HCA: " h1 h1 datagram
+else
+	verbs "one HCA: " h1 h1 "$group"
+fi
 check "the cable of h1 becomes a bad one" cable_is limit 10000 loss 1% duplicate 1% delay 1ms 500us
 verbs "a bad cable: " h1 h2 reliable
-verbs "a bad cable, the other way: " h2 h1 reliable
+[ "$KERNEL" = debug ] || verbs "a bad cable, the other way: " h2 h1 reliable
 check "it can be unloaded" rmmod verbs_test
 take_down_fabric
 finish

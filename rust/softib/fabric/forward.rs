@@ -293,8 +293,9 @@ mod tests {
             vendor: 0,
             description: [0; DESCRIPTION_LEN],
         };
-        let Some(mut switch) = Switch::<Lent<'_>>::new(identity, tables) else {
-            assert!(false);
+        let switch = Switch::<Lent<'_>>::new(identity, tables);
+        assert!(switch.is_some());
+        let Some(mut switch) = switch else {
             return;
         };
         switch.info.set_linear_top(10);

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The ports of a device: what the subnet manager made of them, and what follows from that for packets.
+//! The ports of a device, as packets and who asks see them.
 
 use core::sync::atomic::{
     AtomicU32,
     Ordering, //
 };
 
-use kernel::{
-    impl_has_delayed_work,
-    prelude::*,
-    sync::Arc,
-    time::msecs_to_jiffies,
-    workqueue::WorkItem, //
-};
+use kernel::prelude::*;
 
 use super::{
     address::{
@@ -23,70 +17,41 @@ use super::{
     counters::Counter,
     link::Link,
     options::Options,
-    queue_pairs::PORTS,
-    Hca, //
+    queue_pairs::PORTS, //
 };
 use crate::{
     fabric::{
-        events::{
-            Changes,
-            LinkCommand, //
-        },
-        node::{
-            Identity,
-            Node, //
-        },
+        node::Node,
         port::{
             Port,
             Profile,
             MAX_GUIDS,
             MAX_PKEYS, //
-        },
-        Cabled,
-        Events,
-        Outcome,
-        OUT_LEN, //
+        }, //
     },
+    identity::identity,
     lock::{
         new_irq_lock,
         IrqLock, //
     },
-    net::frame::Frame,
-    provider::device::Event,
     wire::{
         cm::mtu::Mtu,
-        deth::Deth,
         gid::Gid,
         grh::Addresses,
         lid::Lid,
-        mad,
-        packet::{
-            Global,
-            Packet, //
-        },
+        packet::Global,
         pkey::Pkey,
-        smp::{
-            node::{
-                NodeType,
-                DESCRIPTION_LEN, //
-            },
-            notice::Culprit,
-            port::{
-                Physical,
-                State, //
-            }, //
-        }, //
+        smp::node::NodeType, //
     }, //
 };
+
+pub(crate) mod attributes;
 
 /// Places of a P_Key table.
 pub(crate) const PKEYS: usize = MAX_PKEYS;
 
 /// Places of a GID table.
 pub(crate) const GIDS: usize = MAX_GUIDS;
-
-/// The work of a device that sends traps.
-pub(super) const TRAPS: u64 = 1;
 
 /// How a packet leaves by a port.
 #[derive(Clone, Copy)]
@@ -104,46 +69,16 @@ pub(crate) struct Way {
     pub(crate) own: bool,
 }
 
-/// What a port says of itself, in the numbers of the verbs.
-pub(crate) struct Attributes {
-    pub(crate) state: u8,
-    pub(crate) physical: u8,
-    pub(crate) max_mtu: u8,
-    pub(crate) active_mtu: u8,
-    pub(crate) capabilities: u32,
-    pub(crate) bad_pkeys: u32,
-    pub(crate) bad_qkeys: u32,
-    pub(crate) lid: u16,
-    pub(crate) sm_lid: u16,
-    pub(crate) lmc: u8,
-    pub(crate) lanes: u8,
-    pub(crate) sm_sl: u8,
-    pub(crate) subnet_timeout: u8,
-    pub(crate) width: u8,
-    pub(crate) speed: u16,
-}
-
-/// What became of a management datagram.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Processed {
-    /// There is an answer.
-    Reply,
-    /// It is for who registered for its class.
-    Agents,
-    /// It is dealt with.
-    Consumed,
-}
-
 /// What is locked of the ports.
-struct Managed {
-    node: Node<KVec<Port>>,
+pub(super) struct Managed {
+    pub(super) node: Node<KVec<Port>>,
     /// What the kernel was told last: whether each port is active.
-    active: [bool; PORTS],
+    pub(super) active: [bool; PORTS],
 }
 
 impl Managed {
     /// Shows packets what the ports are now.
-    fn show(&self, links: &[Link; PORTS]) {
+    pub(super) fn show(&self, links: &[Link; PORTS]) {
         for (number, link) in (1..).zip(links) {
             if let Some(port) = self.node.port(number) {
                 link.follow(port);
@@ -156,32 +91,10 @@ impl Managed {
 #[pin_data]
 pub(crate) struct Ports {
     #[pin]
-    managed: IrqLock<Managed>,
+    pub(super) managed: IrqLock<Managed>,
     /// Follow the ports that are managed.
-    links: [Link; PORTS],
+    pub(super) links: [Link; PORTS],
     psn: AtomicU32,
-}
-
-/// A description in the form of the wire.
-fn description(text: &[u8]) -> [u8; DESCRIPTION_LEN] {
-    let mut description = [0; DESCRIPTION_LEN];
-    for (place, byte) in description.iter_mut().zip(text) {
-        *place = *byte;
-    }
-    description
-}
-
-/// What a node of softib is in a subnet.
-pub(crate) fn identity(node_type: NodeType, guid: u64, name: &[u8]) -> Identity {
-    Identity {
-        node_type,
-        node_guid: guid,
-        system_guid: guid,
-        device: 1,
-        revision: 1,
-        vendor: 0,
-        description: description(name),
-    }
 }
 
 impl Ports {
@@ -218,7 +131,7 @@ impl Ports {
     }
 
     /// Runs `look` on a port, if there is one of that number.
-    fn look<R>(&self, port: u8, look: impl FnOnce(&Port) -> R) -> Option<R> {
+    pub(super) fn look<R>(&self, port: u8, look: impl FnOnce(&Port) -> R) -> Option<R> {
         self.managed
             .with(|managed| managed.node.port(port).map(look))
     }
@@ -338,262 +251,9 @@ impl Ports {
         };
         (index < GIDS).then(|| self.look(port, gid))?
     }
-
-    /// What a port says of itself.
-    pub(crate) fn attributes(&self, port: u8) -> Option<Attributes> {
-        self.look(port, |port| {
-            let info = port.info();
-            Attributes {
-                state: state_number(info.state()),
-                physical: physical_number(info.physical()),
-                max_mtu: info.mtu_cap().get(),
-                active_mtu: info.neighbor_mtu().get(),
-                capabilities: info.capability_mask(),
-                bad_pkeys: info.p_key_violations().into(),
-                bad_qkeys: info.q_key_violations().into(),
-                lid: info.lid().get(),
-                sm_lid: info.sm_lid().get(),
-                lmc: info.lmc(),
-                lanes: info.vl_cap(),
-                sm_sl: info.sm_sl(),
-                subnet_timeout: info.subnet_timeout(),
-                width: info.width_active(),
-                speed: info.speed_active().into(),
-            }
-        })
-    }
 }
 
 /// A GID of which only the prefix is known.
 fn unset_gid(prefix: u64) -> Gid {
     Gid::from_bytes((u128::from(prefix) << 64).to_be_bytes())
-}
-
-/// A state by its number in the verbs.
-fn state_number(state: State) -> u8 {
-    match state {
-        State::NoChange => 0,
-        State::Down => 1,
-        State::Init => 2,
-        State::Armed => 3,
-        State::Active => 4,
-        State::Reserved(other) => other,
-    }
-}
-
-/// A link's state by its number in the verbs.
-fn physical_number(physical: Physical) -> u8 {
-    match physical {
-        Physical::NoChange => 0,
-        Physical::Sleep => 1,
-        Physical::Polling => 2,
-        Physical::Disabled => 3,
-        Physical::Training => 4,
-        Physical::LinkUp => 5,
-        Physical::Recovery => 6,
-        Physical::Reserved(other) => other,
-    }
-}
-
-/// What a packet with a wrong key is told of by.
-pub(crate) fn culprit(packet: &Packet<'_>, key: u32) -> Culprit {
-    let link = packet.head.lrh.link();
-    let none = Addresses {
-        sgid: Gid::ZERO,
-        dgid: Gid::ZERO,
-    };
-    let addresses = packet.head.grh.map_or(none, |grh| grh.addresses());
-    let destination = packet.transport.destination;
-    Culprit {
-        slid: link.slid,
-        dlid: link.dlid,
-        key,
-        sl: link.sl,
-        source: packet
-            .extension
-            .deth
-            .map_or(destination, |deth| deth.source()),
-        destination,
-        sgid: addresses.sgid,
-        dgid: addresses.dgid,
-    }
-}
-
-impl_has_delayed_work! {
-    impl HasDelayedWork<Self, 1> for Hca { self.traps }
-}
-
-impl WorkItem<1> for Hca {
-    type Pointer = Arc<Hca>;
-
-    fn run(this: Arc<Hca>) {
-        this.send_traps();
-    }
-}
-
-impl Hca {
-    /// Changes the node, and tells the kernel and the subnet manager what that changed. Any context.
-    fn manage<R>(
-        self: &Arc<Self>,
-        change: impl FnOnce(&mut Node<KVec<Port>>, u64) -> (Events, R),
-    ) -> R {
-        let now = self.now().get();
-        let (events, active, result) = self.ports.managed.with(|managed| {
-            let (events, result) = change(&mut managed.node, now);
-            managed.show(&self.ports.links);
-            if events.changes.contains(Changes::TRAP) {
-                self.queue.reschedule::<_, TRAPS>(self, 0);
-            }
-            let active = managed.node.port(events.port).map(Port::is_active);
-            let known = usize::from(events.port).checked_sub(1);
-            let known = known.and_then(|place| managed.active.get_mut(place));
-            // Steps on the way are not told of.
-            let changed = match (active, known) {
-                (Some(active), Some(known)) if active != *known => {
-                    *known = active;
-                    Some(active)
-                }
-                _ => None,
-            };
-            (events, changed, result)
-        });
-        self.tell(&events, active);
-        if let Some(command) = events.link {
-            if self.command(events.port, command) {
-                self.set_carrier(events.port, true);
-            }
-        }
-        result
-    }
-
-    /// Tells the kernel of what changed.
-    fn tell(&self, events: &Events, active: Option<bool>) {
-        let port = events.port;
-        let table = [
-            (Changes::LID, Event::Lid),
-            (Changes::GID, Event::Gids),
-            (Changes::PKEY, Event::Pkeys),
-            (Changes::SM, Event::SubnetManager),
-            (Changes::REREGISTER, Event::Reregister),
-        ];
-        if active == Some(false) {
-            self.device.dispatch(port, Event::PortDown);
-        }
-        for (change, event) in table {
-            if events.changes.contains(change) {
-                self.device.dispatch(port, event);
-            }
-        }
-        if active == Some(true) {
-            self.device.dispatch(port, Event::PortActive);
-        }
-    }
-
-    /// Sends the traps that are due.
-    fn send_traps(self: &Arc<Self>) {
-        let mut out = [0; OUT_LEN];
-        loop {
-            let now = self.now().get();
-            let polled = self.ports.managed.with(|managed| {
-                let polled = managed.node.poll(now, &mut out);
-                if let (None, Some(next)) = (polled.send, polled.next) {
-                    let delay = next.saturating_sub(now).div_ceil(1_000_000);
-                    let delay = u32::try_from(delay).unwrap_or(u32::MAX);
-                    self.queue
-                        .reschedule::<_, TRAPS>(self, msecs_to_jiffies(delay));
-                }
-                polled
-            });
-            let Some(answer) = polled.send else {
-                return;
-            };
-            if let Some(bytes) = out.get(..answer.len) {
-                self.send_bytes(answer.port, bytes);
-            }
-        }
-    }
-
-    /// Sends a packet that is complete.
-    fn send_bytes(self: &Arc<Self>, port: u8, bytes: &[u8]) {
-        let Ok(mut frame) = Frame::new(bytes.len()) else {
-            return;
-        };
-        if let Ok(room) = frame.bytes_mut() {
-            room.copy_from_slice(bytes);
-        }
-        let own = Packet::parse(bytes)
-            .is_ok_and(|packet| self.ports.is_own(port, packet.head.lrh.dlid()));
-        if own {
-            self.loop_back(port, frame);
-        } else {
-            self.transmit(port, frame);
-        }
-    }
-
-    /// The cable of a port is live, or is no longer.
-    pub(super) fn set_carrier(self: &Arc<Self>, port: u8, up: bool) {
-        let changed = self.manage(|node, _now| {
-            let events = node.carrier(port, up);
-            (events, events.changes.contains(Changes::STATE))
-        });
-        // A port that a subnet manager disabled does not want the cable that was put in.
-        let disabled = |port: &Port| port.info().physical() == Physical::Disabled;
-        if up && self.ports.look(port, disabled) == Some(true) {
-            self.command(port, LinkCommand::Disable);
-        }
-        if changed && !up {
-            self.counters.add(port, Counter::LinkDowned, 1);
-        }
-    }
-
-    /// Answers a management datagram, if it is for the device itself.
-    pub(crate) fn process_mad(
-        self: &Arc<Self>,
-        port: u8,
-        source: u16,
-        question: &[u8; mad::LEN],
-        answer: &mut [u8; mad::LEN],
-    ) -> Processed {
-        let counters = |port: u8| self.counters.of_port(port);
-        let outcome = self.manage(|node, now| {
-            let source = Lid::new(source);
-            let processed = node.process(port, question, source, now, &counters, answer);
-            (processed.events, processed.outcome)
-        });
-        match outcome {
-            Outcome::Reply => Processed::Reply,
-            Outcome::Agents => Processed::Agents,
-            Outcome::Consumed | Outcome::Refused => Processed::Consumed,
-        }
-    }
-
-    /// Changes what a port says that it can do.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if there is no such port.
-    pub(crate) fn set_capabilities(self: &Arc<Self>, port: u8, set: u32, clear: u32) -> Result {
-        if port == 0 || port > self.ports() {
-            return Err(EINVAL);
-        }
-        self.manage(|node, now| (node.set_capability(port, set, clear, now), ()));
-        Ok(())
-    }
-
-    /// Changes what the device is called in the subnet.
-    pub(crate) fn set_description(self: &Arc<Self>, text: &[u8; DESCRIPTION_LEN]) {
-        self.manage(|node, now| (node.set_description(*text, now), ()));
-    }
-
-    /// Counts a packet of another partition, and tells the subnet manager.
-    pub(super) fn bad_pkey(self: &Arc<Self>, port: u8, packet: &Packet<'_>) {
-        let culprit = culprit(packet, packet.transport.pkey.get().into());
-        self.manage(|node, now| (node.bad_p_key(port, &culprit, now), ()));
-    }
-
-    /// Counts a packet with another Q_Key, and tells the subnet manager.
-    pub(super) fn bad_qkey(self: &Arc<Self>, port: u8, packet: &Packet<'_>, deth: &Deth) {
-        let culprit = culprit(packet, deth.qkey());
-        self.manage(|node, now| (node.bad_q_key(port, &culprit, now), ()));
-    }
 }

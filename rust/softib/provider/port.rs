@@ -10,6 +10,7 @@ use crate::{
     bindings,
     hca::{
         limits,
+        management,
         port, //
     }, //
 };
@@ -265,12 +266,12 @@ pub(super) unsafe extern "C" fn process_mad(
     // SAFETY: By the contract; null for one that this port sent itself.
     let source = unsafe { completion.as_ref() }.map_or(0, |completion| completion.slid as u16);
     match hca.process_mad(port as u8, source, question, answer) {
-        port::Processed::Reply => {
+        management::Processed::Reply => {
             (bindings::ib_mad_result_IB_MAD_RESULT_SUCCESS
                 | bindings::ib_mad_result_IB_MAD_RESULT_REPLY) as i32
         }
-        port::Processed::Agents => bindings::ib_mad_result_IB_MAD_RESULT_SUCCESS as i32,
-        port::Processed::Consumed => {
+        management::Processed::Agents => bindings::ib_mad_result_IB_MAD_RESULT_SUCCESS as i32,
+        management::Processed::Consumed => {
             (bindings::ib_mad_result_IB_MAD_RESULT_SUCCESS
                 | bindings::ib_mad_result_IB_MAD_RESULT_CONSUMED) as i32
         }

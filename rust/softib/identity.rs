@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What nodes of softib are in a subnet, and what they tell of others.
+
+use crate::{
+    fabric::node::Identity,
+    wire::{
+        gid::Gid,
+        grh::Addresses,
+        packet::Packet,
+        smp::{
+            node::{
+                NodeType,
+                DESCRIPTION_LEN, //
+            },
+            notice::Culprit, //
+        }, //
+    }, //
+};
+
+/// A description in the form of the wire.
+fn description(text: &[u8]) -> [u8; DESCRIPTION_LEN] {
+    let mut description = [0; DESCRIPTION_LEN];
+    for (place, byte) in description.iter_mut().zip(text) {
+        *place = *byte;
+    }
+    description
+}
+
+/// What a node of softib is in a subnet.
+pub(crate) fn identity(node_type: NodeType, guid: u64, name: &[u8]) -> Identity {
+    Identity {
+        node_type,
+        node_guid: guid,
+        system_guid: guid,
+        device: 1,
+        revision: 1,
+        vendor: 0,
+        description: description(name),
+    }
+}
+
+/// What a packet with a wrong key is told of by.
+pub(crate) fn culprit(packet: &Packet<'_>, key: u32) -> Culprit {
+    let link = packet.head.lrh.link();
+    let none = Addresses {
+        sgid: Gid::ZERO,
+        dgid: Gid::ZERO,
+    };
+    let addresses = packet.head.grh.map_or(none, |grh| grh.addresses());
+    let destination = packet.transport.destination;
+    Culprit {
+        slid: link.slid,
+        dlid: link.dlid,
+        key,
+        sl: link.sl,
+        source: packet
+            .extension
+            .deth
+            .map_or(destination, |deth| deth.source()),
+        destination,
+        sgid: addresses.sgid,
+        dgid: addresses.dgid,
+    }
+}
