@@ -49,6 +49,10 @@ run_section 'Playing tricks on it'
 check "every port becomes active again" eventually all_active
 check "hosts reach each other again" eventually host_reaches h1 "$(v4_of h3)"
 stop_jobs
+for port in "" "$(at h1 ibswitches | sed -nE 's/.* lid ([0-9]+) .*/\1/p') 1"; do
+	check "perfquery -x $port: packets to groups are counted, and others" says h1 "perfquery -x $port" \
+		'UnicastXmitPkts:\.+[1-9]' 'UnicastRcvPkts:\.+[1-9]' 'MulticastXmitPkts:\.+[1-9]' 'MulticastRcvPkts:\.+[1-9]'
+done
 rmmod ib_ipoib
 check "$five: ${five_commands[4]}" runs_as_written "${five_commands[4]}"
 check_equal "nothing is left of it" "" "$(ip netns list)$(rdma link show)"
