@@ -1,13 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Serving: every request is accepted at once, every disconnect answered, and a connection ends after its time-wait. */
 
+#include <linux/slab.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "consumer.h"
 
+struct connection {
+	struct ib_cm_id *id;
+	struct work_struct end;
+	bool ends;
+};
+
 static struct ib_cm_id *listener;
+static struct workqueue_struct *queue;
 static atomic_t connections;
 static DECLARE_WAIT_QUEUE_HEAD(none_left);
+
+/* Not in the handler, which could then still run when the module goes: ending an identifier waits for its handler. */
+static void end(struct work_struct *work)
+{
+	struct connection *connection = container_of(work, struct connection, end);
+
+	ib_destroy_cm_id(connection->id);
+	kfree(connection);
+	if (atomic_dec_and_test(&connections))
+		wake_up(&none_left);
+}
 
 static int accept(struct ib_cm_id *id)
 {
@@ -15,19 +35,30 @@ static int accept(struct ib_cm_id *id)
 		.qp_num = next_qpn(),
 		.rnr_retry_count = 7,
 	};
+	struct connection *connection = kzalloc(sizeof(*connection), GFP_KERNEL);
+	int error;
 
-	return ib_send_cm_rep(id, &answer);
+	if (!connection)
+		return -ENOMEM;
+	connection->id = id;
+	INIT_WORK(&connection->end, end);
+	id->context = connection;
+	error = ib_send_cm_rep(id, &answer);
+	if (error)
+		kfree(connection);
+	else
+		atomic_inc(&connections);
+	return error;
 }
 
-/* What is not zero ends the identifier. */
+/* What is not zero ends the identifier: of a request that could not be accepted. */
 static int serve(struct ib_cm_id *id, const struct ib_cm_event *event)
 {
+	struct connection *connection = id->context;
+
 	switch (event->event) {
 	case IB_CM_REQ_RECEIVED:
-		if (accept(id))
-			return -ECONNABORTED;
-		atomic_inc(&connections);
-		return 0;
+		return accept(id);
 	case IB_CM_DREQ_RECEIVED:
 		ib_send_cm_drep(id, NULL, 0);
 		return 0;
@@ -40,12 +71,13 @@ static int serve(struct ib_cm_id *id, const struct ib_cm_event *event)
 	default:
 		pr_err("cm_consumer: a connection that was served had event %d\n", event->event);
 	}
-	if (atomic_dec_and_test(&connections))
-		wake_up(&none_left);
-	return -ESHUTDOWN;
+	if (!connection->ends)
+		queue_work(queue, &connection->end);
+	connection->ends = true;
+	return 0;
 }
 
-int serve_begin(struct ib_device *device)
+static int listen(struct ib_device *device)
 {
 	int error;
 
@@ -58,9 +90,22 @@ int serve_begin(struct ib_device *device)
 	return error;
 }
 
+int serve_begin(struct ib_device *device)
+{
+	int error;
+
+	queue = alloc_workqueue("cm_consumer", WQ_UNBOUND, 0);
+	if (!queue)
+		return -ENOMEM;
+	error = listen(device);
+	if (error)
+		destroy_workqueue(queue);
+	return error;
+}
+
 void serve_end(void)
 {
 	ib_destroy_cm_id(listener);
-	/* The last handler's identifier ends after the handler: the connection manager waits for that when it is unloaded. */
 	wait_event(none_left, !atomic_read(&connections));
+	destroy_workqueue(queue);
 }
