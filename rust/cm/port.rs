@@ -293,8 +293,8 @@ fn complain(device: &Device, number: PortNumber, error: RegisterError) {
     match error {
         RegisterError::Taken => dev_warn!(
             device.as_dev(),
-            "port {number}: another connection manager has it (is the kernel's ib_cm loaded?); \
-             connections over it are not oxib's\n"
+            "port {number}: another connection manager has it, or a program by /dev/infiniband/umad*; \
+             to connect over it, end that and load ib_cm again\n"
         ),
         RegisterError::Failed(error) => dev_err!(
             device.as_dev(),

@@ -5,11 +5,12 @@
 #
 # nodes: 2
 # kernels: debug
-# timeout: 6000
+# timeout: 10000
 # memory: 3072
 # soak: yes
 
 . selftests/node.sh
 
-parts '2 cm/abuse' '2 cm/load oxib 64 100000' '2 cm/differential' '2 cm/nvme oxib:oxib' '2 cm/programs oxib:kernel kernel:oxib'
+parts '2 cm/cycles oxib 100000' '2 cm/load oxib 64 10000' '2 cm/abuse' '2 cm/differential' '2 cm/nvme oxib:oxib' \
+	'2 cm/programs oxib:kernel kernel:oxib'
 finish

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What is shared: a port's class that somebody else has, and a port number on which two programs listen, each on an address
+# of its own.
+#
+# nodes: 2
+# kernels: fast
+# timeout: 300
+
+. selftests/cm.sh
+
+own=$(address_of v4 "$NODE")
+there=$(address_of v4 "$peer")
+second=10.78.0.$NODE
+second_there=10.78.0.$peer
+
+# --- the class is somebody else's -----------------------------------------------------------------------------------------
+
+complaints() {
+	dmesg | grep -c "rxe0: port 1: another connection manager has it"
+}
+
+without_the_class() {
+	modprobe -a ib_umad ib_uverbs
+	python3 selftests/cm/class.py /dev/infiniband/umad0 >/tmp/class.log 2>&1 &
+	local holder=$!
+	check "a program has the class" eventually grep -q taken /tmp/class.log
+	check "the modules load all the same" load_oxib_cm
+	check "and what is above them" modprobe -a rdma_cm rdma_ucm
+	check_equal "the log says so, once" 1 "$(complaints)"
+	check "the port has no counters of a connection manager" [ ! -e "$port_directory/cm_tx_msgs" ]
+	check_refused "rping is told that it cannot connect" timeout "$patience" rping -c -C 1 -a "$there"
+	check "the port has its network interface" eventually ib_exists
+	kill "$holder"
+	check "all can be unloaded" unload_cm
+}
+
+# --- two listeners ----------------------------------------------------------------------------------------------------------
+
+has_second_gid() {
+	grep -q "$(printf '0a4e:00%02x$' "$NODE")" "$port_directory"/gids/*
+}
+
+serve_on() { # address
+	many serve "$1" 2 10 >"/tmp/server.$1.log" 2>&1 &
+	servers[$1]=$!
+}
+
+# n1 calls as many as one of them serves, so each has got its own and nothing else when it ends.
+called_on() { # own address, the other's, the server's
+	on_node 1 check "connections to $3" many call "$1" "$2" 2 10
+	barrier "called-$3"
+	on_node 2 check "went to who listens on $3, who ends" ends_well "${servers[$3]:-}" "/tmp/server.$3.log"
+	barrier "ended-$3"
+}
+
+export PYTHONDONTWRITEBYTECODE=1
+declare -A servers=()
+ground_up
+on_node 1 without_the_class
+barrier whole
+check "n$NODE runs the connection manager of oxib" load_cm oxib
+ip address add "$second/24" dev "$ethernet"
+check "n$NODE has a second address" eventually has_second_gid
+on_node 2 serve_on "$own"
+on_node 2 serve_on "$second"
+on_node 2 check "two programs listen on the same ports" many_listen 2
+barrier serving
+called_on "$own" "$there" 10.77.0.2
+called_on "$second" "$second_there" 10.78.0.2
+check "n$NODE can unload it" unload_cm
+ground_down
+finish
