@@ -90,6 +90,12 @@ note_counters() {
 	note "$(cd "$port_directory" && grep -v '^0$' cm_*/* /dev/null | tr '\n' ' ')"
 }
 
+# What there is, as comments: for a failure that leaves no other trace.
+note_state() {
+	note "$(rdma resource show qp; rdma statistic show; rdma link; ip neigh; ip -br address; tc qdisc show dev eth0)"
+	note_counters
+}
+
 # --- the ground --------------------------------------------------------------------------------------------------------
 
 # The two addresses of the node on the cable; rxe has a GID for each.
