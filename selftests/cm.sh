@@ -90,6 +90,12 @@ note_counters() {
 	note "$(cd "$port_directory" && grep -v '^0$' cm_*/* /dev/null | tr '\n' ' ')"
 }
 
+# What there is, as comments: for a failure that leaves no other trace.
+note_state() {
+	note "$(rdma resource show qp; rdma statistic show; rdma link; ip neigh; ip -br address; tc qdisc show dev eth0)"
+	note_counters
+}
+
 # --- the ground --------------------------------------------------------------------------------------------------------
 
 # The two addresses of the node on the cable; rxe has a GID for each.
@@ -105,6 +111,7 @@ ground_up() { # [Ethernet MTU]
 	ulimit -l unlimited
 	ulimit -n 65536
 	make_rxe "${1:-9000}"
+	tc qdisc add dev "$ethernet" clsact || bail_out "there can be no filters on the Ethernet device" # party.py's
 	ip address replace "$(address_of v6 "$NODE")/64" dev "$ethernet" nodad || bail_out "the Ethernet device takes no IPv6 address"
 	barrier ground
 	eventually answers "$(address_of v4 "$peer")" || bail_out "the other node is not reached by IPv4"

@@ -42,7 +42,10 @@ pass() { # name, connection manager of n1
 	on_node 1 start_capture "/out/$1.pcap"
 	barrier loaded
 	check "$1: the scenario is played" play "$1"
-	[ "$tap_failures" = 0 ] || finish # the other node notices
+	[ "$tap_failures" = 0 ] || {
+		note_state
+		finish # the other node notices
+	}
 	barrier played
 	on_node 1 stop_capture
 	check "$1: n$NODE can unload the connection manager" unload_cm

@@ -32,13 +32,19 @@ def _drop(kind, also=""):
     _tc(f"filter add dev eth0 ingress protocol ip prio 1 u32 match ip protocol 17 0xff {match} action drop")
 
 
+# Of filters and never of the queueing discipline that they are in (cm.sh): when one comes or goes the kernel throws away for
+# a moment what the device is to send, and soft-RoCE takes that for an error of the queue pair, which is that of management.
+def _hear():
+    """Nothing is thrown away any more."""
+    _tc("filter del dev eth0 ingress")
+
+
 class Loss:
     """Messages of a kind are thrown away as they arrive, until one has been."""
 
     _COUNT = re.compile(r"dropped (\d+)")
 
     def __init__(self, kind):
-        _tc("qdisc replace dev eth0 clsact")
         _drop(kind)
 
     def wait(self):
@@ -48,7 +54,7 @@ class Loss:
             if time.monotonic() > deadline:
                 raise SystemExit("the message that was to be lost never arrived")
             time.sleep(0.01)
-        _tc("qdisc del dev eth0 clsact")
+        _hear()
 
     def _dropped(self):
         shown = _tc("-s filter show dev eth0 ingress")
@@ -57,9 +63,6 @@ class Loss:
 
 class Deafness:
     """Messages of some connections are thrown away as they arrive, for as long as this is there."""
-
-    def __init__(self):
-        _tc("qdisc replace dev eth0 clsact")
 
     @staticmethod
     def to_requests(space, number):
@@ -81,7 +84,7 @@ class Deafness:
     @staticmethod
     def end():
         """All are heard again."""
-        _tc("qdisc del dev eth0 clsact")
+        _hear()
 
 
 class Party:
