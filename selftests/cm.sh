@@ -106,12 +106,17 @@ address_of() { # v4|v6, node
 	esac
 }
 
+# Once in a boot, for all scripts.
+can_filter() {
+	tc qdisc show dev "$ethernet" | grep -q clsact || tc qdisc add dev "$ethernet" clsact
+}
+
 # Everything below the connection manager. IPv6 without duplicate address detection: addresses are good at once.
 ground_up() { # [Ethernet MTU]
 	ulimit -l unlimited
 	ulimit -n 65536
 	make_rxe "${1:-9000}"
-	tc qdisc add dev "$ethernet" clsact || bail_out "there can be no filters on the Ethernet device" # party.py's
+	can_filter || bail_out "there can be no filters on the Ethernet device" # party.py's
 	ip address replace "$(address_of v6 "$NODE")/64" dev "$ethernet" nodad || bail_out "the Ethernet device takes no IPv6 address"
 	barrier ground
 	eventually answers "$(address_of v4 "$peer")" || bail_out "the other node is not reached by IPv4"
