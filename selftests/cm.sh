@@ -92,7 +92,7 @@ note_counters() {
 
 # What there is, as comments: for a failure that leaves no other trace.
 note_state() {
-	note "$(rdma resource show qp; rdma statistic show; rdma link; ip neigh; ip -br address; tc qdisc show dev eth0)"
+	note "$(rdma resource show qp; rdma statistic show; rdma link; ip neigh; ip -br address; tc qdisc show dev "$ethernet")"
 	note_counters
 }
 
@@ -106,9 +106,9 @@ address_of() { # v4|v6, node
 	esac
 }
 
-# Once in a boot, for all scripts.
+# What filters of messages are in (party.py). Once in a boot, for all scripts.
 can_filter() {
-	tc qdisc show dev "$ethernet" | grep -q clsact || tc qdisc add dev "$ethernet" clsact
+	[[ $(tc qdisc show dev "$ethernet") == *clsact* ]] || tc qdisc add dev "$ethernet" clsact
 }
 
 # Everything below the connection manager. IPv6 without duplicate address detection: addresses are good at once.
@@ -116,7 +116,7 @@ ground_up() { # [Ethernet MTU]
 	ulimit -l unlimited
 	ulimit -n 65536
 	make_rxe "${1:-9000}"
-	can_filter || bail_out "there can be no filters on the Ethernet device" # party.py's
+	can_filter || bail_out "there can be no filters on the Ethernet device"
 	ip address replace "$(address_of v6 "$NODE")/64" dev "$ethernet" nodad || bail_out "the Ethernet device takes no IPv6 address"
 	barrier ground
 	eventually answers "$(address_of v4 "$peer")" || bail_out "the other node is not reached by IPv4"

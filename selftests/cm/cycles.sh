@@ -23,7 +23,7 @@ consumer() { # parameter...
 	insmod "$MODULES/selftests/cm/consumer/cm_consumer.ko" "$@"
 }
 
-call() { # number
+open_and_close() { # number
 	consumer from="$own" to="$there" cycles="$1" && rmmod cm_consumer
 }
 
@@ -33,7 +33,7 @@ on_node 2 check "a consumer serves" consumer
 barrier serving
 for ((left = cycles; left > 0; left -= part)); do
 	part=$((left < most ? left : most))
-	on_node 1 check "$part connections come and go" call "$part"
+	on_node 1 check "$part connections come and go" open_and_close "$part"
 	barrier called
 done
 on_node 2 check "and end" rmmod cm_consumer
