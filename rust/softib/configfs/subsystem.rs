@@ -46,7 +46,7 @@ unsafe impl Sync for Registration {}
 /// # Safety
 ///
 /// `subsystem` points to memory of that size.
-unsafe fn registered(
+unsafe fn c_subsystem(
     subsystem: *const Subsystem<Top>,
 ) -> *mut kernel::bindings::configfs_subsystem {
     // SAFETY: The caller's promise; a subsystem's group is in its C part.
@@ -64,6 +64,8 @@ fn c_type(item: &'static Item) -> *const kernel::bindings::config_item_type {
 }
 
 impl Registration {
+    /// Registers a folder of that name.
+    ///
     /// # Errors
     ///
     /// `ENOMEM`; `EEXIST` if configfs has something of that name.
@@ -76,7 +78,7 @@ impl Registration {
                 // SAFETY: The slot is ours to initialise, and it is pinned. All that configfs wants to be set is set.
                 unsafe {
                     slot.cast::<u8>().write_bytes(0, size_of::<Subsystem<Top>>());
-                    let subsystem = registered(slot);
+                    let subsystem = c_subsystem(slot);
                     kernel::bindings::config_group_init_type_name(
                         &raw mut (*subsystem).su_group,
                         name.as_char_ptr(),
@@ -100,7 +102,7 @@ impl PinnedDrop for Registration {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: By the type invariant it is registered, and its mutex was initialised before that.
         unsafe {
-            let subsystem = registered(self.subsystem.get());
+            let subsystem = c_subsystem(self.subsystem.get());
             kernel::bindings::configfs_unregister_subsystem(subsystem);
             kernel::bindings::mutex_destroy(&raw mut (*subsystem).su_mutex);
         }
