@@ -21,10 +21,7 @@ use super::{
     }, //
 };
 use crate::{
-    net::{
-        crc::crc32,
-        frame::Frame, //
-    },
+    net::frame::Frame,
     provider::memory::Segment,
     transport::work::Status,
     wire::{
@@ -33,7 +30,6 @@ use crate::{
         lid::Lid,
         opcode::Opcode,
         packet::{
-            self,
             Extension,
             Layout,
             Outgoing, //
@@ -187,7 +183,8 @@ impl QueuePair {
         if datagram.checksum {
             offload::fill(room);
         }
-        finish(bytes, &layout, packet.global.is_some());
+        fill_up(bytes, &layout);
+        frame.leave_open();
         Ok(Some(frame))
     }
 
@@ -225,11 +222,12 @@ fn gather_inline(segments: &[Segment], room: &mut [u8]) {
     }
 }
 
-/// Fills the last word of the payload and writes the CRC.
-pub(super) fn finish(bytes: &mut [u8], layout: &Layout, global: bool) {
+/// Fills the last word of the payload.
+pub(super) fn fill_up(bytes: &mut [u8], layout: &Layout) {
+    if layout.pad == 0 {
+        return;
+    }
     if let Some(pad) = bytes.get_mut(layout.headers + layout.payload..layout.icrc()) {
         pad.fill(0);
     }
-    // The packet has all its headers.
-    let _ = packet::seal(bytes, global, crc32);
 }
