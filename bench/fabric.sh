@@ -88,6 +88,9 @@ tcp() { # veth|datagram|offloads|connected, MiB
 	[ "$1" != offloads ] || echo "host h1 h2 checksum=1 tso=1" >>/tmp/tcp.fabric
 	topologies=/tmp
 	fabric_up tcp || bail_out "the fabric could not be built"
+	# Without this IP over InfiniBand has an MTU of 2044 in datagram mode.
+	mkdir -p /tmp/sm.h1
+	echo "Default=0x7fff, ipoib, mtu=5 : ALL=full;" >/tmp/sm.h1/partitions.conf
 	start_sm h1
 	eventually all_active || bail_out "not all ports became active"
 	ipoib_up h1 h2 || bail_out "IP over InfiniBand did not come up"

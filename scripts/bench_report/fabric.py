@@ -98,7 +98,7 @@ def _packet_rows(results):
 
 
 def _tcp_rows(results):
-    yield ("TCP", "instructions a byte", "of veth's speed")
+    yield ("TCP", "the kernel's instructions a byte", "of veth's speed")
     texts = {
         "veth": "bare veth pair",
         "datagram": "ib_ipoib, datagram mode",

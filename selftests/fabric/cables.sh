@@ -44,23 +44,27 @@ is_reached() {
 
 # --- captures ----------------------------------------------------------------------------------------------------------------
 
-# With a capture at that end alone.
-captured_at() { # 'namespace device'
-	local device=${1#* } file=/tmp/${1#* }.pcap counts
-	if [ "${1%% *}" = - ]; then
-		in_background tcpdump -U -i "$device" -s 0 -w "$file"
-	else
-		in_background_at "${1%% *}" tcpdump -U -i "$device" -s 0 -w "$file"
-	fi
-	eventually test -s "$file" || return
-	echoed 10 || return
-	stop_jobs
-	counts=$(python3 selftests/fabric/captured.py "$file" "$(port_number h1 lid)" "$(port_number h2 lid)") || {
+# How many packets with data from h1 and from h2 a capture has; each of its packets is checked.
+holds_both() { # file
+	local counts
+	counts=$(python3 selftests/fabric/captured.py "$1" "$(port_number h1 lid)" "$(port_number h2 lid)") || {
 		printf '%s\n' "$counts"
 		return 1
 	}
-	printf '%s packets from h1 and h2 at %s\n' "$counts" "$device"
 	holds "${counts% *}" -ge 10 && holds "${counts#* }" -ge 10
+}
+
+# With a capture at that end alone.
+captured_at() { # 'namespace device'
+	local device=${1#* } capture
+	capture=(tcpdump --immediate-mode -U -i "$device" -w "/tmp/$device.pcap")
+	if [ "${1%% *}" = - ]; then
+		in_background "${capture[@]}"
+	else
+		in_background_at "${1%% *}" "${capture[@]}"
+	fi
+	eventually test -s "/tmp/$device.pcap" && echoed 10 && eventually holds_both "/tmp/$device.pcap" || return
+	stop_jobs
 }
 
 # --- queueing disciplines ----------------------------------------------------------------------------------------------------

@@ -21,9 +21,12 @@ def _frames(capture):
     if magic != 0xA1B2C3D4:
         raise SystemExit(f"not a capture: it begins with {magic:#x}")
     place = _FILE_HEADER
-    while place < len(capture):
+    while place + _RECORD_HEADER <= len(capture):
         _, _, kept, length = struct.unpack_from("=IIII", capture, place)
         place += _RECORD_HEADER
+        if place + kept > len(capture):
+            # It is being written.
+            return
         if kept != length:
             raise SystemExit(f"a frame of {length} bytes is cut off after {kept}")
         yield capture[place : place + kept]

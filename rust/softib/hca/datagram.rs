@@ -73,7 +73,13 @@ impl QueuePair {
             Type::Gsi => datagram.to.pkey_index,
             _ => chain.attributes.pkey_index,
         };
-        let Some(way) = self.way(chain, datagram.to.address, pkey_index) else {
+        let Chain {
+            attributes,
+            way,
+            far,
+            ..
+        } = chain;
+        let Some(way) = self.way(port, way, datagram.to.address, pkey_index) else {
             return Status::LocalOperation;
         };
         let management = self.kind == Type::Smi;
@@ -82,13 +88,25 @@ impl QueuePair {
             hca.counters.add(port, Counter::SendDropped, 1);
             return Status::Success;
         }
-        if hca.is_in_memory(port) && self.hand_over(chain, datagram, &way) {
+        if hca.is_in_memory(port) && self.hand_over(attributes, far, datagram, way) {
             return Status::Success;
         }
-        let packet = self.packet(&chain.attributes, datagram, &way);
+        self.send_packet(attributes, datagram, way, length)
+    }
+
+    /// The same as a packet.
+    #[inline(never)]
+    fn send_packet(
+        self: &Arc<Self>,
+        attributes: &Attributes,
+        datagram: &Datagram<'_>,
+        way: &Way,
+        length: usize,
+    ) -> Status {
+        let packet = self.packet(attributes, datagram, way);
         match self.build(&packet, datagram, length) {
             Ok(frame) => {
-                self.route(port, &packet, &way, frame);
+                self.route(attributes.port, &packet, way, frame);
                 Status::Success
             }
             Err(status) => status,
@@ -97,18 +115,21 @@ impl QueuePair {
 
     /// How datagrams leave for an address: those of a chain that have the same handle in the same way.
     #[inline]
-    fn way(&self, chain: &mut Chain, address: &AddressVector, pkey_index: u16) -> Option<Way> {
-        match &chain.way {
-            Some((place, index, way)) if core::ptr::eq(*place, address) && *index == pkey_index => {
-                Some(*way)
-            }
-            _ => {
-                let port = chain.attributes.port;
-                let way = self.hca.ports.way(port, address, pkey_index)?;
-                chain.way = Some((address, pkey_index, way));
-                Some(way)
-            }
+    fn way<'a>(
+        &self,
+        port: u8,
+        known: &'a mut Option<(*const AddressVector, u16, Way)>,
+        address: &AddressVector,
+        pkey_index: u16,
+    ) -> Option<&'a Way> {
+        let is_it = |(place, index, _): &(*const AddressVector, u16, Way)| {
+            core::ptr::eq(*place, address) && *index == pkey_index
+        };
+        if !known.as_ref().is_some_and(is_it) {
+            let way = self.hca.ports.way(port, address, pkey_index)?;
+            *known = Some((address, pkey_index, way));
         }
+        known.as_ref().map(|(_, _, way)| way)
     }
 
     /// The headers of a datagram.
