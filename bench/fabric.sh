@@ -42,7 +42,9 @@ with_fabric() { # hop|peer, command...
 	local topology=switched_pair
 	[ "$1" = hop ] || topology=peers
 	bring_up "$topology"
-	modprobe udp_tunnel && insmod "$MODULES/bench/oxib_bench.ko" || bail_out "the benchmark's module could not be loaded"
+	if ! modprobe udp_tunnel || ! insmod "$MODULES/bench/oxib_bench.ko"; then
+		bail_out "the benchmark's module could not be loaded"
+	fi
 	cat /proc/kallsyms >/out/kallsyms
 	"${@:2}"
 	rmmod oxib_bench
