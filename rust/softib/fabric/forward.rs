@@ -59,7 +59,7 @@ fn may_leave(port: &Port, head: &Head<'_>, management: bool) -> Result<(), Disca
 
 impl<S: Storage> Switch<S> {
     /// By which ports the packet that came by that one leaves. Port 0 is the switch itself: it is
-    /// for [`Switch::receive`].
+    /// for its own management.
     ///
     /// # Errors
     ///
