@@ -86,14 +86,13 @@ transfer() { # address, MiB
 tcp() { # veth|datagram|offloads|connected, MiB
 	local host address
 	load_softib || bail_out "softib.ko could not be loaded"
-	if [ "$1" = offloads ]; then
-		mkdir -p "$configuration"/hca/{h1,h2}
-		for host in h1 h2; do
-			echo 1 >"$configuration/hca/$host/checksum"
-			echo 1 >"$configuration/hca/$host/tso"
-		done
-	fi
-	fabric_up switched_pair || bail_out "the fabric could not be built"
+	cp "$topologies/switched_pair.fabric" /tmp/tcp.fabric
+	[ "$1" != offloads ] || echo "host h1 h2 checksum=1 tso=1" >>/tmp/tcp.fabric
+	topologies=/tmp
+	fabric_up tcp || bail_out "the fabric could not be built"
+	# Without this IP over InfiniBand has an MTU of 2044 in datagram mode.
+	mkdir -p /tmp/sm.h1
+	echo "Default=0x7fff, ipoib, mtu=5 : ALL=full;" >/tmp/sm.h1/partitions.conf
 	start_sm h1
 	eventually all_active || bail_out "not all ports became active"
 	ipoib_up h1 h2 || bail_out "IP over InfiniBand did not come up"

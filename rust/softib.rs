@@ -43,7 +43,7 @@ use softib::{
 };
 
 /// The module: what it registers lives as long as it is loaded. Devices are made no more, and end, before the options
-/// go; all cables are out before nobody tells them of their net devices any more.
+/// go; all cables are out before nobody tells them of their net devices any more, and before their frames have no way.
 #[pin_data]
 struct Softib {
     _link: provider::link::Registration,
@@ -51,11 +51,13 @@ struct Softib {
     _configfs: configfs::Registration,
     _options: configfs::options::Ready,
     _notifier: net::notifier::Registration,
+    _crossing: net::crossing::Way,
 }
 
 impl kernel::InPlaceModule for Softib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            _crossing: net::crossing::Way::new()?,
             _notifier: net::notifier::Registration::new()?,
             _options: configfs::options::Ready::new(),
             _configfs <- configfs::Top::register(),

@@ -62,7 +62,6 @@ pub(crate) mod receive;
 pub(crate) mod region;
 pub(crate) mod send;
 
-use arrival::Checked;
 use counters::Counters;
 use groups::Groups;
 use options::Options;
@@ -228,10 +227,10 @@ impl Hca {
         self.carries(port) && command != LinkCommand::Disable
     }
 
-    /// Takes what did not come by a net device, and so was not damaged on the way.
+    /// Takes what did not come by a net device.
     fn take(self: &Arc<Self>, port: u8, frame: &Frame) {
         match Signal::read(frame.bytes()) {
-            None => self.receive(port, frame, Checked::Yes),
+            None => self.receive(port, frame),
             Some(signal) => self.set_carrier(port, signal == Signal::Up),
         }
     }
@@ -251,7 +250,7 @@ impl Hca {
 
 impl Plug for Hca {
     fn received(self: &Arc<Self>, port: u8, frame: Frame) {
-        self.receive(port, &frame, Checked::No);
+        self.receive(port, &frame);
     }
 
     fn carrier(self: &Arc<Self>, port: u8, up: bool) {

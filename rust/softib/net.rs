@@ -6,6 +6,7 @@ pub(crate) mod burst;
 pub(crate) mod cable;
 pub(crate) mod checksum;
 pub(crate) mod crc;
+pub(crate) mod crossing;
 pub(crate) mod frame;
 pub(crate) mod line;
 pub(crate) mod notifier;

@@ -60,12 +60,12 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet that came in a frame.
+    /// Reads a packet that came in a frame. As part of the caller: a packet is large to hand over.
     ///
     /// # Errors
     ///
     /// [`PacketError`] for the first header that is wrong. The CRC is not looked at.
-    #[inline]
+    #[inline(always)]
     pub fn parse(frame: &'a [u8]) -> Result<Packet<'a>, PacketError> {
         Self::of(Head::parse(frame)?)
     }
@@ -75,7 +75,7 @@ impl<'a> Packet<'a> {
     /// # Errors
     ///
     /// [`PacketError`] for the first header that is wrong. The CRC is not looked at.
-    #[inline]
+    #[inline(always)]
     pub fn of(head: Head<'a>) -> Result<Packet<'a>, PacketError> {
         let transport = head.bth.transport()?;
         let (extension, rest) = Extension::parse(transport.opcode, head.rest)

@@ -32,13 +32,14 @@ def _read(directory):
     return values
 
 
-def instructions(counts):
-    """What the profiler counted between two marks, on average: the file is bench/profile.c's."""
+def instructions(counts, first=0):
+    """What the profiler counted between two marks, on average, from an address on: the file is bench/profile.c's."""
     with counts.open(encoding="ascii") as lines:
         rounds = int(next(lines))
         if not rounds:
             raise SystemExit(f"oxib: the profiler saw no mark ({counts})")
-        return sum(int(length) * int(runs) for _address, length, runs in map(str.split, lines)) / rounds
+        blocks = map(str.split, lines)
+        return sum(int(length) * int(runs) for address, length, runs in blocks if int(address, 16) >= first) / rounds
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,23 @@
 #include <linux/if_arp.h>
 #include <linux/nsproxy.h>
 #include <linux/rtnetlink.h>
-#include <net/sch_generic.h>
 #include <net/checksum.h>
 
 #include "inline.h"
 
-/* What any net device puts before a packet, without another copy. */
-#define HEADROOM ALIGN(ETH_HLEN + LL_MAX_HEADER, 16)
-
 /* Frames */
 
 /* Frames up to that many bytes come from what each processor keeps at hand for soft interrupts. */
-#define SMALL 1024
+#define AT_HAND 1024
 
 static bool in_bottom_half(void)
 {
 	return in_softirq() && !in_hardirq() && !irqs_disabled();
 }
 
-static struct sk_buff *alloc_at_hand(u32 length)
+static struct sk_buff *alloc_at_hand(u32 room)
 {
-	u32 size = SKB_DATA_ALIGN(HEADROOM + length) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	u32 size = room + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
 	void *data = napi_alloc_frag(size);
 	struct sk_buff *skb;
 
@@ -37,28 +33,36 @@ static struct sk_buff *alloc_at_hand(u32 length)
 	return skb;
 }
 
+/* Nobody else on this processor is at what soft interrupts use, nor will be before the caller is done. */
+static bool is_exclusive(void)
+{
+	return !in_hardirq() && (in_softirq() || irqs_disabled());
+}
+
+static struct sk_buff *alloc_small(void)
+{
+	struct sk_buff *skb = is_exclusive() ? softib_crossing_spare() : NULL;
+
+	if (skb)
+		return skb;
+	return in_bottom_half() ? alloc_at_hand(SOFTIB_SMALL_ROOM) : alloc_skb(SOFTIB_SMALL_ROOM, GFP_ATOMIC | __GFP_NOWARN);
+}
+
 struct sk_buff *softib_frame_alloc(u32 length)
 {
 	struct sk_buff *skb;
 
-	if (length <= SMALL && in_bottom_half())
-		skb = alloc_at_hand(length);
+	if (length <= SOFTIB_SMALL)
+		skb = alloc_small();
+	else if (length <= AT_HAND && in_bottom_half())
+		skb = alloc_at_hand(SKB_DATA_ALIGN(SOFTIB_HEADROOM + length));
 	else
-		skb = alloc_skb(HEADROOM + length, GFP_ATOMIC | __GFP_NOWARN);
+		skb = alloc_skb(SOFTIB_HEADROOM + length, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		return NULL;
-	skb_reserve(skb, HEADROOM);
+	skb_reserve(skb, SOFTIB_HEADROOM);
 	skb_put(skb, length);
-	return skb;
-}
-
-struct sk_buff *softib_frame_own(struct sk_buff *skb)
-{
-	skb = skb_share_check(skb, GFP_ATOMIC);
-	if (skb && skb_linearize(skb)) {
-		kfree_skb(skb);
-		return NULL;
-	}
+	*softib_frame_of(skb) = (struct softib_frame) { .own = true };
 	return skb;
 }
 
@@ -74,61 +78,17 @@ void softib_frame_shrink(struct sk_buff *skb, u32 length)
 
 void softib_frame_free(struct sk_buff *skb)
 {
+	if (is_exclusive() && softib_crossing_keep(skb))
+		return;
 	if (in_bottom_half())
 		napi_consume_skb(skb, 1);
 	else
 		consume_skb(skb);
 }
 
-/* Whether anything is to happen to what a net device sends: a queueing discipline, a filter, a capture. */
-static bool is_watched(const struct net_device *dev)
-{
-	const struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
-
-	if (dev->real_num_tx_queues != 1 || rcu_dereference(queue->qdisc)->enqueue || dev_nit_active_rcu(dev))
-		return true;
-#ifdef CONFIG_NET_XGRESS
-	if (rcu_access_pointer(dev->tcx_egress))
-		return true;
-#endif
-#ifdef CONFIG_NETFILTER_EGRESS
-	if (rcu_access_pointer(dev->nf_hooks_egress))
-		return true;
-#endif
-	return false;
-}
-
-/*
- * The other end of a cable, if that is a pair of net devices in this kernel and nothing is to happen between both: then a
- * frame may go there at once, as bpf_redirect_peer() does it. Under RCU.
- */
-static struct net_device *other_end(struct net_device *dev)
-{
-	const struct net_device_ops *ops = dev->netdev_ops;
-	struct net_device *peer;
-
-	if (!ops->ndo_get_peer_dev || dev->pcpu_stat_type != NETDEV_PCPU_STAT_TSTATS || !softib_has_carrier(dev))
-		return NULL;
-	peer = ops->ndo_get_peer_dev(dev);
-	if (!peer || !(peer->flags & IFF_UP) || peer->xdp_state[XDP_MODE_DRV].prog || is_watched(dev))
-		return NULL;
-	return peer;
-}
-
-static void softib_frame_arrive(struct sk_buff *skb, struct net_device *dev, struct net_device *peer)
-{
-	dev_sw_netstats_tx_add(dev, 1, skb->len);
-	skb_pull(skb, ETH_HLEN);
-	skb->dev = peer;
-	skb->pkt_type = PACKET_BROADCAST;
-	skb->skb_iif = 0;
-	netif_rx(skb);
-}
-
-/* A cable has two ends: each frame is for the other. Under RCU. */
+/* Sends a frame by the network stack. A cable has two ends: each frame is for the other. Under RCU. */
 int softib_frame_send(struct sk_buff *skb, struct net_device *dev)
 {
-	struct net_device *peer = other_end(dev);
 	struct ethhdr *header;
 
 	if (skb_cow_head(skb, ETH_HLEN)) {
@@ -145,16 +105,7 @@ int softib_frame_send(struct sk_buff *skb, struct net_device *dev)
 	eth_broadcast_addr(header->h_dest);
 	ether_addr_copy(header->h_source, dev->dev_addr);
 	header->h_proto = htons(SOFTIB_ETHERTYPE);
-	if (peer && skb->len <= peer->mtu + ETH_HLEN) {
-		softib_frame_arrive(skb, dev, peer);
-		return NET_XMIT_SUCCESS;
-	}
 	return dev_queue_xmit(skb);
-}
-
-bool softib_is_frame(const struct sk_buff *skb)
-{
-	return skb->protocol == htons(SOFTIB_ETHERTYPE);
 }
 
 u32 softib_crc32(u32 crc, const u8 *bytes, size_t length)
@@ -183,11 +134,6 @@ void softib_queue_purge(struct sk_buff_head *queue)
 }
 
 /* Net devices */
-
-void *softib_rx_handler_data(const struct sk_buff *skb)
-{
-	return rcu_dereference(skb->dev->rx_handler_data);
-}
 
 struct net_device *softib_notified_device(void *info)
 {

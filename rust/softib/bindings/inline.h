@@ -12,6 +12,8 @@
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
+#include "crossing.h"
+
 enum {
 	/* The Ethernet type of a cable: one of those that IEEE 802 leaves for experiments. */
 	SOFTIB_ETHERTYPE = ETH_P_802_EX1,
@@ -21,12 +23,10 @@ enum {
 
 /* Frames */
 struct sk_buff *softib_frame_alloc(u32 length);
-struct sk_buff *softib_frame_own(struct sk_buff *skb);
 int softib_frame_writable(struct sk_buff *skb);
 void softib_frame_shrink(struct sk_buff *skb, u32 length);
 void softib_frame_free(struct sk_buff *skb);
 int softib_frame_send(struct sk_buff *skb, struct net_device *dev);
-bool softib_is_frame(const struct sk_buff *skb);
 u32 softib_crc32(u32 crc, const u8 *bytes, size_t length);
 u16 softib_sum(const u8 *bytes, u32 length);
 void softib_queue_init(struct sk_buff_head *queue);
@@ -34,7 +34,6 @@ bool softib_queue_is_empty(const struct sk_buff_head *queue);
 void softib_queue_purge(struct sk_buff_head *queue);
 
 /* Net devices */
-void *softib_rx_handler_data(const struct sk_buff *skb);
 struct net_device *softib_notified_device(void *info);
 bool softib_is_registered(const struct net_device *dev);
 bool softib_has_carrier(const struct net_device *dev);

@@ -44,24 +44,17 @@ use crate::{
     }, //
 };
 
-/// Whether a packet's invariant CRC is known to be right: it never left the memory of this module.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Checked {
-    Yes,
-    No,
-}
-
 impl Hca {
     /// Takes a packet that came in at a port. In soft interrupt context, under RCU.
-    pub(super) fn receive(self: &Arc<Self>, port: u8, frame: &Frame, checked: Checked) {
-        if let Err(cause) = self.accept(port, frame.bytes(), checked) {
+    pub(super) fn receive(self: &Arc<Self>, port: u8, frame: &Frame) {
+        if let Err(cause) = self.accept(port, frame) {
             self.counters.add(port, cause, 1);
         }
     }
 
-    fn accept(self: &Arc<Self>, port: u8, frame: &[u8], checked: Checked) -> Result<(), Counter> {
-        let packet = Packet::parse(frame).map_err(|_| Counter::Malformed)?;
-        if checked == Checked::No && !packet.head.is_intact(crc32) {
+    fn accept(self: &Arc<Self>, port: u8, frame: &Frame) -> Result<(), Counter> {
+        let packet = Packet::parse(frame.bytes()).map_err(|_| Counter::Malformed)?;
+        if !frame.is_own() && !packet.head.is_intact(crc32) {
             return Err(Counter::BadIcrc);
         }
         let management = packet.transport.destination == Qpn::from_bytes([0; 3]);

@@ -223,9 +223,10 @@ impl<'a> Event<'a> {
     }
 
     /// Calls the consumer soon. Any context.
+    #[inline(always)]
     pub(crate) fn raise_later(self) {
         if let Some(queue) = self.0 {
-            queue.vector.run::<_, 0>(queue.clone());
+            queue.notify_later();
         }
     }
 }
@@ -254,6 +255,11 @@ impl CompletionQueue {
             }),
             GFP_KERNEL,
         )
+    }
+
+    #[inline(never)]
+    fn notify_later(self: &Arc<Self>) {
+        self.vector.run::<_, 0>(self.clone());
     }
 
     /// Adds a completion. The event that is owed is raised without the caller's locks.

@@ -217,7 +217,7 @@ impl<'l, 'a> Shell<'l, 'a> {
         let Some(way) = self.way() else {
             return Ok(None);
         };
-        let (own, global) = (way.own, way.global.is_some());
+        let own = way.own;
         let headers = packet::Outgoing {
             vl: 0,
             sl: way.service_level,
@@ -255,7 +255,8 @@ impl<'l, 'a> Shell<'l, 'a> {
         if let Some(room) = bytes.get_mut(layout.headers..layout.headers + length) {
             self.gather(&packet.payload, room)?;
         }
-        datagram::finish(bytes, &layout, global);
+        datagram::fill_up(bytes, &layout);
+        frame.leave_open();
         Ok(Some((frame, own)))
     }
 

@@ -21,10 +21,7 @@ use super::{
     }, //
 };
 use crate::{
-    net::{
-        crc::crc32,
-        frame::Frame, //
-    },
+    net::frame::Frame,
     provider::memory::Segment,
     transport::work::Status,
     wire::{
@@ -33,7 +30,6 @@ use crate::{
         lid::Lid,
         opcode::Opcode,
         packet::{
-            self,
             Extension,
             Layout,
             Outgoing, //
@@ -77,7 +73,13 @@ impl QueuePair {
             Type::Gsi => datagram.to.pkey_index,
             _ => chain.attributes.pkey_index,
         };
-        let Some(way) = self.way(chain, datagram.to.address, pkey_index) else {
+        let Chain {
+            attributes,
+            way,
+            far,
+            ..
+        } = chain;
+        let Some(way) = self.way(port, way, datagram.to.address, pkey_index) else {
             return Status::LocalOperation;
         };
         let management = self.kind == Type::Smi;
@@ -86,13 +88,25 @@ impl QueuePair {
             hca.counters.add(port, Counter::SendDropped, 1);
             return Status::Success;
         }
-        if hca.is_in_memory(port) && self.hand_over(chain, datagram, &way) {
+        if hca.is_in_memory(port) && self.hand_over(attributes, far, datagram, way) {
             return Status::Success;
         }
-        let packet = self.packet(&chain.attributes, datagram, &way);
+        self.send_packet(attributes, datagram, way, length)
+    }
+
+    /// The same as a packet.
+    #[inline(never)]
+    fn send_packet(
+        self: &Arc<Self>,
+        attributes: &Attributes,
+        datagram: &Datagram<'_>,
+        way: &Way,
+        length: usize,
+    ) -> Status {
+        let packet = self.packet(attributes, datagram, way);
         match self.build(&packet, datagram, length) {
             Ok(frame) => {
-                self.route(port, &packet, &way, frame);
+                self.route(attributes.port, &packet, way, frame);
                 Status::Success
             }
             Err(status) => status,
@@ -101,18 +115,21 @@ impl QueuePair {
 
     /// How datagrams leave for an address: those of a chain that have the same handle in the same way.
     #[inline]
-    fn way(&self, chain: &mut Chain, address: &AddressVector, pkey_index: u16) -> Option<Way> {
-        match &chain.way {
-            Some((place, index, way)) if core::ptr::eq(*place, address) && *index == pkey_index => {
-                Some(*way)
-            }
-            _ => {
-                let port = chain.attributes.port;
-                let way = self.hca.ports.way(port, address, pkey_index)?;
-                chain.way = Some((address, pkey_index, way));
-                Some(way)
-            }
+    fn way<'a>(
+        &self,
+        port: u8,
+        known: &'a mut Option<(*const AddressVector, u16, Way)>,
+        address: &AddressVector,
+        pkey_index: u16,
+    ) -> Option<&'a Way> {
+        let is_it = |(place, index, _): &(*const AddressVector, u16, Way)| {
+            core::ptr::eq(*place, address) && *index == pkey_index
+        };
+        if !known.as_ref().is_some_and(is_it) {
+            let way = self.hca.ports.way(port, address, pkey_index)?;
+            *known = Some((address, pkey_index, way));
         }
+        known.as_ref().map(|(_, _, way)| way)
     }
 
     /// The headers of a datagram.
@@ -187,7 +204,8 @@ impl QueuePair {
         if datagram.checksum {
             offload::fill(room);
         }
-        finish(bytes, &layout, packet.global.is_some());
+        fill_up(bytes, &layout);
+        frame.leave_open();
         Ok(Some(frame))
     }
 
@@ -225,11 +243,12 @@ fn gather_inline(segments: &[Segment], room: &mut [u8]) {
     }
 }
 
-/// Fills the last word of the payload and writes the CRC.
-pub(super) fn finish(bytes: &mut [u8], layout: &Layout, global: bool) {
+/// Fills the last word of the payload.
+pub(super) fn fill_up(bytes: &mut [u8], layout: &Layout) {
+    if layout.pad == 0 {
+        return;
+    }
     if let Some(pad) = bytes.get_mut(layout.headers + layout.payload..layout.icrc()) {
         pad.fill(0);
     }
-    // The packet has all its headers.
-    let _ = packet::seal(bytes, global, crc32);
 }

@@ -5,10 +5,7 @@
 //! Only what is simple goes this way. All else, errors above all, becomes a packet, so that it is judged and counted in
 //! one place.
 
-use kernel::sync::{
-    rcu,
-    Arc, //
-};
+use kernel::sync::Arc;
 
 use super::{
     completion::{
@@ -21,8 +18,9 @@ use super::{
     counters::Counter,
     port::Way,
     queue_pair::{
-        Chain,
+        Attributes,
         Datagram,
+        HandedOver,
         Inner,
         QueuePair,
         Type, //
@@ -60,7 +58,16 @@ struct Parcel<'a> {
 
 impl QueuePair {
     /// Gives a datagram to a peer in memory; whether that is done.
-    pub(super) fn hand_over(&self, chain: &mut Chain, datagram: &Datagram<'_>, way: &Way) -> bool {
+    ///
+    /// As a packet from a net device comes: who posts a chain is under RCU, and who ends a queue pair waits for it.
+    #[inline]
+    pub(super) fn hand_over(
+        &self,
+        attributes: &Attributes,
+        far: &mut HandedOver,
+        datagram: &Datagram<'_>,
+        way: &Way,
+    ) -> bool {
         let to = &datagram.to;
         let plain = datagram.header.is_empty() && !datagram.checksum;
         if !plain || self.kind != Type::Datagram || way.own || way.global.is_some() {
@@ -70,15 +77,13 @@ impl QueuePair {
             from: self,
             datagram,
             way,
-            qkey: datagram.qkey(&chain.attributes),
-            port: chain.attributes.port,
+            qkey: datagram.qkey(attributes),
+            port: attributes.port,
         };
-        // As a packet from a net device comes: who ends a queue pair waits for it.
-        let _guard = rcu::read_lock();
-        if !self.find_at_peer(chain, to.queue_pair) {
+        if !self.find_at_peer(attributes.port, far, to.queue_pair) {
             return false;
         }
-        let Some(pair) = &chain.peer else {
+        let Some(pair) = &far.pair else {
             return false;
         };
         let Some(event) = pair.inner.with(|inner| pair.take_parcel(inner, &parcel)) else {
@@ -86,36 +91,34 @@ impl QueuePair {
         };
         // The sender's consumer may hold its locks.
         event.raise_later();
-        chain.count(HEADERS + (datagram.length.wrapping_add(3) & !3));
+        far.count(HEADERS + (datagram.length.wrapping_add(3) & !3));
         true
     }
 
     /// Finds the peer's queue pair of a number, and notes it: most often the one that the datagram before went to. One that
     /// has ended since takes none.
-    fn find_at_peer(&self, chain: &mut Chain, number: Qpn) -> bool {
-        let known = |chain: &Chain| {
-            chain
-                .peer
-                .as_ref()
-                .is_some_and(|pair| pair.number == number)
-        };
-        if known(chain) {
-            return true;
+    #[inline]
+    fn find_at_peer(&self, port: u8, far: &mut HandedOver, number: Qpn) -> bool {
+        let known = |far: &HandedOver| far.pair.as_ref().is_some_and(|pair| pair.number == number);
+        if !known(far) {
+            self.look_at_peer(port, far, number);
         }
-        self.count_handed_over(chain);
-        let port = chain.attributes.port;
-        chain.peer = match self.hca.peer(port) {
+        known(far)
+    }
+
+    #[cold]
+    fn look_at_peer(&self, port: u8, far: &mut HandedOver, number: Qpn) {
+        self.count_handed_over(port, far);
+        far.pair = match self.hca.peer(port) {
             Some(peer) if !number.is_special() => peer.queue_pairs.find(port, number),
             _ => None,
         };
-        known(chain)
     }
 
     /// Counts what went to the peer's queue pair.
-    pub(super) fn count_handed_over(&self, chain: &mut Chain) {
-        let (count, bytes) = core::mem::take(&mut chain.handed_over);
-        if let (Some(pair), true) = (&chain.peer, count != 0) {
-            let port = chain.attributes.port;
+    pub(super) fn count_handed_over(&self, port: u8, far: &mut HandedOver) {
+        let (count, bytes) = core::mem::take(&mut far.uncounted);
+        if let (Some(pair), true) = (&far.pair, count != 0) {
             let counters = [
                 (&self.hca.counters, Counter::Sent, Counter::SentBytes),
                 (
@@ -180,6 +183,7 @@ impl QueuePair {
 
 impl Parcel<'_> {
     /// Copies the data into a receive of `to`'s; `None` if one of both memories is not to be used so, or too small.
+    #[inline(always)]
     fn copy(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
         let from = only_piece(datagram.segments, datagram.from, datagram.length);
@@ -192,6 +196,7 @@ impl Parcel<'_> {
         }
     }
 
+    #[cold]
     fn copy_pieces(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
         // A region is locked while it is read or written; not two at a time, which two devices could lock in either order.

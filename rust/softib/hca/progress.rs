@@ -201,8 +201,12 @@ impl QueuePair {
 
     /// Sends the packets that wait. One CPU at a time does it, so that they leave in order.
     fn drain(&self) {
-        let port = self.query().1.port;
-        while !self.frames.is_empty() || !self.own_frames.is_empty() {
+        let waits = || !self.frames.is_empty() || !self.own_frames.is_empty();
+        if !waits() {
+            return;
+        }
+        let port = self.inner.with(|inner| inner.attributes.port);
+        while waits() {
             // Who drains sees what was added meanwhile, or we do when it has ended.
             if self.draining.swap(true, Ordering::AcqRel) {
                 return;
@@ -264,13 +268,16 @@ impl QueuePair {
             Type::Unreliable => Service::Uc,
             _ => return Err(Counter::WrongQueuePair),
         };
-        let (_, attributes) = self.query();
-        if service != own || attributes.port != port {
+        let (own_port, pkey_index) = self.inner.with(|inner| {
+            let attributes = &inner.attributes;
+            (attributes.port, attributes.pkey_index)
+        });
+        if service != own || own_port != port {
             return Err(Counter::WrongQueuePair);
         }
         let link = packet.head.lrh.link();
         let ports = &self.hca.ports;
-        if !ports.pkey_matches(port, attributes.pkey_index, packet.transport.pkey) {
+        if !ports.pkey_matches(port, pkey_index, packet.transport.pkey) {
             self.hca.bad_pkey(port, packet);
             return Err(Counter::WrongPkey);
         }
@@ -287,7 +294,7 @@ impl QueuePair {
             lid: link.slid.get(),
             service_level: link.sl,
             path_bits,
-            pkey_index: attributes.pkey_index,
+            pkey_index,
             port,
             global: false,
             checksum: false,

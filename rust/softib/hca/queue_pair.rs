@@ -206,18 +206,23 @@ pub(crate) struct Chain {
     pub(super) attributes: Attributes,
     /// The address of the last one, by its place in memory, and how it left.
     pub(super) way: Option<(*const AddressVector, u16, Way)>,
-    /// A peer in memory's queue pair to which the last one went.
-    pub(super) peer: Option<Arc<QueuePair>>,
-    /// Packets and bytes that went there and are not counted yet.
-    pub(super) handed_over: (u64, u64),
+    pub(super) far: HandedOver,
 }
 
-impl Chain {
-    /// Notes a packet of so many bytes that went to the peer.
+/// What of a chain goes to a peer in memory.
+pub(super) struct HandedOver {
+    /// The queue pair to which the last one went.
+    pub(super) pair: Option<Arc<QueuePair>>,
+    /// Packets and bytes that went there and are not counted yet.
+    pub(super) uncounted: (u64, u64),
+}
+
+impl HandedOver {
+    /// Notes a packet of so many bytes.
     #[inline]
     pub(super) fn count(&mut self, bytes: usize) {
-        self.handed_over.0 = self.handed_over.0.wrapping_add(1);
-        self.handed_over.1 = self.handed_over.1.wrapping_add(bytes as u64);
+        self.uncounted.0 = self.uncounted.0.wrapping_add(1);
+        self.uncounted.1 = self.uncounted.1.wrapping_add(bytes as u64);
     }
 }
 
@@ -426,14 +431,16 @@ impl QueuePair {
             state,
             attributes,
             way: None,
-            peer: None,
-            handed_over: (0, 0),
+            far: HandedOver {
+                pair: None,
+                uncounted: (0, 0),
+            },
         }
     }
 
     /// Ends to send datagrams.
     pub(crate) fn end_chain(&self, mut chain: Chain) {
-        self.count_handed_over(&mut chain);
+        self.count_handed_over(chain.attributes.port, &mut chain.far);
     }
 
     /// Sends a datagram.

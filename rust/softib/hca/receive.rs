@@ -19,10 +19,16 @@ use crate::{
     }, //
 };
 
+/// A receive that was posted: its name, and how many segments it has.
+#[derive(Clone, Copy)]
+struct Posted {
+    request: u64,
+    segments: usize,
+}
+
 /// Receives that were posted, oldest first.
 pub(crate) struct ReceiveQueue {
-    requests: KVVec<u64>,
-    counts: KVVec<usize>,
+    posted: KVVec<Posted>,
     /// Those of all requests, `segments_each` for each.
     segments: KVVec<Segment>,
     segments_each: usize,
@@ -61,9 +67,12 @@ impl ReceiveQueue {
     ///
     /// `ENOMEM`.
     pub(crate) fn new(capacity: usize, segments_each: usize) -> Result<Self> {
+        let none = Posted {
+            request: 0,
+            segments: 0,
+        };
         Ok(Self {
-            requests: KVVec::from_elem(0, capacity, GFP_KERNEL)?,
-            counts: KVVec::from_elem(0, capacity, GFP_KERNEL)?,
+            posted: KVVec::from_elem(none, capacity, GFP_KERNEL)?,
             segments: KVVec::from_elem(Segment::NONE, capacity * segments_each, GFP_KERNEL)?,
             segments_each,
             first: 0,
@@ -78,8 +87,8 @@ impl ReceiveQueue {
 
     fn place(&self, offset: usize) -> usize {
         let place = self.first + offset;
-        if place >= self.requests.len() {
-            place - self.requests.len()
+        if place >= self.posted.len() {
+            place - self.posted.len()
         } else {
             place
         }
@@ -91,7 +100,7 @@ impl ReceiveQueue {
     ///
     /// `ENOMEM` if the queue is full, `EINVAL` if there are too many segments.
     pub(crate) fn post(&mut self, request: u64, segments: &[Segment]) -> Result {
-        if self.count == self.requests.len() {
+        if self.count == self.posted.len() {
             return Err(ENOMEM);
         }
         if segments.len() > self.segments_each {
@@ -104,24 +113,28 @@ impl ReceiveQueue {
             .get_mut(start..start + segments.len())
             .ok_or(EINVAL)?;
         room.copy_from_slice(segments);
-        *self.requests.get_mut(place).ok_or(EINVAL)? = request;
-        *self.counts.get_mut(place).ok_or(EINVAL)? = segments.len();
+        *self.posted.get_mut(place).ok_or(EINVAL)? = Posted {
+            request,
+            segments: segments.len(),
+        };
         self.count += 1;
         Ok(())
     }
 
     /// The oldest receive, which stays until [`ReceiveQueue::advance`].
+    #[inline(always)]
     pub(crate) fn front(&self) -> Option<(u64, &[Segment])> {
         if self.count == 0 {
             return None;
         }
         let start = self.first * self.segments_each;
-        let count = self.counts.get(self.first)?;
-        let segments = self.segments.get(start..start + count)?;
-        Some((*self.requests.get(self.first)?, segments))
+        let posted = self.posted.get(self.first)?;
+        let segments = self.segments.get(start..start + posted.segments)?;
+        Some((posted.request, segments))
     }
 
     /// Lets the oldest receive go.
+    #[inline]
     pub(crate) fn advance(&mut self) {
         if self.count != 0 {
             self.first = self.place(1);

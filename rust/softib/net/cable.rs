@@ -162,9 +162,12 @@ impl Drop for NetDevice {
 ///
 /// # Invariants
 ///
-/// While `plugged`, the device's receive handler is ours with a pointer to this, and the notifier knows this.
+/// While `plugged`, the device's receive handler is ours with a pointer to this, and the notifier knows this. `end` is the
+/// first of its fields.
+#[repr(C)]
 #[pin_data(PinnedDrop)]
 pub(crate) struct Cable<P: Plug> {
+    end: bindings::softib_end,
     device: *mut bindings::net_device,
     plugged: AtomicBool,
     line: Arc<Line>,
@@ -192,6 +195,9 @@ impl<P: Plug> Cable<P> {
     ) -> Result<Pin<KBox<Self>>> {
         let this = KBox::pin(
             Self {
+                end: bindings::softib_end {
+                    receive: Some(received::<P>),
+                },
                 device: device.as_raw(),
                 plugged: AtomicBool::new(false),
                 line,
@@ -213,11 +219,11 @@ impl<P: Plug> Cable<P> {
         // SAFETY: The drop of `self` takes it out.
         unsafe { notifier::listen(rtnl, self.device, self) }?;
         // SAFETY: The caller of `new` holds the device, and the RTNL lock is held. `self` is pinned and takes the
-        // handler away before its end.
+        // handler away before its end; it begins with what the handler looks for.
         to_result(unsafe {
             bindings::netdev_rx_handler_register(
                 self.device,
-                Some(received::<P>),
+                Some(bindings::softib_take_frame),
                 core::ptr::from_ref(self).cast_mut().cast(),
             )
         })
@@ -237,10 +243,12 @@ impl<P: Plug> Cable<P> {
         if self.plugged.swap(false, Ordering::Relaxed) {
             notifier::ignore(rtnl, self);
             self.line.set_up(false);
-            // SAFETY: By the type invariant the handler is ours, and the line holds the device. It waits for what is
-            // under RCU, so also for those that send on the line.
-            self.line
-                .disconnect(|device| unsafe { bindings::netdev_rx_handler_unregister(device) });
+            // SAFETY: By the type invariant the handler is ours, and the line holds the device. Both wait for what is
+            // under RCU, so also for those that send on the line, and for frames that are being taken.
+            self.line.disconnect(|device| unsafe {
+                bindings::netdev_rx_handler_unregister(device);
+                bindings::softib_crossing_forget(device);
+            });
         }
     }
 
@@ -277,31 +285,20 @@ impl<P: Plug> PinnedDrop for Cable<P> {
     }
 }
 
-/// Takes the frames of a cable from its net device.
+/// Takes a frame that came by a cable.
 ///
 /// # Safety
 ///
-/// Called by the network stack as the handler that [`Cable::plug`] registered.
+/// Called with the beginning of a [`Cable`] that is plugged in, by the handler of its net device or in its place, in soft
+/// interrupt context and under RCU; `skb` is valid, linear, and the callee's alone.
 unsafe extern "C" fn received<P: Plug>(
-    skb: *mut *mut bindings::sk_buff,
-) -> bindings::rx_handler_result_t {
+    end: *mut bindings::softib_end,
+    skb: *mut bindings::sk_buff,
+) {
     // SAFETY: By the contract, and the cable takes the handler away and waits before it ends.
-    let (cable, skb) = unsafe {
-        let skb = *skb;
-        if !bindings::softib_is_frame(skb) {
-            return bindings::rx_handler_result_RX_HANDLER_PASS;
-        }
-        (
-            &*bindings::softib_rx_handler_data(skb).cast::<Cable<P>>(),
-            skb,
-        )
-    };
-    // SAFETY: The answer below says that we took it.
-    if let Some(frame) = unsafe { Frame::from_received(skb) } {
-        match Signal::read(frame.bytes()) {
-            None => cable.owner.received(cable.port, frame),
-            Some(signal) => cable.owner.carrier(cable.port, signal == Signal::Up),
-        }
+    let (cable, frame) = unsafe { (&*end.cast::<Cable<P>>(), Frame::from_raw(skb)) };
+    match Signal::read(frame.bytes()) {
+        None => cable.owner.received(cable.port, frame),
+        Some(signal) => cable.owner.carrier(cable.port, signal == Signal::Up),
     }
-    bindings::rx_handler_result_RX_HANDLER_CONSUMED
 }

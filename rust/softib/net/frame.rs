@@ -13,14 +13,25 @@ use kernel::{
     types::Opaque, //
 };
 
-use crate::bindings;
+use super::crc::crc32;
+use crate::{
+    bindings,
+    wire::{
+        lrh::{
+            Lrh,
+            Next, //
+        },
+        packet, //
+    }, //
+};
 
 /// An InfiniBand packet, from the local route header to the invariant CRC, with room before it for what the net device
 /// puts there.
 ///
 /// # Invariants
 ///
-/// The pointer is a valid `sk_buff` that nobody else holds, all of it in its linear part.
+/// The pointer is a valid `sk_buff` that nobody else holds, all of it in its linear part; its control block is a
+/// `struct softib_frame`.
 #[repr(transparent)]
 pub(crate) struct Frame(NonNull<bindings::sk_buff>);
 
@@ -43,15 +54,27 @@ impl Frame {
         NonNull::new(skb).map(Self).ok_or(ENOMEM)
     }
 
-    /// Takes a packet that a net device received; `None` if there is no memory to make it ours alone.
+    /// Takes a packet that came by a cable.
     ///
     /// # Safety
     ///
-    /// `skb` is valid and the caller gives up its reference.
-    pub(super) unsafe fn from_received(skb: *mut bindings::sk_buff) -> Option<Self> {
-        // INVARIANT: That is what the function makes of it.
-        // SAFETY: The caller's promise.
-        NonNull::new(unsafe { bindings::softib_frame_own(skb) }).map(Self)
+    /// `skb` is valid, linear, and the caller's alone, who gives it up; its control block is ours.
+    #[inline]
+    pub(super) unsafe fn from_raw(skb: *mut bindings::sk_buff) -> Self {
+        // INVARIANT: The caller's promise.
+        // SAFETY: As above.
+        Self(unsafe { NonNull::new_unchecked(skb) })
+    }
+
+    /// What we know of it.
+    #[inline]
+    fn state(&self) -> *mut bindings::softib_frame {
+        // SAFETY: By the type invariant valid, and the control block is ours.
+        unsafe { &raw mut (*self.0.as_ptr()).cb }.cast()
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::sk_buff {
+        self.0.as_ptr()
     }
 
     /// Gives up ownership.
@@ -96,15 +119,47 @@ impl Frame {
     /// Notes the port that it is for, while it is in one of our queues.
     #[inline]
     pub(crate) fn set_port(&mut self, port: u8) {
-        // SAFETY: By the type invariant ours, and so is its control block.
-        unsafe { self.0.as_mut().cb[0] = port as kernel::ffi::c_char };
+        // SAFETY: Ours, and initialised since the frame was made or came.
+        unsafe { (*self.state()).port = port };
     }
 
     /// The port that was noted.
     #[inline]
     pub(crate) fn port(&self) -> u8 {
-        // SAFETY: By the type invariant valid.
-        unsafe { self.0.as_ref().cb[0] as u8 }
+        // SAFETY: As above.
+        unsafe { (*self.state()).port }
+    }
+
+    /// Whether it was made here, and nobody else has had it since: then it is not damaged.
+    #[inline]
+    pub(crate) fn is_own(&self) -> bool {
+        // SAFETY: As above.
+        unsafe { (*self.state()).own }
+    }
+
+    /// Leaves the invariant CRC to [`Frame::close`].
+    #[inline]
+    pub(crate) fn leave_open(&mut self) {
+        // SAFETY: As above.
+        unsafe { (*self.state()).open = true };
+    }
+
+    /// Writes the invariant CRC, if that was left to this: before somebody else gets the packet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frame::bytes_mut`].
+    pub(super) fn close(&mut self) -> Result {
+        // SAFETY: As above.
+        if unsafe { (*self.state()).open } {
+            let bytes = self.bytes_mut()?;
+            let global = Lrh::parse(bytes).is_ok_and(|(lrh, _)| lrh.next() == Next::Global);
+            // The packet has all its headers.
+            let _ = packet::seal(bytes, global, crc32);
+            // SAFETY: As above.
+            unsafe { (*self.state()).open = false };
+        }
+        Ok(())
     }
 
     /// A second one with the same bytes, which both only read.

@@ -141,13 +141,19 @@ impl Line {
         work::disable::<_, 0>(self);
     }
 
-    /// Hands a frame to the net device. Interrupts are on.
-    fn transmit(&self, frame: Frame) {
+    /// Hands a frame to the net device at the other end, or to the line's own. Interrupts are on.
+    fn transmit(&self, mut frame: Frame) {
         let _guard = rcu::read_lock();
         let device = self.device.load(Ordering::Acquire);
-        if !device.is_null() {
-            // SAFETY: By the type invariant the device is there until the grace period ends. The frame's ownership
-            // goes with it, and interrupts are on.
+        if device.is_null() {
+            return;
+        }
+        // SAFETY: By the type invariant the device is there until the grace period ends; interrupts are on.
+        if unsafe { bindings::softib_crossing_send(frame.as_raw(), device) } {
+            // It went.
+            let _ = frame.into_raw();
+        } else if frame.close().is_ok() {
+            // SAFETY: As above. The frame's ownership goes with it.
             unsafe { bindings::softib_frame_send(frame.into_raw(), device) };
         }
     }

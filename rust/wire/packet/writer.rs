@@ -14,11 +14,14 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes these bytes, if there are any. `None` if the buffer has no room for them.
+    #[inline]
     pub(super) fn put<const LEN: usize>(&mut self, bytes: Option<[u8; LEN]>) -> Option<()> {
-        match bytes {
-            Some(bytes) => self.put_slice(&bytes),
-            None => Some(()),
+        if let Some(bytes) = bytes {
+            let (room, rest) = core::mem::take(&mut self.rest).split_first_chunk_mut()?;
+            *room = bytes;
+            self.rest = rest;
         }
+        Some(())
     }
 
     pub(super) fn put_slice(&mut self, bytes: &[u8]) -> Option<()> {

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Frames on their way from one end of a cable to the other, and those that are kept for the next ones: both for each
+ * processor. Soft interrupts do not come between wherever either is used.
+ */
+
+#include <linux/etherdevice.h>
+#include <linux/percpu.h>
+#include <net/sch_generic.h>
+
+#include "inline.h"
+
+/* As many as wait for each processor at the most, as in the network stack; what comes then is lost. */
+#define WAITING 1024
+
+/* So many frames without a use are kept for each processor. */
+#define SPARE 128
+
+struct crossing {
+	struct napi_struct napi;
+	/* On their way, each with the net device of the other end. */
+	struct sk_buff_head frames;
+	/* Small frames. */
+	struct sk_buff_head spare;
+};
+
+static DEFINE_PER_CPU(struct crossing, crossings);
+
+/* What a NAPI context has to belong to; it is no device that anybody sees. */
+static struct net_device *owner;
+
+static void take(struct crossing *crossing, struct sk_buff_head *taken, int number)
+{
+	struct sk_buff *skb;
+
+	spin_lock(&crossing->frames.lock);
+	while (number-- && (skb = __skb_dequeue(&crossing->frames)))
+		__skb_queue_tail(taken, skb);
+	spin_unlock(&crossing->frames.lock);
+}
+
+static void arrive(struct sk_buff *skb)
+{
+	struct softib_end *end;
+
+	if (likely(rcu_dereference(skb->dev->rx_handler) == softib_take_frame)) {
+		end = rcu_dereference(skb->dev->rx_handler_data);
+		end->receive(end, skb);
+	} else {
+		kfree_skb(skb);
+	}
+}
+
+static int poll(struct napi_struct *napi, int budget)
+{
+	struct crossing *crossing = container_of(napi, struct crossing, napi);
+	struct sk_buff_head taken;
+	struct sk_buff *skb;
+	int before, done = 0;
+
+	__skb_queue_head_init(&taken);
+	/* softib_crossing_forget() waits for those that are taken here. */
+	rcu_read_lock();
+	do {
+		before = done;
+		take(crossing, &taken, budget - done);
+		while ((skb = __skb_dequeue(&taken))) {
+			arrive(skb);
+			done++;
+		}
+	} while (done != before && done < budget);
+	rcu_read_unlock();
+	if (done < budget)
+		napi_complete_done(napi, done);
+	return done;
+}
+
+static void send(struct sk_buff *skb)
+{
+	struct crossing *crossing = this_cpu_ptr(&crossings);
+	u32 length;
+
+	spin_lock(&crossing->frames.lock);
+	length = skb_queue_len(&crossing->frames);
+	if (likely(length < WAITING))
+		__skb_queue_tail(&crossing->frames, skb);
+	spin_unlock(&crossing->frames.lock);
+	if (unlikely(length >= WAITING)) {
+		dev_core_stats_rx_dropped_inc(skb->dev);
+		kfree_skb(skb);
+	} else if (!length) {
+		napi_schedule(&crossing->napi);
+	}
+}
+
+/* Whether anything is to happen to what leaves a net device: a queueing discipline, a filter, a capture. */
+static bool is_watched(const struct net_device *dev)
+{
+	const struct netdev_queue *queue = netdev_get_tx_queue(dev, 0);
+
+	if (dev->real_num_tx_queues != 1 || rcu_dereference(queue->qdisc)->enqueue || dev_nit_active_rcu(dev))
+		return true;
+#ifdef CONFIG_NET_XGRESS
+	if (rcu_access_pointer(dev->tcx_egress))
+		return true;
+#endif
+#ifdef CONFIG_NETFILTER_EGRESS
+	if (rcu_access_pointer(dev->nf_hooks_egress))
+		return true;
+#endif
+	return false;
+}
+
+/* The same for what arrives at one. */
+static bool is_guarded(const struct net_device *dev)
+{
+	if (dev->xdp_state[XDP_MODE_DRV].prog || rcu_access_pointer(dev->xdp_prog) || dev_nit_active_rcu(dev))
+		return true;
+#ifdef CONFIG_NET_XGRESS
+	if (rcu_access_pointer(dev->tcx_ingress))
+		return true;
+#endif
+#ifdef CONFIG_NETFILTER_INGRESS
+	if (rcu_access_pointer(dev->nf_hooks_ingress))
+		return true;
+#endif
+	return false;
+}
+
+/* The other end of a cable, if it is ours too and nothing is to happen between both. Under RCU. */
+static struct net_device *other_end(struct net_device *dev)
+{
+	const struct net_device_ops *ops = dev->netdev_ops;
+	struct net_device *peer;
+
+	if (!ops->ndo_get_peer_dev || dev->pcpu_stat_type != NETDEV_PCPU_STAT_TSTATS || !softib_has_carrier(dev))
+		return NULL;
+	peer = ops->ndo_get_peer_dev(dev);
+	if (!peer || !(peer->flags & IFF_UP) || rcu_access_pointer(peer->rx_handler) != softib_take_frame)
+		return NULL;
+	return is_watched(dev) || is_guarded(peer) ? NULL : peer;
+}
+
+/* Takes a frame to the other end of its cable, if it can go there by itself; if not, it is left to the caller. Under RCU. */
+bool softib_crossing_send(struct sk_buff *skb, struct net_device *dev)
+{
+	struct net_device *peer = other_end(dev);
+
+	if (!peer || skb->len > peer->mtu)
+		return false;
+	skb->dev = peer;
+	local_bh_disable();
+	dev_sw_netstats_tx_add(dev, 1, skb->len + ETH_HLEN);
+	send(skb);
+	local_bh_enable();
+	return true;
+}
+
+/* The receive handler of net devices that are cables: what the network stack brings. */
+rx_handler_result_t softib_take_frame(struct sk_buff **pskb)
+{
+	struct sk_buff *skb = *pskb;
+	struct softib_end *end;
+
+	if (skb->protocol != htons(SOFTIB_ETHERTYPE))
+		return RX_HANDLER_PASS;
+	end = rcu_dereference(skb->dev->rx_handler_data);
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (!skb)
+		return RX_HANDLER_CONSUMED;
+	if (skb_linearize(skb)) {
+		kfree_skb(skb);
+		return RX_HANDLER_CONSUMED;
+	}
+	*softib_frame_of(skb) = (struct softib_frame) { };
+	end->receive(end, skb);
+	return RX_HANDLER_CONSUMED;
+}
+
+/* Loses the frames that are on their way to a net device, whose receive handler is gone. */
+void softib_crossing_forget(const struct net_device *dev)
+{
+	struct sk_buff *skb, *next;
+	struct sk_buff_head *frames;
+	int processor;
+
+	for_each_possible_cpu(processor) {
+		frames = &per_cpu(crossings, processor).frames;
+		spin_lock_bh(&frames->lock);
+		skb_queue_walk_safe(frames, skb, next) {
+			if (skb->dev == dev) {
+				__skb_unlink(skb, frames);
+				kfree_skb(skb);
+			}
+		}
+		spin_unlock_bh(&frames->lock);
+	}
+	synchronize_net();
+}
+
+/* A small frame that was used before, empty; NULL if there is none. */
+struct sk_buff *softib_crossing_spare(void)
+{
+	struct sk_buff *skb = __skb_dequeue(&this_cpu_ptr(&crossings)->spare);
+
+	if (skb) {
+		skb->data = skb->head;
+		skb->len = 0;
+		skb_reset_tail_pointer(skb);
+	}
+	return skb;
+}
+
+/* Keeps a frame for the next one, if it is a small one that nobody but us has had. */
+bool softib_crossing_keep(struct sk_buff *skb)
+{
+	struct sk_buff_head *spare = &this_cpu_ptr(&crossings)->spare;
+
+	if (!softib_frame_of(skb)->own || skb->cloned || skb_shared(skb) || skb_queue_len(spare) >= SPARE)
+		return false;
+	/* An allocator may have rounded its room up. */
+	if (skb_end_offset(skb) < SOFTIB_SMALL_ROOM || skb_end_offset(skb) >= 2 * SOFTIB_SMALL_ROOM)
+		return false;
+	__skb_queue_head(spare, skb);
+	return true;
+}
+
+int softib_crossing_begin(void)
+{
+	struct crossing *crossing;
+	int processor;
+
+	owner = alloc_netdev_dummy(0);
+	if (!owner)
+		return -ENOMEM;
+	for_each_possible_cpu(processor) {
+		crossing = &per_cpu(crossings, processor);
+		skb_queue_head_init(&crossing->frames);
+		skb_queue_head_init(&crossing->spare);
+		netif_napi_add(owner, &crossing->napi, poll);
+		napi_enable(&crossing->napi);
+	}
+	return 0;
+}
+
+/* When there are no cables any more. */
+void softib_crossing_end(void)
+{
+	struct crossing *crossing;
+	int processor;
+
+	for_each_possible_cpu(processor) {
+		crossing = &per_cpu(crossings, processor);
+		napi_disable(&crossing->napi);
+		netif_napi_del(&crossing->napi);
+		skb_queue_purge(&crossing->frames);
+		skb_queue_purge(&crossing->spare);
+	}
+	free_netdev(owner);
+}
