@@ -65,11 +65,13 @@ impl<C, T> Object<C, T> {
     ///
     /// `ENOMEM`.
     pub(super) fn allocate(part: T) -> Result<*mut C> {
+        // Before the part is where nothing would drop it.
+        let place = KBox::<Self>::new_uninit(GFP_KERNEL)?;
         let this = Self {
             core: Opaque::zeroed(),
             part: MaybeUninit::new(part),
         };
-        Ok(KBox::into_raw(KBox::new(this, GFP_KERNEL)?).cast())
+        Ok(KBox::into_raw(place.write(this)).cast())
     }
 
     /// Frees an object that [`Object::allocate`] made.
