@@ -48,7 +48,7 @@ use softib::{
 struct Softib {
     _link: provider::link::Registration,
     #[pin]
-    _configfs: kernel::configfs::Subsystem<configfs::Top>,
+    _configfs: configfs::Registration,
     _options: configfs::options::Ready,
     _notifier: net::notifier::Registration,
     _crossing: net::crossing::Way,
@@ -60,7 +60,7 @@ impl kernel::InPlaceModule for Softib {
             _crossing: net::crossing::Way::new()?,
             _notifier: net::notifier::Registration::new()?,
             _options: configfs::options::Ready::new(),
-            _configfs <- configfs::Top::new(),
+            _configfs <- configfs::Top::register(),
             _link: provider::link::Registration::new(),
         })
     }

@@ -18,6 +18,7 @@ mod adapter;
 mod element;
 pub(crate) mod options;
 mod relay;
+mod subsystem;
 mod tables;
 mod text;
 
@@ -26,6 +27,7 @@ use element::{
     Element,
     Kind, //
 };
+pub(crate) use subsystem::Registration;
 
 /// The top: a folder for each kind.
 #[pin_data]
@@ -39,7 +41,11 @@ pub(crate) struct Folder {
 
 impl Top {
     /// Registers it. Dropping the result takes it away; by then all in it is gone.
-    pub(crate) fn new() -> impl PinInit<configfs::Subsystem<Self>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EEXIST` if configfs has something of that name.
+    pub(crate) fn register() -> impl PinInit<Registration, Error> {
         let attributes = configfs_attrs! {
             container: configfs::Subsystem<Top>,
             data: Top,
@@ -48,7 +54,7 @@ impl Top {
                 version: 0,
             ],
         };
-        configfs::Subsystem::new(c"softib", attributes, try_pin_init!(Top {}))
+        Registration::new(c"softib", attributes)
     }
 }
 

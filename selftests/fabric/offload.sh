@@ -56,6 +56,10 @@ gid_is() { # host, index, GUID in four groups
 	matches ":$3\$" "$(port_field "$1" "gids/$2")"
 }
 
+takes_inline() { # host, bytes
+	matches "verbs_test: $1 takes $2 bytes inline" "$(dmesg)"
+}
+
 bring_up_fabric offload h1
 check "h1 has its first alias GUID" gid_is h1 1 1234:0000:0000:0001
 check "and the second" gid_is h1 2 1234:0000:0000:0002
@@ -67,6 +71,10 @@ check "the link of h1 has another" says h1 "smpquery portinfo $(port_number h1 l
 check "the test of verbs can be loaded" load_verbs_test
 verbs "HCAs that can: " h1 h2 offload
 verbs "HCAs that cannot: " h3 h3 offload
+verbs "much inline data: " h1 h2 queue
+verbs "little inline data: " h3 h1 queue
+check "h1 takes what it was told to" takes_inline h1 1024
+check "h3 too" takes_inline h3 64
 check "it can be unloaded" rmmod verbs_test
 check "IP over InfiniBand comes up" ipoib_up "${hosts[@]}"
 for host in h1 h2; do

@@ -47,6 +47,26 @@ struct Part {
     _taken: Taken,
 }
 
+impl Part {
+    /// Ends the device: nobody else has it afterwards, and nothing runs for it. Sleeps.
+    fn end(self) {
+        let Self {
+            hca,
+            membership,
+            cables,
+            ..
+        } = self;
+        // What they start ends below.
+        drop(membership);
+        // Who found it as a peer has let it go then.
+        // SAFETY: Called where one may sleep.
+        unsafe { bindings::synchronize_rcu() };
+        drop(cables);
+        hca.stop();
+        hca.device.0.store(null_mut(), Ordering::Release);
+    }
+}
+
 type Device = Object<bindings::ib_device, Part>;
 
 /// The adapter of a device.
@@ -150,10 +170,12 @@ pub(super) fn add(name: &CStr, options: Options, taken: Taken, devices: &[NetDev
         guids.push(device.guid(0), GFP_KERNEL)?;
     }
     let hca = Hca::new(options, name, &guids, lines)?;
+    let cables = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
     let part = Part {
         hca: hca.clone(),
+        // Last: a peer may use the device from now on, so it has to be ended as a whole.
         membership: Membership::new(name, &hca)?,
-        cables: KVec::with_capacity(devices.len(), GFP_KERNEL)?,
+        cables,
         _taken: taken,
     };
     // SAFETY: The net device is valid, and with it its namespace.
@@ -164,6 +186,7 @@ pub(super) fn add(name: &CStr, options: Options, taken: Taken, devices: &[NetDev
         )
     };
     if device.is_null() {
+        part.end();
         return Err(ENOMEM);
     }
     // SAFETY: New, and ours.
@@ -228,18 +251,5 @@ unsafe fn plug_and_register(
 /// Called by `ib_core` with a device of ours that is not registered, for the last time.
 pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
     // SAFETY: By the contract.
-    let Part {
-        hca,
-        membership,
-        cables,
-        ..
-    } = unsafe { Device::destroy(device) };
-    // What they start ends below.
-    drop(membership);
-    // Who found it as a peer has let it go then.
-    // SAFETY: Called where one may sleep.
-    unsafe { bindings::synchronize_rcu() };
-    drop(cables);
-    hca.stop();
-    hca.device.0.store(null_mut(), Ordering::Release);
+    unsafe { Device::destroy(device) }.end();
 }

@@ -9,6 +9,8 @@ use core::sync::atomic::{
     Ordering, //
 };
 
+use kernel::prelude::*;
+
 use crate::bindings;
 
 /// A piece of memory in a work request, under a key that says how its address is meant.
@@ -29,20 +31,31 @@ impl Segment {
         lkey: 0,
     });
 
-    /// The segments of a work request.
+    /// The segments of a work request on a queue that was made for requests of `most` segments, or one.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there are to be more: then none is looked at.
     ///
     /// # Safety
     ///
-    /// `list` has `count` valid entries during `'a`, of a request that is being posted.
+    /// `list` has `count` valid entries during `'a`, of a request that is being posted, unless these are too many.
     #[inline]
-    pub(super) unsafe fn list<'a>(list: *const bindings::ib_sge, count: i32) -> &'a [Self] {
+    pub(super) unsafe fn list<'a>(
+        list: *const bindings::ib_sge,
+        count: i32,
+        most: u32,
+    ) -> Result<&'a [Self]> {
         let count = usize::try_from(count).unwrap_or(0);
         if count == 0 {
-            return &[];
+            return Ok(&[]);
+        }
+        if count > most.max(1) as usize {
+            return Err(EINVAL);
         }
         // INVARIANT: The caller's promise.
         // SAFETY: As above; the layout is that of the C type.
-        unsafe { core::slice::from_raw_parts(list.cast(), count) }
+        Ok(unsafe { core::slice::from_raw_parts(list.cast(), count) })
     }
 
     /// Where it begins.

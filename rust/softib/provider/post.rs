@@ -106,7 +106,7 @@ unsafe fn post_one(
 ) -> Result {
     if pair.kind.is_connected() {
         // SAFETY: The caller's promise.
-        return pair.post_send(unsafe { connected(request) }?);
+        return pair.post_send(unsafe { connected(pair, request) }?);
     }
     // SAFETY: The caller's promise.
     pair.post_datagram(chain, &unsafe { datagram(pair, request) }?)
@@ -135,12 +135,15 @@ fn key_of(request: &bindings::ib_send_wr) -> u32 {
 /// # Safety
 ///
 /// As [`send`]; such a request is the first part of a larger structure, which one by its operation.
-unsafe fn connected<'a>(request: *const bindings::ib_send_wr) -> Result<Request<'a>> {
+unsafe fn connected<'a>(
+    pair: &QueuePair,
+    request: *const bindings::ib_send_wr,
+) -> Result<Request<'a>> {
     // SAFETY: The caller's promise.
     let common = unsafe { &*request };
     let flags = common.send_flags;
     // SAFETY: As above.
-    let segments = unsafe { Segment::list(common.sg_list, common.num_sge) };
+    let segments = unsafe { Segment::list(common.sg_list, common.num_sge, pair.send_segments) }?;
     // SAFETY: As above.
     let (kind, operation, local) = unsafe { operation(request) }?;
     let length: u64 = match kind {
@@ -276,7 +279,7 @@ unsafe fn datagram<'a>(
     let flags = common.send_flags;
     let inline = flags & bindings::ib_send_flags_IB_SEND_INLINE != 0;
     // SAFETY: The caller's promise.
-    let segments = unsafe { Segment::list(common.sg_list, common.num_sge) };
+    let segments = unsafe { Segment::list(common.sg_list, common.num_sge, pair.send_segments) }?;
     let length = segments.iter().map(|segment| segment.len()).sum();
     let (immediate, cut) = match common.opcode {
         bindings::ib_wr_opcode_IB_WR_SEND => (None, None),
@@ -333,7 +336,7 @@ unsafe fn cut<'a>(request: &bindings::ib_ud_wr, length: usize) -> Result<Cut<'a>
     Cut::new(header, size, length).ok_or(EINVAL)
 }
 
-/// Reads the parts of a chain of receives.
+/// Reads the parts of a chain of receives on a queue for receives of so many segments.
 ///
 /// # Safety
 ///
@@ -341,6 +344,7 @@ unsafe fn cut<'a>(request: &bindings::ib_ud_wr, length: usize) -> Result<Cut<'a>
 unsafe fn receives(
     mut next: *const bindings::ib_recv_wr,
     bad: *mut *const bindings::ib_recv_wr,
+    most: u32,
     mut post: impl FnMut(u64, &[Segment]) -> Result,
 ) -> i32 {
     while !next.is_null() {
@@ -350,10 +354,10 @@ unsafe fn receives(
         let (id, segments) = unsafe {
             (
                 request.__bindgen_anon_1.wr_id,
-                Segment::list(request.sg_list, request.num_sge),
+                Segment::list(request.sg_list, request.num_sge, most),
             )
         };
-        if let Err(error) = post(id, segments) {
+        if let Err(error) = segments.and_then(|segments| post(id, segments)) {
             // SAFETY: As above.
             unsafe { *bad = next };
             return error.to_errno();
@@ -376,7 +380,9 @@ pub(super) unsafe extern "C" fn receive(
     // SAFETY: By the contract.
     unsafe {
         let pair = Pair::part(qp);
-        receives(first, bad, |id, segments| pair.post_receive(id, segments))
+        receives(first, bad, pair.receive_segments, |id, segments| {
+            pair.post_receive(id, segments)
+        })
     }
 }
 
@@ -393,6 +399,8 @@ pub(super) unsafe extern "C" fn receive_shared(
     // SAFETY: By the contract.
     unsafe {
         let queue = shared_receive::Queue::part(srq);
-        receives(first, bad, |id, segments| queue.post(id, segments))
+        receives(first, bad, queue.segments_each, |id, segments| {
+            queue.post(id, segments)
+        })
     }
 }

@@ -198,6 +198,28 @@ static int make_queues(struct side *side, const struct setup *setup)
 	return PTR_ERR_OR_ZERO(side->srq);
 }
 
+/* No attribute of a device says how much it takes: it is what a queue pair can be made with. */
+static struct ib_qp *create_longest_inline(struct side *side, struct ib_qp_init_attr *attributes)
+{
+	u32 possible = 0, impossible = HALF;
+
+	while (impossible - possible > 1) {
+		u32 middle = (possible + impossible) / 2;
+		struct ib_qp *qp;
+
+		attributes->cap.max_inline_data = middle;
+		qp = ib_create_qp(side->pd, attributes);
+		if (IS_ERR(qp)) {
+			impossible = middle;
+		} else {
+			possible = middle;
+			ib_destroy_qp(qp);
+		}
+	}
+	attributes->cap.max_inline_data = possible;
+	return ib_create_qp(side->pd, attributes);
+}
+
 static int make_queue_pair(struct side *side, const struct setup *setup)
 {
 	struct ib_qp_init_attr attributes = {
@@ -220,7 +242,8 @@ static int make_queue_pair(struct side *side, const struct setup *setup)
 	if (setup->segments && side->device->attrs.kernel_cap_flags & IBK_UD_TSO)
 		attributes.create_flags = IB_QP_CREATE_IPOIB_UD_LSO;
 
-	side->qp = ib_create_qp(side->pd, &attributes);
+	side->qp = setup->longest_inline ? create_longest_inline(side, &attributes) : ib_create_qp(side->pd, &attributes);
+	side->inline_bytes = attributes.cap.max_inline_data;
 	return PTR_ERR_OR_ZERO(side->qp);
 }
 

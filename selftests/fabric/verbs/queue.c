@@ -74,6 +74,26 @@ static void inline_data(struct pair *pair)
 		has(pair, &pair->b, INCOMING, 60, 21);
 }
 
+static void longest_inline(struct pair *pair)
+{
+	u32 length = pair->a.inline_bytes;
+	struct ib_sge piece = { .addr = (uintptr_t)pair->a.memory, .length = length + 1 };
+	struct ib_send_wr longer = { .sg_list = &piece, .num_sge = 1, .opcode = IB_WR_SEND,
+				      .send_flags = SIGNALED | IB_SEND_INLINE };
+	struct ib_send_wr fitting = longer;
+	const struct ib_send_wr *bad;
+
+	pr_info("verbs_test: %s takes %u bytes inline\n", pair->a.device->name, length);
+	fill(&pair->a, OUTGOING, length, 33);
+	if (!post_receive(pair, &pair->b, INCOMING, length) ||
+	    !same(pair, "a byte more", -EINVAL, ib_post_send(pair->a.qp, &longer, &bad)))
+		return;
+	piece.length = length;
+	if (same(pair, "as many", 0, ib_post_send(pair->a.qp, &fitting, &bad)) &&
+	    received(pair, &pair->b, length, NULL) && sent_well(pair, &pair->a, 1))
+		has(pair, &pair->b, INCOMING, length, 33);
+}
+
 static void pieces(struct pair *pair)
 {
 	u32 length = 2 * mtu_bytes(pair) + 10;
@@ -269,6 +289,7 @@ static const struct test tests[] = {
 	{ "a list of requests", { .type = IB_QPT_RC }, post_list },
 	{ "a list of receives, used in their order", { .type = IB_QPT_RC }, receive_list },
 	{ "inline data", { .type = IB_QPT_RC }, inline_data },
+	{ "as much inline data as the device takes", { .type = IB_QPT_RC, .longest_inline = true }, longest_inline },
 	{ "a message of pieces, into pieces", { .type = IB_QPT_RC }, pieces },
 	{ "requests without a completion", { .type = IB_QPT_RC }, unsignalled },
 	{ "more requests without a completion than the queue holds", { .type = IB_QPT_RC }, unsignalled_rounds },

@@ -34,6 +34,8 @@ struct setup {
 	bool deaf;
 	/* Both stay in the state RESET. */
 	bool reset;
+	/* Requests may hold as much data as the device takes. */
+	bool longest_inline;
 	/* Remote access that b's queue pair, or its memory, does not allow. */
 	int forbidden_by_queue_pair, forbidden_by_memory;
 	/* With these, give up soon; 0 to 6. */
@@ -57,6 +59,8 @@ struct side {
 	/* Where packets to the other side go first, if that is not the other side: a router. */
 	u16 router_lid;
 	u16 pkey_index;
+	/* How many bytes of a request may be inline. */
+	u32 inline_bytes;
 	struct ib_pd *pd;
 	struct ib_cq *send_cq, *recv_cq;
 	struct ib_srq *srq;
