@@ -255,9 +255,9 @@ impl Port {
             (true, Physical::LinkUp | Physical::Disabled) => false,
             (true, _) => {
                 self.info.set_physical(Physical::LinkUp);
+                // What the subnet manager has set of the link stays: OpenSM sets the neighbour's MTU and
+                // takes the link down in one request, and would do so again for ever.
                 self.info.set_state(State::Init);
-                self.info.set_neighbor_mtu(self.info.mtu_cap());
-                self.info.set_operational_vls(self.info.vl_cap());
                 true
             }
             (false, Physical::LinkUp) => {

@@ -269,6 +269,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_request_sets_of_the_link_outlives_its_reset() {
+        let (mut port, mut wanted) = linked();
+        let mtu = Mtu::new(2);
+        wanted.set_neighbor_mtu(mtu);
+        wanted.set_state(State::Down);
+        let link = port.set(1, Side::End, &wanted).map(|events| events.link);
+        assert_eq!(link, Ok(Some(LinkCommand::Down)));
+        assert!(port.carrier(true));
+        assert_eq!(port.info().state(), State::Init);
+        assert_eq!(port.info().neighbor_mtu(), mtu);
+    }
+
+    #[test]
     fn nothing_of_a_bad_request_is_done() {
         let table: [fn(&mut PortInfo); 4] = [
             |wanted| wanted.set_lid(Lid::new(0xc000)),

@@ -87,7 +87,7 @@ impl Segment {
 }
 
 /// Words that are copied in one go.
-const WORDS: usize = 4;
+const WORDS: usize = 8;
 
 /// Copies bytes, in words: where this runs most, in an emulator, a string instruction takes a step for each byte. Where both
 /// pieces overlap, which of the bytes arrive is as uncertain as with a device that writes into what it reads.
@@ -97,6 +97,9 @@ const WORDS: usize = 4;
 /// So many bytes may be read there and written here.
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
+    // Executes nothing. The compiler may not make a string instruction of a loop with this in it.
+    // SAFETY: As it is empty.
+    let apart = || unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
     let mut done = 0;
     while length - done >= size_of::<[u64; WORDS]>() {
         // SAFETY: The caller's promise, of a part.
@@ -105,8 +108,7 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
             to.add(done).cast::<[u64; WORDS]>().write_unaligned(words);
         }
         done += size_of::<[u64; WORDS]>();
-        // SAFETY: Nothing is executed. The compiler may not make a string instruction of the loop now.
-        unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
+        apart();
     }
     while length - done >= size_of::<u64>() {
         // SAFETY: The caller's promise, of a part.
@@ -115,6 +117,7 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
             to.add(done).cast::<u64>().write_unaligned(word);
         }
         done += size_of::<u64>();
+        apart();
     }
     while done < length {
         // SAFETY: As above.

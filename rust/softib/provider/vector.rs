@@ -34,9 +34,10 @@ impl Vector {
     /// Whether an event can run on the processor that asks. With preemption off.
     #[inline]
     pub(crate) fn is_here(self) -> bool {
-        // SAFETY: Reads this processor's number, and whether the other is on.
-        self.0
-            .is_none_or(|processor| unsafe { bindings::softib_may_run_here(processor) })
+        self.0.is_none_or(|processor| {
+            // SAFETY: Reads this processor's number, and whether the other is on.
+            unsafe { bindings::softib_may_run_here(processor) }
+        })
     }
 
     /// Runs `owner`'s work in a soft interrupt of the vector's processor, soon, unless it waits already or was disabled. Any
