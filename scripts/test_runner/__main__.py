@@ -38,13 +38,18 @@ def _node_jobs(options):
     return [NodeJob(test, kernel) for test in chosen for kernel in test.kernels if kernel in options.kernels.split(",")]
 
 
+# Seconds for each fuzz target, in `make test` and in `make soak`.
+_FUZZ, _FUZZ_SOAK = 20, 300
+
+
 def _host_jobs(options):
+    seconds = options.fuzz or (_FUZZ_SOAK if options.soak else _FUZZ)
+    fuzzing = [job.fuzzing(seconds)] if (_CHECKOUT / "scripts/fuzz").exists() else []
+    if options.soak:
+        return fuzzing
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
-    jobs = [job.cargo_tests(str(manifest)) for manifest in manifests]
-    if (_CHECKOUT / "scripts/fuzz").exists():
-        jobs.append(job.fuzzing(options.fuzz))
-    return jobs
+    return [job.cargo_tests(str(manifest)) for manifest in manifests] + fuzzing
 
 
 def _say(text):
@@ -111,7 +116,9 @@ def _parse():
     parser.add_argument("--test", help="only the selftest of this name, or of this folder")
     parser.add_argument("--soak", action="store_true", help="the selftests that are too long for every run")
     parser.add_argument("--no-host", action="store_true", help="without the tests that need no node")
-    parser.add_argument("--fuzz", type=int, default=20, help="seconds for each fuzz target (default 20)")
+    parser.add_argument(
+        "--fuzz", type=int, metavar="SECONDS", help=f"for each fuzz target (default {_FUZZ}, with --soak {_FUZZ_SOAK})"
+    )
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
     parser.add_argument("--processors", type=int, default=2, help="how many to keep busy with jobs side by side (default 2)")
     return parser.parse_args()
@@ -125,7 +132,7 @@ def main():
         return 0
     results = Results.first_free(Path(os.environ["OXIB_CACHE"]) / "out/tests")
     jobs = _node_jobs(options)
-    if not (options.test or options.soak or options.no_host):
+    if not (options.test or options.no_host):
         jobs += _host_jobs(options)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
