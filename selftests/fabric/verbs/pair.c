@@ -6,8 +6,11 @@
 
 #include "verbs.h"
 
-/* 4.096 us times 2 to the power of this: 67 ms, or 4 ms for who is to give up soon. */
-#define TIMEOUT 14
+/*
+ * 4.096 us times 2 to the power of this: 268 ms, so that a machine that is busy with something else does not exhaust the
+ * retries; or 4 ms for who is to give up soon.
+ */
+#define TIMEOUT 16
 #define SHORT_TIMEOUT 10
 #define RETRIES 7
 #define FEW_RETRIES 1
