@@ -57,6 +57,16 @@ settle() {
 	echo "127.0.0.1 localhost n$NODE" >/etc/hosts
 	ip link set lo up
 	echo 1 >/proc/sys/kernel/panic_on_oops
+	stop_fair_servers
+}
+
+# The scheduler's fair server keeps real-time tasks from starving the others; no node has such tasks. Its timer warns of
+# itself (hrtimer_forward, in Linux 7.2) when the host stops a virtual processor between the timer's end and its callback
+# for so long that another processor has started the timer anew, and the host is not ours.
+stop_fair_servers() {
+	for runtime in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do
+		[ ! -e "$runtime" ] || echo 0 >"$runtime" || fatal "cannot switch the fair server off: $runtime"
+	done
 }
 
 # Leaks show once their objects are 5 s old; the second scan leaves out what was only in flight during the first.
