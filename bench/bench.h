@@ -14,6 +14,8 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/netdevice.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
 #include <linux/skbuff.h>
 #include <linux/udp.h>
 #include <rdma/ib_verbs.h>
@@ -23,7 +25,7 @@
 #define BENCH_IPOIB "ib0"
 #define BENCH_FLOOR "floor0"
 
-/* The two HCAs of a fabric, in fabric.sh. */
+/* The two HCAs of a fabric, in fabric.sh and ipoib.sh: what is under test there is in the host of the first. */
 #define BENCH_NEAR "h1"
 #define BENCH_FAR "h2"
 
@@ -53,6 +55,12 @@ enum {
 	BENCH_WARM_UP = 16,
 	BENCH_MAX_ROUNDS = 4096,
 };
+
+/* The network namespace of whoever asked for the measurement. */
+static inline struct net *bench_net(void)
+{
+	return current->nsproxy->net_ns;
+}
 
 /* One run. */
 struct bench {
@@ -101,6 +109,13 @@ int bench_receive_device(struct bench *bench);
 int bench_fabric_single(struct bench *bench);
 int bench_fabric_chain(struct bench *bench);
 int bench_fabric_chain_events(struct bench *bench);
+int bench_transmit_subnet_single(struct bench *bench);
+int bench_transmit_subnet_chain(struct bench *bench);
+int bench_receive_subnet_ipoib(struct bench *bench);
+int bench_receive_subnet_device(struct bench *bench);
+
+/* receive.c, for others too: bytes 1 to 3 of an IPoIB address */
+u32 bench_queue_pair(const struct net_device *ipoib);
 
 /* receive.c, for device.c too: frames for a queue pair, made before the clock runs */
 int bench_frames_make(struct sk_buff_head *list, struct net_device *ethernet, u32 qpn,

@@ -29,6 +29,10 @@ static const struct {
 	{ "fabric-single", bench_fabric_single },
 	{ "fabric-chain", bench_fabric_chain },
 	{ "fabric-chain-events", bench_fabric_chain_events },
+	{ "tx-subnet-single", bench_transmit_subnet_single },
+	{ "tx-subnet-chain", bench_transmit_subnet_chain },
+	{ "rx-subnet-ipoib", bench_receive_subnet_ipoib },
+	{ "rx-subnet-device", bench_receive_subnet_device },
 };
 
 static DEFINE_MUTEX(one_at_a_time);

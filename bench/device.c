@@ -230,6 +230,30 @@ static int transmit(struct bench *bench, unsigned int chain, bool events)
 	return error;
 }
 
+/* From the near HCA to a queue pair that the far one does not have. */
+static int transmit_on_subnet(struct bench *bench, unsigned int chain)
+{
+	struct loop *loop = loop_new(bench, replace_nothing);
+	int error;
+
+	if (!loop)
+		return -ENOMEM;
+	loop->verbs.name = BENCH_NEAR;
+	error = verbs_lid(BENCH_FAR, &loop->verbs.peer_lid) ?: loop_open(loop, false) ?: send_rounds(loop, chain, false);
+	loop_close(loop);
+	return error;
+}
+
+int bench_transmit_subnet_single(struct bench *bench)
+{
+	return transmit_on_subnet(bench, 1);
+}
+
+int bench_transmit_subnet_chain(struct bench *bench)
+{
+	return transmit_on_subnet(bench, bench->burst);
+}
+
 int bench_transmit_device_single(struct bench *bench)
 {
 	return transmit(bench, 1, false);

@@ -10,20 +10,6 @@ struct ends {
 	struct verbs near, far;
 };
 
-static int lid_of(const char *name, u16 *lid)
-{
-	struct ib_device *device = verbs_device(name);
-	struct ib_port_attr port;
-	int error;
-
-	if (!device)
-		return -ENODEV;
-	error = ib_query_port(device, 1, &port);
-	ib_device_put(device);
-	*lid = port.lid;
-	return error ?: port.state == IB_PORT_ACTIVE ? 0 : -ENETDOWN;
-}
-
 static void prepare_sends(struct ends *ends)
 {
 	unsigned int i;
@@ -145,7 +131,7 @@ static int measure(struct bench *bench, unsigned int chain, void (*completed)(st
 	ends->near.name = BENCH_NEAR;
 	ends->far.name = BENCH_FAR;
 	ends->far.completed = completed;
-	error = lid_of(BENCH_FAR, &ends->near.peer_lid) ?: lid_of(BENCH_NEAR, &ends->far.peer_lid) ?:
+	error = verbs_lid(BENCH_FAR, &ends->near.peer_lid) ?: verbs_lid(BENCH_NEAR, &ends->far.peer_lid) ?:
 		verbs_open(&ends->far) ?: verbs_open(&ends->near) ?: rounds(ends, chain, completed);
 	verbs_close(&ends->near);
 	verbs_close(&ends->far);

@@ -7,7 +7,6 @@
 
 #include <linux/etherdevice.h>
 #include <net/gro.h>
-#include <net/net_namespace.h>
 #include <net/page_pool/helpers.h>
 
 #include "bench.h"
@@ -73,23 +72,22 @@ static int receive_rounds(struct bench *bench, struct net_device *ethernet, u32 
 	return error;
 }
 
-/* Bytes 1 to 3 of an IPoIB address. */
-static u32 queue_pair(const struct net_device *ipoib)
+u32 bench_queue_pair(const struct net_device *ipoib)
 {
 	return ipoib->dev_addr[1] << 16 | ipoib->dev_addr[2] << 8 | ipoib->dev_addr[3];
 }
 
 int bench_receive_ipoib(struct bench *bench)
 {
-	struct net_device *ethernet = dev_get_by_name(&init_net, BENCH_ETHERNET);
-	struct net_device *ipoib = dev_get_by_name(&init_net, BENCH_IPOIB);
+	struct net_device *ethernet = dev_get_by_name(bench_net(), BENCH_ETHERNET);
+	struct net_device *ipoib = dev_get_by_name(bench_net(), BENCH_IPOIB);
 	struct bench_sink sink = {};
 	int error = -ENODEV;
 
 	if (ethernet && ipoib)
 		error = bench_sink_open(&sink);
 	if (!error) {
-		error = receive_rounds(bench, ethernet, queue_pair(ipoib), &sink);
+		error = receive_rounds(bench, ethernet, bench_queue_pair(ipoib), &sink);
 		bench_sink_close(&sink);
 	}
 	dev_put(ipoib);
@@ -220,7 +218,7 @@ int bench_receive_floor(struct bench *bench)
 	if (!floor)
 		return -ENOMEM;
 	floor->bench = bench;
-	floor->device = dev_get_by_name(&init_net, BENCH_FLOOR);
+	floor->device = dev_get_by_name(bench_net(), BENCH_FLOOR);
 	floor->length = sizeof(struct iphdr) + sizeof(struct udphdr) + bench->bytes;
 	if (floor->length + HEADROOM > PAGE_SIZE + PAGE_SIZE / 2)
 		error = -EMSGSIZE;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 #include <linux/net.h>
-#include <net/net_namespace.h>
 #include <net/sock.h>
 #include <net/udp_tunnel.h>
 
@@ -30,10 +29,10 @@ int bench_sink_open(struct bench_sink *sink)
 	};
 	int error;
 
-	error = udp_sock_create(&init_net, &port, &sink->socket);
+	error = udp_sock_create(bench_net(), &port, &sink->socket);
 	if (error)
 		return error;
-	setup_udp_tunnel_sock(&init_net, sink->socket->sk, &tunnel);
+	setup_udp_tunnel_sock(bench_net(), sink->socket->sk, &tunnel);
 	return 0;
 }
 

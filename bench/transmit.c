@@ -7,17 +7,28 @@
 #include <linux/in.h>
 #include <linux/net.h>
 #include <net/arp.h>
-#include <net/net_namespace.h>
 #include <net/sock.h>
 
 #include "bench.h"
 
-static bool queue_is_empty(void *context)
-{
-	struct netdev_queue *queue = context;
+/* How many packets the device is to have counted as sent, which drivers do when they are done with one. */
+struct awaited {
+	struct net_device *device;
+	u64 packets;
+};
 
-	/* The byte queue limit's books: what was sent has been completed. */
-	return queue->dql.num_queued == queue->dql.num_completed;
+static u64 packets_sent(struct net_device *device)
+{
+	struct rtnl_link_stats64 statistics;
+
+	return dev_get_stats(device, &statistics)->tx_packets;
+}
+
+static bool all_sent(void *context)
+{
+	struct awaited *awaited = context;
+
+	return packets_sent(awaited->device) >= awaited->packets;
 }
 
 static int connect_to(struct socket *socket, __be32 destination)
@@ -49,14 +60,16 @@ static int send_burst(struct bench *bench, struct socket *socket, void *payload)
 	return 0;
 }
 
-static int send_rounds(struct bench *bench, struct netdev_queue *queue, struct socket *socket)
+static int send_rounds(struct bench *bench, struct net_device *device, struct socket *socket)
 {
+	struct awaited awaited = { device, packets_sent(device) };
 	void *payload = kzalloc(bench->bytes + 1, GFP_KERNEL);
 	int error = payload ? 0 : -ENOMEM;
 
 	while (bench_goes_on(bench) && !error) {
+		awaited.packets += bench->burst;
 		bench_begin(bench);
-		error = send_burst(bench, socket, payload) ?: bench_drain(bench, queue_is_empty, queue);
+		error = send_burst(bench, socket, payload) ?: bench_drain(bench, all_sent, &awaited);
 		bench_end(bench);
 	}
 	kfree(payload);
@@ -65,16 +78,16 @@ static int send_rounds(struct bench *bench, struct netdev_queue *queue, struct s
 
 static int transmit_socket(struct bench *bench, const char *name, __be32 destination)
 {
-	struct net_device *device = dev_get_by_name(&init_net, name);
+	struct net_device *device = dev_get_by_name(bench_net(), name);
 	struct socket *socket;
 	int error;
 
 	if (!device)
 		return -ENODEV;
-	error = sock_create_kern(&init_net, PF_INET, SOCK_DGRAM, IPPROTO_UDP, &socket);
+	error = sock_create_kern(bench_net(), PF_INET, SOCK_DGRAM, IPPROTO_UDP, &socket);
 	if (!error) {
 		error = connect_to(socket, destination) ?:
-			send_rounds(bench, netdev_get_tx_queue(device, 0), socket);
+			send_rounds(bench, device, socket);
 		sock_release(socket);
 	}
 	dev_put(device);
@@ -143,6 +156,7 @@ static int transmit_rounds(struct bench *bench, struct net_device *device, __be3
 			   const u8 *address)
 {
 	struct netdev_queue *queue = netdev_get_tx_queue(device, 0);
+	struct awaited awaited = { device, packets_sent(device) };
 	struct sk_buff_head list;
 	int error = 0;
 
@@ -151,9 +165,10 @@ static int transmit_rounds(struct bench *bench, struct net_device *device, __be3
 		error = make_packets(&list, bench, device, destination, address);
 		if (error)
 			break;
+		awaited.packets += bench->burst;
 		bench_begin(bench);
 		transmit_burst(&list, device, queue);
-		error = bench_drain(bench, queue_is_empty, queue);
+		error = bench_drain(bench, all_sent, &awaited);
 		bench_end(bench);
 	}
 	__skb_queue_purge(&list);
@@ -162,7 +177,7 @@ static int transmit_rounds(struct bench *bench, struct net_device *device, __be3
 
 static int transmit_queue(struct bench *bench, const char *name, __be32 destination)
 {
-	struct net_device *device = dev_get_by_name(&init_net, name);
+	struct net_device *device = dev_get_by_name(bench_net(), name);
 	struct neighbour *peer;
 	int error = -EHOSTUNREACH;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-#include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 
 #include "verbs.h"
@@ -143,13 +142,28 @@ struct ib_device *verbs_device(const char *name)
 	return found;
 }
 
+/* The LID of a device's port, which has to be active. */
+int verbs_lid(const char *name, u16 *lid)
+{
+	struct ib_device *device = verbs_device(name);
+	struct ib_port_attr port;
+	int error;
+
+	if (!device)
+		return -ENODEV;
+	error = ib_query_port(device, 1, &port);
+	ib_device_put(device);
+	*lid = port.lid;
+	return error ?: port.state == IB_PORT_ACTIVE ? 0 : -ENETDOWN;
+}
+
 static void find_device(struct verbs *verbs)
 {
 	if (verbs->name) {
 		verbs->device = verbs_device(verbs->name);
 		return;
 	}
-	verbs->ethernet = dev_get_by_name(&init_net, BENCH_ETHERNET);
+	verbs->ethernet = dev_get_by_name(bench_net(), BENCH_ETHERNET);
 	if (verbs->ethernet)
 		verbs->device = ib_device_get_by_netdev(verbs->ethernet, RDMA_DRIVER_RXE);
 }

@@ -35,6 +35,7 @@ struct verbs {
 };
 
 struct ib_device *verbs_device(const char *name);
+int verbs_lid(const char *name, u16 *lid);
 int verbs_open(struct verbs *verbs);
 void verbs_close(struct verbs *verbs);
 struct request *verbs_next_request(struct verbs *verbs);

@@ -213,6 +213,11 @@ impl Manager {
         }
     }
 
+    /// Whether it has the management class of a port: connections can be made over it.
+    pub(crate) fn has_port(&self, device: DeviceKey, port: PortNumber) -> bool {
+        self.port(device, port).is_ok()
+    }
+
     fn port(&self, device: DeviceKey, port: PortNumber) -> Result<Arc<Port>> {
         self.ports.get(&(device, port.get())).ok_or(EINVAL)
     }

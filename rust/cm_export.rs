@@ -45,17 +45,28 @@ mod parameters;
 
 use id::CmId;
 
-/// What there is between [`oxib_cm_start`] and [`oxib_cm_stop`].
+/// What there is as long as somebody uses it.
 struct Running {
     manager: Option<Arc<Manager>>,
     /// What gives the manager its ports.
     ports: Option<Pin<KBox<client::Registration<cm::Client>>>>,
+    /// The use of it by `ib_cm.ko`.
+    consumers_in_c: Option<Service>,
 }
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialised by `Edge::new`, which the module's start calls: before that has succeeded no
-    // other module can call this one, and nothing in this one calls the connection manager.
-    unsafe(uninit) static RUNNING: Mutex<Running> = Running { manager: None, ports: None };
+    // SAFETY: Initialised by `Edge::new`, which the module's start calls before it makes interfaces:
+    // until then nothing in this module calls the connection manager, nor can another module.
+    unsafe(uninit) static RUNNING: Mutex<Running> = Running {
+        manager: None,
+        ports: None,
+        consumers_in_c: None,
+    };
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: As `RUNNING`, with it.
+    unsafe(uninit) static USERS: Mutex<u32> = 0;
 }
 
 /// The interface, ready to be used: a part of the module.
@@ -67,7 +78,10 @@ impl Edge {
         static READY: AtomicBool = AtomicBool::new(false);
         if !READY.swap(true, Ordering::Relaxed) {
             // SAFETY: Only the first one to come gets here.
-            unsafe { RUNNING.init() };
+            unsafe {
+                RUNNING.init();
+                USERS.init();
+            };
         }
         Self(())
     }
@@ -78,16 +92,48 @@ pub(crate) fn manager() -> Option<Arc<Manager>> {
     RUNNING.lock().manager.clone()
 }
 
+/// The use of the node's connection manager. There is one as long as somebody uses it: `ib_cm.ko` for
+/// consumers in C, and those in this module, which need no `ib_cm.ko`.
+pub(crate) struct Service(Arc<Manager>);
+
+impl Service {
+    /// Uses the connection manager; the first to do so takes the ports that nobody has. Sleeps. Not with
+    /// the RTNL held, nor from what `ib_core` calls.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and `EINVAL` for a module parameter that the log names.
+    pub(crate) fn start() -> Result<Self> {
+        let mut users = USERS.lock();
+        if *users == 0 {
+            start()?;
+        }
+        let manager = manager().ok_or(ENODEV)?;
+        *users += 1;
+        Ok(Self(manager))
+    }
+
+    /// The connection manager.
+    pub(crate) fn manager(&self) -> &Arc<Manager> {
+        &self.0
+    }
+}
+
+impl Drop for Service {
+    /// The last to let go gives the ports back; as [`Self::start`].
+    fn drop(&mut self) {
+        let mut users = USERS.lock();
+        *users -= 1;
+        if *users == 0 {
+            stop();
+        }
+    }
+}
+
 fn start() -> Result {
     let half_open = crate::parameters::half_open()?;
-    {
-        let mut running = RUNNING.lock();
-        if running.manager.is_some() {
-            return Err(EBUSY);
-        }
-        running.manager = Some(Manager::new(half_open)?);
-    }
-    // Without the lock: ports are added here, which ask for the manager.
+    RUNNING.lock().manager = Some(Manager::new(half_open)?);
+    // Without that lock: ports are added here, which ask for the manager.
     match KBox::pin_init(client::Registration::new(), GFP_KERNEL) {
         Ok(ports) => {
             RUNNING.lock().ports = Some(ports);
@@ -143,14 +189,21 @@ fn pointer_or_error<T>(result: Result<*mut T>) -> *mut T {
     result.unwrap_or_else(Error::to_ptr)
 }
 
-/// Takes the ports that nobody has.
+/// Uses the connection manager for consumers in C, once.
 ///
 /// # Safety
 ///
 /// None; it is C's to call.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_start() -> i32 {
-    from_result(|| start().map(|()| 0))
+    from_result(|| {
+        let service = Service::start()?;
+        let before = RUNNING.lock().consumers_in_c.replace(service);
+        if before.is_some() {
+            return Err(EBUSY);
+        }
+        Ok(0)
+    })
 }
 
 /// Gives the ports back. No consumer is left.
@@ -160,7 +213,9 @@ pub(crate) unsafe extern "C" fn oxib_cm_start() -> i32 {
 /// None; it is C's to call.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_stop() {
-    stop();
+    // Dropped without the lock, which it takes.
+    let service = RUNNING.lock().consumers_in_c.take();
+    drop(service);
 }
 
 /// `ib_create_cm_id`.

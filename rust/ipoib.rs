@@ -4,14 +4,22 @@
 //!
 //! ```text
 //!  interface   one net device: its parts, what the stack and the port tell it
+//!   ├ port       a port's interface and its children, coming and going
+//!   ├ child      interfaces in other partitions of the port
+//!   ├ configure  what netlink and sysfs ask
 //!   ├ control    up, down, following the port
+//!   ├ queues     queue pairs, completion queues and polls
+//!   ├ debug      what debugfs shows
 //!   ├ search     finding destinations, forgetting them
 //!   ├ transmit   a packet's way out: cache → send queue
 //!   │  ├ cache     per queue: GID → address handle, under the queue's lock
 //!   │  └ address   per interface: what is being resolved, and who waits for it
 //!   ├ receive    a packet's way in
+//!   │  └ inbound   receive queues beside the main one, of which each peer is told one
+//!   ├ connected  connections to peers, in connected mode
 //!   ├ multicast  groups: wanted, joined
-//!   └ link       what differs between RoCE and InfiniBand; roce is the first
+//!   ├ neighbour  neighbours that moved
+//!   └ link       what differs between RoCE and InfiniBand: roce, infiniband
 //! ```
 
 use core::sync::atomic::{
@@ -25,35 +33,60 @@ use kernel::{
 };
 
 use crate::{
+    net::{
+        self,
+        neighbour::Notifier,
+        upper::Held, //
+    },
     parameters,
     rdma::{
         client,
         device::Device,
-        port::LinkLayer, //
-    }, //
+        port::{
+            LinkLayer,
+            PortNumber, //
+        }, //
+    },
+    wire::pkey::Pkey, //
 };
 
 mod address;
 mod cache;
+mod child;
+mod configure;
+mod connected;
 mod control;
+mod debug;
+mod inbound;
+mod infiniband;
 mod interface;
 mod link;
 mod multicast;
+mod neighbour;
+mod offload;
 pub(crate) mod options;
+mod port;
+mod queues;
 mod receive;
 mod roce;
 mod search;
 mod statistics;
 mod transmit;
 
-use interface::Attached;
+use interface::Interface;
 use options::Options;
+use port::Attached;
 
 /// IP over InfiniBand, as a part of the module. Dropping it removes all interfaces.
 #[pin_data]
 pub(crate) struct Ipoib {
+    // First the children that netlink made, then the ports' interfaces, which are of the kind, too.
+    _kind: Option<net::link::Registration<Interface>>,
+    #[pin]
+    _neighbours: Notifier<Interface>,
     #[pin]
     _client: client::Registration<Ports>,
+    _debug: debug::Directory,
 }
 
 impl Ipoib {
@@ -67,11 +100,29 @@ impl Ipoib {
             _: {
                 options()?;
             },
+            _debug: debug::Directory::new(),
+            _kind: register_kind()?,
+            _neighbours <- Notifier::new(),
             _client <- client::Registration::new(),
             _: {
                 warn_of_unknown_devices(&options()?);
             },
         })
+    }
+}
+
+/// Takes the kind of links, if it is to be had.
+fn register_kind() -> Result<Option<net::link::Registration<Interface>>> {
+    match configure::KIND.register() {
+        Ok(registration) => Ok(Some(registration)),
+        Err(EEXIST) => {
+            pr_warn!(
+                "another module, ib_ipoib perhaps, has the link type `ipoib`: `ip link add` makes no \
+                 children of oxib's interfaces then, their create_child in sysfs does\n"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -128,22 +179,19 @@ impl client::Client for Ports {
         let mut interfaces = KVec::new();
         for port in device.ports() {
             match device.link_layer(port) {
-                LinkLayer::Ethernet => match Attached::new(device, port, options)
-                    .and_then(|interface| Ok(interfaces.push(interface, GFP_KERNEL)?))
-                {
-                    Ok(()) => {}
-                    Err(error) => dev_err!(
-                        device.as_dev(),
-                        "port {}: no IPoIB interface: {error:?}\n",
-                        port.get()
-                    ),
-                },
-                LinkLayer::Infiniband => dev_info!(
-                    device.as_dev(),
-                    "port {}: InfiniBand link layer, which this version of oxib does not drive; \
-                     left to other drivers\n",
-                    port.get()
-                ),
+                LinkLayer::Ethernet | LinkLayer::Infiniband => {
+                    let pkey = default_pkey(device, port);
+                    match Attached::new(device, port, pkey, options)
+                        .and_then(|interface| Ok(interfaces.push(interface, GFP_KERNEL)?))
+                    {
+                        Ok(()) => {}
+                        Err(error) => dev_err!(
+                            device.as_dev(),
+                            "port {}: no IPoIB interface: {error:?}\n",
+                            port.get()
+                        ),
+                    }
+                }
                 LinkLayer::Other => {}
             }
         }
@@ -152,4 +200,18 @@ impl client::Client for Ports {
         }
         Ok(Some(KBox::new(interfaces, GFP_KERNEL)?))
     }
+
+    fn net_device(ports: &KVec<Attached>, wanted: &client::Wanted) -> Option<Held> {
+        port::net_device(ports, wanted)
+    }
+}
+
+/// The partition of a port's own interface: that of the first P_Key of its table.
+fn default_pkey(device: &Device, port: PortNumber) -> Pkey {
+    device
+        .pkey(port, 0)
+        .map(Pkey::new)
+        .ok()
+        .filter(|pkey| pkey.is_valid())
+        .unwrap_or(Pkey::DEFAULT)
 }

@@ -7,10 +7,17 @@
 
 pub(crate) mod bh;
 pub(crate) mod device;
+pub(crate) mod errno;
 pub(crate) mod ethtool;
+pub(crate) mod extack;
+pub(crate) mod link;
 pub(crate) mod napi;
+pub(crate) mod neighbour;
 pub(crate) mod page_pool;
 pub(crate) mod queue;
+pub(crate) mod queue_statistics;
 pub(crate) mod rtnl;
 pub(crate) mod skb;
 pub(crate) mod statistics;
+pub(crate) mod sysfs;
+pub(crate) mod upper;

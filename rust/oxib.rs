@@ -28,8 +28,9 @@ struct Oxib {
 impl kernel::InPlaceModule for Oxib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            _ipoib <- ipoib::Ipoib::new(),
+            // Interfaces use it.
             _cm: cm_export::Edge::new(),
+            _ipoib <- ipoib::Ipoib::new(),
         })
     }
 }

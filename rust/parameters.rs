@@ -18,6 +18,8 @@ pub(crate) fn given() -> Given<'static> {
             send_queue_size: bindings::oxib_send_queue_size,
             recv_queue_size: bindings::oxib_recv_queue_size,
             tx_queues: bindings::oxib_tx_queues,
+            max_connections: bindings::oxib_max_connections,
+            connection_idle: bindings::oxib_connection_idle,
             devices: CStr::from_char_ptr(bindings::oxib_devices.cast_const().cast()).to_bytes(),
         }
     }

@@ -47,6 +47,8 @@ mod bits;
 pub mod bth;
 #[path = "wire/cm.rs"]
 pub mod cm;
+#[path = "wire/connected.rs"]
+pub mod connected;
 #[path = "wire/deth.rs"]
 pub mod deth;
 #[path = "wire/encap.rs"]
@@ -61,6 +63,8 @@ pub mod hwaddr;
 pub mod icrc;
 #[path = "wire/immdt.rs"]
 pub mod immdt;
+#[path = "wire/inbound.rs"]
+pub mod inbound;
 #[path = "wire/lid.rs"]
 pub mod lid;
 #[path = "wire/lrh.rs"]
@@ -71,6 +75,8 @@ pub mod mad;
 pub mod mgid;
 #[path = "wire/nd.rs"]
 pub mod nd;
+#[path = "wire/offload.rs"]
+pub mod offload;
 #[path = "wire/opcode.rs"]
 pub mod opcode;
 #[path = "wire/packet.rs"]

@@ -32,14 +32,30 @@ unsafe impl Send for Queue {}
 unsafe impl Sync for Queue {}
 
 impl Queue {
-    /// Makes a queue that runs different work items at the same time.
+    /// Makes a queue that runs different work items at the same time, also when memory is short and waits
+    /// for what they do.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
+        Self::allocate(true)
+    }
+
+    /// The same without the promise for when memory is short: for work that waits for such work of the
+    /// kernel's, as the end of a net device does.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[allow(dead_code, reason = "softib has no need of it")]
+    pub(crate) fn without_rescuer() -> Result<Self> {
+        Self::allocate(false)
+    }
+
+    fn allocate(rescuer: bool) -> Result<Self> {
         // SAFETY: A plain allocation.
-        let queue = unsafe { bindings::oxib_alloc_workqueue() };
+        let queue = unsafe { bindings::oxib_alloc_workqueue(rescuer) };
         core::ptr::NonNull::new(queue).map(Self).ok_or(ENOMEM)
     }
 

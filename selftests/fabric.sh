@@ -172,6 +172,23 @@ master_is() { # host to ask, host that is expected
 	says "$1" sminfo "sm lid $(port_number "$2" lid) sm guid $(port_guid "$2" | sed "s|^0x0*|0x|"),.*SMINFO_MASTER"
 }
 
+# --- one HCA in a node, without a fabric: on its Ethernet, in no namespace of its own ----------------------------------------
+
+hca_up() {
+	load_softib && ip link set eth0 mtu 9000 up && rdma link add hca0 type softib netdev eth0
+}
+
+hca_is_active() {
+	[ "$(cat /sys/class/infiniband/hca0/ports/1/state)" = '4: ACTIVE' ]
+}
+
+# Without a namespace of its own.
+start_sm_here() {
+	mkdir -p /tmp/sm
+	OSM_TMP_DIR=/tmp/sm OSM_CACHE_DIR=/tmp/sm opensm --log_file /tmp/sm/log >/tmp/sm/output 2>&1 &
+	jobs_running+=($!)
+}
+
 # --- the kernel's IP over InfiniBand ------------------------------------------------------------------------------------------
 
 # Host hN is number N.

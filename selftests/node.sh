@@ -37,9 +37,15 @@ not_ok() { # description
 	tap_number=$((tap_number + 1))
 	tap_failures=$((tap_failures + 1))
 	printf 'not ok %d - %s\n' "$tap_number" "$1"
-	# With the first one what all tasks and work queues are about goes into the kernel's log: something may hang.
-	[ "$tap_failures" != 1 ] || echo t >/proc/sysrq-trigger
+	[ "$tap_failures" != 1 ] || explain_failure
 }
+
+# With the first one what all tasks and work queues are about goes into the kernel's log, as something may hang, and into the
+# node's what ib0 has counted.
+explain_failure() {
+	echo t >/proc/sysrq-trigger
+	[ ! -e /sys/class/net/ib0 ] || note "$(ethtool -S ib0 | grep -v ': 0$'; ip neighbour; rdma resource show qp)"
+} 2>/dev/null
 
 skip() { # description, reason
 	tap_number=$((tap_number + 1))
@@ -112,14 +118,15 @@ finish() {
 
 # Run other scripts of selftests/ in the same boot, as if they were this one. Each is for the first so many nodes.
 parts() { # 'NODES SCRIPT [ARGUMENT...]'...
-	local part nodes script arguments began
+	local part nodes script arguments began number=0
 	for part in "$@"; do
+		number=$((number + 1))
 		read -r nodes script arguments <<<"$part"
 		[ "$NODE" -le "$nodes" ] || continue
 		began=$SECONDS
 		rm -f /tmp/part
 		# shellcheck disable=SC2086 # arguments are words
-		NODES=$nodes TAP_PART=/tmp/part bash "selftests/$script.sh" $arguments || tap_failures=$((tap_failures + 1))
+		NODES=$nodes PART=${PART:-}$number. TAP_PART=/tmp/part bash "selftests/$script.sh" $arguments || tap_failures=$((tap_failures + 1))
 		[ -e /tmp/part ] || bail_out "$script did not come to its end"
 		tap_number=$((tap_number + $(</tmp/part)))
 		note "$part: $((SECONDS - began)) s"
@@ -154,8 +161,8 @@ eventually() { # command...
 	done
 }
 
-# Where the nodes leave word for each other: a place of its own for each script.
-meeting_place=/shared/$(basename "$0" .sh)
+# Where the nodes leave word for each other: a place of its own for each script, and for each time that it is a part.
+meeting_place=/shared/${PART:-}$(basename "$0" .sh)
 mkdir -p "$meeting_place"
 
 # Every node comes here before any goes on. A name may be used again: it is a new barrier each time.

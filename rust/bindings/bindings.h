@@ -37,5 +37,6 @@
 #include "cm_export.h"
 #include "cm_trace.h"
 #include "inline.h"
+#include "link.h"
 #include "lock.h"
 #include "params.h"

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
+#include <linux/icmpv6.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
+#include <net/dst.h>
+#include <net/icmp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/neighbour.h>
 #include <net/net_namespace.h>
+#include <net/netevent.h>
 #include <net/page_pool/helpers.h>
 #include <rdma/ib_cache.h>
 
 #include "inline.h"
 
 /* Packets */
+
+struct sk_buff *oxib_skb_copy(const struct sk_buff *skb)
+{
+	return skb_copy(skb, GFP_ATOMIC);
+}
 
 int oxib_skb_linearize(struct sk_buff *skb)
 {
@@ -33,6 +45,97 @@ void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type)
 void oxib_skb_mark_for_recycle(struct sk_buff *skb)
 {
 	skb_mark_for_recycle(skb);
+}
+
+/* Whether it is one piece of memory, to be sent as it is. */
+bool oxib_skb_is_plain(const struct sk_buff *skb)
+{
+	return !skb_is_nonlinear(skb) && skb->ip_summed != CHECKSUM_PARTIAL && !skb_is_gso(skb);
+}
+
+/*
+ * Whether a checksum is one that devices compute, of TCP or UDP in IPv4: of what is in a tunnel it is further inside,
+ * and that of the tunnel's own UDP is there already.
+ */
+static bool is_plain_checksum(const struct sk_buff *skb)
+{
+	u8 protocol;
+
+	if (skb->protocol != htons(ETH_P_IP) || !skb_transport_header_was_set(skb) ||
+	    skb_checksum_start_offset(skb) != skb_transport_offset(skb) ||
+	    skb_transport_header(skb) != skb_network_header(skb) + ip_hdrlen(skb))
+		return false;
+	protocol = ip_hdr(skb)->protocol;
+	return (protocol == IPPROTO_TCP && skb->csum_offset == offsetof(struct tcphdr, check)) ||
+	       (protocol == IPPROTO_UDP && skb->csum_offset == offsetof(struct udphdr, check));
+}
+
+void oxib_skb_wishes(const struct sk_buff *skb, struct oxib_wishes *wishes)
+{
+	wishes->checksum = skb->ip_summed == CHECKSUM_PARTIAL;
+	wishes->plain = wishes->checksum && is_plain_checksum(skb);
+	wishes->mss = skb_shinfo(skb)->gso_size;
+	wishes->headers = wishes->mss ? skb_tcp_all_headers(skb) : 0;
+}
+
+int oxib_skb_checksum_help(struct sk_buff *skb)
+{
+	return skb_checksum_help(skb);
+}
+
+/* The sum as 16-bit numbers in network order. */
+u16 oxib_skb_sum(const struct sk_buff *skb, u32 offset, u32 length)
+{
+	return ntohs((__force __be16)~csum_fold(skb_checksum(skb, offset, length, 0)));
+}
+
+/* The device has found the checksum right. */
+void oxib_skb_is_checked(struct sk_buff *skb)
+{
+	if (skb->dev->features & NETIF_F_RXCSUM)
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+}
+
+u32 oxib_skb_frags(const struct sk_buff *skb)
+{
+	return skb_shinfo(skb)->nr_frags;
+}
+
+void *oxib_skb_frag(const struct sk_buff *skb, u32 index, u32 *length)
+{
+	const skb_frag_t *frag = &skb_shinfo(skb)->frags[index];
+
+	*length = skb_frag_size(frag);
+	return skb_frag_address_safe(frag);
+}
+
+void oxib_skb_add_page(struct sk_buff *skb, struct page *page, u32 length, u32 size)
+{
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, 0, length, size);
+}
+
+void oxib_skb_trust_checksum(struct sk_buff *skb)
+{
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+}
+
+void oxib_skb_update_pmtu(struct sk_buff *skb, u32 mtu)
+{
+	skb_dst_update_pmtu(skb, mtu);
+}
+
+/* Says to where the packet came from that it is longer than mtu. Process context; the packet stays the caller's. */
+void oxib_skb_too_big(struct sk_buff *skb, u32 mtu)
+{
+	local_bh_disable();
+	if (skb->protocol == htons(ETH_P_IP)) {
+		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
+		icmp_send(skb, ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, htonl(mtu));
+	} else if (skb->protocol == htons(ETH_P_IPV6)) {
+		memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
+		icmpv6_send(skb, ICMPV6_PKT_TOOBIG, 0, mtu);
+	}
+	local_bh_enable();
 }
 
 /* Pages */
@@ -72,17 +175,36 @@ void oxib_page_pool_put(struct page_pool *pool, struct page *page)
 
 /* NAPI */
 
-void oxib_napi_add(struct net_device *dev, struct napi_struct *napi,
-		   int (*poll)(struct napi_struct *, int), bool transmit)
+/* One that no device has is like one that is disabled: who schedules it does nothing. */
+void oxib_napi_init(struct napi_struct *napi)
 {
-	if (transmit)
-		netif_napi_add_tx(dev, napi, poll);
-	else
-		netif_napi_add(dev, napi, poll);
+	memset(napi, 0, sizeof(*napi));
+	napi->state = NAPIF_STATE_SCHED | NAPIF_STATE_NPSVC;
+	napi->list_owner = -1;
 }
 
-void oxib_napi_del(struct napi_struct *napi)
+/* What polls a receive queue keeps its number and its settings as long as the device lives. RTNL held. */
+void oxib_napi_add(struct net_device *dev, struct napi_struct *napi,
+		   int (*poll)(struct napi_struct *, int), u32 queue)
 {
+	if (queue >= dev->num_napi_configs || queue >= dev->num_rx_queues) {
+		netif_napi_add(dev, napi, poll);
+		return;
+	}
+	netif_napi_add_config(dev, napi, poll, queue);
+	netif_queue_set_napi(dev, queue, NETDEV_QUEUE_TYPE_RX, napi);
+}
+
+void oxib_napi_add_tx(struct net_device *dev, struct napi_struct *napi,
+		      int (*poll)(struct napi_struct *, int))
+{
+	netif_napi_add_tx(dev, napi, poll);
+}
+
+void oxib_napi_del(struct napi_struct *napi, u32 queue)
+{
+	if (queue < napi->dev->num_rx_queues)
+		netif_queue_set_napi(napi->dev, queue, NETDEV_QUEUE_TYPE_RX, NULL);
 	netif_napi_del(napi);
 }
 
@@ -155,14 +277,74 @@ bool oxib_xmit_more(void)
 void oxib_netdev_setup(struct net_device *dev)
 {
 	dev->features |= NETIF_F_VLAN_CHALLENGED | NETIF_F_HIGHDMA;
+	dev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+}
+
+/*
+ * Completion vectors are spread over the processors in the same way. The stack frees the maps of devices that were
+ * registered alone.
+ */
+void oxib_netdev_spread(struct net_device *dev)
+{
+	u32 queue, cpu, queues = dev->real_num_tx_queues;
+	cpumask_var_t mask;
+
+	if (dev->reg_state != NETREG_REGISTERED || queues < 2 || !zalloc_cpumask_var(&mask, GFP_KERNEL))
+		return;
+	for (queue = 0; queue < queues; queue++) {
+		cpumask_clear(mask);
+		for_each_possible_cpu(cpu)
+			if (cpu % queues == queue)
+				cpumask_set_cpu(cpu, mask);
+		netif_set_xps_queue(dev, mask, queue);
+	}
+	free_cpumask_var(mask);
+}
+
+/* Whether the device checks checksums; whatever it cannot do for those that are sent the driver does. */
+void oxib_netdev_offer(struct net_device *dev, bool checks, u32 segments)
+{
+	dev->hw_features |= NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_TSO | NETIF_F_TSO6;
+	if (checks)
+		dev->hw_features |= NETIF_F_RXCSUM;
+	dev->features |= dev->hw_features;
+	netif_set_tso_max_segs(dev, segments);
+}
+
+/* Headers between those of IPv6 and of TCP are not looked at when a segment is cut. */
+netdev_features_t oxib_features_check(struct sk_buff *skb, struct net_device *dev, netdev_features_t features)
+{
+	if (skb_is_gso(skb) && skb_is_gso_v6(skb) && skb_network_header_len(skb) != sizeof(struct ipv6hdr))
+		features &= ~NETIF_F_GSO_MASK;
+	return features;
 }
 
 void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u32 port)
 {
 	SET_NETDEV_DEV(dev, parent->dev.parent);
-	dev_net_set(dev, rdma_dev_net(parent));
 	dev->dev_port = port;
+	dev->dev_id = port;
+}
+
+void oxib_netdev_set_net(struct net_device *dev, struct net *net)
+{
+	dev_net_set(dev, net);
+}
+
+struct net *oxib_rdma_net(struct ib_device *device)
+{
+	return rdma_dev_net(device);
+}
+
+bool oxib_is_in_bond(const struct net_device *dev)
+{
+	return netif_is_lag_port(dev);
+}
+
+bool oxib_has_carrier(const struct net_device *dev)
+{
+	return netif_carrier_ok(dev);
 }
 
 void oxib_start_queues(struct net_device *dev)
@@ -184,9 +366,47 @@ void oxib_set_address(struct net_device *dev, const u8 *address)
 		call_netdevice_notifiers(NETDEV_CHANGEADDR, dev);
 }
 
+/*
+ * The addresses of groups, which the stack made of the old broadcast address, are made anew, and so are those that neighbour
+ * entries have.
+ */
+void oxib_set_broadcast(struct net_device *dev, const u8 *address)
+{
+	call_netdevice_notifiers(NETDEV_PRE_TYPE_CHANGE, dev);
+	memcpy(dev->broadcast, address, dev->addr_len);
+	call_netdevice_notifiers(NETDEV_POST_TYPE_CHANGE, dev);
+	call_netdevice_notifiers(NETDEV_CHANGEADDR, dev);
+}
+
 void oxib_store_mtu(struct net_device *dev, u32 mtu)
 {
 	WRITE_ONCE(dev->mtu, mtu);
+}
+
+void oxib_set_operations(struct net_device *dev, const struct net_device_ops *operations)
+{
+	WRITE_ONCE(dev->netdev_ops, operations);
+}
+
+/* Connections take long packets whole. */
+netdev_features_t oxib_fix_connected_features(struct net_device *dev, netdev_features_t features)
+{
+	return features & ~(NETIF_F_TSO | NETIF_F_TSO6);
+}
+
+/* What packets may be like has changed; with the RTNL held. */
+void oxib_set_connected(struct net_device *dev, bool on)
+{
+	/* Who sent a packet that is too large is found by its route. */
+	if (on)
+		netif_keep_dst(dev);
+	if (dev->reg_state == NETREG_REGISTERED)
+		netdev_change_features(dev);
+}
+
+u16 oxib_pick_tx(struct net_device *dev, struct sk_buff *skb, struct net_device *sb_dev)
+{
+	return netdev_pick_tx(dev, skb, sb_dev);
 }
 
 int oxib_mc_count(struct net_device *dev)
@@ -260,6 +480,76 @@ struct in_device *oxib_in_dev_get(const struct net_device *dev)
 void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group)
 {
 	ip_mc_dec_group(in_dev, (__force __be32)group);
+}
+
+/* Neighbours */
+
+int oxib_register_netevents(struct notifier_block *block)
+{
+	return register_netevent_notifier(block);
+}
+
+void oxib_unregister_netevents(struct notifier_block *block)
+{
+	unregister_netevent_notifier(block);
+}
+
+/* The device of a neighbour that does not answer any more, and its address, which has at most MAX_ADDR_LEN bytes. */
+struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address)
+{
+	struct neighbour *neighbour = subject;
+
+	if (event != NETEVENT_NEIGH_UPDATE || !(READ_ONCE(neighbour->nud_state) & NUD_FAILED))
+		return NULL;
+	neigh_ha_snapshot(address, neighbour, neighbour->dev);
+	return neighbour->dev;
+}
+
+struct oxib_neighbours {
+	const struct net_device *dev, *upper;
+	struct neighbour **list;
+	u32 count, room;
+};
+
+static void oxib_note_neighbour(struct neighbour *neighbour, void *context)
+{
+	struct oxib_neighbours *found = context;
+	u8 state = READ_ONCE(neighbour->nud_state);
+
+	if (neighbour->dev != found->dev && neighbour->dev != found->upper)
+		return;
+	if (!(state & NUD_VALID) || state & (NUD_NOARP | NUD_PERMANENT) || found->count == found->room)
+		return;
+	neigh_hold(neighbour);
+	found->list[found->count++] = neighbour;
+}
+
+static void oxib_verify_table(struct neigh_table *table, struct oxib_neighbours *found)
+{
+	/* Who comes in between was told just now. */
+	found->room = atomic_read(&table->entries) + 16;
+	found->count = 0;
+	found->list = kvmalloc_array(found->room, sizeof(*found->list), GFP_KERNEL);
+	if (!found->list)
+		return;
+	neigh_for_each(table, oxib_note_neighbour, found);
+	while (found->count--) {
+		neigh_update(found->list[found->count], NULL, NUD_PROBE, 0, 0);
+		neigh_release(found->list[found->count]);
+	}
+	kvfree(found->list);
+}
+
+/* Has the stack ask the neighbours of a device, or of the bond it is in, whether they are there: each is sent our address. */
+void oxib_verify_neighbours(struct net_device *dev)
+{
+	struct oxib_neighbours found = { .dev = dev, .upper = netdev_master_upper_dev_get(dev) };
+
+	if (!found.upper)
+		found.upper = dev;
+	oxib_verify_table(&arp_tbl, &found);
+	if (IS_REACHABLE(CONFIG_IPV6))
+		oxib_verify_table(&nd_tbl, &found);
 }
 
 /* RDMA */

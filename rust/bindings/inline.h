@@ -25,16 +25,41 @@ enum {
 	OXIB_SKB_MAC_HEADER = offsetof(struct sk_buff, mac_header),
 	OXIB_NETDEV_MTU = offsetof(struct net_device, mtu),
 	OXIB_NETDEV_PRIV = offsetof(struct net_device, priv),
+	/* Most pieces of memory of a packet. */
+	OXIB_SKB_PIECES = MAX_SKB_FRAGS + 1,
 	OXIB_PACKET_BROADCAST = PACKET_BROADCAST,
 	OXIB_PACKET_MULTICAST = PACKET_MULTICAST,
 	OXIB_PP_DMA = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
 };
 
+/* What the stack leaves to whoever sends a packet. */
+struct oxib_wishes {
+	/* The checksum of its protocol is to be computed. */
+	bool checksum;
+	/* It is that of TCP or UDP in IPv4, right behind its header: devices do no other. */
+	bool plain;
+	/* It is to be cut into TCP segments of so much data, its headers being so long; or 0. */
+	u32 mss;
+	u32 headers;
+};
+
 /* Packets */
+struct sk_buff *oxib_skb_copy(const struct sk_buff *skb);
 int oxib_skb_linearize(struct sk_buff *skb);
 void oxib_consume_skb(struct sk_buff *skb);
 void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type);
 void oxib_skb_mark_for_recycle(struct sk_buff *skb);
+u32 oxib_skb_frags(const struct sk_buff *skb);
+void *oxib_skb_frag(const struct sk_buff *skb, u32 index, u32 *length);
+void oxib_skb_add_page(struct sk_buff *skb, struct page *page, u32 length, u32 size);
+void oxib_skb_trust_checksum(struct sk_buff *skb);
+void oxib_skb_update_pmtu(struct sk_buff *skb, u32 mtu);
+void oxib_skb_too_big(struct sk_buff *skb, u32 mtu);
+bool oxib_skb_is_plain(const struct sk_buff *skb);
+void oxib_skb_wishes(const struct sk_buff *skb, struct oxib_wishes *wishes);
+int oxib_skb_checksum_help(struct sk_buff *skb);
+void oxib_skb_is_checked(struct sk_buff *skb);
+u16 oxib_skb_sum(const struct sk_buff *skb, u32 offset, u32 length);
 
 /* Pages */
 u32 oxib_page_pool_pages(struct page_pool *pool);
@@ -46,9 +71,13 @@ void oxib_page_pool_sync_for_device(struct page_pool *pool, struct page *page, u
 void oxib_page_pool_put(struct page_pool *pool, struct page *page);
 
 /* NAPI */
+#define OXIB_NO_QUEUE	0xffffffff
+void oxib_napi_init(struct napi_struct *napi);
 void oxib_napi_add(struct net_device *dev, struct napi_struct *napi,
-		   int (*poll)(struct napi_struct *, int), bool transmit);
-void oxib_napi_del(struct napi_struct *napi);
+		   int (*poll)(struct napi_struct *, int), u32 queue);
+void oxib_napi_add_tx(struct net_device *dev, struct napi_struct *napi,
+		      int (*poll)(struct napi_struct *, int));
+void oxib_napi_del(struct napi_struct *napi, u32 queue);
 void oxib_napi_schedule(struct napi_struct *napi);
 struct gro_node *oxib_napi_gro(struct napi_struct *napi);
 
@@ -65,11 +94,23 @@ bool oxib_xmit_more(void);
 
 /* Net devices */
 void oxib_netdev_setup(struct net_device *dev);
+void oxib_netdev_spread(struct net_device *dev);
+void oxib_netdev_offer(struct net_device *dev, bool checks, u32 segments);
+netdev_features_t oxib_features_check(struct sk_buff *skb, struct net_device *dev, netdev_features_t features);
 void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u32 port);
+void oxib_netdev_set_net(struct net_device *dev, struct net *net);
+struct net *oxib_rdma_net(struct ib_device *device);
+bool oxib_has_carrier(const struct net_device *dev);
+bool oxib_is_in_bond(const struct net_device *dev);
 void oxib_start_queues(struct net_device *dev);
 void oxib_stop_queues(struct net_device *dev);
 void oxib_set_address(struct net_device *dev, const u8 *address);
+void oxib_set_broadcast(struct net_device *dev, const u8 *address);
 void oxib_store_mtu(struct net_device *dev, u32 mtu);
+void oxib_set_operations(struct net_device *dev, const struct net_device_ops *operations);
+netdev_features_t oxib_fix_connected_features(struct net_device *dev, netdev_features_t features);
+void oxib_set_connected(struct net_device *dev, bool on);
+u16 oxib_pick_tx(struct net_device *dev, struct sk_buff *skb, struct net_device *sb_dev);
 int oxib_mc_count(struct net_device *dev);
 void oxib_for_each_mc(struct net_device *dev, void (*use)(void *context, const u8 *address),
 		      void *context);
@@ -83,6 +124,12 @@ bool oxib_gid_has_vlan(const struct ib_gid_attr *attr);
 int oxib_roce_mtu(const struct net_device *dev);
 struct in_device *oxib_in_dev_get(const struct net_device *dev);
 void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
+
+/* Neighbours */
+int oxib_register_netevents(struct notifier_block *block);
+void oxib_unregister_netevents(struct notifier_block *block);
+void oxib_verify_neighbours(struct net_device *dev);
+struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address);
 
 /* RDMA */
 void oxib_device_get(struct ib_device *device);

@@ -49,9 +49,9 @@ u64 oxib_milliseconds(void)
 	return jiffies64_to_msecs(get_jiffies_64());
 }
 
-struct workqueue_struct *oxib_alloc_workqueue(void)
+struct workqueue_struct *oxib_alloc_workqueue(bool rescuer)
 {
-	return alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 16);
+	return alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND | (rescuer ? WQ_MEM_RECLAIM : 0), 16);
 }
 
 void oxib_flush_workqueue(struct workqueue_struct *queue)

@@ -17,7 +17,7 @@ void oxib_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 bool oxib_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 bool oxib_irqs_disabled(void);
 u64 oxib_milliseconds(void);
-struct workqueue_struct *oxib_alloc_workqueue(void);
+struct workqueue_struct *oxib_alloc_workqueue(bool rescuer);
 void oxib_flush_workqueue(struct workqueue_struct *queue);
 u32 oxib_random(void);
 

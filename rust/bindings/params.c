@@ -5,6 +5,7 @@
  */
 
 #include <linux/module.h>
+#include <net/rtnetlink.h>
 
 #include "params.h"
 
@@ -25,6 +26,16 @@ module_param_named(tx_queues, oxib_tx_queues, uint, 0444);
 MODULE_PARM_DESC(tx_queues,
 		 "Transmit queues of an interface: 1 to 64, or 0 for as many as CPUs and completion vectors allow (default 0)");
 
+unsigned int oxib_max_connections = 1024;
+module_param_named(max_connections, oxib_max_connections, uint, 0444);
+MODULE_PARM_DESC(max_connections,
+		 "Connections of an interface in connected mode, of both directions: 1 to 32768; further peers get datagrams (default 1024)");
+
+unsigned int oxib_connection_idle = 512;
+module_param_named(connection_idle, oxib_connection_idle, uint, 0444);
+MODULE_PARM_DESC(connection_idle,
+		 "Seconds without a packet after which a connection is closed: 1 to 86400 (default 512)");
+
 char *oxib_devices = "";
 module_param_named(devices, oxib_devices, charp, 0444);
 MODULE_PARM_DESC(devices,
@@ -37,3 +48,5 @@ MODULE_PARM_DESC(half_open,
 
 /* `modprobe ipoib`, by the name that users know. */
 MODULE_ALIAS("ipoib");
+/* `ip link add … type ipoib` */
+MODULE_ALIAS_RTNL_LINK("ipoib");

@@ -9,6 +9,8 @@
 extern unsigned int oxib_send_queue_size;
 extern unsigned int oxib_recv_queue_size;
 extern unsigned int oxib_tx_queues;
+extern unsigned int oxib_max_connections;
+extern unsigned int oxib_connection_idle;
 extern char *oxib_devices;
 extern unsigned int oxib_half_open;
 

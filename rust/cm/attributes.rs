@@ -20,10 +20,17 @@ use super::{
         Refused, //
     }, //
 };
-use crate::rdma::{
-    gid::Entry,
-    route::AddressVector, //
+use crate::{
+    rdma::{
+        gid::Entry,
+        rc,
+        route::AddressVector, //
+    },
+    wire::psn::Psn, //
 };
+
+/// The LID that stands for none (IBTA 4.1.3).
+const PERMISSIVE_LID: u16 = 0xffff;
 
 /// Attributes of a queue pair, and the ways that belong to them.
 pub(crate) struct Ways<'a> {
@@ -61,6 +68,75 @@ impl Id {
     /// `EINVAL` if the state has none.
     pub(crate) fn qp_rts(&self, use_them: impl FnOnce(&QpRts, &Ways<'_>)) -> Result {
         self.attributes(Machine::qp_rts, use_them)
+    }
+
+    /// What takes a reliable connected queue pair of a consumer in this module to Init.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the state has none.
+    pub(crate) fn rc_initial(&self) -> Result<rc::Initial> {
+        self.take(Machine::qp_init, |_, ways| {
+            let address = ways.address?;
+            Some(rc::Initial {
+                port: address.port(),
+                pkey_index: address.pkey_index(),
+            })
+        })
+    }
+
+    /// What takes it to Ready to Receive; `psn` is the sequence number that the peer is or was told to
+    /// begin with.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the state has none.
+    pub(crate) fn rc_reception(&self, psn: Psn) -> Result<rc::Reception> {
+        self.take(Machine::qp_rtr, |given, ways| {
+            Some(rc::Reception {
+                address: ways.address?.clone(),
+                data_lid: Some(ways.data_lid).filter(|lid| !matches!(*lid, 0 | PERMISSIVE_LID)),
+                mtu: given.mtu.get(),
+                peer: given.dest_qpn,
+                psn,
+                depth: given.max_dest_rd_atomic.unwrap_or(0),
+            })
+        })
+    }
+
+    /// What takes it to Ready to Send.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the state has none.
+    pub(crate) fn rc_transmission(&self) -> Result<rc::Transmission> {
+        self.take(Machine::qp_rts, |given, _| match given {
+            QpRts::First {
+                sq_psn,
+                requester: Some(requester),
+                timeout: Some(timeout),
+                ..
+            } => Some(rc::Transmission {
+                psn: *sq_psn,
+                retry_count: requester.retry_count,
+                rnr_retry_count: requester.rnr_retry_count,
+                depth: requester.max_rd_atomic,
+                timeout: *timeout,
+            }),
+            _ => None,
+        })
+    }
+
+    /// Copies of attributes what a queue pair's transition takes: that sleeps, and cannot be made with
+    /// the lock held.
+    fn take<A, T>(
+        &self,
+        of: impl FnOnce(&Machine) -> core::result::Result<A, Refused>,
+        copy: impl FnOnce(&A, &Ways<'_>) -> Option<T>,
+    ) -> Result<T> {
+        let mut taken = None;
+        self.attributes(of, |given, ways| taken = copy(given, ways))?;
+        taken.ok_or(EINVAL)
     }
 
     fn attributes<A>(

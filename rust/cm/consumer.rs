@@ -44,12 +44,15 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// Any: the identifier is destroyed. After `ENOMEM` a REQ is not rejected.
     fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result;
 
-    /// The consumer of an identifier that is made for a request to this listener.
+    /// The consumer of an identifier that is made for a request to this listener. One that does not
+    /// listen is not asked.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    fn accept(&self) -> Result<Arc<dyn Consumer>>;
+    fn accept(&self) -> Result<Arc<dyn Consumer>> {
+        Err(EINVAL)
+    }
 
     /// Tells the consumer which identifier it has been given to. Called once, before anything else.
     fn attach(&self, id: &Arc<Id>);
@@ -59,10 +62,12 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     fn detach(&self);
 
     /// The identifier has changed. Called with its lock held.
-    fn show(&self, shown: &Shown);
+    fn show(&self, _shown: &Shown) {}
 
     /// Whether a listener of this consumer may serve one who would use it with `handler`.
-    fn is_shared_by(&self, handler: usize) -> bool;
+    fn is_shared_by(&self, _handler: usize) -> bool {
+        false
+    }
 
     /// The consumer, to be recognised by what made it.
     fn as_any(&self) -> &dyn core::any::Any;

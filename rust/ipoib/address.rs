@@ -15,6 +15,8 @@ use kernel::{
 
 use crate::wire::gid::Gid;
 
+mod tests;
+
 /// Packets that wait for one destination (as many as the kernel's own driver holds).
 const WAITING: usize = 3;
 
@@ -24,35 +26,95 @@ const WAITING_FOR_GROUP: usize = 64;
 /// Most destinations, so that a scan of a large network does not take all memory.
 const DESTINATIONS: usize = 16_384;
 
-/// Most searches at a time: each holds a worker until the peer answers or the search times out.
-const SEARCHES: usize = 512;
+/// Groups take no more than the half of what there may be of destinations and searches: any program can
+/// send to as many as it likes, and peers are to be found all the same.
+const GROUP_SHARE: usize = 2;
 
-/// Time until a destination that was not found is looked for again, in seconds.
+/// A way that is known is given up when it was so often in turn not found: an SA that is busy says so,
+/// too.
+const REFUSALS: u32 = 3;
+
+/// Time until a destination that was not found is looked for again, in seconds; it doubles up to
+/// [`Policy::memory`].
 const RETRY: u64 = 1;
 
-/// Time after which the way to a destination in use is looked for anew, in seconds: a peer may have
-/// got another Ethernet address or another router since.
-const REFRESH: u64 = 60;
+/// Time until a way is looked for anew of which nothing could be learned, in seconds.
+pub(super) const SILENCE: u64 = 1;
+
+/// Time for which a way that was just found is not doubted for what a peer says, in seconds.
+const FRESH: u64 = 2;
+
+/// A destination is in use if packets went there in the last so many seconds.
+const IN_USE: u64 = 60;
 
 /// Time after which an unused destination is forgotten, in seconds.
 pub(super) const LIFETIME: u64 = 120;
 
+/// A way to a destination. Clones share it.
+pub(super) trait Way: Clone {
+    /// Whether `other` leads there in the same way.
+    fn is_same(&self, other: &Self) -> bool;
+}
+
+/// What a link's answers are worth; times in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    /// Most destinations for which packets wait at a time.
+    pub(super) searches: usize,
+    /// Time after which the way to a destination in use is looked for anew: it may have changed, and
+    /// nobody tells.
+    pub(super) refresh: u64,
+    /// Longest time that a destination is remembered not to be found.
+    pub(super) memory: u64,
+}
+
 /// A destination.
 enum State<H, P> {
     /// A search is under way; packets wait for its end.
-    Resolving(KVec<P>, Ticket),
+    Resolving(Resolving<P>),
     /// Found.
     Ready(Ready<H>),
-    /// Not found; not to be looked for again before a time in seconds.
-    Failed(u64),
+    /// Not found.
+    Failed(Failed),
+}
+
+/// A destination that is searched for.
+struct Resolving<P> {
+    waiting: KVec<P>,
+    ticket: Ticket,
+    /// The wait before the search, if one has failed before; in seconds.
+    waited: u64,
 }
 
 /// A destination that was found; times in seconds.
 struct Ready<H> {
     way: H,
     used: u64,
-    /// When the way was found, or a new search for it began.
-    checked: u64,
+    /// When the way is to be looked for anew, if it is in use; 0 if that is because it may be wrong.
+    due: u64,
+    /// It is being looked for anew.
+    search: Option<Ticket>,
+    /// How often in turn it was not found then.
+    refused: u32,
+}
+
+/// A destination that was not found; times in seconds.
+struct Failed {
+    /// Not to be looked for again before.
+    until: u64,
+    /// The wait before that time.
+    wait: u64,
+}
+
+impl Failed {
+    /// At time `now`, after `waited` seconds of waiting.
+    fn new(now: u64, waited: u64, policy: Policy) -> Self {
+        let wait = (2 * waited).clamp(RETRY, policy.memory.max(RETRY));
+        Self {
+            until: now + wait,
+            wait,
+        }
+    }
 }
 
 /// What a search was begun with: the state of the port that its result belongs to.
@@ -63,28 +125,59 @@ pub(super) struct Ticket {
     refresh: bool,
 }
 
-impl Ticket {
-    /// Whether a known way is looked for anew.
-    pub(super) fn is_refresh(self) -> bool {
-        self.refresh
-    }
-}
-
 /// What the end of a search leads to.
 pub(super) enum End<P> {
     /// The packets that waited, to be sent again or dropped.
     Settled(KVec<P>),
+    /// Whoever knows the way from before has to forget it.
+    Changed,
     /// The port has changed since: another search, with this ticket.
     Again(Ticket),
+}
+
+/// A destination as it is shown.
+pub(super) enum Seen<'a, H> {
+    /// It is being looked for; so many packets wait.
+    Searched(usize),
+    /// Found.
+    Found(&'a H),
+    /// Not found.
+    Lost,
 }
 
 /// The destinations of one interface: `H` is the way there, `P` a packet.
 pub(super) struct Destinations<H, P> {
     table: RBTree<Gid, State<H, P>>,
-    count: usize,
-    searches: usize,
-    /// Counts the changes of the port that make all ways useless.
+    count: Count,
+    searches: Count,
+    /// Counts the changes of the port or of the subnet that make results useless.
     generation: u32,
+    policy: Policy,
+}
+
+/// How many there are of something.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    all: usize,
+    /// Of them, to groups.
+    groups: usize,
+}
+
+impl Count {
+    fn add(&mut self, gid: &Gid) {
+        self.all += 1;
+        self.groups += usize::from(gid.is_multicast());
+    }
+
+    fn remove(&mut self, gid: &Gid) {
+        self.all -= 1;
+        self.groups -= usize::from(gid.is_multicast());
+    }
+
+    /// Whether there is room for `gid` among at most `most`.
+    fn has_room(&self, gid: &Gid, most: usize) -> bool {
+        self.all < most && (!gid.is_multicast() || self.groups < most / GROUP_SHARE)
+    }
 }
 
 /// What to do with a packet.
@@ -112,20 +205,38 @@ pub(super) enum Reason {
     Busy,
 }
 
-impl<H: Clone, P> Destinations<H, P> {
+impl<H: Way, P> Destinations<H, P> {
     /// None.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(policy: Policy) -> Self {
         Self {
             table: RBTree::new(),
-            count: 0,
-            searches: 0,
+            count: Count::default(),
+            searches: Count::default(),
             generation: 0,
+            policy,
         }
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.count
+        self.count.all
+    }
+
+    /// The way to `gid`, if it is known.
+    pub(super) fn way(&self, gid: &Gid) -> Option<&H> {
+        match self.table.get(gid) {
+            Some(State::Ready(ready)) => Some(&ready.way),
+            _ => None,
+        }
+    }
+
+    /// Whether the way to `gid` was found, or not found, a moment ago.
+    pub(super) fn is_fresh(&self, gid: &Gid, now: u64) -> bool {
+        match self.table.get(gid) {
+            Some(State::Ready(ready)) => ready.due + FRESH > now + self.policy.refresh,
+            Some(State::Failed(failed)) => failed.until + FRESH > now + failed.wait,
+            _ => false,
+        }
     }
 
     /// Asks for the way of `packet` to `gid` at time `now` (seconds).
@@ -141,35 +252,39 @@ impl<H: Clone, P> Destinations<H, P> {
                 ready.used = now;
                 Verdict::Send(ready.way.clone(), packet)
             }
-            Some(State::Resolving(waiting, _)) => {
-                if waiting.len() >= limit {
+            Some(State::Resolving(resolving)) => {
+                if resolving.waiting.len() >= limit {
                     return Verdict::Drop(packet, Reason::QueueFull);
                 }
-                match hold(waiting, packet) {
+                match hold(&mut resolving.waiting, packet) {
                     Ok(()) => Verdict::Waits,
                     Err(packet) => Verdict::Drop(packet, Reason::NoMemory),
                 }
             }
-            Some(State::Failed(until)) if now < *until => {
+            Some(State::Failed(failed)) if now < failed.until => {
                 Verdict::Drop(packet, Reason::Unreachable)
             }
-            Some(State::Failed(_)) => self.begin(gid, packet),
+            Some(State::Failed(failed)) => {
+                let waited = failed.wait;
+                self.begin(gid, packet, waited)
+            }
         }
     }
 
     fn note(&mut self, gid: Gid, packet: P) -> Verdict<H, P> {
         let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
-            Ok(node) if self.count < DESTINATIONS => node,
+            Ok(node) if self.count.has_room(&gid, DESTINATIONS) => node,
             _ => return Verdict::Drop(packet, Reason::NoMemory),
         };
-        self.table.insert(node.into_node(gid, State::Failed(0)));
-        self.count += 1;
-        self.begin(gid, packet)
+        let state = State::Failed(Failed { until: 0, wait: 0 });
+        self.table.insert(node.into_node(gid, state));
+        self.count.add(&gid);
+        self.begin(gid, packet, 0)
     }
 
     /// Begins the search for a destination in the table, for which `packet` waits.
-    fn begin(&mut self, gid: Gid, packet: P) -> Verdict<H, P> {
-        if self.searches >= SEARCHES {
+    fn begin(&mut self, gid: Gid, packet: P, waited: u64) -> Verdict<H, P> {
+        if !self.searches.has_room(&gid, self.policy.searches) {
             return Verdict::Drop(packet, Reason::Busy);
         }
         let mut waiting = KVec::new();
@@ -181,8 +296,12 @@ impl<H: Clone, P> Destinations<H, P> {
             refresh: false,
         };
         if let Some(state) = self.table.get_mut(&gid) {
-            *state = State::Resolving(waiting, ticket);
-            self.searches += 1;
+            *state = State::Resolving(Resolving {
+                waiting,
+                ticket,
+                waited,
+            });
+            self.searches.add(&gid);
         }
         Verdict::Search(ticket)
     }
@@ -190,14 +309,15 @@ impl<H: Clone, P> Destinations<H, P> {
     /// Whether the result of a search is still wanted.
     pub(super) fn is_wanted(&self, gid: &Gid, ticket: Ticket) -> bool {
         match self.table.get(gid) {
-            Some(State::Resolving(_, own)) => *own == ticket,
-            Some(State::Ready(_)) => ticket.refresh && ticket.generation == self.generation,
+            Some(State::Resolving(resolving)) => resolving.ticket == ticket,
+            Some(State::Ready(ready)) => ready.search == Some(ticket),
             Some(State::Failed(_)) | None => false,
         }
     }
 
     /// Ends a search at time `now`. A destination that was forgotten meanwhile stays so, and a
-    /// result from before a change of the port is of no use.
+    /// result from before a change of the port is of no use. `ENOMEM` and `EAGAIN` say nothing about
+    /// a way that is known; other errors do, when they come [`REFUSALS`] times in turn.
     pub(super) fn resolved(
         &mut self,
         gid: &Gid,
@@ -208,54 +328,120 @@ impl<H: Clone, P> Destinations<H, P> {
         if !self.is_wanted(gid, ticket) {
             return End::Settled(KVec::new());
         }
-        let current = self.generation;
+        let current = Ticket {
+            generation: self.generation,
+            ..ticket
+        };
+        let policy = self.policy;
+        let due = now + policy.refresh;
         let Some(state) = self.table.get_mut(gid) else {
             return End::Settled(KVec::new());
         };
-        let (waiting, used) = match state {
-            State::Resolving(_, own) if ticket.generation != current => {
-                own.generation = current;
-                return End::Again(*own);
+        match state {
+            State::Resolving(resolving) if ticket != current => {
+                resolving.ticket = current;
+                End::Again(current)
             }
-            State::Resolving(waiting, _) => {
-                self.searches -= 1;
-                (core::mem::take(waiting), now)
+            State::Resolving(resolving) => {
+                self.searches.remove(gid);
+                let waiting = core::mem::take(&mut resolving.waiting);
+                *state = match found {
+                    Ok(way) => State::Ready(Ready {
+                        way,
+                        used: now,
+                        due,
+                        search: None,
+                        refused: 0,
+                    }),
+                    Err(_) => State::Failed(Failed::new(now, resolving.waited, policy)),
+                };
+                End::Settled(waiting)
             }
-            // A new search that failed for want of memory says nothing about the way.
-            State::Ready(_) if matches!(found, Err(ENOMEM)) => return End::Settled(KVec::new()),
-            State::Ready(ready) => (KVec::new(), ready.used),
-            State::Failed(_) => return End::Settled(KVec::new()),
-        };
-        *state = match found {
-            Ok(way) => State::Ready(Ready {
-                way,
-                used,
-                checked: now,
-            }),
-            Err(_) => State::Failed(now + RETRY),
-        };
-        End::Settled(waiting)
+            State::Ready(ready) if ticket != current => {
+                ready.search = Some(current);
+                End::Again(current)
+            }
+            State::Ready(ready) => {
+                ready.search = None;
+                let is_refused = !matches!(found, Ok(_) | Err(ENOMEM | EAGAIN));
+                match found {
+                    Ok(way) => {
+                        ready.due = due;
+                        ready.refused = 0;
+                        if !way.is_same(&ready.way) {
+                            ready.way = way;
+                            return End::Changed;
+                        }
+                    }
+                    Err(_) if is_refused && ready.refused + 1 >= REFUSALS => {
+                        *state = State::Failed(Failed::new(now, 0, policy));
+                        return End::Changed;
+                    }
+                    Err(_) => {
+                        ready.due = now + SILENCE.min(policy.refresh);
+                        ready.refused += u32::from(is_refused);
+                    }
+                }
+                End::Settled(KVec::new())
+            }
+            State::Failed(_) => End::Settled(KVec::new()),
+        }
     }
 
-    /// Notes in `out`, as far as it has room, the destinations in use that are to be looked for
-    /// anew at time `now`: the caller starts a search for each, with the ticket returned.
-    pub(super) fn take_stale(&mut self, now: u64, out: &mut KVec<Gid>) -> Ticket {
+    /// Notes in `out`, as far as it has room, the destinations that are to be looked for anew at time
+    /// `now` and were used since `since`: the caller starts a search for each, with the ticket
+    /// returned.
+    pub(super) fn take_stale(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
         let ticket = Ticket {
             generation: self.generation,
             refresh: true,
         };
         for (gid, state) in self.table.iter_mut() {
             if let State::Ready(ready) = state {
-                let in_use = ready.used + REFRESH > now;
-                if in_use && ready.checked + REFRESH <= now {
+                let is_stale = ready.due <= now && ready.search.is_none();
+                if is_stale && ready.used >= since {
                     if out.push_within_capacity(*gid).is_err() {
                         break;
                     }
-                    ready.checked = now;
+                    ready.search = Some(ticket);
                 }
             }
         }
         ticket
+    }
+
+    /// Whether a way that is in use at time `now` is to be looked for anew soon.
+    pub(super) fn is_due_soon(&self, now: u64) -> bool {
+        let in_use = Self::in_use_since(now);
+        self.table.values().any(|state| match state {
+            State::Ready(ready) => {
+                ready.search.is_none() && ready.due <= now + SILENCE && ready.used >= in_use
+            }
+            State::Resolving(_) | State::Failed(_) => false,
+        })
+    }
+
+    /// The time since when a destination has to be used to be in use at time `now`.
+    pub(super) fn in_use_since(now: u64) -> u64 {
+        now.saturating_sub(IN_USE - 1)
+    }
+
+    /// Notes that all ways may be wrong: the subnet has changed. Those in use are due to be looked for
+    /// anew, and what was not found may be looked for at once; searches begin anew when they end.
+    pub(super) fn doubt_all(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        for state in self.table.values_mut() {
+            doubt(state);
+        }
+    }
+
+    /// The same for one destination. Returns whether there is anything to be done about it.
+    pub(super) fn doubt(&mut self, gid: &Gid) -> bool {
+        let Some(state) = self.table.get_mut(gid) else {
+            return false;
+        };
+        doubt(state);
+        matches!(state, State::Ready(_))
     }
 
     /// Notes that packets were sent to `gid` up to time `now`.
@@ -265,13 +451,16 @@ impl<H: Clone, P> Destinations<H, P> {
         }
     }
 
-    /// Forgets destinations that were not used for [`LIFETIME`]. What is forgotten is added to
-    /// `gids` and `handles`, as far as both have room.
+    /// Forgets destinations that were not used for [`LIFETIME`], and those that may be wrong and are
+    /// not in use. What is forgotten is added to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
+        let in_use = Self::in_use_since(now);
         let idle = |state: &State<H, P>| match state {
-            State::Ready(ready) => ready.used + LIFETIME <= now,
-            State::Failed(until) => until + LIFETIME <= now,
-            _ => false,
+            State::Ready(ready) => {
+                ready.used + LIFETIME <= now || (ready.due == 0 && ready.used < in_use)
+            }
+            State::Failed(failed) => failed.until + LIFETIME <= now,
+            State::Resolving(_) => false,
         };
         let mut cursor = self.table.cursor_front_mut();
         while let Some(current) = cursor {
@@ -284,12 +473,25 @@ impl<H: Clone, P> Destinations<H, P> {
             }
             let (next, node) = current.remove_current();
             cursor = next;
-            self.count -= 1;
             let (gid, state) = node.to_key_value();
+            self.count.remove(&gid);
             let _ = gids.push_within_capacity(gid);
             if let State::Ready(ready) = state {
                 let _ = handles.push_within_capacity(ready.way);
             }
+        }
+    }
+
+    /// Forgets the way to `gid`, which is returned for the caller to drop.
+    pub(super) fn forget(&mut self, gid: &Gid) -> Option<H> {
+        if !matches!(self.table.get(gid), Some(State::Ready(_))) {
+            return None;
+        }
+        let (_, state) = self.table.remove_node(gid)?.to_key_value();
+        self.count.remove(gid);
+        match state {
+            State::Ready(ready) => Some(ready.way),
+            State::Resolving(_) | State::Failed(_) => None,
         }
     }
 
@@ -299,14 +501,17 @@ impl<H: Clone, P> Destinations<H, P> {
         let mut settled = self.take_all();
         let mut cursor = settled.table.cursor_front_mut();
         while let Some(current) = cursor {
-            if let State::Resolving(..) = current.current().1 {
+            if let (&gid, State::Resolving(_)) = current.current() {
                 let (next, node) = current.remove_current();
                 cursor = next;
-                settled.count -= 1;
-                settled.searches -= 1;
                 self.table.insert(node);
-                self.count += 1;
-                self.searches += 1;
+                for (from, to) in [
+                    (&mut settled.count, &mut self.count),
+                    (&mut settled.searches, &mut self.searches),
+                ] {
+                    from.remove(&gid);
+                    to.add(&gid);
+                }
             } else {
                 cursor = current.move_next();
             }
@@ -319,9 +524,21 @@ impl<H: Clone, P> Destinations<H, P> {
         let generation = self.generation.wrapping_add(1);
         let fresh = Self {
             generation,
-            ..Self::new()
+            ..Self::new(self.policy)
         };
         core::mem::replace(self, fresh)
+    }
+
+    /// All of them, for who wants to see.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Gid, Seen<'_, H>)> {
+        self.table.iter().map(|(gid, state)| {
+            let seen = match state {
+                State::Resolving(resolving) => Seen::Searched(resolving.waiting.len()),
+                State::Ready(ready) => Seen::Found(&ready.way),
+                State::Failed(_) => Seen::Lost,
+            };
+            (gid, seen)
+        })
     }
 
     /// How many packets wait.
@@ -329,10 +546,18 @@ impl<H: Clone, P> Destinations<H, P> {
         self.table
             .values()
             .map(|state| match state {
-                State::Resolving(waiting, _) => waiting.len(),
+                State::Resolving(resolving) => resolving.waiting.len(),
                 _ => 0,
             })
             .sum()
+    }
+}
+
+fn doubt<H, P>(state: &mut State<H, P>) {
+    match state {
+        State::Ready(ready) => ready.due = 0,
+        State::Failed(failed) => *failed = Failed { until: 0, wait: 0 },
+        State::Resolving(_) => {}
     }
 }
 
@@ -344,191 +569,4 @@ fn hold<P>(waiting: &mut KVec<P>, packet: P) -> core::result::Result<(), P> {
     waiting
         .push_within_capacity(packet)
         .map_err(|error| error.0)
-}
-
-#[kernel::prelude::kunit_tests(oxib_address)]
-mod tests {
-    use super::*;
-
-    type Table = Destinations<u8, u32>;
-
-    fn host(n: u8) -> Gid {
-        Gid::from_ipv4([10, 0, 0, n])
-    }
-
-    /// The ticket of the search that a first packet starts.
-    fn search(table: &mut Table, gid: Gid, now: u64) -> Result<Ticket> {
-        match table.request(gid, 0, now) {
-            Verdict::Search(ticket) => Ok(ticket),
-            _ => Err(EINVAL),
-        }
-    }
-
-    fn waits(verdict: &Verdict<u8, u32>) -> bool {
-        matches!(verdict, Verdict::Waits)
-    }
-
-    fn dropped(verdict: &Verdict<u8, u32>) -> Option<Reason> {
-        match verdict {
-            Verdict::Drop(_, reason) => Some(*reason),
-            _ => None,
-        }
-    }
-
-    /// Number of packets that a search's end lets go.
-    fn settled(end: &End<u32>) -> Option<usize> {
-        match end {
-            End::Settled(waited) => Some(waited.len()),
-            End::Again(_) => None,
-        }
-    }
-
-    #[test]
-    fn few_packets_wait_and_all_leave() -> Result {
-        let mut table = Table::new();
-        let ticket = search(&mut table, host(1), 0)?;
-        for n in 1..WAITING as u32 {
-            assert!(waits(&table.request(host(1), n, 0)));
-        }
-        let full = table.request(host(1), 9, 0);
-        assert_eq!(dropped(&full), Some(Reason::QueueFull));
-        assert_eq!(table.waiting(), WAITING);
-        let end = table.resolved(&host(1), ticket, Ok(7), 1);
-        assert_eq!(settled(&end), Some(WAITING));
-        assert!(matches!(table.request(host(1), 5, 1), Verdict::Send(7, 5)));
-        Ok(())
-    }
-
-    #[test]
-    fn groups_hold_more() -> Result {
-        let mut table = Table::new();
-        let mut bytes = [0; 16];
-        bytes[0] = 0xff;
-        let group = Gid::from_bytes(bytes);
-        search(&mut table, group, 0)?;
-        for n in 1..WAITING_FOR_GROUP as u32 {
-            assert!(waits(&table.request(group, n, 0)));
-        }
-        let full = table.request(group, 0, 0);
-        assert_eq!(dropped(&full), Some(Reason::QueueFull));
-        Ok(())
-    }
-
-    #[test]
-    fn searches_are_bounded() -> Result {
-        let mut table = Table::new();
-        let gid = |n: usize| Gid::from_ipv4([10, 1, (n >> 8) as u8, n as u8]);
-        let first = search(&mut table, gid(0), 0)?;
-        for n in 1..SEARCHES {
-            search(&mut table, gid(n), 0)?;
-        }
-        let busy = table.request(gid(SEARCHES), 0, 0);
-        assert_eq!(dropped(&busy), Some(Reason::Busy));
-        table.resolved(&gid(0), first, Err(ETIMEDOUT), 0);
-        search(&mut table, gid(SEARCHES), 0)?;
-        Ok(())
-    }
-
-    #[test]
-    fn not_found_is_remembered_for_a_while() -> Result {
-        let mut table = Table::new();
-        let ticket = search(&mut table, host(1), 10)?;
-        let end = table.resolved(&host(1), ticket, Err(ETIMEDOUT), 10);
-        assert_eq!(settled(&end), Some(1));
-        let early = table.request(host(1), 1, 10);
-        assert_eq!(dropped(&early), Some(Reason::Unreachable));
-        search(&mut table, host(1), 10 + RETRY)?;
-        assert!(waits(&table.request(host(1), 3, 10 + RETRY)));
-        Ok(())
-    }
-
-    #[test]
-    fn unused_ones_are_forgotten() -> Result {
-        let mut table = Table::new();
-        for n in 1..=3 {
-            let ticket = search(&mut table, host(n), 0)?;
-            table.resolved(&host(n), ticket, Ok(n), 0);
-        }
-        table.used(&host(2), LIFETIME);
-        let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
-        let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
-        table.expire(LIFETIME - 1, &mut gids, &mut handles);
-        assert_eq!(gids.len(), 0);
-        table.expire(LIFETIME, &mut gids, &mut handles);
-        assert_eq!(gids.len(), 2);
-        assert_eq!(handles.len(), 2);
-        assert_eq!(table.len(), 1);
-        assert!(matches!(
-            table.request(host(2), 1, LIFETIME),
-            Verdict::Send(2, 1)
-        ));
-        Ok(())
-    }
-
-    #[test]
-    fn ways_in_use_are_looked_for_anew() -> Result {
-        let mut table = Table::new();
-        for n in 1..=2 {
-            let ticket = search(&mut table, host(n), 0)?;
-            table.resolved(&host(n), ticket, Ok(n), 0);
-        }
-        let mut stale = KVec::with_capacity(8, GFP_KERNEL)?;
-        table.used(&host(1), REFRESH);
-        table.take_stale(REFRESH - 1, &mut stale);
-        assert_eq!(stale.len(), 0);
-        // The other one is not in use.
-        let ticket = table.take_stale(REFRESH, &mut stale);
-        assert_eq!(&stale[..], &[host(1)]);
-        // Not twice; and packets go the old way until the new one is known, also if memory is short.
-        table.take_stale(REFRESH, &mut stale);
-        assert_eq!(stale.len(), 1);
-        table.resolved(&host(1), ticket, Err(ENOMEM), REFRESH);
-        assert!(matches!(
-            table.request(host(1), 5, REFRESH),
-            Verdict::Send(1, 5)
-        ));
-        table.resolved(&host(1), ticket, Ok(9), REFRESH);
-        assert!(matches!(
-            table.request(host(1), 5, REFRESH),
-            Verdict::Send(9, 5)
-        ));
-        table.resolved(&host(1), ticket, Err(ETIMEDOUT), REFRESH);
-        let gone = table.request(host(1), 5, REFRESH);
-        assert_eq!(dropped(&gone), Some(Reason::Unreachable));
-        Ok(())
-    }
-
-    #[test]
-    fn searches_outlive_a_change_but_not_their_results() -> Result {
-        let mut table = Table::new();
-        let first = search(&mut table, host(1), 0)?;
-        let second = search(&mut table, host(2), 0)?;
-        table.resolved(&host(1), first, Ok(1), 0);
-        let forgotten = table.forget_settled();
-        assert_eq!((forgotten.len(), table.len()), (1, 1));
-        // The search began before the change: once more, and the packet waits on.
-        let End::Again(again) = table.resolved(&host(2), second, Ok(2), 0) else {
-            return Err(EINVAL);
-        };
-        assert!(waits(&table.request(host(2), 3, 0)));
-        let end = table.resolved(&host(2), again, Ok(4), 0);
-        assert_eq!(settled(&end), Some(2));
-        assert!(matches!(table.request(host(2), 5, 0), Verdict::Send(4, 5)));
-        Ok(())
-    }
-
-    #[test]
-    fn late_results_are_ignored() -> Result {
-        let mut table = Table::new();
-        let old = search(&mut table, host(1), 0)?;
-        drop(table.take_all());
-        let end = table.resolved(&host(1), old, Ok(1), 0);
-        assert_eq!((settled(&end), table.len()), (Some(0), 0));
-        // Nor does one end the search of a later life.
-        let new = search(&mut table, host(1), 0)?;
-        let end = table.resolved(&host(1), old, Ok(1), 0);
-        assert_eq!(settled(&end), Some(0));
-        assert!(table.is_wanted(&host(1), new));
-        Ok(())
-    }
 }

@@ -11,16 +11,19 @@ use kernel::{
 };
 
 use super::{
+    connected::{
+        Mode,
+        Senders, //
+    },
+    inbound::Start,
     interface::{
         Interface,
         Phase, //
     },
     link::{
-        Link,
         Offer,
         QueuePair, //
     },
-    multicast::Membership,
     receive::{
         Identity,
         Receiver, //
@@ -31,15 +34,26 @@ use super::{
     }, //
 };
 use crate::{
-    net::rtnl::Rtnl,
-    rdma::qp,
+    net::{
+        device::Operations,
+        errno,
+        rtnl::Rtnl, //
+    },
+    rdma::port::LinkLayer,
     wire::{
+        connected::MAX_PACKET,
         encap,
         gid::Gid,
         hwaddr::HwAddr,
+        pkey::Pkey,
         qpn::Qpn, //
     }, //
 };
+
+mod membership;
+mod restart;
+
+pub(super) use restart::Backoff;
 
 /// What is changed in the Q_Key of the link to make one that nobody uses.
 const UNUSED_QKEY: u32 = 0x7fff_0000;
@@ -47,63 +61,32 @@ const UNUSED_QKEY: u32 = 0x7fff_0000;
 /// Time for packets that passed the check of the Q_Key to be handled.
 const SETTLE: Delta = Delta::from_millis(20);
 
+/// Time until a port is asked again that could not be, in milliseconds.
+const QUERY_AGAIN_MS: u64 = 1000;
+
 /// Packets of MTU size that may be on their way at least. A device that completes packets one by one
 /// teaches the byte queue limit that two are enough; then there is never anything to chain.
 const BULK: u32 = 16;
 
-/// Longest wait between two restarts, in seconds.
-const RESTART_MAX: u64 = 16;
-
-/// When something that failed may be tried again: at once, then after 1, 2, 4 … seconds.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Backoff {
-    /// Not before this time, in seconds.
-    at: u64,
-    /// The wait after the next try.
-    wait: u64,
-}
-
-impl Backoff {
-    /// Begins a try at time `now`, or says how long to wait for it.
-    fn begin(&mut self, now: u64) -> core::result::Result<(), u64> {
-        if now < self.at {
-            return Err(self.at - now);
-        }
-        // A good while without a try: the trouble is over.
-        if now > self.at + 4 * RESTART_MAX {
-            self.wait = 0;
-        }
-        self.wait = (self.wait * 2).clamp(1, RESTART_MAX);
-        self.at = now + self.wait;
-        Ok(())
-    }
-}
-
-/// How an interface's groups are joined and left.
-struct Member<'a> {
-    link: &'a dyn Link,
-    qp: &'a QueuePair,
-    rtnl: &'a mut Rtnl,
-}
-
-impl Membership for Member<'_> {
-    fn join(&mut self, group: Gid) -> Result {
-        self.link.join(self.rtnl, self.qp, group)
-    }
-
-    fn leave(&mut self, group: Gid) {
-        self.link.leave(self.rtnl, self.qp, group);
-    }
-}
+/// Bytes that may be on their way at least in connected mode: four of the largest packets.
+const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 
 impl Interface {
     /// Brings the interface up: queue pairs, rings, polls, groups.
     pub(super) fn bring_up(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
-        let mtu = self.link().refresh()?.mtu;
-        self.control.get(rtnl).phase = Phase::Up(mtu);
+        let offer = self.link().refresh()?;
+        let Some(pkey_index) = offer.pkey_index else {
+            self.control.get(rtnl).phase = Phase::NoPkey;
+            return Ok(());
+        };
+        let mtu = offer.largest;
+        self.control.get(rtnl).phase = Phase::Up { mtu, pkey_index };
+        self.link().start();
         let started = self
-            .start_receive(rtnl, mtu)
-            .and_then(|()| self.start_transmit(rtnl));
+            .start_queue_pairs(rtnl, pkey_index)
+            .and_then(|()| self.start_receive(rtnl, &offer))
+            .and_then(|()| self.open_session(rtnl))
+            .and_then(|()| self.start_transmit(rtnl, offer.mtu));
         if let Err(error) = started {
             dev_err!(
                 self.rdma(),
@@ -118,49 +101,80 @@ impl Interface {
         Ok(())
     }
 
-    fn start_receive(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
+    /// Does something with each queue pair.
+    fn for_each_pair(&self, rtnl: &mut Rtnl, mut act: impl FnMut(&QueuePair)) {
+        let queues = self.queues(rtnl);
+        queues.pairs.iter().for_each(|pair| act(pair));
+        let inbound = self.control.get(rtnl).inbound.iter();
+        inbound.for_each(|queue| act(&queue.pair));
+    }
+
+    fn start_queue_pairs(&self, rtnl: &mut Rtnl, pkey_index: u16) -> Result {
         let qkey = self.link().qkey();
-        for qp in &self.queue_pairs {
-            qp.start(qkey)?;
+        for qp in &self.queues(rtnl).pairs {
+            qp.start(qkey, pkey_index)?;
         }
-        let identity = self.identity()?;
-        let control = self.control.get(rtnl);
-        let instance = control.receive.instance();
-        let queue = &self.queues.receive;
-        let mut receiver = Receiver::new(self, instance, self.main_qp()?, queue, mtu, identity)?;
-        receiver.start()?;
-        control.receive.enable(receiver);
         Ok(())
     }
 
-    fn start_transmit(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
+    fn start_receive(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> Result {
+        let mtu = offer.largest;
+        let identity = self.identity(rtnl, offer.gid)?;
+        let start = Start {
+            qkey: self.link().qkey(),
+            pkey_index: offer.pkey_index.ok_or(ENODEV)?,
+            mtu,
+        };
+        self.start_inbound(rtnl, &start, &identity)?;
+        let queues = self.queues(rtnl);
+        let (control, held) = self.control.open(rtnl);
+        let poll = &mut control.polls.receive;
+        let (qp, queue) = (queues.main()?, &queues.receive);
+        let mut receiver = Receiver::new(self, 0, poll.instance(), qp, queue, mtu, identity)?;
+        receiver.start()?;
+        poll.enable(held, receiver);
+        Ok(())
+    }
+
+    /// Starts to send, in datagrams of up to `datagram` bytes at first.
+    fn start_transmit(self: &Arc<Self>, rtnl: &mut Rtnl, datagram: u32) -> Result {
         let qkey = self.link().qkey();
-        for (index, qp) in self.queue_pairs.iter().enumerate() {
-            let queue = TransmitQueue::new(self, index, qp, qkey)?;
+        let session = self.session(rtnl);
+        let bulk = match self.mode() {
+            Mode::Connected => BULK_CONNECTED,
+            Mode::Datagram => BULK * (self.device().mtu() + encap::LEN as u32),
+        };
+        self.control.get(rtnl).qkey = Some(qkey);
+        let queues = self.queues(rtnl);
+        for (index, qp) in queues.pairs.iter().enumerate() {
+            let senders = match &session {
+                Some(session) => Some(Senders::new(session, index, datagram)?),
+                None => None,
+            };
+            let queue = TransmitQueue::new(self, index, qp, qkey, senders)?;
             let mut guard = self.device().lock_queue(index as u32)?;
             *guard = Some(queue);
-            let bulk = BULK * (self.device().mtu() + encap::LEN as u32);
             guard.with_queue(|_, queue| queue.set_minimum(bulk));
         }
-        let control = self.control.get(rtnl);
-        let pairs = control.reapers.iter_mut().zip(&self.queues.send);
+        let (control, held) = self.control.open(rtnl);
+        let pairs = control.polls.reapers.iter_mut().zip(&queues.send);
         for (index, (reaper, completions)) in pairs.enumerate() {
-            reaper.enable(Reaper::new(self, index, completions)?);
+            reaper.enable(held, Reaper::new(self, index, completions)?);
             completions.arm();
         }
         Ok(())
     }
 
-    /// How the interface knows its own packets.
-    fn identity(&self) -> Result<Identity> {
+    /// How the interface knows its own packets, which come from `gid`.
+    pub(super) fn identity(&self, rtnl: &mut Rtnl, gid: Option<Gid>) -> Result<Identity> {
         let mut numbers: KVec<Qpn> = KVec::new();
-        for qp in &self.queue_pairs {
+        for qp in &self.queues(rtnl).pairs {
             numbers.push(qp.number(), GFP_KERNEL)?;
         }
         Ok(Identity {
-            gid: self.device().address().gid(),
+            gid: gid.unwrap_or(Gid::ZERO),
             queue_pairs: Arc::new(numbers, GFP_KERNEL)?,
-            broadcast: self.link().carrier_group(self.broadcast.gid()),
+            broadcast: self.link().carrier_group(self.broadcast().gid()),
         })
     }
 
@@ -168,25 +182,33 @@ impl Interface {
     pub(super) fn take_down(self: &Arc<Self>, rtnl: &mut Rtnl) {
         self.device().set_carrier(rtnl, false);
         // First what could wake the stack's queues again.
-        let control = self.control.get(rtnl);
+        let (control, held) = self.control.open(rtnl);
         control.phase = Phase::Down;
         control
+            .polls
             .reapers
             .iter_mut()
-            .for_each(|reaper| drop(reaper.disable()));
+            .for_each(|reaper| drop(reaper.disable(held)));
         self.device().stop_queues(rtnl);
+        self.close_session(rtnl);
+        self.link().stop();
         self.leave_groups(rtnl);
-        self.silence();
-        let receiver = self.control.get(rtnl).receive.disable();
+        self.silence(rtnl);
+        let queues = self.queues(rtnl);
+        let (control, held) = self.control.open(rtnl);
+        let receiver = control.polls.receive.disable(held);
         let mut quiet = true;
-        for qp in &self.queue_pairs {
+        // All of them, whatever becomes of one.
+        for queue in &mut control.inbound {
+            if let Err(error) = queue.stop(held) {
+                quiet = false;
+                self.cannot_reset(error);
+            }
+        }
+        for qp in &queues.pairs {
             if let Err(error) = qp.reset() {
                 quiet = false;
-                dev_err!(
-                    self.rdma(),
-                    "{}: queue pair cannot be reset: {error:?}; its buffers stay with the device\n",
-                    self.device().name()
-                );
+                self.cannot_reset(error);
             }
         }
         // In Reset no device touches their memory any more; otherwise it may, so it is not freed.
@@ -196,11 +218,20 @@ impl Interface {
             }
         }
         self.remove_transmit_queues(quiet);
-        self.queues.receive.discard();
-        self.queues.send.iter().for_each(|queue| queue.discard());
+        queues.receive.discard();
+        queues.send.iter().for_each(|queue| queue.discard());
         let forgotten = self.destinations.lock().take_all();
         self.count_dropped(forgotten.waiting());
         drop(forgotten);
+    }
+
+    /// Tells the administrator that memory is lost.
+    pub(super) fn cannot_reset(&self, error: Error) {
+        dev_err!(
+            self.rdma(),
+            "{}: queue pair cannot be reset: {error:?}; its buffers stay with the device\n",
+            self.device().name()
+        );
     }
 
     /// Makes the port drop what arrives, before the queue pairs go.
@@ -209,11 +240,23 @@ impl Interface {
     /// freed with the queue pair's lock held, which may run a softirq that receives the next one for
     /// the same queue pair and waits for that lock for ever. With a key that nobody uses, packets
     /// are dropped before they come so far.
-    fn silence(&self) {
+    fn silence(&self, rtnl: &mut Rtnl) {
+        let Some(qkey) = self.control.get(rtnl).qkey.take() else {
+            return;
+        };
+        let queues = self.queues(rtnl);
+        let inbound = self.control.get(rtnl).inbound.iter();
+        let beside = inbound.map(|queue| &*queue.pair);
+        let pairs = queues.pairs.iter().map(|pair| &**pair);
+        self.silence_pairs(Iterator::chain(pairs, beside), qkey);
+    }
+
+    /// The same for some of them, which have `qkey`.
+    pub(super) fn silence_pairs<'a>(&self, pairs: impl Iterator<Item = &'a QueuePair>, qkey: u32) {
         let mut changed = false;
-        for qp in &self.queue_pairs {
+        for qp in pairs {
             // Of a queue pair that never started, or failed, the state says no: nothing arrives.
-            changed |= qp.set_qkey(self.link().qkey() ^ UNUSED_QKEY).is_ok();
+            changed |= qp.set_qkey(qkey ^ UNUSED_QKEY).is_ok();
         }
         if changed {
             kernel::time::delay::fsleep(SETTLE);
@@ -246,48 +289,168 @@ impl Interface {
 
     /// Reads the port anew and makes the interface what the port offers.
     pub(super) fn refresh(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        let offer = match self.link().refresh() {
+        let offer = self.link().refresh();
+        let offer = match offer.and_then(|offer| self.follow_partition(rtnl, offer)) {
             Ok(offer) => offer,
             Err(error) => {
                 let port = self.port().get();
                 dev_warn!(self.rdma(), "port {port} cannot be queried: {error:?}\n");
                 self.device().set_carrier(rtnl, false);
-                return;
+                return self.retry_in(QUERY_AGAIN_MS);
             }
         };
         let old = self.control.get(rtnl).offer.replace(offer);
-        self.follow_gid(rtnl, &offer);
+        self.follow_gid(rtnl, &offer, old);
+        self.follow_pkey(rtnl, &offer);
+        self.follow_qkey(rtnl);
         self.follow_mtu(rtnl, &offer, old);
         let joined = self.sync_groups(rtnl);
         let carrier = joined && offer.active && offer.gid.is_some();
+        let is_new = !self.device().has_carrier() || old.is_some_and(|old| old.lid != offer.lid);
         self.device().set_carrier(rtnl, carrier);
+        if carrier && is_new {
+            self.announce_soon();
+        }
     }
 
-    /// Takes the port's GID into the interface's address.
-    fn follow_gid(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) {
+    /// Goes to the partition of the first P_Key of the port's table, if it is the port's own interface:
+    /// the subnet manager may put another one there. Returns what the port offers there.
+    fn follow_partition(self: &Arc<Self>, rtnl: &mut Rtnl, offer: Offer) -> Result<Offer> {
+        let moved = |pkey: &Pkey| pkey.full() != self.pkey();
+        let Some(pkey) = offer.first_pkey.filter(moved) else {
+            return Ok(offer);
+        };
+        if self.parent().is_some() || !self.is_alive() {
+            return Ok(offer);
+        }
+        dev_info!(
+            self.rdma(),
+            "{}: port {} has the P_Key {:#06x} first now: the interface goes to that partition\n",
+            self.device().name(),
+            self.port().get(),
+            pkey.get()
+        );
+        let is_down = self.control.get(rtnl).phase == Phase::Down;
+        if !is_down {
+            self.take_down(rtnl);
+        }
+        self.set_partition(rtnl, pkey);
+        if !is_down {
+            self.bring_up_again(rtnl);
+        }
+        self.link().refresh()
+    }
+
+    /// Brings the queue pairs into the partition at its place in the port's table, or takes them down
+    /// until there is one.
+    fn follow_pkey(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) {
+        let is = match self.control.get(rtnl).phase {
+            Phase::Up { pkey_index, .. } => Some(pkey_index),
+            Phase::NoPkey => None,
+            Phase::Down | Phase::Broken => return,
+        };
+        if is != offer.pkey_index {
+            self.take_down(rtnl);
+            self.bring_up_again(rtnl);
+        }
+    }
+
+    /// Takes over the link's Q_Key.
+    fn follow_qkey(&self, rtnl: &mut Rtnl) {
+        let qkey = self.link().qkey();
+        let control = self.control.get(rtnl);
+        if control.qkey == Some(qkey) || !matches!(control.phase, Phase::Up { .. }) {
+            return;
+        }
+        control.qkey = Some(qkey);
+        self.for_each_pair(rtnl, |qp| {
+            if let Err(error) = qp.set_qkey(qkey) {
+                // The control work has a look at the queue pair.
+                dev_warn!(
+                    self.rdma(),
+                    "{}: Q_Key {qkey:#x} cannot be set: {error:?}\n",
+                    self.device().name()
+                );
+                self.broken.store(true, Ordering::Release);
+            }
+        });
+        self.for_each_queue(|queue| queue.set_qkey(qkey));
+    }
+
+    /// Takes the port's GID into the interface's address, of which the GUID may be another one.
+    fn follow_gid(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
         if offer.gid.is_some() {
             self.control.get(rtnl).advised = false;
         } else {
             self.advise(rtnl);
         }
         // Without a GID the address has at least the queue pair's number.
-        let gid = offer.gid.unwrap_or(Gid::ZERO);
-        let Ok(qp) = self.main_qp() else { return };
-        let address = HwAddr::new(qp.number(), gid);
-        if self.device().address() == address {
+        let gid = match (offer.gid, self.control.get(rtnl).guid) {
+            (Some(gid), Some(guid)) => gid.with_guid(guid),
+            (gid, _) => gid.unwrap_or(Gid::ZERO),
+        };
+        let queues = self.queues(rtnl);
+        let Ok(qp) = queues.main() else { return };
+        let address = HwAddr::new(qp.number(), gid).with_flags(self.connected.flags());
+        let is_new = self.device().address() != address;
+        if is_new {
+            self.device().set_address(rtnl, &address);
+            self.announce_soon();
+        }
+        if !is_new && old.is_some_and(|old| old.gid == offer.gid) {
             return;
         }
-        self.device().set_address(rtnl, &address);
         // The ways from the old GID are no use any more.
         self.forget_destinations();
-        let control = self.control.get(rtnl);
-        control.receive.update(|receiver| receiver.set_gid(gid));
+        let source = offer.gid.unwrap_or(Gid::ZERO);
+        let (control, held) = self.control.open(rtnl);
+        control
+            .polls
+            .receive
+            .update(held, |receiver| receiver.set_gid(source));
+        for queue in &mut control.inbound {
+            queue.poll.update(held, |receiver| receiver.set_gid(source));
+        }
+    }
+
+    /// Takes `guid` for the second half of the address's GID, also in that of the children.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` on a RoCE port, of which the GIDs are IP addresses.
+    pub(super) fn choose_guid(self: &Arc<Self>, rtnl: &mut Rtnl, guid: [u8; 8]) -> Result {
+        let (rdma, port) = self.place();
+        if rdma.link_layer(port) == LinkLayer::Ethernet {
+            return Err(errno::not_supported());
+        }
+        let wanted = self.device().address().gid().with_guid(guid);
+        let mut gids = (0..rdma.gids(port)).filter_map(|index| rdma.gid(port, index));
+        if !gids.any(|entry| entry.gid() == wanted) {
+            dev_warn!(
+                self.rdma(),
+                "{}: the port has no GID with that GUID now: no peer will find it until it has\n",
+                self.device().name()
+            );
+        }
+        self.control.get(rtnl).guid = Some(guid);
+        self.link().choose_guid(guid);
+        self.refresh(rtnl);
+        if self.parent().is_none() {
+            // One by one: what a change of address leads to may look at the list. It stays as it is
+            // while the RTNL is held.
+            let mut index = 0;
+            while let Some(child) = self.child(index) {
+                child.choose_guid(rtnl, guid)?;
+                index += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Tells the administrator once why the link stays down.
     fn advise(&self, rtnl: &mut Rtnl) {
         let control = self.control.get(rtnl);
-        if matches!(control.phase, Phase::Up(_)) && !control.advised {
+        if matches!(control.phase, Phase::Up { .. }) && !control.advised {
             control.advised = true;
             dev_warn!(
                 self.rdma(),
@@ -301,11 +464,22 @@ impl Interface {
 
     /// Keeps the MTU within what the port carries, and at its most where it was so before.
     fn follow_mtu(&self, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
+        if self.mode() == Mode::Connected {
+            // It is a matter of what the peers take.
+            return self.for_each_queue(|queue| {
+                if let Some(senders) = &mut queue.senders {
+                    senders.set_datagram(offer.mtu);
+                }
+            });
+        }
         let most = payload(offer.mtu);
         let now = self.device().mtu();
         match old {
             None => {
-                self.device().store_mtu(most);
+                // Who made the interface may have wished for less.
+                if now == 0 || now > most {
+                    self.device().store_mtu(most);
+                }
                 self.note_small_mtu(most);
             }
             Some(old) if now > most || (now == payload(old.mtu) && now != most) => {
@@ -330,107 +504,19 @@ impl Interface {
         }
     }
 
-    /// Makes the memberships those that the stack wants. Returns whether the broadcast group is
-    /// among them.
-    fn sync_groups(self: &Arc<Self>, rtnl: &mut Rtnl) -> bool {
-        if !matches!(self.control.get(rtnl).phase, Phase::Up(_)) {
-            return false;
-        }
-        match self.try_sync_groups(rtnl) {
-            Ok(joined) => joined,
-            Err(_) => {
-                // No memory: what is joined stays, the rest comes later.
-                self.retry_in(1);
-                let group = self.link().carrier_group(self.broadcast.gid());
-                self.control.get(rtnl).groups.is_member(&group)
-            }
-        }
-    }
-
-    fn try_sync_groups(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result<bool> {
-        let broadcast = self.link().carrier_group(self.broadcast.gid());
-        let addresses = self.device().multicast_addresses()?;
-        let mut wanted = KVec::with_capacity(addresses.len() + 1, GFP_KERNEL)?;
-        wanted.push(broadcast, GFP_KERNEL)?;
-        for address in &addresses {
-            wanted.push(self.link().carrier_group(address.gid()), GFP_KERNEL)?;
-        }
-        let qp = self.main_qp()?;
-        // Out of the control data for the time of the joins, which want the RTNL themselves.
-        let mut groups = core::mem::take(&mut self.control.get(rtnl).groups);
-        let mut member = Member {
-            link: self.link(),
-            qp,
-            rtnl: &mut *rtnl,
-        };
-        let now = self.now();
-        let result = groups.reconcile(&wanted, now, &mut member);
-        let joined = groups.is_member(&broadcast);
-        self.statistics().multicast_groups.set(groups.joined());
-        self.control.get(rtnl).groups = groups;
-        if let Some(at) = result? {
-            self.retry_in(at.saturating_sub(now).max(1));
-        }
-        Ok(joined)
-    }
-
-    fn leave_groups(&self, rtnl: &mut Rtnl) {
-        let Ok(qp) = self.main_qp() else { return };
-        let mut groups = core::mem::take(&mut self.control.get(rtnl).groups);
-        groups.leave_all(&mut Member {
-            link: self.link(),
-            qp,
-            rtnl,
-        });
-        self.statistics().multicast_groups.set(0);
-    }
-
-    /// Brings queue pairs that failed back to work, or restarts the interface if `force`d.
-    pub(super) fn repair(self: &Arc<Self>, rtnl: &mut Rtnl, force: bool) {
-        let mut restart = match self.control.get(rtnl).phase {
-            Phase::Down => return,
-            Phase::Broken => true,
-            Phase::Up(_) => force,
-        };
-        for qp in &self.queue_pairs {
-            restart |= match qp.state() {
-                Ok(qp::State::ReadyToSend) => false,
-                Ok(qp::State::SendQueueError) => qp.resume().is_err(),
-                Ok(qp::State::Error | qp::State::Other) | Err(_) => true,
-            };
-        }
-        if restart {
-            self.restart(rtnl);
-        }
-    }
-
-    /// Takes the interface down and up again, not too often.
-    fn restart(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        if let Err(seconds) = self.control.get(rtnl).restarts.begin(self.now()) {
-            self.stuck.store(true, Ordering::Release);
-            self.retry_in(seconds);
-            return;
-        }
-        dev_warn!(
-            self.rdma(),
-            "{}: a queue pair failed or hangs; restarting\n",
-            self.device().name()
-        );
-        self.take_down(rtnl);
-        self.bring_up_again(rtnl);
-    }
-
-    /// Brings up what the stack believes to be up; if that fails now, later.
-    fn bring_up_again(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        if self.bring_up(rtnl).is_err() {
-            self.control.get(rtnl).phase = Phase::Broken;
-            self.broken.store(true, Ordering::Release);
-            self.retry_in(1);
-        }
+    /// The MTU in datagrams.
+    pub(super) fn datagram_mtu(&self) -> u32 {
+        let offer = self.link().refresh();
+        offer.map_or(self.device().mtu(), |offer| payload(offer.mtu))
     }
 
     /// Changes the MTU; see [`Operations::change_mtu`](crate::net::device::Operations).
     pub(super) fn set_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
+        if self.mode() == Mode::Connected {
+            // Within the stack's bounds. What a peer takes less of is its own affair.
+            self.device().store_mtu(mtu);
+            return Ok(());
+        }
         let most = payload(self.link().refresh()?.mtu);
         if mtu > most {
             let name = self.device().name();
@@ -442,7 +528,7 @@ impl Interface {
         }
         let old = self.device().mtu();
         self.device().store_mtu(mtu);
-        let Phase::Up(buffers) = self.control.get(rtnl).phase else {
+        let Phase::Up { mtu: buffers, .. } = self.control.get(rtnl).phase else {
             return Ok(());
         };
         if mtu > payload(buffers) {
@@ -454,24 +540,6 @@ impl Interface {
             })?;
         }
         Ok(())
-    }
-
-    /// Restarts an interface of which a send queue hangs: one that was stopped for the watchdog's time
-    /// and ended no packet since its last alarm. A device may be that slow.
-    pub(super) fn hangs(self: &Arc<Self>, queue: u32) {
-        let Some((statistics, alarm)) = self.transmit_alarm(queue as usize) else {
-            return;
-        };
-        let completions = statistics.tx_completions.get();
-        if alarm.swap(completions, Ordering::Relaxed) != completions {
-            return;
-        }
-        dev_warn!(
-            self.rdma(),
-            "{}: transmit queue {queue} makes no progress\n",
-            self.device().name()
-        );
-        self.restart_soon();
     }
 }
 
@@ -486,30 +554,6 @@ fn payload(mtu: u32) -> u32 {
 #[kernel::prelude::kunit_tests(oxib_control)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn restarts_back_off() {
-        let mut backoff = Backoff::default();
-        // (time, waits so long if it has to)
-        for (now, wait) in [
-            (100, None),
-            (100, Some(1)),
-            (101, None),
-            (102, Some(1)),
-            (103, None),
-            (107, None),
-            (114, Some(1)),
-            (115, None),
-            (131, None),
-            (147, None),
-            (162, Some(1)),
-            // Quiet for long: from the start.
-            (300, None),
-            (301, None),
-        ] {
-            assert_eq!(backoff.begin(now).err(), wait);
-        }
-    }
 
     #[test]
     fn encapsulation_is_taken_off() {

@@ -2,57 +2,61 @@
 
 //! One net device: how it comes up and goes down, and what the stack and the port tell it.
 //!
-//! All configuration runs with the RTNL held ([`Control`] opens to nothing else). Work items:
-//!
-//! | work | does | when |
-//! | --- | --- | --- |
-//! | control | reads the port anew, joins and leaves groups, repairs queue pairs | events, changes |
-//! | retry | runs control again | a join or a repair has failed |
-//! | age | forgets unused destinations, has the port read anew | every 30 s |
-//! | search | finds the way to one destination | packets wait for it |
+//! All configuration runs with the RTNL held ([`Control`] opens to nothing else).
 
 use core::sync::atomic::{
     AtomicBool,
+    AtomicU16,
     AtomicU64,
     Ordering, //
 };
 
 use kernel::{
+    fmt,
     prelude::*,
-    sync::Arc,
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex, //
+    },
     time::{
-        msecs_to_jiffies,
         Instant,
         Monotonic, //
     },
     workqueue::{
-        impl_has_delayed_work,
         new_delayed_work,
-        DelayedWork,
-        WorkItem, //
+        DelayedWork, //
     }, //
 };
 
 use super::{
     address::Destinations,
+    connected::Connected,
     control::Backoff,
+    debug::Files,
+    inbound::{
+        Inbound,
+        Numbers,
+        Repeating, //
+    },
     link::{
+        self,
         Link,
-        Offer,
-        QueuePair, //
+        Offer, //
     },
     multicast::Groups,
-    options::{
-        Options,
-        RING, //
+    offload::SEGMENTS,
+    options::Options,
+    port::PortEvents,
+    queues::{
+        self,
+        Polls,
+        Queues,
+        Sizes,
+        SizesNow, //
     },
-    receive::Receiver,
-    roce::Roce,
     statistics::Statistics,
-    transmit::{
-        Reaper,
-        TransmitQueue, //
-    }, //
+    transmit::TransmitQueue, //
 };
 use crate::{
     net::{
@@ -60,17 +64,8 @@ use crate::{
             new_spinlock_bh,
             SpinLockBh, //
         },
-        device::{
-            self,
-            Device,
-            Operations, //
-        },
-        ethtool,
-        napi::{
-            Instance,
-            Napi, //
-        },
-        queue::Queue,
+        device::Device,
+        ethtool::Moderation,
         rtnl::{
             self,
             Rtnl, //
@@ -79,15 +74,10 @@ use crate::{
     },
     rdma::{
         ah::AddressHandle,
-        cq::CompletionQueue,
         device::Device as RdmaDevice,
         event,
         pd::ProtectionDomain,
-        port::PortNumber,
-        qp::{
-            self,
-            Capacity, //
-        }, //
+        port::PortNumber, //
     },
     wire::{
         hwaddr::HwAddr,
@@ -97,38 +87,69 @@ use crate::{
     work, //
 };
 
-/// Bytes that we would like to send inline: a TCP acknowledgement with its headers and time stamps,
-/// small requests.
-const INLINE: u32 = 128;
+mod operations;
+mod works;
 
-/// Time between two looks for unused destinations, in milliseconds.
-const AGE_INTERVAL_MS: u32 = 30_000;
-
-/// Numbers of the work items.
-pub(super) const CONTROL: u64 = 0;
-const AGE: u64 = 1;
-pub(super) const RETRY: u64 = 2;
+use works::{
+    Plan,
+    AGE,
+    ANNOUNCE,
+    CONTROL,
+    RETIRE,
+    RETRY,
+    REVALIDATE,
+    TELL, //
+};
 
 /// An interface, from its making to its end.
 #[pin_data]
 pub(super) struct Interface {
     device: Device<Interface>,
     port: PortNumber,
-    link: Pin<KBox<Roce>>,
+    /// The P_Key of the partition, with full membership whatever the port's is.
+    pkey: AtomicU16,
+    /// The interface that this one is a child of.
+    parent: Option<Arc<Interface>>,
+    /// Its own children. Changes with the RTNL held.
+    #[pin]
+    pub(super) children: Mutex<KVec<Arc<Interface>>>,
+    /// What debugfs shows of it.
+    #[pin]
+    pub(super) files: Mutex<Option<Files>>,
+    /// Who made it, if it is a child.
+    pub(super) origin: Origin,
+    /// Groups that user space joined by itself are left alone.
+    pub(super) umcast: AtomicBool,
+    link: KBox<dyn Link>,
     pub(super) options: Options,
     /// Where the work runs that does not wait for peers.
     works: work::Queue,
+    /// Where children are removed.
+    pub(super) removals: work::Queue,
     /// Where the searches run.
     pub(super) searches: Arc<work::Queue>,
+    /// Where connections begin, which wait for the SA there and keep nothing else waiting.
+    pub(super) connects: work::Queue,
+    /// The world sees the interface.
+    shown: AtomicBool,
     /// The interface goes away: nothing new is begun.
     pub(super) closing: AtomicBool,
-    /// The first receives and sends, the others only send.
-    pub(super) queue_pairs: KVec<Arc<QueuePair>>,
-    pub(super) queues: Queues,
-    pub(super) broadcast: HwAddr,
+    pub(super) pd: Arc<ProtectionDomain>,
+    pub(super) sizes: SizesNow,
+    pub(super) queues: rtnl::Locked<Arc<Queues>>,
     pub(super) control: rtnl::Locked<Control>,
     #[pin]
+    pub(super) connected: Connected,
+    #[pin]
     pub(super) destinations: SpinLockBh<Destinations<Arc<AddressHandle>, Skb>>,
+    /// The receive queues that peers are told of, if there are several.
+    #[pin]
+    pub(super) numbers: SpinLockBh<Option<Arc<Numbers>>>,
+    /// When the neighbours were last told which of them is theirs, in milliseconds.
+    #[pin]
+    told: SpinLockBh<Option<u64>>,
+    /// Who announces now what tells nobody anything new.
+    pub(super) repeating: Repeating,
     /// Where the seconds of `destinations` are counted from.
     epoch: Instant<Monotonic>,
     /// A queue pair has failed and wants a look.
@@ -136,34 +157,81 @@ pub(super) struct Interface {
     /// A queue makes no progress though its queue pair may look well.
     pub(super) stuck: AtomicBool,
     /// The port's GID table has changed.
-    gids_changed: AtomicBool,
+    pub(super) gids_changed: AtomicBool,
+    /// Its subnet has.
+    pub(super) subnet_changed: AtomicBool,
     statistics: Statistics,
     transmit_statistics: KVec<Arc<Statistics>>,
     /// What had been completed at the watchdog's last alarm, by queue.
     alarms: KVec<AtomicU64>,
-    receive_statistics: Arc<Statistics>,
+    receive_statistics: KVec<Arc<Statistics>>,
+    connected_statistics: Arc<Statistics>,
     #[pin]
     control_work: DelayedWork<Interface, CONTROL>,
     #[pin]
     age_work: DelayedWork<Interface, AGE>,
     #[pin]
     retry_work: DelayedWork<Interface, RETRY>,
+    #[pin]
+    revalidate_work: DelayedWork<Interface, REVALIDATE>,
+    #[pin]
+    announce_work: DelayedWork<Interface, ANNOUNCE>,
+    #[pin]
+    retry: Plan,
+    #[pin]
+    revalidation: Plan,
+    #[pin]
+    tell_work: DelayedWork<Interface, TELL>,
+    #[pin]
+    retire_work: DelayedWork<Interface, RETIRE>,
 }
 
-/// The completion queues, which live as long as the queue pairs.
-pub(super) struct Queues {
-    pub(super) receive: Arc<super::receive::Queue>,
-    pub(super) send: KVec<Arc<super::transmit::Completions>>,
+/// Where an interface is to be.
+pub(super) struct Place<'a> {
+    /// The RDMA device.
+    pub(super) rdma: &'a RdmaDevice,
+    /// Its port.
+    pub(super) port: PortNumber,
+    /// The partition.
+    pub(super) pkey: Pkey,
+    /// The interface that it is a child of.
+    pub(super) parent: Option<Arc<Interface>>,
+    /// Who makes it.
+    pub(super) origin: Origin,
+}
+
+/// Who made an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// The port came.
+    Port,
+    /// A request by netlink.
+    Netlink,
+    /// `create_child` of sysfs, for which the P_Key is the child's name.
+    Sysfs,
 }
 
 /// What changes under the RTNL.
 pub(super) struct Control {
+    /// The port's events, from before the interface is shown until it goes.
+    pub(super) events: Option<Pin<KBox<event::Registration<PortEvents>>>>,
     pub(super) phase: Phase,
-    pub(super) receive: Napi<Receiver, Interface>,
-    pub(super) reapers: KVec<Napi<Reaper, Interface>>,
+    /// Receive queues beside the main one. Their queue pairs go before the polls of the main ones.
+    pub(super) inbound: KVec<Inbound>,
+    /// Until when those of them go on that are out of use, in milliseconds.
+    pub(super) grace: u64,
+    pub(super) polls: Polls,
+    /// The address that was last announced.
+    pub(super) announced: Option<HwAddr>,
+    /// How receive completions are gathered.
+    pub(super) moderation: Moderation,
     pub(super) groups: Groups,
     /// What the port offered when last asked.
     pub(super) offer: Option<Offer>,
+    /// The Q_Key of the queue pairs, while they have one.
+    pub(super) qkey: Option<u32>,
+    /// The second half of the address's GID, if an administrator chose it.
+    pub(super) guid: Option<[u8; 8]>,
     /// The lack of a GID was logged.
     pub(super) advised: bool,
     /// When the interface may be restarted again.
@@ -175,218 +243,141 @@ pub(super) struct Control {
 pub(super) enum Phase {
     /// It is not.
     Down,
-    /// It is, with receive buffers for packets of so many bytes.
-    Up(u32),
+    /// It is.
+    Up {
+        /// Receive buffers are for packets of so many bytes.
+        mtu: u32,
+        /// Where the port has the P_Key of the queue pairs.
+        pkey_index: u16,
+    },
+    /// It should be, but the port is no member of its partition.
+    NoPkey,
     /// It should be, but could not be restarted: to be tried again.
     Broken,
 }
 
-impl_has_delayed_work! {
-    impl HasDelayedWork<Interface, CONTROL> for Interface { self.control_work }
-    impl HasDelayedWork<Interface, AGE> for Interface { self.age_work }
-    impl HasDelayedWork<Interface, RETRY> for Interface { self.retry_work }
-}
-
-impl WorkItem<CONTROL> for Interface {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        let mut rtnl = rtnl::lock();
-        if this.gids_changed.swap(false, Ordering::AcqRel) {
-            // Ways from an entry that is gone, or came again at another place, are no use.
-            this.forget_destinations();
-        }
-        let stuck = this.stuck.swap(false, Ordering::AcqRel);
-        if this.broken.swap(false, Ordering::AcqRel) || stuck {
-            this.repair(&mut rtnl, stuck);
-        }
-        this.refresh(&mut rtnl);
-    }
-}
-
-impl WorkItem<RETRY> for Interface {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        this.kick();
-    }
-}
-
-impl WorkItem<AGE> for Interface {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        // Without memory at the moment, the next time will do.
-        let _ = this.age();
-        // Nothing tells of a changed MTU below: the control work looks.
-        this.kick();
-        this.schedule_age();
-    }
-}
-
-/// Tells an interface of its port's events.
-struct PortEvents(Arc<Interface>);
-
-impl event::Listener for PortEvents {
-    fn event(&self, event: event::Event) {
-        match event {
-            event::Event::Port(port) | event::Event::Gids(port) if port != self.0.port.get() => {}
-            event::Event::Gids(_) => {
-                self.0.gids_changed.store(true, Ordering::Release);
-                self.0.kick();
-            }
-            event::Event::Port(_) | event::Event::Device => self.0.kick(),
-        }
-    }
-}
-
-/// An interface that the world sees. Dropping it takes it away, whatever it is doing.
-pub(super) struct Attached {
-    events: Option<Pin<KBox<event::Registration<PortEvents>>>>,
-    registration: Option<device::Registration<Interface>>,
-    interface: Arc<Interface>,
-}
-
-impl Attached {
-    /// Makes an interface for `port` of `rdma`, a RoCE port, and shows it.
+impl Interface {
+    /// Makes what drives `device`: an interface that nobody sees yet. The device is put in its place.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` and what the device and the stack say.
-    pub(super) fn new(rdma: &RdmaDevice, port: PortNumber, options: Options) -> Result<Self> {
-        let interface = Interface::new(rdma, port, options)?;
-        // Whatever fails from here on, the drop undoes.
-        let mut this = Self {
-            events: None,
-            registration: None,
-            interface: interface.clone(),
-        };
-        interface.refresh(&mut rtnl::lock());
-        let device = interface.device();
-        this.registration = Some(device::Registration::new(device, interface.clone())?);
-        this.events = Some(event::Registration::new(
+    /// `ENOMEM` and what the RDMA device and the stack say; nothing uses the device then.
+    pub(super) fn new(
+        rtnl: &mut Rtnl,
+        device: &Device<Self>,
+        place: Place<'_>,
+        options: Options,
+    ) -> Result<Arc<Self>> {
+        let Place {
             rdma,
-            PortEvents(interface.clone()),
-        )?);
-        dev_info!(
-            rdma.as_dev(),
-            "port {}: IPoIB interface {}\n",
-            port.get(),
-            device.name()
-        );
-        // Events between the first look and the registration were not heard.
-        interface.kick();
-        interface.schedule_age();
-        Ok(this)
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        self.interface.closing.store(true, Ordering::Release);
-        // What starts work ends first, then the work, which wants a registered device; then that.
-        self.events = None;
-        work::disable::<_, RETRY>(&self.interface);
-        work::disable::<_, CONTROL>(&self.interface);
-        work::disable::<_, AGE>(&self.interface);
-        self.registration = None;
-        // The last of what holds the interface: its queue of searches goes with it, and must not do
-        // so in one of them.
-        self.interface.searches.flush();
-    }
-}
-
-impl Interface {
-    /// Makes an interface on `port` of `rdma` that nobody sees yet.
-    fn new(rdma: &RdmaDevice, port: PortNumber, options: Options) -> Result<Arc<Self>> {
+            port,
+            pkey,
+            parent,
+            origin,
+        } = place;
+        let pkey = pkey.full();
         let options = options.limited_to(rdma.max_work_requests());
-        let vectors = rdma.completion_vectors();
-        let queues = options.tx_queues(vectors, kernel::cpu::nr_cpu_ids());
-        let device = Device::<Self>::new(rdma, port.get(), queues)?;
-        let broadcast = HwAddr::broadcast(Pkey::DEFAULT, Scope::LinkLocal);
-        device.set_broadcast(&broadcast);
+        let sizes = options.sizes(rdma.completion_vectors(), device.queues());
+        device.set_place(rdma, port);
+        device.use_queues(rtnl, sizes.transmit_queues)?;
+        device.use_receive_queues(rtnl, sizes.receive_queues)?;
+        device.set_kind();
+        device.set_attributes();
+        device.set_broadcast(&HwAddr::broadcast(pkey, Scope::LinkLocal));
+        device.offer(rdma.computes_checksums(), SEGMENTS);
         let pd = Arc::new(ProtectionDomain::new(rdma)?, GFP_KERNEL)?;
 
-        let receive = Napi::new(&device, false)?;
-        let mut reapers = KVec::new();
+        let (queues, polls) = queues::new(device, &pd, port, sizes)?;
         let mut transmit_statistics = KVec::new();
+        let mut receive_statistics = KVec::new();
         let mut alarms = KVec::new();
-        // Flushed requests complete too, so a queue has room for the whole ring.
-        let queue =
-            CompletionQueue::new(rdma, options.receive_ring, 0, receive.instance().clone())?;
-        let mut completions = Queues {
-            receive: queue,
-            send: KVec::new(),
-        };
-        let mut queue_pairs = KVec::new();
-        for index in 0..queues {
-            let reaper: Napi<Reaper, Self> = Napi::new(&device, true)?;
-            let waker: Arc<Instance<Reaper>> = reaper.instance().clone();
-            let send = CompletionQueue::new(rdma, options.send_ring, index % vectors, waker)?;
-            let capacity = Capacity {
-                send: options.send_ring,
-                receive: if index == 0 { options.receive_ring } else { 0 },
-                inline: INLINE,
-            };
-            let qp = qp::QueuePair::new(&pd, port, &send, &completions.receive, capacity)?;
-            queue_pairs.push(qp, GFP_KERNEL)?;
-            completions.send.push(send, GFP_KERNEL)?;
-            reapers.push(reaper, GFP_KERNEL)?;
+        for _ in 0..device.queues() {
+            receive_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
             alarms.push(AtomicU64::new(0), GFP_KERNEL)?;
         }
-        let receive_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
+        let connected_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
+        let connected = Connected::new(device)?;
         let works = work::Queue::new()?;
+        let removals = work::Queue::without_rescuer()?;
+        let connects = work::Queue::new()?;
         let work_queue = Arc::new(work::Queue::new()?, GFP_KERNEL)?;
-        let link = KBox::pin_init(Roce::new(pd, port, work_queue.clone()), GFP_KERNEL)?;
+        let link = link::new(pd.clone(), port, pkey, work_queue.clone())?;
+        let policy = link.policy();
         let control = Control {
+            events: None,
             phase: Phase::Down,
-            receive,
-            reapers,
+            polls,
+            inbound: KVec::new(),
+            grace: 0,
+            announced: None,
+            moderation: Moderation::default(),
             groups: Groups::default(),
             offer: None,
+            qkey: None,
+            guid: None,
             advised: false,
             restarts: Backoff::default(),
         };
         Arc::pin_init(
             pin_init!(Self {
-                device,
+                device: device.clone(),
                 port,
+                pkey: AtomicU16::new(pkey.get()),
+                parent,
+                children <- new_mutex!(KVec::new(), "oxib_children"),
+                files <- new_mutex!(None, "oxib_files"),
+                origin,
+                umcast: AtomicBool::new(false),
                 link,
                 options,
                 works,
+                removals,
                 searches: work_queue,
+                connects,
+                shown: AtomicBool::new(false),
                 closing: AtomicBool::new(false),
-                queue_pairs,
-                queues: completions,
-                broadcast,
+                pd,
+                sizes: SizesNow::new(sizes),
+                queues: rtnl::Locked::new(queues),
                 control: rtnl::Locked::new(control),
-                destinations <- new_spinlock_bh!(Destinations::new(), "oxib_destinations"),
+                connected <- connected,
+                destinations <- new_spinlock_bh!(Destinations::new(policy), "oxib_destinations"),
+                numbers <- new_spinlock_bh!(None, "oxib_numbers"),
+                told <- new_spinlock_bh!(None, "oxib_told"),
+                repeating: Repeating::default(),
                 epoch: Instant::now(),
                 broken: AtomicBool::new(false),
                 stuck: AtomicBool::new(false),
                 gids_changed: AtomicBool::new(false),
+                subnet_changed: AtomicBool::new(false),
                 statistics: Statistics::default(),
                 transmit_statistics,
                 alarms,
                 receive_statistics,
+                connected_statistics,
                 control_work <- new_delayed_work!("oxib_control"),
                 age_work <- new_delayed_work!("oxib_age"),
                 retry_work <- new_delayed_work!("oxib_retry"),
+                revalidate_work <- new_delayed_work!("oxib_revalidate"),
+                announce_work <- new_delayed_work!("oxib_announce"),
+                retry <- Plan::new(),
+                revalidation <- Plan::new(),
+                tell_work <- new_delayed_work!("oxib_tell"),
+                retire_work <- new_delayed_work!("oxib_retire"),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// The net device.
-    #[inline(always)]
-    pub(super) fn device(&self) -> &Device<Self> {
-        &self.device
-    }
-
     /// The module's parameters.
     pub(super) fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// How many queues there are, and how long.
+    pub(super) fn sizes(&self) -> Sizes {
+        self.sizes.get()
     }
 
     /// Counters of transmit queue `index`.
@@ -400,14 +391,24 @@ impl Interface {
         Some((statistics, self.alarms.get(index)?))
     }
 
-    /// Counters of reception.
-    pub(super) fn receive_statistics(&self) -> &Arc<Statistics> {
-        &self.receive_statistics
+    /// Counters of receive queue `index`.
+    pub(super) fn receive_statistics(&self, index: usize) -> Option<&Arc<Statistics>> {
+        self.receive_statistics.get(index)
+    }
+
+    /// Counters of reception by connections.
+    pub(super) fn connected_statistics(&self) -> &Arc<Statistics> {
+        &self.connected_statistics
     }
 
     /// Seconds since the interface was made.
     pub(super) fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_millis() / 1000).unwrap_or(0)
+        self.now_ms() / 1000
+    }
+
+    /// Milliseconds since the interface was made.
+    pub(super) fn now_ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(0)
     }
 
     /// The RDMA device below, for the log.
@@ -425,47 +426,60 @@ impl Interface {
         self.port
     }
 
-    /// The queue pair whose number the interface's address carries.
+    /// Makes ready for the world: reads the port, and hears of its events from now on.
     ///
     /// # Errors
     ///
-    /// None: every interface has one.
-    pub(super) fn main_qp(&self) -> Result<&Arc<QueuePair>> {
-        self.queue_pairs.first().ok_or(ENODEV)
+    /// `ENOMEM`.
+    pub(super) fn prepare(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
+        self.refresh(rtnl);
+        let events = event::Registration::new(self.link().rdma(), PortEvents(self.clone()))?;
+        self.control.get(rtnl).events = Some(events);
+        Ok(())
+    }
+
+    /// Whether work is to be begun: the world sees the interface, and will for a while.
+    pub(super) fn is_alive(&self) -> bool {
+        self.shown.load(Ordering::Acquire) && !self.closing.load(Ordering::Acquire)
+    }
+
+    /// The net device.
+    #[inline(always)]
+    pub(super) fn device(&self) -> &Device<Self> {
+        &self.device
+    }
+
+    /// The interface that this one is a child of.
+    pub(super) fn parent(&self) -> Option<&Arc<Interface>> {
+        self.parent.as_ref()
+    }
+
+    /// The partition's key, as a full member has it.
+    pub(super) fn pkey(&self) -> Pkey {
+        Pkey::new(self.pkey.load(Ordering::Relaxed))
+    }
+
+    /// The address that reaches all nodes of the partition.
+    pub(super) fn broadcast(&self) -> HwAddr {
+        HwAddr::broadcast(self.pkey(), Scope::LinkLocal)
+    }
+
+    /// Goes to another partition. The interface is down.
+    pub(super) fn set_partition(&self, rtnl: &mut Rtnl, pkey: Pkey) {
+        let pkey = pkey.full();
+        self.pkey.store(pkey.get(), Ordering::Relaxed);
+        self.link().set_partition(pkey);
+        self.device.change_broadcast(rtnl, &self.broadcast());
+    }
+
+    /// Name, partition and parent, for the log.
+    fn title(&self) -> Title<'_> {
+        Title(self)
     }
 
     /// Counters of what is no queue's.
     pub(super) fn statistics(&self) -> &Statistics {
         &self.statistics
-    }
-
-    /// Runs the control work soon.
-    pub(super) fn kick(self: &Arc<Self>) {
-        self.works.schedule::<_, CONTROL>(self.clone(), 0);
-    }
-
-    fn schedule_age(self: &Arc<Self>) {
-        let delay = msecs_to_jiffies(AGE_INTERVAL_MS);
-        self.works.schedule::<_, AGE>(self.clone(), delay);
-    }
-
-    /// Runs the control work in `seconds`.
-    pub(super) fn retry_in(self: &Arc<Self>, seconds: u64) {
-        let milliseconds = u32::try_from(seconds * 1000).unwrap_or(u32::MAX);
-        let delay = msecs_to_jiffies(milliseconds);
-        self.works.schedule::<_, RETRY>(self.clone(), delay);
-    }
-
-    /// Says that a queue pair failed: the control work repairs it.
-    pub(super) fn recover(self: &Arc<Self>) {
-        self.broken.store(true, Ordering::Release);
-        self.kick();
-    }
-
-    /// Says that a queue will make no progress by itself: the control work restarts the interface.
-    pub(super) fn restart_soon(self: &Arc<Self>) {
-        self.stuck.store(true, Ordering::Release);
-        self.kick();
     }
 
     /// Locks each transmit queue that is in use in turn.
@@ -480,52 +494,19 @@ impl Interface {
     }
 }
 
-impl Operations for Interface {
-    type TxQueue = TransmitQueue;
+/// What tells an interface from others.
+struct Title<'a>(&'a Interface);
 
-    const STATISTICS: &'static [&'static CStr] = Statistics::NAMES;
-
-    fn open(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
-        self.bring_up(rtnl)
-    }
-
-    fn stop(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        self.take_down(rtnl);
-    }
-
-    #[inline(always)]
-    fn transmit(&self, data: &mut TransmitQueue, queue: Queue<'_>, packet: Skb) {
-        data.transmit(&self.device, queue, packet);
-    }
-
-    fn change_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
-        self.set_mtu(rtnl, mtu)
-    }
-
-    fn multicast_changed(self: &Arc<Self>) {
-        self.kick();
-    }
-
-    fn transmit_timeout(self: &Arc<Self>, queue: u32) {
-        self.hangs(queue);
-    }
-
-    fn statistics(&self, values: &mut [u64]) {
-        values.fill(0);
-        let count = self.destinations.lock().len();
-        self.statistics.address_count.set(count as u64);
-        self.statistics.add_to(values);
-        self.receive_statistics.add_to(values);
-        for queue in &self.transmit_statistics {
-            queue.add_to(values);
-        }
-    }
-
-    fn rings(&self) -> ethtool::Rings {
-        ethtool::Rings {
-            send: self.options.send_ring,
-            receive: self.options.receive_ring,
-            max: *RING.end(),
+impl fmt::Display for Title<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.device().name(), f)?;
+        write!(f, ", P_Key {:#06x}", self.0.pkey().get())?;
+        match self.0.parent() {
+            Some(parent) => {
+                f.write_str(", child of ")?;
+                fmt::Display::fmt(&parent.device().name(), f)
+            }
+            None => Ok(()),
         }
     }
 }

@@ -10,15 +10,18 @@
 //! - [`Link::refresh`] reads the port anew and says what the interface should be like. It is called
 //!   when the interface is made, when it comes up, and after each event of the port; with the RTNL
 //!   held, so it must not ask the device itself (`ib_query_port` takes the RTNL on RoCE).
-//! - [`Link::resolve`] finds the way to a GID and may sleep for seconds. It is called for one GID
-//!   once at a time, for different ones in parallel. An InfiniBand link asks the SA for a path
-//!   record, and for a group takes the parameters of the (send-only) membership.
+//! - [`Link::resolve`] begins to find the way to a GID, whose end the [`Search`] is told. It is called
+//!   with a transmit queue locked, so it only notes the search or gives it to a worker. An InfiniBand
+//!   link asks the SA for a path record, and for a group takes the parameters of the (send-only)
+//!   membership.
 //! - [`Link::carrier_group`] says which group of the link carries a group of RFC 4391. On
 //!   InfiniBand that is the group itself.
 //! - [`Link::join`] makes the port and the queue pair members of a group that `carrier_group` gave;
 //!   [`Link::leave`] undoes it and cannot fail: what is gone is left. On InfiniBand a join is a
-//!   request to the SA, and `EAGAIN` says that its answer is under way: `join` is called again when
-//!   it has come.
+//!   request to the SA, and [`Join::UnderWay`] says that its answer is not there yet: `join` is called
+//!   again when it has come. A membership may end from outside; [`Link::holds`] tells.
+//! - [`Link::stop`] ends all searches and what the link keeps for them, when the interface goes down;
+//!   [`Link::close`] waits for their last traces, before it goes away.
 
 use kernel::{
     prelude::*,
@@ -26,7 +29,12 @@ use kernel::{
 };
 
 use super::{
+    address::Policy,
+    infiniband::Infiniband,
+    interface::Interface,
     receive::Receiver,
+    roce::Roce,
+    search::Search,
     transmit::Reaper, //
 };
 use crate::{
@@ -35,12 +43,21 @@ use crate::{
         rtnl::Rtnl, //
     },
     rdma::{
-        ah::AddressHandle,
         cq,
         device::Device,
+        path::PathRecord,
+        pd::ProtectionDomain,
+        port::{
+            LinkLayer,
+            PortNumber, //
+        },
         qp, //
     },
-    wire::gid::Gid, //
+    wire::{
+        gid::Gid,
+        pkey::Pkey, //
+    },
+    work, //
 };
 
 /// The queue pairs of an interface: completions wake the polls.
@@ -53,13 +70,33 @@ impl<P: crate::net::napi::Poll> cq::Notify for Arc<Instance<P>> {
     }
 }
 
+/// What has become of [`Link::join`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    /// The interface is a member.
+    Member,
+    /// The answer is not there yet.
+    UnderWay,
+}
+
 /// What a port offers at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// The GID that the interface's address carries; `None` if the port has none that serves.
+    /// The GID that packets come from, and that the interface's address carries; `None` if the port has
+    /// none that serves.
     pub(super) gid: Option<Gid>,
-    /// Largest payload of one packet in bytes, the encapsulation header included.
+    /// The port's LID, by which others reach it; 0 on RoCE.
+    pub(super) lid: u16,
+    /// Largest payload of one packet in bytes that all members of the link take, the encapsulation
+    /// header included.
     pub(super) mtu: u32,
+    /// Largest payload that may ever arrive.
+    pub(super) largest: u32,
+    /// Where the port has the interface's P_Key; `None` if it is no member of the partition.
+    pub(super) pkey_index: Option<u16>,
+    /// The first P_Key of the port's table, of which the partition is that of the port's own interface;
+    /// `None` if there is none now, and on RoCE.
+    pub(super) first_pkey: Option<Pkey>,
     /// Whether the port carries packets.
     pub(super) active: bool,
 }
@@ -82,23 +119,99 @@ pub(super) trait Link: Send + Sync {
     /// What the administrator should do if [`Offer::gid`] is `None`.
     fn gid_advice(&self) -> &'static str;
 
-    /// Finds the way to `gid`. Sleeps.
+    /// Has packets come from the port's GID with that GUID, as soon as the port has it.
+    fn choose_guid(&self, _guid: [u8; 8]) {}
+
+    /// What the link's answers are worth.
+    fn policy(&self) -> Policy;
+
+    /// Begins to find the way to a destination.
+    fn resolve(&self, search: Search);
+
+    /// The SA's record of the path to a port, which `interface` wants to know. Sleeps as long as the SA
+    /// takes, or until [`Link::stop`].
     ///
     /// # Errors
     ///
-    /// `EHOSTUNREACH`, `ETIMEDOUT` and their like: nobody there, now; `ENOMEM`.
-    fn resolve(&self, gid: Gid) -> Result<AddressHandle>;
+    /// `ENXIO` if there is none, `EAGAIN` without an answer; `ENOTSUPP` if the link has no SA.
+    fn path_record(&self, _interface: &Interface, _gid: Gid) -> Result<PathRecord> {
+        Err(ENOTSUPP)
+    }
 
     /// The group of the link that carries `mgid`.
     fn carrier_group(&self, mgid: Gid) -> Gid;
 
-    /// Makes the interface a member of `group`.
+    /// Makes `interface` a member of `group`.
     ///
     /// # Errors
     ///
-    /// What the device says; the interface is not a member.
-    fn join(&self, rtnl: &mut Rtnl, qp: &QueuePair, group: Gid) -> Result;
+    /// What the device or the SA says; the interface is not a member.
+    fn join(
+        &self,
+        rtnl: &mut Rtnl,
+        interface: &Arc<Interface>,
+        qp: &QueuePair,
+        group: Gid,
+    ) -> Result<Join>;
+
+    /// Whether a membership has not ended from outside.
+    fn holds(&self, _group: Gid) -> bool {
+        true
+    }
+
+    /// Whether two LIDs are the same port's, as far as that can be told.
+    fn is_same_port(&self, _one: u16, _other: u16) -> bool {
+        true
+    }
+
+    /// Whether the memberships of before are being renewed: until then they still do.
+    fn is_rejoining(&self) -> bool {
+        false
+    }
+
+    /// The subnet has changed: what is under way may never be answered.
+    fn subnet_changed(&self) {}
+
+    /// The interface, which is down, goes to the partition `pkey`.
+    fn set_partition(&self, _pkey: Pkey) {}
 
     /// Ends the membership.
-    fn leave(&self, rtnl: &mut Rtnl, qp: &QueuePair, group: Gid);
+    fn leave(&self, rtnl: &mut Rtnl, interface: &Arc<Interface>, qp: &QueuePair, group: Gid);
+
+    /// Whether there can be connections over the link.
+    fn connects(&self) -> bool {
+        false
+    }
+
+    /// The interface goes up: searches may begin.
+    fn start(&self) {}
+
+    /// The interface goes down: searches end.
+    fn stop(&self) {}
+
+    /// The interface goes away. Waits for the end of all that was begun. Sleeps; called without the
+    /// RTNL.
+    fn close(&self) {}
+}
+
+/// The link for the kind of `port`, in the partition `pkey`; its address handles end on `queue`.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+pub(super) fn new(
+    pd: Arc<ProtectionDomain>,
+    port: PortNumber,
+    pkey: Pkey,
+    queue: Arc<work::Queue>,
+) -> Result<KBox<dyn Link>> {
+    match pd.device().link_layer(port) {
+        LinkLayer::Infiniband => {
+            let link = Infiniband::new(pd, port, pkey, queue)?;
+            Ok(KBox::new(link, GFP_KERNEL)?)
+        }
+        LinkLayer::Ethernet | LinkLayer::Other => {
+            Ok(KBox::new(Roce::new(pd, port, queue)?, GFP_KERNEL)?)
+        }
+    }
 }

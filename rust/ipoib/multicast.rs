@@ -10,19 +10,23 @@ use kernel::{
     }, //
 };
 
+use super::link::Join;
 use crate::wire::gid::Gid;
 
-/// First wait after a failed join, in seconds; it doubles up to [`BACKOFF_MAX`].
-const BACKOFF_MIN: u32 = 1;
+/// First wait after a failed join, in milliseconds; it doubles up to [`BACKOFF_MAX`].
+const BACKOFF_MIN: u32 = 1000;
 
-/// Longest wait, in seconds.
-const BACKOFF_MAX: u32 = 16;
+/// Longest wait, in milliseconds, without the jitter.
+const BACKOFF_MAX: u32 = 16_000;
 
 /// A group's membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A join is due at `at` (seconds); if it fails, the next one comes after `backoff` more.
-    Wanted { at: u64, backoff: u32 },
+    /// A join is due at `at` (milliseconds); if it fails, the next one comes after `backoff` more. One
+    /// that was under way may have failed before: of what it `began` something may be left.
+    Wanted { at: u64, backoff: u32, began: bool },
+    /// A join is under way; `backoff` as above.
+    Asked { backoff: u32 },
     /// A member.
     Joined,
 }
@@ -33,27 +37,45 @@ impl State {
         Self::Wanted {
             at: now,
             backoff: BACKOFF_MIN,
+            began: false,
         }
     }
 
-    /// Tries to become a member if that is due.
-    fn advance(self, now: u64, join: impl FnOnce() -> Result) -> Self {
-        match self {
-            Self::Wanted { at, backoff } if at <= now => match join() {
-                Ok(()) => Self::Joined,
-                Err(_) => Self::Wanted {
-                    at: now + u64::from(backoff),
-                    backoff: (backoff * 2).min(BACKOFF_MAX),
-                },
+    /// Tries to become a member if that is due. Nodes that failed together try again a while apart.
+    fn advance(self, group: Gid, now: u64, how: &mut impl Membership) -> Self {
+        let (backoff, began) = match self {
+            Self::Joined if how.holds(group) => return self,
+            Self::Joined => (BACKOFF_MIN, true),
+            Self::Wanted { at, .. } if at > now => return self,
+            Self::Wanted { backoff, began, .. } => (backoff, began),
+            Self::Asked { backoff } => (backoff, true),
+        };
+        match how.join(group) {
+            Ok(Join::Member) => Self::Joined,
+            Ok(Join::UnderWay) => Self::Asked { backoff },
+            Err(_) => Self::Wanted {
+                at: now + u64::from(backoff) + u64::from(how.jitter(backoff / 4)),
+                backoff: (backoff * 2).min(BACKOFF_MAX),
+                began,
             },
-            other => other,
         }
     }
 }
 
+/// A group.
+struct Group {
+    state: State,
+    /// The last round in which the stack wanted it.
+    round: u32,
+}
+
 /// The groups of one interface.
 #[derive(Default)]
-pub(super) struct Groups(RBTree<Gid, State>);
+pub(super) struct Groups {
+    table: RBTree<Gid, Group>,
+    /// Counts the looks at what the stack wants.
+    round: u32,
+}
 
 /// What [`Groups`] does its work with.
 pub(super) trait Membership {
@@ -62,49 +84,68 @@ pub(super) trait Membership {
     /// # Errors
     ///
     /// Any: it is tried again later.
-    fn join(&mut self, group: Gid) -> Result;
+    fn join(&mut self, group: Gid) -> Result<Join>;
 
-    /// Ends a membership.
+    /// Whether a membership has not ended from outside.
+    fn holds(&mut self, group: Gid) -> bool;
+
+    /// A number below `range`, another one each time.
+    fn jitter(&mut self, range: u32) -> u32;
+
+    /// Ends a membership, or what is left of a join that was under way.
     fn leave(&mut self, group: Gid);
 }
 
 impl Groups {
     /// Whether the interface is a member of `group`.
     pub(super) fn is_member(&self, group: &Gid) -> bool {
-        self.0.get(group) == Some(&State::Joined)
+        let group = self.table.get(group);
+        group.is_some_and(|group| group.state == State::Joined)
+    }
+
+    /// All of them, and whether the interface is a member of each.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Gid, bool)> {
+        self.table
+            .iter()
+            .map(|(gid, group)| (gid, group.state == State::Joined))
     }
 
     /// How many groups the interface is a member of.
     pub(super) fn joined(&self) -> u64 {
-        self.0
+        self.table
             .values()
-            .filter(|state| **state == State::Joined)
+            .filter(|group| group.state == State::Joined)
             .count() as u64
     }
 
-    /// Makes the memberships those of `wanted`, as far as that works at time `now` (seconds).
-    /// Returns the time of the next try, if one is due.
+    /// Makes the memberships those of `wanted`, as far as that works at time `now` (milliseconds). Returns the time of the next try, if one is due.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`: some groups were not even noted; call again.
+    /// `ENOMEM`: some groups were not even noted, and all stay as they are; call again.
     pub(super) fn reconcile(
         &mut self,
         wanted: &[Gid],
         now: u64,
         how: &mut impl Membership,
     ) -> Result<Option<u64>> {
-        self.drop_unwanted(wanted, how);
-        for group in wanted {
-            if self.0.get(group).is_none() {
+        self.round = self.round.wrapping_add(1);
+        let round = self.round;
+        for gid in wanted {
+            if let Some(group) = self.table.get_mut(gid) {
+                group.round = round;
+            } else {
                 let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
-                self.0.insert(node.into_node(*group, State::new(now)));
+                let state = State::new(now);
+                self.table
+                    .insert(node.into_node(*gid, Group { state, round }));
             }
         }
+        self.drop_unwanted(how);
         let mut next: Option<u64> = None;
-        for (group, state) in self.0.iter_mut() {
-            *state = state.advance(now, || how.join(*group));
-            if let State::Wanted { at, .. } = *state {
+        for (gid, group) in self.table.iter_mut() {
+            group.state = group.state.advance(*gid, now, how);
+            if let State::Wanted { at, .. } = group.state {
                 next = Some(next.map_or(at, |next| next.min(at)));
             }
         }
@@ -113,19 +154,21 @@ impl Groups {
 
     /// Ends all memberships.
     pub(super) fn leave_all(&mut self, how: &mut impl Membership) {
-        self.drop_unwanted(&[], how);
+        self.round = self.round.wrapping_add(1);
+        self.drop_unwanted(how);
     }
 
-    fn drop_unwanted(&mut self, wanted: &[Gid], how: &mut impl Membership) {
-        let mut cursor = self.0.cursor_front_mut();
+    /// Ends the memberships that were not wanted in this round.
+    fn drop_unwanted(&mut self, how: &mut impl Membership) {
+        let mut cursor = self.table.cursor_front_mut();
         while let Some(current) = cursor {
-            let (group, state) = current.current();
-            if wanted.contains(group) {
+            let (gid, group) = current.current();
+            if group.round == self.round {
                 cursor = current.move_next();
                 continue;
             }
-            if *state == State::Joined {
-                how.leave(*group);
+            if !matches!(group.state, State::Wanted { began: false, .. }) {
+                how.leave(*gid);
             }
             (cursor, _) = current.remove_current();
         }
@@ -136,32 +179,43 @@ impl Groups {
 mod tests {
     use super::*;
 
-    /// Counts joins and leaves; joins fail while `broken`.
+    /// Counts joins and leaves of members; joins are answered by `answer`.
     struct Log {
         joins: u32,
         leaves: u32,
-        broken: bool,
+        members: KVec<Gid>,
+        answer: Result<Join>,
     }
 
     impl Membership for Log {
-        fn join(&mut self, _group: Gid) -> Result {
+        fn join(&mut self, group: Gid) -> Result<Join> {
             self.joins += 1;
-            if self.broken {
-                return Err(EAGAIN);
+            if self.answer == Ok(Join::Member) {
+                self.members.push(group, GFP_KERNEL)?;
             }
-            Ok(())
+            self.answer
         }
 
-        fn leave(&mut self, _group: Gid) {
-            self.leaves += 1;
+        fn holds(&mut self, group: Gid) -> bool {
+            self.members.contains(&group)
+        }
+
+        fn jitter(&mut self, range: u32) -> u32 {
+            range - 1
+        }
+
+        fn leave(&mut self, group: Gid) {
+            self.leaves += u32::from(self.members.contains(&group));
+            self.members.retain(|member| *member != group);
         }
     }
 
-    fn log(broken: bool) -> Log {
+    fn log(answer: Result<Join>) -> Log {
         Log {
             joins: 0,
             leaves: 0,
-            broken,
+            members: KVec::new(),
+            answer,
         }
     }
 
@@ -171,7 +225,7 @@ mod tests {
 
     #[test]
     fn joins_once_and_leaves_once() {
-        let (mut groups, mut log) = (Groups::default(), log(false));
+        let (mut groups, mut log) = (Groups::default(), log(Ok(Join::Member)));
         let wanted = [group(1), group(2)];
         for _ in 0..3 {
             assert_eq!(groups.reconcile(&wanted, 5, &mut log), Ok(None));
@@ -189,33 +243,63 @@ mod tests {
 
     #[test]
     fn failed_joins_back_off() {
-        let (mut groups, mut log) = (Groups::default(), log(true));
+        let (mut groups, mut log) = (Groups::default(), log(Err(EAGAIN)));
         let wanted = [group(1)];
         // (time of the call, joins tried by then, next try)
         for (now, joins, next) in [
-            (0, 1, 1),
-            (0, 1, 1),
-            (1, 2, 3),
-            (2, 2, 3),
-            (3, 3, 7),
-            (7, 4, 15),
-            (15, 5, 31),
-            (31, 6, 47),
-            (47, 7, 63),
+            (0, 1, 1249),
+            (0, 1, 1249),
+            (1249, 2, 3748),
+            (3747, 2, 3748),
+            (3748, 3, 8747),
+            (8747, 4, 18_746),
+            (18_746, 5, 38_745),
+            (38_745, 6, 58_744),
         ] {
             assert_eq!(groups.reconcile(&wanted, now, &mut log), Ok(Some(next)));
             assert_eq!(log.joins, joins);
             assert!(!groups.is_member(&group(1)));
         }
-        log.broken = false;
-        assert_eq!(groups.reconcile(&wanted, 63, &mut log), Ok(None));
+        log.answer = Ok(Join::Member);
+        assert_eq!(groups.reconcile(&wanted, 58_744, &mut log), Ok(None));
         assert!(groups.is_member(&group(1)));
     }
 
     #[test]
+    fn a_join_under_way_is_asked_after() -> Result {
+        let (mut groups, mut log) = (Groups::default(), log(Ok(Join::UnderWay)));
+        let wanted = [group(1)];
+        assert_eq!(groups.reconcile(&wanted, 0, &mut log), Ok(None));
+        assert!(!groups.is_member(&group(1)));
+        // That it failed then is its first failure.
+        log.answer = Err(EINVAL);
+        assert_eq!(groups.reconcile(&wanted, 500, &mut log), Ok(Some(1749)));
+        assert_eq!(log.joins, 2);
+        // Something may be left of it.
+        log.members.push(group(1), GFP_KERNEL)?;
+        assert_eq!(groups.reconcile(&[], 600, &mut log), Ok(None));
+        assert_eq!(log.leaves, 1);
+        Ok(())
+    }
+
+    #[test]
+    fn a_membership_that_ended_is_renewed_at_once() {
+        let (mut groups, mut log) = (Groups::default(), log(Ok(Join::Member)));
+        let wanted = [group(1)];
+        assert_eq!(groups.reconcile(&wanted, 0, &mut log), Ok(None));
+        log.members.clear();
+        log.answer = Ok(Join::UnderWay);
+        assert_eq!(groups.reconcile(&wanted, 10, &mut log), Ok(None));
+        assert_eq!((log.joins, groups.joined()), (2, 0));
+        log.answer = Ok(Join::Member);
+        assert_eq!(groups.reconcile(&wanted, 20, &mut log), Ok(None));
+        assert_eq!((log.joins, log.leaves, groups.joined()), (3, 0, 1));
+    }
+
+    #[test]
     fn never_joined_is_not_left() {
-        let (mut groups, mut log) = (Groups::default(), log(true));
-        assert_eq!(groups.reconcile(&[group(1)], 0, &mut log), Ok(Some(1)));
+        let (mut groups, mut log) = (Groups::default(), log(Err(EAGAIN)));
+        assert_eq!(groups.reconcile(&[group(1)], 0, &mut log), Ok(Some(1249)));
         groups.leave_all(&mut log);
         assert_eq!(log.leaves, 0);
     }

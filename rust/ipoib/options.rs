@@ -13,6 +13,10 @@ pub(crate) struct Given<'a> {
     pub(crate) recv_queue_size: u32,
     /// Transmit queues; 0 for as many as fit.
     pub(crate) tx_queues: u32,
+    /// Connections of an interface, of both directions.
+    pub(crate) max_connections: u32,
+    /// Seconds without a packet after which a connection is closed.
+    pub(crate) connection_idle: u32,
     /// Names of RDMA devices, separated by commas; empty for all.
     pub(crate) devices: &'a [u8],
 }
@@ -21,7 +25,13 @@ pub(crate) struct Given<'a> {
 pub(super) const RING: core::ops::RangeInclusive<u32> = 128..=8192;
 
 /// Most transmit queues.
-const MAX_TX_QUEUES: u32 = 64;
+pub(super) const MAX_TX_QUEUES: u32 = 64;
+
+/// Fewest and most connections of an interface.
+const CONNECTIONS: core::ops::RangeInclusive<u32> = 1..=32_768;
+
+/// Shortest and longest time after which a connection is idle, in seconds.
+const IDLE: core::ops::RangeInclusive<u32> = 1..=86_400;
 
 /// The parameters, checked.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +42,10 @@ pub(crate) struct Options {
     pub(crate) receive_ring: u32,
     /// Transmit queues that were asked for.
     tx_queues: Option<u32>,
+    /// Connections of an interface, of both directions.
+    pub(crate) max_connections: u32,
+    /// Seconds without a packet after which a connection is closed.
+    pub(crate) connection_idle: u32,
     /// Which RDMA devices to use.
     pub(crate) devices: Devices<'static>,
 }
@@ -66,6 +80,15 @@ pub(crate) enum OptionError {
     },
     /// The number of transmit queues.
     TxQueues(u32),
+    /// A number that is not in its range.
+    Range {
+        /// The parameter.
+        name: &'static str,
+        /// Its value.
+        value: u32,
+        /// What it may be.
+        range: core::ops::RangeInclusive<u32>,
+    },
     /// A name in the list of devices is empty.
     EmptyName,
 }
@@ -82,6 +105,12 @@ impl fmt::Display for OptionError {
             Self::TxQueues(value) => write!(
                 f,
                 "parameter tx_queues={value} is out of range: give 0 (automatic) to {MAX_TX_QUEUES}"
+            ),
+            Self::Range { name, value, range } => write!(
+                f,
+                "parameter {name}={value} is out of range: give {} to {}",
+                range.start(),
+                range.end()
             ),
             Self::EmptyName => write!(
                 f,
@@ -114,6 +143,8 @@ impl Options {
             send_ring: ring("send_queue_size", given.send_queue_size)?,
             receive_ring: ring("recv_queue_size", given.recv_queue_size)?,
             tx_queues: (given.tx_queues != 0).then_some(given.tx_queues),
+            max_connections: within("max_connections", given.max_connections, CONNECTIONS)?,
+            connection_idle: within("connection_idle", given.connection_idle, IDLE)?,
             devices: Devices(given.devices),
         })
     }
@@ -135,6 +166,18 @@ impl Options {
     }
 }
 
+fn within(
+    name: &'static str,
+    value: u32,
+    range: core::ops::RangeInclusive<u32>,
+) -> Result<u32, OptionError> {
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(OptionError::Range { name, value, range })
+    }
+}
+
 fn ring(name: &'static str, value: u32) -> Result<u32, OptionError> {
     if RING.contains(&value) && value.is_power_of_two() {
         Ok(value)
@@ -151,6 +194,8 @@ mod tests {
         send_queue_size: 256,
         recv_queue_size: 256,
         tx_queues: 0,
+        max_connections: 1024,
+        connection_idle: 512,
         devices: b"",
     };
 
@@ -201,6 +246,25 @@ mod tests {
             ..GOOD
         });
         assert_eq!(refused.err(), Some(OptionError::TxQueues(65)));
+    }
+
+    #[test]
+    fn numbers_of_connections_are_in_range() {
+        for (connections, idle, good) in [
+            (1, 1, true),
+            (32_768, 86_400, true),
+            (0, 512, false),
+            (32_769, 512, false),
+            (1024, 0, false),
+            (1024, 86_401, false),
+        ] {
+            let options = Options::check(Given {
+                max_connections: connections,
+                connection_idle: idle,
+                ..GOOD
+            });
+            assert_eq!(options.is_ok(), good);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use kernel::{
 use super::{
     interface::Interface,
     link::QueuePair,
+    neighbour,
     statistics::Statistics,
     transmit::Reaper, //
 };
@@ -129,7 +130,7 @@ enum Fault {
 }
 
 impl Receiver {
-    /// Makes the receive side of an interface: a ring on `qp` full of buffers that take packets of
+    /// Makes receive queue `index` of an interface: a ring on `qp` full of buffers that take packets of
     /// `mtu` bytes, not posted yet.
     ///
     /// # Errors
@@ -137,13 +138,14 @@ impl Receiver {
     /// `ENOMEM` and what the device says.
     pub(super) fn new(
         interface: &Arc<Interface>,
+        index: usize,
         instance: &Arc<Instance<Self>>,
         qp: &Arc<QueuePair>,
         completions: &Arc<Queue>,
         mtu: u32,
         identity: Identity,
     ) -> Result<Self> {
-        let entries = interface.options().receive_ring;
+        let entries = interface.sizes().receive_ring;
         let device = interface.device();
         let mut pool = Pool::new(
             qp.device(),
@@ -156,7 +158,7 @@ impl Receiver {
         for index in 0..ring.capacity() {
             ring.supply(index, pool.take_sleeping()?)?;
         }
-        let statistics = interface.receive_statistics().clone();
+        let statistics = interface.receive_statistics(index).ok_or(EINVAL)?.clone();
         statistics.memory_buffers.set(pool.memory() as u64);
         statistics.memory_rings.set(ring.memory() as u64);
         Ok(Self {
@@ -244,11 +246,10 @@ impl Reception {
             }
         }
         if packets != 0 {
-            self.device.count_received(packets, bytes);
+            self.statistics.count_received(&self.device, packets, bytes);
         }
         let statistics = &self.statistics;
         statistics.rx_completions.add(completions.len() as u64);
-        statistics.rx_packets.add(u64::from(packets));
         if self.ring.chained() >= CHAIN {
             self.post();
         }
@@ -290,10 +291,13 @@ impl Reception {
                 return None;
             }
         }
-        let result = examine(&self.identity, completion, buffer, length)
+        let result = examine(&self.identity, &self.interface, completion, buffer, length)
             .and_then(|packet| Ok((packet, self.wrap(context, index, length)?)));
         match result {
-            Ok((packet, skb)) => {
+            Ok((packet, mut skb)) => {
+                if completion.is_checked() {
+                    skb.is_checked();
+                }
                 if packet.kind == PacketType::Multicast {
                     self.device.count_multicast();
                 }
@@ -369,6 +373,7 @@ impl Reception {
 #[inline(always)]
 fn examine(
     identity: &Identity,
+    interface: &Arc<Interface>,
     completion: &Completion,
     buffer: &Buffer,
     length: usize,
@@ -377,7 +382,7 @@ fn examine(
     let (route, datagram) = received
         .split_first_chunk::<{ grh::LEN }>()
         .ok_or(Fault::Short)?;
-    let (ethertype, _) = encap::Header::parse(datagram).map_err(|error| match error {
+    let (ethertype, rest) = encap::Header::parse(datagram).map_err(|error| match error {
         encap::EncapError::Short(_) => Fault::Short,
         encap::EncapError::EtherType(_) => Fault::Header,
     })?;
@@ -388,6 +393,9 @@ fn examine(
             identity.kind(&ends, completion.source_qpn())?
         }
     };
+    if neighbour::may_tell(ethertype, rest) {
+        interface.heard(ethertype, rest, completion.source_lid());
+    }
     Ok(Packet { ethertype, kind })
 }
 

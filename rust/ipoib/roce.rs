@@ -13,10 +13,16 @@ use kernel::{
     }, //
 };
 
-use super::link::{
-    Link,
-    Offer,
-    QueuePair, //
+use super::{
+    address::Policy,
+    interface::Interface,
+    link::{
+        Join,
+        Link,
+        Offer,
+        QueuePair, //
+    },
+    search::Search, //
 };
 use crate::{
     net::{
@@ -45,9 +51,24 @@ use crate::{
 /// there is nobody to ask, so all nodes know it.
 const QKEY: u32 = 0x0b1b;
 
+/// Neither ports nor groups have a LID here.
+const NO_LID: u16 = 0;
+
+/// What the answers are worth: a peer may have got another Ethernet address or another router since,
+/// and one that did not answer may be there again soon. Each search holds a worker until the peer
+/// answers or it times out.
+const POLICY: Policy = Policy {
+    searches: 512,
+    refresh: 60,
+    memory: 1,
+};
+
 /// A RoCE port.
+pub(super) struct Roce(Arc<Port>);
+
+/// What is shared with the searches.
 #[pin_data]
-pub(super) struct Roce {
+struct Port {
     pd: Arc<ProtectionDomain>,
     port: PortNumber,
     /// Where address handles end.
@@ -59,19 +80,26 @@ pub(super) struct Roce {
 
 impl Roce {
     /// Drives `port`; address handles end on `queue`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     pub(super) fn new(
         pd: Arc<ProtectionDomain>,
         port: PortNumber,
         queue: Arc<work::Queue>,
-    ) -> impl PinInit<Self> {
-        pin_init!(Self {
+    ) -> Result<Self> {
+        let port = pin_init!(Port {
             pd,
             port,
             queue,
             source <- new_spinlock_bh!(None, "oxib_roce_source"),
-        })
+        });
+        Ok(Self(Arc::pin_init(port, GFP_KERNEL)?))
     }
+}
 
+impl Port {
     /// Entries of the GID table that RoCE version 2 packets can come from.
     fn entries(&self) -> impl Iterator<Item = ARef<Entry>> + '_ {
         let device = self.pd.device();
@@ -91,34 +119,9 @@ impl Roce {
             .find(|entry| entry.gid().ipv4().is_some() == is_ipv4)
             .ok_or(ENXIO)
     }
-}
 
-impl Link for Roce {
-    fn rdma(&self) -> &Device {
-        self.pd.device()
-    }
-
-    fn qkey(&self) -> u32 {
-        QKEY
-    }
-
-    fn refresh(&self) -> Result<Offer> {
-        let device = self.pd.device();
-        let active = device.is_active(self.port)?;
-        let mtu = device.ethernet_mtu(self.port).ok_or(ENODEV)?;
-        // Groups are IPv4 ones, so an IPv4 GID is needed; it also serves for all else.
-        let entry = self.entries().find(|entry| entry.gid().ipv4().is_some());
-        let gid = entry.as_ref().map(|entry| entry.gid());
-        let old = core::mem::replace(&mut *self.source.lock(), entry);
-        drop(old);
-        Ok(Offer { gid, mtu, active })
-    }
-
-    fn gid_advice(&self) -> &'static str {
-        "give the Ethernet device below it an IPv4 address"
-    }
-
-    fn resolve(&self, gid: Gid) -> Result<AddressHandle> {
+    /// Finds the way to `gid`. Sleeps.
+    fn find(&self, gid: Gid) -> Result<AddressHandle> {
         if gid.is_multicast() {
             let group = roce::group_gid(&gid);
             let source = self.source_for(&group)?;
@@ -128,34 +131,90 @@ impl Link for Roce {
             AddressHandle::to_roce_peer(&self.pd, self.port, &self.queue, &source, gid)
         }
     }
+}
+
+impl Link for Roce {
+    fn rdma(&self) -> &Device {
+        self.0.pd.device()
+    }
+
+    fn qkey(&self) -> u32 {
+        QKEY
+    }
+
+    fn refresh(&self) -> Result<Offer> {
+        let device = self.0.pd.device();
+        let active = device.is_active(self.0.port)?;
+        let mtu = device.ethernet_mtu(self.0.port).ok_or(ENODEV)?;
+        // Groups are IPv4 ones, so an IPv4 GID is needed; it also serves for all else.
+        let entry = self.0.entries().find(|entry| entry.gid().ipv4().is_some());
+        let gid = entry.as_ref().map(|entry| entry.gid());
+        let old = core::mem::replace(&mut *self.0.source.lock(), entry);
+        drop(old);
+        Ok(Offer {
+            gid,
+            lid: NO_LID,
+            mtu,
+            largest: mtu,
+            pkey_index: Some(0),
+            first_pkey: None,
+            active,
+        })
+    }
+
+    fn gid_advice(&self) -> &'static str {
+        "give the Ethernet device below it an IPv4 address"
+    }
+
+    fn policy(&self) -> Policy {
+        POLICY
+    }
+
+    fn resolve(&self, search: Search) {
+        let port = self.0.clone();
+        // Without memory the search ends with the closure.
+        let _ = self.0.queue.spawn(move || {
+            if search.is_wanted() {
+                let found = port.find(search.gid());
+                search.end(found);
+            }
+        });
+    }
 
     fn carrier_group(&self, mgid: Gid) -> Gid {
         roce::group_gid(&mgid)
     }
 
-    fn join(&self, rtnl: &mut Rtnl, qp: &QueuePair, group: Gid) -> Result {
+    fn join(
+        &self,
+        rtnl: &mut Rtnl,
+        _interface: &Arc<Interface>,
+        qp: &QueuePair,
+        group: Gid,
+    ) -> Result<Join> {
         let address = group.ipv4().ok_or(EINVAL)?;
-        let device = self.pd.device();
-        qp.attach(group)?;
+        let device = self.0.pd.device();
+        qp.attach(group, NO_LID)?;
         device
-            .set_membership(rtnl, self.port, address, Membership::Join)
+            .set_membership(rtnl, self.0.port, address, Membership::Join)
             .or_else(|error| {
                 // Half a membership receives nothing: undone, for a later try.
-                qp.detach(group)?;
+                qp.detach(group, NO_LID)?;
                 Err(error)
-            })
+            })?;
+        Ok(Join::Member)
     }
 
-    fn leave(&self, rtnl: &mut Rtnl, qp: &QueuePair, group: Gid) {
+    fn leave(&self, rtnl: &mut Rtnl, _interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {
         let Some(address) = group.ipv4() else { return };
-        let device = self.pd.device();
+        let device = self.0.pd.device();
         // An Ethernet device that is gone took its memberships along.
-        let _ = device.set_membership(rtnl, self.port, address, Membership::Leave);
-        if let Err(error) = qp.detach(group) {
+        let _ = device.set_membership(rtnl, self.0.port, address, Membership::Leave);
+        if let Err(error) = qp.detach(group, NO_LID) {
             dev_warn!(
                 device.as_dev(),
                 "port {}: group {:?} cannot be detached: {error:?}\n",
-                self.port.get(),
+                self.0.port.get(),
                 group.bytes()
             );
         }

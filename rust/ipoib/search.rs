@@ -11,9 +11,12 @@ use kernel::{
 
 use super::{
     address::{
+        Destinations,
         End,
         Ticket,
-        Verdict, //
+        Verdict,
+        Way,
+        SILENCE, //
     },
     interface::Interface, //
 };
@@ -23,8 +26,73 @@ use crate::{
     wire::gid::Gid, //
 };
 
-/// Destinations handled under one hold of a lock.
+/// Destinations handled under one hold of a lock, and looked for anew at a time.
 const BATCH: usize = 64;
+
+/// Time between two batches that are looked for anew, in milliseconds: 1280 a second.
+const REVALIDATE_INTERVAL_MS: u32 = 50;
+
+/// Time until a way is looked for again of which nothing could be learned, in milliseconds.
+const SILENCE_MS: u32 = 1000 * SILENCE as u32;
+
+impl Way for Arc<AddressHandle> {
+    fn is_same(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+/// A search for the way to a destination, which ends once: by [`Search::end`], or by its drop if
+/// nothing can be said of the way.
+pub(super) struct Search {
+    interface: Arc<Interface>,
+    gid: Gid,
+    /// Until the end.
+    ticket: Option<Ticket>,
+}
+
+impl Search {
+    /// The destination.
+    pub(super) fn gid(&self) -> Gid {
+        self.gid
+    }
+
+    /// Whose search it is.
+    pub(super) fn interface(&self) -> &Arc<Interface> {
+        &self.interface
+    }
+
+    /// Whether the way is still wanted: an interface that goes away does not wait for peers that may
+    /// not answer.
+    pub(super) fn is_wanted(&self) -> bool {
+        let is_closing = self.interface.closing.load(Ordering::Acquire);
+        let destinations = self.interface.destinations.lock();
+        self.ticket
+            .is_some_and(|ticket| !is_closing && destinations.is_wanted(&self.gid, ticket))
+    }
+
+    /// Ends the search: the packets that waited go on or are dropped. Not to be called with a
+    /// transmit queue locked.
+    pub(super) fn end(mut self, found: Result<AddressHandle>) {
+        let found = found.and_then(|way| Ok(Arc::new(way, GFP_KERNEL)?));
+        self.finish(found);
+    }
+
+    fn finish(&mut self, found: Result<Arc<AddressHandle>>) {
+        let Some(ticket) = self.ticket.take() else {
+            return;
+        };
+        if let Some(again) = self.interface.end_search(self.gid, ticket, found) {
+            self.interface.start_search(self.gid, again);
+        }
+    }
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        // Where packets wait, with a transmit queue locked perhaps: those are dropped, not sent.
+        self.finish(Err(EAGAIN));
+    }
+}
 
 impl Interface {
     /// Asks for the way of `packet` to `gid`, and starts a search if there is none yet.
@@ -41,49 +109,20 @@ impl Interface {
     }
 
     fn start_search(self: &Arc<Self>, gid: Gid, ticket: Ticket) {
-        let this = self.clone();
-        if self
-            .searches
-            .spawn(move || this.search(gid, ticket))
-            .is_err()
-        {
-            // Nothing to search again with: `Again` comes only of a search that ran.
-            self.end_search(gid, ticket, Err(ENOMEM));
-        }
-    }
-
-    /// Finds the way to `gid`. Sleeps.
-    fn search(self: &Arc<Self>, gid: Gid, mut ticket: Ticket) {
-        loop {
-            let found = self.find(gid, ticket);
-            match self.end_search(gid, ticket, found) {
-                Some(again) => ticket = again,
-                None => break,
-            }
-        }
-        if ticket.is_refresh() {
-            // What the queues know of it is old now.
-            self.for_each_queue(|queue| queue.forget(&[gid]));
-        }
-    }
-
-    fn find(&self, gid: Gid, ticket: Ticket) -> Result<Arc<AddressHandle>> {
-        // An interface that goes away does not wait for peers that may not answer.
-        if self.closing.load(Ordering::Acquire) {
-            return Err(ENODEV);
-        }
-        if !self.destinations.lock().is_wanted(&gid, ticket) {
-            return Err(ENODEV);
-        }
-        Ok(Arc::new(self.link().resolve(gid)?, GFP_KERNEL)?)
+        self.link().resolve(Search {
+            interface: self.clone(),
+            gid,
+            ticket: Some(ticket),
+        });
     }
 
     /// Notes the result of a search; the packets that waited go on or are dropped. Returns the
     /// ticket of the next search if the port has changed since.
     ///
-    /// Also called with a transmit queue locked, so it must not lock one.
+    /// Also called with a transmit queue locked, but then nothing was found and no way was known: it
+    /// does not lock one.
     fn end_search(
-        &self,
+        self: &Arc<Self>,
         gid: Gid,
         ticket: Ticket,
         found: Result<Arc<AddressHandle>>,
@@ -92,6 +131,12 @@ impl Interface {
         let mut destinations = self.destinations.lock();
         let waited = match destinations.resolved(&gid, ticket, found, self.now()) {
             End::Settled(waited) => waited,
+            End::Changed => {
+                drop(destinations);
+                // What the queues know of it is old now.
+                self.for_each_queue(|queue| queue.forget(&[gid]));
+                return None;
+            }
             End::Again(ticket) => return Some(ticket),
         };
         // Under the lock, which makes this the only writer.
@@ -103,6 +148,10 @@ impl Interface {
             statistics.tx_drop_unreachable.add(waited.len() as u64);
         }
         drop(destinations);
+        if !is_found {
+            // If a way is known, it is looked for again.
+            self.revalidate_soon(SILENCE_MS);
+        }
         for packet in waited {
             if is_found {
                 packet.transmit_again();
@@ -114,6 +163,44 @@ impl Interface {
         None
     }
 
+    /// Notes that the ways to all destinations may be wrong; traffic goes on over them until better
+    /// ones are known. Sleeps not for long: the searches come by and by.
+    pub(super) fn doubt_destinations(self: &Arc<Self>) {
+        // Without memory the order is not the best.
+        let _ = self.note_used(self.now());
+        self.destinations.lock().doubt_all();
+        // What is under way may never be answered.
+        self.link().subnet_changed();
+        self.revalidate_soon(0);
+    }
+
+    /// Has the way to `gid` looked for anew, if one is known: it may be wrong.
+    pub(super) fn doubt_destination(self: &Arc<Self>, gid: &Gid) {
+        if self.destinations.lock().doubt(gid) {
+            self.revalidate_soon(0);
+        }
+    }
+
+    /// Looks anew for some of the destinations of which that is due, the most used first, and forgets
+    /// those that are doubted and not in use. There is a next time if there may be more.
+    pub(super) fn revalidate(self: &Arc<Self>) -> Result {
+        let now = self.now();
+        self.expire(now)?;
+        if self.refresh_ways(now)? == BATCH {
+            self.revalidate_soon(REVALIDATE_INTERVAL_MS);
+        } else if self.destinations.lock().is_due_soon(now) {
+            self.revalidate_soon(SILENCE_MS);
+        }
+        Ok(())
+    }
+
+    /// Forgets the way to `gid`.
+    pub(super) fn forget_destination(&self, gid: &Gid) {
+        let forgotten = self.destinations.lock().forget(gid);
+        drop(forgotten);
+        self.for_each_queue(|queue| queue.forget(&[*gid]));
+    }
+
     /// Looks anew for destinations in use, and forgets those that were not used for long.
     ///
     /// # Errors
@@ -122,8 +209,7 @@ impl Interface {
     pub(super) fn age(self: &Arc<Self>) -> Result {
         let now = self.now();
         self.note_used(now)?;
-        self.refresh_ways(now)?;
-        self.expire(now)
+        self.revalidate()
     }
 
     /// Takes down which destinations the queues' caches were asked for.
@@ -142,18 +228,19 @@ impl Interface {
         Ok(())
     }
 
-    fn refresh_ways(self: &Arc<Self>, now: u64) -> Result {
+    /// Starts searches for a batch of the destinations of which that is due. Returns how many.
+    fn refresh_ways(self: &Arc<Self>, now: u64) -> Result<usize> {
         let mut stale = KVec::with_capacity(BATCH, GFP_KERNEL)?;
-        loop {
-            stale.clear();
-            let ticket = self.destinations.lock().take_stale(now, &mut stale);
-            for gid in &stale {
-                self.start_search(*gid, ticket);
-            }
-            if stale.len() < BATCH {
-                return Ok(());
-            }
+        let in_use = Destinations::<Arc<AddressHandle>, Skb>::in_use_since(now);
+        let ticket = {
+            let mut destinations = self.destinations.lock();
+            destinations.take_stale(now, now, &mut stale);
+            destinations.take_stale(now, in_use, &mut stale)
+        };
+        for gid in &stale {
+            self.start_search(*gid, ticket);
         }
+        Ok(stale.len())
     }
 
     fn expire(&self, now: u64) -> Result {

@@ -4,7 +4,15 @@
 
 use kernel::prelude::*;
 
-use crate::net::statistics::Counter;
+use super::interface::Interface;
+use crate::net::{
+    device::Device,
+    queue_statistics::{
+        Received,
+        Sent, //
+    },
+    statistics::Counter, //
+};
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $field:ident,)*) => {
@@ -40,6 +48,14 @@ macro_rules! statistics {
 statistics! {
     /// Packets given to the device.
     tx_packets,
+    /// Of them, sent.
+    tx_sent,
+    /// Bytes sent, with encapsulation headers.
+    tx_bytes,
+    /// Long TCP segments that were cut, by the device or for it.
+    tx_long,
+    /// Segments that they were cut into.
+    tx_parts,
     /// Calls of the device's `post_send`: doorbells.
     tx_posts,
     /// Of them, with more than one packet.
@@ -68,6 +84,8 @@ statistics! {
     tx_drop_unreachable,
     /// Packets dropped: the interface was taken down before they went.
     tx_drop_down,
+    /// Packets lost with their connection: the peer went, or was not ready.
+    tx_drop_connection,
     /// Destinations resolved.
     address_resolved,
     /// Destinations not found.
@@ -78,8 +96,22 @@ statistics! {
     address_count,
     /// Groups that the interface is a member of now.
     multicast_groups,
+    /// Paths that the subnet administrator was asked for.
+    sa_path_queries,
+    /// Groups that it was asked to let the interface join, to receive or to send.
+    sa_joins,
+    /// Of them, those that it refused, or did not answer.
+    sa_joins_failed,
+    /// Answers of it that were about something else.
+    sa_answers_wrong,
+    /// Connections by which we send now.
+    connections_out,
+    /// Connections by which we receive now.
+    connections_in,
     /// Packets handed to the stack.
     rx_packets,
+    /// Their bytes, with encapsulation headers.
+    rx_bytes,
     /// Calls of the device's `post_recv`: doorbells.
     rx_posts,
     /// Completions taken.
@@ -104,4 +136,42 @@ statistics! {
     memory_buffers,
     /// Bytes of memory in rings and tables.
     memory_rings,
+}
+
+impl Statistics {
+    /// Counts packets that were sent, for a transmit queue and for its interface. With the queue's lock.
+    #[inline(always)]
+    pub(super) fn count_sent(&self, device: &Device<Interface>, packets: u32, bytes: u32) {
+        device.count_sent(packets, bytes);
+        self.tx_sent.add(u64::from(packets));
+        self.tx_bytes.add(u64::from(bytes));
+    }
+
+    /// Counts packets that the stack got, for what received them and for its interface. In its poll.
+    #[inline(always)]
+    pub(super) fn count_received(&self, device: &Device<Interface>, packets: u32, bytes: u32) {
+        device.count_received(packets, bytes);
+        self.rx_packets.add(u64::from(packets));
+        self.rx_bytes.add(u64::from(bytes));
+    }
+
+    /// What a receive queue counted.
+    pub(super) fn received(&self) -> Received {
+        Received {
+            packets: self.rx_packets.get(),
+            bytes: self.rx_bytes.get(),
+            no_memory: self.rx_drop_memory.get(),
+        }
+    }
+
+    /// What a transmit queue counted.
+    pub(super) fn sent(&self) -> Sent {
+        Sent {
+            packets: self.tx_sent.get(),
+            bytes: self.tx_bytes.get(),
+            stops: self.tx_stopped.get(),
+            long: self.tx_long.get(),
+            parts: self.tx_parts.get(),
+        }
+    }
 }

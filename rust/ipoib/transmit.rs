@@ -21,9 +21,15 @@ use super::{
         Cache,
         Key, //
     },
+    connected::Senders,
+    inbound::Numbers,
     interface::Interface,
     link::QueuePair,
-    receive::Receiver,
+    offload::{
+        Adapter,
+        Ring,
+        SEGMENTS, //
+    },
     statistics::Statistics, //
 };
 use crate::{
@@ -46,13 +52,13 @@ use crate::{
             Status,
             BATCH, //
         },
+        rc_send::Tag,
         send::{
             Completed,
             Destination,
             HandleId,
             Posted,
-            Refused,
-            SendQueue, //
+            Refused, //
         }, //
     },
     wire::{
@@ -63,10 +69,10 @@ use crate::{
 };
 
 /// Most packets in one chain, so that the device gets to work while the stack goes on.
-const CHAIN: u32 = 64;
+pub(super) const CHAIN: u32 = 64;
 
 /// The share of the ring that must be free before a stopped queue is woken.
-const WAKE_SHARE: u32 = 4;
+pub(super) const WAKE_SHARE: u32 = 4;
 
 /// Handles beyond the cache's, so that a retired one need not be waited for.
 const SPARE_HANDLES: usize = 64;
@@ -76,12 +82,19 @@ pub(super) type Completions = CompletionQueue<Arc<Instance<Reaper>>>;
 
 /// One transmit queue of an interface that is up.
 pub(super) struct TransmitQueue {
-    send: SendQueue<Skb, Arc<Instance<Reaper>>, Arc<Instance<Receiver>>>,
+    send: Ring,
+    adapter: Adapter,
     cache: Cache,
     interface: Arc<Interface>,
-    statistics: Arc<Statistics>,
+    pub(super) statistics: Arc<Statistics>,
     /// The stack was told to stop for want of slots.
-    stopped: bool,
+    pub(super) stopped: bool,
+    /// Connections, in connected mode.
+    pub(super) senders: Option<KBox<Senders>>,
+    /// The receive queues that peers are told of, if there are several.
+    numbers: Option<Arc<Numbers>>,
+    /// There is neither of these: packets go out as they come.
+    is_plain: bool,
 }
 
 /// A packet that has passed the checks, without its pseudo header.
@@ -101,25 +114,85 @@ impl TransmitQueue {
         index: usize,
         qp: &Arc<QueuePair>,
         qkey: u32,
+        senders: Option<KBox<Senders>>,
     ) -> Result<Self> {
         let handles = (cache::ENTRIES + SPARE_HANDLES) as u16;
-        let send = SendQueue::new(qp, interface.options().send_ring, handles, qkey)?;
+        let mut send = Ring::new(qp, interface.sizes().send_ring, handles, qkey)?;
+        send.make_headers()?;
         let cache = Cache::new()?;
         let statistics = interface.transmit_statistics(index).ok_or(EINVAL)?.clone();
-        let memory = send.memory() + cache.memory();
+        let of_senders = senders.as_ref().map_or(0, |senders| senders.memory());
+        let memory = send.memory() + cache.memory() + of_senders;
         statistics.memory_rings.set(memory as u64);
+        let numbers = interface.numbers.lock().clone();
         Ok(Self {
+            is_plain: senders.is_none() && numbers.is_none(),
+            numbers,
             send,
+            adapter: Adapter::of(qp.device()),
             cache,
             interface: interface.clone(),
             statistics,
             stopped: false,
+            senders,
         })
     }
 
     /// Sends a packet.
     #[inline(always)]
     pub(super) fn transmit(&mut self, device: &Device<Interface>, queue: Queue<'_>, packet: Skb) {
+        if self.is_plain {
+            self.transmit_datagram(device, queue, packet);
+        } else {
+            self.transmit_otherwise(device, queue, packet);
+        }
+    }
+
+    /// Sends a packet that may have to tell something else of our address, or go by a connection.
+    fn transmit_otherwise(
+        &mut self,
+        device: &Device<Interface>,
+        queue: Queue<'_>,
+        mut packet: Skb,
+    ) {
+        if let Some(numbers) = &self.numbers {
+            match numbers.prepare(&self.interface, &mut packet) {
+                Ok(None) => {}
+                Ok(Some(other)) => self.route(device, queue, other),
+                Err(_) => {
+                    drop_counted(device, &self.statistics.tx_drop_memory, packet);
+                    // What waits for more to come waits no longer.
+                    self.post_connection(device, queue);
+                    return self.post(device, queue);
+                }
+            }
+        }
+        self.route(device, queue, packet);
+    }
+
+    #[inline]
+    fn route(&mut self, device: &Device<Interface>, queue: Queue<'_>, packet: Skb) {
+        if self.senders.is_some() {
+            self.transmit_connected(device, queue, packet);
+        } else {
+            self.transmit_datagram(device, queue, packet);
+        }
+    }
+
+    /// Changes the receive queues that peers are told of.
+    pub(super) fn set_numbers(&mut self, numbers: Option<Arc<Numbers>>) {
+        self.is_plain = self.senders.is_none() && numbers.is_none();
+        self.numbers = numbers;
+    }
+
+    /// Sends a packet as a datagram.
+    #[inline(always)]
+    pub(super) fn transmit_datagram(
+        &mut self,
+        device: &Device<Interface>,
+        queue: Queue<'_>,
+        packet: Skb,
+    ) {
         let sent = match self.prepare(device, packet) {
             Some(outgoing) => self.push(outgoing),
             None => None,
@@ -128,7 +201,7 @@ impl TransmitQueue {
             Some(bytes) => queue.sent(bytes),
             None => !queue.more_follow(),
         };
-        if self.send.free() == 0 {
+        if self.send.free() < SEGMENTS {
             queue.stop();
             self.stopped = true;
             self.statistics.tx_stopped.add(1);
@@ -141,12 +214,9 @@ impl TransmitQueue {
 
     /// Checks a packet and finds its destination. `None`: it waits or was dropped.
     #[inline(always)]
-    fn prepare(&mut self, device: &Device<Interface>, mut packet: Skb) -> Option<Outgoing> {
+    fn prepare(&mut self, device: &Device<Interface>, packet: Skb) -> Option<Outgoing> {
         let statistics = &self.statistics;
-        if !packet.is_linear() && packet.linearize().is_err() {
-            drop_counted(device, &statistics.tx_drop_memory, packet);
-            return None;
-        }
+        let length = packet.len();
         let Some((address, datagram)) = packet.data().split_first_chunk::<{ HwAddr::LEN }>() else {
             drop_counted(device, &statistics.tx_drop_header, packet);
             return None;
@@ -156,7 +226,8 @@ impl TransmitQueue {
             drop_counted(device, &statistics.tx_drop_header, packet);
             return None;
         }
-        if datagram.len() > device.mtu() as usize + encap::LEN {
+        if length > device.mtu() as usize + encap::HARD_LEN && !fits_in_parts(&packet, device.mtu())
+        {
             drop_counted(device, &statistics.tx_drop_length, packet);
             return None;
         }
@@ -226,11 +297,22 @@ impl TransmitQueue {
     /// Puts a packet into the ring. Returns its length if it is there.
     #[inline(always)]
     fn push(&mut self, outgoing: Outgoing) -> Option<u32> {
-        let bytes = outgoing.packet.len() as u32;
-        let (packet, counter) = match self.send.push(outgoing.destination, outgoing.packet) {
-            Ok(()) => return Some(bytes),
+        let Outgoing {
+            destination,
+            packet,
+        } = outgoing;
+        let pushed = if packet.is_plain() {
+            self.send.push(destination, packet)
+        } else {
+            let (ring, statistics) = (&mut self.send, &self.statistics);
+            self.adapter.push(ring, statistics, destination, packet)
+        };
+        let (packet, counter) = match pushed {
+            Ok(bytes) => return Some(bytes),
             Err(Refused::Full(packet)) => (packet, &self.statistics.tx_drop_full),
-            Err(Refused::Failed(packet)) => (packet, &self.statistics.tx_drop_memory),
+            Err(Refused::Failed(packet) | Refused::Scattered(packet)) => {
+                (packet, &self.statistics.tx_drop_memory)
+            }
         };
         drop_counted(self.interface.device(), counter, packet);
         None
@@ -238,17 +320,21 @@ impl TransmitQueue {
 
     /// Gives what is chained to the device.
     #[inline]
-    fn post(&mut self, device: &Device<Interface>, queue: Queue<'_>) {
+    pub(super) fn post(&mut self, device: &Device<Interface>, queue: Queue<'_>) {
         let chained = self.send.chained();
         if chained == 0 {
             return;
         }
-        let posted = self.send.post();
+        let posted = self.send.post(self.stopped);
         let statistics = &self.statistics;
         statistics.tx_posts.add(1);
         statistics.tx_chains.add(u64::from(chained > 1));
         statistics.tx_packets.add(u64::from(posted.packets));
         statistics.tx_inline.add(u64::from(posted.inlined));
+        if posted.done.packets != 0 {
+            queue.completed(posted.done.packets, posted.done.bytes);
+            statistics.count_sent(device, posted.done.packets, posted.done.bytes);
+        }
         if posted.refused != 0 {
             self.refused(device, queue, &posted);
         }
@@ -274,16 +360,30 @@ impl TransmitQueue {
 
     /// Wakes the stack's queue if there is room again.
     #[inline]
-    fn wake(&mut self, queue: Queue<'_>) {
-        if self.stopped && self.send.free() >= self.send.capacity() / WAKE_SHARE {
+    pub(super) fn wake(&mut self, queue: Queue<'_>) {
+        if self.stopped && self.has_room() {
             self.stopped = false;
+            if let Some(senders) = &mut self.senders {
+                senders.unblock();
+            }
             queue.wake();
         }
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.send.free() >= SEGMENTS.max(self.send.capacity() / WAKE_SHARE)
+            && self
+                .senders
+                .as_mut()
+                .is_none_or(|senders| senders.has_room())
     }
 
     /// Ends the packets that a completion stands for.
     #[inline]
     fn complete(&mut self, id: u64, status: Status, budget: usize) -> Completed {
+        if let Some(of_connection) = Tag::of(id) {
+            return self.complete_connected(of_connection, status, budget);
+        }
         if status != Status::Success {
             // Flushed, too: an interface that is taken down polls no more, so this is an error that
             // the queue pair may not report otherwise.
@@ -299,6 +399,9 @@ impl TransmitQueue {
         if !quiet {
             self.send.abandon();
         }
+        if let Some(senders) = &mut self.senders {
+            senders.abandon();
+        }
         self.statistics.memory_rings.set(0);
         self.send.clear().packets as usize
     }
@@ -313,6 +416,11 @@ impl TransmitQueue {
                 }
             }
         }
+    }
+
+    /// Changes the key that packets carry from now on.
+    pub(super) fn set_qkey(&mut self, qkey: u32) {
+        self.send.set_qkey(qkey);
     }
 
     /// Forgets all ways.
@@ -331,9 +439,17 @@ impl TransmitQueue {
     }
 }
 
+/// Whether a packet, with its pseudo header, is to be cut into parts of at most `mtu` bytes. The MTU may
+/// be another one since the stack chose their size; one that is too long breaks a queue pair.
+#[inline(never)]
+fn fits_in_parts(packet: &Skb, mtu: u32) -> bool {
+    let segments = packet.wishes().segments;
+    segments.is_some_and(|parts| parts.headers + parts.size <= mtu as usize + encap::HARD_LEN)
+}
+
 /// Drops a packet for a reason that `counter` counts.
 #[cold]
-fn drop_counted(device: &Device<Interface>, counter: &Counter, packet: Skb) {
+pub(super) fn drop_counted(device: &Device<Interface>, counter: &Counter, packet: Skb) {
     counter.add(1);
     device.count_send_dropped();
     drop(packet);
@@ -409,6 +525,9 @@ impl Reaper {
                 }
             }
         }
+        // In the transmit of a packet they are counted too: with the lock.
+        self.statistics
+            .count_sent(&self.device, sent.packets, sent.bytes);
         guard.with_queue(|data, queue| {
             queue.completed(all.packets, all.bytes);
             if let Some(data) = data {
@@ -416,7 +535,6 @@ impl Reaper {
             }
         });
         drop(guard);
-        self.device.count_sent(sent.packets, sent.bytes);
         for _ in sent.packets..all.packets {
             self.device.count_send_dropped();
         }

@@ -3,13 +3,17 @@
 //! Net devices of link-layer type InfiniBand.
 //!
 //! A [`Device`] is allocated first, then given to what drives it, and shown to the world by
-//! [`Registration::new`]; dropping the registration takes it away again. Each transmit queue carries
-//! data of the driver ([`Operations::TxQueue`]) that only opens to the holder of the queue's lock.
+//! [`Device::show`]; [`remove`] takes it away again, as does the stack itself when a link is deleted.
+//! Each transmit queue carries data of the driver ([`Operations::TxQueue`]) that only opens to the
+//! holder of the queue's lock.
 
 use core::{
     cell::UnsafeCell,
     ptr::NonNull,
-    sync::atomic::AtomicBool, //
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
 };
 
 use kernel::{
@@ -20,45 +24,78 @@ use kernel::{
         CStr, //
     },
     sync::{
-        aref::ARef,
-        Arc, //
+        Arc,
+        Completion, //
     }, //
 };
 
 use super::{
     ethtool,
+    extack::ExtendedAck,
+    link,
     napi::Context,
     queue::{
         Queue,
         QueueGuard, //
+    },
+    queue_statistics::{
+        Received,
+        Sent, //
     },
     rtnl::Rtnl,
     skb::Skb, //
 };
 use crate::{
     bindings,
-    rdma::device::Device as RdmaDevice,
+    rdma::{
+        device::Device as RdmaDevice,
+        port::PortNumber, //
+    },
     wire::{
-        encap,
+        connected,
         hwaddr::HwAddr, //
     }, //
 };
 
 mod registration;
 mod table;
+mod virtual_function;
 
-pub(crate) use registration::Registration;
+pub(crate) use registration::remove;
+pub(super) use table::setup;
 
 /// Smallest MTU: IPv4's.
 pub(super) const MIN_MTU: u32 = 68;
 
-/// Largest MTU of any port: 4096 less the encapsulation header. The driver knows its port's.
-pub(super) const MAX_MTU: u32 = 4096 - encap::LEN as u32;
+/// Largest MTU, that of connected mode. The driver knows its port's and its mode's.
+pub(super) const MAX_MTU: u32 = connected::MAX_MTU;
 
 /// What drives a net device. Called by the stack.
 pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Data of one transmit queue while the device is up.
     type TxQueue: Send;
+
+    /// Most transmit queues of a device.
+    const MAX_QUEUES: u32;
+
+    /// The device that is driven.
+    fn device(&self) -> &Device<Self>;
+
+    /// The RDMA device and the port below.
+    fn place(&self) -> (&RdmaDevice, PortNumber);
+
+    /// What the device is a child of.
+    fn parent(&self) -> Option<&Arc<Self>>;
+
+    /// The world sees the device from now on.
+    fn shown(self: &Arc<Self>, rtnl: &mut Rtnl);
+
+    /// The device goes away, or could not be shown: nothing new is to be begun. It is down.
+    fn leaving(self: &Arc<Self>, rtnl: &mut Rtnl);
+
+    /// The stack has let go of the device: the driver's own work is to be waited for, which may take
+    /// the RTNL. Sleeps. Only a driver that was shown has work.
+    fn gone(self: &Arc<Self>);
 
     /// Brings the device up. On an error it stays down, and nothing is left behind.
     fn open(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result;
@@ -69,6 +106,10 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Sends a packet on a queue whose lock is held.
     fn transmit(&self, data: &mut Self::TxQueue, queue: Queue<'_>, packet: Skb);
 
+    /// The transmit queue of a packet to `address`, on a device that chooses itself
+    /// ([`Device::set_connected`]).
+    fn select_queue(&self, address: &HwAddr) -> u32;
+
     /// Changes the MTU; checked against the device's bounds already.
     ///
     /// # Errors
@@ -76,11 +117,21 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Any; the MTU stays as it is.
     fn change_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result;
 
+    /// Changes the hardware address.
+    ///
+    /// # Errors
+    ///
+    /// Any; the address stays as it is.
+    fn change_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result;
+
     /// The list of multicast addresses has changed. Called with bottom halves disabled.
     fn multicast_changed(self: &Arc<Self>);
 
     /// A queue has been stopped for longer than the watchdog's time.
     fn transmit_timeout(self: &Arc<Self>, queue: u32);
+
+    /// A neighbour does not answer any more at this address. Called in any context.
+    fn neighbour_failed(self: &Arc<Self>, address: &HwAddr);
 
     /// Names of the driver's statistics, for `ethtool -S`.
     const STATISTICS: &'static [&'static CStr];
@@ -88,8 +139,55 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Their values, in the order of the names; `values` is as long as [`Self::STATISTICS`].
     fn statistics(&self, values: &mut [u64]);
 
+    /// What receive queue `queue` counted since the device was made.
+    fn received(&self, queue: u32) -> Received;
+
+    /// What was received by none of the queues.
+    fn received_otherwise(&self) -> Received;
+
+    /// What transmit queue `queue` counted since the device was made.
+    fn sent(&self, queue: u32) -> Sent;
+
     /// Lengths of the send and receive rings, for `ethtool -g`.
     fn rings(&self) -> ethtool::Rings;
+
+    /// Changes the lengths of the rings, for `ethtool -G`.
+    ///
+    /// # Errors
+    ///
+    /// Any, said in `reply`; the rings stay as they are if they can.
+    fn set_rings(
+        self: &Arc<Self>,
+        rtnl: &mut Rtnl,
+        send: u32,
+        receive: u32,
+        reply: &mut ExtendedAck<'_>,
+    ) -> Result;
+
+    /// How many queues there are, for `ethtool -l`.
+    fn channels(&self) -> ethtool::Channels;
+
+    /// Changes how many queues there are, for `ethtool -L`.
+    ///
+    /// # Errors
+    ///
+    /// Any; the queues stay as they are if they can.
+    fn set_channels(self: &Arc<Self>, rtnl: &mut Rtnl, transmit: u32, receive: u32) -> Result;
+
+    /// How receive completions are gathered, for `ethtool -c`.
+    fn coalesce(&self, rtnl: &mut Rtnl) -> ethtool::Moderation;
+
+    /// Gathers receive completions, for `ethtool -C`.
+    ///
+    /// # Errors
+    ///
+    /// Any, said in `reply`.
+    fn set_coalesce(
+        self: &Arc<Self>,
+        rtnl: &mut Rtnl,
+        moderation: ethtool::Moderation,
+        reply: &mut ExtendedAck<'_>,
+    ) -> Result;
 }
 
 /// Our part of the net device's memory.
@@ -98,19 +196,39 @@ pub(super) struct Private<T: Operations> {
     /// come in between.
     pub(super) driver: UnsafeCell<Option<Arc<T>>>,
     pub(super) queues: KVec<UnsafeCell<Option<T::TxQueue>>>,
-    /// A registration of the device exists, or existed.
-    pub(super) registered: AtomicBool,
-    /// The RDMA device below.
-    pub(super) parent: ARef<RdmaDevice>,
+    /// The device is shown, or was.
+    pub(super) shown: AtomicBool,
+}
+
+/// Bytes that the stack has to allocate for the driver with a device of `T`.
+pub(super) const fn private_size<T: Operations>() -> usize {
+    size_of::<Private<T>>()
 }
 
 /// The memory of a net device, freed with the last reference.
 ///
 /// # Invariants
 ///
-/// The pointer is a net device made by [`Device::new`] whose private area is an initialised
-/// `Private<T>`. `queues` has an element per transmit queue, touched under that queue's lock alone.
-struct Allocation<T: Operations>(NonNull<bindings::net_device>, core::marker::PhantomData<T>);
+/// `device` is a net device set up by [`table::setup`] whose private area is an initialised
+/// `Private<T>`, in which `queues` has no more elements than the device has transmit queues, each touched
+/// under that queue's lock alone. If `lender` is there, the memory is the stack's, which waits for it to
+/// be completed, as long as `lent`; else it is ours.
+struct Allocation<T: Operations> {
+    device: NonNull<bindings::net_device>,
+    lender: Option<Arc<Completion>>,
+    lent: AtomicBool,
+    _driver: core::marker::PhantomData<T>,
+}
+
+/// A device whose memory is the stack's.
+pub(super) struct Lent(Arc<Completion>);
+
+impl Lent {
+    /// Waits until no [`Device`] refers to it any more.
+    pub(super) fn wait_until_unused(self) {
+        self.0.wait_for_completion();
+    }
+}
 
 // SAFETY: Net devices are used from all threads; `Private` holds `Arc<T>` (`T: Send + Sync`) and
 // queue data that is serialised by the queues' locks (`T::TxQueue: Send`).
@@ -121,9 +239,15 @@ unsafe impl<T: Operations> Sync for Allocation<T> {}
 impl<T: Operations> Drop for Allocation<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the private area is initialised; nobody uses it any more.
-        unsafe { core::ptr::drop_in_place(private::<T>(self.0.as_ptr())) };
-        // SAFETY: The device is not registered: a registration holds a reference.
-        unsafe { bindings::free_netdev(self.0.as_ptr()) };
+        unsafe { core::ptr::drop_in_place(private::<T>(self.device.as_ptr())) };
+        if !self.lent.load(Ordering::Acquire) {
+            // SAFETY: By the type invariant ours. It is not registered: the stack's side of a registered
+            // one has the driver, which holds it.
+            unsafe { bindings::free_netdev(self.device.as_ptr()) };
+        }
+        if let Some(lender) = &self.lender {
+            lender.complete_all();
+        }
     }
 }
 
@@ -149,54 +273,173 @@ pub(super) fn private<T: Operations>(device: *mut bindings::net_device) -> *mut 
 }
 
 impl<T: Operations> Device<T> {
-    /// Allocates a device named `ib%d` on `port` of `parent`, with `queues` transmit queues, in
-    /// the network namespace of `parent`.
+    /// Allocates a device called `name`, which may have one `%d` for a number, with `queues` transmit
+    /// queues.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn new(parent: &RdmaDevice, port: u32, queues: u32) -> Result<Self> {
-        let mut cells = KVec::with_capacity(queues as usize, GFP_KERNEL)?;
-        for _ in 0..queues {
-            cells.push(UnsafeCell::new(None), GFP_KERNEL)?;
-        }
-        // SAFETY: The name is a format with one `%d`, as the stack wants it; `setup` fills what a
-        // fresh device needs.
+    pub(crate) fn new(name: &CStr, queues: u32) -> Result<Self> {
+        let assigned = if name.to_bytes().contains(&b'%') {
+            bindings::NET_NAME_ENUM
+        } else {
+            bindings::NET_NAME_USER
+        };
+        // SAFETY: The name is a format with at most one `%d`, as the stack wants it; `setup` fills what
+        // a fresh device needs.
         let device = unsafe {
             bindings::alloc_netdev_mqs(
-                size_of::<Private<T>>() as i32,
-                c"ib%d".as_char_ptr(),
-                bindings::NET_NAME_ENUM as u8,
+                private_size::<T>() as i32,
+                name.as_char_ptr(),
+                assigned as u8,
                 Some(table::setup::<T>),
                 queues,
-                1,
+                queues,
             )
         };
         let device = NonNull::new(device).ok_or(ENOMEM)?;
+        // SAFETY: Just made, and ours.
+        unsafe { Self::from_fresh(device, None) }.inspect_err(|_| {
+            // SAFETY: Nobody else has it.
+            unsafe { bindings::free_netdev(device.as_ptr()) }
+        })
+    }
+
+    /// Takes a device that the stack allocated and frees itself, unless it is shown.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    ///
+    /// # Safety
+    ///
+    /// `device` was just allocated with [`private_size`] bytes for the driver and [`setup`], and lives
+    /// until the second value was waited for, if it is not shown.
+    pub(super) unsafe fn borrow(device: *mut bindings::net_device) -> Result<(Self, Lent)> {
+        let device = NonNull::new(device).ok_or(ENOMEM)?;
+        let lender = Arc::pin_init(Completion::new(), GFP_KERNEL)?;
+        // SAFETY: The caller's promise.
+        let this = unsafe { Self::from_fresh(device, Some(lender.clone())) }?;
+        Ok((this, Lent(lender)))
+    }
+
+    /// # Safety
+    ///
+    /// `device` is valid, has room for the private area, and no other `Device` refers to it.
+    unsafe fn from_fresh(
+        device: NonNull<bindings::net_device>,
+        lender: Option<Arc<Completion>>,
+    ) -> Result<Self> {
+        // SAFETY: The caller's promise.
+        let count = unsafe { (*device.as_ptr()).num_tx_queues }.min(T::MAX_QUEUES);
+        let mut queues = KVec::with_capacity(count as usize, GFP_KERNEL)?;
+        for _ in 0..count {
+            queues.push(UnsafeCell::new(None), GFP_KERNEL)?;
+        }
+        let memory = kernel::sync::UniqueArc::<Allocation<T>>::new_uninit(GFP_KERNEL)?;
         let area = private::<T>(device.as_ptr());
-        // SAFETY: The area was allocated with the size of `Private<T>`; net device memory is
-        // aligned to 32 bytes at least, which `Private` does not exceed.
+        // SAFETY: The caller promises room for a `Private<T>`; net device memory is aligned to 32 bytes
+        // at least, which `Private` does not exceed.
         unsafe {
             area.write(Private {
                 driver: UnsafeCell::new(None),
-                queues: cells,
-                registered: AtomicBool::new(false),
-                parent: ARef::from(parent),
+                queues,
+                shown: AtomicBool::new(false),
             })
         };
-        // INVARIANT: Made here, with its private area initialised.
-        let allocation = Arc::new(Allocation(device, core::marker::PhantomData), GFP_KERNEL)?;
-        // SAFETY: The device is not registered, so nobody else sees these fields; the parent
-        // lives longer than the registration.
+        let lent = AtomicBool::new(lender.is_some());
+        // INVARIANT: Set up, by the contract, with its private area initialised above.
+        Ok(Self(
+            memory
+                .write(Allocation {
+                    device,
+                    lender,
+                    lent,
+                    _driver: core::marker::PhantomData,
+                })
+                .into(),
+        ))
+    }
+
+    /// Puts the device on `port` of `rdma`, before it is shown.
+    pub(crate) fn set_place(&self, rdma: &RdmaDevice, port: PortNumber) {
+        // SAFETY: The device is not registered, so nobody else sees these fields; what drives it holds
+        // the RDMA device.
         unsafe {
-            bindings::oxib_netdev_set_parent(device.as_ptr(), parent.as_raw(), port - 1);
+            bindings::oxib_netdev_set_parent(self.as_raw(), rdma.as_raw(), port.get() - 1);
         }
-        Ok(Self(allocation))
+    }
+
+    /// Puts the device into the network namespace of `rdma`, before it is shown.
+    pub(crate) fn join_namespace_of_rdma(&self, rdma: &RdmaDevice) {
+        // SAFETY: The device is not registered; the namespace is kept by what is in it.
+        unsafe {
+            bindings::oxib_netdev_set_net(self.as_raw(), bindings::oxib_rdma_net(rdma.as_raw()))
+        }
+    }
+
+    /// Puts the device into the network namespace of another, before it is shown.
+    pub(crate) fn join_namespace_of(&self, _rtnl: &mut Rtnl, other: &Self) {
+        // SAFETY: As above; with the RTNL held `other` does not change its namespace.
+        unsafe {
+            bindings::oxib_netdev_set_net(self.as_raw(), bindings::oxib_netdev_net(other.as_raw()))
+        }
+    }
+
+    /// Makes the device one of a kind that netlink knows, before it is shown.
+    pub(crate) fn set_kind(&self)
+    where
+        T: link::Kind,
+    {
+        // SAFETY: The device is not registered, so nobody else sees the field; the table lives as long
+        // as the module.
+        unsafe { (*self.as_raw()).rtnl_link_ops = T::table().as_raw() }
+    }
+
+    /// Says how many of the transmit queues are used.
+    ///
+    /// # Errors
+    ///
+    /// What the stack says.
+    pub(crate) fn use_queues(&self, _rtnl: &mut Rtnl, count: u32) -> Result {
+        // SAFETY: The device is valid, and the RTNL held if it is registered.
+        kernel::error::to_result(unsafe {
+            bindings::netif_set_real_num_tx_queues(self.as_raw(), count)
+        })?;
+        self.spread();
+        Ok(())
+    }
+
+    /// Gives each processor a transmit queue to send on, as far as there are enough (XPS), once the device is
+    /// registered. Who wants that otherwise writes to `xps_cpus` of the queues.
+    fn spread(&self) {
+        // SAFETY: The device is valid.
+        unsafe { bindings::oxib_netdev_spread(self.as_raw()) };
+    }
+
+    /// Says how many of the receive queues are used.
+    ///
+    /// # Errors
+    ///
+    /// What the stack says.
+    pub(crate) fn use_receive_queues(&self, _rtnl: &mut Rtnl, count: u32) -> Result {
+        // SAFETY: The device is valid, and the RTNL held if it is registered.
+        kernel::error::to_result(unsafe {
+            bindings::netif_set_real_num_rx_queues(self.as_raw(), count)
+        })
+    }
+
+    /// Offers the stack to take packets in pieces, without checksums, and longer than the MTU if they
+    /// are to be cut into at most `segments` of TCP; and, if `checks`, to say which checksums were found
+    /// right. Before the device is registered.
+    pub(crate) fn offer(&self, checks: bool, segments: u32) {
+        // SAFETY: The device is valid, and nobody else sees these fields before it is registered.
+        unsafe { bindings::oxib_netdev_offer(self.as_raw(), checks, segments) }
     }
 
     #[inline(always)]
     pub(super) fn as_raw(&self) -> *mut bindings::net_device {
-        self.0 .0.as_ptr()
+        self.0.device.as_ptr()
     }
 
     #[inline(always)]
@@ -216,14 +459,19 @@ impl<T: Operations> Device<T> {
         unsafe { table::driver::<T>(device) }
     }
 
-    /// The name of the RDMA device below.
+    /// The driver of `device` if that is one of its devices.
     ///
     /// # Safety
     ///
-    /// As [`table::driver`].
-    pub(super) unsafe fn parent_name<'a>(device: *mut bindings::net_device) -> &'a CStr {
-        // SAFETY: By the caller's promise the private area is initialised and stays for `'a`.
-        unsafe { (*private::<T>(device)).parent.name() }
+    /// `device` is null or registered, and stays so for `'a`.
+    pub(super) unsafe fn driver_of_any<'a>(
+        device: *mut bindings::net_device,
+    ) -> Option<&'a Arc<T>> {
+        // SAFETY: The caller's promise; who has our operations was made by `Device::<T>::new`.
+        unsafe {
+            (!device.is_null() && table::is_ours::<T>(device))
+                .then(|| table::driver::<T>(device))?
+        }
     }
 
     /// The interface's name, as it is now (`ib0`).
@@ -236,7 +484,14 @@ impl<T: Operations> Device<T> {
         })
     }
 
-    /// Number of transmit queues.
+    /// Whether it is in the network namespace that the kernel starts with.
+    pub(crate) fn is_in_first_namespace(&self, _rtnl: &Rtnl) -> bool {
+        // SAFETY: The device is valid; it changes its namespace with the RTNL held alone.
+        let namespace = unsafe { (*self.as_raw()).nd_net.net };
+        core::ptr::eq(namespace, &raw const bindings::init_net)
+    }
+
+    /// Most transmit queues, and receive queues.
     pub(crate) fn queues(&self) -> u32 {
         self.private().queues.len() as u32
     }
@@ -304,6 +559,31 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_count_rx_dropped(self.as_raw()) }
     }
 
+    /// Has the stack tell all nodes of the link what addresses this one has.
+    pub(crate) fn announce(&self, _rtnl: &mut Rtnl) {
+        // SAFETY: The device is registered, the RTNL held.
+        unsafe { bindings::__netdev_notify_peers(self.as_raw()) }
+    }
+
+    /// Has the stack ask all its neighbours on the link, each by itself, whether they are there; what
+    /// it sends says at what address this one is. Of a device in a bond, the bond's.
+    pub(crate) fn verify_neighbours(&self, _rtnl: &mut Rtnl) {
+        // SAFETY: The device is registered, the RTNL held.
+        unsafe { bindings::oxib_verify_neighbours(self.as_raw()) }
+    }
+
+    /// Whether it is a port of a bond or team.
+    pub(crate) fn is_in_bond(&self) -> bool {
+        // SAFETY: The device is valid.
+        unsafe { bindings::oxib_is_in_bond(self.as_raw()) }
+    }
+
+    /// Whether the link can carry packets, as last reported.
+    pub(crate) fn has_carrier(&self) -> bool {
+        // SAFETY: The device is valid.
+        unsafe { bindings::oxib_has_carrier(self.as_raw()) }
+    }
+
     /// Reports whether the link can carry packets.
     pub(crate) fn set_carrier(&self, _rtnl: &mut Rtnl, on: bool) {
         // SAFETY: The device is valid; both calls do nothing if the state is the same.
@@ -356,6 +636,13 @@ impl<T: Operations> Device<T> {
         }
     }
 
+    /// Changes the address that reaches all nodes of the link, of a registered device: the stack makes
+    /// the addresses of groups anew.
+    pub(crate) fn change_broadcast(&self, _rtnl: &mut Rtnl, address: &HwAddr) {
+        // SAFETY: The device is registered, the RTNL held; the address has the length of the device's.
+        unsafe { bindings::oxib_set_broadcast(self.as_raw(), address.as_bytes().as_ptr()) }
+    }
+
     /// The MTU.
     pub(crate) fn mtu(&self) -> u32 {
         // SAFETY: A plain integer at that offset of a valid device; the stack reads it without a lock,
@@ -366,6 +653,17 @@ impl<T: Operations> Device<T> {
                 .add(bindings::OXIB_NETDEV_MTU as usize)
                 .cast::<u32>()
                 .read_volatile()
+        }
+    }
+
+    /// Makes the device one with connections, or without: then packets are not to be cut, keep their
+    /// route (to tell their senders if they are too large), and the driver says by which queue they go.
+    pub(crate) fn set_connected(&self, _rtnl: &mut Rtnl, on: bool) {
+        // SAFETY: The device is valid; both tables live forever and differ in the choice of the queue
+        // and of features alone, so the stack may use either.
+        unsafe {
+            bindings::oxib_set_operations(self.as_raw(), table::operations::<T>(on));
+            bindings::oxib_set_connected(self.as_raw(), on);
         }
     }
 
@@ -428,16 +726,29 @@ unsafe extern "C" fn push_address(list: *mut c_void, address: *const u8) {
 }
 
 /// An interface's name.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Name([u8; Name::LEN]);
 
 impl Name {
     /// With the NUL at its end.
     const LEN: usize = bindings::IFNAMSIZ as usize;
+
+    fn bytes(&self) -> &[u8] {
+        self.0.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
+    /// Copies the name, cut to the room there is; returns how long it is then.
+    pub(crate) fn copy_to(&self, out: &mut [u8]) -> usize {
+        let length = core::cmp::min(out.len(), self.bytes().len());
+        for (slot, byte) in out.iter_mut().zip(self.bytes()) {
+            *slot = *byte;
+        }
+        length
+    }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
-        fmt::Display::fmt(BStr::from_bytes(name), f)
+        fmt::Display::fmt(BStr::from_bytes(self.bytes()), f)
     }
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What `ethtool` shows: driver, rings, queues, statistics.
+//! What `ethtool` shows and changes: driver, link, rings, queues, completions, statistics.
 
 use core::marker::PhantomData;
 
-use super::device::{
-    Device,
-    Operations, //
+use kernel::prelude::*;
+
+use super::{
+    device::{
+        Device,
+        Operations, //
+    },
+    extack::ExtendedAck,
+    rtnl::Rtnl, //
 };
 use crate::bindings;
 
@@ -21,15 +27,44 @@ pub(crate) struct Rings {
     pub(crate) max: u32,
 }
 
+/// How many queues there are.
+#[derive(Clone, Copy)]
+pub(crate) struct Channels {
+    /// Transmit queues.
+    pub(crate) transmit: u32,
+    /// The most that there can be.
+    pub(crate) max_transmit: u32,
+    /// Receive queues.
+    pub(crate) receive: u32,
+    /// The most that there can be.
+    pub(crate) max_receive: u32,
+}
+
+/// When completions are told of: when so many have come together, or so long after the first. Zero in
+/// both: each at once.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Moderation {
+    /// Number of packets.
+    pub(crate) packets: u16,
+    /// Time.
+    pub(crate) microseconds: u16,
+}
+
 /// The C table of operations for a driver `T`.
 pub(super) struct Table<T>(PhantomData<T>);
 
 impl<T: Operations> Table<T> {
     pub(super) const OPERATIONS: bindings::ethtool_ops = bindings::ethtool_ops {
+        supported_coalesce_params: bindings::OXIB_COALESCE,
         get_drvinfo: Some(Self::drvinfo),
         get_link: Some(bindings::ethtool_op_get_link),
+        get_link_ksettings: Some(Self::link_settings),
         get_ringparam: Some(Self::ringparam),
+        set_ringparam: Some(Self::set_ringparam),
         get_channels: Some(Self::channels),
+        set_channels: Some(Self::set_channels),
+        get_coalesce: Some(Self::coalesce),
+        set_coalesce: Some(Self::set_coalesce),
         get_strings: Some(Self::strings),
         get_sset_count: Some(Self::count),
         get_ethtool_stats: Some(Self::statistics),
@@ -45,10 +80,14 @@ impl<T: Operations> Table<T> {
         info: *mut bindings::ethtool_drvinfo,
     ) {
         // SAFETY: By the contract.
-        let (info, parent) = unsafe { (&mut *info, Device::<T>::parent_name(device)) };
+        let (info, driver) = unsafe { (&mut *info, Device::<T>::driver_of(device)) };
         copy_text(&mut info.driver, b"oxib");
         copy_text(&mut info.version, bindings::OXIB_VERSION);
-        copy_text(&mut info.bus_info, parent.to_bytes());
+        if let Some(driver) = driver {
+            let (rdma, _) = driver.place();
+            copy_text(&mut info.bus_info, rdma.name().to_bytes());
+            copy_text(&mut info.fw_version, rdma.firmware().text());
+        }
     }
 
     /// # Safety
@@ -73,23 +112,173 @@ impl<T: Operations> Table<T> {
 
     /// # Safety
     ///
+    /// As [`Self::drvinfo`], with the RTNL held.
+    unsafe extern "C" fn set_ringparam(
+        device: *mut bindings::net_device,
+        rings: *mut bindings::ethtool_ringparam,
+        _kernel_rings: *mut bindings::kernel_ethtool_ringparam,
+        extack: *mut bindings::netlink_ext_ack,
+    ) -> i32 {
+        kernel::error::from_result(|| {
+            // SAFETY: By the contract, for all.
+            let (mut rtnl, mut reply, rings, driver) = unsafe {
+                (
+                    Rtnl::assume_held(),
+                    ExtendedAck::from_raw(extack),
+                    &*rings,
+                    Device::<T>::driver_of(device),
+                )
+            };
+            driver.ok_or(ENODEV)?.set_rings(
+                &mut rtnl,
+                rings.tx_pending,
+                rings.rx_pending,
+                &mut reply,
+            )?;
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
     /// As [`Self::drvinfo`].
     unsafe extern "C" fn channels(
         device: *mut bindings::net_device,
         channels: *mut bindings::ethtool_channels,
     ) {
         // SAFETY: By the contract.
-        let (out, queues) = unsafe { (&mut *channels, (*device).real_num_tx_queues) };
-        out.max_tx = queues;
-        out.tx_count = queues;
-        out.max_rx = 1;
-        out.rx_count = 1;
+        let (out, driver) = unsafe { (&mut *channels, Device::<T>::driver_of(device)) };
+        if let Some(driver) = driver {
+            let channels = driver.channels();
+            out.max_tx = channels.max_transmit;
+            out.tx_count = channels.transmit;
+            out.max_rx = channels.max_receive;
+            out.rx_count = channels.receive;
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Self::set_ringparam`].
+    unsafe extern "C" fn set_channels(
+        device: *mut bindings::net_device,
+        channels: *mut bindings::ethtool_channels,
+    ) -> i32 {
+        kernel::error::from_result(|| {
+            // SAFETY: By the contract, for all.
+            let (mut rtnl, channels, driver) = unsafe {
+                (
+                    Rtnl::assume_held(),
+                    &*channels,
+                    Device::<T>::driver_of(device),
+                )
+            };
+            driver
+                .ok_or(ENODEV)?
+                .set_channels(&mut rtnl, channels.tx_count, channels.rx_count)?;
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// As [`Self::set_ringparam`].
+    unsafe extern "C" fn coalesce(
+        device: *mut bindings::net_device,
+        coalesce: *mut bindings::ethtool_coalesce,
+        _kernel_coalesce: *mut bindings::kernel_ethtool_coalesce,
+        _extack: *mut bindings::netlink_ext_ack,
+    ) -> i32 {
+        kernel::error::from_result(|| {
+            // SAFETY: By the contract, for all.
+            let (mut rtnl, out, driver) = unsafe {
+                (
+                    Rtnl::assume_held(),
+                    &mut *coalesce,
+                    Device::<T>::driver_of(device),
+                )
+            };
+            let moderation = driver.ok_or(ENODEV)?.coalesce(&mut rtnl);
+            out.rx_coalesce_usecs = moderation.microseconds.into();
+            out.rx_max_coalesced_frames = moderation.packets.into();
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// As [`Self::set_ringparam`].
+    unsafe extern "C" fn set_coalesce(
+        device: *mut bindings::net_device,
+        coalesce: *mut bindings::ethtool_coalesce,
+        _kernel_coalesce: *mut bindings::kernel_ethtool_coalesce,
+        extack: *mut bindings::netlink_ext_ack,
+    ) -> i32 {
+        kernel::error::from_result(|| {
+            // SAFETY: By the contract, for all.
+            let (mut rtnl, mut reply, asked, driver) = unsafe {
+                (
+                    Rtnl::assume_held(),
+                    ExtendedAck::from_raw(extack),
+                    &*coalesce,
+                    Device::<T>::driver_of(device),
+                )
+            };
+            let (Ok(packets), Ok(microseconds)) = (
+                u16::try_from(asked.rx_max_coalesced_frames),
+                u16::try_from(asked.rx_coalesce_usecs),
+            ) else {
+                return Err(reply.refuse(EINVAL, fmt!("give at most 65535 frames and usecs")));
+            };
+            let moderation = Moderation {
+                packets,
+                microseconds,
+            };
+            driver
+                .ok_or(ENODEV)?
+                .set_coalesce(&mut rtnl, moderation, &mut reply)?;
+            Ok(0)
+        })
+    }
+
+    /// Speed and duplex of the port below.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::set_ringparam`].
+    unsafe extern "C" fn link_settings(
+        device: *mut bindings::net_device,
+        settings: *mut bindings::ethtool_link_ksettings,
+    ) -> i32 {
+        // SAFETY: By the contract, for all.
+        let (mut rtnl, base, driver) = unsafe {
+            (
+                Rtnl::assume_held(),
+                &mut (*settings).base,
+                Device::<T>::driver_of(device),
+            )
+        };
+        // SAFETY: By the contract the device is valid.
+        let carrier = unsafe { bindings::oxib_has_carrier(device) };
+        let speed = driver.filter(|_| carrier).and_then(|driver| {
+            let (rdma, port) = driver.place();
+            rdma.speed(&mut rtnl, port)
+        });
+        base.speed = speed.unwrap_or(bindings::SPEED_UNKNOWN as u32);
+        base.duplex = match speed {
+            Some(_) => bindings::DUPLEX_FULL,
+            None => bindings::DUPLEX_UNKNOWN,
+        } as u8;
+        base.phy_address = u8::MAX;
+        base.autoneg = bindings::AUTONEG_ENABLE as u8;
+        base.port = bindings::PORT_OTHER as u8;
+        0
     }
 
     /// # Safety
     ///
     /// As [`Self::drvinfo`]; `data` has room for what [`Self::count`] said.
-    unsafe extern "C" fn strings(_device: *mut bindings::net_device, set: u32, data: *mut u8) {
+    unsafe extern "C" fn strings(device: *mut bindings::net_device, set: u32, data: *mut u8) {
         if set != bindings::ethtool_stringset_ETH_SS_STATS {
             return;
         }
@@ -99,14 +288,34 @@ impl<T: Operations> Table<T> {
             let slot = unsafe { &mut *data.add(i * LEN).cast::<[u8; LEN]>() };
             copy_text(slot, name.to_bytes());
         }
+        // SAFETY: By the contract.
+        for queue in 0..unsafe { Self::receive_queues(device) } {
+            let at = (T::STATISTICS.len() + queue as usize) * LEN;
+            // SAFETY: As above.
+            let slot = unsafe { &mut *data.add(at).cast::<[u8; LEN]>() };
+            name_of_queue(slot, queue);
+        }
+    }
+
+    /// How many receive queues there are now. They change with the RTNL held alone, which a request
+    /// for names or values holds from the count on.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::drvinfo`].
+    unsafe fn receive_queues(device: *mut bindings::net_device) -> u32 {
+        // SAFETY: By the contract.
+        let driver = unsafe { Device::<T>::driver_of(device) };
+        driver.map_or(0, |driver| driver.channels().receive)
     }
 
     /// # Safety
     ///
     /// As [`Self::drvinfo`].
-    unsafe extern "C" fn count(_device: *mut bindings::net_device, set: i32) -> i32 {
+    unsafe extern "C" fn count(device: *mut bindings::net_device, set: i32) -> i32 {
         if set as u32 == bindings::ethtool_stringset_ETH_SS_STATS {
-            T::STATISTICS.len() as i32
+            // SAFETY: By the contract.
+            T::STATISTICS.len() as i32 + unsafe { Self::receive_queues(device) } as i32
         } else {
             -(bindings::EOPNOTSUPP as i32)
         }
@@ -122,14 +331,27 @@ impl<T: Operations> Table<T> {
     ) {
         // SAFETY: By the contract.
         let (values, driver) = unsafe {
+            let count = T::STATISTICS.len() + Self::receive_queues(device) as usize;
             (
-                core::slice::from_raw_parts_mut(values, T::STATISTICS.len()),
+                core::slice::from_raw_parts_mut(values, count),
                 Device::<T>::driver_of(device),
             )
         };
+        let (values, of_queues) = values.split_at_mut(T::STATISTICS.len());
         if let Some(driver) = driver {
             driver.statistics(values);
+            for (queue, value) in of_queues.iter_mut().enumerate() {
+                *value = driver.received(queue as u32).packets;
+            }
         }
+    }
+}
+
+/// Writes the name of a receive queue's counter into a fixed field.
+fn name_of_queue(field: &mut [u8; bindings::ETH_GSTRING_LEN as usize], queue: u32) {
+    field.fill(0);
+    if let Ok(name) = kernel::str::CString::try_from_fmt(fmt!("rx-{queue}.packets")) {
+        copy_text(field, name.to_bytes());
     }
 }
 

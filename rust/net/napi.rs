@@ -18,6 +18,7 @@ use super::{
         Device,
         Operations, //
     },
+    rtnl::Held,
     skb::Skb, //
 };
 use crate::bindings;
@@ -27,6 +28,26 @@ pub(crate) trait Poll: Send + Sized + 'static {
     /// Handles at most `budget` events (0: only what needs no budget) and returns how many it
     /// handled. If that is less than `budget`, it has called [`Context::complete`].
     fn poll(&mut self, context: &Context<'_>, budget: usize) -> usize;
+}
+
+/// What a NAPI instance polls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// Receive queue of that number, which netlink shows it with. Its settings outlast it.
+    Receive(u32),
+    /// Something else that is received.
+    Arrivals,
+    /// What was sent.
+    Transmit,
+}
+
+impl Polled {
+    fn queue(self) -> u32 {
+        match self {
+            Self::Receive(queue) => queue,
+            Self::Arrivals | Self::Transmit => bindings::OXIB_NO_QUEUE,
+        }
+    }
 }
 
 /// Shows that the code runs in the poll of a NAPI instance.
@@ -99,48 +120,43 @@ impl<P: Poll> Instance<P> {
 
 /// The owner of a NAPI instance, in its disabled or enabled state.
 ///
+/// The net device knows the instance while it is enabled: the stack wants those of a device to be
+/// enabled in the order in which it got to know them.
+///
 /// # Invariants
 ///
-/// The instance is registered with its net device, which `_device` keeps. `enabled` tells its
-/// state, and this is its only owner.
+/// If `enabled`, the instance is registered with `device` and enabled, else neither. This is its only
+/// owner.
 pub(crate) struct Napi<P: Poll, T: Operations> {
     instance: Arc<Instance<P>>,
     enabled: bool,
-    _device: Device<T>,
+    polled: Polled,
+    device: Device<T>,
 }
 
 impl<P: Poll, T: Operations> Napi<P, T> {
-    /// Registers a disabled instance, for transmission or reception.
+    /// Makes a disabled instance.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn new(device: &Device<T>, transmit: bool) -> Result<Self> {
+    pub(crate) fn new(device: &Device<T>, polled: Polled) -> Result<Self> {
         let instance = Arc::pin_init(
             pin_init!(Instance::<P> {
                 napi <- Opaque::ffi_init(|slot: *mut bindings::napi_struct| {
-                    // SAFETY: The slot is valid for writes; NAPI wants zeroed memory.
-                    unsafe { slot.write_bytes(0, 1) }
+                    // SAFETY: The slot is valid for writes.
+                    unsafe { bindings::oxib_napi_init(slot) }
                 }),
                 state: UnsafeCell::new(None),
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: The device is valid and lives until the instance is deleted (`_device`), and the
-        // instance is pinned in its `Arc`. `poll::<P>` expects just this container.
-        unsafe {
-            bindings::oxib_napi_add(
-                device.as_raw(),
-                instance.as_raw(),
-                Some(poll::<P>),
-                transmit,
-            )
-        };
-        // INVARIANT: Registered, and NAPI starts disabled.
+        // INVARIANT: Just made.
         Ok(Self {
             instance,
             enabled: false,
-            _device: device.clone(),
+            polled,
+            device: device.clone(),
         })
     }
 
@@ -150,42 +166,67 @@ impl<P: Poll, T: Operations> Napi<P, T> {
     }
 
     /// Gives the poll its state and lets it run, once at once and then after each event.
-    pub(crate) fn enable(&mut self, state: P) {
-        self.disable();
+    pub(crate) fn enable(&mut self, held: Held<'_>, state: P) {
+        self.disable(held);
         // SAFETY: Disabled, so by the type invariant of `Instance` the owner may touch the state.
         unsafe { *self.instance.state.get() = Some(state) };
-        // SAFETY: The instance is registered and disabled.
-        unsafe { bindings::napi_enable(self.instance.as_raw()) };
+        let (device, napi) = (self.device.as_raw(), self.instance.as_raw());
+        // SAFETY: The device is valid and lives until the instance is deleted (`device`), and the
+        // instance is pinned in its `Arc`, initialised and not registered, by the type invariant.
+        // `poll::<P>` expects just this container. The RTNL is held.
+        unsafe {
+            match self.polled {
+                Polled::Transmit => bindings::oxib_napi_add_tx(device, napi, Some(poll::<P>)),
+                polled => bindings::oxib_napi_add(device, napi, Some(poll::<P>), polled.queue()),
+            }
+            bindings::napi_enable(napi);
+        }
+        // INVARIANT: Done above.
         self.enabled = true;
         // Events that came while it was disabled were not heard.
         self.instance.schedule();
     }
 
     /// Waits for the end of the poll, stops it for good and takes its state back. Sleeps.
-    pub(crate) fn disable(&mut self) -> Option<P> {
+    pub(crate) fn disable(&mut self, _held: Held<'_>) -> Option<P> {
         if self.enabled {
-            // SAFETY: The instance is registered and enabled. It waits for a running poll.
-            unsafe { bindings::napi_disable(self.instance.as_raw()) };
+            // SAFETY: The instance is registered and enabled, the RTNL held. The first call waits for
+            // a running poll, the second until nobody uses the instance.
+            unsafe {
+                bindings::napi_disable(self.instance.as_raw());
+                bindings::oxib_napi_del(self.instance.as_raw(), self.polled.queue());
+            }
+            // INVARIANT: Done above.
             self.enabled = false;
         }
         // SAFETY: Disabled, so by the type invariant of `Instance` the owner may touch the state.
         unsafe { (*self.instance.state.get()).take() }
     }
 
-    /// Stops the poll for the time of `change`.
-    pub(crate) fn update(&mut self, change: impl FnOnce(&mut P)) {
-        if let Some(mut state) = self.disable() {
-            change(&mut state);
-            self.enable(state);
+    /// Stops the poll for the time of `change`; the net device goes on knowing it, with its settings.
+    pub(crate) fn update(&mut self, _held: Held<'_>, change: impl FnOnce(&mut P)) {
+        if !self.enabled {
+            return;
         }
+        // SAFETY: The instance is registered and enabled. It waits for a running poll.
+        unsafe { bindings::napi_disable(self.instance.as_raw()) };
+        // SAFETY: Disabled, so by the type invariant of `Instance` the owner may touch the state.
+        if let Some(state) = unsafe { &mut *self.instance.state.get() } {
+            change(state);
+        }
+        // SAFETY: The instance is registered and disabled.
+        unsafe { bindings::napi_enable(self.instance.as_raw()) };
+        // Events that came while it was disabled were not heard.
+        self.instance.schedule();
     }
 }
 
 impl<P: Poll, T: Operations> Drop for Napi<P, T> {
     fn drop(&mut self) {
-        drop(self.disable());
-        // SAFETY: Registered and disabled; the call waits until nobody uses it.
-        unsafe { bindings::oxib_napi_del(self.instance.as_raw()) };
+        if self.enabled {
+            // Not without the RTNL: the device keeps what it knows.
+            core::mem::forget((self.instance.clone(), self.device.clone()));
+        }
     }
 }
 

@@ -40,8 +40,7 @@ const SPARE: u32 = 64;
 /// The pointer is a valid page pool.
 pub(crate) struct Pool<P: Poll> {
     pool: NonNull<bindings::page_pool>,
-    order: u32,
-    headroom: usize,
+    shape: Shape,
     virtual_dma: bool,
     /// The pool knows the poll, to recycle without a lock there.
     _poll: Arc<Instance<P>>,
@@ -62,9 +61,19 @@ pub(crate) struct Buffer {
     pool: NonNull<bindings::page_pool>,
     address: NonNull<u8>,
     dma: u64,
-    order: u32,
-    headroom: usize,
+    shape: Shape,
     virtual_dma: bool,
+}
+
+/// How a pool's buffers are divided.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Of the page.
+    order: u32,
+    /// Free bytes before those that a device writes.
+    headroom: usize,
+    /// Bytes after them.
+    tail: usize,
 }
 
 // SAFETY: A buffer is plain memory with one owner.
@@ -84,18 +93,53 @@ impl<P: Poll> Pool<P> {
         headroom: usize,
         size: usize,
     ) -> Result<Self> {
-        let order = order_for(headroom + size);
+        let shape = Shape {
+            order: order_for(headroom + size),
+            headroom,
+            tail: shared_info(),
+        };
+        Self::shaped(rdma, device, poll, shape, SPARE)
+    }
+
+    /// Makes a pool of whole pages of `order`, for what does not fit into the buffers of another one;
+    /// `spare` of them wait for their next use.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn of_pages<T: Operations>(
+        rdma: &RdmaDevice,
+        device: &Device<T>,
+        poll: &Arc<Instance<P>>,
+        order: u32,
+        spare: u32,
+    ) -> Result<Self> {
+        let shape = Shape {
+            order,
+            headroom: 0,
+            tail: 0,
+        };
+        Self::shaped(rdma, device, poll, shape, spare)
+    }
+
+    fn shaped<T: Operations>(
+        rdma: &RdmaDevice,
+        device: &Device<T>,
+        poll: &Arc<Instance<P>>,
+        shape: Shape,
+        spare: u32,
+    ) -> Result<Self> {
         let virtual_dma = rdma.uses_virtual_dma();
         // SAFETY: All-zero is a valid `page_pool_params`: numbers and null pointers.
         let mut params: bindings::page_pool_params = unsafe { core::mem::zeroed() };
         // SAFETY: Both variants of each union are the same plain fields.
         let fast = unsafe { &mut params.__bindgen_anon_1.__bindgen_anon_1 };
-        fast.order = order;
-        fast.pool_size = SPARE;
+        fast.order = shape.order;
+        fast.pool_size = spare;
         fast.nid = bindings::NUMA_NO_NODE;
         fast.napi = poll.as_raw();
         fast.dma_dir = bindings::dma_data_direction_DMA_FROM_DEVICE;
-        fast.max_len = (kernel::page::PAGE_SIZE as u32) << order;
+        fast.max_len = (kernel::page::PAGE_SIZE as u32) << shape.order;
         if !virtual_dma {
             fast.dev = rdma.dma_device();
         }
@@ -111,8 +155,7 @@ impl<P: Poll> Pool<P> {
         // INVARIANT: A fresh, valid pool.
         Ok(Self {
             pool: NonNull::new(pool).ok_or(ENOMEM)?,
-            order,
-            headroom,
+            shape,
             virtual_dma,
             _poll: poll.clone(),
         })
@@ -157,8 +200,7 @@ impl<P: Poll> Pool<P> {
             pool: self.pool,
             address,
             dma,
-            order: self.order,
-            headroom: self.headroom,
+            shape: self.shape,
             virtual_dma: self.virtual_dma,
         })
     }
@@ -169,7 +211,7 @@ impl<P: Poll> Pool<P> {
     pub(crate) fn memory(&self) -> usize {
         // SAFETY: By the type invariant the pool is valid.
         let pages = unsafe { bindings::oxib_page_pool_pages(self.pool.as_ptr()) };
-        pages as usize * (kernel::page::PAGE_SIZE << self.order)
+        pages as usize * (kernel::page::PAGE_SIZE << self.shape.order)
     }
 }
 
@@ -199,13 +241,13 @@ impl Buffer {
     /// All bytes of the buffer's page.
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
-        kernel::page::PAGE_SIZE << self.order
+        kernel::page::PAGE_SIZE << self.shape.order
     }
 
     /// Bytes that may hold a packet.
     #[inline(always)]
     pub(crate) fn usable(&self) -> usize {
-        self.size() - shared_info()
+        self.size() - self.shape.tail
     }
 
     /// Says that the device wrote `length` bytes after the headroom, before they are read.
@@ -214,7 +256,7 @@ impl Buffer {
         if self.virtual_dma {
             return;
         }
-        let offset = self.headroom;
+        let offset = self.shape.headroom;
         let length = core::cmp::min(length, self.length());
         // SAFETY: By the type invariant the page is ours and of this pool, which mapped it.
         unsafe {
@@ -238,10 +280,15 @@ impl Buffer {
             bindings::oxib_page_pool_sync_for_device(
                 self.pool.as_ptr(),
                 self.page.as_ptr(),
-                self.headroom as u32,
+                self.shape.headroom as u32,
                 self.length() as u32,
             )
         };
+    }
+
+    #[inline(always)]
+    pub(super) fn page(&self) -> *mut bindings::page {
+        self.page.as_ptr()
     }
 
     #[inline(always)]
@@ -289,11 +336,11 @@ impl Drop for Buffer {
 unsafe impl ReceiveMemory for Buffer {
     #[inline(always)]
     fn dma_address(&self) -> u64 {
-        self.dma + self.headroom as u64
+        self.dma + self.shape.headroom as u64
     }
 
     #[inline(always)]
     fn length(&self) -> usize {
-        self.usable() - self.headroom
+        self.usable() - self.shape.headroom
     }
 }

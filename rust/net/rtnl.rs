@@ -37,6 +37,16 @@ impl Rtnl {
     }
 }
 
+/// Shows that the RTNL is held, and opens nothing: for what is done with data of a [`Locked`] that is
+/// open.
+///
+/// # Invariants
+///
+/// While a value exists the RTNL is held by the current thread.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "softib has no need of it")]
+pub(crate) struct Held<'a>(PhantomData<&'a ()>, NotThreadSafe);
+
 /// The RTNL taken by [`lock`]; dropping it releases the RTNL.
 pub(crate) struct Guard(Rtnl);
 
@@ -46,6 +56,15 @@ pub(crate) fn lock() -> Guard {
     unsafe { bindings::rtnl_lock() };
     // INVARIANT: Taken in the line above; RTNL is not recursive, so no other value exists here.
     Guard(Rtnl(PhantomData))
+}
+
+/// Takes the RTNL if nobody has it.
+#[allow(dead_code, reason = "softib has no need of it")]
+pub(crate) fn try_lock() -> Option<Guard> {
+    // SAFETY: Callable from any context that may sleep; the mutex is always initialised.
+    let taken = unsafe { bindings::rtnl_trylock() } != 0;
+    // INVARIANT: Taken in the line above. Not made if it was not: the drop would release what is another's.
+    taken.then(|| Guard(Rtnl(PhantomData)))
 }
 
 impl core::ops::Deref for Guard {
@@ -87,5 +106,26 @@ impl<T> Locked<T> {
         // SAFETY: By the invariant of `Rtnl` no other thread is in here, and the exclusive borrow
         // keeps a second call out while the result lives: here, and in what calls back.
         unsafe { &mut *self.0.get() }
+    }
+
+    /// The data, and what shows that the RTNL is held beside it.
+    #[allow(dead_code, reason = "softib has no need of it")]
+    pub(crate) fn open<'a>(&'a self, rtnl: &'a mut Rtnl) -> (&'a mut T, Held<'a>) {
+        // INVARIANT: The right that is lent for `'a` says so.
+        (self.get(rtnl), Held(PhantomData, PhantomData))
+    }
+}
+
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_rtnl))]
+#[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_get_it_does_not_release_it() {
+        let guard = lock();
+        assert!(try_lock().is_none());
+        assert!(try_lock().is_none());
+        drop(guard);
     }
 }

@@ -4,6 +4,7 @@
 
 use core::{
     mem::ManuallyDrop,
+    ops::Range,
     ptr::NonNull,
     slice, //
 };
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::dma::Memory, //
+    rdma::dma::Pieces, //
 };
 
 /// Whom a received packet was for (`skb->pkt_type`).
@@ -29,6 +30,35 @@ pub(crate) enum PacketType {
     Broadcast,
     /// Any other multicast group.
     Multicast,
+}
+
+/// What the stack has left to whoever sends a packet.
+#[derive(Clone, Copy)]
+pub(crate) struct Wishes {
+    /// The checksum of its protocol is to be computed.
+    pub(crate) checksum: bool,
+    /// It is that of TCP or UDP right behind an IPv4 header.
+    pub(crate) plain: bool,
+    /// It is to be cut into TCP segments.
+    pub(crate) segments: Option<Segments>,
+}
+
+/// How a packet is to be cut.
+#[derive(Clone, Copy)]
+pub(crate) struct Segments {
+    /// Bytes of headers, the encapsulation header included.
+    pub(crate) headers: usize,
+    /// Bytes of data in each segment, but for the last.
+    pub(crate) size: usize,
+}
+
+impl Segments {
+    /// How many a packet of `length` bytes is cut into.
+    pub(crate) fn count(&self, length: usize) -> usize {
+        length
+            .saturating_sub(self.headers)
+            .div_ceil(self.size.max(1))
+    }
 }
 
 /// A packet that this value owns.
@@ -98,6 +128,84 @@ impl Skb {
     pub(crate) fn data(&self) -> &[u8] {
         // SAFETY: By the type invariant the linear part is that long and stays while `self` does.
         unsafe { slice::from_raw_parts(self.fields().data, self.linear_len()) }
+    }
+
+    /// Whether it is one piece of memory, to be sent as it is.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        // SAFETY: By the type invariant the packet is valid.
+        unsafe { bindings::oxib_skb_is_plain(self.0.as_ptr()) }
+    }
+
+    /// What the stack has left to whoever sends the packet, which starts with its encapsulation
+    /// header.
+    pub(crate) fn wishes(&self) -> Wishes {
+        let mut wishes = bindings::oxib_wishes::default();
+        // SAFETY: By the type invariant the packet is valid; the structure is ours.
+        unsafe { bindings::oxib_skb_wishes(self.0.as_ptr(), &mut wishes) };
+        Wishes {
+            checksum: wishes.checksum,
+            plain: wishes.plain,
+            segments: (wishes.mss != 0).then_some(Segments {
+                headers: wishes.headers as usize,
+                size: wishes.mss as usize,
+            }),
+        }
+    }
+
+    /// Computes the checksum that the stack has left to the device.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, `EINVAL`; the packet cannot be sent then.
+    pub(crate) fn complete_checksum(&mut self) -> Result {
+        // SAFETY: By the type invariant the packet is valid and ours.
+        kernel::error::to_result(unsafe { bindings::oxib_skb_checksum_help(self.0.as_ptr()) })
+    }
+
+    /// The ones' complement sum of some bytes, as 16-bit numbers in network order; zero if the packet
+    /// does not have them.
+    pub(crate) fn sum(&self, bytes: Range<usize>) -> u16 {
+        if bytes.end > self.len() {
+            return 0;
+        }
+        // SAFETY: By the type invariant the packet is valid, and it has those bytes.
+        unsafe { bindings::oxib_skb_sum(self.0.as_ptr(), bytes.start as u32, bytes.len() as u32) }
+    }
+
+    /// Says that the device has found the packet's checksums right, of one received.
+    pub(crate) fn is_checked(&mut self) {
+        // SAFETY: By the type invariant the packet is valid and ours; its device is set.
+        unsafe { bindings::oxib_skb_is_checked(self.0.as_ptr()) };
+    }
+
+    /// The first `length` bytes, or all if the packet has fewer, in its linear part, to be changed:
+    /// nobody else sees that.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; the packet is as it was.
+    pub(crate) fn writable(&mut self, length: usize) -> Result<&mut [u8]> {
+        let length = self.len().min(length);
+        // SAFETY: By the type invariant the packet is valid and ours, and has that length.
+        kernel::error::to_result(unsafe {
+            bindings::skb_ensure_writable(self.0.as_ptr(), length as u32)
+        })?;
+        // SAFETY: By the type invariant the linear part is at least that long; that much of it is shared
+        // with nobody.
+        Ok(unsafe { slice::from_raw_parts_mut(self.fields().data, length) })
+    }
+
+    /// The same packet once more.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn duplicate(&self) -> Result<Self> {
+        // SAFETY: By the type invariant the packet is valid.
+        let copy = unsafe { bindings::oxib_skb_copy(self.0.as_ptr()) };
+        // SAFETY: Just made, and ours.
+        Ok(unsafe { Self::from_raw(NonNull::new(copy).ok_or(ENOMEM)?) })
     }
 
     /// Copies the whole packet into its linear part.
@@ -182,6 +290,64 @@ impl Skb {
         self.pull(len)
     }
 
+    /// Adds `len` bytes of a received buffer behind what the packet has, without a copy.
+    ///
+    /// The buffer's page returns to its pool when the packet is freed, so the packet has to have been
+    /// made of one ([`Self::from_buffer`]). There is room for [`PIECES`] of them, the first included.
+    ///
+    /// # Errors
+    ///
+    /// The buffer back, if there is no more room or `len` is beyond it.
+    ///
+    /// [`PIECES`]: crate::rdma::rc_send::PIECES
+    pub(crate) fn add(&mut self, buffer: Buffer, len: usize) -> core::result::Result<(), Buffer> {
+        if self.frags() + 1 >= bindings::OXIB_SKB_PIECES as usize || len > buffer.usable() {
+            return Err(buffer);
+        }
+        let (page, size) = (buffer.page(), buffer.size());
+        // The packet owns the page now, and gives it back to the pool when it is freed.
+        buffer.forget();
+        // SAFETY: By the type invariant the packet is valid and ours, and there is a free place.
+        unsafe { bindings::oxib_skb_add_page(self.0.as_ptr(), page, len as u32, size as u32) };
+        Ok(())
+    }
+
+    /// Address and length in bytes of the linear part.
+    #[inline(always)]
+    fn memory(&self) -> (NonNull<u8>, usize) {
+        // SAFETY: By the type invariant `data` points into the packet's head, so it is not null.
+        let data = unsafe { NonNull::new_unchecked(self.fields().data) };
+        (data, self.linear_len())
+    }
+
+    /// Pieces of memory beside the linear part.
+    #[inline]
+    fn frags(&self) -> usize {
+        // SAFETY: By the type invariant the packet is valid.
+        unsafe { bindings::oxib_skb_frags(self.0.as_ptr()) as usize }
+    }
+
+    /// Says that the checksums in the packet need no check: it came as it was sent.
+    #[inline]
+    pub(crate) fn trust_checksum(&mut self) {
+        // SAFETY: By the type invariant the packet is valid and ours.
+        unsafe { bindings::oxib_skb_trust_checksum(self.0.as_ptr()) };
+    }
+
+    /// Tells the route that the packet came by how much goes this way.
+    pub(crate) fn update_path_mtu(&mut self, mtu: u32) {
+        // SAFETY: By the type invariant the packet is valid and ours.
+        unsafe { bindings::oxib_skb_update_pmtu(self.0.as_ptr(), mtu) };
+    }
+
+    /// Tells the packet's sender by ICMP that it is larger than `mtu`, and drops it. Not with the lock
+    /// of a transmit queue held: the message may go out by it.
+    pub(crate) fn report_too_big(self, mtu: u32) {
+        // SAFETY: By the type invariant the packet is valid and ours.
+        unsafe { bindings::oxib_skb_too_big(self.0.as_ptr(), mtu) };
+        drop(self);
+    }
+
     /// Hands the packet to the stack again, as if just sent to the device that it is bound for.
     pub(crate) fn transmit_again(self) {
         // SAFETY: By the type invariant the packet is ours to give; `__dev_queue_xmit` consumes it
@@ -249,12 +415,12 @@ impl Skb {
         headroom: usize,
         len: usize,
     ) -> core::result::Result<Self, Buffer> {
-        if headroom + len > buffer.usable() {
+        let (address, size) = (buffer.address(), buffer.size());
+        if headroom + len + bindings::OXIB_SKB_SHARED_INFO as usize > size {
             return Err(buffer);
         }
-        let (address, size) = (buffer.address(), buffer.size());
-        // SAFETY: The buffer is `size` bytes of its own page, of which `usable()` leaves room for
-        // the shared info at the end; on success the page belongs to the packet.
+        // SAFETY: The buffer is `size` bytes of its own page, of which the packet leaves room for the
+        // shared info at the end; on success the page belongs to the packet.
         let skb = unsafe { bindings::napi_build_skb(address.as_ptr().cast(), size as u32) };
         let Some(skb) = NonNull::new(skb) else {
             return Err(buffer);
@@ -306,17 +472,42 @@ impl Drop for Skb {
     }
 }
 
-// SAFETY: The linear part neither moves nor goes away while the packet is owned, and nobody else
-// changes it: the owner sends it as it is.
-unsafe impl Memory for Skb {
-    #[inline(always)]
-    fn memory(&self) -> (NonNull<u8>, usize) {
-        // SAFETY: By the type invariant `data` points into the packet's head, so it is not null.
-        let data = unsafe { NonNull::new_unchecked(self.fields().data) };
-        (data, self.linear_len())
+// SAFETY: Neither the linear part nor the pages move or go away while the packet is owned, and nobody
+// else changes them: the owner sends it as it is.
+unsafe impl Pieces for Skb {
+    #[inline]
+    fn pieces(&self) -> usize {
+        if self.is_linear() {
+            1
+        } else {
+            1 + self.frags()
+        }
     }
 
-    #[inline(always)]
+    #[inline]
+    fn piece(&self, index: usize) -> (NonNull<u8>, usize) {
+        let (first, length) = self.memory();
+        let Some(frag) = index.checked_sub(1) else {
+            return (first, length);
+        };
+        if frag >= self.frags() {
+            return (first, 0);
+        }
+        let mut length = 0;
+        // SAFETY: By the type invariant the packet is valid, and it has that piece.
+        let address = unsafe { bindings::oxib_skb_frag(self.0.as_ptr(), frag as u32, &mut length) };
+        match NonNull::new(address.cast()) {
+            Some(address) => (address, length as usize),
+            None => (first, 0),
+        }
+    }
+
+    #[inline]
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
     fn done(self, budget: i32) {
         self.consume(budget)
     }

@@ -25,7 +25,9 @@ use kernel::{
 use super::{
     gid::Entry,
     pd::ProtectionDomain,
-    port::PortNumber, //
+    port::PortNumber,
+    route::AddressVector,
+    sa::multicast::Membership, //
 };
 use crate::{
     bindings,
@@ -49,11 +51,29 @@ struct Hop {
     limit: u8,
 }
 
-/// An address handle. It may be dropped anywhere: its end, which may sleep and takes locks of the
-/// device's that are not safe in bottom halves, comes on a work queue.
+/// An address handle. It may be dropped anywhere: its end, and that of a membership, which may sleep
+/// and take locks of the device's that are not safe in bottom halves, come on a work queue.
 pub(crate) struct AddressHandle {
     handle: Option<Pin<KBox<Handle>>>,
     queue: Arc<work::Queue>,
+    route: Route,
+}
+
+/// What two ways to one GID may differ in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Route {
+    /// 0 on RoCE.
+    lid: u16,
+    /// 0 on InfiniBand.
+    mac: [u8; 6],
+    service_level: u8,
+    path_bits: u8,
+    rate: u8,
+    has_grh: bool,
+    hop_limit: u8,
+    traffic_class: u8,
+    flow_label: u32,
+    source: u8,
 }
 
 /// What an address handle is, in a form that can be queued.
@@ -65,6 +85,8 @@ pub(crate) struct AddressHandle {
 struct Handle {
     ah: NonNull<bindings::ib_ah>,
     _pd: Arc<ProtectionDomain>,
+    /// Of the group that it leads to, without which the port may not send there.
+    membership: Option<Arc<Membership>>,
     #[pin]
     work: Work<Handle>,
 }
@@ -104,6 +126,23 @@ impl Drop for AddressHandle {
 }
 
 impl AddressHandle {
+    /// The way that `vector` is, on InfiniBand. It keeps `membership` for as long as it is there itself.
+    /// Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// What the device says, `ENOMEM`.
+    pub(crate) fn along(
+        pd: &Arc<ProtectionDomain>,
+        queue: &Arc<work::Queue>,
+        vector: &AddressVector,
+        membership: Option<Arc<Membership>>,
+    ) -> Result<Self> {
+        // A copy: the device's functions want it writable, but leave it as it was.
+        let mut attributes = *vector.as_attributes();
+        Self::new(pd, queue, &mut attributes, membership)
+    }
+
     /// The way from GID `source` to the RoCE peer `destination`. Sleeps until the peer's Ethernet
     /// address, or its router's, is known.
     ///
@@ -161,12 +200,22 @@ impl AddressHandle {
         attributes.grh.dgid.raw = destination.bytes();
         attributes.grh.hop_limit = hop.limit;
         attributes.__bindgen_anon_1.roce.dmac = hop.mac;
-        // SAFETY: The protection domain is valid; `source` lives as long as the call, and the
-        // handle takes a reference of its own.
+        Self::new(pd, queue, &mut attributes, None)
+    }
+
+    /// Makes a handle of attributes whose GID entry, if they name one, lives as long as the call.
+    fn new(
+        pd: &Arc<ProtectionDomain>,
+        queue: &Arc<work::Queue>,
+        attributes: &mut bindings::rdma_ah_attr,
+        membership: Option<Arc<Membership>>,
+    ) -> Result<Self> {
+        // SAFETY: The protection domain is valid; the handle takes a reference of its own to the
+        // GID entry.
         let ah = unsafe {
             bindings::rdma_create_ah(
                 pd.as_raw(),
-                &mut attributes,
+                attributes,
                 bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE,
             )
         };
@@ -177,6 +226,7 @@ impl AddressHandle {
             pin_init!(Handle {
                 ah,
                 _pd: pd,
+                membership,
                 work <- new_work!("oxib_address_handle"),
             }),
             GFP_KERNEL,
@@ -188,7 +238,18 @@ impl AddressHandle {
         Ok(Self {
             handle: Some(handle),
             queue: queue.clone(),
+            route: Route::of(attributes),
         })
+    }
+
+    /// The LID that it leads to; 0 on RoCE.
+    pub(crate) fn lid(&self) -> u16 {
+        self.route.lid
+    }
+
+    /// Its service level.
+    pub(crate) fn service_level(&self) -> u8 {
+        self.route.service_level
     }
 
     #[inline(always)]
@@ -197,6 +258,43 @@ impl AddressHandle {
         self.handle
             .as_ref()
             .map_or(null_mut(), |handle| handle.ah.as_ptr())
+    }
+}
+
+/// Whether both lead the same way: then one need not take the other's place.
+impl PartialEq for AddressHandle {
+    fn eq(&self, other: &Self) -> bool {
+        let membership = |this: &Self| {
+            let handle = this.handle.as_ref();
+            handle.and_then(|handle| handle.membership.as_ref().map(Arc::as_ptr))
+        };
+        self.route == other.route && membership(self) == membership(other)
+    }
+}
+
+impl Route {
+    fn of(attributes: &bindings::rdma_ah_attr) -> Self {
+        let is_roce = attributes.type_ == bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE;
+        // SAFETY: The type says which view of the union is in use; all views are plain numbers.
+        let (lid, path_bits, mac) = unsafe {
+            let kinds = &attributes.__bindgen_anon_1;
+            match is_roce {
+                true => (0, 0, kinds.roce.dmac),
+                false => (kinds.ib.dlid, kinds.ib.src_path_bits, [0; 6]),
+            }
+        };
+        Self {
+            lid,
+            mac,
+            service_level: attributes.sl,
+            path_bits,
+            rate: attributes.static_rate,
+            has_grh: u32::from(attributes.ah_flags) & bindings::ib_ah_flags_IB_AH_GRH != 0,
+            hop_limit: attributes.grh.hop_limit,
+            traffic_class: attributes.grh.traffic_class,
+            flow_label: attributes.grh.flow_label,
+            source: attributes.grh.sgid_index,
+        }
     }
 }
 

@@ -16,7 +16,17 @@ use kernel::{
 };
 
 use super::device::Device;
-use crate::bindings;
+use crate::{
+    bindings,
+    net::upper::{
+        Address,
+        Held, //
+    },
+    wire::{
+        gid::Gid,
+        pkey::Pkey, //
+    }, //
+};
 
 /// A user of RDMA devices.
 pub(crate) trait Client: 'static {
@@ -35,6 +45,26 @@ pub(crate) trait Client: 'static {
     ///
     /// Any; the device goes without this client.
     fn add(device: &Device) -> Result<Option<Self::Data>>;
+
+    /// The net device that a connection request is for, if it is one of this client's, or stands on one.
+    fn net_device(
+        _data: <Self::Data as ForeignOwnable>::Borrowed<'_>,
+        _wanted: &Wanted,
+    ) -> Option<Held> {
+        None
+    }
+}
+
+/// What is known of the net device that a connection request came for.
+pub(crate) struct Wanted {
+    /// The port that it came to.
+    pub(crate) port: u32,
+    /// The partition that it came in.
+    pub(crate) pkey: Pkey,
+    /// The GID that it came to, unless it is only known which service it is for.
+    pub(crate) gid: Option<Gid>,
+    /// The IP address that it names, where one is needed to tell devices apart.
+    pub(crate) address: Option<Address>,
 }
 
 /// Notes where a client is registered, for callbacks that do not say whom they call.
@@ -81,6 +111,7 @@ impl<C: Client> Registration<C> {
                 client.name = C::NAME.as_char_ptr();
                 client.add = Some(add::<C>);
                 client.remove = Some(remove::<C>);
+                client.get_net_dev_by_params = Some(net_device::<C>);
                 // INVARIANT: Nulled before the registration ends, below and in `drop`.
                 let noted = C::handle().0.compare_exchange(
                     core::ptr::null_mut(),
@@ -135,4 +166,34 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
 unsafe extern "C" fn remove<C: Client>(_device: *mut bindings::ib_device, data: *mut c_void) {
     // SAFETY: By the contract `data` came from `into_foreign` in `add`, and is given back once.
     drop(unsafe { C::Data::from_foreign(data) });
+}
+
+/// The C face of [`Client::net_device`].
+///
+/// # Safety
+///
+/// Called by `ib_core` with what `add` set for a device that stays registered meanwhile; `gid` and
+/// `address` are null or valid.
+unsafe extern "C" fn net_device<C: Client>(
+    _device: *mut bindings::ib_device,
+    port: u32,
+    pkey: u16,
+    gid: *const bindings::ib_gid,
+    address: *const bindings::sockaddr,
+    data: *mut c_void,
+) -> *mut bindings::net_device {
+    if data.is_null() {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: By the contract `data` came from `into_foreign` in `add`, and `remove` waits for us.
+    let data = unsafe { C::Data::borrow(data) };
+    let wanted = Wanted {
+        port,
+        pkey: Pkey::new(pkey),
+        // SAFETY: By the contract; `raw` is the union's plain view.
+        gid: unsafe { gid.as_ref().map(|gid| Gid::from_bytes(gid.raw)) },
+        // SAFETY: By the contract.
+        address: unsafe { Address::from_raw(address) },
+    };
+    C::net_device(data, &wanted).map_or(core::ptr::null_mut(), Held::into_raw)
 }

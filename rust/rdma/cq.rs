@@ -15,6 +15,7 @@ use kernel::{
 use super::device::Device;
 use crate::{
     bindings,
+    net::ethtool::Moderation,
     wire::grh::NetworkType, //
 };
 
@@ -68,6 +69,24 @@ impl Completion {
     #[inline(always)]
     pub(crate) fn source_qpn(&self) -> u32 {
         self.0.src_qp
+    }
+
+    /// LID of the sender, or of the last router (16 bits on InfiniBand); 0 on RoCE.
+    #[inline(always)]
+    pub(crate) fn source_lid(&self) -> u16 {
+        self.0.slid as u16
+    }
+
+    /// Which of our queue pairs it is of, for comparing: that may be gone by now.
+    #[inline(always)]
+    pub(crate) fn queue_pair(&self) -> usize {
+        self.0.qp.addr()
+    }
+
+    /// Whether the device has checked the checksums of the datagram, and found them right.
+    #[inline(always)]
+    pub(crate) fn is_checked(&self) -> bool {
+        self.0.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_IP_CSUM_OK != 0
     }
 
     /// What the first 40 bytes hold, if anything.
@@ -197,6 +216,22 @@ impl<N: Notify> CompletionQueue<N> {
             | bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS;
         // SAFETY: The queue is valid.
         unsafe { (self.arm)(self.as_raw(), flags) > 0 }
+    }
+
+    /// Tells of completions only when so many packets, or microseconds, have come together.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` if the device cannot, and what else it says.
+    pub(crate) fn moderate(&self, moderation: Moderation) -> Result {
+        // SAFETY: The queue is valid.
+        kernel::error::to_result(unsafe {
+            bindings::rdma_set_cq_moderation(
+                self.as_raw(),
+                moderation.packets,
+                moderation.microseconds,
+            )
+        })
     }
 
     /// Throws away what is in the queue.

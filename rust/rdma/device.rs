@@ -100,9 +100,45 @@ impl Device {
         unsafe { (*self.as_raw()).dma_device }
     }
 
+    /// Whether the device computes and checks the checksums of IPv4 and of TCP and UDP in it.
+    pub(crate) fn computes_checksums(&self) -> bool {
+        // SAFETY: A constant of a valid device.
+        let flags = unsafe { (*self.as_raw()).attrs.device_cap_flags };
+        flags & bindings::ib_device_cap_flags_IB_DEVICE_UD_IP_CSUM as u64 != 0
+    }
+
+    /// Whether it cuts long TCP segments over IPv4.
+    pub(crate) fn cuts_segments(&self) -> bool {
+        // SAFETY: A constant of a valid device.
+        let flags = unsafe { (*self.as_raw()).attrs.kernel_cap_flags };
+        let cuts = flags & u64::from(bindings::ib_kernel_cap_flags_IBK_UD_TSO) != 0;
+        cuts && self.computes_checksums()
+    }
+
     /// Most work requests that a queue pair can have.
     pub(crate) fn max_work_requests(&self) -> u32 {
         // SAFETY: A constant of a valid device.
         u32::try_from(unsafe { (*self.as_raw()).attrs.max_qp_wr }).unwrap_or(0)
+    }
+
+    /// The version of its firmware, in words of its own; empty if it has none.
+    pub(crate) fn firmware(&self) -> Firmware {
+        let mut text = [0u8; Firmware::LEN];
+        // SAFETY: By the type invariant the device is valid; the text is as long as the kernel says.
+        unsafe { bindings::ib_get_device_fw_str(self.as_raw(), text.as_mut_ptr().cast()) };
+        Firmware(text)
+    }
+}
+
+/// The version of a device's firmware.
+pub(crate) struct Firmware([u8; Firmware::LEN]);
+
+impl Firmware {
+    /// With the NUL at its end.
+    const LEN: usize = bindings::IB_FW_VERSION_NAME_MAX as usize;
+
+    /// The text.
+    pub(crate) fn text(&self) -> &[u8] {
+        self.0.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 }

@@ -9,15 +9,22 @@ use kernel::prelude::*;
 use super::device::Device;
 use crate::bindings;
 
-/// Something that owns memory to be sent.
+/// Something that owns a packet to be sent, in several pieces of memory.
 ///
 /// # Safety
 ///
-/// The memory that [`Self::memory`] names stays where it is, readable and unchanged, while the
-/// value lives, wherever the value itself is moved to.
-pub(crate) unsafe trait Memory {
-    /// Address and length in bytes.
-    fn memory(&self) -> (NonNull<u8>, usize);
+/// The memory that [`Self::piece`] names stays where it is, readable and unchanged, while the value
+/// lives, wherever the value itself is moved to.
+pub(crate) unsafe trait Pieces {
+    /// How many pieces there are.
+    fn pieces(&self) -> usize;
+
+    /// Address and length in bytes of a piece; of one that is not there, the first one's address and
+    /// no bytes.
+    fn piece(&self, index: usize) -> (NonNull<u8>, usize);
+
+    /// Length of all of them.
+    fn length(&self) -> usize;
 
     /// Ends the value after it was sent. `budget` is that of the poll this happens in, 0 outside.
     fn done(self, budget: i32);

@@ -58,6 +58,19 @@ impl Device {
         u32::try_from(unsafe { bindings::oxib_roce_mtu(ethernet.0.as_ptr()) }).ok()
     }
 
+    /// Speed in Mbit/s of the Ethernet device of `port`, if it tells.
+    pub(crate) fn ethernet_speed(&self, _rtnl: &mut Rtnl, port: PortNumber) -> Option<u32> {
+        let ethernet = Ethernet::of(self, port)?;
+        // SAFETY: All-zero is a valid value of this plain C structure.
+        let mut settings: bindings::ethtool_link_ksettings = unsafe { core::mem::zeroed() };
+        // SAFETY: The net device is valid, the structure ours, and the RTNL is held (`_rtnl`).
+        let result =
+            unsafe { bindings::__ethtool_get_link_ksettings(ethernet.0.as_ptr(), &mut settings) };
+        kernel::error::to_result(result).ok()?;
+        let speed = settings.base.speed;
+        (speed != bindings::SPEED_UNKNOWN as u32).then_some(speed)
+    }
+
     /// Joins or leaves the IPv4 `group` on the Ethernet device of `port`.
     ///
     /// # Errors

@@ -14,8 +14,11 @@ use crate::bindings;
 /// What happened to a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// It went up or down, or its LID, P_Keys, subnet manager or speed changed.
+    /// It went down, or its P_Keys or speed changed.
     Port(u32),
+    /// It went up, or its subnet changed: its LID, the subnet manager, or that asks all to register
+    /// again.
+    Subnet(u32),
     /// Its GID table changed.
     Gids(u32),
     /// The device failed as a whole.
@@ -97,13 +100,13 @@ unsafe extern "C" fn handle<L: Listener>(
     // SAFETY: By the contract.
     let (kind, port) = unsafe { ((*event).event, (*event).element.port_num) };
     let event = match kind {
-        bindings::ib_event_type_IB_EVENT_PORT_ACTIVE
-        | bindings::ib_event_type_IB_EVENT_PORT_ERR
-        | bindings::ib_event_type_IB_EVENT_LID_CHANGE
+        bindings::ib_event_type_IB_EVENT_PORT_ERR
         | bindings::ib_event_type_IB_EVENT_PKEY_CHANGE
-        | bindings::ib_event_type_IB_EVENT_SM_CHANGE
-        | bindings::ib_event_type_IB_EVENT_CLIENT_REREGISTER
         | bindings::ib_event_type_IB_EVENT_DEVICE_SPEED_CHANGE => Event::Port(port),
+        bindings::ib_event_type_IB_EVENT_PORT_ACTIVE
+        | bindings::ib_event_type_IB_EVENT_LID_CHANGE
+        | bindings::ib_event_type_IB_EVENT_SM_CHANGE
+        | bindings::ib_event_type_IB_EVENT_CLIENT_REREGISTER => Event::Subnet(port),
         bindings::ib_event_type_IB_EVENT_GID_CHANGE => Event::Gids(port),
         bindings::ib_event_type_IB_EVENT_DEVICE_FATAL => Event::Device,
         _ => return,

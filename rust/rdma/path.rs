@@ -207,6 +207,11 @@ impl PathRecord {
         self.0.traffic_class = class;
     }
 
+    /// Sets that one path is enough for an answer.
+    pub(super) fn set_one_path(&mut self) {
+        self.0.numb_path = 1;
+    }
+
     /// Sets that the way back is the same.
     pub(crate) fn set_reversible(&mut self) {
         self.0.reversible = 1;
@@ -267,7 +272,7 @@ impl PathRecord {
 }
 
 /// The selector that says that a component is meant exactly (IBTA 15.2.5.16).
-const EXACTLY: u8 = bindings::ib_sa_selector_IB_SA_EQ as u8;
+pub(super) const EXACTLY: u8 = bindings::ib_sa_selector_IB_SA_EQ as u8;
 
 #[kernel::prelude::kunit_tests(oxib_path)]
 mod tests {

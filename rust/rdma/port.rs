@@ -5,7 +5,11 @@
 use kernel::prelude::*;
 
 use super::device::Device;
-use crate::bindings;
+use crate::{
+    bindings,
+    net::rtnl::Rtnl,
+    wire::pkey::Pkey, //
+};
 
 /// The number of a port, counted from 1 as the verbs do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +35,16 @@ pub(crate) enum LinkLayer {
     Ethernet,
     /// Neither (iWARP and others): no unreliable datagrams.
     Other,
+}
+
+/// What an InfiniBand port is set to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InfinibandPort {
+    /// Its LID; 0 if it has none yet.
+    pub(crate) lid: u16,
+    /// Largest payload in bytes of one packet: what its neighbour takes, or, before that is known, what
+    /// it could take itself.
+    pub(crate) mtu: u32,
 }
 
 impl Device {
@@ -65,9 +79,103 @@ impl Device {
         Ok(state == bindings::ib_port_state_IB_PORT_ACTIVE)
     }
 
+    /// What an InfiniBand port is set to. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn infiniband_port(&self, port: PortNumber) -> Result<InfinibandPort> {
+        // SAFETY: All-zero is a valid value of this plain C structure.
+        let mut attributes: bindings::ib_port_attr = unsafe { core::mem::zeroed() };
+        // SAFETY: The device is registered and has that port, the attributes are ours.
+        kernel::error::to_result(unsafe {
+            bindings::ib_query_port(self.as_raw(), port.get(), &mut attributes)
+        })?;
+        let code = match attributes.state {
+            bindings::ib_port_state_IB_PORT_ACTIVE => attributes.active_mtu,
+            _ => attributes.max_mtu,
+        };
+        Ok(InfinibandPort {
+            // LIDs of InfiniBand have 16 bits.
+            lid: attributes.lid as u16,
+            // IBTA 14.2.5.6: 1 is 256 bytes, 5 is 4096.
+            mtu: 128 << code.clamp(1, 5),
+        })
+    }
+
+    /// Where the table of `port` has the P_Key of the partition of `pkey`, with full membership rather
+    /// than with limited; `None` if the port is no member.
+    pub(crate) fn pkey_index(&self, port: PortNumber, pkey: Pkey) -> Option<u16> {
+        let mut index = 0;
+        // SAFETY: The device is registered and has that port, the index is ours.
+        kernel::error::to_result(unsafe {
+            bindings::ib_find_cached_pkey(self.as_raw(), port.get(), pkey.get(), &mut index)
+        })
+        .ok()?;
+        Some(index)
+    }
+
+    /// How many of the low bits of its LID `port` ignores (LMC).
+    pub(crate) fn lmc(&self, port: PortNumber) -> u8 {
+        let mut lmc = 0;
+        // SAFETY: The device is registered and has that port, the number is ours. It stays 0 on an error.
+        unsafe { bindings::ib_get_cached_lmc(self.as_raw(), port.get(), &mut lmc) };
+        lmc.min(7)
+    }
+
     /// Length of the GID table of `port`.
     pub(crate) fn gids(&self, port: PortNumber) -> u32 {
         // SAFETY: The device is valid and has that port.
         unsafe { bindings::oxib_gid_table_length(self.as_raw(), port.get()) }
+    }
+}
+
+impl Device {
+    /// The speed of `port` in Mbit/s, of all its lanes together; `None` if it is not known.
+    pub(crate) fn speed(&self, rtnl: &mut Rtnl, port: PortNumber) -> Option<u32> {
+        match self.link_layer(port) {
+            // Asking such a port takes the RTNL, which is held.
+            LinkLayer::Ethernet => self.ethernet_speed(rtnl, port),
+            LinkLayer::Infiniband => {
+                // SAFETY: All-zero is a valid value of this plain C structure.
+                let mut attributes: bindings::ib_port_attr = unsafe { core::mem::zeroed() };
+                // SAFETY: The device is valid, the structure ours.
+                let result =
+                    unsafe { bindings::ib_query_port(self.as_raw(), port.get(), &mut attributes) };
+                kernel::error::to_result(result).ok()?;
+                let lanes = lanes(attributes.active_width.into())?;
+                Some(lanes * lane_speed(attributes.active_speed.into())?)
+            }
+            LinkLayer::Other => None,
+        }
+    }
+}
+
+/// Lanes of a link width (IBTA 14.2.5.6, PortInfo:LinkWidthActive).
+fn lanes(width: u32) -> Option<u32> {
+    match width {
+        bindings::ib_port_width_IB_WIDTH_1X => Some(1),
+        bindings::ib_port_width_IB_WIDTH_2X => Some(2),
+        bindings::ib_port_width_IB_WIDTH_4X => Some(4),
+        bindings::ib_port_width_IB_WIDTH_8X => Some(8),
+        bindings::ib_port_width_IB_WIDTH_12X => Some(12),
+        _ => None,
+    }
+}
+
+/// Mbit/s of one lane, as the kernel's `ethtool` names them.
+fn lane_speed(speed: u32) -> Option<u32> {
+    match speed {
+        bindings::ib_port_speed_IB_SPEED_SDR => Some(2_500),
+        bindings::ib_port_speed_IB_SPEED_DDR => Some(5_000),
+        bindings::ib_port_speed_IB_SPEED_QDR | bindings::ib_port_speed_IB_SPEED_FDR10 => {
+            Some(10_000)
+        }
+        bindings::ib_port_speed_IB_SPEED_FDR => Some(14_000),
+        bindings::ib_port_speed_IB_SPEED_EDR => Some(25_000),
+        bindings::ib_port_speed_IB_SPEED_HDR => Some(50_000),
+        bindings::ib_port_speed_IB_SPEED_NDR => Some(100_000),
+        bindings::ib_port_speed_IB_SPEED_XDR => Some(200_000),
+        _ => None,
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Capacity {
     pub(crate) receive: u32,
     /// Bytes that a send may carry in its work request. The device may give more.
     pub(crate) inline: u32,
+    /// Pieces of memory of a send. The device may give less.
+    pub(crate) pieces: u32,
 }
 
 /// What a queue pair does, of the states of IBTA volume 1, 10.3.1, those a user of datagrams sees.
@@ -60,6 +62,7 @@ pub(crate) struct QueuePair<S: Notify, R: Notify> {
     pd: Arc<ProtectionDomain>,
     port: PortNumber,
     inline_limit: u32,
+    pieces: u32,
     _send: Arc<CompletionQueue<S>>,
     _receive: Arc<CompletionQueue<R>>,
 }
@@ -82,6 +85,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         receive: &Arc<CompletionQueue<R>>,
         capacity: Capacity,
     ) -> Result<Arc<Self>> {
+        let pieces = capacity.pieces.min(pd.device().max_send_pieces()).max(1);
         let attempt = |inline| {
             // SAFETY: All-zero is a valid value of this plain C structure.
             let mut attributes: bindings::ib_qp_init_attr = unsafe { core::mem::zeroed() };
@@ -89,9 +93,13 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             attributes.recv_cq = receive.as_raw();
             attributes.cap.max_send_wr = capacity.send;
             attributes.cap.max_recv_wr = capacity.receive;
-            attributes.cap.max_send_sge = 1;
+            attributes.cap.max_send_sge = pieces;
             attributes.cap.max_recv_sge = u32::from(capacity.receive != 0);
             attributes.cap.max_inline_data = inline;
+            if pd.device().cuts_segments() {
+                attributes.create_flags =
+                    bindings::ib_qp_create_flags_IB_QP_CREATE_IPOIB_UD_LSO as u32;
+            }
             attributes.sq_sig_type = bindings::ib_sig_type_IB_SIGNAL_REQ_WR;
             attributes.qp_type = bindings::ib_qp_type_IB_QPT_UD;
             // SAFETY: All that the attributes name is valid and outlives the queue pair.
@@ -108,6 +116,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             pd: pd.clone(),
             port,
             inline_limit,
+            pieces,
             _send: send.clone(),
             _receive: receive.clone(),
         };
@@ -133,30 +142,37 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         self.inline_limit
     }
 
+    /// Most pieces of memory of a send.
+    pub(crate) fn pieces(&self) -> u32 {
+        self.pieces
+    }
+
     /// The queue pair's number.
     pub(crate) fn number(&self) -> Qpn {
         // SAFETY: A constant of a valid queue pair.
         Qpn::new(unsafe { (*self.as_raw()).qp_num }).unwrap_or(Qpn::MULTICAST)
     }
 
-    /// Takes the queue pair from Reset through Init and Ready to Receive to Ready to Send.
+    /// Takes the queue pair from Reset through Init and Ready to Receive to Ready to Send. It is for
+    /// the partition whose P_Key is at `pkey_index` of the port's table.
     ///
     /// # Errors
     ///
     /// What the device says; the queue pair is in Reset or wants [`Self::reset`].
-    pub(crate) fn start(&self, qkey: u32) -> Result {
+    pub(crate) fn start(&self, qkey: u32, pkey_index: u16) -> Result {
+        let mut attributes = self.attributes(bindings::ib_qp_state_IB_QPS_INIT);
+        attributes.qkey = qkey;
+        attributes.pkey_index = pkey_index;
         self.modify(
-            bindings::ib_qp_state_IB_QPS_INIT,
+            attributes,
             bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
                 | bindings::ib_qp_attr_mask_IB_QP_PORT
                 | bindings::ib_qp_attr_mask_IB_QP_QKEY,
-            qkey,
         )?;
-        self.modify(bindings::ib_qp_state_IB_QPS_RTR, 0, 0)?;
+        self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RTR), 0)?;
         self.modify(
-            bindings::ib_qp_state_IB_QPS_RTS,
+            self.attributes(bindings::ib_qp_state_IB_QPS_RTS),
             bindings::ib_qp_attr_mask_IB_QP_SQ_PSN,
-            0,
         )
     }
 
@@ -166,11 +182,9 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says.
     pub(crate) fn set_qkey(&self, qkey: u32) -> Result {
-        self.modify(
-            bindings::ib_qp_state_IB_QPS_RTS,
-            bindings::ib_qp_attr_mask_IB_QP_QKEY,
-            qkey,
-        )
+        let mut attributes = self.attributes(bindings::ib_qp_state_IB_QPS_RTS);
+        attributes.qkey = qkey;
+        self.modify(attributes, bindings::ib_qp_attr_mask_IB_QP_QKEY)
     }
 
     /// Takes the queue pair back to Reset: the device forgets all work requests, and touches no
@@ -180,7 +194,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says.
     pub(crate) fn reset(&self) -> Result {
-        self.modify(bindings::ib_qp_state_IB_QPS_RESET, 0, 0)
+        self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RESET), 0)
     }
 
     /// Takes the queue pair from Send Queue Error back to Ready to Send.
@@ -189,15 +203,18 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says.
     pub(crate) fn resume(&self) -> Result {
-        self.modify(bindings::ib_qp_state_IB_QPS_RTS, 0, 0)
+        self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RTS), 0)
     }
 
-    fn modify(&self, state: bindings::ib_qp_state, mask: u32, qkey: u32) -> Result {
+    fn attributes(&self, state: bindings::ib_qp_state) -> bindings::ib_qp_attr {
         // SAFETY: All-zero is a valid value of this plain C structure.
         let mut attributes: bindings::ib_qp_attr = unsafe { core::mem::zeroed() };
         attributes.qp_state = state;
         attributes.port_num = self.port.get();
-        attributes.qkey = qkey;
+        attributes
+    }
+
+    fn modify(&self, mut attributes: bindings::ib_qp_attr, mask: u32) -> Result {
         // SAFETY: The queue pair is valid, the structure ours.
         kernel::error::to_result(unsafe {
             bindings::ib_modify_qp(
@@ -234,15 +251,15 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         })
     }
 
-    /// Lets the queue pair receive what is sent to `group`.
+    /// Lets the queue pair receive what is sent to `group`, whose LID is `lid` (0 on RoCE).
     ///
     /// # Errors
     ///
     /// What the device says.
-    pub(crate) fn attach(&self, group: Gid) -> Result {
+    pub(crate) fn attach(&self, group: Gid, lid: u16) -> Result {
         let mut gid = bindings::ib_gid { raw: group.bytes() };
-        // SAFETY: The queue pair is valid, the GID ours. The LID is of no use to RoCE.
-        kernel::error::to_result(unsafe { bindings::ib_attach_mcast(self.as_raw(), &mut gid, 0) })
+        // SAFETY: The queue pair is valid, the GID ours.
+        kernel::error::to_result(unsafe { bindings::ib_attach_mcast(self.as_raw(), &mut gid, lid) })
     }
 
     /// Ends [`Self::attach`].
@@ -250,10 +267,10 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     /// # Errors
     ///
     /// What the device says.
-    pub(crate) fn detach(&self, group: Gid) -> Result {
+    pub(crate) fn detach(&self, group: Gid, lid: u16) -> Result {
         let mut gid = bindings::ib_gid { raw: group.bytes() };
         // SAFETY: As in `attach`.
-        kernel::error::to_result(unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, 0) })
+        kernel::error::to_result(unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, lid) })
     }
 }
 

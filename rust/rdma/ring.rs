@@ -119,6 +119,17 @@ impl Ring {
         refused
     }
 
+    /// Takes the last `count` requests out of the chain again.
+    pub(crate) fn withdraw(&mut self, count: u32) -> Span {
+        let count = core::cmp::min(count, self.unposted().len());
+        let end = self.head;
+        self.head = self.head.wrapping_sub(count);
+        Span {
+            start: self.head,
+            end,
+        }
+    }
+
     /// The device is done with `sequence` and all before it; returns those, which are free now.
     ///
     /// `None` if `sequence` is not with the device: a completion of an earlier life of the ring.
@@ -237,6 +248,24 @@ mod tests {
         let mut ring = ring_at(8, 0);
         ring.push();
         assert_eq!(ring.refuse(9).len(), 0);
+    }
+
+    #[test]
+    fn what_is_withdrawn_was_never_there() {
+        let mut ring = ring_at(8, u32::MAX);
+        ring.push();
+        ring.post();
+        ring.push();
+        let before = ring;
+        ring.push();
+        ring.push();
+        let span = ring.withdraw(2);
+        assert_eq!((span.len(), span.iter().next()), (2, Some(1)));
+        assert_eq!(ring, before);
+        // What is with the device stays there.
+        assert_eq!(ring.withdraw(5).len(), 1);
+        assert_eq!(ring.free(), 7);
+        assert_eq!(ring.complete(u32::MAX).map(Span::len), Some(1));
     }
 
     #[test]

@@ -20,7 +20,8 @@ use super::{
         PathKind,
         PathRecord, //
     },
-    port::PortNumber, //
+    port::PortNumber,
+    sa::multicast::Record, //
 };
 use crate::{
     bindings,
@@ -71,7 +72,7 @@ impl AddressVector {
         source: Option<&Entry>,
     ) -> Result<Self> {
         if path.kind() == PathKind::Opa {
-            return Err(Error::from_errno(-(bindings::EOPNOTSUPP as i32)));
+            return Err(crate::net::errno::not_supported());
         }
         let mut pkey_index = 0;
         // SAFETY: The device is registered and has that port.
@@ -89,6 +90,28 @@ impl AddressVector {
                     path.as_raw(),
                     slot,
                     source.map_or(core::ptr::null(), Entry::as_raw),
+                )
+            }
+        })
+    }
+
+    /// The way to the members of the group that `record` is of, from `port`, a member.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if the port does not have the GID that became a member (any more).
+    pub(crate) fn to_group(device: &Device, port: PortNumber, record: &Record) -> Result<Self> {
+        let mut record = *record;
+        Self::filled(device, 0, 0, |slot| {
+            // SAFETY: The device is registered and has that port; record and slot are ours.
+            unsafe {
+                bindings::ib_init_ah_from_mcmember(
+                    device.as_raw(),
+                    port.get(),
+                    record.as_raw(),
+                    core::ptr::null_mut(),
+                    bindings::ib_gid_type_IB_GID_TYPE_IB,
+                    slot,
                 )
             }
         })

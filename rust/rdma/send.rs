@@ -3,7 +3,9 @@
 //! The send side of a datagram queue pair: prebuilt work requests, chains, inline sends.
 //!
 //! Work requests live in a ring that is built once; sending fills in what differs. Requests are
-//! chained and go to the device in one call of its own `post_send`, the last one signalled.
+//! chained and go to the device in one call of its own `post_send`, the last one signalled. Where all
+//! of a chain are inline nobody waits for that: the device has copied them, so they are done when they
+//! are posted, and a completion is asked for only now and then, to have their slots again.
 
 use kernel::{
     prelude::*,
@@ -15,7 +17,7 @@ use super::{
     cq::Notify,
     dma::{
         self,
-        Memory, //
+        Pieces, //
     },
     qp::QueuePair,
     ring::{
@@ -28,14 +30,23 @@ use crate::{
     wire::qpn::Qpn, //
 };
 
-/// A slot of the ring: a work request with its one piece of memory, at a place of its own for good.
-#[repr(C)]
-struct Slot<B> {
-    wr: bindings::ib_ud_wr,
-    sge: bindings::ib_sge,
-    /// The memory, unless it went inline and is free already.
-    buffer: Option<B>,
-}
+mod pieces;
+mod slot;
+
+use pieces::Headers;
+pub(crate) use pieces::{
+    Cut,
+    Work,
+    HEADER, //
+};
+use slot::Slot;
+
+/// Pieces of memory of a request at most: headers, and data that lies at three places. What lies at more
+/// is to be copied into one.
+pub(crate) const PIECES: usize = 4;
+
+/// The share of the ring that may go by without a completion.
+pub(super) const SIGNAL_SHARE: u32 = 4;
 
 /// An address handle that a send queue knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +65,8 @@ pub(crate) struct Destination {
 pub(crate) enum Refused<B> {
     /// No free slot.
     Full(B),
+    /// It lies in more pieces of memory than a request takes.
+    Scattered(B),
     /// The packet could not be mapped, or the address handle is unknown.
     Failed(B),
 }
@@ -71,6 +84,8 @@ pub(crate) struct Posted {
     pub(crate) refused_bytes: u32,
     /// Packets were taken whose completion nobody asked for: it would have been the last one's.
     pub(crate) stuck: bool,
+    /// The inline ones: they are done, no completion comes for them.
+    pub(crate) done: Completed,
 }
 
 /// What a completion ended.
@@ -93,21 +108,26 @@ impl core::ops::AddAssign for Completed {
 ///
 /// # Invariants
 ///
-/// - `slots[i].wr.wr.sg_list` points to `slots[i].sge`, and `slots[i].wr.wr.next` to the request of
+/// - `slots[i].wr.wr.sg_list` points to `slots[i].sges`, and `slots[i].wr.wr.next` to the request of
 ///   the slot after it, in a circle; the vector never moves.
 /// - A request between the ring's tail and head names an address handle that `handles` or `retired`
-///   holds, and memory that its slot holds, mapped or (inline) until the post.
-pub(crate) struct SendQueue<B: Memory, S: Notify, R: Notify> {
+///   holds, and memory that `headers` or its slot holds, or, for a part of a packet, the slot of the
+///   last part that the device was given; mapped, or (inline) until the post.
+pub(crate) struct SendQueue<B: Pieces, S: Notify, R: Notify> {
     qp: Arc<QueuePair<S, R>>,
     post_send: PostSend,
     slots: KVVec<Slot<B>>,
     ring: Ring,
     /// Inline requests in the chain that waits for its post.
     inlined: u32,
+    /// Requests posted since the last signalled one.
+    unsignalled: u32,
     handles: KVec<Option<Arc<AddressHandle>>>,
     free_handles: KVec<u16>,
     retired: KVec<(u32, Arc<AddressHandle>)>,
+    headers: Headers,
     inline_limit: usize,
+    pieces: usize,
     virtual_dma: bool,
 }
 
@@ -120,9 +140,9 @@ type PostSend = unsafe extern "C" fn(
 
 // SAFETY: The raw pointers in the requests are into the queue's own memory and to objects that are
 // used from all threads; the buffers may move as `B: Send`.
-unsafe impl<B: Memory + Send, S: Notify, R: Notify> Send for SendQueue<B, S, R> {}
+unsafe impl<B: Pieces + Send, S: Notify, R: Notify> Send for SendQueue<B, S, R> {}
 
-impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
+impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
     /// Makes a ring of `capacity` requests (a power of two) for `qp`, with room for `handles`
     /// address handles; all sends carry `qkey`.
     ///
@@ -157,13 +177,23 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             slots,
             ring,
             inlined: 0,
+            unsignalled: 0,
             handles: table,
             free_handles,
             retired,
+            headers: Headers::NONE,
             inline_limit: qp.inline_limit() as usize,
+            pieces: qp.pieces() as usize,
             virtual_dma: qp.device().uses_virtual_dma(),
             qp: qp.clone(),
         })
+    }
+
+    /// Changes the key that all sends carry from now on.
+    pub(crate) fn set_qkey(&mut self, qkey: u32) {
+        for slot in &mut self.slots {
+            slot.wr.remote_qkey = qkey;
+        }
     }
 
     /// Makes an address handle known. `None` if there is no room: retire others first.
@@ -226,12 +256,20 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     /// Bytes of memory that the ring takes.
     pub(crate) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<B>>()
+            + self.headers.memory()
             + self.handles.capacity() * size_of::<Option<Arc<AddressHandle>>>()
             + self.free_handles.capacity() * size_of::<u16>()
             + self.retired.capacity() * size_of::<(u32, Arc<AddressHandle>)>()
     }
 
-    /// Adds a packet to the chain.
+    #[inline(always)]
+    fn handle(&self, id: HandleId) -> Option<*mut bindings::ib_ah> {
+        let handle = self.handles.get(usize::from(id.0))?.as_ref()?;
+        Some(handle.as_raw())
+    }
+
+    /// Adds a packet to the chain that is one piece of memory, to be sent as it is. Returns the bytes
+    /// that it is on the wire.
     ///
     /// # Errors
     ///
@@ -241,8 +279,8 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         &mut self,
         to: Destination,
         buffer: B,
-    ) -> core::result::Result<(), Refused<B>> {
-        let Some(Some(handle)) = self.handles.get(usize::from(to.handle.0)) else {
+    ) -> core::result::Result<u32, Refused<B>> {
+        let Some(handle) = self.handle(to.handle) else {
             return Err(Refused::Failed(buffer));
         };
         let Some(sequence) = self.ring.vacancy() else {
@@ -252,9 +290,9 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) else {
             return Err(Refused::Full(buffer));
         };
-        let (address, length) = buffer.memory();
+        let (address, length) = buffer.piece(0);
         let inline = length <= self.inline_limit;
-        slot.sge.addr = if inline || self.virtual_dma {
+        let address = if inline || self.virtual_dma {
             address.as_ptr() as u64
         } else {
             // SAFETY: The slot keeps the buffer until the completion, where the mapping ends.
@@ -263,20 +301,19 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
                 Err(_) => return Err(Refused::Failed(buffer)),
             }
         };
-        slot.sge.length = length as u32;
-        slot.wr.ah = handle.as_raw();
-        slot.wr.remote_qpn = to.qpn.get();
-        slot.wr.wr.__bindgen_anon_1.wr_id = u64::from(sequence);
-        slot.wr.wr.send_flags = if inline { INLINE } else { 0 };
+        slot.set_whole(address, length as u32);
+        slot.address(handle, to.qpn, sequence, inline);
         slot.buffer = Some(buffer);
         self.inlined += u32::from(inline);
         self.ring.push();
-        Ok(())
+        Ok(length as u32)
     }
 
-    /// Gives the chain to the device, its last request signalled.
+    /// Gives the chain to the device, its last request signalled. A chain of inline ones needs no
+    /// completion but to have its slots free again: only now and then it is signalled, and if somebody
+    /// is to `wait` for that.
     #[inline(always)]
-    pub(crate) fn post(&mut self) -> Posted {
+    pub(crate) fn post(&mut self, wait: bool) -> Posted {
         let chain = self.ring.unposted();
         let first = self.ring.slot(self.ring.next().wrapping_sub(chain.len()));
         let last = self.ring.slot(self.ring.next().wrapping_sub(1));
@@ -286,7 +323,14 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         let Some(last) = self.slots.get_mut(last).filter(|_| chain.len() != 0) else {
             return Posted::default();
         };
-        last.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
+        let pending = self.unsignalled + chain.len();
+        let signalled = self.inlined != chain.len()
+            || pending >= self.ring.capacity() / SIGNAL_SHARE
+            || !self.retired.is_empty()
+            || wait;
+        if signalled {
+            last.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
+        }
         // The chain ends here for the time of the post: the device copies what it reads.
         let next = core::mem::replace(&mut last.wr.wr.next, core::ptr::null_mut());
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
@@ -301,11 +345,12 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         };
         if result == 0 {
             self.ring.post();
+            self.unsignalled = if signalled { 0 } else { pending };
         } else {
             self.take_back(chain, bad, &mut posted);
         }
         if core::mem::take(&mut self.inlined) != 0 {
-            self.free_inlined(chain, posted.packets);
+            posted.done = self.free_inlined(chain, posted.packets);
         }
         posted
     }
@@ -321,6 +366,7 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             })
             .unwrap_or(0) as u32;
         let refused = self.ring.refuse(taken);
+        self.keep_memory(taken, refused);
         let ended = self.release(refused, 0);
         posted.packets = taken;
         posted.refused = ended.packets;
@@ -328,18 +374,37 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
         posted.stuck = taken != 0;
     }
 
-    /// Frees the inline packets among the first `count` of a chain: the device has copied them.
+    /// Moves the memory of a packet of which the device took a part to the last one of that.
+    fn keep_memory(&mut self, taken: u32, refused: Span) {
+        let last = self.ring.slot(self.ring.next().wrapping_sub(1));
+        if taken == 0 || !self.slots.get(last).is_some_and(Slot::goes_on) {
+            return;
+        }
+        let buffer = refused.iter().find_map(|sequence| {
+            let slot = self.slots.get_mut(self.ring.slot(sequence))?;
+            slot.buffer.take()
+        });
+        if let Some(slot) = self.slots.get_mut(last) {
+            slot.buffer = buffer;
+        }
+    }
+
+    /// Ends the inline packets among the first `count` of a chain: the device has copied them.
     #[inline(always)]
-    fn free_inlined(&mut self, chain: Span, count: u32) {
+    fn free_inlined(&mut self, chain: Span, count: u32) -> Completed {
+        let mut done = Completed::default();
         for sequence in chain.iter().take(count as usize) {
             if let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) {
                 if slot.is_inline() {
+                    done.packets += core::mem::take(&mut slot.packets);
+                    done.bytes += core::mem::take(&mut slot.bytes);
                     if let Some(buffer) = slot.buffer.take() {
                         buffer.done(0);
                     }
                 }
             }
         }
+        done
     }
 
     /// Ends the requests that the completion numbered `id` stands for. `budget` is that of the
@@ -361,11 +426,13 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
             .iter_mut()
             .filter_map(|slot| slot.buffer.take())
             .for_each(core::mem::forget);
+        core::mem::forget(core::mem::replace(&mut self.headers, Headers::NONE));
     }
 
     /// Ends all requests, after the queue pair was reset.
     pub(crate) fn clear(&mut self) -> Completed {
         let span = self.ring.clear();
+        self.unsignalled = 0;
         let ended = self.release(span, 0);
         self.drop_retired();
         ended
@@ -373,19 +440,15 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
 
     #[inline]
     fn release(&mut self, span: Span, budget: i32) -> Completed {
-        let mut ended = Completed {
-            packets: span.len(),
-            bytes: 0,
-        };
+        let mut ended = Completed::default();
         for sequence in span.iter() {
             let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) else {
                 continue;
             };
-            ended.bytes = ended.bytes.wrapping_add(slot.sge.length);
+            ended.bytes = ended.bytes.wrapping_add(slot.bytes);
+            ended.packets = ended.packets.wrapping_add(slot.packets);
             if !self.virtual_dma && !slot.is_inline() {
-                let length = slot.sge.length as usize;
-                // SAFETY: Mapped in `push` with this length; the device is done with it.
-                unsafe { dma::unmap(self.qp.device(), slot.sge.addr, length) };
+                slot.unmap(self.qp.device());
             }
             if let Some(buffer) = slot.buffer.take() {
                 buffer.done(budget);
@@ -395,50 +458,19 @@ impl<B: Memory, S: Notify, R: Notify> SendQueue<B, S, R> {
     }
 }
 
-impl<B: Memory, S: Notify, R: Notify> Drop for SendQueue<B, S, R> {
+impl<B: Pieces, S: Notify, R: Notify> Drop for SendQueue<B, S, R> {
     fn drop(&mut self) {
         // The owner has reset the queue pair; whatever is left is ours.
         self.clear();
     }
 }
 
-/// The flag of a send whose memory the device copies when it is posted.
-const INLINE: bindings::ib_send_flags = bindings::ib_send_flags_IB_SEND_INLINE;
-
-impl<B> Slot<B> {
-    fn new(local_key: u32, qkey: u32) -> Self {
-        // SAFETY: All-zero is a valid value of these plain C structures.
-        let (mut wr, mut sge): (bindings::ib_ud_wr, bindings::ib_sge) =
-            unsafe { core::mem::zeroed() };
-        wr.wr.num_sge = 1;
-        wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
-        wr.remote_qkey = qkey;
-        sge.lkey = local_key;
-        Self {
-            wr,
-            sge,
-            buffer: None,
-        }
-    }
-
-    #[inline(always)]
-    fn request(&self) -> *const bindings::ib_send_wr {
-        &raw const self.wr.wr
-    }
-
-    #[inline(always)]
-    fn is_inline(&self) -> bool {
-        self.wr.wr.send_flags & INLINE != 0
-    }
-}
-
 /// Points each request to its memory and to the request after it. The vector must not move any more.
-fn link<B>(slots: &mut [Slot<B>]) {
-    let mut next = slots.first_mut().map(|first| &raw mut first.wr.wr);
+fn link<B: Pieces>(slots: &mut [Slot<B>]) {
+    let first = slots.first().map_or(core::ptr::null(), Slot::request);
+    let mut next = first.cast_mut();
     for slot in slots.iter_mut().rev() {
-        slot.wr.wr.sg_list = &raw mut slot.sge;
-        slot.wr.wr.next = next.unwrap_or(core::ptr::null_mut());
-        next = Some(&raw mut slot.wr.wr);
+        next = slot.link(next);
     }
 }
 

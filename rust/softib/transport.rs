@@ -47,8 +47,6 @@ pub mod attributes;
 pub mod datagram;
 #[path = "transport/inbound.rs"]
 mod inbound;
-#[path = "transport/offload.rs"]
-pub mod offload;
 #[path = "transport/packet.rs"]
 pub mod packet;
 #[path = "transport/requester.rs"]

@@ -146,6 +146,24 @@ impl Packet {
         Ok((Operation::try_from(packet.operation.get())?, packet))
     }
 
+    /// [`Packet::parse`], of a packet that is to be changed.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn parse_mut(bytes: &mut [u8]) -> Result<(Operation, &mut Packet), ArpError> {
+        let (operation, _) = Packet::parse(bytes)?;
+        let length = bytes.len();
+        let (packet, _padding) =
+            Packet::mut_from_prefix(bytes).map_err(|_| ArpError::Short(length))?;
+        Ok((operation, packet))
+    }
+
+    /// Says that somebody else has sent the packet.
+    pub const fn set_sender(&mut self, sender: Party) {
+        self.sender = sender;
+    }
+
     /// The bytes as they stand on the wire.
     pub const fn bytes(self) -> [u8; LEN] {
         zerocopy::transmute!(self)

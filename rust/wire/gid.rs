@@ -60,6 +60,15 @@ impl Gid {
         self.0
     }
 
+    /// The same prefix with another GUID.
+    pub const fn with_guid(self, guid: [u8; 8]) -> Gid {
+        let [p0, p1, p2, p3, p4, p5, p6, p7, ..] = self.bytes();
+        let [g0, g1, g2, g3, g4, g5, g6, g7] = guid;
+        Gid::from_bytes([
+            p0, p1, p2, p3, p4, p5, p6, p7, g0, g1, g2, g3, g4, g5, g6, g7,
+        ])
+    }
+
     /// Whether this is the reserved GID, all zeros.
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
@@ -235,6 +244,19 @@ mod tests {
             None,
         ),
     ];
+
+    #[test]
+    fn another_guid() {
+        let gid = Gid::from_bytes([
+            0xfe, 0x80, 0, 0, 0, 0, 0, 1, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1,
+        ]);
+        let other = gid.with_guid([1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(
+            other.bytes(),
+            [0xfe, 0x80, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8]
+        );
+        assert_eq!(other.with_guid([0, 2, 0xc9, 3, 0, 0xf, 0xa1, 0xb1]), gid);
+    }
 
     #[test]
     fn classes_of_gids() {

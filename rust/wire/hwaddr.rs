@@ -126,6 +126,14 @@ impl HwAddr {
         HwAddr { flags, ..self }
     }
 
+    /// The same address with another queue pair.
+    pub const fn with_qpn(self, qpn: Qpn) -> HwAddr {
+        HwAddr {
+            qpn: qpn.bytes(),
+            ..self
+        }
+    }
+
     /// The same address with another GID: what an interface's address becomes when its port gets
     /// a new one.
     pub const fn with_gid(self, gid: Gid) -> HwAddr {

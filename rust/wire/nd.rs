@@ -27,6 +27,9 @@ const UNITS: u8 = (LEN / UNIT) as u8;
 const _: () = assert!(size_of::<LinkLayerOption>() == LEN);
 const _: () = assert!(UNITS as usize * UNIT == LEN);
 
+/// An option type that means something to nobody outside of an experiment (RFC 4727 §5).
+const EXPERIMENT: u8 = 253;
+
 /// Whose address the option gives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
@@ -79,6 +82,21 @@ impl LinkLayerOption {
     pub const fn address(&self) -> HwAddr {
         self.address
     }
+
+    /// Makes it give another address.
+    pub const fn set_address(&mut self, address: HwAddr) {
+        self.address = address;
+    }
+
+    /// Makes it an option that receivers pass over (RFC 4861 §4.6) and that gives no address.
+    pub const fn hide(&mut self) {
+        *self = LinkLayerOption {
+            kind: EXPERIMENT,
+            length: UNITS,
+            reserved: [0; 2],
+            address: HwAddr::from_bytes([0; HwAddr::LEN]),
+        };
+    }
 }
 
 /// Finds the address of this kind among the options of a neighbour discovery message: what follows
@@ -91,6 +109,26 @@ impl LinkLayerOption {
 /// drop the whole message, RFC 4861 §6.1 and §7.1), or if the one sought has another length than
 /// IPoIB's.
 pub fn find(options: &[u8], kind: Kind) -> Result<Option<HwAddr>, NdError> {
+    Ok(locate(options, kind)?.map(|(_, option)| option.address))
+}
+
+/// [`find`], of an option that is to be changed.
+///
+/// # Errors
+///
+/// The same.
+pub fn find_mut(options: &mut [u8], kind: Kind) -> Result<Option<&mut LinkLayerOption>, NdError> {
+    let Some((at, _)) = locate(options, kind)? else {
+        return Ok(None);
+    };
+    let option = options.get_mut(at..).unwrap_or_default();
+    Ok(LinkLayerOption::mut_from_prefix(option)
+        .ok()
+        .map(|(option, _)| option))
+}
+
+/// Where the option is, and the option.
+fn locate(options: &[u8], kind: Kind) -> Result<Option<(usize, &LinkLayerOption)>, NdError> {
     let mut rest = options;
     while let [number, units, ..] = *rest {
         let length = usize::from(units) * UNIT;
@@ -102,7 +140,7 @@ pub fn find(options: &[u8], kind: Kind) -> Result<Option<HwAddr>, NdError> {
             .ok_or(NdError::Short(number))?;
         if number == kind.get() {
             return LinkLayerOption::ref_from_bytes(option)
-                .map(|option| Some(option.address))
+                .map(|found| Some((options.len() - rest.len(), found)))
                 .map_err(|_| NdError::AddressLength(units));
         }
         rest = after;

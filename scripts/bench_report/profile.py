@@ -38,7 +38,8 @@ class Symbols:
         return index >= 0 and self._addresses[index] == address
 
 
-def _count(lines, symbols):
+def count(lines, symbols):
+    """(rounds, instructions by function, calls by function) of what bench/profile.c wrote."""
     rounds = int(next(lines))
     instructions, calls = Counter(), Counter()
     for line in lines:
@@ -63,17 +64,17 @@ def main():
     with open(directory / "node1/kallsyms", encoding="ascii") as kallsyms:
         symbols = Symbols(kallsyms)
     with open(directory / "counts", encoding="ascii") as counts:
-        rounds, instructions, calls = _count(counts, symbols)
+        rounds, instructions, calls = count(counts, symbols)
     packets = rounds * burst
     if not packets:
         raise SystemExit("oxib: the profiler saw no round")
-    ours = sum(count for name, count in instructions.items() if name.endswith(("[oxib]", "[softib]")))
+    ours = sum(number for name, number in instructions.items() if name.endswith(("[oxib]", "[softib]", "[ib_ipoib]")))
     print(
         f"per packet, over {rounds} rounds: {sum(instructions.values()) / packets:.0f} instructions, "
-        f"{ours / packets:.0f} in oxib.ko and softib.ko"
+        f"{ours / packets:.0f} in the modules oxib, ib_ipoib and softib"
     )
     print("instructions    calls  function")
-    listed = [name for name, count in instructions.most_common() if count / packets >= _LEAST]
+    listed = [name for name, number in instructions.most_common() if number / packets >= _LEAST]
     readable = _readable(listed)
     for name in listed:
         print(f"{instructions[name] / packets:12.1f} {calls[name] / packets:8.2f}  {readable[name]}")

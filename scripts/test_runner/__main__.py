@@ -39,7 +39,7 @@ def _node_jobs(options):
 
 
 # Seconds for each fuzz target, in `make test` and in `make soak`.
-_FUZZ, _FUZZ_SOAK = 20, 300
+_FUZZ, _FUZZ_SOAK = 5, 300
 
 
 def _host_jobs(options):

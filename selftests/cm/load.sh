@@ -19,6 +19,8 @@ cm=${1:-oxib}
 each=${2:-256}
 cycles=${3:-2000}
 processes=$(some 64)
+# In each of four processes.
+lossy=$(some 25)
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
 # In turn, before the nodes meet: they do not wait for each other for ever.
@@ -51,7 +53,7 @@ lose_nothing() {
 with_loss() { # percent
 	check "the cable loses $1 % at n$NODE" lose "$1"
 	barrier losing
-	with_server "100 connections where $1 % is lost" call 4 25
+	with_server "$((4 * lossy)) connections where $1 % is lost" call 4 "$lossy"
 	check "the cable loses nothing at n$NODE" lose_nothing
 	barrier whole
 }

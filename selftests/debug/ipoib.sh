@@ -9,5 +9,5 @@
 
 . selftests/node.sh
 
-parts '2 ground/boot' '2 ipoib/traffic' '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/removal 10'
+parts '2 ground/boot' '2 ipoib/traffic' '2 ipoib/removal 10'
 finish

@@ -16,21 +16,6 @@ address_of() { # v4, node
 	printf '10.88.0.%d\n' "$2"
 }
 
-hca_up() {
-	load_softib && ip link set eth0 mtu 9000 up && rdma link add hca0 type softib netdev eth0
-}
-
-hca_is_active() {
-	[ "$(cat /sys/class/infiniband/hca0/ports/1/state)" = '4: ACTIVE' ]
-}
-
-# Without a namespace of its own.
-start_sm_here() {
-	mkdir -p /tmp/sm
-	OSM_TMP_DIR=/tmp/sm OSM_CACHE_DIR=/tmp/sm opensm --log_file /tmp/sm/log >/tmp/sm/output 2>&1 &
-	jobs_running+=($!)
-}
-
 interface_up() {
 	modprobe -a ib_ipoib rdma_cm && ip address add "$(address_of v4 "$NODE")/24" brd + dev ib0 && ip link set ib0 up &&
 		eventually carrier_is 1

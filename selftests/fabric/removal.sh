@@ -48,8 +48,27 @@ clear_away() {
 	equal "" "$(ip netns list)" && no_hca_is_left && equal "" "$(ip -o link show type veth)"
 }
 
+# The net devices of its cable stay as they are.
+link_is() { # regular expression: what h1 finds of the switch's port to h4
+	says h1 'smpquery -D portinfo 0,1 4' "^LinkState:\.+$1\$"
+}
+
+made_anew() { # host
+	at "$1" rdma link delete "$1" && eventually at "$1" rdma link add "$1" type softib netdev port1
+}
+
+test_hca() {
+	check "an HCA is deleted" at h4 rdma link delete h4
+	check "there is no link at the other end of its cable" eventually link_is Down
+	check "it is made again" eventually at h4 rdma link add h4 type softib netdev port1
+	check "it becomes active" eventually is_active h4
+	check "it is deleted and made again at once" made_anew h4
+	check "it becomes active" eventually is_active h4
+}
+
 test_net_device() {
 	check "a fabric of four hosts" start star
+	test_hca
 	traffic h2 h3
 	check "a net device is deleted under an HCA" ip -n h2 link delete port1
 	check "the HCA goes" eventually hca_is_gone h2

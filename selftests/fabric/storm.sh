@@ -11,7 +11,7 @@
 
 . selftests/fabric.sh
 
-times=${1:-10}
+times=${1:-3}
 
 # What goes on until the fabric has gone, whatever it says then; less than the processors can do, so that deleting is no matter
 # of minutes.

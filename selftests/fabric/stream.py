@@ -14,7 +14,7 @@ _PATTERN = random.Random(1).randbytes(65521)
 _LARGEST = 200000
 
 
-def _bytes(start, count):
+def sequence(start, count):
     """A part of an endless sequence that repeats itself at no power of two."""
     start %= len(_PATTERN)
     return (_PATTERN * (count // len(_PATTERN) + 2))[start : start + count]
@@ -23,15 +23,16 @@ def _bytes(start, count):
 def _receive(connection):
     count = 0
     while data := connection.recv(1 << 20):
-        if data != _bytes(count, len(data)):
-            wrong = next(place for place, byte in enumerate(_bytes(count, len(data))) if byte != data[place])
+        if data != sequence(count, len(data)):
+            wrong = next(place for place, byte in enumerate(sequence(count, len(data))) if byte != data[place])
             return f"wrong at {count + wrong}"
         count += len(data)
     return f"good {count}"
 
 
-def _listen(port):
-    with socket.create_server(("", port)) as server:
+def listen(port, family=socket.AF_INET):
+    """Take connections, for IPv4 too where the family is IPv6."""
+    with socket.create_server(("", port), family=family, dualstack_ipv6=family == socket.AF_INET6) as server:
         print("listening", flush=True)
         while True:
             connection, _ = server.accept()
@@ -45,7 +46,7 @@ def _send(address, port, count):
     with socket.create_connection((address, port)) as connection:
         while sent < count:
             size = min(chance.choice((1, 100, 1449, 5000, _LARGEST)), count - sent)
-            connection.sendall(_bytes(sent, size))
+            connection.sendall(sequence(sent, size))
             sent += size
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)
@@ -55,7 +56,7 @@ def main():
     """What the first word says."""
     what, *words = sys.argv[1:]
     if what == "listen":
-        _listen(int(words[0]))
+        listen(int(words[0]))
     else:
         _send(words[0], int(words[1]), int(words[2]))
 

@@ -5,6 +5,8 @@
 nth.py load MODULE [--samples N]       load the module; where that succeeds, unload it
 nth.py up INTERFACE [--samples N]      take the interface up; where that succeeds, take it down
 nth.py enable FILE [--samples N]       write 1 to the file; where that succeeds, write 0
+nth.py child INTERFACE [--samples N]   make a child of the interface in the partition 0x8001; where that succeeds, delete it
+nth.py connect INTERFACE [--samples N] put the interface into connected mode; where that succeeds, back into datagram mode
 
 First it counts the allocations, then it fails each of them in turn, or N of them spread evenly. See
 Documentation/fault-injection/fault-injection.rst of the kernel, fail-nth.
@@ -108,6 +110,51 @@ class Enable:
         return Path(self._path).read_text(encoding="ascii").strip() == "1"
 
 
+class Attribute:
+    """Writing to attributes of a net device's."""
+
+    def __init__(self, interface):
+        self._place = Path("/sys/class/net", interface)
+
+    def _write(self, name, text):
+        with open(self._place / name, "wb", buffering=0) as file:
+            file.write(text)
+
+
+class Child(Attribute):
+    """Making a child, which is not there before."""
+
+    _PKEY = "8001"
+
+    def do(self):
+        """Make it."""
+        self._write("create_child", f"0x{self._PKEY}\n".encode())
+
+    def undo(self):
+        """Delete it."""
+        self._write("delete_child", f"0x{self._PKEY}\n".encode())
+
+    def done(self):
+        """Whether it is there."""
+        return self._place.with_name(f"{self._place.name}.{self._PKEY}").exists()
+
+
+class Connect(Attribute):
+    """Going to connected mode."""
+
+    def do(self):
+        """Go there."""
+        self._write("mode", b"connected\n")
+
+    def undo(self):
+        """Go back."""
+        self._write("mode", b"datagram\n")
+
+    def done(self):
+        """Whether it is in connected mode."""
+        return (self._place / "mode").read_text(encoding="ascii").strip() == "connected"
+
+
 class FailNth:
     """This thread's count of allocations until the one that fails."""
 
@@ -123,7 +170,7 @@ class FailNth:
         return int(os.pread(self._file, 16, 0))
 
 
-_CALLS = {"load": Load, "up": Up, "enable": Enable}
+_CALLS = {"load": Load, "up": Up, "enable": Enable, "child": Child, "connect": Connect}
 
 
 def _count(call, nth):

@@ -10,5 +10,5 @@
 
 . selftests/node.sh
 
-parts '2 ipoib/malformed' '1 ipoib/load' '3 ipoib/multicast' '2 ipoib/faults 40'
+parts '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/malformed' '1 ipoib/load' '3 ipoib/multicast' '2 ipoib/faults 40'
 finish

@@ -12,6 +12,7 @@ use kernel::{
 
 use super::{
     private,
+    virtual_function,
     Operations,
     MAX_MTU,
     MIN_MTU, //
@@ -21,6 +22,7 @@ use crate::{
     net::{
         ethtool,
         queue::Queue,
+        queue_statistics,
         rtnl::Rtnl,
         skb::Skb, //
     },
@@ -46,17 +48,32 @@ pub(super) unsafe fn driver<'a, T: Operations>(
     unsafe { (*(*private::<T>(device)).driver.get()).as_ref() }
 }
 
+/// Whether `device` was made for a driver `T`.
+///
+/// # Safety
+///
+/// `device` is valid.
+pub(super) unsafe fn is_ours<T: Operations>(device: *const bindings::net_device) -> bool {
+    // SAFETY: By the contract; the operations of a device live as long as it does.
+    let operations = unsafe { (*device).netdev_ops.as_ref() };
+    let open: unsafe extern "C" fn(*mut bindings::net_device) -> i32 = Table::<T>::open;
+    operations
+        .and_then(|operations| operations.ndo_open)
+        .is_some_and(|theirs| core::ptr::fn_addr_eq(theirs, open))
+}
+
 /// Fills a fresh device.
 ///
 /// # Safety
 ///
 /// `device` is being allocated.
-pub(super) unsafe extern "C" fn setup<T: Operations>(device: *mut bindings::net_device) {
+pub(in crate::net) unsafe extern "C" fn setup<T: Operations>(device: *mut bindings::net_device) {
     // SAFETY: By the contract the device is valid and nobody else has it.
     let device = unsafe { &mut *device };
-    device.netdev_ops = &Table::<T>::NET;
+    device.netdev_ops = operations::<T>(false);
     device.header_ops = &Table::<T>::HEADER;
     device.ethtool_ops = &ethtool::Table::<T>::OPERATIONS;
+    device.stat_ops = &queue_statistics::Table::<T>::OPERATIONS;
     device.watchdog_timeo = msecs_to_jiffies(WATCHDOG) as i32;
     device.flags |=
         bindings::net_device_flags_IFF_BROADCAST | bindings::net_device_flags_IFF_MULTICAST;
@@ -70,6 +87,15 @@ pub(super) unsafe extern "C" fn setup<T: Operations>(device: *mut bindings::net_
     unsafe { bindings::oxib_netdev_setup(device) };
 }
 
+/// The table of a device, of one with connections or of one without.
+pub(super) fn operations<T: Operations>(connected: bool) -> *const bindings::net_device_ops {
+    if connected {
+        &Table::<T>::NET_CONNECTED
+    } else {
+        &Table::<T>::NET
+    }
+}
+
 /// The C tables of operations for a driver `T`.
 struct Table<T>(core::marker::PhantomData<T>);
 
@@ -78,11 +104,26 @@ impl<T: Operations> Table<T> {
         ndo_open: Some(Self::open),
         ndo_stop: Some(Self::stop),
         ndo_start_xmit: Some(Self::start_xmit),
+        ndo_uninit: Some(Self::uninit),
         ndo_change_mtu: Some(Self::change_mtu),
+        ndo_set_mac_address: Some(Self::set_mac_address),
+        ndo_get_iflink: Some(Self::iflink),
+        ndo_set_vf_link_state: Some(virtual_function::set_link_state::<T>),
+        ndo_get_vf_config: Some(virtual_function::configuration::<T>),
+        ndo_get_vf_stats: Some(virtual_function::statistics::<T>),
+        ndo_get_vf_guid: Some(virtual_function::guids::<T>),
+        ndo_set_vf_guid: Some(virtual_function::set_guid::<T>),
         ndo_set_rx_mode: Some(Self::set_rx_mode),
         ndo_tx_timeout: Some(Self::tx_timeout),
+        ndo_features_check: Some(bindings::oxib_features_check),
         // SAFETY: Null function pointers are `None`, valid for each slot.
         ..unsafe { core::mem::zeroed() }
+    };
+
+    const NET_CONNECTED: bindings::net_device_ops = bindings::net_device_ops {
+        ndo_select_queue: Some(Self::select_queue),
+        ndo_fix_features: Some(bindings::oxib_fix_connected_features),
+        ..Self::NET
     };
 
     const HEADER: bindings::header_ops = bindings::header_ops {
@@ -129,6 +170,55 @@ impl<T: Operations> Table<T> {
 
     /// # Safety
     ///
+    /// As [`Self::open`], but the device may be one that could not be registered.
+    unsafe extern "C" fn uninit(device: *mut bindings::net_device) {
+        // SAFETY: By the contract, for both.
+        let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
+        if let Some(driver) = driver {
+            driver.leaving(&mut rtnl);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Self::open`]; `address` is a `sockaddr` with room for the device's addresses.
+    unsafe extern "C" fn set_mac_address(
+        device: *mut bindings::net_device,
+        address: *mut c_void,
+    ) -> i32 {
+        kernel::error::from_result(|| {
+            // SAFETY: By the contract, for both.
+            let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
+            // SAFETY: By the contract; the address stands behind the family.
+            let bytes = unsafe {
+                *address
+                    .cast::<u8>()
+                    .add(bindings::OXIB_SOCKADDR_DATA as usize)
+                    .cast::<[u8; HwAddr::LEN]>()
+            };
+            driver
+                .ok_or(ENODEV)?
+                .change_address(&mut rtnl, HwAddr::from_bytes(bytes))?;
+            Ok(0)
+        })
+    }
+
+    /// The number of the parent's interface; a device that is no child is its own.
+    ///
+    /// # Safety
+    ///
+    /// Called by the stack on a registered device of ours.
+    unsafe extern "C" fn iflink(device: *const bindings::net_device) -> i32 {
+        // SAFETY: By the contract.
+        let driver = unsafe { driver::<T>(device.cast_mut()) };
+        let below = driver.and_then(|driver| driver.parent());
+        let device = below.map_or(device, |parent| parent.device().as_raw().cast_const());
+        // SAFETY: The device itself, or its parent, which it holds.
+        unsafe { bindings::oxib_netdev_ifindex(device) }
+    }
+
+    /// # Safety
+    ///
     /// Called by the stack on a registered device of ours.
     unsafe extern "C" fn set_rx_mode(device: *mut bindings::net_device) {
         // SAFETY: By the contract.
@@ -144,6 +234,28 @@ impl<T: Operations> Table<T> {
         // SAFETY: By the contract.
         if let Some(driver) = unsafe { driver::<T>(device) } {
             driver.transmit_timeout(queue);
+        }
+    }
+
+    /// Chooses the transmit queue of a packet, which begins with its destination's address.
+    ///
+    /// # Safety
+    ///
+    /// Called by the stack on a registered device of ours with a valid packet.
+    unsafe extern "C" fn select_queue(
+        device: *mut bindings::net_device,
+        skb: *mut bindings::sk_buff,
+        subordinate: *mut bindings::net_device,
+    ) -> u16 {
+        // SAFETY: By the contract; the borrow ends with this function.
+        let packet =
+            unsafe { core::mem::ManuallyDrop::new(Skb::from_raw(NonNull::new_unchecked(skb))) };
+        // SAFETY: By the contract.
+        let driver = unsafe { driver::<T>(device) };
+        match (driver, packet.data().first_chunk()) {
+            (Some(driver), Some(address)) => driver.select_queue(HwAddr::from_ref(address)) as u16,
+            // SAFETY: By the contract.
+            _ => unsafe { bindings::oxib_pick_tx(device, skb, subordinate) },
         }
     }
 

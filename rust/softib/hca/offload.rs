@@ -11,13 +11,11 @@ use super::queue_pair::{
 };
 use crate::{
     net::checksum::sum,
-    transport::{
-        offload::{
-            self,
-            Cut,
-            MAX_HEADER, //
-        },
-        work::Status, //
+    transport::work::Status,
+    wire::offload::{
+        self,
+        Cut,
+        MAX_HEADER, //
     }, //
 };
 

@@ -49,11 +49,11 @@ use crate::{
     },
     transport::{
         attributes::Service,
-        offload::Cut,
         work::Status, //
     },
     wire::{
         immdt::ImmDt,
+        offload::Cut,
         psn::Psn,
         qpn::Qpn, //
     }, //

@@ -235,6 +235,7 @@ impl<P: Plug> Cable<P> {
             self.line.connect(self.device);
         }
         self.look_for_carrier();
+        self.line.tell(Signal::Up);
         Ok(())
     }
 
@@ -280,7 +281,13 @@ impl<P: Plug> notifier::Listener for Cable<P> {
 #[pinned_drop]
 impl<P: Plug> PinnedDrop for Cable<P> {
     fn drop(self: Pin<&mut Self>) {
-        self.unplug(&mut rtnl::lock());
+        let mut rtnl = rtnl::lock();
+        // The net device still carries, but who was there is not any more. Another that comes says so, too.
+        if self.plugged.load(Ordering::Relaxed) {
+            self.line.tell(Signal::Down);
+        }
+        self.unplug(&mut rtnl);
+        drop(rtnl);
         self.line.stop();
     }
 }

@@ -110,12 +110,17 @@ impl Line {
     /// Lets a link go as a subnet manager wants it. Answers whether the port is to be told that the cable carries.
     pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
         for signal in Signal::of(command) {
-            // Without memory the other end does not hear of it, as of a frame that is lost.
-            if let Ok(frame) = signal.frame() {
-                self.send(frame);
-            }
+            self.tell(*signal);
         }
         self.is_up() && command != LinkCommand::Disable
+    }
+
+    /// Tells the other end of the cable what becomes of the link. Without memory it does not hear of it, as of a frame that
+    /// is lost.
+    pub(super) fn tell(self: &Arc<Self>, signal: Signal) {
+        if let Ok(frame) = signal.frame() {
+            self.send(frame);
+        }
     }
 
     /// Sends a frame to the other end of the cable. Any context, any lock held.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the ends of a cable tell each other besides packets: that a subnet manager has taken the link down at one end,
-//! which electricity would tell on a real cable.
+//! What the ends of a cable tell each other besides packets: that a subnet manager has taken the link down at one end, or
+//! that what had that end has gone or come, which electricity would tell on a real cable.
 
 use kernel::prelude::*;
 

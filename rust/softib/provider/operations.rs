@@ -35,6 +35,7 @@ pub(super) unsafe fn set(device: *mut bindings::ib_device) {
         size_ib_qp: size_of::<queue_pair::Pair>(),
         size_ib_srq: size_of::<shared_receive::Queue>(),
         dealloc_driver: Some(device::deallocate),
+        disassociate_ucontext: Some(device::disassociate),
         query_device: Some(port::query_device),
         modify_device: Some(port::modify_device),
         get_port_immutable: Some(port::immutable),

@@ -36,10 +36,6 @@ use crate::{
     },
     net::burst::Burst,
     transport::{
-        offload::{
-            Cut,
-            MAX_HEADER, //
-        },
         packet::{
             Atomic,
             Tail, //
@@ -53,6 +49,10 @@ use crate::{
     },
     wire::{
         immdt::ImmDt,
+        offload::{
+            Cut,
+            MAX_HEADER, //
+        },
         qpn::Qpn, //
     }, //
 };

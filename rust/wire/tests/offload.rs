@@ -2,8 +2,9 @@
 
 //! Checksums and cut segments: bytes written out and added up by hand, and what must hold of any.
 
-use oxib_softib_transport::offload::{
+use oxib_wire::offload::{
     fill,
+    fill_headers,
     is_right,
     sum,
     Cut,
@@ -140,8 +141,12 @@ fn segments(header: &[u8], size: usize, length: usize) -> Vec<Vec<u8>> {
     let segment = |number| {
         let mut room = [0; MAX_HEADER];
         let header = cut.write_header(number, &mut room);
-        let mut message = [header, &data[cut.data(number)]].concat();
+        let data = &data[cut.data(number)];
+        let mut message = [header, data].concat();
         fill(&mut message, sum);
+        let mut alone = header.to_vec();
+        fill_headers(&mut alone, sum(data));
+        assert_eq!(alone, message[..alone.len()]);
         message
     };
     (0..cut.count()).map(segment).collect()

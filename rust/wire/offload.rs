@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What better adapters do for IP datagrams in messages of IP over InfiniBand (RFC 4391): they
-//! compute and check checksums, and cut long TCP segments.
+//! What better adapters do for IP datagrams in messages of IP over InfiniBand (RFC 4391), and their
+//! drivers for others: they compute and check checksums, and cut long TCP segments.
 //!
 //! A `sum` that is passed in is the ones' complement sum (RFC 1071) of bytes as 16-bit numbers in
 //! network order, an odd last byte filled up with a zero: [`sum`], or one that uses what the
@@ -10,7 +10,7 @@
 use core::ops::Range;
 
 /// The bytes before a datagram: its Ethernet type, and two that are reserved (RFC 4391 §6).
-const ENCAPSULATION: usize = 4;
+const ENCAPSULATION: usize = super::encap::LEN;
 
 /// Ethernet types.
 const TYPE_IPV4: u16 = 0x0800;
@@ -40,20 +40,31 @@ pub const MAX_HEADER: usize = ENCAPSULATION + 60 + 60;
 
 /// The ones' complement sum of bytes.
 pub fn sum(bytes: &[u8]) -> u16 {
-    let mut pairs = bytes.chunks_exact(2);
-    let whole = pairs.by_ref().map(|pair| match pair {
-        [high, low] => u16::from_be_bytes([*high, *low]),
-        _ => 0,
-    });
-    let total = whole.fold(0, add);
-    match pairs.remainder() {
-        [last] => add(total, u16::from_be_bytes([*last, 0])),
-        _ => total,
+    let mut words = bytes.chunks_exact(4);
+    let whole: u64 = words
+        .by_ref()
+        .map(|word| match word {
+            [a, b, c, d] => u64::from(u32::from_be_bytes([*a, *b, *c, *d])),
+            _ => 0,
+        })
+        .sum();
+    let mut last = [0; 4];
+    for (to, from) in last.iter_mut().zip(words.remainder()) {
+        *to = *from;
     }
+    fold(whole + u64::from(u32::from_be_bytes(last)))
+}
+
+/// The ones' complement sum of the four words of a number. No sum of a packet's bytes overflows it.
+const fn fold(sum: u64) -> u16 {
+    let sum = (sum >> 32) + (sum & 0xffff_ffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    add((sum >> 16) as u16, sum as u16)
 }
 
 /// Adds in ones' complement.
-const fn add(one: u16, other: u16) -> u16 {
+pub(super) const fn add(one: u16, other: u16) -> u16 {
     let (sum, carried) = one.overflowing_add(other);
     sum + carried as u16
 }
@@ -170,6 +181,34 @@ pub fn fill(message: &mut [u8], sum: impl Fn(&[u8]) -> u16 + Copy) {
             let checksum = if total == u16::MAX { total } else { !total };
             put(message, at, checksum.to_be_bytes());
         }
+    }
+}
+
+/// Writes the checksums into the headers of a datagram whose data, of the sum `data`, is elsewhere.
+/// Headers that are no such stay as they are.
+pub fn fill_headers(headers: &mut [u8], data: u16) {
+    let Some(ip) = Header::read(headers) else {
+        return;
+    };
+    if let Some(at) = ip.checksum {
+        put(headers, at, [0; 2]);
+        if let Some(total) = ip.header_sum(headers, sum) {
+            put(headers, at, (!total).to_be_bytes());
+        }
+    }
+    if let Some(at) = ip.transport_checksum() {
+        put(headers, at, [0; 2]);
+        let parts = [ip.addresses.clone(), ip.transport..headers.len()];
+        let [Some(addresses), Some(transport)] = parts.map(|part| headers.get(part).map(sum))
+        else {
+            return;
+        };
+        let length = ip.end.saturating_sub(ip.transport) as u16;
+        let pseudo = add(length, ip.protocol.unwrap_or(0).into());
+        let total = add(add(pseudo, addresses), add(transport, data));
+        // Zero would say that there is none (RFC 768).
+        let checksum = if total == u16::MAX { total } else { !total };
+        put(headers, at, checksum.to_be_bytes());
     }
 }
 

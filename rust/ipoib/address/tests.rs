@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Tests of the destinations of an interface.
+
+#[kernel::prelude::kunit_tests(oxib_address)]
+mod cases {
+    use kernel::prelude::*;
+
+    use super::super::*;
+
+    type Table = Destinations<u8, u32>;
+
+    impl Way for u8 {
+        fn is_same(&self, other: &Self) -> bool {
+            self == other
+        }
+    }
+
+    const REFRESH: u64 = 50;
+    const MEMORY: u64 = 4;
+    const SEARCHES: usize = 300;
+
+    const POLICY: Policy = Policy {
+        searches: SEARCHES,
+        refresh: REFRESH,
+        memory: MEMORY,
+    };
+
+    fn host(n: u8) -> Gid {
+        Gid::from_ipv4([10, 0, 0, n])
+    }
+
+    /// The ticket of the search that a first packet starts.
+    fn search(table: &mut Table, gid: Gid, now: u64) -> Result<Ticket> {
+        match table.request(gid, 0, now) {
+            Verdict::Search(ticket) => Ok(ticket),
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn waits(verdict: &Verdict<u8, u32>) -> bool {
+        matches!(verdict, Verdict::Waits)
+    }
+
+    fn dropped(verdict: &Verdict<u8, u32>) -> Option<Reason> {
+        match verdict {
+            Verdict::Drop(_, reason) => Some(*reason),
+            _ => None,
+        }
+    }
+
+    /// Number of packets that a search's end lets go.
+    fn settled(end: &End<u32>) -> Option<usize> {
+        match end {
+            End::Settled(waited) => Some(waited.len()),
+            End::Changed | End::Again(_) => None,
+        }
+    }
+
+    #[test]
+    fn few_packets_wait_and_all_leave() -> Result {
+        let mut table = Table::new(POLICY);
+        let ticket = search(&mut table, host(1), 0)?;
+        for n in 1..WAITING as u32 {
+            assert!(waits(&table.request(host(1), n, 0)));
+        }
+        let full = table.request(host(1), 9, 0);
+        assert_eq!(dropped(&full), Some(Reason::QueueFull));
+        assert_eq!(table.waiting(), WAITING);
+        let end = table.resolved(&host(1), ticket, Ok(7), 1);
+        assert_eq!(settled(&end), Some(WAITING));
+        assert!(matches!(table.request(host(1), 5, 1), Verdict::Send(7, 5)));
+        Ok(())
+    }
+
+    #[test]
+    fn groups_hold_more() -> Result {
+        let mut table = Table::new(POLICY);
+        let mut bytes = [0; 16];
+        bytes[0] = 0xff;
+        let group = Gid::from_bytes(bytes);
+        search(&mut table, group, 0)?;
+        for n in 1..WAITING_FOR_GROUP as u32 {
+            assert!(waits(&table.request(group, n, 0)));
+        }
+        let full = table.request(group, 0, 0);
+        assert_eq!(dropped(&full), Some(Reason::QueueFull));
+        Ok(())
+    }
+
+    #[test]
+    fn searches_are_bounded() -> Result {
+        let mut table = Table::new(POLICY);
+        let gid = |n: usize| Gid::from_ipv4([10, 1, (n >> 8) as u8, n as u8]);
+        let first = search(&mut table, gid(0), 0)?;
+        for n in 1..SEARCHES {
+            search(&mut table, gid(n), 0)?;
+        }
+        let busy = table.request(gid(SEARCHES), 0, 0);
+        assert_eq!(dropped(&busy), Some(Reason::Busy));
+        table.resolved(&gid(0), first, Err(ETIMEDOUT), 0);
+        search(&mut table, gid(SEARCHES), 0)?;
+        Ok(())
+    }
+
+    #[test]
+    fn groups_leave_room_for_peers() -> Result {
+        let mut table = Table::new(POLICY);
+        let group = |n: usize| {
+            let mut bytes = [0; 16];
+            [bytes[0], bytes[14], bytes[15]] = [0xff, (n >> 8) as u8, n as u8];
+            Gid::from_bytes(bytes)
+        };
+        let most = SEARCHES / GROUP_SHARE;
+        let first = search(&mut table, group(0), 0)?;
+        for n in 1..most {
+            search(&mut table, group(n), 0)?;
+        }
+        let busy = table.request(group(most), 0, 0);
+        assert_eq!(dropped(&busy), Some(Reason::Busy));
+        search(&mut table, host(1), 0)?;
+        // Those that are searched for stay when the rest goes.
+        table.resolved(&group(0), first, Err(EAGAIN), 0);
+        assert_eq!(table.forget_settled().len(), 2);
+        search(&mut table, group(0), 0)?;
+        let busy = table.request(group(most), 0, 0);
+        assert_eq!(dropped(&busy), Some(Reason::Busy));
+        Ok(())
+    }
+
+    #[test]
+    fn a_peer_that_was_not_found_is_not_asked_for_all_the_time() -> Result {
+        let mut table = Table::new(POLICY);
+        let ticket = search(&mut table, host(1), 10)?;
+        table.resolved(&host(1), ticket, Err(ENXIO), 10);
+        assert!(table.is_fresh(&host(1), 10 + FRESH - 1));
+        assert!(!table.is_fresh(&host(1), 10 + FRESH));
+        assert!(!table.doubt(&host(1)));
+        assert!(!table.is_fresh(&host(1), 10));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_due_soon_is_known() -> Result {
+        let mut table = Table::new(POLICY);
+        let ticket = search(&mut table, host(1), 0)?;
+        assert!(!table.is_due_soon(0));
+        table.resolved(&host(1), ticket, Ok(1), 0);
+        for (now, used, due) in [
+            (0, 0, false),
+            (REFRESH - SILENCE, REFRESH - SILENCE, true),
+            (REFRESH - SILENCE - 1, REFRESH - SILENCE - 1, false),
+            (REFRESH + IN_USE, REFRESH, false),
+        ] {
+            table.used(&host(1), used);
+            assert_eq!(table.is_due_soon(now), due);
+        }
+        let mut stale = KVec::with_capacity(1, GFP_KERNEL)?;
+        table.take_stale(REFRESH, 0, &mut stale);
+        assert!(!table.is_due_soon(REFRESH));
+        Ok(())
+    }
+
+    #[test]
+    fn not_found_is_remembered_for_longer_each_time() -> Result {
+        let mut table = Table::new(POLICY);
+        let mut now = 10;
+        for wait in [RETRY, 2, MEMORY, MEMORY] {
+            let ticket = search(&mut table, host(1), now)?;
+            let end = table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
+            assert_eq!(settled(&end), Some(1));
+            let early = table.request(host(1), 1, now + wait - 1);
+            assert_eq!(dropped(&early), Some(Reason::Unreachable));
+            now += wait;
+        }
+        // After a change at once, and it is as the first time.
+        let ticket = search(&mut table, host(1), now)?;
+        table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
+        table.doubt_all();
+        let ticket = search(&mut table, host(1), now)?;
+        table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
+        search(&mut table, host(1), now + RETRY)?;
+        assert!(waits(&table.request(host(1), 3, now + RETRY)));
+        Ok(())
+    }
+
+    #[test]
+    fn unused_ones_are_forgotten() -> Result {
+        let mut table = Table::new(POLICY);
+        for n in 1..=3 {
+            let ticket = search(&mut table, host(n), 0)?;
+            table.resolved(&host(n), ticket, Ok(n), 0);
+        }
+        table.used(&host(2), LIFETIME);
+        let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
+        table.expire(LIFETIME - 1, &mut gids, &mut handles);
+        assert_eq!(gids.len(), 0);
+        table.expire(LIFETIME, &mut gids, &mut handles);
+        assert_eq!(gids.len(), 2);
+        assert_eq!(handles.len(), 2);
+        assert_eq!(table.len(), 1);
+        assert!(matches!(
+            table.request(host(2), 1, LIFETIME),
+            Verdict::Send(2, 1)
+        ));
+        Ok(())
+    }
+
+    #[test]
+    fn ways_in_use_are_looked_for_anew() -> Result {
+        let mut table = Table::new(POLICY);
+        for n in 1..=2 {
+            let ticket = search(&mut table, host(n), 0)?;
+            table.resolved(&host(n), ticket, Ok(n), 0);
+        }
+        let mut stale = KVec::with_capacity(8, GFP_KERNEL)?;
+        table.used(&host(1), REFRESH);
+        table.take_stale(REFRESH - 1, 1, &mut stale);
+        assert_eq!(stale.len(), 0);
+        // The other one is not in use.
+        let ticket = table.take_stale(REFRESH, 1, &mut stale);
+        assert_eq!(&stale[..], &[host(1)]);
+        // Not twice; and packets go the old way until the new one is known, also if there was no answer.
+        table.take_stale(REFRESH, 1, &mut stale);
+        assert_eq!(stale.len(), 1);
+        let end = table.resolved(&host(1), ticket, Err(EAGAIN), REFRESH);
+        assert_eq!(settled(&end), Some(0));
+        assert_eq!(table.way(&host(1)), Some(&1));
+        // Then it is asked for again soon.
+        let mut time = REFRESH + SILENCE;
+        for (found, changed, way) in [
+            (Ok(1), false, Some(&1)),
+            (Ok(9), true, Some(&9)),
+            // An SA that is busy says that, too.
+            (Err(ENXIO), false, Some(&9)),
+            (Err(ENXIO), false, Some(&9)),
+            (Ok(9), false, Some(&9)),
+            (Err(ENXIO), false, Some(&9)),
+            (Err(EAGAIN), false, Some(&9)),
+            (Err(ENXIO), false, Some(&9)),
+            (Err(ENXIO), true, None),
+        ] {
+            stale.clear();
+            table.used(&host(1), time);
+            let ticket = table.take_stale(time, 1, &mut stale);
+            assert_eq!(&stale[..], &[host(1)]);
+            let end = table.resolved(&host(1), ticket, found, time);
+            assert_eq!(matches!(end, End::Changed), changed);
+            assert_eq!(table.way(&host(1)), way);
+            time += REFRESH;
+        }
+        let gone = table.request(host(1), 5, time - REFRESH);
+        assert_eq!(dropped(&gone), Some(Reason::Unreachable));
+        Ok(())
+    }
+
+    #[test]
+    fn doubted_ways_go_on_if_in_use() -> Result {
+        let mut table = Table::new(POLICY);
+        let now = 1000;
+        for n in 1..=3 {
+            let ticket = search(&mut table, host(n), now)?;
+            table.resolved(&host(n), ticket, Ok(n), now - 10 * u64::from(n));
+        }
+        let later = now + IN_USE - 15;
+        table.doubt_all();
+        let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
+        table.expire(later, &mut gids, &mut handles);
+        assert_eq!(&gids[..], &[host(2), host(3)]);
+        let mut stale = KVec::with_capacity(8, GFP_KERNEL)?;
+        let since = Table::in_use_since(later);
+        let ticket = table.take_stale(later, since, &mut stale);
+        assert_eq!(&stale[..], &[host(1)]);
+        assert_eq!(table.way(&host(1)), Some(&1));
+        // Doubted again while it is looked for: what comes of that says nothing.
+        table.doubt_all();
+        let End::Again(again) = table.resolved(&host(1), ticket, Ok(7), later) else {
+            return Err(EINVAL);
+        };
+        let end = table.resolved(&host(1), again, Ok(1), later);
+        assert_eq!(settled(&end), Some(0));
+        assert!(table.is_fresh(&host(1), later + FRESH - 1));
+        assert!(!table.is_fresh(&host(1), later + FRESH));
+        // One alone.
+        assert!(table.doubt(&host(1)) && !table.doubt(&host(2)));
+        stale.clear();
+        table.take_stale(later, since, &mut stale);
+        assert_eq!(stale.len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn a_forgotten_way_is_given_back() -> Result {
+        let mut table = Table::new(POLICY);
+        let ticket = search(&mut table, host(1), 0)?;
+        assert_eq!(table.forget(&host(1)), None);
+        table.resolved(&host(1), ticket, Ok(1), 0);
+        assert_eq!(table.forget(&host(1)), Some(1));
+        assert_eq!((table.forget(&host(1)), table.len()), (None, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn searches_outlive_a_change_but_not_their_results() -> Result {
+        let mut table = Table::new(POLICY);
+        let first = search(&mut table, host(1), 0)?;
+        let second = search(&mut table, host(2), 0)?;
+        table.resolved(&host(1), first, Ok(1), 0);
+        let forgotten = table.forget_settled();
+        assert_eq!((forgotten.len(), table.len()), (1, 1));
+        // The search began before the change: once more, and the packet waits on.
+        let End::Again(again) = table.resolved(&host(2), second, Ok(2), 0) else {
+            return Err(EINVAL);
+        };
+        assert!(waits(&table.request(host(2), 3, 0)));
+        let end = table.resolved(&host(2), again, Ok(4), 0);
+        assert_eq!(settled(&end), Some(2));
+        assert!(matches!(table.request(host(2), 5, 0), Verdict::Send(4, 5)));
+        Ok(())
+    }
+
+    #[test]
+    fn late_results_are_ignored() -> Result {
+        let mut table = Table::new(POLICY);
+        let old = search(&mut table, host(1), 0)?;
+        drop(table.take_all());
+        let end = table.resolved(&host(1), old, Ok(1), 0);
+        assert_eq!((settled(&end), table.len()), (Some(0), 0));
+        // Nor does one end the search of a later life.
+        let new = search(&mut table, host(1), 0)?;
+        let end = table.resolved(&host(1), old, Ok(1), 0);
+        assert_eq!(settled(&end), Some(0));
+        assert!(table.is_wanted(&host(1), new));
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Children: interfaces on the port of another, in a partition of their own (`ib0.8001`).
+
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    str::{
+        BStr,
+        CString, //
+    },
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+
+use super::interface::{
+    Interface,
+    Origin,
+    Place, //
+};
+use crate::{
+    net::{
+        device::{
+            self,
+            Device,
+            Operations, //
+        },
+        errno,
+        extack::ExtendedAck,
+        rtnl::{
+            self,
+            Rtnl, //
+        }, //
+    },
+    rdma::port::LinkLayer,
+    wire::pkey::Pkey, //
+};
+
+/// Longest part of the parent's name in that of a child made by its P_Key: with a dot, four digits and
+/// the NUL it fills the stack's 16 bytes.
+const NAME_PART: usize = 10;
+
+/// How long the removal of a child is waited for: 2 s in steps of 1 ms.
+const PATIENCE: u32 = 2000;
+const STEP: Delta = Delta::from_millis(1);
+
+impl Interface {
+    /// Whether a child with this P_Key can be made.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`, with the reason in `reply`.
+    fn check_child(&self, pkey: Pkey, reply: &mut ExtendedAck<'_>) -> Result {
+        if let Some(parent) = self.parent() {
+            let (name, parent) = (self.device().name(), parent.device().name());
+            return Err(reply.refuse(
+                EINVAL,
+                fmt!("{name} is a child itself: make it a child of {parent}"),
+            ));
+        }
+        let key = pkey.get();
+        if !pkey.is_valid() {
+            return Err(reply.refuse(
+                EINVAL,
+                fmt!("P_Key {key:#06x} names no partition: give 0x0001 to 0x7fff"),
+            ));
+        }
+        let (rdma, port) = self.place();
+        if rdma.link_layer(port) == LinkLayer::Ethernet && pkey.full() != Pkey::DEFAULT {
+            return Err(reply.refuse(
+                EINVAL,
+                fmt!("P_Key {key:#06x}: a RoCE port has no partition but 0xffff"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes a child of this interface, which drives `device` and is to be shown next.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a child that cannot be, with the reason in `reply`; `ENOMEM`, and what the RDMA
+    /// device says.
+    pub(super) fn new_child(
+        self: &Arc<Self>,
+        rtnl: &mut Rtnl,
+        device: &Device<Self>,
+        pkey: Pkey,
+        origin: Origin,
+        reply: &mut ExtendedAck<'_>,
+    ) -> Result<Arc<Self>> {
+        self.check_child(pkey, reply)?;
+        // Room in the list: there is none to be made once the child is shown.
+        self.children.lock().reserve(1, GFP_KERNEL)?;
+        let (rdma, port) = self.place();
+        let place = Place {
+            rdma,
+            port,
+            pkey,
+            parent: Some(self.clone()),
+            origin,
+        };
+        Interface::new(rtnl, device, place, *self.options())
+    }
+
+    /// Makes the child for `pkey` as `create_child` does: named after it, one for each.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a P_Key that cannot be, `ENOTUNIQ` if there is one, `ENOMEM`, and what the RDMA
+    /// device and the stack say.
+    pub(super) fn add_child(self: &Arc<Self>, rtnl: &mut Rtnl, pkey: Pkey) -> Result {
+        let mut reply = ExtendedAck::none();
+        self.check_child(pkey, &mut reply)?;
+        if self.pkey() == pkey.full() || self.named_child(pkey).is_some() {
+            return Err(errno::not_unique());
+        }
+        let mut name = [0; NAME_PART];
+        let length = self.device().name().copy_to(&mut name);
+        let part = BStr::from_bytes(name.get(..length).unwrap_or_default());
+        let name = CString::try_from_fmt(fmt!("{part}.{:04x}", pkey.get()))?;
+        let device = Device::new(&name, self.device().queues())?;
+        device.join_namespace_of(rtnl, self.device());
+        let child = self.new_child(rtnl, &device, pkey, Origin::Sysfs, &mut reply)?;
+        child.show(rtnl)
+    }
+
+    /// Removes the child that [`Self::add_child`] made for `pkey`, and waits for that, but not for ever.
+    ///
+    /// Its end waits for its own work, which takes the RTNL. Who takes this interface away has that and
+    /// waits for us: so it is removed from elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if there is none; `ENOMEM`.
+    pub(super) fn remove_child(self: &Arc<Self>, pkey: Pkey) -> Result {
+        let child = self.named_child(pkey).ok_or(ENODEV)?;
+        let done = Arc::new(AtomicBool::new(false), GFP_KERNEL)?;
+        let is_done = done.clone();
+        self.removals.spawn(move || {
+            let mut rtnl = rtnl::lock();
+            device::remove(&mut rtnl, Some(child.device()).into_iter());
+            // It is gone when this is released.
+            drop(rtnl);
+            done.store(true, Ordering::Release);
+        })?;
+        for _ in 0..PATIENCE {
+            if is_done.load(Ordering::Acquire) {
+                break;
+            }
+            fsleep(STEP);
+        }
+        Ok(())
+    }
+
+    /// The child at `index` of the list.
+    pub(super) fn child(&self, index: usize) -> Option<Arc<Interface>> {
+        self.children.lock().get(index).cloned()
+    }
+
+    /// The child that was made by its P_Key.
+    fn named_child(&self, pkey: Pkey) -> Option<Arc<Interface>> {
+        let children = self.children.lock();
+        let mut named = children
+            .iter()
+            .filter(|child| child.origin == Origin::Sysfs);
+        named.find(|child| child.pkey() == pkey.full()).cloned()
+    }
+
+    /// Whether a child, of whatever origin, is in the partition of `pkey`.
+    pub(super) fn has_child(&self, pkey: Pkey) -> bool {
+        let children = self.children.lock();
+        children.iter().any(|child| child.pkey() == pkey.full())
+    }
+
+    /// Enters itself into its parent's list.
+    pub(super) fn join_parent(self: &Arc<Self>) {
+        if let Some(parent) = self.parent() {
+            // There is room: `new_child` made it, and the RTNL was held since.
+            let _ = parent.children.lock().push_within_capacity(self.clone());
+        }
+    }
+
+    /// Leaves its parent's list.
+    pub(super) fn leave_parent(self: &Arc<Self>) {
+        if let Some(parent) = self.parent() {
+            parent
+                .children
+                .lock()
+                .retain(|child| !Arc::ptr_eq(child, self));
+        }
+    }
+
+    /// Whether groups that user space joined by itself are left alone.
+    pub(super) fn leaves_user_groups(&self) -> bool {
+        self.umcast.load(Ordering::Relaxed)
+    }
+
+    /// Leaves groups that user space joined by itself alone, or not.
+    pub(super) fn leave_user_groups(self: &Arc<Self>, leave: bool) {
+        self.umcast.store(leave, Ordering::Relaxed);
+        self.kick();
+    }
+}

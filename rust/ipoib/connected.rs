@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Connected mode (RFC 4755): reliable connections to the peers that take them, for packets of up to
+//! 64 KiB. Everybody else, and all groups, get datagrams as ever.
+//!
+//! ```text
+//!  session    what there is while the interface is up in connected mode
+//!   ├ active    connections that we make, to send
+//!   │  ├ peer      how far the connection to each peer has come: policy alone
+//!   │  └ transmit  a packet's way out
+//!   ├ passive   connections that peers make, by which we receive
+//!   │  ├ receive   a packet's way in
+//!   │  └ activity  which of them are in use
+//!   ├ seats       how many there may be, and which gives way
+//!   ├ identifier  what both have of the connection manager
+//!   └ too_big   telling senders that a packet does not fit
+//! ```
+//!
+//! A connection carries packets in one direction. There is one for each direction and peer, so two
+//! interfaces that talk to each other have two. They are made by the module's own connection manager;
+//! where another one has the port, all peers get datagrams.
+
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::interface::{
+    Interface,
+    Phase, //
+};
+use crate::{
+    cm::Manager,
+    cm_export::Service,
+    net::{
+        device::Device,
+        errno,
+        napi::{
+            Napi,
+            Polled, //
+        },
+        rtnl::{
+            self,
+            Rtnl, //
+        }, //
+    },
+    wire::{
+        connected::MAX_MTU,
+        hwaddr::HwAddr, //
+    }, //
+};
+
+mod active;
+mod activity;
+mod identifier;
+mod passive;
+mod peer;
+mod receive;
+mod seats;
+mod session;
+mod too_big;
+mod transmit;
+
+pub(super) use receive::Arrivals;
+pub(super) use transmit::Senders;
+
+use session::Session;
+
+/// How an interface sends to peers that leave it the choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mode {
+    /// Unreliable datagrams, of up to the MTU of the link (RFC 4391).
+    Datagram,
+    /// Reliable connections (RFC 4755).
+    Connected,
+}
+
+/// Connected mode as a part of an interface.
+#[pin_data]
+pub(super) struct Connected {
+    /// The mode is connected mode.
+    on: AtomicBool,
+    /// Peers are told that we take connections: we listen.
+    offered: AtomicBool,
+    /// The use of the connection manager is being begun.
+    starting: AtomicBool,
+    #[pin]
+    service: Mutex<Option<Service>>,
+    control: rtnl::Locked<Control>,
+}
+
+/// What changes under the RTNL.
+struct Control {
+    arrivals: Napi<Arrivals, Interface>,
+    session: Option<Arc<Session>>,
+}
+
+impl Connected {
+    /// That of an interface in datagram mode.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(device: &Device<Interface>) -> Result<impl PinInit<Self>> {
+        let control = Control {
+            arrivals: Napi::new(device, Polled::Arrivals)?,
+            session: None,
+        };
+        Ok(pin_init!(Self {
+            on: AtomicBool::new(false),
+            offered: AtomicBool::new(false),
+            starting: AtomicBool::new(false),
+            service <- new_mutex!(None),
+            control: rtnl::Locked::new(control),
+        }))
+    }
+
+    /// What the interface's address says of it.
+    pub(super) fn flags(&self) -> u8 {
+        if self.offered.load(Ordering::Acquire) {
+            HwAddr::RC
+        } else {
+            0
+        }
+    }
+
+    /// The connection manager, if it is in use.
+    fn manager(&self) -> Option<Arc<Manager>> {
+        let service = self.service.lock();
+        service.as_ref().map(|service| service.manager().clone())
+    }
+
+    /// Uses the connection manager. Sleeps; not with the RTNL held.
+    fn start_service(&self) -> Result {
+        if self.manager().is_none() {
+            let service = Service::start()?;
+            let before = self.service.lock().replace(service);
+            drop(before);
+        }
+        Ok(())
+    }
+
+    /// Ends that. The same.
+    pub(super) fn stop_service(&self) {
+        let service = self.service.lock().take();
+        drop(service);
+    }
+}
+
+impl Interface {
+    /// The mode.
+    pub(super) fn mode(&self) -> Mode {
+        if self.connected.on.load(Ordering::Relaxed) {
+            Mode::Connected
+        } else {
+            Mode::Datagram
+        }
+    }
+
+    /// Changes the mode, and the MTU with it: to the largest one of connected mode, or to what the link
+    /// carries in datagrams. An interface that is up goes down and comes up again.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` if there can be no connections over the link; what bringing the interface up says:
+    /// then the mode is as it was.
+    pub(super) fn set_mode(self: &Arc<Self>, rtnl: &mut Rtnl, mode: Mode) -> Result {
+        let before = self.mode();
+        if mode == before {
+            return Ok(());
+        }
+        if mode == Mode::Connected {
+            self.check_device()?;
+        }
+        let is_up = matches!(self.control.get(rtnl).phase, Phase::Up { .. });
+        if is_up {
+            self.take_down(rtnl);
+        }
+        self.store_mode(rtnl, mode);
+        if is_up {
+            self.bring_up(rtnl).inspect_err(|_| {
+                self.store_mode(rtnl, before);
+                self.bring_up_again(rtnl);
+            })?;
+        }
+        self.follow_mode(rtnl, mode);
+        Ok(())
+    }
+
+    /// Whether the link and the device can have connections.
+    fn check_device(&self) -> Result {
+        let device = self.link().rdma();
+        if !self.link().connects() || receive::pieces(device.max_shared_pieces()).is_none() {
+            dev_warn!(
+                self.rdma(),
+                "{}: no connected mode: {}\n",
+                self.device().name(),
+                if self.link().connects() {
+                    "the device has no shared receive queues"
+                } else {
+                    "it is for InfiniBand ports"
+                }
+            );
+            return Err(errno::not_supported());
+        }
+        Ok(())
+    }
+
+    fn store_mode(&self, rtnl: &mut Rtnl, mode: Mode) {
+        let on = mode == Mode::Connected;
+        self.connected.on.store(on, Ordering::Relaxed);
+        self.device().set_connected(rtnl, on);
+    }
+
+    /// Makes the MTU that of the mode.
+    fn follow_mode(self: &Arc<Self>, rtnl: &mut Rtnl, mode: Mode) {
+        let most = match mode {
+            Mode::Connected => MAX_MTU,
+            Mode::Datagram => self.datagram_mtu().min(self.device().mtu()),
+        };
+        if !self.is_alive() {
+            // Nobody has to be told.
+            self.device().store_mtu(most);
+        } else if self.device().mtu() != most {
+            if let Err(error) = self.device().request_mtu(rtnl, most) {
+                let name = self.device().name();
+                dev_warn!(self.rdma(), "{name}: MTU {most} cannot be set: {error:?}\n");
+            }
+        }
+        if mode == Mode::Datagram {
+            self.release_service();
+        }
+    }
+
+    /// Lets go of the connection manager, outside of the RTNL.
+    fn release_service(self: &Arc<Self>) {
+        let this = self.clone();
+        // Without memory, it is let go with the interface.
+        let _ = self.searches.spawn(move || {
+            if this.mode() == Mode::Datagram {
+                this.connected.stop_service();
+            }
+        });
+    }
+
+    /// Begins the use of the connection manager, outside of the RTNL, unless that has begun.
+    fn acquire_service(self: &Arc<Self>) {
+        if self.connected.starting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let this = self.clone();
+        let spawned = self.searches.spawn(move || {
+            if this.mode() == Mode::Connected {
+                if let Err(error) = this.connected.start_service() {
+                    let name = this.device().name();
+                    dev_warn!(
+                        this.rdma(),
+                        "{name}: the connection manager cannot be started: {error:?}; all peers get datagrams\n"
+                    );
+                }
+            }
+            this.connected.starting.store(false, Ordering::Release);
+        });
+        if spawned.is_err() {
+            self.connected.starting.store(false, Ordering::Release);
+        }
+    }
+
+    /// Opens what connected mode takes, if that is the mode: before the transmit queues are made.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` and what the device says.
+    pub(super) fn open_session(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
+        if self.mode() == Mode::Datagram {
+            return Ok(());
+        }
+        let queues = self.queues(rtnl);
+        let mut addresses = KVec::new();
+        addresses.push(queues.main()?.number(), GFP_KERNEL)?;
+        for inbound in &self.control.get(rtnl).inbound {
+            addresses.push(inbound.pair.number(), GFP_KERNEL)?;
+        }
+        let (control, held) = self.connected.control.open(rtnl);
+        let session = Session::new(self, queues, addresses, control.arrivals.instance())?;
+        let mut arrivals = Arrivals::new(&session, control.arrivals.instance())?;
+        arrivals.start()?;
+        control.arrivals.enable(held, arrivals);
+        control.session = Some(session.clone());
+        session.begin();
+        Ok(())
+    }
+
+    /// Closes it: after this nothing of it is left with the device.
+    pub(super) fn close_session(&self, rtnl: &mut Rtnl) {
+        self.connected.offered.store(false, Ordering::Release);
+        let Some(session) = self.connected.control.get(rtnl).session.take() else {
+            return;
+        };
+        let quiet = session.close();
+        let (control, held) = self.connected.control.open(rtnl);
+        if let Some(mut arrivals) = control.arrivals.disable(held) {
+            if !quiet {
+                arrivals.abandon();
+            }
+        }
+        session.discard();
+    }
+
+    /// What the transmit queues have to know of the session, if there is one.
+    pub(super) fn session(&self, rtnl: &mut Rtnl) -> Option<Arc<Session>> {
+        self.connected.control.get(rtnl).session.clone()
+    }
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Connections that we make, to send.
+
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU8,
+    Ordering, //
+};
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::{
+    identifier::Identifier,
+    peer::Fate,
+    receive::Arrivals,
+    seats::{
+        Leaving,
+        Seat, //
+    },
+    session::Session,
+    transmit::Sender, //
+};
+use crate::{
+    cm::{
+        Consumer,
+        Id,
+        Manager,
+        Notice,
+        QpType,
+        Report,
+        ReqParameters, //
+    },
+    ipoib::transmit::Reaper,
+    net::napi::Instance,
+    rdma::{
+        rc::{
+            self,
+            Capacity, //
+        },
+        rc_send::{
+            SendRing,
+            Tag,
+            PIECES, //
+        }, //
+    },
+    wire::{
+        cm::{
+            Ece,
+            Message,
+            Reason, //
+        },
+        connected::{
+            service,
+            Greeting, //
+        },
+        hwaddr::HwAddr,
+        psn::Psn, //
+    }, //
+};
+
+/// Most packets that are on their way by one connection; a power of two.
+const RING: u32 = 128;
+
+/// Bytes that we would like to send inline, as in datagram mode.
+const INLINE: u32 = 128;
+
+/// What a REQ says (as that of the kernel's own driver: the peer may be one): reads and atomics of the
+/// peer, of which there will be none; time to answer, as exponents; tries. The transport retries
+/// nothing: IP does (RFC 4755 §6).
+const RESPONDER_RESOURCES: u8 = 4;
+const RESPONSE_TIMEOUT: u8 = 20;
+const TRIES: u8 = 15;
+
+/// The queue pair of a connection by which we send.
+pub(super) type QueuePair = rc::QueuePair<Arc<Instance<Reaper>>, Arc<Instance<Arrivals>>>;
+
+/// A connection that we make.
+#[pin_data]
+pub(super) struct Outbound {
+    session: Arc<Session>,
+    queue: u32,
+    tag: Tag,
+    #[pin]
+    id: Identifier,
+    #[pin]
+    qp: Mutex<Option<Arc<QueuePair>>>,
+    /// What its end means: a [`Fate`].
+    fate: AtomicU8,
+    /// Its queue pair is counted among the session's.
+    counted: AtomicBool,
+    pub(super) leaving: Leaving,
+    _seat: Seat,
+}
+
+impl Session {
+    /// Makes the connection to `peer`, by which `queue` knows it by `tag`: soon, as that sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`: it will not be made.
+    pub(super) fn connect(self: &Arc<Self>, queue: u32, tag: Tag, peer: HwAddr) -> Result {
+        let this = self.clone();
+        self.interface.connects.spawn(move || {
+            if let Err(error) = Outbound::begin(&this, queue, tag, peer) {
+                let fate = if error == ENODEV || error == EBUSY {
+                    Fate::Failed
+                } else {
+                    Fate::Postponed
+                };
+                this.interface.end_connection(&this, queue, tag, fate);
+            }
+        })
+    }
+
+    /// Takes a connection away that failed: soon. Without memory at the moment, the next look for what
+    /// is idle does.
+    pub(super) fn close_soon(self: &Arc<Self>, queue: u32, tag: Tag) {
+        let this = self.clone();
+        let _ = self.interface.searches.spawn(move || {
+            if let Some(connection) = this.outbound(queue, tag) {
+                connection.close();
+            }
+        });
+    }
+}
+
+impl Outbound {
+    /// Asks `peer` for a connection.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if there can be none over the port, `EBUSY` if there are as many as there may be; what is
+    /// a matter of the moment.
+    fn begin(session: &Arc<Session>, queue: u32, tag: Tag, peer: HwAddr) -> Result {
+        let interface = &session.interface;
+        let manager = session.manager().ok_or_else(|| {
+            // One whose use has not begun yet may have the port.
+            let is_begun = interface.connected.manager().is_some();
+            if is_begun {
+                ENODEV
+            } else {
+                EAGAIN
+            }
+        })?;
+        let seat = session.seat().ok_or(EBUSY)?;
+        let path = interface.link().path_record(interface, peer.gid())?;
+        let qp = new_queue_pair(session, queue)?;
+        let number = qp.number();
+        let this = Self::new(session, &manager, (queue, tag), qp, seat)?;
+        let main = session.queues.main()?.number();
+        let told = interface.number_for(&peer.gid(), main);
+        let greeting = Greeting::new(told).bytes();
+        let id = this.id.get()?;
+        let sent = id.send_req(ReqParameters {
+            primary: path,
+            inbound_dlid: None,
+            outbound_dlid: None,
+            alternate: None,
+            source: None,
+            service: service(peer.qpn()),
+            qpn: number,
+            qp_type: QpType::Rc,
+            psn: Psn::wrapping(0),
+            private_data: &greeting,
+            responder_resources: RESPONDER_RESOURCES,
+            initiator_depth: 0,
+            remote_response_timeout: RESPONSE_TIMEOUT,
+            local_response_timeout: RESPONSE_TIMEOUT,
+            flow_control: false,
+            retry_count: 0,
+            rnr_retry_count: 0,
+            max_retries: TRIES,
+            srq: false,
+            ece: Ece::default(),
+        });
+        sent.inspect_err(|_| this.close_as(Fate::Failed))
+    }
+
+    fn new(
+        session: &Arc<Session>,
+        manager: &Arc<Manager>,
+        (queue, tag): (u32, Tag),
+        qp: Arc<QueuePair>,
+        seat: Seat,
+    ) -> Result<Arc<Self>> {
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                session: session.clone(),
+                queue,
+                tag,
+                id <- Identifier::new(),
+                qp <- new_mutex!(Some(qp)),
+                fate: AtomicU8::new(Fate::Over as u8),
+                counted: AtomicBool::new(false),
+                leaving: Leaving::default(),
+                _seat: seat,
+            }),
+            GFP_KERNEL,
+        )?;
+        Id::new(manager, session.device(), this.clone())?;
+        match session.admit_outbound(&this) {
+            Ok(true) => Ok(this),
+            Ok(false) => {
+                this.close();
+                Err(ENODEV)
+            }
+            Err(error) => {
+                this.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Counts the queue pair among the session's, until the connection has ended.
+    pub(super) fn count(&self) {
+        self.session.queue_pairs.fetch_add(1, Ordering::Relaxed);
+        self.counted.store(true, Ordering::Release);
+    }
+
+    /// Whether `queue` knows it by `tag`.
+    pub(super) fn is(&self, queue: u32, tag: Tag) -> bool {
+        self.queue == queue && self.tag == tag
+    }
+
+    /// Ends the connection, unless it ends already. Sleeps.
+    pub(super) fn close(&self) {
+        self.id.close();
+    }
+
+    fn close_as(&self, fate: Fate) {
+        self.fate.store(fate as u8, Ordering::Relaxed);
+        self.close();
+    }
+
+    /// Ends the connection as the answer to a notice, unless it is being ended.
+    fn over(&self, fate: Fate) -> Result {
+        self.fate.store(fate as u8, Ordering::Relaxed);
+        self.id.over()
+    }
+
+    /// The peer accepts.
+    fn accepted(&self, id: &Arc<Id>, notice: &Notice) -> Result {
+        let Some(Message::Rep(rep)) = notice
+            .message()
+            .and_then(|mad| Message::parse(mad.bytes()).ok())
+        else {
+            return Err(EINVAL);
+        };
+        let greeting = Greeting::parse(rep.private_data()).map_err(|_| EINVAL)?;
+        let qp = self.qp.lock().clone().ok_or(ENODEV)?;
+        qp.initialise(&id.rc_initial()?)?;
+        qp.receive(&id.rc_reception(Psn::wrapping(0))?)?;
+        qp.send(&id.rc_transmission()?)?;
+        let ring = SendRing::new(&qp, RING, self.tag)?;
+        id.send_rtu(&[])?;
+        let sender = Sender::new(ring, greeting.packet());
+        let interface = &self.session.interface;
+        interface.connection_made(&self.session, self.queue, self.tag, sender)
+    }
+}
+
+fn new_queue_pair(session: &Session, queue: u32) -> Result<Arc<QueuePair>> {
+    let send = session.queues.send.get(queue as usize).ok_or(EINVAL)?;
+    let pd = &session.interface.pd;
+    let capacity = Capacity {
+        send: RING,
+        pieces: pd.device().max_send_pieces().min(PIECES as u32).max(1),
+        inline: INLINE,
+    };
+    QueuePair::sender(pd, send, &session.completions, capacity)
+}
+
+/// What a rejection means for the next try.
+fn fate_of(notice: &Notice) -> Fate {
+    let message = notice
+        .message()
+        .and_then(|mad| Message::parse(mad.bytes()).ok());
+    match message {
+        Some(Message::Rej(rej)) if rej.reason() == Reason::INVALID_SERVICE_ID => Fate::Unwilling,
+        _ => Fate::Failed,
+    }
+}
+
+impl Consumer for Outbound {
+    fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result {
+        match notice.report() {
+            Report::RepReceived => match self.accepted(id, notice) {
+                Ok(()) => Ok(()),
+                // The end says so to the peer.
+                Err(_) => self.over(Fate::Failed),
+            },
+            Report::RejReceived => self.over(fate_of(notice)),
+            Report::ReqError(_) => self.over(Fate::Failed),
+            Report::DreqReceived => {
+                // Not sent is as good as lost: the peer asks again.
+                let _ = id.send_drep(&[]);
+                self.over(Fate::Over)
+            }
+            Report::DreqError(_) | Report::DrepReceived | Report::TimewaitExit => {
+                self.over(Fate::Over)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn attach(&self, id: &Arc<Id>) {
+        self.id.attach(id);
+    }
+
+    fn detach(&self) {
+        self.id.detach();
+        let fate = match self.fate.load(Ordering::Relaxed) {
+            fate if fate == Fate::Unwilling as u8 => Fate::Unwilling,
+            fate if fate == Fate::Failed as u8 => Fate::Failed,
+            _ => Fate::Over,
+        };
+        let interface = &self.session.interface;
+        interface.end_connection(&self.session, self.queue, self.tag, fate);
+        // What was sent on it is gone by now.
+        let qp = self.qp.lock().take();
+        drop(qp);
+        if self.counted.swap(false, Ordering::AcqRel) {
+            self.session.queue_pairs.fetch_sub(1, Ordering::Release);
+        }
+        self.session.dismiss_outbound(self);
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}

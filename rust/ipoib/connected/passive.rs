@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Connections that peers make, by which we receive.
+//!
+//! A queue pair that has taken buffers out of the shared queue gives them back by completions. So its
+//! end has three steps: it fails, and says when it holds no buffer any more; then the poll must have
+//! seen all that it left in the completion queue; then it can go.
+
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU64,
+    Ordering, //
+};
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::{
+    identifier::Identifier,
+    receive::Arrivals,
+    seats::{
+        Leaving,
+        Seat, //
+    },
+    session::Session, //
+};
+use crate::{
+    cm::{
+        Consumer,
+        Id,
+        Manager,
+        Notice,
+        RepParameters,
+        Report, //
+    },
+    net::napi::Instance,
+    rdma::{
+        management,
+        rc, //
+    },
+    wire::{
+        cm::{
+            rep::Failover,
+            req::Req,
+            Ece,
+            Message,
+            Reason, //
+        },
+        connected::{
+            service,
+            Greeting, //
+        },
+        pkey::Pkey,
+        psn::Psn,
+        qpn::Qpn, //
+    }, //
+};
+
+/// The queue pair of a connection by which we receive.
+type QueuePair = rc::QueuePair<Arc<Instance<Arrivals>>, Arc<Instance<Arrivals>>>;
+
+/// Who takes requests for connections.
+#[pin_data]
+pub(super) struct Listener {
+    session: Arc<Session>,
+    /// The queue pair whose number the requester was told.
+    address: Qpn,
+    #[pin]
+    id: Identifier,
+}
+
+impl Listener {
+    /// Listens for requests to the interface's address, as those have it that were told `address`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `EBUSY` if somebody else listens for them.
+    pub(super) fn new(
+        session: &Arc<Session>,
+        manager: &Arc<Manager>,
+        address: Qpn,
+    ) -> Result<Arc<Self>> {
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                session: session.clone(),
+                address,
+                id <- Identifier::new(),
+            }),
+            GFP_KERNEL,
+        )?;
+        let id = Id::new(manager, session.device(), this.clone())?;
+        id.listen(service(address)).inspect_err(|_| this.close())?;
+        Ok(this)
+    }
+
+    /// Ends it. Sleeps.
+    pub(super) fn close(&self) {
+        self.id.close();
+    }
+}
+
+impl Consumer for Listener {
+    fn event(&self, _id: &Arc<Id>, _notice: &Notice) -> Result {
+        Ok(())
+    }
+
+    fn accept(&self) -> Result<Arc<dyn Consumer>> {
+        Ok(Inbound::new(&self.session, self.address)?)
+    }
+
+    fn attach(&self, id: &Arc<Id>) {
+        self.id.attach(id);
+    }
+
+    fn detach(&self) {
+        self.id.detach();
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}
+
+/// A connection that a peer makes.
+#[pin_data]
+pub(super) struct Inbound {
+    session: Arc<Session>,
+    /// The queue pair of our address, as the peer knows it.
+    address: Qpn,
+    #[pin]
+    id: Identifier,
+    #[pin]
+    receiver: Mutex<Option<Receiver>>,
+    /// When it was last seen to receive, in seconds.
+    since: AtomicU64,
+    pub(super) leaving: Leaving,
+}
+
+impl Inbound {
+    fn new(session: &Arc<Session>, address: Qpn) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                session: session.clone(),
+                address,
+                id <- Identifier::new(),
+                receiver <- new_mutex!(None),
+                since: AtomicU64::new(session.interface.now()),
+                leaving: Leaving::default(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The consumer of `id`, if it is such a connection.
+    pub(super) fn of(id: &Id) -> Option<&Self> {
+        id.consumer().as_any().downcast_ref()
+    }
+
+    /// Ends the connection, unless it ends already. Sleeps.
+    pub(super) fn close(&self) {
+        self.id.close();
+    }
+
+    /// Whether nothing was received for `idle` seconds; called from time to time.
+    pub(super) fn is_idle(&self, now: u64, idle: u64) -> bool {
+        self.idle_time(now).is_some_and(|time| time >= idle)
+    }
+
+    /// For how many seconds nothing was received, if it is made.
+    pub(super) fn idle_time(&self, now: u64) -> Option<u64> {
+        let receiver = self.receiver.lock();
+        let address = receiver.as_ref()?.qp.address();
+        if self.session.activity.take(address) {
+            self.since.store(now, Ordering::Relaxed);
+        }
+        Some(now.saturating_sub(self.since.load(Ordering::Relaxed)))
+    }
+
+    /// A peer asks for the connection.
+    ///
+    /// # Errors
+    ///
+    /// Why it is rejected.
+    fn requested(&self, id: &Arc<Id>, notice: &Notice) -> core::result::Result<(), Reason> {
+        let Some(Message::Req(req)) = notice
+            .message()
+            .and_then(|mad| Message::parse(mad.bytes()).ok())
+        else {
+            return Err(Reason::CONSUMER_DEFINED);
+        };
+        Greeting::parse(req.private_data()).map_err(|_| Reason::CONSUMER_DEFINED)?;
+        if !self.is_for_interface(id, req.pkey()) {
+            return Err(Reason::INVALID_SERVICE_ID);
+        }
+        let seat = self.session.seat_for_peer().ok_or(Reason::NO_QP)?;
+        match self.session.admit_inbound(id) {
+            Ok(true) => {}
+            Ok(false) => return Err(Reason::INVALID_SERVICE_ID),
+            Err(_) => return Err(Reason::NO_RESOURCES),
+        }
+        self.accept_request(id, req, seat)
+            .map_err(|_| Reason::NO_RESOURCES)
+    }
+
+    /// Whether a request for a connection in partition `pkey` came where the interface is. Who listens
+    /// for a service does so on all ports of the device and in all their partitions.
+    fn is_for_interface(&self, id: &Id, pkey: Pkey) -> bool {
+        let interface = &self.session.interface;
+        let port = id.rc_initial().map(|initial| initial.port);
+        port.is_ok_and(|port| port == interface.port()) && pkey.base() == interface.pkey().base()
+    }
+
+    fn accept_request(&self, id: &Arc<Id>, req: &Req, seat: Seat) -> Result {
+        let psn = Psn::wrapping(management::random());
+        let receiver = Receiver::new(&self.session, seat)?;
+        let number = receiver.qp.number();
+        let prepared = receiver.prepare(id, psn);
+        // Its end is the connection's from here on.
+        let before = self.receiver.lock().replace(receiver);
+        drop(before);
+        prepared?;
+        let greeting = Greeting::new(self.address).bytes();
+        id.send_rep(&RepParameters {
+            qpn: number,
+            psn,
+            private_data: &greeting,
+            responder_resources: 0,
+            initiator_depth: 0,
+            failover: Failover::Accepted,
+            flow_control: false,
+            rnr_retry_count: req.rnr_retry_count(),
+            srq: true,
+            ece: Ece::default(),
+        })
+    }
+}
+
+impl Consumer for Inbound {
+    fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result {
+        match notice.report() {
+            Report::ReqReceived => match self.requested(id, notice) {
+                Ok(()) => Ok(()),
+                Err(reason) => {
+                    // Not sent is as good as lost: the peer asks again.
+                    let _ = id.send_rej(reason, &[], &[]);
+                    self.id.over()
+                }
+            },
+            Report::DreqReceived => {
+                let _ = id.send_drep(&[]);
+                self.id.over()
+            }
+            Report::RejReceived
+            | Report::RepError(_)
+            | Report::DreqError(_)
+            | Report::DrepReceived
+            | Report::TimewaitExit
+            // Nobody has a queue pair to tell of to who only asks for one.
+            | Report::SidrReqReceived => self.id.over(),
+            _ => Ok(()),
+        }
+    }
+
+    fn attach(&self, id: &Arc<Id>) {
+        self.id.attach(id);
+    }
+
+    fn detach(&self) {
+        self.id.detach();
+        let receiver = self.receiver.lock().take();
+        if let Some(receiver) = receiver {
+            receiver.retire();
+        }
+        self.session.dismiss_inbound(self);
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}
+
+/// A queue pair that receives, counted among the session's.
+struct Receiver {
+    qp: Arc<QueuePair>,
+    session: Arc<Session>,
+    /// It may have taken buffers.
+    receives: AtomicBool,
+    _seat: Seat,
+}
+
+impl Receiver {
+    fn new(session: &Arc<Session>, seat: Seat) -> Result<Self> {
+        let pd = &session.interface.pd;
+        let completions = &session.completions;
+        let qp = QueuePair::receiver(pd, completions, completions, &session.shared)?;
+        session.queue_pairs.fetch_add(1, Ordering::Relaxed);
+        Ok(Self {
+            qp,
+            session: session.clone(),
+            receives: AtomicBool::new(false),
+            _seat: seat,
+        })
+    }
+
+    fn prepare(&self, id: &Id, psn: Psn) -> Result {
+        self.qp.initialise(&id.rc_initial()?)?;
+        self.qp.receive(&id.rc_reception(psn)?)?;
+        self.receives.store(true, Ordering::Relaxed);
+        // Some devices flush nothing before a queue pair could send.
+        if let Ok(transmission) = id.rc_transmission() {
+            let _ = self.qp.send(&transmission);
+        }
+        Ok(())
+    }
+
+    /// Ends it, beside what else is going on: the buffers that it has taken come back first.
+    fn retire(self) {
+        // The buffers of a session that is closed go with it. Who has none says nothing of the last.
+        if !self.session.is_open() || !self.receives.load(Ordering::Relaxed) {
+            return;
+        }
+        let interface = self.session.interface.clone();
+        // Without memory it goes at once, and buffers may be lost until the interface goes down.
+        let _ = interface.searches.spawn(move || self.drain());
+    }
+
+    fn drain(&self) {
+        if self.qp.fail().is_err() {
+            return;
+        }
+        let session = &self.session;
+        let closes = || !session.is_open();
+        session.wait(|| closes() || self.qp.is_drained());
+        let swept = session.sweeps.load(Ordering::Acquire) + 2;
+        let taken = session.taken.load(Ordering::Acquire) + u64::from(session.entries);
+        session.wait(|| {
+            session.instance.schedule();
+            closes()
+                || session.sweeps.load(Ordering::Acquire) >= swept
+                || session.taken.load(Ordering::Acquire) >= taken
+        });
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        // In Reset no device touches memory for it any more.
+        if self.qp.reset().is_ok() {
+            self.session.queue_pairs.fetch_sub(1, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The peers of one transmit queue that take connections, and how far ours to each has come.
+//!
+//! ```text
+//!            route              connected            break_off
+//!   (idle) ───────▶ Connecting ──────────▶ Connected ─────────▶ Closing
+//!      ▲                │                      │                   │
+//!      │                ▼ end                  ▼ end               ▼ end
+//!      └──────────── Refused ◀─────────────────┴───────────────────┘   or idle at once
+//!         later
+//! ```
+//!
+//! A peer that is not connected gets datagrams; packets that are too large for one wait while it is
+//! being connected. This is policy alone: `L` is what sends on a connection, `P` a packet. The holder
+//! of the queue's lock has it.
+
+use kernel::{
+    alloc::flags::__GFP_NOWARN,
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    }, //
+};
+
+use crate::{
+    rdma::rc_send::Tag,
+    wire::hwaddr::HwAddr, //
+};
+
+mod tests;
+
+/// Packets that wait for one connection.
+const WAITING: usize = 16;
+
+/// Most peers of one queue, so that a scan of a large network does not take all memory.
+const PEERS: usize = 16_384;
+
+/// How long packets wait for a connection that is being made, in seconds: a peer that does not answer is
+/// asked for about a minute.
+const PATIENCE: u64 = 3;
+
+/// First and longest time without a try after one that failed, in seconds.
+const RETRY: u64 = 1;
+const RETRY_MAX: u64 = 64;
+
+/// Time after which a peer is forgotten that was refused and not asked for again, in seconds.
+const REMEMBER: u64 = 120;
+
+/// Places of the table of peers asked for last; a power of two.
+const RECENT: usize = 256;
+
+/// How far a connection has come.
+enum State<L, P> {
+    Connecting(Connecting<P>),
+    Connected(Connected<L>),
+    Closing(Closing<L>),
+    Refused(Refused),
+}
+
+/// It is being made; packets wait for it.
+struct Connecting<P> {
+    waiting: KVec<P>,
+    /// When that began, in seconds.
+    since: u64,
+    /// How long to wait if it fails.
+    backoff: u64,
+}
+
+/// It can be used.
+struct Connected<L> {
+    link: L,
+    /// It was used since `since`.
+    used: bool,
+    /// When its use was last looked at, in seconds.
+    since: u64,
+}
+
+/// It failed: nothing is sent on it any more, and it will be taken away.
+struct Closing<L> {
+    link: L,
+}
+
+/// The peer gets datagrams for a while.
+struct Refused {
+    until: u64,
+    backoff: u64,
+    /// There will be a connection again in a moment, most likely.
+    is_brief: bool,
+}
+
+impl<P> Connecting<P> {
+    fn new(backoff: u64, since: u64) -> Self {
+        Self {
+            waiting: KVec::new(),
+            since,
+            backoff,
+        }
+    }
+
+    fn connected<L>(self, link: L, now: u64) -> (Connected<L>, KVec<P>) {
+        let connected = Connected {
+            link,
+            used: true,
+            since: now,
+        };
+        (connected, self.waiting)
+    }
+}
+
+impl<L> Connected<L> {
+    fn close(self) -> Closing<L> {
+        Closing { link: self.link }
+    }
+
+    /// Whether nothing was sent for `idle` seconds; called from time to time.
+    fn is_idle(&mut self, now: u64, idle: u64) -> bool {
+        if core::mem::take(&mut self.used) {
+            self.since = now;
+        }
+        now.saturating_sub(self.since) >= idle
+    }
+}
+
+impl Refused {
+    /// What stands in for a state while that is changed.
+    const NONE: Self = Self {
+        until: 0,
+        backoff: RETRY,
+        is_brief: false,
+    };
+
+    /// After a connection that could be used.
+    fn broken(now: u64) -> Self {
+        Self {
+            until: now + RETRY,
+            backoff: RETRY,
+            is_brief: true,
+        }
+    }
+
+    /// After one that could not be made, when that was to be tried again after `backoff` seconds.
+    fn new(fate: Fate, backoff: u64, now: u64) -> Self {
+        // The address of one who is unwilling says that it takes connections: it may be on its way up.
+        let is_brief = matches!(fate, Fate::Unwilling | Fate::Postponed) && backoff == RETRY;
+        let wait = match fate {
+            Fate::Unwilling if !is_brief => RETRY_MAX,
+            Fate::Unwilling | Fate::Postponed | Fate::Over | Fate::Failed => backoff,
+        };
+        Self {
+            until: now + wait,
+            backoff: (wait * 2).min(RETRY_MAX),
+            is_brief,
+        }
+    }
+}
+
+/// What the end of a connection means for the next one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// Nothing: it was idle, or the peer thought so.
+    Over,
+    /// It failed: there is to be none for a little while.
+    Failed,
+    /// The peer does not want any.
+    Unwilling,
+    /// It could not even be asked for: the way to the peer is not known at the moment, or there is no memory.
+    Postponed,
+}
+
+/// What a connection left.
+pub(super) struct Ended<L, P> {
+    /// What sent on it.
+    pub(super) link: Option<L>,
+    /// Packets that waited for it.
+    pub(super) waiting: KVec<P>,
+    /// There will be another in a moment, most likely: who sent them need not learn of smaller ones.
+    pub(super) is_brief: bool,
+}
+
+/// How a packet gets to a peer.
+pub(super) enum Route<'a, L> {
+    /// By its connection.
+    Connection(&'a mut L, Tag),
+    /// As a datagram, or, if it is too large, it waits for the connection, which the caller has to make.
+    Begin(Tag),
+    /// The same, and the connection is being made.
+    Wait(Tag),
+    /// As a datagram, or, if it is too large, not at all: a connection will be made again in a moment, and
+    /// what its sender learned of smaller ones would stay with him for minutes.
+    Pause,
+    /// As a datagram, if at all.
+    Datagram,
+}
+
+/// A place in the table.
+struct Slot<L, P> {
+    /// Counts the peers that the place has had.
+    generation: u16,
+    peer: Option<(HwAddr, State<L, P>)>,
+}
+
+/// The peers of one transmit queue.
+pub(super) struct Peers<L, P> {
+    slots: KVec<Slot<L, P>>,
+    index: RBTree<HwAddr, u16>,
+    /// Places by a hash of the address.
+    recent: KVec<u16>,
+}
+
+/// A peer's address without what it offers, as a name.
+fn name(address: &HwAddr) -> HwAddr {
+    address.with_flags(0)
+}
+
+/// Where a peer stands among those that were asked for last.
+fn place(peer: &HwAddr) -> usize {
+    let [.., a, b, c, d] = *peer.gid_bytes();
+    let low = u32::from_be_bytes([a, b, c, d]) ^ peer.qpn().get().rotate_left(16);
+    // Multiplicative hashing: the constant is 2^32 divided by the golden ratio.
+    (low.wrapping_mul(0x9e37_79b9) >> (32 - RECENT.trailing_zeros())) as usize
+}
+
+/// The tag of the peer in a slot: never zero.
+fn tag(slot: usize, generation: u16) -> Tag {
+    Tag(u32::from(generation) << 16 | (slot as u32 + 1))
+}
+
+impl<L, P> Peers<L, P> {
+    /// None.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self {
+            slots: KVec::new(),
+            index: RBTree::new(),
+            recent: KVec::from_elem(0, RECENT, GFP_KERNEL)?,
+        })
+    }
+
+    fn find(&mut self, peer: &HwAddr) -> Option<usize> {
+        let place = place(peer);
+        let recent = usize::from(*self.recent.get(place)?);
+        let slot = self.slots.get(recent);
+        if slot.is_some_and(|slot| matches!(&slot.peer, Some((name, _)) if name == peer)) {
+            return Some(recent);
+        }
+        let found = *self.index.get(peer)?;
+        *self.recent.get_mut(place)? = found;
+        Some(found.into())
+    }
+
+    fn slot(&mut self, tag: Tag) -> Option<&mut Slot<L, P>> {
+        let index = (tag.0 & 0xffff).checked_sub(1)?;
+        let slot = self.slots.get_mut(index as usize)?;
+        (u32::from(slot.generation) == tag.0 >> 16).then_some(slot)
+    }
+
+    fn state(&mut self, tag: Tag) -> Option<&mut State<L, P>> {
+        let (_, state) = self.slot(tag)?.peer.as_mut()?;
+        Some(state)
+    }
+
+    /// How packets to the peer with `address` go at time `now` (seconds; asked for only if the peer is
+    /// not connected).
+    #[inline]
+    pub(super) fn route(&mut self, address: &HwAddr, now: impl Fn() -> u64) -> Route<'_, L> {
+        let peer = name(address);
+        let Some(index) = self.find(&peer) else {
+            return self.note(peer, now()).map_or(Route::Datagram, Route::Begin);
+        };
+        let Some(slot) = self.slots.get_mut(index) else {
+            return Route::Datagram;
+        };
+        let tag = tag(index, slot.generation);
+        let Some((_, state)) = &mut slot.peer else {
+            return Route::Datagram;
+        };
+        let next = match state {
+            State::Refused(refused) if now() >= refused.until => {
+                Some(State::Connecting(Connecting::new(refused.backoff, now())))
+            }
+            _ => None,
+        };
+        if let Some(next) = next {
+            *state = next;
+            return Route::Begin(tag);
+        }
+        match state {
+            State::Connected(connected) => {
+                connected.used = true;
+                Route::Connection(&mut connected.link, tag)
+            }
+            State::Connecting(connecting) if now() < connecting.since + PATIENCE => {
+                Route::Wait(tag)
+            }
+            State::Closing(_) | State::Refused(Refused { is_brief: true, .. }) => Route::Pause,
+            State::Connecting(_) | State::Refused(_) => Route::Datagram,
+        }
+    }
+
+    /// Makes room for a new peer, which is to be connected. `None` if there is no room.
+    fn note(&mut self, peer: HwAddr, now: u64) -> Option<Tag> {
+        let free = self.slots.iter().position(|slot| slot.peer.is_none());
+        let node = RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN).ok()?;
+        let index = match free {
+            Some(index) => index,
+            None if self.slots.len() >= PEERS => return None,
+            None => {
+                let slot = Slot {
+                    generation: 0,
+                    peer: None,
+                };
+                self.slots.push(slot, GFP_ATOMIC | __GFP_NOWARN).ok()?;
+                self.slots.len() - 1
+            }
+        };
+        let slot = self.slots.get_mut(index)?;
+        slot.peer = Some((peer, State::Connecting(Connecting::new(RETRY, now))));
+        let tag = tag(index, slot.generation);
+        self.index.insert(node.into_node(peer, index as u16));
+        Some(tag)
+    }
+
+    /// Lets a packet wait for a connection that is being made.
+    ///
+    /// # Errors
+    ///
+    /// The packet back: enough wait, it is not being made any more, or there is no memory.
+    pub(super) fn hold(&mut self, tag: Tag, packet: P) -> core::result::Result<(), P> {
+        match self.state(tag) {
+            Some(State::Connecting(connecting)) if connecting.waiting.len() < WAITING => {
+                let waiting = &mut connecting.waiting;
+                if waiting.reserve(1, GFP_ATOMIC).is_err() {
+                    return Err(packet);
+                }
+                waiting
+                    .push_within_capacity(packet)
+                    .map_err(|refused| refused.0)
+            }
+            _ => Err(packet),
+        }
+    }
+
+    /// A connection was made; returns the packets that waited for it.
+    ///
+    /// # Errors
+    ///
+    /// `link` back, if nobody wants it any more.
+    pub(super) fn connected(
+        &mut self,
+        tag: Tag,
+        link: L,
+        now: u64,
+    ) -> core::result::Result<KVec<P>, L> {
+        let Some(state) = self.state(tag) else {
+            return Err(link);
+        };
+        let before = core::mem::replace(state, State::Refused(Refused::NONE));
+        match before {
+            State::Connecting(connecting) => {
+                let (connected, waiting) = connecting.connected(link, now);
+                *state = State::Connected(connected);
+                Ok(waiting)
+            }
+            other => {
+                *state = other;
+                Err(link)
+            }
+        }
+    }
+
+    /// What sends on a connection, as long as it is known.
+    pub(super) fn link(&mut self, tag: Tag) -> Option<&mut L> {
+        match self.state(tag)? {
+            State::Connected(Connected { link, .. }) | State::Closing(Closing { link }) => {
+                Some(link)
+            }
+            State::Connecting(_) | State::Refused(_) => None,
+        }
+    }
+
+    /// What sends on each connection.
+    pub(super) fn links(&mut self) -> impl Iterator<Item = &mut L> {
+        let peers = self.slots.iter_mut().filter_map(|slot| slot.peer.as_mut());
+        peers.filter_map(|(_, state)| match state {
+            State::Connected(Connected { link, .. }) | State::Closing(Closing { link }) => {
+                Some(link)
+            }
+            State::Connecting(_) | State::Refused(_) => None,
+        })
+    }
+
+    /// A connection failed: nothing more is to be sent on it. Whether it was in use until now: then
+    /// the caller has it taken away.
+    pub(super) fn break_off(&mut self, tag: Tag) -> bool {
+        let Some(state) = self.state(tag) else {
+            return false;
+        };
+        let before = core::mem::replace(state, State::Refused(Refused::NONE));
+        let (after, changed) = match before {
+            State::Connected(connected) => (State::Closing(connected.close()), true),
+            other => (other, false),
+        };
+        *state = after;
+        changed
+    }
+
+    /// A connection has ended, or will not be made. Nothing if that is known.
+    pub(super) fn end(&mut self, tag: Tag, fate: Fate, now: u64) -> Ended<L, P> {
+        let mut ended = Ended {
+            link: None,
+            waiting: KVec::new(),
+            is_brief: false,
+        };
+        let Some(slot) = self.slot(tag) else {
+            return ended;
+        };
+        let Some((peer, state)) = slot.peer.take() else {
+            return ended;
+        };
+        let refused = match state {
+            State::Connecting(connecting) => {
+                ended.waiting = connecting.waiting;
+                (fate != Fate::Over).then(|| Refused::new(fate, connecting.backoff, now))
+            }
+            State::Connected(Connected { link, .. }) => {
+                ended.link = Some(link);
+                (fate != Fate::Over).then(|| Refused::broken(now))
+            }
+            // It failed, whatever was said of it since.
+            State::Closing(closing) => {
+                ended.link = Some(closing.link);
+                Some(Refused::broken(now))
+            }
+            State::Refused(refused) => {
+                slot.peer = Some((peer, State::Refused(refused)));
+                return ended;
+            }
+        };
+        // What may still come for the old tag finds nothing.
+        slot.generation = slot.generation.wrapping_add(1);
+        match refused {
+            Some(refused) => {
+                ended.is_brief = refused.is_brief;
+                slot.peer = Some((peer, State::Refused(refused)));
+            }
+            None => {
+                // The next packet asks again.
+                ended.is_brief = true;
+                self.index.remove(&peer);
+            }
+        }
+        ended
+    }
+
+    /// Notes in `out`, as far as it has room, the connections that are to be closed: those that failed,
+    /// and those on which nothing was sent for `idle` seconds. Forgets peers that were refused long ago.
+    pub(super) fn take_idle(&mut self, now: u64, idle: u64, out: &mut KVec<Tag>) {
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            let Some((peer, state)) = &mut slot.peer else {
+                continue;
+            };
+            let closes = match state {
+                State::Connected(connected) => connected.is_idle(now, idle),
+                State::Closing(_) => true,
+                State::Connecting(_) => false,
+                State::Refused(refused) => {
+                    if now >= refused.until + REMEMBER {
+                        self.index.remove(peer);
+                        slot.peer = None;
+                    }
+                    continue;
+                }
+            };
+            if closes {
+                let _ = out.push_within_capacity(tag(index, slot.generation));
+            }
+        }
+    }
+
+    /// Bytes of memory that the table takes, without what it is about.
+    pub(super) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot<L, P>>() + self.recent.capacity() * size_of::<u16>()
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Tests of the peers of a transmit queue.
+
+#[kernel::prelude::kunit_tests(oxib_connected_peer)]
+mod cases {
+    use kernel::prelude::*;
+
+    use super::super::*;
+    use crate::wire::{
+        gid::Gid,
+        qpn::Qpn, //
+    };
+
+    type Table = Peers<u32, u32>;
+
+    fn peer(n: u8) -> HwAddr {
+        let mut gid = [0; 16];
+        gid[0] = 0xfe;
+        gid[15] = n;
+        let qpn = Qpn::from_bytes([0, 1, n]);
+        HwAddr::new(qpn, Gid::from_bytes(gid)).with_flags(HwAddr::RC)
+    }
+
+    fn begin(table: &mut Table, n: u8, now: u64) -> Result<Tag> {
+        match table.route(&peer(n), || now) {
+            Route::Begin(tag) => Ok(tag),
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn connect(table: &mut Table, n: u8, now: u64) -> Result<Tag> {
+        let tag = begin(table, n, now)?;
+        table.connected(tag, n.into(), now).map_err(|_| EINVAL)?;
+        Ok(tag)
+    }
+
+    fn link(table: &mut Table, n: u8) -> Option<u32> {
+        match table.route(&peer(n), || 0) {
+            Route::Connection(link, _) => Some(*link),
+            _ => None,
+        }
+    }
+
+    fn is_datagram(table: &mut Table, n: u8, now: u64) -> bool {
+        matches!(table.route(&peer(n), || now), Route::Datagram)
+    }
+
+    fn is_pause(table: &mut Table, n: u8, now: u64) -> bool {
+        matches!(table.route(&peer(n), || now), Route::Pause)
+    }
+
+    #[test]
+    fn who_asks_first_connects_and_others_wait() -> Result {
+        let mut table = Table::new()?;
+        let tag = begin(&mut table, 1, 0)?;
+        assert!(tag.0 != 0);
+        assert!(matches!(table.route(&peer(1), || 0), Route::Wait(other) if other == tag));
+        for packet in 0..WAITING {
+            assert!(table.hold(tag, packet as u32).is_ok());
+        }
+        assert_eq!(table.hold(tag, 99), Err(99));
+        let waiting = table.connected(tag, 7, 0).map_err(|_| EINVAL)?;
+        assert_eq!((waiting.len(), waiting.first()), (WAITING, Some(&0)));
+        assert_eq!(link(&mut table, 1), Some(7));
+        // Nothing waits for what is there.
+        assert_eq!(table.hold(tag, 3), Err(3));
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_waits_for_long() -> Result {
+        let mut table = Table::new()?;
+        let tag = begin(&mut table, 1, 5)?;
+        let wait = 5 + PATIENCE;
+        assert!(matches!(table.route(&peer(1), || wait - 1), Route::Wait(_)));
+        assert!(is_datagram(&mut table, 1, wait));
+        // The connection may come all the same.
+        table.connected(tag, 1, wait).map_err(|_| EINVAL)?;
+        assert_eq!(link(&mut table, 1), Some(1));
+        Ok(())
+    }
+
+    #[test]
+    fn peers_are_kept_apart() -> Result {
+        let mut table = Table::new()?;
+        for n in 1..=200 {
+            connect(&mut table, n, 0)?;
+        }
+        for n in (1..=200).rev() {
+            assert_eq!(link(&mut table, n), Some(n.into()));
+        }
+        // The same port with another queue pair is another interface.
+        let other = HwAddr::new(Qpn::from_bytes([9, 9, 9]), peer(1).gid());
+        assert!(matches!(table.route(&other, || 0), Route::Begin(_)));
+        // What a peer offers besides is no part of its name.
+        let uc = peer(1).with_flags(HwAddr::RC | HwAddr::UC);
+        assert!(matches!(table.route(&uc, || 0), Route::Connection(..)));
+        Ok(())
+    }
+
+    #[test]
+    fn failures_are_waited_out_longer_and_longer() -> Result {
+        let mut table = Table::new()?;
+        let mut now = 100;
+        let mut tag = begin(&mut table, 1, now)?;
+        for wait in [1, 2, 4, 8, 16, 32, 64, 64] {
+            assert!(table.hold(tag, 5).is_ok());
+            let ended = table.end(tag, Fate::Failed, now);
+            assert_eq!((ended.link, ended.waiting.len()), (None, 1));
+            assert!(is_datagram(&mut table, 1, now + wait - 1));
+            now += wait;
+            tag = begin(&mut table, 1, now)?;
+        }
+        // Once there was one, the next failure is the first.
+        table.connected(tag, 1, now).map_err(|_| EINVAL)?;
+        let _ = table.end(tag, Fate::Failed, now);
+        begin(&mut table, 1, now + RETRY)?;
+        Ok(())
+    }
+
+    #[test]
+    fn who_wants_none_is_left_alone_for_long() -> Result {
+        let mut table = Table::new()?;
+        let tag = begin(&mut table, 1, 0)?;
+        assert!(table.hold(tag, 5).is_ok());
+        // It is asked once more: it may have been on its way up.
+        assert!(table.end(tag, Fate::Unwilling, 0).is_brief);
+        assert!(is_pause(&mut table, 1, RETRY - 1));
+        let tag = begin(&mut table, 1, RETRY)?;
+        assert!(!table.end(tag, Fate::Unwilling, RETRY).is_brief);
+        assert!(is_datagram(&mut table, 1, RETRY + RETRY_MAX - 1));
+        begin(&mut table, 1, RETRY + RETRY_MAX)?;
+        Ok(())
+    }
+
+    #[test]
+    fn what_could_not_be_asked_for_is_tried_once_more() -> Result {
+        let mut table = Table::new()?;
+        let tag = begin(&mut table, 1, 0)?;
+        assert!(table.end(tag, Fate::Postponed, 0).is_brief);
+        assert!(is_pause(&mut table, 1, 0));
+        let tag = begin(&mut table, 1, RETRY)?;
+        assert!(!table.end(tag, Fate::Postponed, RETRY).is_brief);
+        assert!(is_datagram(&mut table, 1, RETRY));
+        Ok(())
+    }
+
+    #[test]
+    fn who_is_not_reached_gets_datagrams_at_once() -> Result {
+        let mut table = Table::new()?;
+        let tag = begin(&mut table, 1, 0)?;
+        assert!(!table.end(tag, Fate::Failed, 0).is_brief);
+        assert!(is_datagram(&mut table, 1, 0));
+        let tag = begin(&mut table, 1, RETRY)?;
+        assert!(!table.end(tag, Fate::Unwilling, RETRY).is_brief);
+        assert!(is_datagram(&mut table, 1, RETRY));
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_in_use_is_made_again_soon() -> Result {
+        let mut table = Table::new()?;
+        let mut now = 0;
+        for _ in 0..5 {
+            let tag = connect(&mut table, 1, now)?;
+            assert!(table.end(tag, Fate::Failed, now).is_brief);
+            assert!(is_pause(&mut table, 1, now));
+            now += RETRY;
+        }
+        // If that fails it is as if there had been none.
+        let tag = begin(&mut table, 1, now)?;
+        assert!(!table.end(tag, Fate::Failed, now).is_brief);
+        assert!(is_datagram(&mut table, 1, now));
+        begin(&mut table, 1, now + RETRY)?;
+        Ok(())
+    }
+
+    #[test]
+    fn what_broke_is_closed_once() -> Result {
+        let mut table = Table::new()?;
+        let tag = connect(&mut table, 1, 0)?;
+        assert!(table.break_off(tag));
+        assert!(!table.break_off(tag));
+        // Its completions are still counted, but nothing is sent on it.
+        assert_eq!(table.link(tag), Some(&mut 1));
+        assert!(is_pause(&mut table, 1, 0));
+        let ended = table.end(tag, Fate::Over, 10);
+        assert_eq!(ended.link, Some(1));
+        assert!(table.link(tag).is_none());
+        assert!(table.end(tag, Fate::Over, 10).link.is_none());
+        assert!(is_pause(&mut table, 1, 10));
+        begin(&mut table, 1, 10 + RETRY)?;
+        Ok(())
+    }
+
+    #[test]
+    fn old_tags_mean_nothing() -> Result {
+        let mut table = Table::new()?;
+        let old = connect(&mut table, 1, 0)?;
+        assert_eq!(table.end(old, Fate::Over, 0).link, Some(1));
+        let new = connect(&mut table, 1, 0)?;
+        assert!(old != new);
+        assert!(table.link(old).is_none());
+        assert!(!table.break_off(old));
+        assert_eq!(table.connected(old, 9, 0).err(), Some(9));
+        assert!(table.end(old, Fate::Failed, 0).link.is_none());
+        assert_eq!(link(&mut table, 1), Some(1));
+        Ok(())
+    }
+
+    #[test]
+    fn idle_ones_are_found() -> Result {
+        let mut table = Table::new()?;
+        let first = connect(&mut table, 1, 0)?;
+        connect(&mut table, 2, 0)?;
+        let mut idle = KVec::with_capacity(8, GFP_KERNEL)?;
+        // Made is used.
+        table.take_idle(10, 20, &mut idle);
+        assert_eq!(link(&mut table, 2), Some(2));
+        table.take_idle(20, 20, &mut idle);
+        assert_eq!(idle.len(), 0);
+        table.take_idle(30, 20, &mut idle);
+        assert_eq!(&idle[..], &[first]);
+        Ok(())
+    }
+
+    #[test]
+    fn refused_ones_are_forgotten() -> Result {
+        let mut table = Table::new()?;
+        let tag = begin(&mut table, 1, 0)?;
+        let _ = table.end(tag, Fate::Failed, 0);
+        let mut idle = KVec::new();
+        table.take_idle(REMEMBER, 1, &mut idle);
+        assert!(table.slots.iter().any(|slot| slot.peer.is_some()));
+        table.take_idle(RETRY + REMEMBER, 1, &mut idle);
+        assert!(table.slots.iter().all(|slot| slot.peer.is_none()));
+        // And its place is used again.
+        begin(&mut table, 2, 0)?;
+        assert_eq!(table.slots.len(), 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Connected mode while the interface is up: the shared receive queue, the listener, the connections.
+//!
+//! Its end is waited for with the RTNL held, so nothing here takes that.
+
+use core::sync::atomic::{
+    AtomicBool,
+    AtomicU32,
+    AtomicU64,
+    Ordering, //
+};
+
+use kernel::{
+    impl_has_delayed_work,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        msecs_to_jiffies,
+        Delta, //
+    },
+    workqueue::{
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    active::Outbound,
+    activity::Activity,
+    passive::{
+        Inbound,
+        Listener, //
+    },
+    receive::{
+        self,
+        Arrivals, //
+    },
+    seats::Seats,
+    too_big::Messages, //
+};
+use crate::{
+    cm::{
+        DeviceKey,
+        Id,
+        Manager, //
+    },
+    ipoib::{
+        interface::Interface,
+        queues::Queues, //
+    },
+    net::{
+        errno,
+        napi::Instance, //
+    },
+    rdma::{
+        cq::CompletionQueue,
+        rc_send::Tag,
+        srq::SharedReceiveQueue, //
+    },
+    wire::qpn::Qpn,
+    work, //
+};
+
+/// Time until the next try to listen, in milliseconds.
+const LISTEN_AGAIN: u32 = 500;
+
+/// How often what is idle is looked for, in shares of the time after which it is closed.
+const LOOKS: u32 = 4;
+
+/// Connections that are closed for being idle at a time.
+const BATCH: usize = 64;
+
+/// Most packets in the shared receive queue: each has room for 64 KiB.
+const MOST_BUFFERS: u32 = 1024;
+
+/// How long to wait for a device to let go of a queue pair's memory: 5 s in steps of 1 ms.
+const PATIENCE: u32 = 5000;
+const STEP: Delta = Delta::from_millis(1);
+
+/// The completion queue of received packets.
+pub(super) type Completions = CompletionQueue<Arc<Instance<Arrivals>>>;
+
+/// Connected mode of an interface that is up.
+#[pin_data]
+pub(in crate::ipoib) struct Session {
+    pub(super) interface: Arc<Interface>,
+    /// Those of datagrams.
+    pub(super) queues: Arc<Queues>,
+    /// The queue pairs by whose numbers peers may know us.
+    addresses: KVec<Qpn>,
+    pub(super) instance: Arc<Instance<Arrivals>>,
+    pub(super) completions: Arc<Completions>,
+    pub(super) shared: Arc<SharedReceiveQueue>,
+    pub(super) entries: u32,
+    pub(super) pieces: u32,
+    pub(super) activity: Activity,
+    pub(super) messages: Messages,
+    /// How often the poll has found the completion queue empty, and how many it has taken.
+    pub(super) sweeps: AtomicU64,
+    pub(super) taken: AtomicU64,
+    /// Queue pairs that the device may use memory for.
+    pub(super) queue_pairs: AtomicU32,
+    pub(super) seats: Seats,
+    /// The lack of a connection manager was logged.
+    advised: AtomicBool,
+    #[pin]
+    members: Mutex<Members>,
+    #[pin]
+    tend_work: DelayedWork<Session>,
+}
+
+/// Who uses the connection manager. None is added once it is closed.
+struct Members {
+    open: bool,
+    /// One for each number that peers may know us by.
+    listeners: KVec<Arc<Listener>>,
+    outbound: KVec<Arc<Outbound>>,
+    /// Their consumers are [`Inbound`].
+    inbound: KVec<Arc<Id>>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Session { self.tend_work }
+}
+
+impl WorkItem for Session {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let next = this.tend();
+        this.tend_in(next);
+    }
+}
+
+impl Session {
+    /// Opens the session of `interface`, whose packets `instance` polls.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` and what the device says.
+    pub(super) fn new(
+        interface: &Arc<Interface>,
+        queues: Arc<Queues>,
+        addresses: KVec<Qpn>,
+        instance: &Arc<Instance<Arrivals>>,
+    ) -> Result<Arc<Self>> {
+        let device = interface.link().rdma();
+        let entries = interface
+            .sizes
+            .get()
+            .receive_ring
+            .min(MOST_BUFFERS)
+            .min(device.max_shared_requests().max(1));
+        let pieces =
+            receive::pieces(device.max_shared_pieces()).ok_or_else(errno::not_supported)?;
+        let pd = &interface.pd;
+        Arc::pin_init(
+            try_pin_init!(Self {
+                interface: interface.clone(),
+                queues,
+                addresses,
+                instance: instance.clone(),
+                completions: CompletionQueue::new(device, entries, 0, instance.clone())?,
+                shared: SharedReceiveQueue::new(pd, entries, pieces)?,
+                entries,
+                pieces,
+                activity: Activity::new()?,
+                messages: Messages::default(),
+                sweeps: AtomicU64::new(0),
+                taken: AtomicU64::new(0),
+                queue_pairs: AtomicU32::new(0),
+                seats: Seats::new()?,
+                advised: AtomicBool::new(false),
+                members <- new_mutex!(Members {
+                    open: true,
+                    listeners: KVec::new(),
+                    outbound: KVec::new(),
+                    inbound: KVec::new(),
+                }),
+                tend_work <- new_delayed_work!("oxib_connected"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Begins to listen, and to look after the connections.
+    pub(super) fn begin(self: &Arc<Self>) {
+        self.tend_in(0);
+    }
+
+    fn tend_in(self: &Arc<Self>, milliseconds: u32) {
+        let delay = msecs_to_jiffies(milliseconds);
+        self.interface
+            .searches
+            .schedule::<_, 0>(self.clone(), delay);
+    }
+
+    /// Listens, if that is not done, and closes what is idle. Returns when to do so again, in
+    /// milliseconds.
+    fn tend(self: &Arc<Self>) -> u32 {
+        // Without memory at the moment, the next time will do.
+        let _ = self.close_idle();
+        if !self.listen() {
+            return LISTEN_AGAIN;
+        }
+        (self.idle_time() * 1000 / LOOKS).max(LISTEN_AGAIN)
+    }
+
+    /// After how many seconds without a packet a connection is closed.
+    fn idle_time(&self) -> u32 {
+        self.interface.options().connection_idle
+    }
+
+    /// Whether it listens now.
+    fn listen(self: &Arc<Self>) -> bool {
+        if !self.members.lock().listeners.is_empty() {
+            return true;
+        }
+        let Some(manager) = self.manager() else {
+            return false;
+        };
+        let mut listeners = KVec::new();
+        for address in &self.addresses {
+            let listener = Listener::new(self, &manager, *address)
+                .and_then(|listener| Ok(listeners.push(listener, GFP_KERNEL)?));
+            if let Err(error) = listener {
+                close_all(&listeners);
+                self.advise(error);
+                return false;
+            }
+        }
+        self.admit_listeners(listeners)
+    }
+
+    fn admit_listeners(self: &Arc<Self>, listeners: KVec<Arc<Listener>>) -> bool {
+        {
+            let mut members = self.members.lock();
+            if members.open {
+                members.listeners = listeners;
+                drop(members);
+                self.interface
+                    .connected
+                    .offered
+                    .store(true, Ordering::Release);
+                // Our address says so from now on.
+                self.interface.kick();
+                return true;
+            }
+        }
+        close_all(&listeners);
+        false
+    }
+
+    /// The connection manager, if it has the port. If there is none, its use is begun.
+    pub(super) fn manager(self: &Arc<Self>) -> Option<Arc<Manager>> {
+        let Some(manager) = self.interface.connected.manager() else {
+            self.interface.acquire_service();
+            return None;
+        };
+        if manager.has_port(self.device(), self.interface.port()) {
+            return Some(manager);
+        }
+        self.advise(ENODEV);
+        None
+    }
+
+    /// The device, as the connection manager knows it.
+    pub(super) fn device(&self) -> DeviceKey {
+        DeviceKey::of(self.interface.link().rdma())
+    }
+
+    /// Tells the administrator once why there are no connections.
+    fn advise(&self, error: Error) {
+        if self.advised.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let interface = &self.interface;
+        let (name, port) = (interface.device().name(), interface.port().get());
+        if error == ENODEV {
+            dev_warn!(
+                interface.rdma(),
+                "{name}: port {port} has another connection manager than oxib's, or none: no connections, \
+                 all peers get datagrams\n"
+            );
+        } else {
+            dev_warn!(
+                interface.rdma(),
+                "{name}: port {port}: no connections are accepted: {error:?}\n"
+            );
+        }
+    }
+
+    /// Notes a connection that we make. False if the session is closed: then it is to be closed, too.
+    pub(super) fn admit_outbound(&self, connection: &Arc<Outbound>) -> Result<bool> {
+        let mut members = self.members.lock();
+        if members.open {
+            members.outbound.push(connection.clone(), GFP_KERNEL)?;
+            connection.count();
+        }
+        self.count(&members);
+        Ok(members.open)
+    }
+
+    /// Notes a connection that a peer makes. The same.
+    pub(super) fn admit_inbound(&self, id: &Arc<Id>) -> Result<bool> {
+        let mut members = self.members.lock();
+        if members.open {
+            members.inbound.push(id.clone(), GFP_KERNEL)?;
+        }
+        self.count(&members);
+        Ok(members.open)
+    }
+
+    /// Forgets a connection that we made.
+    pub(super) fn dismiss_outbound(&self, connection: &Outbound) {
+        let mut members = self.members.lock();
+        let is_it = |other: &Arc<Outbound>| core::ptr::eq(&**other, connection);
+        let dismissed = dismiss(&mut members.outbound, is_it);
+        self.count(&members);
+        drop(members);
+        drop(dismissed);
+    }
+
+    /// Forgets a connection that a peer made.
+    pub(super) fn dismiss_inbound(&self, connection: &Inbound) {
+        let mut members = self.members.lock();
+        let is_it =
+            |id: &Arc<Id>| Inbound::of(id).is_some_and(|other| core::ptr::eq(other, connection));
+        let dismissed = dismiss(&mut members.inbound, is_it);
+        self.count(&members);
+        drop(members);
+        drop(dismissed);
+    }
+
+    /// Shows how many there are, with the lock held that makes this the only writer.
+    fn count(&self, members: &Members) {
+        let statistics = self.interface.statistics();
+        statistics
+            .connections_out
+            .set(members.outbound.len() as u64);
+        statistics.connections_in.set(members.inbound.len() as u64);
+    }
+
+    /// Whether it is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.members.lock().open
+    }
+
+    /// Closes connections that nothing was sent or received by for long, and those that failed.
+    fn close_idle(self: &Arc<Self>) -> Result {
+        let now = self.interface.now();
+        let idle = u64::from(self.idle_time());
+        for queue in 0..self.queues.pairs.len() as u32 {
+            let mut tags = KVec::with_capacity(BATCH, GFP_KERNEL)?;
+            if let Ok(mut guard) = self.interface.device().lock_queue(queue) {
+                if let Some(senders) = guard.as_mut().and_then(|data| data.senders.as_mut()) {
+                    senders.take_idle(now, idle, &mut tags);
+                }
+            }
+            for tag in &tags {
+                if let Some(connection) = self.outbound(queue, *tag) {
+                    connection.close();
+                }
+            }
+        }
+        for id in &self.idle_inbound(now, idle)? {
+            if let Some(connection) = Inbound::of(id) {
+                connection.close();
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection that we make.
+    pub(super) fn outbound(&self, queue: u32, tag: Tag) -> Option<Arc<Outbound>> {
+        let members = self.members.lock();
+        let mut connections = members.outbound.iter();
+        connections.find(|other| other.is(queue, tag)).cloned()
+    }
+
+    fn idle_inbound(&self, now: u64, idle: u64) -> Result<KVec<Arc<Id>>> {
+        let mut found = KVec::new();
+        let members = self.members.lock();
+        for id in &members.inbound {
+            if Inbound::of(id).is_some_and(|connection| connection.is_idle(now, idle)) {
+                found.push(id.clone(), GFP_KERNEL)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// A connection of ours that gives way to a peer's, unless all do.
+    pub(super) fn outbound_to_leave(&self) -> Option<Arc<Outbound>> {
+        let members = self.members.lock();
+        let mut connections = members.outbound.iter();
+        connections.find(|other| other.leaving.begin()).cloned()
+    }
+
+    /// The connection that has received nothing for longest, and that for `least` seconds: it gives way.
+    pub(super) fn inbound_to_leave(&self, least: u64) -> Option<Arc<Id>> {
+        let now = self.interface.now();
+        let members = self.members.lock();
+        let stays = |id: &&Arc<Id>| !Inbound::of(id).is_some_and(|other| other.leaving.is());
+        let idle_time = |id: &Arc<Id>| Inbound::of(id).and_then(|other| other.idle_time(now));
+        let longest = (members.inbound.iter())
+            .filter(stays)
+            .filter_map(|id| Some((idle_time(id)?, id)))
+            .filter(|(time, _)| *time >= least)
+            .max_by_key(|(time, _)| *time)?
+            .1;
+        Inbound::of(longest)?.leaving.begin();
+        Some(longest.clone())
+    }
+
+    /// Ends all connections; none is made any more. Whether the device lets go of all memory.
+    pub(super) fn close(self: &Arc<Self>) -> bool {
+        let (listeners, outbound, inbound) = {
+            let mut members = self.members.lock();
+            members.open = false;
+            // Copies stay until each has ended: who ends dismisses itself.
+            (
+                core::mem::take(&mut members.listeners),
+                core::mem::take(&mut members.outbound),
+                core::mem::take(&mut members.inbound),
+            )
+        };
+        work::disable::<_, 0>(self);
+        close_all(&listeners);
+        outbound.iter().for_each(|connection| connection.close());
+        let consumers = inbound.iter().filter_map(|id| Inbound::of(id));
+        consumers.for_each(|connection| connection.close());
+        drop((outbound, inbound));
+        let statistics = self.interface.statistics();
+        statistics.connections_out.set(0);
+        statistics.connections_in.set(0);
+        self.wait(|| self.queue_pairs.load(Ordering::Acquire) == 0)
+    }
+
+    /// Throws away completions that nobody polls any more.
+    pub(super) fn discard(&self) {
+        self.completions.discard();
+    }
+
+    /// Waits, not for ever, until something is so. Sleeps.
+    pub(super) fn wait(&self, is_so: impl Fn() -> bool) -> bool {
+        for _ in 0..PATIENCE {
+            if is_so() {
+                return true;
+            }
+            fsleep(STEP);
+        }
+        is_so()
+    }
+}
+
+fn close_all(listeners: &[Arc<Listener>]) {
+    listeners.iter().for_each(|listener| listener.close());
+}
+
+/// Takes an element out of a list whose order means nothing.
+fn dismiss<T>(list: &mut KVec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    let index = list.iter().position(is_it)?;
+    let last = list.len() - 1;
+    list.swap(index, last);
+    list.pop()
+}

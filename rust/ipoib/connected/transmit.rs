@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! A packet's way out in connected mode: by the connection to its destination, or as a datagram.
+//!
+//! All packets to one destination go by the same transmit queue ([`home`]), so a connection has one
+//! queue, whose lock serialises it. Packets are chained as those in datagrams are; at most one chain of
+//! a queue is not posted.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    peer::{
+        Ended,
+        Fate,
+        Peers,
+        Route, //
+    },
+    receive::Arrivals,
+    session::Session, //
+};
+use crate::{
+    ipoib::{
+        interface::Interface,
+        transmit::{
+            drop_counted,
+            Reaper,
+            TransmitQueue,
+            CHAIN,
+            WAKE_SHARE, //
+        }, //
+    },
+    net::{
+        device::Device,
+        napi::Instance,
+        queue::Queue,
+        skb::Skb, //
+    },
+    rdma::{
+        cq::Status,
+        dma::Pieces,
+        rc_send::{
+            SendRing,
+            Tag, //
+        },
+        send::{
+            Completed,
+            Posted,
+            Refused, //
+        }, //
+    },
+    wire::{
+        encap,
+        hwaddr::HwAddr, //
+    }, //
+};
+
+/// The share of the completion queue that may be taken by requests that nobody waits for.
+const QUIET_SHARE: u32 = 4;
+
+/// The send side of one connection.
+pub(in crate::ipoib) struct Sender {
+    ring: SendRing<Skb, Arc<Instance<Reaper>>, Arc<Instance<Arrivals>>>,
+    /// The largest packet that the peer takes, with its encapsulation header.
+    most: u32,
+}
+
+impl Sender {
+    pub(super) fn new(
+        ring: SendRing<Skb, Arc<Instance<Reaper>>, Arc<Instance<Arrivals>>>,
+        most: u32,
+    ) -> Self {
+        Self { ring, most }
+    }
+}
+
+/// Connected mode as a part of a transmit queue.
+pub(in crate::ipoib) struct Senders {
+    session: Arc<Session>,
+    peers: Peers<Sender, Skb>,
+    /// Which queue it is, of how many.
+    index: u32,
+    queues: u32,
+    /// The largest datagram, with its encapsulation header.
+    datagram: usize,
+    /// The connection whose chain is not posted.
+    chained: Option<Tag>,
+    /// Requests with the device, of all connections, and how many of them the completion queue takes.
+    in_flight: u32,
+    limit: u32,
+    /// Those of them that complete only once another one of their connection does.
+    unsignalled: u32,
+    /// The connection that had no slot left.
+    blocked: Option<Tag>,
+}
+
+/// The transmit queue, of `queues`, that all packets to an address go by.
+#[inline]
+fn home(address: &HwAddr, queues: u32) -> u32 {
+    let [.., a, b, c, d] = *address.gid_bytes();
+    // Multiplicative hashing: the constant is 2^32 divided by the golden ratio.
+    let mixed = u32::from_be_bytes([a, b, c, d]).wrapping_mul(0x9e37_79b9);
+    (u64::from(mixed) * u64::from(queues) >> 32) as u32
+}
+
+/// What is done with a packet.
+enum Handled {
+    /// It is in a connection's chain.
+    Chained(Tag, u32),
+    /// It goes as a datagram.
+    Datagram(Skb),
+    /// It waits or was dropped.
+    Gone,
+}
+
+impl Senders {
+    /// Those of transmit queue `index`; datagrams of up to `datagram` bytes go, with the encapsulation
+    /// header.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(in crate::ipoib) fn new(
+        session: &Arc<Session>,
+        index: usize,
+        datagram: u32,
+    ) -> Result<KBox<Self>> {
+        let senders = Self {
+            session: session.clone(),
+            peers: Peers::new()?,
+            index: index as u32,
+            queues: session.queues.pairs.len() as u32,
+            datagram: datagram as usize,
+            chained: None,
+            in_flight: 0,
+            limit: session.interface.sizes.get().send_ring,
+            unsignalled: 0,
+            blocked: None,
+        };
+        Ok(KBox::new(senders, GFP_KERNEL)?)
+    }
+
+    /// Changes the length of the largest datagram, with its encapsulation header.
+    pub(in crate::ipoib) fn set_datagram(&mut self, bytes: u32) {
+        self.datagram = bytes as usize;
+    }
+
+    /// Notes in `out` the connections that are to be closed.
+    pub(super) fn take_idle(&mut self, now: u64, idle: u64, out: &mut KVec<Tag>) {
+        self.peers.take_idle(now, idle, out);
+    }
+
+    fn is_of(&self, session: &Arc<Session>) -> bool {
+        Arc::ptr_eq(&self.session, session)
+    }
+
+    /// Whether a stopped queue may go on.
+    pub(in crate::ipoib) fn has_room(&mut self) -> bool {
+        let is_free = self.in_flight <= self.limit - self.limit / WAKE_SHARE;
+        let blocked = self.blocked.and_then(|tag| self.peers.link(tag));
+        is_free
+            && blocked
+                .is_none_or(|sender| sender.ring.free() >= sender.ring.capacity() / WAKE_SHARE)
+    }
+
+    /// The queue goes on.
+    pub(in crate::ipoib) fn unblock(&mut self) {
+        self.blocked = None;
+    }
+
+    /// Leaves the memory of connections that did not end in time to a device that may still read it. There
+    /// are none of a session that was closed, unless the device or its peers hang.
+    pub(in crate::ipoib) fn abandon(&mut self) {
+        self.peers.links().for_each(|sender| sender.ring.abandon());
+    }
+
+    /// Bytes of memory that the table takes.
+    pub(in crate::ipoib) fn memory(&self) -> usize {
+        size_of::<Self>() + self.peers.memory()
+    }
+
+    fn end(&mut self, tag: Tag, fate: Fate, now: u64) -> Ended<Sender, Skb> {
+        if self.chained == Some(tag) {
+            self.chained = None;
+        }
+        self.peers.end(tag, fate, now)
+    }
+
+    /// Finds out how a packet goes, and puts it there.
+    fn handle(&mut self, queue: &QueueParts<'_>, packet: Skb) -> Handled {
+        let Some((address, datagram)) = packet.data().split_first_chunk::<{ HwAddr::LEN }>() else {
+            return Handled::Datagram(packet);
+        };
+        let _ = datagram;
+        let address = *HwAddr::from_ref(address);
+        let length = packet.len() - HwAddr::LEN;
+        let interface = &self.session.interface;
+        let takes_connections = address.flags() & HwAddr::RC != 0
+            && !address.is_multicast()
+            && home(&address, self.queues) == self.index;
+        let route = if takes_connections {
+            self.peers.route(&address, || interface.now())
+        } else {
+            Route::Datagram
+        };
+        match route {
+            Route::Connection(sender, tag) if length <= sender.most as usize => {
+                sender.push(queue, tag, packet)
+            }
+            Route::Connection(sender, _) => {
+                let most = sender.most;
+                self.session.too_big(interface, packet, most);
+                Handled::Gone
+            }
+            Route::Begin(tag) => {
+                if self.session.connect(self.index, tag, address).is_err() {
+                    let now = interface.now();
+                    drop(self.peers.end(tag, Fate::Postponed, now));
+                }
+                self.meanwhile(queue, tag, packet, length)
+            }
+            Route::Wait(tag) => self.meanwhile(queue, tag, packet, length),
+            Route::Pause if length > self.datagram => {
+                drop_counted(queue.device, &queue.statistics.tx_drop_waiting, packet);
+                Handled::Gone
+            }
+            Route::Pause => Handled::Datagram(packet),
+            Route::Datagram => self.as_datagram(interface.clone(), packet, length),
+        }
+    }
+
+    /// A packet to a peer that is being connected.
+    fn meanwhile(
+        &mut self,
+        queue: &QueueParts<'_>,
+        tag: Tag,
+        packet: Skb,
+        length: usize,
+    ) -> Handled {
+        if length <= self.datagram {
+            return Handled::Datagram(packet);
+        }
+        if let Err(packet) = self.peers.hold(tag, packet) {
+            drop_counted(queue.device, &queue.statistics.tx_drop_waiting, packet);
+        }
+        Handled::Gone
+    }
+
+    /// A packet for which there will be no connection.
+    fn as_datagram(&mut self, interface: Arc<Interface>, packet: Skb, length: usize) -> Handled {
+        if length <= self.datagram {
+            return Handled::Datagram(packet);
+        }
+        let most = self.datagram as u32;
+        self.session.too_big(&interface, packet, most);
+        Handled::Gone
+    }
+}
+
+/// What of a transmit queue the connections need.
+struct QueueParts<'a> {
+    device: &'a Device<Interface>,
+    statistics: &'a crate::ipoib::statistics::Statistics,
+}
+
+impl Sender {
+    /// Puts a packet into the connection's chain.
+    fn push(&mut self, queue: &QueueParts<'_>, tag: Tag, mut packet: Skb) -> Handled {
+        let statistics = queue.statistics;
+        if packet.pieces() > self.ring.pieces() && packet.linearize().is_err() {
+            drop_counted(queue.device, &statistics.tx_drop_memory, packet);
+            return Handled::Gone;
+        }
+        // As long as the address: checked before.
+        let _ = packet.pull(HwAddr::LEN);
+        let bytes = packet.len() as u32;
+        let (packet, counter) = match self.ring.push(packet) {
+            Ok(()) => return Handled::Chained(tag, bytes),
+            Err(Refused::Full(packet)) => (packet, &statistics.tx_drop_full),
+            Err(Refused::Failed(packet) | Refused::Scattered(packet)) => {
+                (packet, &statistics.tx_drop_memory)
+            }
+        };
+        drop_counted(queue.device, counter, packet);
+        Handled::Gone
+    }
+}
+
+impl TransmitQueue {
+    /// Sends a packet in connected mode.
+    #[inline(never)]
+    pub(in crate::ipoib) fn transmit_connected(
+        &mut self,
+        device: &Device<Interface>,
+        queue: Queue<'_>,
+        mut packet: Skb,
+    ) {
+        let Some(senders) = self.senders.as_deref_mut() else {
+            return self.transmit_datagram(device, queue, packet);
+        };
+        let parts = QueueParts {
+            device,
+            statistics: &self.statistics,
+        };
+        let wishes = (!packet.is_plain()).then(|| packet.wishes());
+        let is_cut = wishes
+            .as_ref()
+            .is_some_and(|wishes| wishes.segments.is_some());
+        let unfinished = wishes.is_some_and(|wishes| wishes.checksum);
+        let handled = if is_cut {
+            // The stack made it ready for datagram mode, and it comes late.
+            drop_counted(device, &self.statistics.tx_drop_length, packet);
+            Handled::Gone
+        } else if unfinished && packet.complete_checksum().is_err() {
+            // No adapter computes checksums of what goes by a connection.
+            drop_counted(device, &self.statistics.tx_drop_memory, packet);
+            Handled::Gone
+        } else {
+            senders.handle(&parts, packet)
+        };
+        match handled {
+            Handled::Chained(tag, bytes) => self.chained(device, queue, tag, bytes),
+            Handled::Datagram(packet) => {
+                self.post_connection(device, queue);
+                self.transmit_datagram(device, queue, packet);
+            }
+            Handled::Gone => {
+                if !queue.more_follow() {
+                    self.post_connection(device, queue);
+                    self.post(device, queue);
+                }
+            }
+        }
+    }
+
+    /// A packet of `bytes` was put into the chain of a connection.
+    fn chained(&mut self, device: &Device<Interface>, queue: Queue<'_>, tag: Tag, bytes: u32) {
+        // Other chains go first: one is enough to remember.
+        self.post(device, queue);
+        let other = self.senders.as_ref().and_then(|senders| senders.chained);
+        if other.is_some_and(|other| other != tag) {
+            self.post_connection(device, queue);
+        }
+        let mut post = queue.sent(bytes);
+        let Some(senders) = self.senders.as_deref_mut() else {
+            return;
+        };
+        senders.chained = Some(tag);
+        senders.in_flight += 1;
+        let is_full = senders.in_flight >= senders.limit;
+        let Some(sender) = senders.peers.link(tag) else {
+            return;
+        };
+        post |= sender.ring.chained() >= CHAIN;
+        if is_full || sender.ring.free() == 0 {
+            senders.blocked = Some(tag);
+            queue.stop();
+            self.stopped = true;
+            self.statistics.tx_stopped.add(1);
+            post = true;
+        }
+        if post {
+            self.post_connection(device, queue);
+        }
+    }
+
+    /// Gives the chain of a connection to the device, if there is one that is not posted.
+    pub(in crate::ipoib) fn post_connection(
+        &mut self,
+        device: &Device<Interface>,
+        queue: Queue<'_>,
+    ) {
+        let Some(senders) = self.senders.as_deref_mut() else {
+            return;
+        };
+        let Some(tag) = senders.chained.take() else {
+            return;
+        };
+        let Some(sender) = senders.peers.link(tag) else {
+            return;
+        };
+        // Few enough, or those that the queue may have to wait for would never be done.
+        let quietly = !self.stopped && senders.unsignalled < senders.limit / QUIET_SHARE;
+        senders.unsignalled -= sender.ring.unsignalled();
+        let posted = sender.ring.post(quietly);
+        senders.unsignalled += sender.ring.unsignalled();
+        let chained = posted.packets + posted.refused;
+        self.statistics.tx_posts.add(1);
+        self.statistics.tx_chains.add(u64::from(chained > 1));
+        self.statistics.tx_packets.add(u64::from(posted.packets));
+        self.statistics.tx_inline.add(u64::from(posted.inlined));
+        if posted.done.packets != 0 {
+            queue.completed(posted.done.packets, posted.done.bytes);
+            self.statistics
+                .count_sent(device, posted.done.packets, posted.done.bytes);
+        }
+        if posted.refused != 0 {
+            self.refused_by_connection(device, queue, tag, &posted);
+        }
+    }
+
+    /// Accounts for packets that the device did not take: the connection has failed.
+    #[cold]
+    fn refused_by_connection(
+        &mut self,
+        device: &Device<Interface>,
+        queue: Queue<'_>,
+        tag: Tag,
+        posted: &Posted,
+    ) {
+        self.statistics
+            .tx_drop_refused
+            .add(u64::from(posted.refused));
+        for _ in 0..posted.refused {
+            device.count_send_dropped();
+        }
+        queue.completed(posted.refused, posted.refused_bytes);
+        if let Some(senders) = &mut self.senders {
+            senders.in_flight -= posted.refused;
+            senders.break_off(tag);
+        }
+        self.wake(queue);
+    }
+
+    /// Ends the packets that a completion of a connection stands for.
+    pub(in crate::ipoib) fn complete_connected(
+        &mut self,
+        (tag, sequence): (Tag, u32),
+        status: Status,
+        budget: usize,
+    ) -> Completed {
+        let Some(senders) = self.senders.as_deref_mut() else {
+            return Completed::default();
+        };
+        let Some(sender) = senders.peers.link(tag) else {
+            // Of one that is gone: it was accounted for.
+            return Completed::default();
+        };
+        let free = sender.ring.free();
+        let ended = sender.ring.complete(sequence, budget as i32);
+        senders.in_flight -= sender.ring.free() - free;
+        if status != Status::Success {
+            // The peer went, or is not ready: no trouble of ours.
+            self.statistics.tx_drop_connection.add(1);
+            senders.break_off(tag);
+        }
+        ended.unwrap_or_default()
+    }
+}
+
+impl Senders {
+    /// Sends no more on a connection, and has it taken away.
+    fn break_off(&mut self, tag: Tag) {
+        if self.peers.break_off(tag) {
+            self.session.close_soon(self.index, tag);
+        }
+    }
+}
+
+impl Interface {
+    /// A connection was made: packets that waited for it go, and all that follow.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT`: nobody wants it any more.
+    pub(super) fn connection_made(
+        &self,
+        session: &Arc<Session>,
+        queue: u32,
+        tag: Tag,
+        sender: Sender,
+    ) -> Result {
+        let now = self.now();
+        let mut guard = self.device().lock_queue(queue)?;
+        let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
+        let waiting = match senders.filter(|senders| senders.is_of(session)) {
+            Some(senders) => senders.peers.connected(tag, sender, now).map_err(drop),
+            None => {
+                drop(sender);
+                Err(())
+            }
+        };
+        drop(guard);
+        for packet in waiting.map_err(|()| ENOENT)? {
+            packet.transmit_again();
+        }
+        Ok(())
+    }
+
+    /// A connection has ended, or will not be made. Sleeps.
+    pub(super) fn end_connection(&self, session: &Arc<Session>, queue: u32, tag: Tag, fate: Fate) {
+        let now = self.now();
+        let Ok(mut guard) = self.device().lock_queue(queue) else {
+            return;
+        };
+        let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
+        let Some(senders) = senders.filter(|senders| senders.is_of(session)) else {
+            return;
+        };
+        let most = senders.datagram as u32;
+        let ended = senders.end(tag, fate, now);
+        drop(guard);
+        if let Some(sender) = ended.link {
+            self.end_sender(session, queue, sender);
+        }
+        for packet in ended.waiting {
+            if ended.is_brief {
+                self.device().count_send_dropped();
+            } else {
+                session.too_big(self, packet, most);
+            }
+        }
+    }
+
+    /// Ends what is left of a connection's packets.
+    fn end_sender(&self, session: &Arc<Session>, queue: u32, mut sender: Sender) {
+        if let Err(error) = sender.ring.queue_pair().reset() {
+            let name = self.device().name();
+            dev_err!(
+                self.rdma(),
+                "{name}: queue pair of a connection cannot be reset: {error:?}; its buffers stay with the device\n"
+            );
+            sender.ring.abandon();
+        }
+        let (requests, unsignalled) = (
+            sender.ring.capacity() - sender.ring.free(),
+            sender.ring.unsignalled(),
+        );
+        let ended = sender.ring.clear();
+        drop(sender);
+        for _ in 0..ended.packets {
+            self.device().count_send_dropped();
+        }
+        // An interface that goes down has stopped its queues for good.
+        let goes_on = session.is_open();
+        let Ok(mut guard) = self.device().lock_queue(queue) else {
+            return;
+        };
+        guard.with_queue(|data, stack| {
+            let Some(data) = data else { return };
+            // Of a later session, the stack's count began anew.
+            let senders = data.senders.as_mut();
+            if let Some(senders) = senders.filter(|senders| senders.is_of(session)) {
+                senders.in_flight -= requests;
+                senders.unsignalled -= unsignalled;
+                stack.completed(ended.packets, ended.bytes);
+                if goes_on {
+                    data.wake(stack);
+                }
+            }
+        });
+    }
+
+    /// The transmit queue of a packet that goes to `address`, in connected mode.
+    #[inline]
+    pub(in crate::ipoib) fn queue_for(&self, address: &HwAddr) -> u32 {
+        home(address, self.sizes.get().transmit_queues)
+    }
+}
+
+const _: () = assert!(encap::PSEUDO_LEN == HwAddr::LEN);
+
+#[kernel::prelude::kunit_tests(oxib_connected_transmit)]
+mod tests {
+    use super::*;
+    use crate::wire::{
+        gid::Gid,
+        qpn::Qpn, //
+    };
+
+    #[test]
+    fn destinations_have_one_queue_each() {
+        let mut used = [0; 4];
+        for n in 0..=255u8 {
+            let mut gid = [0xfe; 16];
+            gid[15] = n;
+            let address = HwAddr::new(Qpn::from_bytes([0, 0, n]), Gid::from_bytes(gid));
+            assert_eq!(home(&address, 1), 0);
+            let queue = home(&address, 4);
+            // Which queue pair it is of, and what it offers, is no matter.
+            let other = HwAddr::new(Qpn::MULTICAST, Gid::from_bytes(gid)).with_flags(HwAddr::RC);
+            assert_eq!(home(&other, 4), queue);
+            used[queue as usize] += 1;
+        }
+        assert!(used.iter().all(|count| *count > 32));
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Queue pairs that failed or hang: how an interface is brought back to work. With the RTNL held.
+
+use core::sync::atomic::Ordering;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    ipoib::interface::{
+        Interface,
+        Phase, //
+    },
+    net::rtnl::Rtnl,
+    rdma::qp, //
+};
+
+/// Longest wait between two restarts, in seconds.
+const RESTART_MAX: u64 = 16;
+
+/// When something that failed may be tried again: at once, then after 1, 2, 4 … seconds.
+#[derive(Clone, Copy, Default)]
+pub(in crate::ipoib) struct Backoff {
+    /// Not before this time, in seconds.
+    at: u64,
+    /// The wait after the next try.
+    wait: u64,
+}
+
+impl Backoff {
+    /// Begins a try at time `now`, or says how long to wait for it.
+    fn begin(&mut self, now: u64) -> core::result::Result<(), u64> {
+        if now < self.at {
+            return Err(self.at - now);
+        }
+        // A good while without a try: the trouble is over.
+        if now > self.at + 4 * RESTART_MAX {
+            self.wait = 0;
+        }
+        self.wait = (self.wait * 2).clamp(1, RESTART_MAX);
+        self.at = now + self.wait;
+        Ok(())
+    }
+}
+
+impl Interface {
+    /// Brings queue pairs that failed back to work, or restarts the interface if `force`d.
+    pub(in crate::ipoib) fn repair(self: &Arc<Self>, rtnl: &mut Rtnl, force: bool) {
+        let mut restart = match self.control.get(rtnl).phase {
+            Phase::Down | Phase::NoPkey => return,
+            Phase::Broken => true,
+            Phase::Up { .. } => force,
+        };
+        self.for_each_pair(rtnl, |qp| {
+            restart |= match qp.state() {
+                Ok(qp::State::ReadyToSend) => false,
+                Ok(qp::State::SendQueueError) => qp.resume().is_err(),
+                Ok(qp::State::Error | qp::State::Other) | Err(_) => true,
+            };
+        });
+        if restart {
+            self.restart(rtnl);
+        }
+    }
+
+    /// Takes the interface down and up again, not too often.
+    fn restart(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        if let Err(seconds) = self.control.get(rtnl).restarts.begin(self.now()) {
+            self.stuck.store(true, Ordering::Release);
+            self.retry_in(1000 * seconds);
+            return;
+        }
+        dev_warn!(
+            self.rdma(),
+            "{}: a queue pair failed or hangs; restarting\n",
+            self.device().name()
+        );
+        self.take_down(rtnl);
+        self.bring_up_again(rtnl);
+    }
+
+    /// Brings up what the stack believes to be up; if that fails now, later.
+    pub(in crate::ipoib) fn bring_up_again(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        if self.bring_up(rtnl).is_err() {
+            self.control.get(rtnl).phase = Phase::Broken;
+            self.broken.store(true, Ordering::Release);
+            self.retry_in(1000);
+        }
+    }
+
+    /// Restarts an interface of which a send queue hangs: one that was stopped for the watchdog's time
+    /// and ended no packet since its last alarm. A device may be that slow.
+    pub(in crate::ipoib) fn hangs(self: &Arc<Self>, queue: u32) {
+        let Some((statistics, alarm)) = self.transmit_alarm(queue as usize) else {
+            return;
+        };
+        let completions = statistics.tx_completions.get();
+        if alarm.swap(completions, Ordering::Relaxed) != completions {
+            return;
+        }
+        dev_warn!(
+            self.rdma(),
+            "{}: transmit queue {queue} makes no progress\n",
+            self.device().name()
+        );
+        self.restart_soon();
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_restart)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_back_off() {
+        let mut backoff = Backoff::default();
+        // (time, waits so long if it has to)
+        for (now, wait) in [
+            (100, None),
+            (100, Some(1)),
+            (101, None),
+            (102, Some(1)),
+            (103, None),
+            (107, None),
+            (114, Some(1)),
+            (115, None),
+            (131, None),
+            (147, None),
+            (162, Some(1)),
+            // Quiet for long: from the start.
+            (300, None),
+            (301, None),
+        ] {
+            assert_eq!(backoff.begin(now).err(), wait);
+        }
+    }
+}

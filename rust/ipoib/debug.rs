@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What `/sys/kernel/debug/ipoib/` shows of an interface: `<name>_mcg`, its groups, and `<name>_path`, its
+//! destinations. One in another network namespace than the first has its RDMA device in the names, too
+//! (`ib0@mlx5_1_mcg`): names are unique in a namespace alone.
+
+use kernel::{
+    debugfs::{
+        Dir,
+        File, //
+    },
+    prelude::*,
+    str::CString,
+    sync::Arc, //
+};
+
+use super::{
+    address::Seen,
+    interface::Interface, //
+};
+use crate::{
+    net::{
+        device::Name,
+        rtnl::{
+            self,
+            Rtnl, //
+        }, //
+    },
+    wire::gid::Gid, //
+};
+
+/// The directory, while the module is loaded.
+static DIRECTORY: rtnl::Locked<Option<Dir>> = rtnl::Locked::new(None);
+
+/// The directory, as a part of the module. Dropping it removes it.
+pub(super) struct Directory;
+
+impl Directory {
+    /// Makes the directory.
+    pub(super) fn new() -> Self {
+        let directory = Dir::new(c"ipoib");
+        *DIRECTORY.get(&mut rtnl::lock()) = Some(directory);
+        Self
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let directory = DIRECTORY.get(&mut rtnl::lock()).take();
+        drop(directory);
+    }
+}
+
+/// The files of an interface. Dropping them waits for who reads them, and that may be for the RTNL.
+pub(super) struct Files {
+    name: Name,
+    in_first_namespace: bool,
+    _groups: Pin<KBox<File<Arc<Interface>>>>,
+    _paths: Pin<KBox<File<Arc<Interface>>>>,
+}
+
+impl Interface {
+    /// Makes the files, also when they have another name now. Returns old ones, to be dropped without the
+    /// RTNL.
+    pub(super) fn make_files(self: &Arc<Self>, rtnl: &mut Rtnl) -> Option<Files> {
+        let name = self.device().name();
+        let first = self.device().is_in_first_namespace(rtnl);
+        let mut files = self.files.lock();
+        let is_made = |files: &Files| (files.name, files.in_first_namespace) == (name, first);
+        if files.as_ref().is_some_and(is_made) {
+            return None;
+        }
+        let directory = DIRECTORY.get(rtnl).clone()?;
+        // Without memory there are none: they are not needed for anything.
+        let made = self.new_files(&directory, name, first).ok();
+        core::mem::replace(&mut *files, made)
+    }
+
+    fn new_files(self: &Arc<Self>, directory: &Dir, name: Name, first: bool) -> Result<Files> {
+        let file = |of: &str| {
+            if first {
+                CString::try_from_fmt(fmt!("{name}_{of}"))
+            } else {
+                CString::try_from_fmt(fmt!("{name}@{}_{of}", self.rdma().name()))
+            }
+        };
+        let (groups, paths) = (file("mcg")?, file("path")?);
+        let groups = directory.read_callback_file(&groups, self.clone(), &show_groups);
+        let groups = KBox::pin_init(groups, GFP_KERNEL)?;
+        let paths = directory.read_callback_file(&paths, self.clone(), &show_paths);
+        let paths = KBox::pin_init(paths, GFP_KERNEL)?;
+        Ok(Files {
+            name,
+            in_first_namespace: first,
+            _groups: groups,
+            _paths: paths,
+        })
+    }
+
+    /// Removes the files. Sleeps; called without the RTNL.
+    pub(super) fn remove_files(&self) {
+        let files = self.files.lock().take();
+        drop(files);
+    }
+}
+
+fn yes(is: bool) -> &'static str {
+    if is {
+        "yes"
+    } else {
+        "no"
+    }
+}
+
+/// A GID as `ib_ipoib` has it here: groups of hexadecimal digits without leading zeros.
+struct Short<'a>(&'a Gid);
+
+impl core::fmt::Display for Short<'_> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut separator = "";
+        for pair in self.0.bytes().chunks_exact(2) {
+            let group = pair
+                .iter()
+                .fold(0u16, |sum, byte| sum << 8 | u16::from(*byte));
+            write!(out, "{separator}{group:x}")?;
+            separator = ":";
+        }
+        Ok(())
+    }
+}
+
+fn show_group(
+    out: &mut core::fmt::Formatter<'_>,
+    gid: &Gid,
+    waiting: usize,
+    complete: bool,
+    send_only: bool,
+) -> core::fmt::Result {
+    write!(
+        out,
+        "GID: {}\n  queuelen: {waiting:9}\n  complete: {:>9}\n  send_only: {:>8}\n\n",
+        Short(gid),
+        yes(complete),
+        yes(send_only)
+    )
+}
+
+/// The groups that the interface is a member of or wants to be, and those that it only sends to.
+fn show_groups(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+    let mut rtnl = rtnl::lock();
+    let groups = &this.control.get(&mut rtnl).groups;
+    for (gid, joined) in groups.iter() {
+        show_group(out, gid, 0, joined, false)?;
+    }
+    let destinations = this.destinations.lock();
+    for (gid, seen) in destinations.iter() {
+        if !gid.is_multicast() || groups.is_member(gid) {
+            continue;
+        }
+        match seen {
+            Seen::Searched(waiting) => show_group(out, gid, waiting, false, true)?,
+            Seen::Found(_) => show_group(out, gid, 0, true, true)?,
+            Seen::Lost => show_group(out, gid, 0, false, true)?,
+        }
+    }
+    Ok(())
+}
+
+/// The destinations that are no groups.
+fn show_paths(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+    let destinations = this.destinations.lock();
+    for (gid, seen) in destinations.iter() {
+        if gid.is_multicast() {
+            continue;
+        }
+        match seen {
+            Seen::Found(way) => write!(
+                out,
+                "GID: {}\n  complete: {:>6}\n  DLID:     {:#06x}\n  SL: {:12}\n\n",
+                Short(gid),
+                yes(true),
+                way.lid(),
+                way.service_level()
+            )?,
+            Seen::Searched(_) | Seen::Lost => {
+                write!(
+                    out,
+                    "GID: {}\n  complete: {:>6}\n\n",
+                    Short(gid),
+                    yes(false)
+                )?;
+            }
+        }
+    }
+    Ok(())
+}

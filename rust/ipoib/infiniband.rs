@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The InfiniBand link: paths and groups come from the subnet administrator (SA).
+//!
+//! - [`path`] asks for the ways to ports: at most so many queries at a time, one for a destination.
+//! - [`group`] joins groups: as a full member those that the stack wants, to send only those that
+//!   packets go to. The first is the broadcast group (RFC 4391 §5), which gives the Q_Key and the MTU
+//!   of the link; all others are made like it.
+//!
+//! What the SA says comes in work of its own ([`Port::advance`]), never where the stack waits.
+
+use core::sync::atomic::{
+    AtomicU16,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    },
+    workqueue::{
+        impl_has_delayed_work,
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    address::Policy,
+    interface::Interface,
+    link::{
+        Join,
+        Link,
+        Offer,
+        QueuePair, //
+    },
+    search::Search, //
+};
+use crate::{
+    net::{
+        bh::{
+            new_spinlock_bh,
+            SpinLockBh, //
+        },
+        rtnl::Rtnl, //
+    },
+    rdma::{
+        device::Device,
+        gid::Entry,
+        path::PathRecord,
+        pd::ProtectionDomain,
+        port::PortNumber,
+        sa::{
+            self,
+            multicast::Record, //
+        }, //
+    },
+    wire::{
+        gid::Gid,
+        mgid,
+        mgid::Scope,
+        pkey::Pkey, //
+    },
+    work, //
+};
+
+mod answer;
+mod group;
+mod path;
+
+use group::Groups;
+use path::Paths;
+
+/// The Q_Key until the broadcast group's is known: nobody sends with it.
+const NO_QKEY: u32 = 0x7fff_0b1b;
+
+/// What the SA's answers are worth: it tells of most changes.
+const POLICY: Policy = Policy {
+    searches: 4096,
+    refresh: 900,
+    memory: 30,
+};
+
+/// An InfiniBand port, in one partition.
+pub(super) struct Infiniband(Arc<Port>);
+
+/// What is shared with what waits for answers.
+#[pin_data]
+struct Port {
+    pd: Arc<ProtectionDomain>,
+    number: PortNumber,
+    /// The P_Key of the partition, as a full member has it.
+    pkey: AtomicU16,
+    /// Where answers are handled, and address handles end.
+    queue: Arc<work::Queue>,
+    sa: Arc<sa::Client>,
+    /// The GID that the interface's address carries.
+    #[pin]
+    source: SpinLockBh<Option<ARef<Entry>>>,
+    /// The GUID that an administrator chose for it.
+    #[pin]
+    guid: SpinLockBh<Option<[u8; 8]>>,
+    #[pin]
+    paths: SpinLockBh<Paths>,
+    #[pin]
+    groups: Groups,
+    /// No wrong answer is logged before, in seconds since the interface was made.
+    #[pin]
+    quiet_until: SpinLockBh<u64>,
+    #[pin]
+    work: DelayedWork<Port>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Port { self.work }
+}
+
+impl WorkItem for Port {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.advance();
+    }
+}
+
+impl Infiniband {
+    /// Drives `port` in the partition `pkey`; address handles end on `queue`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(
+        pd: Arc<ProtectionDomain>,
+        number: PortNumber,
+        pkey: Pkey,
+        queue: Arc<work::Queue>,
+    ) -> Result<Self> {
+        let sa = sa::Client::new(pd.device(), number)?;
+        let port = pin_init!(Port {
+            pd,
+            number,
+            pkey: AtomicU16::new(pkey.get()),
+            queue,
+            sa,
+            source <- new_spinlock_bh!(None, "oxib_source"),
+            guid <- new_spinlock_bh!(None, "oxib_guid"),
+            paths <- new_spinlock_bh!(Paths::default(), "oxib_paths"),
+            groups <- Groups::new(),
+            quiet_until <- new_spinlock_bh!(0, "oxib_wrong_answers"),
+            work <- new_delayed_work!("oxib_answers"),
+        });
+        Ok(Self(Arc::pin_init(port, GFP_KERNEL)?))
+    }
+}
+
+impl Port {
+    fn device(&self) -> &Device {
+        self.pd.device()
+    }
+
+    fn pkey(&self) -> Pkey {
+        Pkey::new(self.pkey.load(Ordering::Relaxed))
+    }
+
+    /// The broadcast group.
+    fn broadcast(&self) -> Gid {
+        mgid::broadcast(self.pkey(), Scope::LinkLocal)
+    }
+
+    /// The first P_Key of the port's table, if it names a partition.
+    fn first_pkey(&self) -> Option<Pkey> {
+        let key = self.device().pkey(self.number, 0).ok()?;
+        Some(Pkey::new(key)).filter(|pkey| pkey.is_valid())
+    }
+
+    /// The entry of the GID table for the interface's address: the best by [`worth`], the first of those.
+    fn choose_source(&self) -> Option<ARef<Entry>> {
+        let device = self.device();
+        let chosen = *self.guid.lock();
+        let entries =
+            (0..device.gids(self.number)).filter_map(|index| device.gid(self.number, index));
+        entries.reduce(|best, entry| {
+            if worth(&entry.gid(), chosen) > worth(&best.gid(), chosen) {
+                entry
+            } else {
+                best
+            }
+        })
+    }
+
+    /// The GID that packets come from.
+    fn source(&self) -> Option<ARef<Entry>> {
+        self.source.lock().clone()
+    }
+
+    /// The parameters of the broadcast group, also while the membership is renewed.
+    fn known(&self) -> Option<Record> {
+        self.groups.known(&self.broadcast())
+    }
+
+    /// Handles what there is to be asked, and answers, soon. Any context.
+    fn advance_soon(self: &Arc<Self>) {
+        self.queue.schedule::<_, 0>(self.clone(), 0);
+    }
+
+    fn advance(self: &Arc<Self>) {
+        self.ask_paths();
+        self.advance_groups();
+    }
+}
+
+/// What a GID is worth to send from: that an administrator chose its GUID comes first, then that other
+/// subnets reach it.
+fn worth(gid: &Gid, chosen: Option<[u8; 8]>) -> (bool, bool) {
+    let is_chosen = chosen.is_some_and(|guid| gid.with_guid(guid) == *gid);
+    (is_chosen, is_routable(gid))
+}
+
+/// Whether packets to a port's GID come from other subnets: it is one, with a GUID.
+fn is_routable(gid: &Gid) -> bool {
+    let [.., g0, g1, g2, g3, g4, g5, g6, g7] = gid.bytes();
+    gid.is_routable() && [g0, g1, g2, g3, g4, g5, g6, g7] != [0; 8]
+}
+
+impl Link for Infiniband {
+    fn rdma(&self) -> &Device {
+        self.0.device()
+    }
+
+    fn qkey(&self) -> u32 {
+        self.0.known().map_or(NO_QKEY, |record| record.qkey())
+    }
+
+    fn refresh(&self) -> Result<Offer> {
+        let port = &*self.0;
+        let device = port.device();
+        let active = device.is_active(port.number)?;
+        if !active {
+            port.groups.forget_known();
+        }
+        let state = device.infiniband_port(port.number)?;
+        let largest = state.mtu;
+        let entry = port.choose_source();
+        let gid = entry.as_ref().map(|entry| entry.gid());
+        let old = core::mem::replace(&mut *port.source.lock(), entry);
+        drop(old);
+        let of_group = port.known().and_then(|record| record.mtu());
+        Ok(Offer {
+            gid,
+            lid: state.lid,
+            mtu: of_group.map_or(largest, |mtu| mtu.min(largest)),
+            largest,
+            pkey_index: device.pkey_index(port.number, port.pkey()),
+            first_pkey: port.first_pkey(),
+            active,
+        })
+    }
+
+    fn gid_advice(&self) -> &'static str {
+        "a subnet manager gives it one"
+    }
+
+    fn choose_guid(&self, guid: [u8; 8]) {
+        *self.0.guid.lock() = Some(guid);
+    }
+
+    fn policy(&self) -> Policy {
+        POLICY
+    }
+
+    fn resolve(&self, search: Search) {
+        if search.gid().is_multicast() {
+            self.0.groups.note(search);
+        } else {
+            self.0.note_path(search);
+        }
+        self.0.advance_soon();
+    }
+
+    fn connects(&self) -> bool {
+        true
+    }
+
+    fn path_record(&self, interface: &Interface, gid: Gid) -> Result<PathRecord> {
+        self.0.path_record(interface, gid)
+    }
+
+    fn carrier_group(&self, mgid: Gid) -> Gid {
+        mgid
+    }
+
+    fn join(
+        &self,
+        _rtnl: &mut Rtnl,
+        interface: &Arc<Interface>,
+        qp: &QueuePair,
+        group: Gid,
+    ) -> Result<Join> {
+        self.0.join(interface, qp, group)
+    }
+
+    fn holds(&self, group: Gid) -> bool {
+        self.0.groups.holds(&group)
+    }
+
+    fn is_same_port(&self, one: u16, other: u16) -> bool {
+        // Others have as many LIDs as this one: the subnet manager gives all the same LMC.
+        (one ^ other) >> self.0.device().lmc(self.0.number) == 0
+    }
+
+    fn is_rejoining(&self) -> bool {
+        self.0.known().is_some()
+    }
+
+    fn leave(&self, _rtnl: &mut Rtnl, interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {
+        self.0.leave(interface, qp, group);
+    }
+
+    fn set_partition(&self, pkey: Pkey) {
+        self.0.pkey.store(pkey.get(), Ordering::Relaxed);
+    }
+
+    fn subnet_changed(&self) {
+        self.0.cancel_paths();
+    }
+
+    fn start(&self) {
+        self.0.paths.lock().open();
+    }
+
+    fn stop(&self) {
+        self.0.stop_paths();
+        self.0.groups.stop();
+    }
+
+    fn close(&self) {
+        self.stop();
+        work::disable::<_, 0>(&self.0);
+        self.0.sa.close();
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_infiniband)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_guid_comes_first() {
+        let gid = |prefix, guid| {
+            Gid::from_bytes([prefix, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, guid])
+        };
+        let chosen = Some([0, 0, 0, 0, 0, 0, 0, 7]);
+        let better = |one: Gid, other: Gid, chosen| worth(&one, chosen) > worth(&other, chosen);
+        assert!(better(gid(0xfd, 1), gid(0xfe, 7), None));
+        assert!(better(gid(0xfe, 7), gid(0xfd, 1), chosen));
+        assert!(better(gid(0xfd, 7), gid(0xfe, 7), chosen));
+        assert!(!better(gid(0xfd, 2), gid(0xfd, 1), chosen));
+    }
+
+    #[test]
+    fn other_subnets_reach_a_guid_with_a_prefix_of_its_own() {
+        let gid = |prefix: u8, guid: u8| {
+            let mut bytes = [0; 16];
+            bytes[0] = prefix;
+            bytes[1] = 0x80;
+            bytes[15] = guid;
+            Gid::from_bytes(bytes)
+        };
+        for (prefix, guid, expected) in [
+            (0xfe, 1, false),
+            (0xfd, 1, true),
+            (0xfd, 0, false),
+            (0xff, 1, false),
+        ] {
+            assert_eq!(is_routable(&gid(prefix, guid)), expected);
+        }
+    }
+}

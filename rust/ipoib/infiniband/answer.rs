@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Whether the SA's answers are about what it was asked.
+//!
+//! The kernel's `ib_sa` matches an answer to its query by the number alone. One that is about something
+//! else is taken for none: no packet goes by it.
+
+use kernel::{
+    fmt,
+    prelude::*, //
+};
+
+use super::{
+    Interface,
+    Port, //
+};
+use crate::{
+    rdma::{
+        path::PathRecord,
+        sa::multicast::Record, //
+    },
+    wire::{
+        gid::Gid,
+        pkey::Pkey, //
+    }, //
+};
+
+/// LIDs of ports and of groups (IBTA 4.1.3).
+const UNICAST: core::ops::RangeInclusive<u32> = 1..=0xbfff;
+const MULTICAST: core::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
+
+/// Seconds in which one wrong answer is logged.
+const LOG_INTERVAL: u64 = 10;
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wrong {
+    /// A path to another port.
+    Destination,
+    /// A path from another port.
+    Source,
+    /// Another partition.
+    Pkey(u16),
+    /// A LID that is none of a port.
+    Lid(u32),
+    /// Another group.
+    Group,
+    /// A LID that is none of a group.
+    GroupLid(u16),
+    /// No MTU.
+    Mtu,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Destination => f.write_str("it is a path to another GID"),
+            Self::Source => f.write_str("it is a path from another GID"),
+            Self::Pkey(pkey) => write!(f, "its P_Key is {pkey:#06x}"),
+            Self::Lid(lid) => write!(f, "LID {lid:#06x} is none of a port"),
+            Self::Group => f.write_str("it is about another group"),
+            Self::GroupLid(lid) => write!(f, "LID {lid:#06x} is none of a group"),
+            Self::Mtu => f.write_str("it has no MTU"),
+        }
+    }
+}
+
+/// Whether `path` is one that was asked for by `wanted`.
+pub(super) fn check_path(wanted: &PathRecord, path: &PathRecord) -> Result<(), Wrong> {
+    let same_partition = Pkey::new(path.pkey()).base() == Pkey::new(wanted.pkey()).base();
+    if !is_port(&wanted.dgid(), &path.dgid()) {
+        Err(Wrong::Destination)
+    } else if !is_port(&wanted.sgid(), &path.sgid()) {
+        Err(Wrong::Source)
+    } else if !same_partition {
+        Err(Wrong::Pkey(path.pkey()))
+    } else if !UNICAST.contains(&path.dlid()) {
+        Err(Wrong::Lid(path.dlid()))
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether `found` is a GID of the port that was asked for by `wanted`. Of a link-local one the SA may say
+/// the GID with the subnet's prefix: each port has both (IBTA 4.1.1).
+fn is_port(wanted: &Gid, found: &Gid) -> bool {
+    let guid = |gid: &Gid| u128::from_be_bytes(gid.bytes()) as u64;
+    found == wanted || wanted.is_link_local() && guid(found) == guid(wanted)
+}
+
+/// Whether `record` makes its reader a member of `group`. What else was asked for `ib_sa` has compared.
+pub(super) fn check_group(group: &Gid, record: &Record) -> Result<(), Wrong> {
+    if record.mgid() != *group {
+        Err(Wrong::Group)
+    } else if !MULTICAST.contains(&record.mlid()) {
+        Err(Wrong::GroupLid(record.mlid()))
+    } else if record.mtu().is_none() {
+        Err(Wrong::Mtu)
+    } else {
+        Ok(())
+    }
+}
+
+impl Port {
+    /// Counts a wrong answer to a question about `gid`, and says so, not too often.
+    pub(super) fn note_wrong(&self, interface: &Interface, gid: Gid, wrong: Wrong) {
+        let now = interface.now();
+        let mut quiet_until = self.quiet_until.lock();
+        // Under the lock, which makes this the only writer.
+        interface.statistics().sa_answers_wrong.add(1);
+        if now < *quiet_until {
+            return;
+        }
+        *quiet_until = now + LOG_INTERVAL;
+        drop(quiet_until);
+        dev_warn!(
+            self.device().as_dev(),
+            "{}: the subnet administrator's answer about {gid:?} is not used: {wrong}\n",
+            interface.device().name()
+        );
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_infiniband_answer)]
+mod tests {
+    use super::*;
+    use crate::rdma::{
+        path::PathKind,
+        sa::multicast::Role, //
+    };
+
+    const NEAR: Gid = Gid::from_bytes([0xfd; 16]);
+    const FAR: Gid = Gid::from_bytes([0xfe; 16]);
+    const GROUP: Gid = Gid::from_bytes([0xff; 16]);
+
+    fn path(sgid: Gid, dgid: Gid, pkey: u16, dlid: u16) -> PathRecord {
+        let mut path = PathRecord::new(PathKind::Infiniband);
+        path.set_sgid(sgid);
+        path.set_dgid(dgid);
+        path.set_pkey(pkey);
+        path.set_dlid(dlid);
+        path
+    }
+
+    #[test]
+    fn paths_are_what_was_asked_for() {
+        let wanted = path(NEAR, FAR, 0x8001, 0);
+        for (sgid, dgid, pkey, dlid, expected) in [
+            (NEAR, FAR, 0x8001, 1, Ok(())),
+            (NEAR, FAR, 0x0001, 0xbfff, Ok(())),
+            (NEAR, NEAR, 0x8001, 1, Err(Wrong::Destination)),
+            (FAR, FAR, 0x8001, 1, Err(Wrong::Source)),
+            (NEAR, FAR, 0xffff, 1, Err(Wrong::Pkey(0xffff))),
+            (NEAR, FAR, 0x8001, 0, Err(Wrong::Lid(0))),
+            (NEAR, FAR, 0x8001, 0xc000, Err(Wrong::Lid(0xc000))),
+            (NEAR, FAR, 0x8001, 0xffff, Err(Wrong::Lid(0xffff))),
+        ] {
+            assert_eq!(check_path(&wanted, &path(sgid, dgid, pkey, dlid)), expected);
+        }
+    }
+
+    #[test]
+    fn ports_have_link_local_gids_too() {
+        let gid = |prefix: u8, guid: u8| {
+            let mut bytes = [0; 16];
+            [bytes[0], bytes[1], bytes[15]] = [0xfe, prefix, guid];
+            Gid::from_bytes(bytes)
+        };
+        let (local, other) = (gid(0x80, 1), gid(0xc0, 1));
+        for (wanted, found, expected) in [
+            (local, other, true),
+            (local, local, true),
+            (local, gid(0xc0, 2), false),
+            (local, gid(0x80, 2), false),
+            (other, local, false),
+            (other, gid(0xd0, 1), false),
+        ] {
+            assert_eq!(is_port(&wanted, &found), expected);
+        }
+    }
+
+    #[test]
+    fn groups_are_what_was_asked_for() {
+        for (mgid, lid, mtu, expected) in [
+            (GROUP, 0xc000, 5, Ok(())),
+            (GROUP, 0xfffe, 1, Ok(())),
+            (FAR, 0xc000, 5, Err(Wrong::Group)),
+            (GROUP, 0xbfff, 5, Err(Wrong::GroupLid(0xbfff))),
+            (GROUP, 0xffff, 5, Err(Wrong::GroupLid(0xffff))),
+            (GROUP, 0, 5, Err(Wrong::GroupLid(0))),
+            (GROUP, 0xc000, 0, Err(Wrong::Mtu)),
+            (GROUP, 0xc000, 6, Err(Wrong::Mtu)),
+        ] {
+            let mut record = Record::new(mgid, NEAR, Pkey::DEFAULT, Role::Full);
+            record.set_answer(lid, mtu);
+            assert_eq!(check_group(&GROUP, &record), expected);
+        }
+    }
+}

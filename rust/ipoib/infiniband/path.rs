@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Asking the SA for the ways to ports.
+//!
+//! Searches wait in a line; a few queries are under way at a time, so that a subnet administrator is
+//! not buried under those of all nodes after a change.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    answer,
+    Interface,
+    Port,
+    Search, //
+};
+use crate::{
+    rdma::{
+        ah::AddressHandle,
+        path::{
+            PathKind,
+            PathRecord, //
+        },
+        route::AddressVector,
+        sa::path::{
+            Answer,
+            Asker,
+            Query, //
+        }, //
+    },
+    wire::gid::Gid, //
+};
+
+/// Most queries at a time.
+const WINDOW: usize = 64;
+
+/// How long the SA may take, in milliseconds; it is asked again after each tenth of that.
+const TIMEOUT: u32 = 5000;
+
+/// A query that is under way.
+struct Flight {
+    number: u64,
+    /// As soon as that is known; the answer may be faster.
+    query: Option<Query>,
+}
+
+/// The searches of a port for ways to other ports.
+#[derive(Default)]
+pub(super) struct Paths {
+    line: Line<Search>,
+    flights: KVec<Flight>,
+    /// Number of the last query.
+    last: u64,
+    /// The interface is up.
+    is_open: bool,
+}
+
+/// What waits, first in, first out.
+struct Line<T> {
+    incoming: KVec<T>,
+    /// In the opposite order.
+    outgoing: KVec<T>,
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self {
+            incoming: KVec::new(),
+            outgoing: KVec::new(),
+        }
+    }
+}
+
+impl<T> Line<T> {
+    /// Adds something at the end; gives it back if there is no memory. Does not sleep.
+    fn push(&mut self, item: T) -> core::result::Result<(), T> {
+        if self.incoming.reserve(1, GFP_ATOMIC).is_err() {
+            return Err(item);
+        }
+        self.incoming
+            .push_within_capacity(item)
+            .map_err(|error| error.0)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.incoming.is_empty() && self.outgoing.is_empty()
+    }
+
+    /// Takes the first.
+    fn pop(&mut self) -> Option<T> {
+        if self.outgoing.is_empty() {
+            core::mem::swap(&mut self.incoming, &mut self.outgoing);
+            self.outgoing.reverse();
+        }
+        self.outgoing.pop()
+    }
+}
+
+impl Paths {
+    /// Lets queries begin.
+    pub(super) fn open(&mut self) {
+        self.is_open = true;
+    }
+
+    /// Takes the first search of the line if a query may begin, with its number.
+    fn begin(&mut self) -> Option<(Search, u64)> {
+        if self.flights.len() >= WINDOW || self.line.is_empty() {
+            return None;
+        }
+        let number = self.take_off()?;
+        let search = self.line.pop()?;
+        Some((search, number))
+    }
+
+    /// The number of a query that begins now; `None` while the interface is down, or without memory.
+    fn take_off(&mut self) -> Option<u64> {
+        if !self.is_open || self.flights.reserve(1, GFP_ATOMIC).is_err() {
+            return None;
+        }
+        self.last += 1;
+        let flight = Flight {
+            number: self.last,
+            query: None,
+        };
+        let _ = self.flights.push_within_capacity(flight);
+        Some(self.last)
+    }
+
+    /// Notes how query `number` can be called off, or does that if the interface has gone down.
+    fn began(&mut self, number: u64, query: Query) {
+        if !self.is_open {
+            query.cancel();
+        }
+        let flight = self
+            .flights
+            .iter_mut()
+            .find(|flight| flight.number == number);
+        if let Some(flight) = flight {
+            flight.query = Some(query);
+        }
+    }
+
+    fn ended(&mut self, number: u64) {
+        self.flights.retain(|flight| flight.number != number);
+    }
+}
+
+/// A query, as long as it is under way.
+struct Asked {
+    port: Arc<Port>,
+    number: u64,
+    /// What was asked for.
+    wanted: PathRecord,
+    search: Search,
+}
+
+impl Asker for Asked {
+    fn answered(self: KBox<Self>, answer: Answer) {
+        let Self {
+            port,
+            number,
+            wanted,
+            search,
+        } = KBox::into_inner(self);
+        port.paths.lock().ended(number);
+        let found = port.way(search.interface(), &wanted, answer);
+        search.end(found);
+        // The next one's turn.
+        port.advance_soon();
+    }
+}
+
+impl Port {
+    /// Puts a search into the line. Any context.
+    pub(super) fn note_path(&self, search: Search) {
+        let refused = {
+            let mut paths = self.paths.lock();
+            if paths.is_open {
+                paths.line.push(search).err()
+            } else {
+                Some(search)
+            }
+        };
+        // Ends with its drop, which takes other locks.
+        drop(refused);
+    }
+
+    /// Asks for as many ways as may be asked for now.
+    pub(super) fn ask_paths(self: &Arc<Self>) {
+        loop {
+            let Some((search, number)) = self.paths.lock().begin() else {
+                return;
+            };
+            if !search.is_wanted() {
+                self.paths.lock().ended(number);
+                continue;
+            }
+            self.ask_path(search, number);
+        }
+    }
+
+    fn ask_path(self: &Arc<Self>, search: Search, number: u64) {
+        let interface = search.interface().clone();
+        let asked = self.wanted(search.gid()).and_then(|wanted| {
+            let asked = Asked {
+                port: self.clone(),
+                number,
+                wanted,
+                search,
+            };
+            Ok((wanted, KBox::new(asked, GFP_KERNEL)?))
+        });
+        let begun = asked.and_then(|(wanted, asked)| {
+            // What could not be asked ends with its drop.
+            let begun = self.sa.ask_path(wanted, TIMEOUT, asked);
+            begun.map_err(|(error, _)| error)
+        });
+        match begun {
+            Ok(query) => self.began(&interface, number, query),
+            Err(_) => self.paths.lock().ended(number),
+        }
+    }
+
+    fn began(&self, interface: &Interface, number: u64, query: Query) {
+        let mut paths = self.paths.lock();
+        // Under the lock, which makes this the only writer.
+        interface.statistics().sa_path_queries.add(1);
+        paths.began(number, query);
+    }
+
+    /// What to ask for: the way from our GID in our partition, with the link's traffic class.
+    fn wanted(&self, gid: Gid) -> Result<PathRecord> {
+        let source = self.source().ok_or(EAGAIN)?;
+        let mut wanted = PathRecord::new(PathKind::Infiniband);
+        wanted.set_sgid(source.gid());
+        wanted.set_dgid(gid);
+        wanted.set_pkey(self.pkey().get());
+        if let Some(link) = self.known() {
+            wanted.set_traffic_class(link.traffic_class());
+        }
+        Ok(wanted)
+    }
+
+    /// The record of the path to `gid`; see [`Link::path_record`](super::Link::path_record).
+    pub(super) fn path_record(
+        self: &Arc<Self>,
+        interface: &Interface,
+        gid: Gid,
+    ) -> Result<PathRecord> {
+        let wanted = self.wanted(gid)?;
+        let number = self.paths.lock().take_off().ok_or(EAGAIN)?;
+        let answer = self.sa.find_path(wanted, TIMEOUT, |query| {
+            self.began(interface, number, query);
+        });
+        self.paths.lock().ended(number);
+        // Searches may have waited for their turn.
+        self.advance_soon();
+        self.checked(interface, &wanted, answer?)
+    }
+
+    /// The path of an answer, if it is the one that was asked for.
+    fn checked(
+        &self,
+        interface: &Interface,
+        wanted: &PathRecord,
+        answer: Answer,
+    ) -> Result<PathRecord> {
+        match answer {
+            Answer::Path(path) => match answer::check_path(wanted, &path) {
+                Ok(()) => Ok(path),
+                Err(wrong) => {
+                    self.note_wrong(interface, wanted.dgid(), wrong);
+                    Err(ENXIO)
+                }
+            },
+            Answer::None => Err(ENXIO),
+            Answer::Silence => Err(EAGAIN),
+        }
+    }
+
+    /// Makes the way to where `wanted` leads of the SA's answer.
+    fn way(
+        &self,
+        interface: &Interface,
+        wanted: &PathRecord,
+        answer: Answer,
+    ) -> Result<AddressHandle> {
+        let mut path = self.checked(interface, wanted, answer)?;
+        let source = self.source().ok_or(EAGAIN)?;
+        let vector =
+            AddressVector::from_path(self.device(), self.number, &mut path, Some(&source))?;
+        AddressHandle::along(&self.pd, &self.queue, &vector, None)
+    }
+
+    /// Ends all searches for ways.
+    pub(super) fn stop_paths(&self) {
+        self.paths.lock().is_open = false;
+        loop {
+            let search = self.paths.lock().line.pop();
+            if search.is_none() {
+                break;
+            }
+        }
+        self.cancel_paths();
+    }
+
+    /// Calls off the queries that are under way: their searches end, or begin anew.
+    pub(super) fn cancel_paths(&self) {
+        let paths = self.paths.lock();
+        for query in paths
+            .flights
+            .iter()
+            .filter_map(|flight| flight.query.as_ref())
+        {
+            query.cancel();
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_infiniband_path)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_in_first_out() {
+        let mut line = Line::default();
+        for n in 0..3 {
+            assert_eq!(line.push(n), Ok(()));
+        }
+        assert_eq!(line.pop(), Some(0));
+        assert_eq!(line.push(3), Ok(()));
+        for n in 1..4 {
+            assert_eq!(line.pop(), Some(n));
+        }
+        assert_eq!(line.pop(), None);
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What the stack asks of an interface.
+
+use core::sync::atomic::Ordering;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    Interface,
+    AGE,
+    ANNOUNCE,
+    CONTROL,
+    RETIRE,
+    RETRY,
+    REVALIDATE,
+    TELL, //
+};
+use crate::{
+    ipoib::{
+        options::MAX_TX_QUEUES,
+        statistics::Statistics,
+        transmit::TransmitQueue, //
+    },
+    net::{
+        device::{
+            Device,
+            Operations, //
+        },
+        ethtool::{
+            self,
+            Moderation, //
+        },
+        extack::ExtendedAck,
+        queue::Queue,
+        queue_statistics::{
+            Received,
+            Sent, //
+        },
+        rtnl::Rtnl,
+        skb::Skb, //
+    },
+    rdma::{
+        device::Device as RdmaDevice,
+        port::PortNumber, //
+    },
+    wire::hwaddr::HwAddr,
+    work, //
+};
+
+impl Operations for Interface {
+    type TxQueue = TransmitQueue;
+
+    const MAX_QUEUES: u32 = MAX_TX_QUEUES;
+
+    const STATISTICS: &'static [&'static CStr] = Statistics::NAMES;
+
+    #[inline(always)]
+    fn device(&self) -> &Device<Self> {
+        &self.device
+    }
+
+    fn place(&self) -> (&RdmaDevice, PortNumber) {
+        (self.link().rdma(), self.port)
+    }
+
+    fn parent(&self) -> Option<&Arc<Self>> {
+        self.parent.as_ref()
+    }
+
+    fn shown(self: &Arc<Self>, _rtnl: &mut Rtnl) {
+        self.join_parent();
+        self.shown.store(true, Ordering::Release);
+        dev_info!(
+            self.rdma(),
+            "port {}: IPoIB interface {}\n",
+            self.port.get(),
+            self.title()
+        );
+        // Events before were not heard.
+        self.kick();
+        self.schedule_age();
+    }
+
+    fn leaving(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        self.closing.store(true, Ordering::Release);
+        self.leave_parent();
+        let events = self.control.get(rtnl).events.take();
+        drop(events);
+    }
+
+    fn gone(self: &Arc<Self>) {
+        work::disable::<_, RETRY>(self);
+        work::disable::<_, CONTROL>(self);
+        work::disable::<_, AGE>(self);
+        work::disable::<_, REVALIDATE>(self);
+        work::disable::<_, ANNOUNCE>(self);
+        work::disable::<_, TELL>(self);
+        work::disable::<_, RETIRE>(self);
+        self.link().close();
+        self.remove_files();
+        // The last of what holds the interface: its queue of searches goes with it, and must not do
+        // so in one of them.
+        self.searches.flush();
+        self.connects.flush();
+        self.removals.flush();
+        self.connected.stop_service();
+    }
+
+    fn open(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
+        self.bring_up(rtnl)
+    }
+
+    fn stop(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        self.take_down(rtnl);
+    }
+
+    #[inline(always)]
+    fn transmit(&self, data: &mut TransmitQueue, queue: Queue<'_>, packet: Skb) {
+        data.transmit(&self.device, queue, packet);
+    }
+
+    fn select_queue(&self, address: &HwAddr) -> u32 {
+        self.queue_for(address)
+    }
+
+    fn change_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
+        self.set_mtu(rtnl, mtu)
+    }
+
+    fn change_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result {
+        self.choose_address(rtnl, address)
+    }
+
+    fn multicast_changed(self: &Arc<Self>) {
+        self.kick();
+    }
+
+    fn neighbour_failed(self: &Arc<Self>, address: &HwAddr) {
+        self.silent(&address.gid());
+    }
+
+    fn transmit_timeout(self: &Arc<Self>, queue: u32) {
+        self.hangs(queue);
+    }
+
+    fn statistics(&self, values: &mut [u64]) {
+        values.fill(0);
+        let count = self.destinations.lock().len();
+        self.statistics.address_count.set(count as u64);
+        self.statistics.add_to(values);
+        self.connected_statistics.add_to(values);
+        let queues = [&self.transmit_statistics, &self.receive_statistics];
+        for queue in queues.into_iter().flatten() {
+            queue.add_to(values);
+        }
+    }
+
+    fn received(&self, queue: u32) -> Received {
+        let statistics = self.receive_statistics(queue as usize);
+        statistics.map_or(Received::default(), |statistics| statistics.received())
+    }
+
+    fn received_otherwise(&self) -> Received {
+        self.connected_statistics.received()
+    }
+
+    fn sent(&self, queue: u32) -> Sent {
+        let statistics = self.transmit_statistics(queue as usize);
+        statistics.map_or(Sent::default(), |statistics| statistics.sent())
+    }
+
+    fn rings(&self) -> ethtool::Rings {
+        self.ring_lengths()
+    }
+
+    fn set_rings(
+        self: &Arc<Self>,
+        rtnl: &mut Rtnl,
+        send: u32,
+        receive: u32,
+        reply: &mut ExtendedAck<'_>,
+    ) -> Result {
+        self.set_ring_lengths(rtnl, send, receive, reply)
+    }
+
+    fn channels(&self) -> ethtool::Channels {
+        self.queue_counts()
+    }
+
+    fn set_channels(self: &Arc<Self>, rtnl: &mut Rtnl, transmit: u32, receive: u32) -> Result {
+        self.set_queue_counts(rtnl, transmit, receive)
+    }
+
+    fn coalesce(&self, rtnl: &mut Rtnl) -> Moderation {
+        self.moderation(rtnl)
+    }
+
+    fn set_coalesce(
+        self: &Arc<Self>,
+        rtnl: &mut Rtnl,
+        moderation: Moderation,
+        reply: &mut ExtendedAck<'_>,
+    ) -> Result {
+        self.set_moderation(rtnl, moderation, reply)
+    }
+}

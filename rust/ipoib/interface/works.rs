@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What an interface does by itself: its work items.
+//!
+//! | work | does | when |
+//! | --- | --- | --- |
+//! | control | reads the port anew, joins and leaves groups, repairs queue pairs | events, changes |
+//! | retry | runs control again | a join or a repair has failed |
+//! | age | forgets unused destinations, has the port read anew | every 30 s |
+//! | revalidate | looks anew for ways that may be wrong, some at a time | the subnet has changed, ways are old |
+//! | announce | tells the link where this node is | the carrier has come, the address or the LID is another one |
+//! | tell | tells each neighbour which receive queue is its | there are more or fewer, all were told the main one |
+//! | retire | lets go of receive queues | there have been fewer for a while |
+//! | search | finds the way to one destination (RoCE) | packets wait for it |
+
+use core::sync::atomic::Ordering;
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    },
+    workqueue::{
+        impl_has_delayed_work,
+        HasDelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use super::Interface;
+use crate::net::{
+    bh::{
+        new_spinlock_bh,
+        SpinLockBh, //
+    },
+    rtnl::{
+        self,
+        Rtnl, //
+    }, //
+};
+
+/// Time between two looks for unused destinations, in milliseconds.
+const AGE_INTERVAL_MS: u32 = 30_000;
+
+/// Time until the stack sends after the carrier has come, in milliseconds.
+const ANNOUNCE_DELAY_MS: u32 = 200;
+
+/// Time until the neighbours are told which receive queue is theirs, after all heard of the main one.
+const TELL_DELAY_MS: u32 = 10;
+
+/// Time between two such rounds, in milliseconds: each asks all neighbours, and any program can have one
+/// begin by an announcement.
+const TELL_INTERVAL_MS: u32 = 5_000;
+
+/// How long a receive queue goes on for peers that have not heard of its end, in milliseconds: they
+/// verify an address that they use more often.
+const RETIRE_DELAY_MS: u32 = 60_000;
+
+/// Numbers of the work items.
+pub(super) const CONTROL: u64 = 0;
+pub(super) const AGE: u64 = 1;
+pub(super) const RETRY: u64 = 2;
+pub(super) const REVALIDATE: u64 = 3;
+pub(super) const ANNOUNCE: u64 = 4;
+pub(super) const TELL: u64 = 5;
+pub(super) const RETIRE: u64 = 6;
+
+/// When a work item is to run the next time, in milliseconds; `None` if it is not.
+#[pin_data]
+pub(super) struct Plan {
+    #[pin]
+    at: SpinLockBh<Option<u64>>,
+}
+
+impl Plan {
+    /// Not at all.
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            at <- new_spinlock_bh!(None, "oxib_plan"),
+        })
+    }
+
+    /// The work runs: who asks for it from now on asks for the next time.
+    fn runs(&self) {
+        *self.at.lock() = None;
+    }
+}
+
+/// Whether a work that is planned for some time is to run at `at` rather.
+fn is_earlier(at: u64, planned: Option<u64>) -> bool {
+    planned.is_none_or(|planned| at < planned)
+}
+
+/// How long after `now` the neighbours are told, if they were `told` before: all in milliseconds.
+fn tell_delay(now: u64, told: Option<u64>) -> u32 {
+    let wait = told.map_or(0, |told| {
+        u64::from(TELL_INTERVAL_MS).saturating_sub(now.saturating_sub(told))
+    });
+    (wait as u32).max(TELL_DELAY_MS)
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Interface, CONTROL> for Interface { self.control_work }
+    impl HasDelayedWork<Interface, AGE> for Interface { self.age_work }
+    impl HasDelayedWork<Interface, RETRY> for Interface { self.retry_work }
+    impl HasDelayedWork<Interface, REVALIDATE> for Interface { self.revalidate_work }
+    impl HasDelayedWork<Interface, ANNOUNCE> for Interface { self.announce_work }
+    impl HasDelayedWork<Interface, TELL> for Interface { self.tell_work }
+    impl HasDelayedWork<Interface, RETIRE> for Interface { self.retire_work }
+}
+
+impl WorkItem<CONTROL> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let mut rtnl = rtnl::lock();
+        if this.closing.load(Ordering::Acquire) {
+            return;
+        }
+        if this.gids_changed.swap(false, Ordering::AcqRel) {
+            // Ways from an entry that is gone, or came again at another place, are no use.
+            this.forget_destinations();
+        }
+        if this.subnet_changed.swap(false, Ordering::AcqRel) {
+            this.doubt_destinations();
+        }
+        let stuck = this.stuck.swap(false, Ordering::AcqRel);
+        if this.broken.swap(false, Ordering::AcqRel) || stuck {
+            this.repair(&mut rtnl, stuck);
+        }
+        this.refresh(&mut rtnl);
+        let old = this.make_files(&mut rtnl);
+        drop(rtnl);
+        drop(old);
+    }
+}
+
+impl WorkItem<RETRY> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.retry.runs();
+        this.kick();
+    }
+}
+
+impl WorkItem<REVALIDATE> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.revalidation.runs();
+        // Without memory at the moment, the next look at the ages will do.
+        let _ = this.revalidate();
+    }
+}
+
+impl WorkItem<ANNOUNCE> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let mut rtnl = rtnl::lock();
+        if this.device.has_carrier() {
+            this.announce(&mut rtnl);
+        }
+    }
+}
+
+impl WorkItem<TELL> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let mut rtnl = rtnl::lock();
+        if this.device.has_carrier() {
+            this.tell(&mut rtnl);
+        }
+    }
+}
+
+impl WorkItem<RETIRE> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let mut rtnl = rtnl::lock();
+        let left = this
+            .control
+            .get(&mut rtnl)
+            .grace
+            .saturating_sub(this.now_ms());
+        if left > 0 {
+            // There are fewer still since it was planned.
+            return this.schedule::<RETIRE>(msecs_to_jiffies(left as u32));
+        }
+        let retired = this.retire(&mut rtnl);
+        drop(rtnl);
+        drop(retired);
+    }
+}
+
+impl WorkItem<AGE> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // Without memory at the moment, the next time will do.
+        let _ = this.age();
+        // Nothing tells of a changed MTU below: the control work looks.
+        this.kick();
+        this.schedule_age();
+    }
+}
+
+impl Interface {
+    /// Runs the control work soon.
+    pub(in crate::ipoib) fn kick(self: &Arc<Self>) {
+        self.schedule::<CONTROL>(0);
+    }
+
+    pub(super) fn schedule_age(self: &Arc<Self>) {
+        self.schedule::<AGE>(msecs_to_jiffies(AGE_INTERVAL_MS));
+    }
+
+    /// Runs work `ID` after `delay`, if the interface is alive: what is not shown yet must be able to
+    /// go without waiting for any.
+    fn schedule<const ID: u64>(self: &Arc<Self>, delay: Jiffies)
+    where
+        Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,
+    {
+        if self.is_alive() {
+            self.works.schedule::<_, ID>(self.clone(), delay);
+        }
+    }
+
+    /// Tells the link soon what addresses this node has: peers may know it at another place.
+    pub(in crate::ipoib) fn announce_soon(self: &Arc<Self>) {
+        self.schedule::<ANNOUNCE>(msecs_to_jiffies(ANNOUNCE_DELAY_MS));
+    }
+
+    /// Tells the neighbours soon which receive queue is theirs: at once, but not again and again.
+    pub(in crate::ipoib) fn tell_soon(self: &Arc<Self>) {
+        let delay = tell_delay(self.now_ms(), *self.told.lock());
+        self.schedule::<TELL>(msecs_to_jiffies(delay));
+    }
+
+    /// Tells them now.
+    pub(in crate::ipoib) fn tell(&self, rtnl: &mut Rtnl) {
+        *self.told.lock() = Some(self.now_ms());
+        self.device.verify_neighbours(rtnl);
+    }
+
+    /// Lets go of receive queues that are out of use, in a while.
+    pub(in crate::ipoib) fn retire_later(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        self.control.get(rtnl).grace = self.now_ms() + u64::from(RETIRE_DELAY_MS);
+        // If it waits already, it finds out then how long it is to wait.
+        self.schedule::<RETIRE>(msecs_to_jiffies(RETIRE_DELAY_MS));
+    }
+
+    /// Looks for ways anew in `milliseconds`, or before.
+    pub(in crate::ipoib) fn revalidate_soon(self: &Arc<Self>, milliseconds: u32) {
+        self.plan::<REVALIDATE>(&self.revalidation, milliseconds);
+    }
+
+    /// Runs the control work in `milliseconds`, or before.
+    pub(in crate::ipoib) fn retry_in(self: &Arc<Self>, milliseconds: u64) {
+        let milliseconds = u32::try_from(milliseconds).unwrap_or(u32::MAX);
+        self.plan::<RETRY>(&self.retry, milliseconds);
+    }
+
+    /// Runs work `ID` after so long, and `planned` says when it runs. What it is to do then it finds out
+    /// for itself, and plans it anew for what is not due: it runs at the earliest of the times that it
+    /// was asked for.
+    fn plan<const ID: u64>(self: &Arc<Self>, planned: &Plan, milliseconds: u32)
+    where
+        Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,
+    {
+        let mut planned = planned.at.lock();
+        let at = self.now_ms() + u64::from(milliseconds);
+        if self.is_alive() && is_earlier(at, *planned) {
+            *planned = Some(at);
+            // One call at a time, by the lock.
+            self.works
+                .reschedule::<_, ID>(self, msecs_to_jiffies(milliseconds));
+        }
+    }
+
+    /// Says that a queue pair failed: the control work repairs it.
+    pub(in crate::ipoib) fn recover(self: &Arc<Self>) {
+        self.broken.store(true, Ordering::Release);
+        self.kick();
+    }
+
+    /// Says that a queue will make no progress by itself: the control work restarts the interface.
+    pub(in crate::ipoib) fn restart_soon(self: &Arc<Self>) {
+        self.stuck.store(true, Ordering::Release);
+        self.kick();
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_works)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_runs_at_the_earliest_time() {
+        for (at, planned, earlier) in [
+            (5, None, true),
+            (5, Some(6), true),
+            (5, Some(5), false),
+            (5, Some(4), false),
+        ] {
+            assert_eq!(is_earlier(at, planned), earlier);
+        }
+    }
+
+    #[test]
+    fn neighbours_are_told_at_once_and_then_now_and_then() {
+        for (now, told, delay) in [
+            (0, None, TELL_DELAY_MS),
+            (9_000, Some(1_000), TELL_DELAY_MS),
+            (5_999, Some(1_000), TELL_DELAY_MS),
+            (1_000, Some(1_000), TELL_INTERVAL_MS),
+            (3_000, Some(1_000), 3_000),
+            // The clock of another CPU.
+            (1_000, Some(1_001), TELL_INTERVAL_MS),
+        ] {
+            assert_eq!(tell_delay(now, told), delay);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What address resolution tells of the ports that neighbours are at.
+//!
+//! A port may get another LID and nobody tells its peers; those that run the kernel's driver then send
+//! to the old one for ever. Two things give it away. The neighbour stops answering, which the stack
+//! notices. And what the neighbour says of itself comes from another LID than its way leads to.
+
+use core::ops::RangeInclusive;
+
+use kernel::sync::Arc;
+
+use super::interface::Interface;
+use crate::wire::{
+    arp,
+    encap::EtherType,
+    gid::Gid,
+    hwaddr::HwAddr,
+    nd, //
+};
+
+/// Length of the IPv6 header, and of the fixed part of the messages below.
+const IPV6_LEN: usize = 40;
+const FIXED_LEN: usize = 24;
+
+/// The next header of ICMPv6, and where the header says what is next (RFC 8200 §3).
+const ICMPV6: u8 = 58;
+const NEXT_HEADER: usize = 6;
+
+/// The messages of neighbour discovery by which a node tells of itself: router and neighbour
+/// solicitation and advertisement (RFC 4861 §4).
+const DISCOVERY: RangeInclusive<u8> = 133..=136;
+
+/// Neighbour solicitation and advertisement (RFC 4861 §4.3, §4.4).
+const SOLICITATION: u8 = 135;
+const ADVERTISEMENT: u8 = 136;
+
+/// As much of a datagram as [`may_tell`] has to see.
+pub(super) const SEEN: usize = IPV6_LEN + 1;
+
+/// Whether a datagram of that type may be one by which a neighbour tells of itself. Of one that is cut
+/// before [`SEEN`] bytes, that is not known.
+#[inline(always)]
+pub(super) fn may_tell(ethertype: EtherType, datagram: &[u8]) -> bool {
+    match ethertype {
+        EtherType::Arp => true,
+        EtherType::Ipv6 => {
+            datagram.get(NEXT_HEADER) == Some(&ICMPV6)
+                && datagram
+                    .get(IPV6_LEN)
+                    .is_none_or(|number| DISCOVERY.contains(number))
+        }
+        _ => false,
+    }
+}
+
+/// The hardware address that the sender of a datagram says to have.
+fn sender(ethertype: EtherType, datagram: &[u8]) -> Option<HwAddr> {
+    if ethertype == EtherType::Arp {
+        let (_, packet) = arp::Packet::parse(datagram).ok()?;
+        return Some(packet.sender().hardware);
+    }
+    let message = datagram.get(IPV6_LEN..)?;
+    let kind = match *message.first()? {
+        SOLICITATION => nd::Kind::Source,
+        ADVERTISEMENT => nd::Kind::Target,
+        _ => return None,
+    };
+    nd::find(message.get(FIXED_LEN..)?, kind).ok()?
+}
+
+impl Interface {
+    /// Takes notice of a datagram that came from LID `lid` (0 on RoCE).
+    #[cold]
+    pub(super) fn heard(self: &Arc<Self>, ethertype: EtherType, datagram: &[u8], lid: u16) {
+        let Some(address) = sender(ethertype, datagram).filter(|_| lid != 0) else {
+            return;
+        };
+        let gid = address.gid();
+        let is_known = {
+            let mut destinations = self.destinations.lock();
+            let way = destinations.way(&gid).map(|way| way.lid());
+            if way.is_some_and(|known| self.link().is_same_port(known, lid)) {
+                return;
+            }
+            // What anybody may send does not have the SA asked more often than that.
+            if destinations.is_fresh(&gid, self.now()) {
+                return;
+            }
+            // One that was not found is there after all.
+            destinations.doubt(&gid)
+        };
+        if is_known {
+            self.revalidate_soon(0);
+        }
+    }
+
+    /// Takes notice of a neighbour that does not answer at `gid` any more.
+    pub(super) fn silent(self: &Arc<Self>, gid: &Gid) {
+        if !gid.is_multicast() {
+            self.doubt_destination(gid);
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_neighbour)]
+mod tests {
+    use kernel::prelude::*;
+
+    use super::*;
+
+    const ADDRESS: HwAddr = HwAddr::from_bytes([7; 20]);
+    const OTHER: HwAddr = HwAddr::from_bytes([9; 20]);
+
+    fn party(hardware: HwAddr, n: u8) -> arp::Party {
+        arp::Party {
+            hardware,
+            protocol: [10, 0, 0, n],
+        }
+    }
+
+    /// A message of neighbour discovery with one option.
+    fn message(next: u8, number: u8, option: nd::LinkLayerOption) -> Result<KVec<u8>> {
+        let mut bytes = KVec::from_elem(0, IPV6_LEN + FIXED_LEN, GFP_KERNEL)?;
+        bytes[NEXT_HEADER] = next;
+        bytes[IPV6_LEN] = number;
+        bytes.extend_from_slice(&option.bytes(), GFP_KERNEL)?;
+        Ok(bytes)
+    }
+
+    #[test]
+    fn arp_tells_of_its_sender() {
+        let request = arp::Packet::request(party(ADDRESS, 1), [10, 0, 0, 2]).bytes();
+        let reply = arp::Packet::reply(party(ADDRESS, 1), party(OTHER, 2)).bytes();
+        for bytes in [request, reply] {
+            assert!(may_tell(EtherType::Arp, &bytes));
+            assert_eq!(sender(EtherType::Arp, &bytes), Some(ADDRESS));
+            for length in 0..bytes.len() {
+                assert_eq!(sender(EtherType::Arp, &bytes[..length]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn neighbour_discovery_tells_of_its_sender() -> Result {
+        for (number, kind, may, told) in [
+            (SOLICITATION, nd::Kind::Source, true, true),
+            (ADVERTISEMENT, nd::Kind::Target, true, true),
+            (SOLICITATION, nd::Kind::Target, true, false),
+            // Routers' messages may, but nobody asks for what they tell of a port.
+            (133, nd::Kind::Source, true, false),
+            (134, nd::Kind::Source, true, false),
+            // Echo is about nobody, a redirect about another node.
+            (128, nd::Kind::Source, false, false),
+            (137, nd::Kind::Target, false, false),
+        ] {
+            let bytes = message(ICMPV6, number, nd::LinkLayerOption::new(kind, ADDRESS))?;
+            assert_eq!(may_tell(EtherType::Ipv6, &bytes), may);
+            assert_eq!(may_tell(EtherType::Ipv6, &bytes[..SEEN]), may);
+            assert!(may_tell(EtherType::Ipv6, &bytes[..SEEN - 1]));
+            let found = sender(EtherType::Ipv6, &bytes);
+            assert_eq!(found, told.then_some(ADDRESS));
+            for length in 0..bytes.len() {
+                assert_eq!(sender(EtherType::Ipv6, &bytes[..length]), None);
+            }
+        }
+        assert!(!may_tell(EtherType::Ipv6, &[0; 40]));
+        assert!(!may_tell(EtherType::Ipv4, &[ICMPV6; 40]));
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Virtual functions of the RDMA device below (`ip link set ib0 vf 0 …`): handed to it as they are.
+
+use kernel::prelude::*;
+
+use super::{
+    table,
+    Operations, //
+};
+use crate::{
+    bindings,
+    wire::hwaddr::HwAddr, //
+};
+
+/// Asks the RDMA device and port below of a net device.
+///
+/// # Safety
+///
+/// `device` is a registered one of `T`, and stays so.
+unsafe fn ask<T: Operations>(
+    device: *mut bindings::net_device,
+    question: impl FnOnce(*mut bindings::ib_device, u32) -> i32,
+) -> i32 {
+    // SAFETY: The caller's promise.
+    match unsafe { table::driver::<T>(device) } {
+        Some(driver) => {
+            let (rdma, port) = driver.place();
+            question(rdma.as_raw(), port.get())
+        }
+        None => ENODEV.to_errno(),
+    }
+}
+
+/// # Safety
+///
+/// Called by the stack with the RTNL held on a registered device of `T`.
+pub(super) unsafe extern "C" fn set_link_state<T: Operations>(
+    device: *mut bindings::net_device,
+    function: i32,
+    state: i32,
+) -> i32 {
+    // SAFETY: By the contract; the RDMA device checks the numbers.
+    unsafe {
+        ask::<T>(device, |rdma, port| {
+            bindings::ib_set_vf_link_state(rdma, function, port, state)
+        })
+    }
+}
+
+/// # Safety
+///
+/// As [`set_link_state`]; `info` is to be filled.
+pub(super) unsafe extern "C" fn configuration<T: Operations>(
+    device: *mut bindings::net_device,
+    function: i32,
+    info: *mut bindings::ifla_vf_info,
+) -> i32 {
+    // SAFETY: As in `set_link_state`.
+    let result = unsafe {
+        ask::<T>(device, |rdma, port| {
+            bindings::ib_get_vf_config(rdma, function, port, info)
+        })
+    };
+    if result == 0 {
+        // SAFETY: By the contract; an address is shorter than the field.
+        unsafe {
+            (*info).vf = function as u32;
+            core::ptr::copy_nonoverlapping(
+                (*device).dev_addr,
+                (&raw mut (*info).mac).cast::<u8>(),
+                HwAddr::LEN,
+            );
+        }
+    }
+    result
+}
+
+/// # Safety
+///
+/// As [`configuration`].
+pub(super) unsafe extern "C" fn statistics<T: Operations>(
+    device: *mut bindings::net_device,
+    function: i32,
+    statistics: *mut bindings::ifla_vf_stats,
+) -> i32 {
+    // SAFETY: As in `set_link_state`.
+    unsafe {
+        ask::<T>(device, |rdma, port| {
+            bindings::ib_get_vf_stats(rdma, function, port, statistics)
+        })
+    }
+}
+
+/// # Safety
+///
+/// As [`configuration`].
+pub(super) unsafe extern "C" fn guids<T: Operations>(
+    device: *mut bindings::net_device,
+    function: i32,
+    node: *mut bindings::ifla_vf_guid,
+    port_guid: *mut bindings::ifla_vf_guid,
+) -> i32 {
+    // SAFETY: As in `set_link_state`.
+    unsafe {
+        ask::<T>(device, |rdma, port| {
+            bindings::ib_get_vf_guid(rdma, function, port, node, port_guid)
+        })
+    }
+}
+
+/// # Safety
+///
+/// As [`set_link_state`].
+pub(super) unsafe extern "C" fn set_guid<T: Operations>(
+    device: *mut bindings::net_device,
+    function: i32,
+    guid: u64,
+    kind: i32,
+) -> i32 {
+    // SAFETY: As in `set_link_state`.
+    unsafe {
+        ask::<T>(device, |rdma, port| {
+            bindings::ib_set_vf_guid(rdma, function, port, guid, kind)
+        })
+    }
+}

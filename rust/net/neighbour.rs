@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Neighbours that stop answering, as the network stack notices.
+
+use core::marker::PhantomData;
+
+use kernel::{
+    error::to_result,
+    prelude::*,
+    types::Opaque, //
+};
+
+use super::device::{
+    Device,
+    Operations, //
+};
+use crate::{
+    bindings,
+    wire::hwaddr::HwAddr, //
+};
+
+/// Tells the devices of driver `T` of their neighbours that failed
+/// ([`Operations::neighbour_failed`]), for as long as it lives.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Notifier<T: Operations> {
+    #[pin]
+    block: Opaque<bindings::notifier_block>,
+    _driver: PhantomData<fn(T)>,
+}
+
+// SAFETY: The registration does nothing but live and end, in any thread.
+unsafe impl<T: Operations> Send for Notifier<T> {}
+// SAFETY: As above.
+unsafe impl<T: Operations> Sync for Notifier<T> {}
+
+impl<T: Operations> Notifier<T> {
+    /// Registers it.
+    ///
+    /// # Errors
+    ///
+    /// What the stack says.
+    pub(crate) fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
+                // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
+                unsafe { slot.write(core::mem::zeroed()) };
+                // SAFETY: As above.
+                unsafe { (*slot).notifier_call = Some(happened::<T>) };
+                // SAFETY: The structure is complete, pinned, and unregistered before its end.
+                to_result(unsafe { bindings::oxib_register_netevents(slot) })
+            }),
+            _driver: PhantomData,
+        })
+    }
+}
+
+#[pinned_drop]
+impl<T: Operations> PinnedDrop for Notifier<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Registered by `new`.
+        unsafe { bindings::oxib_unregister_netevents(self.block.get()) };
+    }
+}
+
+/// Finds the driver of a neighbour's device.
+///
+/// # Safety
+///
+/// Called by the stack with an event and what it is about. A neighbour's device is registered until
+/// we return.
+unsafe extern "C" fn happened<T: Operations>(
+    _: *mut bindings::notifier_block,
+    event: usize,
+    subject: *mut c_void,
+) -> i32 {
+    let mut address = [0; 32];
+    // SAFETY: By the contract; an address is no longer than that.
+    let device = unsafe { bindings::oxib_failed_neighbour(event, subject, address.as_mut_ptr()) };
+    // SAFETY: By the contract, for a neighbour; null otherwise.
+    let driver = unsafe { Device::<T>::driver_of_any(device) };
+    if let (Some(driver), Some((address, _))) = (driver, address.split_first_chunk()) {
+        driver.neighbour_failed(HwAddr::from_ref(address));
+    }
+    bindings::NOTIFY_DONE as i32
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What `/sys/class/net/*/` has of an IPoIB interface beside what every net device has there.
+
+use core::marker::PhantomData;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    device::{
+        Device,
+        Operations, //
+    },
+    rtnl::{
+        self,
+        Rtnl, //
+    }, //
+};
+use crate::bindings;
+
+/// The attributes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Attribute {
+    /// `mode`: `datagram` or `connected`.
+    Mode,
+    /// `pkey`: the partition, hexadecimal.
+    Pkey,
+    /// `umcast`: whether groups that user space joined by itself are left alone.
+    Umcast,
+    /// `parent`: of a child, the interface that it is one of.
+    Parent,
+    /// `create_child`: makes a child for the P_Key written.
+    CreateChild,
+    /// `delete_child`: removes the child made for it.
+    DeleteChild,
+}
+
+impl Attribute {
+    /// Whether what is written changes what the port has, not the device alone.
+    fn is_of_the_port(self) -> bool {
+        matches!(self, Self::CreateChild | Self::DeleteChild)
+    }
+}
+
+/// A driver whose devices have these attributes.
+pub(crate) trait Attributes: Operations {
+    /// Whether the device has `attribute`.
+    fn has(&self, attribute: Attribute) -> bool;
+
+    /// What is read of it, without the end of the line.
+    ///
+    /// # Errors
+    ///
+    /// Any, for the reader.
+    fn show(&self, attribute: Attribute, text: &mut dyn core::fmt::Write) -> Result;
+
+    /// What is written to it, without white space at its ends. Not [`Attribute::DeleteChild`].
+    ///
+    /// # Errors
+    ///
+    /// Any, for the writer.
+    fn store(self: &Arc<Self>, rtnl: &mut Rtnl, attribute: Attribute, text: &[u8]) -> Result;
+
+    /// What is written to [`Attribute::DeleteChild`]. Who takes this device away may be waiting for the
+    /// return with the RTNL held: it must not be waited for.
+    ///
+    /// # Errors
+    ///
+    /// Any, for the writer.
+    fn delete_child(self: &Arc<Self>, text: &[u8]) -> Result;
+}
+
+/// May be read by all; may also be written by root; may be written by root only.
+const READ: u16 = 0o444;
+const CHANGE: u16 = 0o644;
+const WRITE: u16 = 0o200;
+
+/// Longest that a file of sysfs can be read.
+const PAGE: usize = bindings::PAGE_SIZE;
+
+/// The C tables for a driver `T`.
+struct Table<T>(PhantomData<T>);
+
+/// Makes the functions of one attribute and its table.
+macro_rules! attribute {
+    ($table:ident, $name:literal, $mode:expr, $attribute:expr) => {
+        const $table: bindings::device_attribute = {
+            // SAFETY: Zeroes are valid in each slot.
+            let mut table: bindings::device_attribute = unsafe { core::mem::zeroed() };
+            table.attr.name = $name.to_bytes_with_nul().as_ptr().cast();
+            table.attr.mode = $mode;
+            if $mode & 0o400 != 0 {
+                table.__bindgen_anon_1.show = Some({
+                    /// # Safety
+                    ///
+                    /// As [`Table::show`].
+                    unsafe extern "C" fn show<T: Attributes>(
+                        device: *mut bindings::device,
+                        _attribute: *mut bindings::device_attribute,
+                        text: *mut kernel::ffi::c_char,
+                    ) -> isize {
+                        // SAFETY: By the contract.
+                        unsafe { Table::<T>::show(device, $attribute, text) }
+                    }
+                    show::<T>
+                });
+            }
+            if $mode & 0o200 != 0 {
+                table.__bindgen_anon_2.store = Some({
+                    /// # Safety
+                    ///
+                    /// As [`Table::store`].
+                    unsafe extern "C" fn store<T: Attributes>(
+                        device: *mut bindings::device,
+                        _attribute: *mut bindings::device_attribute,
+                        text: *const kernel::ffi::c_char,
+                        length: usize,
+                    ) -> isize {
+                        // SAFETY: By the contract.
+                        unsafe { Table::<T>::store(device, $attribute, text, length) }
+                    }
+                    store::<T>
+                });
+            }
+            table
+        };
+    };
+}
+
+/// The attributes in the order of [`Table::LIST`].
+const ORDER: [Attribute; 6] = [
+    Attribute::Mode,
+    Attribute::Pkey,
+    Attribute::Umcast,
+    Attribute::Parent,
+    Attribute::CreateChild,
+    Attribute::DeleteChild,
+];
+
+impl<T: Attributes> Table<T> {
+    attribute!(MODE, c"mode", CHANGE, Attribute::Mode);
+    attribute!(PKEY, c"pkey", READ, Attribute::Pkey);
+    attribute!(UMCAST, c"umcast", CHANGE, Attribute::Umcast);
+    attribute!(PARENT, c"parent", READ, Attribute::Parent);
+    attribute!(CREATE, c"create_child", WRITE, Attribute::CreateChild);
+    attribute!(DELETE, c"delete_child", WRITE, Attribute::DeleteChild);
+
+    /// All of them, ended by none.
+    const LIST: [Option<&'static bindings::device_attribute>; ORDER.len() + 1] = [
+        Some(&Self::MODE),
+        Some(&Self::PKEY),
+        Some(&Self::UMCAST),
+        Some(&Self::PARENT),
+        Some(&Self::CREATE),
+        Some(&Self::DELETE),
+        None,
+    ];
+
+    /// The list, where it stays.
+    const ENTRIES: &'static [Option<&'static bindings::device_attribute>; ORDER.len() + 1] =
+        &Self::LIST;
+
+    const GROUP: bindings::attribute_group = {
+        // SAFETY: Zeroes are valid in each slot.
+        let mut group: bindings::attribute_group = unsafe { core::mem::zeroed() };
+        group.__bindgen_anon_1.is_visible = Some(Self::is_visible);
+        // Each points to a `device_attribute`, and so to the `attribute` that it begins with.
+        group.__bindgen_anon_2.attrs_const = core::ptr::from_ref(Self::ENTRIES).cast();
+        group
+    };
+
+    /// The group, where it stays.
+    const GROUPS: &'static bindings::attribute_group = &Self::GROUP;
+
+    /// The driver of a device.
+    ///
+    /// # Safety
+    ///
+    /// `device` is a registered one of `T`, and stays so for `'a`.
+    unsafe fn driver<'a>(device: *mut bindings::net_device) -> Result<&'a Arc<T>> {
+        // SAFETY: The caller's promise.
+        unsafe { Device::<T>::driver_of(device) }.ok_or(ENODEV)
+    }
+
+    /// # Safety
+    ///
+    /// Called by sysfs when the device is being registered.
+    unsafe extern "C" fn is_visible(
+        object: *mut bindings::kobject,
+        attribute: *mut bindings::attribute,
+        index: i32,
+    ) -> bindings::umode_t {
+        // SAFETY: By the contract.
+        let driver = unsafe { Self::driver(bindings::oxib_kobject_to_netdev(object)) };
+        match (driver, ORDER.get(index as usize)) {
+            // SAFETY: By the contract one of the list.
+            (Ok(driver), Some(which)) if driver.has(*which) => unsafe { (*attribute).mode },
+            _ => 0,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Called by sysfs, which keeps the device registered meanwhile; `text` is a page.
+    unsafe fn show(
+        device: *mut bindings::device,
+        attribute: Attribute,
+        text: *mut kernel::ffi::c_char,
+    ) -> isize {
+        // SAFETY: By the contract, for both.
+        let (page, driver) = unsafe {
+            (
+                core::slice::from_raw_parts_mut(text.cast::<u8>(), PAGE),
+                Self::driver(bindings::oxib_device_to_netdev(device)),
+            )
+        };
+        let shown = driver.and_then(|driver| {
+            let mut out = Text { page, used: 0 };
+            driver.show(attribute, &mut out)?;
+            core::fmt::Write::write_char(&mut out, '\n').map_err(|_| ENOSPC)?;
+            Ok(out.used)
+        });
+        match shown {
+            Ok(length) => length as isize,
+            Err(error) => error.to_errno() as isize,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Self::show`]; `text` is of `length` bytes.
+    unsafe fn store(
+        device: *mut bindings::device,
+        attribute: Attribute,
+        text: *const kernel::ffi::c_char,
+        length: usize,
+    ) -> isize {
+        // SAFETY: By the contract, for all.
+        let (text, may, driver) = unsafe {
+            let device = bindings::oxib_device_to_netdev(device);
+            (
+                core::slice::from_raw_parts(text.cast::<u8>(), length).trim_ascii(),
+                bindings::oxib_may_configure(device, attribute.is_of_the_port()),
+                Self::driver(device),
+            )
+        };
+        let stored = driver.and_then(|driver| {
+            if !may {
+                return Err(EPERM);
+            }
+            if attribute == Attribute::DeleteChild {
+                return driver.delete_child(text);
+            }
+            // Who takes the device away waits for us with the RTNL held, so we must not wait for it:
+            // the system call is made again.
+            let mut rtnl = rtnl::try_lock().ok_or_else(again)?;
+            driver.store(&mut rtnl, attribute, text)
+        });
+        match stored {
+            Ok(()) => length as isize,
+            Err(error) => error.to_errno() as isize,
+        }
+    }
+}
+
+/// Has the system call of this thread made again, when it returns the error that this gives.
+fn again() -> Error {
+    // SAFETY: Sets a flag of this thread.
+    Error::from_errno(unsafe { bindings::oxib_restart_syscall() })
+}
+
+/// Text in a page.
+struct Text<'a> {
+    page: &'a mut [u8],
+    used: usize,
+}
+
+impl core::fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let end = self.used + text.len();
+        let room = self.page.get_mut(self.used..end).ok_or(core::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.used = end;
+        Ok(())
+    }
+}
+
+impl<T: Attributes> Device<T> {
+    /// Gives the device its attributes, before it is shown.
+    pub(crate) fn set_attributes(&self) {
+        // SAFETY: Not registered, so nobody else reads the field; the table is a constant.
+        unsafe { (*self.as_raw()).sysfs_groups[0] = Table::<T>::GROUPS }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Which net device an IP address belongs to: one of ours, or one that stands on it (a bond).
+
+use core::ptr::NonNull;
+
+use kernel::sync::rcu;
+
+use super::device::{
+    Device,
+    Operations, //
+};
+use crate::bindings;
+
+/// An IP address, network byte order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Address {
+    /// Version 4.
+    V4([u8; 4]),
+    /// Version 6.
+    V6([u8; 16]),
+}
+
+impl Address {
+    /// Takes the address out of a C socket address; `None` if it is null or of another family.
+    ///
+    /// # Safety
+    ///
+    /// Null, or valid, and as long as its family says.
+    pub(crate) unsafe fn from_raw(raw: *const bindings::sockaddr) -> Option<Self> {
+        // SAFETY: The caller's promise.
+        let family = u32::from(unsafe { raw.as_ref() }?.sa_family);
+        match family {
+            // SAFETY: By the contract the address is of this type; the field is four plain bytes.
+            bindings::AF_INET => Some(Self::V4(unsafe {
+                (*raw.cast::<bindings::sockaddr_in>())
+                    .sin_addr
+                    .s_addr
+                    .to_ne_bytes()
+            })),
+            // SAFETY: As above; the union is sixteen plain bytes.
+            bindings::AF_INET6 => Some(Self::V6(unsafe {
+                (&raw const (*raw.cast::<bindings::sockaddr_in6>()).sin6_addr)
+                    .cast::<[u8; 16]>()
+                    .read()
+            })),
+            _ => None,
+        }
+    }
+}
+
+/// A net device of any driver, with a reference of ours.
+///
+/// # Invariants
+///
+/// The pointer is valid, and a reference to it is ours.
+pub(crate) struct Held(NonNull<bindings::net_device>);
+
+impl Held {
+    /// # Safety
+    ///
+    /// `device` is valid and registered, also while this runs.
+    unsafe fn new(device: *mut bindings::net_device) -> Option<Self> {
+        let device = NonNull::new(device)?;
+        // SAFETY: The caller's promise.
+        unsafe { bindings::oxib_netdev_hold(device.as_ptr()) };
+        // INVARIANT: Held in the line above.
+        Some(Self(device))
+    }
+
+    /// Gives the reference to a caller in C.
+    pub(crate) fn into_raw(self) -> *mut bindings::net_device {
+        core::mem::ManuallyDrop::new(self).0.as_ptr()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the reference is ours to drop.
+        unsafe { bindings::oxib_dev_put(self.0.as_ptr()) }
+    }
+}
+
+impl<T: Operations> Device<T> {
+    /// The device that stands for this one to programs: the bond that it belongs to, or itself.
+    ///
+    /// The caller sees to it that this one stays registered meanwhile.
+    pub(crate) fn master(&self) -> Option<Held> {
+        let _rcu = rcu::read_lock();
+        // SAFETY: The device is valid; masters stay while RCU is held.
+        unsafe {
+            let master = bindings::netdev_master_upper_dev_get_rcu(self.as_raw());
+            if master.is_null() || bindings::oxib_is_l3_master(master) {
+                Held::new(self.as_raw())
+            } else {
+                Held::new(master)
+            }
+        }
+    }
+
+    /// The device that has `address`: this one, or one that stands on it.
+    ///
+    /// The caller sees to it that this one stays registered meanwhile.
+    pub(crate) fn owner_of(&self, address: Address) -> Option<Held> {
+        let _rcu = rcu::read_lock();
+        let mut search = Search {
+            address,
+            found: core::ptr::null_mut(),
+        };
+        // SAFETY: The device is valid, and what stands on it stays while RCU is held; the search
+        // lives until the call returns.
+        unsafe {
+            if has_address(self.as_raw(), address) {
+                return Held::new(self.as_raw());
+            }
+            let mut data = bindings::netdev_nested_priv {
+                flags: 0,
+                data: (&raw mut search).cast(),
+            };
+            bindings::netdev_walk_all_upper_dev_rcu(self.as_raw(), Some(visit), &mut data);
+            Held::new(search.found)
+        }
+    }
+}
+
+/// A search for an address among devices.
+struct Search {
+    address: Address,
+    found: *mut bindings::net_device,
+}
+
+/// Whether a device has an address.
+///
+/// # Safety
+///
+/// `device` is valid, RCU held.
+unsafe fn has_address(device: *mut bindings::net_device, address: Address) -> bool {
+    // SAFETY: The caller's promise, for all.
+    unsafe {
+        match address {
+            Address::V4(bytes) => {
+                let in_dev = bindings::oxib_in_dev_get_rcu(device);
+                let scope = bindings::rt_scope_t_RT_SCOPE_HOST as i32;
+                let local = u32::from_ne_bytes(bytes);
+                let net = bindings::oxib_netdev_net(device);
+                !in_dev.is_null() && bindings::inet_confirm_addr(net, in_dev, 0, local, scope) != 0
+            }
+            Address::V6(bytes) => bindings::oxib_has_ipv6_address(device, bytes.as_ptr().cast()),
+        }
+    }
+}
+
+/// Looks at one device that stands on another; ends the walk if it is the one.
+///
+/// # Safety
+///
+/// Called under RCU with a valid device, and a [`Search`] as data.
+unsafe extern "C" fn visit(
+    device: *mut bindings::net_device,
+    data: *mut bindings::netdev_nested_priv,
+) -> i32 {
+    // SAFETY: By the contract.
+    unsafe {
+        let search = &mut *(*data).data.cast::<Search>();
+        let is_owner = has_address(device, search.address);
+        if is_owner {
+            search.found = device;
+        }
+        i32::from(is_owner)
+    }
+}

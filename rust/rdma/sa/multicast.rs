@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Being a member of multicast groups (IBTA 15.2.5.17).
+
+use core::ptr::NonNull;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    component,
+    Client, //
+};
+use crate::{
+    bindings,
+    rdma::path::EXACTLY,
+    wire::{
+        gid::Gid,
+        pkey::Pkey, //
+    }, //
+};
+
+/// What a join names in any case: both GIDs, the P_Key and the join state.
+const GROUP: u64 = component(0) | component(1) | component(7) | component(16);
+
+/// What it names besides, if the group may have to be made: Q_Key, exact MTU, traffic class, exact
+/// rate, service level, flow label, hop limit.
+const PARAMETERS: u64 = component(2)
+    | component(4)
+    | component(5)
+    | component(6)
+    | component(8)
+    | component(9)
+    | component(12)
+    | component(13)
+    | component(14);
+
+/// How `ib_sa` says that a membership has ended.
+const ENDED: i32 = -(bindings::ENETRESET as i32);
+
+/// What a member does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// It sends and receives.
+    Full,
+    /// It sends; the group is there all the same if nobody else is (`SendOnlyFullMember`).
+    SendOnly,
+}
+
+impl Role {
+    fn join_state(self) -> u8 {
+        match self {
+            Self::Full => 1,
+            Self::SendOnly => 8,
+        }
+    }
+}
+
+/// A group's parameters (`MCMemberRecord`).
+#[derive(Clone, Copy)]
+pub(crate) struct Record(bindings::ib_sa_mcmember_rec);
+
+impl Record {
+    /// Of a group of which nothing is known but its name, for a port with the GID `port`.
+    pub(crate) fn new(mgid: Gid, port: Gid, pkey: Pkey, role: Role) -> Self {
+        // SAFETY: All-zero is a valid value of this plain C structure.
+        let mut raw: bindings::ib_sa_mcmember_rec = unsafe { core::mem::zeroed() };
+        raw.mgid.raw = mgid.bytes();
+        raw.port_gid.raw = port.bytes();
+        raw.pkey = pkey.get().to_be();
+        raw.join_state = role.join_state();
+        Self(raw)
+    }
+
+    /// The same with the parameters of `other` for a group that is not there yet.
+    pub(crate) fn like(mut self, other: &Self) -> Self {
+        self.0.qkey = other.0.qkey;
+        self.0.mtu_selector = EXACTLY;
+        self.0.mtu = other.0.mtu;
+        self.0.traffic_class = other.0.traffic_class;
+        self.0.rate_selector = EXACTLY;
+        self.0.rate = other.0.rate;
+        self.0.sl = other.0.sl;
+        self.0.flow_label = other.0.flow_label;
+        self.0.hop_limit = other.0.hop_limit;
+        self
+    }
+
+    /// What a join with this record names.
+    fn components(&self) -> u64 {
+        if self.0.mtu_selector == EXACTLY {
+            GROUP | PARAMETERS
+        } else {
+            GROUP
+        }
+    }
+
+    /// The group's GID.
+    pub(crate) fn mgid(&self) -> Gid {
+        // SAFETY: `raw` is the union's plain view.
+        Gid::from_bytes(unsafe { self.0.mgid.raw })
+    }
+
+    /// The group's LID.
+    pub(crate) fn mlid(&self) -> u16 {
+        u16::from_be(self.0.mlid)
+    }
+
+    /// The traffic class of packets to it.
+    pub(crate) fn traffic_class(&self) -> u8 {
+        self.0.traffic_class
+    }
+
+    /// The key of its datagrams.
+    pub(crate) fn qkey(&self) -> u32 {
+        u32::from_be(self.0.qkey)
+    }
+
+    /// Its MTU in bytes.
+    pub(crate) fn mtu(&self) -> Option<u32> {
+        match self.0.mtu {
+            code @ 1..=5 => Some(128 << code),
+            _ => None,
+        }
+    }
+
+    /// Sets what only an answer has: the group's LID, and its encoded MTU.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn set_answer(&mut self, mlid: u16, mtu: u8) {
+        self.0.mlid = mlid.to_be();
+        self.0.mtu = mtu;
+    }
+
+    /// The C object, for the wrappers.
+    pub(in crate::rdma) fn as_raw(&mut self) -> *mut bindings::ib_sa_mcmember_rec {
+        &raw mut self.0
+    }
+}
+
+/// What becomes of a membership.
+#[derive(Clone, Copy)]
+pub(crate) enum Answer {
+    /// The port is a member of a group with these parameters.
+    Granted(Record),
+    /// It is not: the SA refuses (`EINVAL`), or does not answer.
+    Refused(Error),
+    /// It was one, but the subnet has changed: it must join anew.
+    Ended,
+}
+
+/// Who wants to know what becomes of a membership. Called in process context.
+pub(crate) trait Watcher: Send + Sync + 'static {
+    /// The SA has answered, or the membership has ended from outside.
+    fn answered(&self, answer: Answer);
+}
+
+/// What the C side keeps the address of.
+struct Context(Arc<dyn Watcher>);
+
+/// A membership, asked for or granted. Dropping it leaves the group, and waits for an answer that is
+/// being taken: it sleeps, and is not done in one.
+///
+/// # Invariants
+///
+/// The pointer is a membership of `_client`, whose context is `_context`.
+pub(crate) struct Membership {
+    multicast: NonNull<bindings::ib_sa_multicast>,
+    _context: KBox<Context>,
+    _client: Arc<Client>,
+}
+
+// SAFETY: Memberships are locked by the C side.
+unsafe impl Send for Membership {}
+// SAFETY: As above.
+unsafe impl Sync for Membership {}
+
+impl Client {
+    /// Asks to be a member of the group that `record` names. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` after [`Client::close`], `ENOMEM`.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        mut record: Record,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<Membership> {
+        let context = KBox::new(Context(watcher), GFP_KERNEL)?;
+        let multicast = self.begin(|client| {
+            // SAFETY: The client is registered, the device too and has that port; the record is
+            // copied. The callback gets the context that it expects, which lives until
+            // `ib_sa_free_multicast`.
+            let multicast = unsafe {
+                bindings::ib_sa_join_multicast(
+                    client,
+                    self.device().as_raw(),
+                    self.port().get(),
+                    record.as_raw(),
+                    record.components(),
+                    bindings::GFP_KERNEL,
+                    Some(answered),
+                    core::ptr::from_ref(&*context).cast_mut().cast(),
+                )
+            };
+            kernel::error::from_err_ptr(multicast)
+        })?;
+        // INVARIANT: Just made, by this client and with this context.
+        Ok(Membership {
+            multicast: NonNull::new(multicast).ok_or(ENOMEM)?,
+            _context: context,
+            _client: self.clone(),
+        })
+    }
+
+    /// Whether somebody on this port, user space perhaps, is a member of a group.
+    pub(crate) fn is_member(&self, mgid: Gid) -> bool {
+        let mut gid = bindings::ib_gid { raw: mgid.bytes() };
+        // SAFETY: All-zero is a valid value of this plain C structure.
+        let mut record: bindings::ib_sa_mcmember_rec = unsafe { core::mem::zeroed() };
+        // SAFETY: The device is registered and has that port; GID and record are ours.
+        let status = unsafe {
+            bindings::ib_sa_get_mcmember_rec(
+                self.device().as_raw(),
+                self.port().get(),
+                &mut gid,
+                &mut record,
+            )
+        };
+        status == 0
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant ours; no callback runs after this returns.
+        unsafe { bindings::ib_sa_free_multicast(self.multicast.as_ptr()) }
+    }
+}
+
+/// The C face of [`Watcher::answered`]. Returns 0: the membership ends with its value alone.
+///
+/// # Safety
+///
+/// Called by `ib_sa` with a valid `multicast` made by [`Client::join`].
+unsafe extern "C" fn answered(status: i32, multicast: *mut bindings::ib_sa_multicast) -> i32 {
+    // SAFETY: By the contract; the record does not change while we are told of it, and the context
+    // lives until the membership was freed, which waits for us.
+    let (record, context) = unsafe {
+        (
+            Record((*multicast).rec),
+            &*(*multicast).context.cast::<Context>(),
+        )
+    };
+    context.0.answered(match kernel::error::to_result(status) {
+        Ok(()) => Answer::Granted(record),
+        Err(_) if status == ENDED => Answer::Ended,
+        Err(error) => Answer::Refused(error),
+    });
+    0
+}
+
+#[kernel::prelude::kunit_tests(oxib_sa_multicast)]
+mod tests {
+    use super::*;
+
+    const MGID: Gid = Gid::from_bytes([0xff; 16]);
+    const PORT: Gid = Gid::from_bytes([0xfe; 16]);
+
+    #[test]
+    fn the_broadcast_group_is_named_and_no_more() {
+        let record = Record::new(MGID, PORT, Pkey::DEFAULT, Role::Full);
+        assert_eq!(record.components(), 0x1_0083u64.to_be());
+        assert_eq!(record.0.join_state, 1);
+        assert_eq!(record.0.pkey.to_ne_bytes(), [0xff, 0xff]);
+    }
+
+    #[test]
+    fn others_are_made_like_it() {
+        let mut first = Record::new(MGID, PORT, Pkey::DEFAULT, Role::Full);
+        first.0.qkey = 0x0b1b_u32.to_be();
+        first.0.mtu = 4;
+        first.0.rate = 3;
+        first.0.sl = 2;
+        let other = Record::new(MGID, PORT, Pkey::DEFAULT, Role::SendOnly).like(&first);
+        assert_eq!(other.components(), 0x1_73f7u64.to_be());
+        assert_eq!((other.qkey(), other.mtu()), (0x0b1b, Some(2048)));
+        assert_eq!((other.0.rate, other.0.sl, other.0.join_state), (3, 2, 8));
+        assert_eq!((other.0.mtu_selector, other.0.rate_selector), (2, 2));
+    }
+
+    #[test]
+    fn mtu_codes() {
+        let mut record = Record::new(MGID, PORT, Pkey::DEFAULT, Role::Full);
+        for (code, bytes) in [
+            (0, None),
+            (1, Some(256)),
+            (5, Some(4096)),
+            (6, None),
+            (255, None),
+        ] {
+            record.0.mtu = code;
+            assert_eq!(record.mtu(), bytes);
+        }
+    }
+}

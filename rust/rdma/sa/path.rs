@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Asking for paths (IBTA 15.2.5.16).
+
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        Completion,
+        SpinLock, //
+    },
+    types::ForeignOwnable, //
+};
+
+use super::{
+    component,
+    Client, //
+};
+use crate::{
+    bindings,
+    net::bh::{
+        new_spinlock_bh,
+        SpinLockBh, //
+    },
+    rdma::path::PathRecord, //
+};
+
+/// What a query names: both GIDs, the traffic class, one path, the P_Key.
+const COMPONENTS: u64 = component(2) | component(3) | component(10) | component(12) | component(13);
+
+/// Who asked for a path.
+pub(crate) trait Asker: Send + Sized + 'static {
+    /// The answer, once. Called in process context.
+    fn answered(self: KBox<Self>, answer: Answer);
+}
+
+/// What the SA says.
+#[derive(Clone, Copy)]
+pub(crate) enum Answer {
+    /// This is the path.
+    Path(PathRecord),
+    /// There is none.
+    None,
+    /// It did not answer, or cannot be asked at the moment.
+    Silence,
+}
+
+/// What becomes of a query.
+enum State {
+    /// `ib_sa` has not said yet what it is called.
+    Beginning,
+    /// It is called that, and is not freed before its answer was taken.
+    UnderWay {
+        id: i32,
+        query: *mut bindings::ib_sa_query,
+    },
+    /// The answer is being taken, or was.
+    Over,
+}
+
+// SAFETY: The pointer is handed to `ib_sa` alone, which locks what it leads to.
+unsafe impl Send for State {}
+
+/// A query that is under way, or has ended.
+///
+/// # Invariants
+///
+/// The state is `Over` before `ib_sa` may free the query: its callback sees to that first, under the lock.
+#[pin_data]
+struct Flight {
+    #[pin]
+    state: SpinLockBh<State>,
+}
+
+impl Flight {
+    fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- new_spinlock_bh!(State::Beginning, "oxib_sa_query"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Notes what the query is called, unless the answer was faster.
+    fn began(&self, id: i32, query: *mut bindings::ib_sa_query) {
+        let mut state = self.state.lock();
+        if let State::Beginning = *state {
+            *state = State::UnderWay { id, query };
+        }
+    }
+
+    fn over(&self) {
+        *self.state.lock() = State::Over;
+    }
+}
+
+/// A query that is under way, or has ended. Clones are of the same one.
+#[derive(Clone)]
+pub(crate) struct Query(Arc<Flight>);
+
+impl Query {
+    /// Calls the query off: the answer comes soon, unless it has come. Any context.
+    pub(crate) fn cancel(&self) {
+        let state = self.0.state.lock();
+        if let State::UnderWay { id, query } = *state {
+            // SAFETY: By the type invariant the query is not freed while the lock is held: that comes
+            // after its callback, which waits for the lock. `ib_sa` calls no callback in this call.
+            unsafe { bindings::ib_sa_cancel_query(id, query) }
+        }
+    }
+}
+
+/// What the C side keeps the address of.
+struct Context<A> {
+    asker: KBox<A>,
+    flight: Arc<Flight>,
+}
+
+/// A query that did not begin: why, and who asked.
+pub(crate) type NotBegun<A> = (Error, KBox<A>);
+
+impl Client {
+    /// Asks for the path between the GIDs of `wanted` with its P_Key and traffic class. It is asked
+    /// again a few times until `timeout` milliseconds are over. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` while no SA is known, `ENODEV` after [`Client::close`], `ENOMEM`.
+    pub(crate) fn ask_path<A: Asker>(
+        &self,
+        mut wanted: PathRecord,
+        timeout: u32,
+        asker: KBox<A>,
+    ) -> core::result::Result<Query, NotBegun<A>> {
+        wanted.set_one_path();
+        let flight = match Flight::new() {
+            Ok(flight) => flight,
+            Err(error) => return Err((error, asker)),
+        };
+        let room = match KBox::<Context<A>>::new_uninit(GFP_KERNEL) {
+            Ok(room) => room,
+            Err(_) => return Err((ENOMEM, asker)),
+        };
+        let context = KBox::write(
+            room,
+            Context {
+                asker,
+                flight: flight.clone(),
+            },
+        );
+        let context = context.into_foreign();
+        let begun = self.begin(|client| {
+            let mut query = core::ptr::null_mut();
+            // SAFETY: The client is registered, the device too and has that port; the record is
+            // read before the call returns. The callback gets what it expects, and gets it once.
+            let id = unsafe {
+                bindings::ib_sa_path_rec_get(
+                    client,
+                    self.device().as_raw(),
+                    self.port().get(),
+                    wanted.as_raw(),
+                    COMPONENTS,
+                    timeout as usize,
+                    bindings::GFP_KERNEL,
+                    Some(answered::<A>),
+                    context.cast(),
+                    &mut query,
+                )
+            };
+            let id = kernel::error::to_result(id.min(0)).map(|()| id)?;
+            flight.began(id, query);
+            Ok(())
+        });
+        match begun {
+            Ok(()) => Ok(Query(flight)),
+            Err(error) => {
+                // SAFETY: From `into_foreign` above, and nobody else got it.
+                let context = unsafe { KBox::<Context<A>>::from_foreign(context) };
+                Err((error, KBox::into_inner(context).asker))
+            }
+        }
+    }
+}
+
+/// Who waits for an answer.
+#[pin_data]
+struct Waiter {
+    #[pin]
+    done: Completion,
+    #[pin]
+    answer: SpinLock<Answer>,
+}
+
+/// The question of one who waits.
+struct Question(Arc<Waiter>);
+
+impl Asker for Question {
+    fn answered(self: KBox<Self>, answer: Answer) {
+        *self.0.answer.lock() = answer;
+        self.0.done.complete_all();
+    }
+}
+
+impl Client {
+    /// As [`Client::ask_path`], and waits for the answer. `begun` is told how the query is called off.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub(crate) fn find_path(
+        &self,
+        wanted: PathRecord,
+        timeout: u32,
+        begun: impl FnOnce(Query),
+    ) -> Result<Answer> {
+        let waiter = Arc::pin_init(
+            pin_init!(Waiter {
+                done <- Completion::new(),
+                answer <- new_spinlock!(Answer::Silence, "oxib_sa_answer"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let question = KBox::new(Question(waiter.clone()), GFP_KERNEL)?;
+        let query = self
+            .ask_path(wanted, timeout, question)
+            .map_err(|(error, _)| error)?;
+        begun(query);
+        waiter.done.wait_for_completion();
+        let answer = *waiter.answer.lock();
+        Ok(answer)
+    }
+}
+
+/// The C face of [`Asker::answered`].
+///
+/// # Safety
+///
+/// Called by `ib_sa` once for each query, with its context; `record` is valid if `status` is 0.
+unsafe extern "C" fn answered<A: Asker>(
+    status: i32,
+    record: *mut bindings::sa_path_rec,
+    _paths: u32,
+    context: *mut c_void,
+) {
+    // SAFETY: By the contract from `into_foreign` in `ask_path`, and given back once.
+    let context = unsafe { KBox::<Context<A>>::from_foreign(context.cast()) };
+    let Context { asker, flight } = KBox::into_inner(context);
+    // From here on nobody calls it off.
+    flight.over();
+    // SAFETY: By the contract.
+    let path = unsafe { PathRecord::borrow(record) };
+    let answer = match (kernel::error::to_result(status), path) {
+        (Ok(()), Some(path)) => Answer::Path(*path),
+        // `ib_sa` makes this of every answer whose status is not good.
+        (Ok(()), None) | (Err(EINVAL), _) => Answer::None,
+        (Err(_), _) => Answer::Silence,
+    };
+    asker.answered(answer);
+}
+
+#[kernel::prelude::kunit_tests(oxib_sa_path)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_called_off_until_its_answer_alone() -> Result {
+        let can_be_called_off = |flight: &Flight| {
+            let state = flight.state.lock();
+            matches!(*state, State::UnderWay { .. })
+        };
+        let flight = Flight::new()?;
+        assert!(!can_be_called_off(&flight));
+        flight.began(7, core::ptr::null_mut());
+        assert!(can_be_called_off(&flight));
+        flight.over();
+        assert!(!can_be_called_off(&flight));
+        // An answer that was faster.
+        let flight = Flight::new()?;
+        flight.over();
+        flight.began(7, core::ptr::null_mut());
+        assert!(!can_be_called_off(&flight));
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Selftests of infiniband/ on the debug kernel, in one boot: it boots slowly. The others are soak/infiniband_debug's.
+#
+# nodes: 2
+# kernels: debug
+# timeout: 900
+# memory: 2048
+
+. selftests/node.sh
+
+parts '2 infiniband/traffic' '1 infiniband/faults 4 connected'
+finish

@@ -1,0 +1,140 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the scripts of infiniband/ are written with, besides fabric.sh: interfaces of oxib or of the kernel's ib_ipoib on the
+# hosts of a fabric. A driver takes all HCAs of its node, so two drivers on one fabric are in two nodes.
+
+# shellcheck source=selftests/fabric.sh
+. selftests/fabric.sh
+
+# Host hN of node M is 10.88.M.N and fd00:88::M:N.
+v4_of() { # host, [node]
+	printf '10.88.%d.%d\n' "${2:-$NODE}" "$(host_number "$1")"
+}
+
+v6_of() { # host, [node]
+	printf 'fd00:88::%x:%x\n' "${2:-$NODE}" "$(host_number "$1")"
+}
+
+# --- the driver ----------------------------------------------------------------------------------------------------------------
+
+load_driver() { # oxib|ib_ipoib, [parameter...]
+	driver=$1
+	case $driver in
+	oxib) load_oxib "${@:2}" ;;
+	*) modprobe "$@" ;;
+	esac
+}
+
+# With the kernel's driver goes its connection manager, which leaves oxib's no port.
+unload_driver() {
+	case $driver in
+	oxib) unload_oxib ;;
+	*) modprobe -r "$driver" ;;
+	esac
+}
+
+has_interface() { # host
+	at "$1" test -e /sys/class/net/ib0
+}
+
+has_carrier() { # host
+	at "$1" grep -q 1 /sys/class/net/ib0/carrier
+} 2>/dev/null # an interface that is down has none
+
+has_no_carrier() { # host
+	! has_carrier "$1"
+}
+
+interface_up() { # host
+	eventually has_interface "$1" &&
+		at "$1" ip address replace "$(v4_of "$1")/16" brd + dev ib0 &&
+		at "$1" ip address replace "$(v6_of "$1")/64" dev ib0 nodad &&
+		at "$1" ip link set ib0 up
+}
+
+interfaces_up() { # host...
+	local host
+	for host in "$@"; do
+		interface_up "$host" || return
+	done
+	for host in "$@"; do
+		eventually has_carrier "$host" || return
+	done
+}
+
+mtu_of() { # host
+	at "$1" cat /sys/class/net/ib0/mtu
+}
+
+counter_at() { # host, name: of ethtool -S; nothing with a driver that does not have it
+	at "$1" ethtool -S ib0 | awk -v name="$2:" '$1 == name { print $2 }'
+}
+
+hardware_address_at() { # host
+	at "$1" cat /sys/class/net/ib0/address
+}
+
+flush_neighbours() { # host...
+	local host
+	for host in "$@"; do
+		at "$host" ip neighbour flush dev ib0
+	done
+}
+
+# --- traffic -------------------------------------------------------------------------------------------------------------------
+
+# What iperf3 sends if it is not told. Most of it does not fit in the sender's buffers: what is there when the sender has
+# ended, the receiver does not count.
+amount=(-n 4M -w 128K)
+[ "$KERNEL" != debug ] || amount=(-n 150K -w 16K)
+
+measure() { # iperf3 option...
+	at h1 timeout $((10 * patience)) iperf3 -J "$@" >/tmp/iperf.json || {
+		jq -r .error /tmp/iperf.json
+		return 1
+	}
+}
+
+measured() { # iperf3 option...: what the receiver got, in bytes
+	measure "${amount[@]}" "$@" &&
+		holds "$(jq '[.end.sum_received, .end.sum] | map(.bytes // 0) | max' /tmp/iperf.json)" -gt 10000
+}
+
+# For a time: one direction may have sent its amount before the other has begun.
+measured_both_ways() { # iperf3 option...
+	local way
+	measure -t 2 --bidir "$@" || return
+	for way in sum_received sum_received_bidir_reverse; do
+		holds "$(jq ".end.$way.bytes // 0" /tmp/iperf.json)" -gt 10000 || return
+	done
+}
+
+# --- fabrics -------------------------------------------------------------------------------------------------------------------
+
+# What each node has of a shared fabric.
+shared_topology=shared
+
+# The nodes' fabrics are one: a switch in each, with the cable between the nodes. The first node's h1 has the subnet manager.
+bring_up_shared_fabric() { # driver, [parameter of the driver...]
+	local manager=()
+	[ "$NODE" != 1 ] || manager=(h1)
+	ip link set eth0 mtu 9000 up
+	barrier cable
+	bring_up_fabric "$shared_topology" "${manager[@]}"
+	load_driver "$@" || bail_out "$1 could not be loaded"
+	barrier driver
+	check "$1 makes an interface in each host, with carrier" interfaces_up "${hosts[@]}"
+	barrier up
+}
+
+take_down_shared_fabric() {
+	stop_jobs
+	barrier leaving
+	# While there is a subnet manager: nobody would answer it when it leaves its groups.
+	check "$driver can be unloaded" unload_driver
+	barrier left
+	stop_sm
+	check "the fabric can be taken down" fabric_down
+	check "softib.ko can be unloaded" unload_softib
+}

@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A bond of the interfaces of a host's two ports, active-backup: it talks, and goes on talking when the active port's cable is
+# pulled and when it is put back. On Debian's kernel, which has bonding.
+#
+# nodes: 1
+# kernels: stock
+# timeout: 400
+
+. selftests/infiniband.sh
+
+bond_up() { # host
+	local slave
+	at "$1" modprobe bonding max_bonds=0
+	at "$1" ip link add bond0 type bond mode active-backup miimon 100 || return
+	for slave in ib0 ib1; do
+		at "$1" ip link set "$slave" down && at "$1" ip link set "$slave" master bond0 || return
+	done
+	at "$1" ip address add "$(v4_of "$1")/16" brd + dev bond0 && at "$1" ip address add "$(v6_of "$1")/64" dev bond0 nodad &&
+		at "$1" ip link set bond0 up
+}
+
+active() { # host: the slave that is in use
+	at "$1" cat /sys/class/net/bond0/bonding/active_slave
+}
+
+active_is() { # host, slave
+	equal "$2" "$(active "$1")"
+}
+
+bond_carrier() { # host
+	at "$1" grep -q 1 /sys/class/net/bond0/carrier
+} 2>/dev/null
+
+two_interfaces() { # host
+	at "$1" test -e /sys/class/net/ib1
+}
+
+# The port of an interface has the same number plus one.
+port_of() { # interface
+	printf 'port%d\n' $((${1#ib} + 1))
+}
+
+# The subnet manager is on a host whose cables stay.
+bring_up_fabric two_ports h2
+load_driver oxib || bail_out "oxib could not be loaded"
+for host in h1 h2; do
+	check "$host has an interface for each port" eventually two_interfaces "$host"
+	check "$host: the bond is made" bond_up "$host"
+	check "$host: it has carrier" eventually bond_carrier "$host"
+	check_equal "$host: its address is that of the active interface" \
+		"$(at "$host" cat "/sys/class/net/$(active "$host")/address")" "$(at "$host" cat /sys/class/net/bond0/address)"
+done
+check "the bonds reach each other over IPv4" eventually host_reaches h1 "$(v4_of h2)"
+check "and over IPv6" eventually host_reaches h1 "$(v6_of h2)"
+check "and with large packets" host_reaches h2 "$(v4_of h1)" -s 20000
+first=$(active h1)
+other=ib$((1 - ${first#ib}))
+check "the cable of h1's active port is pulled" ip -n h1 link set "$(port_of "$first")" down
+check "the other interface is in use" eventually active_is h1 "$other"
+check "h1 reaches h2" eventually host_reaches h1 "$(v4_of h2)"
+check "h2 reaches h1, by the new address" eventually host_reaches h2 "$(v4_of h1)"
+check_equal "the bond's address is the other's" "$(at h1 cat "/sys/class/net/$other/address")" \
+	"$(at h1 cat /sys/class/net/bond0/address)"
+check "the cable is put back" ip -n h1 link set "$(port_of "$first")" up
+check "h1's other cable is pulled" ip -n h1 link set "$(port_of "$other")" down
+check "the first is in use again" eventually active_is h1 "$first"
+check "h2 reaches h1" eventually host_reaches h2 "$(v4_of h1)"
+check "the cable is put back" ip -n h1 link set "$(port_of "$other")" up
+check "an interface leaves the bond" at h1 ip link set "$other" nomaster
+check "the module can be unloaded under a bond" unload_driver
+check_refused "its interfaces are gone" at h1 test -e "/sys/class/net/$first"
+for host in h1 h2; do
+	at "$host" ip link delete bond0
+done
+take_down_fabric
+finish

@@ -1,0 +1,210 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# connected.sh [DRIVER of n1 [DRIVER of n2]]: oxib or ib_ipoib
+#
+# Connected mode (RFC 4755) on one fabric, by oxib in both nodes or by the kernel's driver in one: packets up to 64 KiB by
+# connections, datagrams to groups and to peers in the other mode, connections that are idle, that are too many, that lose
+# their peer. In each node h1 and h2 are in connected mode but where it says so.
+#
+# nodes: 2
+# kernels: fast
+# timeout: 600
+
+. selftests/infiniband.sh
+
+drivers=("${1:-oxib}" "${2:-oxib}")
+pair="${drivers[0]} and ${drivers[1]}"
+
+# Seconds without a packet until oxib closes a connection.
+idle=20
+
+parameters=() parameters_of_one=()
+if [ "${drivers[NODE - 1]}" = oxib ]; then
+	parameters=("connection_idle=$idle")
+	parameters_of_one=(max_connections=1)
+fi
+
+set_mode() { # host, datagram|connected
+	at "$1" sh -c "echo $2 >/sys/class/net/ib0/mode" && eventually has_carrier "$1"
+}
+
+mode_is() { # host, datagram|connected
+	equal "$2" "$(at "$1" cat /sys/class/net/ib0/mode)"
+}
+
+# The first byte of its address says whether a host takes connections.
+offers_connections() { # host
+	matches '^80:' "$(hardware_address_at "$1")"
+}
+
+offers_none() { # host
+	matches '^00:' "$(hardware_address_at "$1")"
+}
+
+# How many connections a host has, by oxib's counters.
+connections_are() { # host, out|in, number
+	equal "$3" "$(counter_at "$1" "connections_$2")"
+}
+
+has_one_connection() { # host: in or out
+	equal 1 $(($(counter_at "$1" connections_out) + $(counter_at "$1" connections_in)))
+}
+
+# What there is of the counters at a driver that has them; another is believed.
+check_connections() { # description, host, out, in
+	[ "$driver" = oxib ] || return 0
+	check "$1: $3 out" eventually connections_are "$2" out "$3"
+	check "$1: $4 in" eventually connections_are "$2" in "$4"
+}
+
+# Packets are not sent as datagrams: whole ones of that size could not be.
+whole_packets() { # address, size...
+	local size
+	for size in "${@:2}"; do
+		check "$pair: ping $1 with $size bytes in one packet" host_reaches h1 "$1" -M do -s "$size"
+	done
+}
+
+# The first packet makes the connections, and is not lost for it, with oxib. The kernel's driver, as long as it has no
+# path, says of large ones that they are too big, and routes remember that.
+connected_to() { # address
+	if [ "$driver" != oxib ]; then
+		eventually host_answers h1 "$1"
+		at h1 ip route flush cache
+	fi
+	host_answers h1 "$1" -M do -s 20000
+}
+
+# --- what is tried, by node 1 with node 2 ---
+
+test_sizes() { # IPv4 address, IPv6 address
+	whole_packets "$1" 0 64 2000 2016 2017 3000 3600 4000 8000 20000 60000 65492
+	whole_packets "$2" 0 64 2000 3000 20000 65472
+	check_refused "a packet of the MTU and one byte cannot leave whole" host_answers h1 "$1" -M do -s 65493
+	check "$pair: ping $1 with 65507 bytes in fragments" host_reaches h1 "$1" -s 65507
+}
+
+test_iperf() { # IPv4 address, IPv6 address
+	check "$pair: TCP to the other" measured -c "$1"
+	check "$pair: TCP from the other" measured -c "$1" -R
+	check "$pair: TCP over IPv6, four connections" measured -c "$2" -P 4
+	check "$pair: TCP both ways at once" measured_both_ways -c "$1"
+	check "$pair: UDP to the other" measured -c "$1" -u -b 10M -l 1000
+	check "$pair: UDP from the other, large packets" measured -c "$1" -u -b 20M -l 30000 -R
+}
+
+# A host in datagram mode next to one in connected mode: each sends as both can.
+test_mixed() { # IPv4 address of a host in datagram mode, its IPv6 address
+	check "a small packet goes to a host in datagram mode" host_reaches h1 "$1" -s 500
+	check "a large one goes there in fragments, once its sender is told" eventually host_answers h1 "$1" -s 20000
+	check "so do those that follow" host_reaches h1 "$1" -s 20000
+	check "over IPv6, too" eventually host_answers h1 "$2" -s 20000
+	check "and those that follow" host_reaches h1 "$2" -s 20000
+	check "TCP finds what goes there" measured -c "$1" -n 500K
+	check "and from there" measured -c "$1" -n 500K -R
+}
+
+too_big_for_group() { # group address
+	! at h1 ping -q -c 1 -W 1 -M do -s 9000 -I ib0 "$1" >/tmp/too.big 2>&1
+}
+
+bring_up_shared_fabric "${drivers[NODE - 1]}" "${parameters[@]}"
+for host in h1 h2; do
+	check "$driver: $host is in datagram mode at first" mode_is "$host" datagram
+	check "$driver: $host can be in connected mode" set_mode "$host" connected
+	check "$driver: $host says so" mode_is "$host" connected
+	check "$driver: $host has the largest MTU" equal 65520 "$(mtu_of "$host")"
+	check "$driver: the address of $host offers connections" eventually offers_connections "$host"
+done
+barrier connected
+
+if [ "$NODE" = 2 ]; then
+	in_background_at h1 iperf3 -s
+	in_background_at h2 iperf3 -s
+	barrier ready
+else
+	barrier ready
+	v4=$(v4_of h1 2)
+	v6=$(v6_of h1 2)
+	check "the first large packet waits for its connection" connected_to "$v4"
+	check_connections "h1 of n1 is connected to h1 of n2" h1 1 1
+	test_sizes "$v4" "$v6"
+	test_iperf "$v4" "$v6"
+	check_connections "h1 of n1 has the same connections" h1 1 1
+	check "within the node" host_reaches h1 "$(v4_of h2)" -M do -s 30000
+fi
+barrier measured
+
+# --- both modes ---
+
+on_node 2 check "h2 of n2 goes to datagram mode" set_mode h2 datagram
+on_node 2 check "its MTU is that of datagrams" holds "$(mtu_of h2)" -lt 5000
+if [ "$NODE" = 2 ] && [ "$driver" = oxib ]; then
+	check "its address offers none any more" eventually offers_none h2
+fi
+barrier mixed
+if [ "$NODE" = 1 ]; then
+	flush_neighbours h1
+	test_mixed "$(v4_of h2 2)" "$(v6_of h2 2)"
+	check "a packet to a group that is too large is refused" too_big_for_group 239.9.9.9
+fi
+barrier told
+on_node 2 check "h2 of n2 goes back to connected mode" set_mode h2 connected
+on_node 2 check "its address offers connections" eventually offers_connections h2
+barrier back
+if [ "$NODE" = 1 ]; then
+	flush_neighbours h1
+	at h1 ip route flush cache
+	check "and is connected" eventually connected_to "$(v4_of h2 2)"
+fi
+barrier again
+
+# --- connections that end ---
+
+if [ "$NODE" = 1 ]; then
+	note "waiting for connections to be idle"
+	for ((second = 0; second < idle; second++)); do
+		pause 1
+	done
+	check_connections "idle connections of h1 are closed" h1 0 0
+	check "and made again" connected_to "$(v4_of h1 2)"
+fi
+barrier idle
+
+# The peer goes without a word, and comes back with another queue pair.
+if [ "$NODE" = 2 ]; then
+	for host in h1 h2; do
+		ip -n "$host" link set ib0 down
+	done
+	check "$driver can be unloaded with connections" unload_driver
+	check "and loaded again" load_driver "$driver" "${parameters_of_one[@]}"
+	check "its interfaces come up" interfaces_up "${hosts[@]}"
+	for host in h1 h2; do
+		check "$host is in connected mode" set_mode "$host" connected
+		check "and offers connections" eventually offers_connections "$host"
+	done
+fi
+barrier reloaded
+if [ "$NODE" = 1 ]; then
+	flush_neighbours h1
+	check "the new peer is reached" eventually host_answers h1 "$(v4_of h1 2)"
+	# The peer has no connection left for its answers: the first is lost, and says that they are to be smaller.
+	check "large packets, too" eventually host_answers h1 "$(v4_of h1 2)" -s 20000
+	[ "$driver" != oxib ] || check_equal "nothing was lost for want of memory" 0 "$(counter_at h1 rx_drop_memory)"
+	# Who lost the race for the one connection, or was stale, tries again with later packets.
+	in_background_at h1 ping -q -i 0.2 "$(v4_of h1 2)"
+fi
+barrier asking
+if [ "$NODE" = 2 ] && [ "$driver" = oxib ]; then
+	check "there is the one connection that there may be" eventually has_one_connection h1
+	pause 3
+	check "and no more" has_one_connection h1
+fi
+barrier done
+stop_jobs
+for host in h1 h2; do
+	check "$driver: $host goes back to datagram mode" set_mode "$host" datagram
+done
+take_down_shared_fabric
+finish

@@ -1,0 +1,245 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# events.sh [DRIVER [EVENT...]]: oxib (or ib_ipoib, to compare); restart handover lids silence cable switch replacement
+#
+# What happens to a subnet, and that IP over InfiniBand comes back by itself: the subnet manager restarts, another takes over,
+# all LIDs change, cables are pulled, the switch is rebooted, a host is replaced by another with the same IP address. How long
+# that takes after the fabric is there again, and how many queries of the subnet administrator, is printed.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 900
+
+. selftests/infiniband.sh
+
+driver=${1:-oxib}
+events=("${@:2}")
+[ ${#events[@]} != 0 ] || events=(restart handover lids silence cable switch replacement)
+
+# --- measuring -------------------------------------------------------------------------------------------------------------------
+
+# How many some hosts have sent. The kernel's driver does not count them.
+queries_of() { # host...
+	local host sum=0 number
+	for host in "$@"; do
+		for number in $(counter_at "$host" sa_path_queries) $(counter_at "$host" sa_joins); do
+			sum=$((sum + number))
+		done
+	done
+	printf '%d\n' "$sum"
+}
+
+queries() {
+	queries_of "${hosts[@]}"
+}
+
+# Every host answers every other: at the same time, by IPv4, and h1 by IPv6.
+all_answer() {
+	local from to process processes=() status=0
+	for from in "${hosts[@]}"; do
+		for to in "${hosts[@]}"; do
+			[ "$from" != "$to" ] || continue
+			at "$from" ping -q -c 1 -W 1 "$(v4_of "$to")" &
+			processes+=($!)
+		done
+		[ "$from" = h1 ] || at "$from" ping -q -c 1 -W 1 "$(v6_of h1)" &
+		processes+=($!)
+	done
+	for process in "${processes[@]}"; do
+		wait "$process" || status=1
+	done
+	return "$status"
+}
+
+# Pings that go on all the time: their output has the time of each answer.
+travellers=(h1:h2 h1:h3 h1:h4 h3:h4)
+
+travel() {
+	local pair
+	for pair in "${travellers[@]}"; do
+		at "${pair%:*}" ping -D -n -i 0.1 "$(v4_of "${pair#*:}")" >"/tmp/ping.$pair" 2>&1 &
+		jobs_running+=($!)
+	done
+}
+
+# The first answer that each got after a time; fails unless each got one.
+first_answers() { # seconds since 1970
+	local pair
+	for pair in "${travellers[@]}"; do
+		awk -v since="$1" -F '[][ ]' '$2 > since && /bytes from/ { print $2; found = 1; exit } END { exit !found }' \
+			"/tmp/ping.$pair" || return
+	done
+}
+
+# To be called as soon as an event is over. The fabric is there when it is all active and has a master.
+comes_back() { # event, queries before it, command that has to succeed first...
+	local fabric
+	check "$1: all ports are active" eventually all_active
+	check "$1: ${*:3}" eventually "${@:3}"
+	fabric=$EPOCHREALTIME
+	check "$1: hosts reach each other" eventually first_answers "$fabric"
+	first_answers "$fabric" | sort -n | tail -n 1 | awk -v event="$1" -v fabric="$fabric" -v queries=$(($(queries) - $2)) \
+		'{ printf "# %s: traffic was back %d ms after the fabric, with %d queries of the SA\n", event, 1000 * ($1 - fabric), queries }'
+	check "$1: all hosts do" eventually all_answer
+}
+
+# --- groups ----------------------------------------------------------------------------------------------------------------------
+
+# h3 and h4 are members; what h1 says, they hear, whatever happened since they joined.
+listening() {
+	local host
+	for host in h3 h4; do
+		at "$host" python3 selftests/ipoib/group.py listen --member 239.9.9.9 5000 >"/tmp/heard.$host" &
+		jobs_running+=($!)
+		eventually grep -q listening "/tmp/heard.$host" || return
+	done
+}
+
+group_is_heard() { # text
+	local host
+	at h1 python3 selftests/ipoib/group.py say 239.9.9.9 5000 "$1"
+	for host in h3 h4; do
+		grep -qx "$1" "/tmp/heard.$host" || return
+	done
+}
+
+# --- events ----------------------------------------------------------------------------------------------------------------------
+
+carrier_changes() {
+	local host
+	for host in "${hosts[@]}"; do
+		at "$host" cat /sys/class/net/ib0/carrier_changes
+	done | tr '\n' ' '
+}
+
+test_restart() {
+	local before changes
+	before=$(queries)
+	changes=$(carrier_changes)
+	check "there is no subnet manager any more" stop_sm
+	check "without one, all goes on" all_answer
+	start_sm h1
+	comes_back "restart of the subnet manager" "$before" master_is h3 h1
+	check_equal "no interface lost its carrier for that" "$changes" "$(carrier_changes)"
+	flush_neighbours "${hosts[@]}"
+	check "who does not know each other any more finds each other" eventually all_answer
+	check "a group is heard as before" eventually group_is_heard restart
+}
+
+test_handover() {
+	local before
+	before=$(queries)
+	start_sm h2 "sm_priority 14"
+	comes_back "another subnet manager takes over" "$before" master_is h3 h2
+	check "a group is heard as before" eventually group_is_heard handover
+	before=$(queries)
+	check "it dies" kill_sm h2
+	check "meanwhile all goes on" all_answer
+	comes_back "the first one takes over" "$before" master_is h3 h1
+}
+
+lids() {
+	local host
+	for host in "${hosts[@]}"; do
+		port_number "$host" lid
+	done | tr '\n' ' '
+}
+
+lids_differ() { # from
+	! equal "$1" "$(lids)"
+}
+
+# One that knows nothing begins with its own: those of two hosts at least are others then.
+test_lids() {
+	local before old
+	# h2 begins to count anew.
+	before=$(($(queries) - $(queries_of h2)))
+	old=$(lids)
+	check "there is no subnet manager any more" stop_sm
+	start_sm h3 "reassign_lids TRUE"
+	check "LIDs are others" eventually lids_differ "$old"
+	comes_back "change of LIDs" "$before" master_is h1 h3
+	note "LIDs were $old, are $(lids)"
+	check "a group is heard as before" eventually group_is_heard lids
+}
+
+master() {
+	printf '%s\n' "${!sm_processes[@]}"
+}
+
+# An SA that does not answer at all, and then answers late what it was asked often: h4 knows nothing when it comes up.
+test_silence() {
+	local before
+	before=$(queries)
+	check "the subnet manager goes to sleep" kill -STOP "${sm_processes[$(master)]}"
+	check "who knows each other goes on" host_reaches h1 "$(v4_of h2)"
+	check "h4 goes down" at h4 ip link set ib0 down
+	check "and up" interface_up h4
+	pause 8
+	check "it has no carrier" has_no_carrier h4
+	check "the subnet manager wakes up" kill -CONT "${sm_processes[$(master)]}"
+	comes_back "silence of the subnet manager" "$before" has_carrier h4
+	check "a group is heard as before" eventually group_is_heard silence
+}
+
+test_cable() {
+	local before
+	before=$(queries)
+	check "the cable of h4 is pulled" pull h4
+	check "its interface has no carrier" eventually has_no_carrier h4
+	check_refused "it is not reached" host_answers h1 "$(v4_of h4)"
+	check "the others are" host_reaches h1 "$(v4_of h2)"
+	check "the cable is put back" put_back h4
+	comes_back "cable" "$before" has_carrier h4
+	check "a group is heard as before" eventually group_is_heard cable
+}
+
+reboot_switch() {
+	local switch=/sys/kernel/config/softib/switch/s1
+	echo 0 >"$switch/enable" && pause 1 && echo 1 >"$switch/enable"
+}
+
+test_switch() {
+	local before
+	before=$(queries)
+	check "the switch is rebooted" reboot_switch
+	comes_back "switch" "$before" has_carrier h1
+	check "a group is heard as before" eventually group_is_heard switch
+}
+
+replace() { # host, Ethernet address of the new one
+	at "$1" rdma link delete "$1" &&
+		ip -n "$1" link set port1 down &&
+		ip -n "$1" link set port1 address "$2" up &&
+		at "$1" rdma link add "$1" type softib netdev port1 &&
+		interface_up "$1"
+}
+
+test_replacement() {
+	local before old
+	# h2 begins to count anew.
+	before=$(($(queries) - $(queries_of h2)))
+	old=$(hardware_address_at h2)
+	check "h1 knows h2" host_reaches h1 "$(v4_of h2)"
+	check "h2 is replaced by another with its IP address" replace h2 02:99:99:99:99:01
+	comes_back "replacement" "$before" has_carrier h2
+	check_refused "it is another one" equal "$old" "$(hardware_address_at h2)"
+}
+
+bring_up_fabric star h1
+load_driver "$driver" || bail_out "$driver could not be loaded"
+check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
+check "all hosts reach each other" eventually all_answer
+check "two are members of a group" listening
+check "and hear it" eventually group_is_heard first
+travel
+for event in "${events[@]}"; do
+	"test_$event"
+done
+stop_jobs
+check "$driver can be unloaded" unload_driver
+stop_sm
+check "the fabric can be taken down" fabric_down
+check "softib.ko can be unloaded" unload_softib
+finish
