@@ -35,8 +35,6 @@
 
 // The paths are spelled out because this file is a crate root to cargo, and a crate root looks for
 // its modules beside itself.
-#[path = "wire/acm.rs"]
-pub mod acm;
 #[path = "wire/aeth.rs"]
 pub mod aeth;
 #[path = "wire/arp.rs"]
@@ -55,6 +53,8 @@ pub mod connected;
 pub mod deth;
 #[path = "wire/encap.rs"]
 pub mod encap;
+#[path = "wire/exchange.rs"]
+pub mod exchange;
 #[path = "wire/gid.rs"]
 pub mod gid;
 #[path = "wire/grh.rs"]

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oxib_wire::acm::{
+use oxib_wire::exchange::{
     is_of_interface,
     Answer,
     Question, //

@@ -132,18 +132,18 @@ impl Question {
     ///
     /// # Errors
     ///
-    /// [`AcmError`] for the first field that cannot be so.
-    pub fn parse(private_data: &[u8]) -> Result<Question, AcmError> {
-        let (asking, _) = Asking::read_from_prefix(private_data).map_err(|_| AcmError::Short)?;
+    /// [`ExchangeError`] for the first field that cannot be so.
+    pub fn parse(private_data: &[u8]) -> Result<Question, ExchangeError> {
+        let (asking, _) = Asking::read_from_prefix(private_data).map_err(|_| ExchangeError::Short)?;
         check_version(asking.version)?;
         let pkey = Pkey::new(asking.pkey.get());
         if !pkey.is_valid() {
-            return Err(AcmError::Pkey(pkey.get()));
+            return Err(ExchangeError::Pkey(pkey.get()));
         }
         let qpn = asking.asker_qpn.get();
         Ok(Question {
             pkey,
-            asker_qpn: number(qpn).ok_or(AcmError::Qpn(qpn))?,
+            asker_qpn: number(qpn).ok_or(ExchangeError::Qpn(qpn))?,
             asker: read(asking.family, asking.asker)?,
             asker_gid: unicast(asking.asker_gid)?,
             asked: read(asking.family, asking.asked)?,
@@ -172,10 +172,10 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// [`AcmError`] for the first field that cannot be so.
-    pub fn parse(private_data: &[u8]) -> Result<Answer, AcmError> {
+    /// [`ExchangeError`] for the first field that cannot be so.
+    pub fn parse(private_data: &[u8]) -> Result<Answer, ExchangeError> {
         let (answering, _) =
-            Answering::read_from_prefix(private_data).map_err(|_| AcmError::Short)?;
+            Answering::read_from_prefix(private_data).map_err(|_| ExchangeError::Short)?;
         check_version(answering.version)?;
         Ok(Answer {
             asked: read(answering.family, answering.asked)?,
@@ -199,10 +199,10 @@ pub fn is_of_interface(address: &IpAddr) -> bool {
         || is_broadcast)
 }
 
-fn check_version(version: u8) -> Result<(), AcmError> {
+fn check_version(version: u8) -> Result<(), ExchangeError> {
     match version {
         VERSION => Ok(()),
-        other => Err(AcmError::Version(other)),
+        other => Err(ExchangeError::Version(other)),
     }
 }
 
@@ -214,26 +214,26 @@ fn written(address: IpAddr) -> (u8, [u8; 16]) {
     }
 }
 
-fn read(family: u8, bytes: [u8; 16]) -> Result<IpAddr, AcmError> {
+fn read(family: u8, bytes: [u8; 16]) -> Result<IpAddr, ExchangeError> {
     let address = Ipv6Addr::from(bytes);
     let mapped: Option<Ipv4Addr> = address.to_ipv4_mapped();
     let address = match (family, mapped) {
         (IPV4, Some(address)) => IpAddr::V4(address),
         (IPV6, None) => IpAddr::V6(address),
-        (IPV4 | IPV6, _) => return Err(AcmError::Address),
-        _ => return Err(AcmError::Family(family)),
+        (IPV4 | IPV6, _) => return Err(ExchangeError::Address),
+        _ => return Err(ExchangeError::Family(family)),
     };
     if is_of_interface(&address) {
         Ok(address)
     } else {
-        Err(AcmError::Address)
+        Err(ExchangeError::Address)
     }
 }
 
-fn unicast(bytes: [u8; 16]) -> Result<Gid, AcmError> {
+fn unicast(bytes: [u8; 16]) -> Result<Gid, ExchangeError> {
     let gid = Gid::from_bytes(bytes);
     if gid.is_zero() || gid.is_multicast() {
-        Err(AcmError::Gid)
+        Err(ExchangeError::Gid)
     } else {
         Ok(gid)
     }
@@ -241,7 +241,7 @@ fn unicast(bytes: [u8; 16]) -> Result<Gid, AcmError> {
 
 /// What is wrong with a question or an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AcmError {
+pub enum ExchangeError {
     /// It is shorter than it has to be.
     Short,
     /// A version of the format that is not known.
@@ -258,23 +258,23 @@ pub enum AcmError {
     Pkey(u16),
 }
 
-impl fmt::Display for AcmError {
+impl fmt::Display for ExchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AcmError::Short => f.write_str("it ends early"),
-            AcmError::Version(number) => write!(f, "version {number} is not known"),
-            AcmError::Family(number) => write!(f, "address family {number} is not known"),
-            AcmError::Address => f.write_str("an address is no interface's"),
-            AcmError::Gid => f.write_str("a GID is no port's"),
-            AcmError::Qpn(number) => write!(f, "queue pair {number:#x} is no interface's"),
-            AcmError::Pkey(number) => write!(f, "P_Key {number:#06x} names no partition"),
+            ExchangeError::Short => f.write_str("it ends early"),
+            ExchangeError::Version(number) => write!(f, "version {number} is not known"),
+            ExchangeError::Family(number) => write!(f, "address family {number} is not known"),
+            ExchangeError::Address => f.write_str("an address is no interface's"),
+            ExchangeError::Gid => f.write_str("a GID is no port's"),
+            ExchangeError::Qpn(number) => write!(f, "queue pair {number:#x} is no interface's"),
+            ExchangeError::Pkey(number) => write!(f, "P_Key {number:#06x} names no partition"),
         }
     }
 }
 
-impl core::error::Error for AcmError {}
+impl core::error::Error for ExchangeError {}
 
-#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_acm))]
+#[cfg_attr(KUNIT_OF_SHARED, kernel::prelude::kunit_tests(oxib_wire_exchange))]
 #[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(Question::parse(&long), Ok(QUESTION));
         for length in 0..Question::LEN {
             let cut = BYTES.get(..length).unwrap_or(&BYTES);
-            assert_eq!(Question::parse(cut), Err(AcmError::Short));
+            assert_eq!(Question::parse(cut), Err(ExchangeError::Short));
         }
     }
 
@@ -330,28 +330,28 @@ mod tests {
         assert_eq!(Answer::parse(&bytes), Ok(answer));
         for length in 0..Answer::LEN {
             let cut = bytes.get(..length).unwrap_or(&bytes);
-            assert_eq!(Answer::parse(cut), Err(AcmError::Short));
+            assert_eq!(Answer::parse(cut), Err(ExchangeError::Short));
         }
     }
 
     #[test]
     fn wrong_fields() {
         // From which byte on, what is there, what is wrong.
-        let table: [(usize, &[u8], AcmError); 14] = [
-            (0, &[0], AcmError::Version(0)),
-            (0, &[2], AcmError::Version(2)),
-            (1, &[5], AcmError::Family(5)),
-            (1, &[6], AcmError::Address),
-            (2, &[0, 0], AcmError::Pkey(0)),
-            (2, &[0x80, 0], AcmError::Pkey(0x8000)),
-            (4, &[0, 0, 0, 1], AcmError::Qpn(1)),
-            (4, &[0, 0xff, 0xff, 0xff], AcmError::Qpn(0xff_ffff)),
-            (4, &[1, 0, 0, 2], AcmError::Qpn(0x0100_0002)),
-            (18, &[0], AcmError::Address),
-            (20, &[127], AcmError::Address),
-            (24, &[0xff], AcmError::Gid),
-            (52, &[224], AcmError::Address),
-            (52, &[255, 255, 255, 255], AcmError::Address),
+        let table: [(usize, &[u8], ExchangeError); 14] = [
+            (0, &[0], ExchangeError::Version(0)),
+            (0, &[2], ExchangeError::Version(2)),
+            (1, &[5], ExchangeError::Family(5)),
+            (1, &[6], ExchangeError::Address),
+            (2, &[0, 0], ExchangeError::Pkey(0)),
+            (2, &[0x80, 0], ExchangeError::Pkey(0x8000)),
+            (4, &[0, 0, 0, 1], ExchangeError::Qpn(1)),
+            (4, &[0, 0xff, 0xff, 0xff], ExchangeError::Qpn(0xff_ffff)),
+            (4, &[1, 0, 0, 2], ExchangeError::Qpn(0x0100_0002)),
+            (18, &[0], ExchangeError::Address),
+            (20, &[127], ExchangeError::Address),
+            (24, &[0xff], ExchangeError::Gid),
+            (52, &[224], ExchangeError::Address),
+            (52, &[255, 255, 255, 255], ExchangeError::Address),
         ];
         for (at, wrong, error) in table {
             let mut bytes = BYTES;
