@@ -349,7 +349,8 @@ mod tests {
             assert_eq!(total(message), 0xffff);
             assert_eq!(message.ip.source, v6(2).octets());
             assert_eq!(message.ip.destination, v6(1).octets());
-            assert_eq!(message.neighbour.flags.get() & ROUTER != 0, router);
+            let says_router = message.neighbour.flags.get() & ROUTER != 0;
+            assert_eq!(says_router, router);
             assert_eq!(message.option.address(), PEER);
         }
     }

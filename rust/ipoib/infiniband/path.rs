@@ -17,6 +17,7 @@ use super::{
     Search, //
 };
 use crate::{
+    acm::line::Line,
     rdma::{
         ah::AddressHandle,
         path::{
@@ -55,47 +56,6 @@ pub(super) struct Paths {
     last: u64,
     /// The interface is up.
     is_open: bool,
-}
-
-/// What waits, first in, first out.
-struct Line<T> {
-    incoming: KVec<T>,
-    /// In the opposite order.
-    outgoing: KVec<T>,
-}
-
-impl<T> Default for Line<T> {
-    fn default() -> Self {
-        Self {
-            incoming: KVec::new(),
-            outgoing: KVec::new(),
-        }
-    }
-}
-
-impl<T> Line<T> {
-    /// Adds something at the end; gives it back if there is no memory. Does not sleep.
-    fn push(&mut self, item: T) -> core::result::Result<(), T> {
-        if self.incoming.reserve(1, GFP_ATOMIC).is_err() {
-            return Err(item);
-        }
-        self.incoming
-            .push_within_capacity(item)
-            .map_err(|error| error.0)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.incoming.is_empty() && self.outgoing.is_empty()
-    }
-
-    /// Takes the first.
-    fn pop(&mut self) -> Option<T> {
-        if self.outgoing.is_empty() {
-            core::mem::swap(&mut self.incoming, &mut self.outgoing);
-            self.outgoing.reverse();
-        }
-        self.outgoing.pop()
-    }
 }
 
 impl Paths {
@@ -316,24 +276,5 @@ impl Port {
         {
             query.cancel();
         }
-    }
-}
-
-#[kernel::prelude::kunit_tests(oxib_infiniband_path)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn first_in_first_out() {
-        let mut line = Line::default();
-        for n in 0..3 {
-            assert_eq!(line.push(n), Ok(()));
-        }
-        assert_eq!(line.pop(), Some(0));
-        assert_eq!(line.push(3), Ok(()));
-        for n in 1..4 {
-            assert_eq!(line.pop(), Some(n));
-        }
-        assert_eq!(line.pop(), None);
     }
 }
