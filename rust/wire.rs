@@ -35,6 +35,8 @@
 
 // The paths are spelled out because this file is a crate root to cargo, and a crate root looks for
 // its modules beside itself.
+#[path = "wire/acm.rs"]
+pub mod acm;
 #[path = "wire/aeth.rs"]
 pub mod aeth;
 #[path = "wire/arp.rs"]
