@@ -8,6 +8,10 @@
 //!   ├ load       many at once, all or none
 //!   ├ expiry     forgetting what is too old
 //!   └ changes    telling who listens
+//!  exchange    a peer's queue pair, found by asking its connection manager
+//!   └ host       the interface that asks and is asked
+//!  paths       what the subnet administrator said of a port's paths
+//!  line        what waits for its turn
 //!  statistics  what is counted
 //!  options     parameters
 //!  netlink     the family `oxib`
@@ -22,8 +26,12 @@ use crate::{
 
 pub(crate) mod cache;
 mod entry;
+pub(crate) mod exchange;
 mod expiry;
+mod host;
+pub(crate) mod line;
 pub(crate) mod options;
+pub(crate) mod paths;
 pub(crate) mod statistics;
 
 pub(crate) use cache::{
@@ -33,6 +41,7 @@ pub(crate) use cache::{
     LIFETIME, //
 };
 pub(crate) use entry::Known;
+pub(crate) use host::Host;
 pub(crate) use statistics::Counter;
 
 pub(crate) use crate::wire::acm::source::Source;

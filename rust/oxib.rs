@@ -18,6 +18,7 @@ mod lock;
 mod net;
 mod parameters;
 mod rdma;
+mod registry;
 mod wire;
 mod work;
 
@@ -28,12 +29,14 @@ struct Oxib {
     _ipoib: ipoib::Ipoib,
     _acm: acm::Acm,
     _cm: cm_export::Edge,
+    _registry: registry::Registry,
 }
 
 impl kernel::InPlaceModule for Oxib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            // Interfaces use both.
+            // Interfaces use all three.
+            _registry: registry::Registry::new(),
             _cm: cm_export::Edge::new(),
             _acm: acm::Acm::new()?,
             _ipoib <- ipoib::Ipoib::new(),
