@@ -155,11 +155,7 @@ impl<T: Send + Sync, S> PinnedDrop for Table<T, S> {
         // SAFETY: By the type invariant initialised. Readers hold a reference to the table, so there are none; values are
         // plain data, and need no drop.
         unsafe {
-            bindings::rhashtable_free_and_destroy(
-                self.raw.get(),
-                Some(free),
-                core::ptr::null_mut(),
-            )
+            bindings::rhashtable_free_and_destroy(self.raw.get(), Some(free), core::ptr::null_mut())
         };
     }
 }
@@ -179,8 +175,7 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
     /// The value under `key`. It stays there as long as the table is not changed.
     pub(crate) fn get(&self, key: &Key) -> Option<&T> {
         // SAFETY: Nobody but the holder of `self` takes nodes out, and that by `&mut self`.
-        self.find(key)
-            .map(|node| unsafe { node.as_ref() }.value())
+        self.find(key).map(|node| unsafe { node.as_ref() }.value())
     }
 
     fn find(&self, key: &Key) -> Option<NonNull<Linked<T>>> {

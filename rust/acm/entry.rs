@@ -37,7 +37,7 @@ pub(crate) struct Known {
 
 /// An entry. What a queue pair's number and a lifetime change in is atomic; all else stays as it is while it is in the
 /// table.
-pub(super) struct Stored {
+pub(crate) struct Stored {
     gid: Gid,
     /// The administrator's number; 0 for none.
     qpn: u32,
@@ -171,10 +171,7 @@ mod tests {
             assert_eq!(stored.is_expired(now), left.is_none());
         }
         stored.renew(200, 0);
-        assert_eq!(
-            stored.known(u32::MAX).map(|known| known.left),
-            Some(None)
-        );
+        assert_eq!(stored.known(u32::MAX).map(|known| known.left), Some(None));
         stored.renew(0, 1);
         assert!(!stored.is_expired(0) && stored.is_expired(1));
         stored.renew(u32::MAX - 5, u32::MAX);
@@ -188,12 +185,18 @@ mod tests {
         assert!(given.has_given_qpn());
         given.learn_qpn(Qpn::new(7));
         assert_eq!(number(&given), ENTRY.qpn);
-        assert_eq!(given.known(0).map(|known| known.qpn_is_learned), Some(false));
+        assert_eq!(
+            given.known(0).map(|known| known.qpn_is_learned),
+            Some(false)
+        );
 
         let learned = Stored::new(&ENTRY, Source::Learned, 0);
         assert!(!learned.has_given_qpn());
         assert_eq!(number(&learned), ENTRY.qpn);
-        assert_eq!(learned.known(0).map(|known| known.qpn_is_learned), Some(true));
+        assert_eq!(
+            learned.known(0).map(|known| known.qpn_is_learned),
+            Some(true)
+        );
         assert!(learned.learn_qpn(None));
         assert!(!learned.learn_qpn(None));
         assert_eq!(number(&learned), None);

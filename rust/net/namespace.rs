@@ -254,10 +254,7 @@ impl<M: Member> Drop for Registration<M> {
 
 impl<T: Operations> Device<T> {
     /// Uses the member of the namespace that the device is in. Any context; `use_it` must not sleep.
-    pub(crate) fn with_member<M: Member, R>(
-        &self,
-        use_it: impl FnOnce(&Arc<M>) -> R,
-    ) -> Option<R> {
+    pub(crate) fn with_member<M: Member, R>(&self, use_it: impl FnOnce(&Arc<M>) -> R) -> Option<R> {
         let _rcu = rcu::read_lock();
         // SAFETY: The device is valid; a namespace goes only after it has left, and a time of grace.
         unsafe { Handle::with(bindings::oxib_netdev_net(self.as_raw()), use_it) }

@@ -72,7 +72,9 @@ impl fmt::Display for Fault {
             Fault::AddressLength(length) => {
                 write!(f, "an address has 4 or 16 bytes, not {length}")
             }
-            Fault::AddressMapped => f.write_str("an IPv4 address has 4 bytes, also in IPv6's clothes"),
+            Fault::AddressMapped => {
+                f.write_str("an IPv4 address has 4 bytes, also in IPv6's clothes")
+            }
             Fault::AddressUnspecified => f.write_str("the address is unspecified (zero)"),
             Fault::AddressLoopback => f.write_str("the address is a loopback address"),
             Fault::AddressMulticast => f.write_str("the address is a multicast address"),

@@ -20,12 +20,7 @@ pub enum Source {
 
 impl Source {
     /// All of them, highest rank first.
-    pub const ALL: [Source; 4] = [
-        Source::File,
-        Source::Netlink,
-        Source::Sidr,
-        Source::Learned,
-    ];
+    pub const ALL: [Source; 4] = [Source::File, Source::Netlink, Source::Sidr, Source::Learned];
 
     /// Takes the number of netlink's attribute.
     pub const fn new(number: u8) -> Option<Source> {
