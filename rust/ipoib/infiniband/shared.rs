@@ -4,6 +4,7 @@
 
 use kernel::{
     prelude::*,
+    str::CString,
     sync::{
         Arc,
         Completion, //
