@@ -34,7 +34,6 @@ use super::{
         self,
         Mode, //
     },
-    Cache,
     Counter,
     Lesson,
     Source,
@@ -81,6 +80,10 @@ pub(crate) struct Exchange {
     mode: AtomicU8,
     #[pin]
     peers: SpinLockBh<Peers<Skb>>,
+    /// How many exchanges under way, and how many that wait, the cache's counters have. Its lock is taken
+    /// before that of the peers.
+    #[pin]
+    shown: SpinLockBh<(usize, usize)>,
     #[pin]
     uses: Mutex<Uses>,
     #[pin]
@@ -128,6 +131,7 @@ impl Exchange {
         pin_init!(Self {
             mode: AtomicU8::new(options::mode() as u8),
             peers <- new_spinlock_bh!(Peers::new(), "oxib_acm_peers"),
+            shown <- new_spinlock_bh!((0, 0), "oxib_acm_shown"),
             uses <- new_mutex!(Uses::default(), "oxib_acm_uses"),
             asked <- new_mutex!(KVec::new(), "oxib_acm_asked"),
         })
@@ -171,6 +175,7 @@ impl Exchange {
         drop(forgotten);
         let asked = core::mem::take(&mut *self.asked.lock());
         asked.iter().for_each(|asked| asked.close());
+        self.show(host);
     }
 
     /// Lets go of the connection manager, when the interface has gone. Sleeps; not with the RTNL held.
@@ -314,8 +319,16 @@ impl Exchange {
         !self.peers.lock().is_empty()
     }
 
-    /// Shows how many exchanges there are.
-    fn show(&self, _host: &Arc<dyn Host>) {}
+    /// Shows how many exchanges there are. Any context.
+    fn show(&self, host: &Arc<dyn Host>) {
+        let mut shown = self.shown.lock();
+        let before = *shown;
+        *shown = self.peers.lock().in_flight();
+        // These counters go down, too.
+        let difference = |now: usize, before: usize| now.wrapping_sub(before) as u64;
+        host.count(Counter::SidrInFlight, difference(shown.0, before.0));
+        host.count(Counter::SidrWaiting, difference(shown.1, before.1));
+    }
 }
 
 /// The peer has this queue pair.
@@ -367,22 +380,13 @@ fn count_end(
     flight: &Flight,
     found: core::result::Result<Qpn, Failure>,
 ) {
-    let Some(cache) = host.cache() else { return };
-    let counters = cache.counters();
     match found {
-        Ok(_) => counters.count(Counter::SidrAnswered),
-        Err(Failure::Silent) => counters.count(Counter::SidrTimeouts),
-        Err(Failure::Refused | Failure::Wrong) => counters.count(Counter::SidrRefused),
+        Ok(_) => host.count(Counter::SidrAnswered, 1),
+        Err(Failure::Silent) => host.count(Counter::SidrTimeouts, 1),
+        Err(Failure::Refused | Failure::Wrong) => host.count(Counter::SidrRefused, 1),
         Err(Failure::NoManager | Failure::NoPath | Failure::NoMemory) => {}
     }
     if matches!(found, Err(Failure::Silent | Failure::Refused)) && !host.is_near(&flight.gid) {
-        counters.count(Counter::RouterNoOxib);
-    }
-}
-
-/// Counts in the cache of an interface's namespace.
-fn count(host: &dyn Host, counter: Counter) {
-    if let Some(cache) = host.cache() {
-        Cache::counters(&cache).count(counter);
+        host.count(Counter::RouterNoOxib, 1);
     }
 }

@@ -11,7 +11,8 @@ use kernel::{
 
 use super::{
     exchange::Exchange,
-    Cache, //
+    Cache,
+    Counter, //
 };
 use crate::{
     cm::DeviceKey,
@@ -35,8 +36,11 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Its exchanges with peers.
     fn exchange(&self) -> &Exchange;
 
-    /// The cache of its namespace.
+    /// The cache of its namespace. Process context.
     fn cache(&self) -> Option<Arc<Cache>>;
+
+    /// Counts in that cache. Any context.
+    fn count(&self, counter: Counter, number: u64);
 
     /// Where it is: the device, as the connection manager knows it, and the port.
     fn location(&self) -> (DeviceKey, PortNumber);

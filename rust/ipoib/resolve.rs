@@ -111,29 +111,23 @@ impl Interface {
         }
     }
 
-    /// Counts in the cache of the interface's namespace.
-    pub(super) fn count_acm(&self, counter: Counter) {
-        Cache::with(self.device(), |cache| cache.counters().count(counter));
-    }
-
-    /// Counts paths that an event made doubtful.
-    fn count_invalidated(&self, count: usize) {
+    /// Counts in the cache of the interface's namespace. Any context.
+    pub(super) fn count_acm(&self, counter: Counter, number: usize) {
         Cache::with(self.device(), |cache| {
-            let counters = cache.counters();
-            counters.add(Counter::PathInvalidated, count as u64);
+            cache.counters().add(counter, number as u64);
         });
     }
 
     /// The port has changed, or its subnet.
     pub(super) fn forget_paths(&self) {
         let count = self.link().port_changed();
-        self.count_invalidated(count);
+        self.count_acm(Counter::PathInvalidated, count);
     }
 
     /// What is known of the paths to `gid` may be wrong.
     pub(super) fn forget_paths_to(&self, gid: &Gid) {
         let count = self.link().doubt(gid);
-        self.count_invalidated(count);
+        self.count_acm(Counter::PathInvalidated, count);
     }
 
     /// Whether an entry holds for the partition.
@@ -217,6 +211,10 @@ impl Host for Interface {
         Cache::of(self.device())
     }
 
+    fn count(&self, counter: Counter, number: u64) {
+        Cache::with(self.device(), |cache| cache.counters().add(counter, number));
+    }
+
     fn location(&self) -> (DeviceKey, PortNumber) {
         (DeviceKey::of(self.link().rdma()), self.port())
     }
@@ -273,7 +271,7 @@ impl Host for Interface {
             EtherType::Arp => Counter::ArpAnswered,
             _ => Counter::NdAnswered,
         };
-        self.count_acm(counter);
+        self.count_acm(counter, 1);
     }
 
     fn send(&self, packet: Skb) {

@@ -13,7 +13,6 @@ use kernel::{
 };
 
 use super::{
-    count,
     Failure,
     Flight,
     Host, //
@@ -110,7 +109,7 @@ impl Asked {
             private_data: &question.bytes(),
         });
         match sent {
-            Ok(()) => count(&**host, Counter::SidrSent),
+            Ok(()) => host.count(Counter::SidrSent, 1),
             Err(_) => this.close(),
         }
         Ok(())

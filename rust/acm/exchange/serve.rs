@@ -17,10 +17,7 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::{
-    count,
-    Host, //
-};
+use super::Host;
 use crate::{
     acm::{
         options,
@@ -156,7 +153,7 @@ impl Served {
 /// Answers a peer that asked for an address of `host`, and learns of it.
 fn serve(id: &Arc<Id>, host: &Arc<dyn Host>, question: Question, origin: Origin) {
     if answer(id, host, &question).is_ok() {
-        count(&**host, Counter::SidrServed);
+        host.count(Counter::SidrServed, 1);
     }
     if options::learn() {
         learn(host, question, origin);
@@ -203,14 +200,14 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     }
     match origin {
         Origin::Gid(gid) if gid == question.asker_gid => keep(&**host, &question),
-        Origin::Gid(_) => count(&**host, Counter::Refused),
+        Origin::Gid(_) => host.count(Counter::Refused, 1),
         Origin::Lid(lid) => {
             // The path is asked for if it is not known, which may take a while.
             let for_task = host.clone();
             let _ = host.tasks().spawn(move || {
                 match for_task.path(question.asker_gid) {
                     Ok(path) if path.dlid() == lid => keep(&*for_task, &question),
-                    Ok(_) => count(&*for_task, Counter::Refused),
+                    Ok(_) => for_task.count(Counter::Refused, 1),
                     Err(_) => {}
                 }
             });

@@ -195,16 +195,16 @@ impl Port {
         let waiter = Waiter::Search(self.clone(), search);
         match self.known_paths.claim(&wanted, waiter) {
             Claim::Known(path, Waiter::Search(_, search)) => {
-                interface.count_acm(Counter::PathHits);
+                interface.count_acm(Counter::PathHits, 1);
                 search.end(self.way(path));
                 Ok(None)
             }
             Claim::Ask(duty, Waiter::Search(_, search)) => {
-                interface.count_acm(Counter::PathMisses);
+                interface.count_acm(Counter::PathMisses, 1);
                 Ok(Some((search, wanted, duty)))
             }
             _ => {
-                interface.count_acm(Counter::PathMisses);
+                interface.count_acm(Counter::PathMisses, 1);
                 Ok(None)
             }
         }
@@ -252,7 +252,7 @@ impl Port {
         let mut paths = self.paths.lock();
         // Under the lock, which makes this the only writer.
         interface.statistics().sa_path_queries.add(1);
-        interface.count_acm(Counter::PathQueries);
+        interface.count_acm(Counter::PathQueries, 1);
         paths.began(number, query);
     }
 
@@ -281,11 +281,11 @@ impl Port {
             let signal = Signal::new()?;
             match self.known_paths.claim(&wanted, Waiter::Task(signal.clone())) {
                 Claim::Known(path, _) => {
-                    interface.count_acm(Counter::PathHits);
+                    interface.count_acm(Counter::PathHits, 1);
                     return Ok(path);
                 }
                 Claim::Ask(duty, _) => {
-                    interface.count_acm(Counter::PathMisses);
+                    interface.count_acm(Counter::PathMisses, 1);
                     let found = self.query(interface, &wanted);
                     self.done(duty, found.as_ref().ok());
                     return found;
