@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ask a port for the queue pair of one of its addresses, and say to be somebody else.
+
+forged.py CABLE DLID SLID ASKED ADDRESS GID QPN [HOW]    HOW: what else is wrong: header (a global route header with another
+                                                         GID), version, family, short, qpn, gid
+"""
+
+import ipaddress
+import struct
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "fabric"))
+import packets  # noqa: E402 # pylint: disable=wrong-import-position
+
+_CM, _SIDR_REQ, _SEND = 0x07, 0x17, 3
+_SERVICE = 0x106F786962000001
+
+
+def _bytes_of(address):
+    address = ipaddress.ip_address(address)
+    return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
+
+
+def _question(asked, address, gid, qpn, how):
+    family = 4 if ipaddress.ip_address(asked).version == 4 else 6
+    version = 9 if how == "version" else 1
+    family = 7 if how == "family" else family
+    qpn = 1 if how == "qpn" else qpn
+    gid = b"\xff" + bytes(15) if how == "gid" else ipaddress.IPv6Address(gid).packed
+    data = struct.pack(">BBHI", version, family, packets.DEFAULT_PKEY, qpn) + _bytes_of(address) + gid + _bytes_of(asked)
+    return data[:20] if how == "short" else data
+
+
+def main():
+    """Send it."""
+    cable, dlid, slid, asked, address, gid, qpn, *how = sys.argv[1:]
+    how = how[0] if how else ""
+    data = _question(asked, address, gid, int(qpn, 0), how)
+    body = struct.pack(">IHHQ", 0x12345678, packets.DEFAULT_PKEY, 0, _SERVICE) + data
+    datagram = packets.mad(_CM, version=2, method=_SEND, attribute=_SIDR_REQ, rest=body)
+    dlid, slid = int(dlid, 0), int(slid, 0)
+    if how == "header":
+        rest = packets.bth(packets.UD_SEND_ONLY, 1) + packets.deth() + datagram
+        header = packets.grh(len(rest) + 4, dgid=ipaddress.IPv6Address("fe80::1").packed)
+        frame = packets.whole(dlid, slid, header + rest, lnh=packets.GLOBAL)
+    else:
+        frame = packets.gmp(dlid, slid, datagram)
+    packets.put_on_cable(cable, [frame])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The address cache within one subnet: no question for a cached neighbour leaves a host, and nothing else changes. Who does not
+# answer the exchange of queue pairs is found as ever, and not asked again and again. What others say of themselves is kept, if
+# it is where it comes from, and never in place of what an administrator says.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 400
+
+. selftests/acm.sh
+
+# --- the cables ------------------------------------------------------------------------------------------------------------------
+
+watch() { # host...
+	local host
+	for host in "$@"; do
+		: >"/tmp/cable.$host"
+		at "$host" python3 selftests/acm/cable.py port1 >>"/tmp/cable.$host" &
+		jobs_running+=($!)
+		eventually grep -q listening "/tmp/cable.$host" || bail_out "the cable of $host cannot be watched"
+	done
+}
+
+sent() { # host, extended regular expression: how many packets of that kind since the last look
+	grep -cE "^($2)$" "/tmp/cable.$1"
+}
+
+look_anew() { # host...
+	local host
+	for host in "$@"; do
+		: >"/tmp/cable.$host"
+	done
+}
+
+has_sent() { # host, kind
+	holds "$(sent "$@")" -gt 0
+}
+
+# --- cached neighbours -----------------------------------------------------------------------------------------------------------
+
+test_cached() {
+	look_anew h1 h2
+	flush_neighbours h1 h2
+	check "h1 reaches h2 by IPv4" host_reaches h1 "$(v4_of h2)"
+	check "h1 reaches h2 by IPv6" host_reaches h1 "$(v6_of h2)"
+	check "h2 reaches h1 by IPv4" host_reaches h2 "$(v4_of h1)"
+	check_equal "h1 sent no question to all" 0 "$(sent h1 'arp group|nd group')"
+	check_equal "nor did h2" 0 "$(sent h2 'arp group|nd group')"
+	check "but asked for the queue pair" has_sent h1 sidr
+	look_anew h1
+	# What the stack verifies by asking one is answered, too.
+	at h1 ip neighbour change "$(v4_of h2)" dev ib0 nud probe
+	check "h1 reaches h2 while its entry is verified" host_reaches h1 "$(v4_of h2)"
+	check_equal "h1 sent no question to h2" 0 "$(sent h1 'arp one|nd one|arp group')"
+}
+
+test_known_twice() {
+	look_anew h1
+	flush_neighbours h1
+	check "h1 reaches h2 again" host_reaches h1 "$(v4_of h2)"
+	check_equal "without an exchange or a query: both are known" 0 "$(sent h1 'sidr|sa|arp group')"
+}
+
+# Duplicate address detection asks from no address.
+test_announcements() {
+	look_anew h1
+	at h1 ip address add fd00:88::beef/64 dev ib0
+	check "whether an address is free is asked as ever" eventually has_sent h1 'nd group'
+	at h1 ip address delete fd00:88::beef/64 dev ib0
+	look_anew h1
+	at h1 ip link set ib0 down
+	at h1 ip link set ib0 up
+	eventually has_carrier h1
+	check "who comes up announces its addresses as ever" eventually has_sent h1 'arp group'
+	check "h1 comes up again" interface_up h1
+}
+
+test_others() {
+	look_anew h1
+	flush_neighbours h1
+	check "h1 reaches h3, of which it has no entry" eventually host_answers h1 "$(v4_of h3)"
+	check "by asking all" has_sent h1 'arp group'
+}
+
+# --- peers that do not answer the exchange ---------------------------------------------------------------------------------------
+
+test_unwilling() {
+	local before
+	at h4 sh -c 'echo off >/sys/class/net/ib0/acm'
+	know h1 h4
+	look_anew h1
+	flush_neighbours h1
+	check "h1 reaches h4, which takes no part" eventually host_answers h1 "$(v4_of h4)"
+	check "it asked all, after the exchange" has_sent h1 'arp group'
+	check "h4 refused the exchange" holds "$(statistic_at h1 sidr-refused)" -gt 0
+	before=$(statistic_at h1 sidr-sent)
+	for _ in 1 2 3 4; do
+		flush_neighbours h1
+		host_answers h1 "$(v4_of h4)"
+	done >/dev/null
+	check "h4 is not asked each time" holds "$(($(statistic_at h1 sidr-sent) - before))" -le 2
+	at h4 sh -c 'echo prefer >/sys/class/net/ib0/acm'
+}
+
+test_absent() {
+	know h1 h4
+	at h4 ip link set ib0 down
+	flush_neighbours h1
+	check_refused "h4 is down: h1 does not reach it" host_answers h1 "$(v4_of h4)"
+	check "h4 comes back" interface_up h4
+	check "h1 reaches h4 again" eventually host_answers h1 "$(v4_of h4)"
+}
+
+# Within the subnet a new queue pair is announced to all; who has it from an exchange hears of it.
+test_new_queue_pair() {
+	local before
+	know h1 h2
+	check "h1 reaches h2" eventually host_answers h1 "$(v4_of h2)"
+	before=$(qpn_of h2)
+	at h2 ethtool -G ib0 rx 512
+	check "h2 has another queue pair" refused equal "$before" "$(qpn_of h2)"
+	eventually has_carrier h2
+	check "h1 reaches h2 again" eventually host_answers h1 "$(v4_of h2)"
+	flush_neighbours h1
+	check "also if the stack asks anew" eventually host_answers h1 "$(v4_of h2)"
+}
+
+# --- what others say -------------------------------------------------------------------------------------------------------------
+
+entry_at() { # host, address: GID, queue pair, source
+	cache_at "$1" show "$2" 2>/dev/null | awk '{ print $2, $3, $4 }'
+}
+
+says_learned() { # host, address
+	matches 'learned$' "$(entry_at "$@")"
+}
+
+test_learning() {
+	cache_at h2 flush
+	flush_neighbours h1 h2
+	know h1 h2
+	at h1 ethtool -G ib0 rx 512
+	eventually has_carrier h1
+	cache_at h1 replace "$(v4_of h2)" "$(port_field h2 gids/0)"
+	at h2 ethtool -G ib0 rx 256
+	eventually has_carrier h2
+	flush_neighbours h1 h2
+	check "h1 reaches h2" eventually host_answers h1 "$(v4_of h2)"
+	check "h2 has learned of h1" eventually says_learned h2 "$(v4_of h1)"
+	check_equal "what it learned is right" "$(qpn_of h1)" "$(entry_at h2 "$(v4_of h1)" | awk '{ print $2 }')"
+}
+
+forge() { # from host, to host, address, GID, queue pair, [how]
+	at "$1" python3 selftests/acm/forged.py port1 "$(port_number "$2" lid)" "$(port_number "$1" lid)" "$(v4_of "$2")" "${@:3}"
+}
+
+test_forged() {
+	local before how
+	cache_at h1 flush
+	know h1 h3
+	flush_neighbours h1
+	check "h1 reaches h3" eventually host_answers h1 "$(v4_of h3)"
+	before=$(entry_at h1 "$(v4_of h3)")
+	forge h2 h1 "$(v4_of h3)" "$(port_field h3 gids/0)" 0x123456
+	forge h2 h1 "$(v4_of h3)" "$(port_field h2 gids/0)" 0x123456
+	forge h2 h1 10.88.7.7 "$(port_field h3 gids/0)" 0x123456
+	forge h2 h1 10.88.7.8 "$(port_field h2 gids/0)" 0x123456 header
+	for how in version family short qpn gid; do
+		forge h2 h1 10.88.7.9 "$(port_field h2 gids/0)" 0x123456 "$how"
+	done
+	forge h2 h1 10.88.7.10 "$(port_field h2 gids/0)" 0x123456
+	check "h1 learns what h2 says of its own port" eventually says_learned h1 10.88.7.10
+	check_equal "the entry of h3 is as it was" "$before" "$(entry_at h1 "$(v4_of h3)")"
+	check_equal "nothing was learned of who is elsewhere" "" "$(entry_at h1 10.88.7.7)"
+	check_equal "nor from another GID's packet" "" "$(entry_at h1 10.88.7.8)"
+	check_equal "nor from what is malformed" "" "$(entry_at h1 10.88.7.9)"
+	check "h1 reaches h3 all the same" host_answers h1 "$(v4_of h3)"
+}
+
+bring_up_fabric star h1
+load_driver oxib || bail_out "oxib could not be loaded"
+check "every host's interface comes up" interfaces_up "${hosts[@]}"
+watch h1 h2
+check "h1 and h2 have entries of each other" eval 'know h1 h2 && know h2 h1'
+test_cached
+test_known_twice
+test_announcements
+test_others
+test_unwilling
+test_absent
+test_new_queue_pair
+test_learning
+test_forged
+stop_jobs
+check "oxib can be unloaded" unload_driver
+stop_sm
+check "the fabric can be taken down" fabric_down
+check "softib.ko can be unloaded" unload_softib
+finish
