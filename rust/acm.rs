@@ -10,6 +10,7 @@
 //!   └ changes    telling who listens
 //!  exchange    a peer's queue pair, found by asking its connection manager
 //!   └ host       the interface that asks and is asked
+//!  resolve     the same step by step, for who wants to see
 //!  paths       what the subnet administrator said of a port's paths
 //!  line        what waits for its turn
 //!  statistics  what is counted
@@ -32,6 +33,7 @@ mod host;
 pub(crate) mod line;
 pub(crate) mod options;
 pub(crate) mod paths;
+pub(crate) mod resolve;
 pub(crate) mod statistics;
 
 pub(crate) use cache::{

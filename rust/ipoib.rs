@@ -75,7 +75,10 @@ mod search;
 mod statistics;
 mod transmit;
 
-pub(crate) use infiniband::PortPaths;
+pub(crate) use infiniband::{
+    PortPaths,
+    Shown, //
+};
 
 use interface::Interface;
 use options::Options;

@@ -102,6 +102,16 @@ pub(crate) fn with<R>(
     hosts.iter().find(|host| matches(&***host)).map(use_it)
 }
 
+/// The first interface of which `matches` is true. It may be taken out at any time: then it begins nothing. Sleeps.
+pub(crate) fn find(matches: impl Fn(&dyn Host) -> bool) -> Option<Arc<dyn Host>> {
+    with(matches, Arc::clone)
+}
+
+/// Uses each interface in turn. Sleeps.
+pub(crate) fn for_each(mut use_it: impl FnMut(&dyn Host)) {
+    HOSTS.lock().iter().for_each(|host| use_it(&**host));
+}
+
 /// The paths of a port, for one more user: [`release`] is to follow.
 ///
 /// # Errors
@@ -155,8 +165,7 @@ pub(crate) fn release(paths: &Arc<PortPaths>) {
     drop(gone);
 }
 
-/// Uses the paths of each port in turn. Sleeps.
-#[expect(dead_code, reason = "for who shows them")]
-pub(crate) fn for_each_port(mut use_them: impl FnMut(&PortPaths)) {
-    PORTS.lock().iter().for_each(|known| use_them(&known.paths));
+/// The paths of the port with that number, counted from 0. Sleeps.
+pub(crate) fn port(number: usize) -> Option<Arc<PortPaths>> {
+    PORTS.lock().get(number).map(|known| known.paths.clone())
 }

@@ -71,9 +71,6 @@ use peers::{
     Verdict, //
 };
 
-/// Peers that are looked after at a time.
-const BATCH: usize = 64;
-
 /// The exchanges of an interface.
 #[pin_data]
 pub(crate) struct Exchange {
@@ -150,13 +147,23 @@ impl Exchange {
     /// The interface is up: exchanges may begin. `host` has these.
     pub(crate) fn open(&self, host: &Arc<dyn Host>) {
         self.uses.lock().is_open = true;
-        // Without memory at the moment peers do not find us before we look for one.
+        self.peers.lock().open();
+        // Without memory at the moment peers do not find us.
         let _ = registry::enter(host);
-        let host = host.clone();
-        let tasks = host.clone();
-        let _ = tasks.tasks().spawn(move || {
-            let _ = host.exchange().manager(&host);
-        });
+        host.clone().watch_soon();
+    }
+
+    /// Uses the connection manager, which takes the ports that nobody has, as soon as there is something in
+    /// the cache: who has none keeps what it has. False as long as there is nothing.
+    fn begin(&self, host: &Arc<dyn Host>) -> bool {
+        {
+            let uses = self.uses.lock();
+            if !uses.is_open || uses.listener.is_some() {
+                return true;
+            }
+        }
+        let is_filled = host.cache().is_some_and(|cache| cache.entries().len() != 0);
+        is_filled && self.mode() != Mode::Off && self.manager(host).is_ok()
     }
 
     /// The interface goes down: what is under way ends, and is waited for. Sleeps.
@@ -238,6 +245,16 @@ impl Exchange {
         }
     }
 
+    /// Whether an exchange for this request is under way, or waits for its turn.
+    pub(crate) fn is_asking(&self, request: &Request) -> bool {
+        self.peers.lock().is_asked(&request.target)
+    }
+
+    /// Why the last exchange with a peer failed, if it did.
+    pub(crate) fn failure(&self, request: &Request) -> Option<Failure> {
+        self.peers.lock().failure(&request.target)
+    }
+
     /// Whether a peer answered a moment ago. Any context.
     pub(crate) fn is_fresh(&self, host: &dyn Host, request: &Request) -> bool {
         self.peers.lock().is_fresh(&request.target, host.now_ms())
@@ -252,7 +269,8 @@ impl Exchange {
         });
         if spawned.is_err() {
             // A transmit queue may be locked: what waits is dropped, not sent.
-            let end = self.peers.lock().ended(&flight, None, host.now_ms());
+            let failed = Err(Failure::NoMemory);
+            let end = self.peers.lock().ended(&flight, failed, host.now_ms());
             drop(end);
         }
     }
@@ -268,7 +286,7 @@ impl Exchange {
         let end = self
             .peers
             .lock()
-            .ended(flight, found.ok(), host.now_ms());
+            .ended(flight, found, host.now_ms());
         if let Some(end) = end {
             match found {
                 Ok(qpn) => found_at(host, flight, qpn, end),
@@ -300,23 +318,30 @@ impl Exchange {
     }
 
     /// Looks after peers across a router: nobody tells if one of them has another queue pair. To be called
-    /// every second while this returns true. Sleeps.
+    /// every second while this returns true. Sleeps; not with the RTNL held.
     pub(crate) fn watch(&self, host: &Arc<dyn Host>) -> bool {
-        let Ok(mut doubtful) = KVec::with_capacity(BATCH, GFP_KERNEL) else {
-            return true;
-        };
-        {
-            let now = host.now_ms();
+        let is_begun = self.begin(host);
+        let now = host.now_ms();
+        let count = {
             let mut peers = self.peers.lock();
             peers.age(now);
-            peers.doubtful(now, &mut doubtful);
+            peers.len()
+        };
+        if count == 0 {
+            return !is_begun;
         }
+        // Without memory at the moment, the next time will do.
+        let Ok(mut doubtful) = KVec::with_capacity(count, GFP_KERNEL) else {
+            return true;
+        };
+        self.peers.lock().doubtful(now, &mut doubtful);
+        host.note_used();
         for (request, gid) in &doubtful {
             if !host.is_near(gid) && host.is_doubtful(request, gid) {
                 let _ = self.ask(host, *request, *gid, None);
             }
         }
-        !self.peers.lock().is_empty()
+        true
     }
 
     /// Shows how many exchanges there are. Any context.

@@ -11,6 +11,7 @@ use kernel::{
 
 use super::{
     exchange::Exchange,
+    options::Mode,
     Cache,
     Counter, //
 };
@@ -33,6 +34,14 @@ use crate::{
 
 /// An interface that finds its neighbours by the cache, and is found by them.
 pub(crate) trait Host: Send + Sync + 'static {
+    /// Changes how it uses the cache.
+    fn set_mode(self: Arc<Self>, mode: Mode);
+
+    /// The port below.
+    fn port(&self) -> PortNumber {
+        self.location().1
+    }
+
     /// Its exchanges with peers.
     fn exchange(&self) -> &Exchange;
 
@@ -60,6 +69,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Whether it, or a bond that it is in, has this address.
     fn has(&self, address: IpAddr) -> bool;
 
+    /// The address that it sends from to this one, if it has any of that family.
+    fn source_for(&self, address: IpAddr) -> Option<IpAddr>;
+
     /// Whether a GID is one of its own subnet.
     fn is_near(&self, gid: &Gid) -> bool;
 
@@ -76,7 +88,11 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Sends a packet of the stack's that was held back.
     fn send(&self, packet: Skb);
 
-    /// Whether packets go to the peer of `request` at `gid` and nothing shows that they arrive.
+    /// Finds out whom packets were sent to.
+    fn note_used(&self);
+
+    /// Whether packets go to the peer of `request` at `gid`, as was found out then, and nothing shows that
+    /// they arrive.
     fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool;
 
     /// Has [`Exchange::watch`] called in a moment.

@@ -514,6 +514,33 @@ bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 
 	return netif_rx(skb) == NET_RX_SUCCESS;
 }
 
+/* The address that a device, or the bond it is in, sends from to another one; both have that length. */
+bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from)
+{
+	struct net_device *owner;
+	struct in6_addr source;
+	__be32 local, far;
+	bool found;
+
+	rcu_read_lock();
+	owner = netdev_master_upper_dev_get_rcu(dev);
+	if (!owner || netif_is_l3_master(owner))
+		owner = dev;
+	if (length == sizeof(local)) {
+		memcpy(&far, to, sizeof(far));
+		local = inet_select_addr(owner, far, RT_SCOPE_LINK);
+		memcpy(from, &local, sizeof(local));
+		found = local;
+	} else {
+		found = IS_ENABLED(CONFIG_IPV6) &&
+			!ipv6_dev_get_saddr(dev_net(owner), owner, (const struct in6_addr *)to, 0, &source);
+		if (found)
+			memcpy(from, &source, sizeof(source));
+	}
+	rcu_read_unlock();
+	return found;
+}
+
 /* What the stack knows of a neighbour of a device, or of the bond it is in. */
 static struct neighbour *oxib_find_neighbour(struct net_device *dev, const u8 *address, u32 length)
 {

@@ -76,7 +76,10 @@ mod shared;
 use group::Groups;
 use path::Paths;
 
-pub(crate) use shared::PortPaths;
+pub(crate) use shared::{
+    PortPaths,
+    Shown, //
+};
 
 /// The Q_Key until the broadcast group's is known: nobody sends with it.
 const NO_QKEY: u32 = 0x7fff_0b1b;

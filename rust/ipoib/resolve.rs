@@ -203,6 +203,10 @@ fn read(packet: &Skb) -> Option<(Request, bool)> {
 }
 
 impl Host for Interface {
+    fn set_mode(self: Arc<Self>, mode: Mode) {
+        self.set_acm(mode);
+    }
+
     fn exchange(&self) -> &Exchange {
         &self.exchange
     }
@@ -244,6 +248,10 @@ impl Host for Interface {
         self.device().owner_of(address).is_some()
     }
 
+    fn source_for(&self, address: IpAddr) -> Option<IpAddr> {
+        self.device().source_for(address)
+    }
+
     fn is_near(&self, gid: &Gid) -> bool {
         self.link().is_near(gid)
     }
@@ -278,11 +286,14 @@ impl Host for Interface {
         packet.transmit_again();
     }
 
-    fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool {
-        let now = self.now();
+    fn note_used(&self) {
         // Without memory at the moment nobody is in use.
-        let _ = self.note_used(now);
-        let is_used = self.destinations.lock().is_used_since(gid, now.saturating_sub(2));
+        let _ = Interface::note_used(self, self.now());
+    }
+
+    fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool {
+        let since = self.now().saturating_sub(2);
+        let is_used = self.destinations.lock().is_used_since(gid, since);
         let silence = self.device().unconfirmed(request.target);
         is_used && silence.is_none_or(|silence| silence >= UNCONFIRMED)
     }

@@ -83,6 +83,31 @@ impl<T: Operations> Device<T> {
         }
     }
 
+    /// The address that the device, or the bond that it is in, sends from to this one.
+    pub(crate) fn source_for(&self, address: IpAddr) -> Option<IpAddr> {
+        let find = |to: &[u8], from: &mut [u8]| {
+            // SAFETY: The device is valid; both addresses are as long as one of the family.
+            unsafe {
+                bindings::oxib_source_address(
+                    self.as_raw(),
+                    to.as_ptr(),
+                    to.len() as u32,
+                    from.as_mut_ptr(),
+                )
+            }
+        };
+        match address {
+            IpAddr::V4(address) => {
+                let mut from = [0; 4];
+                find(&address.octets(), &mut from).then(|| IpAddr::from(from))
+            }
+            IpAddr::V6(address) => {
+                let mut from = [0; 16];
+                find(&address.octets(), &mut from).then(|| IpAddr::from(from))
+            }
+        }
+    }
+
     /// For how many milliseconds nothing has shown the stack that the neighbour with this address gets what
     /// it is sent; `None` if the stack knows no such neighbour.
     pub(crate) fn unconfirmed(&self, address: IpAddr) -> Option<u64> {

@@ -17,6 +17,7 @@ use kernel::{
     }, //
 };
 
+use super::Failure;
 use crate::{
     acm::line::Line,
     wire::{
@@ -34,11 +35,9 @@ pub(super) const WINDOW: usize = 64;
 /// Most peers that are remembered.
 const PEERS: usize = 16_384;
 
-/// Time until a peer that did not answer is asked again. It doubles up to [`MEMORY`].
+/// Time until a peer that did not answer is asked again: one that has answered before, and one that never
+/// has. So long may a peer be back without being found.
 const RETRY: u64 = 1_000;
-
-/// Longest time for which it is remembered that a peer does not answer: as long, and no longer, may a
-/// peer be back without being found.
 const MEMORY: u64 = 4_000;
 
 /// Time for which an answer is believed, whatever the stack thinks of the peer.
@@ -72,8 +71,8 @@ enum State<P> {
     Asked { number: u64, held: Option<P> },
     /// It came to an end `at` this time.
     Answered { at: u64 },
-    /// The peer did not answer; it is not to be asked before a time, which was `wait` away.
-    Failed { until: u64, wait: u64 },
+    /// The peer did not answer; it is not to be asked before this time.
+    Failed { until: u64, why: Failure },
 }
 
 /// What to do about a peer that somebody looks for.
@@ -106,6 +105,8 @@ pub(super) struct Peers<P> {
     in_line: usize,
     flying: usize,
     last: u64,
+    /// Exchanges may begin.
+    is_open: bool,
 }
 
 impl<P> Peers<P> {
@@ -118,7 +119,13 @@ impl<P> Peers<P> {
             in_line: 0,
             flying: 0,
             last: 0,
+            is_open: false,
         }
+    }
+
+    /// Lets exchanges begin.
+    pub(super) fn open(&mut self) {
+        self.is_open = true;
     }
 
     /// How many exchanges are under way, and how many wait.
@@ -134,6 +141,9 @@ impl<P> Peers<P> {
         held: Option<P>,
         now: u64,
     ) -> Verdict<P> {
+        if !self.is_open {
+            return Verdict::Busy(held);
+        }
         let address = request.target;
         // Of one that has moved nothing is known.
         if self.table.get(&address).is_some_and(|peer| peer.gid != gid) {
@@ -161,7 +171,10 @@ impl<P> Peers<P> {
         let peer = Peer {
             request,
             gid,
-            state: State::Failed { until: 0, wait: 0 },
+            state: State::Failed {
+                until: 0,
+                why: Failure::Silent,
+            },
             qpn: None,
         };
         self.table.insert(node.into_node(request.target, peer));
@@ -209,29 +222,34 @@ impl<P> Peers<P> {
 
     /// Ends an exchange that was under way: the peer has that queue pair, or has not answered. `None`
     /// if nobody wants to know any more.
-    pub(super) fn ended(&mut self, flight: &Flight, found: Option<Qpn>, now: u64) -> Option<End<P>> {
+    pub(super) fn ended(
+        &mut self,
+        flight: &Flight,
+        found: core::result::Result<Qpn, Failure>,
+        now: u64,
+    ) -> Option<End<P>> {
         self.flying = self.flying.saturating_sub(1);
         if !self.is_wanted(flight) {
             return None;
         }
         let peer = self.table.get_mut(&flight.request.target)?;
         let next = match found {
-            Some(_) => State::Answered { at: now },
-            None => {
+            Ok(_) => State::Answered { at: now },
+            Err(why) => {
                 // One that was there a moment ago may be there again in a moment.
                 let wait = if peer.qpn.is_some() { RETRY } else { MEMORY };
                 State::Failed {
                     until: now + wait,
-                    wait,
+                    why,
                 }
             }
         };
         let State::Asked { held, .. } = core::mem::replace(&mut peer.state, next) else {
             return None;
         };
-        let is_new = found.is_some() && peer.qpn.is_some() && peer.qpn != found;
-        if found.is_some() {
-            peer.qpn = found;
+        let is_new = found.is_ok() && peer.qpn.is_some() && peer.qpn != found.ok();
+        if found.is_ok() {
+            peer.qpn = found.ok();
         }
         Some(End { held, is_new })
     }
@@ -249,6 +267,21 @@ impl<P> Peers<P> {
         None
     }
 
+    /// Whether an exchange with the peer with that address is under way, or waits for its turn.
+    pub(super) fn is_asked(&self, address: &IpAddr) -> bool {
+        self.table
+            .get(address)
+            .is_some_and(|peer| matches!(peer.state, State::Asked { .. }))
+    }
+
+    /// Why the last exchange with that peer failed, if it did.
+    pub(super) fn failure(&self, address: &IpAddr) -> Option<Failure> {
+        match self.table.get(address)?.state {
+            State::Failed { why, .. } => Some(why),
+            State::Asked { .. } | State::Answered { .. } => None,
+        }
+    }
+
     /// Whether the peer with that address answered a moment ago.
     pub(super) fn is_fresh(&self, address: &IpAddr, now: u64) -> bool {
         self.table
@@ -257,6 +290,11 @@ impl<P> Peers<P> {
                 State::Answered { at } => now < at + FRESH,
                 _ => false,
             })
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.count
     }
 
     /// Notes in `out`, as far as it has room, the peers that were found, and may be elsewhere or not
@@ -272,11 +310,6 @@ impl<P> Peers<P> {
                 return;
             }
         }
-    }
-
-    /// Whether there is anybody to look after.
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
     }
 
     /// Forgets the peer with that address, unless it is being asked. Whether there was one.
@@ -315,7 +348,8 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Forgets all, and returns them for the caller to drop. What is under way ends without a result.
+    /// Forgets all, and returns them for the caller to drop. What is under way ends without a result, and
+    /// nothing begins.
     pub(super) fn take_all(&mut self) -> Self {
         let fresh = Self {
             last: self.last,

@@ -20,7 +20,10 @@ use kernel::{
 use super::Host;
 use crate::{
     acm::{
-        options,
+        options::{
+            self,
+            Mode, //
+        },
         Counter,
         Lesson,
         Source,
@@ -134,7 +137,8 @@ impl Served {
             let is_in = |pkey: Pkey| pkey.base() == question.pkey.base();
             let is_asked = |host: &dyn Host| {
                 let (device, number) = host.location();
-                device == self.device
+                host.exchange().mode() != Mode::Off
+                    && device == self.device
                     && number.get() == port
                     && is_in(host.pkey())
                     && is_in(req.pkey())

@@ -123,6 +123,11 @@ impl PortPaths {
         self.device == DeviceKey::of(device) && self.port == port
     }
 
+    /// The same, as the connection manager has it.
+    pub(crate) fn is_at(&self, (device, port): (DeviceKey, PortNumber)) -> bool {
+        self.device == device && self.port == port
+    }
+
     /// The device's name, and the port.
     pub(crate) fn place(&self) -> (&CStr, PortNumber) {
         (&self.name, self.port)

@@ -30,13 +30,19 @@ mod cases {
         }
     }
 
-    fn qpn(n: u32) -> Option<Qpn> {
-        Qpn::new(n)
+    fn qpn(n: u32) -> core::result::Result<Qpn, Failure> {
+        Qpn::new(n).ok_or(Failure::Wrong)
+    }
+
+    fn open() -> Peers<u8> {
+        let mut peers = Peers::new();
+        peers.open();
+        peers
     }
 
     #[test]
     fn one_exchange_serves_all() -> Result {
-        let mut peers = Peers::new();
+        let mut peers = open();
         let flight = begun(&mut peers, 1, Some(7), 0)?;
         assert_eq!(peers.ask(request(1), NEAR, Some(8), 1), Verdict::Waits);
         assert!(!peers.is_fresh(&request(1).target, 1));
@@ -59,10 +65,13 @@ mod cases {
 
     #[test]
     fn silence_is_remembered_and_not_for_long() -> Result {
-        let mut peers = Peers::new();
+        let mut peers = open();
         let flight = begun(&mut peers, 1, Some(7), 0)?;
-        let end = peers.ended(&flight, None, 100);
+        let end = peers.ended(&flight, Err(Failure::Refused), 100);
         assert_eq!(end.map(|end| end.held), Some(Some(7)));
+        let address = request(1).target;
+        assert!(!peers.is_asked(&address));
+        assert_eq!(peers.failure(&address), Some(Failure::Refused));
         for now in [100, 99 + MEMORY] {
             let verdict = peers.ask(request(1), NEAR, Some(8), now);
             assert_eq!(verdict, Verdict::Failed(Some(8)));
@@ -72,7 +81,7 @@ mod cases {
         // One that answered before is tried sooner.
         let now = 300 + MEMORY;
         let flight = begun(&mut peers, 1, None, now)?;
-        peers.ended(&flight, None, now);
+        peers.ended(&flight, Err(Failure::Silent), now);
         assert_eq!(
             peers.ask(request(1), NEAR, None, now + RETRY - 1),
             Verdict::Failed(None)
@@ -83,7 +92,7 @@ mod cases {
 
     #[test]
     fn the_others_wait_in_order() -> Result {
-        let mut peers = Peers::new();
+        let mut peers = open();
         let mut flights = KVec::new();
         for n in 0..WINDOW as u8 {
             flights.push(begun(&mut peers, n, None, 0)?, GFP_KERNEL)?;
@@ -96,7 +105,7 @@ mod cases {
         // One that moves meanwhile is asked at the new place, last.
         assert_eq!(peers.ask(request(200), FAR, None, 0), Verdict::Waits);
         for (flight, n) in flights.iter().zip([100, 150, 200]) {
-            peers.ended(flight, None, 1);
+            peers.ended(flight, Err(Failure::Silent), 1);
             let next = peers.next();
             assert_eq!(next.map(|flight| flight.request), Some(request(n)));
             assert_eq!(peers.next(), None);
@@ -107,7 +116,7 @@ mod cases {
 
     #[test]
     fn who_moved_is_asked_anew() -> Result {
-        let mut peers = Peers::new();
+        let mut peers = open();
         let first = begun(&mut peers, 1, None, 0)?;
         let Verdict::Begin(second) = peers.ask(request(1), FAR, Some(1), 0) else {
             return Err(EINVAL);
@@ -122,33 +131,38 @@ mod cases {
 
     #[test]
     fn peers_are_looked_after() -> Result {
-        let mut peers = Peers::new();
+        let mut peers = open();
         let mut found = KVec::with_capacity(4, GFP_KERNEL)?;
         let flight = begun(&mut peers, 1, None, 0)?;
         peers.ended(&flight, qpn(5), 0);
         // One that never answered is nobody's loss.
         let flight = begun(&mut peers, 2, None, 0)?;
-        peers.ended(&flight, None, 0);
+        peers.ended(&flight, Err(Failure::Silent), 0);
         peers.doubtful(FRESH - 1, &mut found);
         assert!(found.is_empty());
         peers.doubtful(FRESH, &mut found);
         assert_eq!(&*found, &[(request(1), NEAR)]);
         peers.age(2 * MEMORY);
-        assert!(!peers.is_empty());
+        assert_eq!(peers.len(), 1);
         assert!(peers.forget(&request(1).target));
         assert!(!peers.forget(&request(1).target));
-        assert!(peers.is_empty());
+        assert_eq!(peers.len(), 0);
         Ok(())
     }
 
     #[test]
     fn nothing_is_left_of_what_was_forgotten() -> Result {
-        let mut peers = Peers::new();
+        let mut peers = open();
         let flight = begun(&mut peers, 1, Some(7), 0)?;
         let forgotten = peers.take_all();
-        assert!(!forgotten.is_empty() && peers.is_empty());
+        assert_eq!((forgotten.len(), peers.len()), (1, 0));
         assert_eq!(peers.ended(&flight, qpn(5), 0), None);
         assert_eq!(peers.in_flight(), (0, 0));
+        // Until it is opened again.
+        assert_eq!(peers.ask(request(1), NEAR, None, 0), Verdict::Busy(None));
+        peers.open();
+        begun(&mut peers, 1, None, 0)?;
+        assert!(peers.is_asked(&request(1).target));
         Ok(())
     }
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Requests about interfaces: how they use the cache, and what they find with it.
+
+use core::net::IpAddr;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    super::{
+        options::Mode,
+        resolve::{
+            resolve,
+            Resolution,
+            Step, //
+        },
+        Cache,
+        Host, //
+    },
+    attributes,
+    paths::put_path,
+    put_entry,
+    refuse,
+    Oxib, //
+};
+use crate::{
+    net::genetlink::{
+        Message,
+        Messages,
+        Request, //
+    },
+    registry,
+    wire::acm::request::{
+        self,
+        entry,
+        interface,
+        operation,
+        resolution,
+        step, //
+    }, //
+};
+
+/// The interface with that number in the namespace that a request came from.
+fn find(
+    request: &mut Request<'_, Oxib>,
+    cache: &Arc<Cache>,
+    index: u32,
+) -> Result<Arc<dyn Host>> {
+    let is_it = |host: &dyn Host| host.index() == index && is_in(host, cache);
+    registry::find(is_it).ok_or_else(|| {
+        request.refuse(
+            ENODEV,
+            format_args!("interface {index} is none of oxib's that is up on an InfiniBand port"),
+        )
+    })
+}
+
+/// Whether an interface is in the namespace of a cache.
+fn is_in(host: &dyn Host, cache: &Arc<Cache>) -> bool {
+    host.cache()
+        .is_some_and(|other| Arc::ptr_eq(&other, cache))
+}
+
+/// Shows how one interface uses the cache.
+pub(super) fn show(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
+    let index = request::parse_ifindex(&attributes(request), interface::IFINDEX)
+        .map_err(|why| refuse(request, why))?;
+    let host = find(request, cache, index)?;
+    request.reply(|message| put_interface(message, &*host))
+}
+
+/// Changes that.
+pub(super) fn change(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
+    let (index, number) =
+        request::parse_interface(&attributes(request)).map_err(|why| refuse(request, why))?;
+    let mode = Mode::new(number).ok_or(EINVAL)?;
+    find(request, cache, index)?.set_mode(mode);
+    Ok(())
+}
+
+fn put_interface(message: &mut Message<'_>, host: &dyn Host) -> Result {
+    message.put_u32(interface::IFINDEX, host.index())?;
+    message.put_u8(interface::ACM, host.exchange().mode() as u8)
+}
+
+/// A dump of interfaces, by their numbers.
+pub(super) struct Interfaces {
+    cache: Arc<Cache>,
+    last: u32,
+}
+
+impl Interfaces {
+    /// Begins one.
+    pub(super) fn new(cache: Arc<Cache>) -> Self {
+        Self { cache, last: 0 }
+    }
+
+    /// Goes on with it.
+    pub(super) fn go_on(&mut self, messages: &mut Messages<'_, Oxib>) -> Result {
+        while let Some(host) = self.next() {
+            messages.message(operation::INTERFACE_GET, |message| {
+                put_interface(message, &*host)
+            })?;
+            self.last = host.index();
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<Arc<dyn Host>> {
+        let mut least: Option<u32> = None;
+        registry::for_each(|host| {
+            let index = host.index();
+            if index > self.last && is_in(host, &self.cache) {
+                least = Some(least.map_or(index, |least| least.min(index)));
+            }
+        });
+        let least = least?;
+        registry::find(|host| host.index() == least && is_in(host, &self.cache))
+    }
+}
+
+/// Finds the way to an address, and shows each step.
+pub(super) fn show_resolution(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
+    let index = request::parse_ifindex(&attributes(request), entry::IFINDEX)
+        .map_err(|why| refuse(request, why))?;
+    let address =
+        request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
+    let host = find(request, cache, index)?;
+    let found = resolve(&host, address);
+    request.reply(|message| put_resolution(message, address, &found, &*host))
+}
+
+fn put_resolution(
+    message: &mut Message<'_>,
+    address: IpAddr,
+    found: &Resolution,
+    host: &dyn Host,
+) -> Result {
+    if let Some(known) = &found.known {
+        message.nest(resolution::ENTRY, |nest| put_entry(nest, address, known))?;
+    }
+    for step in &found.steps {
+        message.nest(resolution::STEP, |nest| put_step(nest, step))?;
+    }
+    if let Some(path) = &found.path {
+        message.nest(resolution::PATH, |nest| put_path(nest, path, host.port()))?;
+    }
+    Ok(())
+}
+
+fn put_step(message: &mut Message<'_>, taken: &Step) -> Result {
+    message.put_u8(step::KIND, taken.kind as u8)?;
+    message.put_u8(step::RESULT, taken.outcome as u8)?;
+    message.put_u32(step::TIME, taken.time)?;
+    message.put_text(step::TEXT, taken.text)
+}

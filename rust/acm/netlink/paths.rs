@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Requests about paths.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    super::{
+        paths::Key,
+        Cache, //
+    },
+    Oxib, //
+};
+use crate::{
+    ipoib::{
+        PortPaths,
+        Shown, //
+    },
+    net::genetlink::{
+        Message,
+        Messages, //
+    },
+    rdma::{
+        path::PathRecord,
+        port::PortNumber, //
+    },
+    registry,
+    wire::acm::request::{
+        operation,
+        path as attribute, //
+    }, //
+};
+
+/// Writes a path.
+pub(super) fn put_path(
+    message: &mut Message<'_>,
+    path: &PathRecord,
+    port: PortNumber,
+) -> Result {
+    message.put(attribute::SGID, &path.sgid().bytes())?;
+    message.put(attribute::DGID, &path.dgid().bytes())?;
+    message.put_u16(attribute::PKEY, path.pkey())?;
+    message.put_u8(attribute::TRAFFIC_CLASS, path.traffic_class())?;
+    message.put_u16(attribute::DLID, path.dlid() as u16)?;
+    message.put_u16(attribute::SLID, path.slid() as u16)?;
+    message.put_u8(attribute::SL, path.sl())?;
+    message.put_u16(attribute::MTU, bytes(path.mtu()))?;
+    message.put_u8(attribute::RATE, path.rate())?;
+    message.put_u8(attribute::HOP_LIMIT, path.hop_limit())?;
+    message.put_u32(attribute::PORT, port.get())?;
+    message.put_u32(attribute::FLOW_LABEL, path.flow_label())
+}
+
+/// The bytes that an MTU's number stands for (IBTA 14.2.5.6); 0 for a number of none.
+fn bytes(mtu: u8) -> u16 {
+    match mtu {
+        1..=5 => 128 << mtu,
+        _ => 0,
+    }
+}
+
+fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Result {
+    let (name, number) = port.place();
+    put_path(message, &shown.record, number)?;
+    message.put_u32(attribute::AGE, shown.age)?;
+    message.put_u32(attribute::LIFETIME, shown.left)?;
+    message.put_text(attribute::DEVICE, name)
+}
+
+/// A dump of the paths of the ports that interfaces of a namespace are on.
+pub(super) struct PathDump {
+    cache: Arc<Cache>,
+    /// How many ports have been shown, and the last path of the next one that has.
+    ports: usize,
+    last: Option<Key>,
+}
+
+impl PathDump {
+    /// Begins one.
+    pub(super) fn new(cache: Arc<Cache>) -> Self {
+        Self {
+            cache,
+            ports: 0,
+            last: None,
+        }
+    }
+
+    /// Goes on with it.
+    pub(super) fn go_on(&mut self, messages: &mut Messages<'_, Oxib>) -> Result {
+        while let Some(port) = registry::port(self.ports) {
+            while is_seen(&port, &self.cache) {
+                let Some(shown) = port.next(self.last.as_ref()) else {
+                    break;
+                };
+                messages.message(operation::PATH_GET, |message| {
+                    put_shown(message, &shown, &port)
+                })?;
+                self.last = Some(shown.key);
+            }
+            self.ports += 1;
+            self.last = None;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an interface on a port is in the namespace of a cache.
+fn is_seen(port: &PortPaths, cache: &Arc<Cache>) -> bool {
+    let mut seen = false;
+    registry::for_each(|host| {
+        let is_in = host
+            .cache()
+            .is_some_and(|other| Arc::ptr_eq(&other, cache));
+        seen |= is_in && port.is_at(host.location());
+    });
+    seen
+}
+
+/// Forgets the paths of those ports.
+pub(super) fn flush(cache: &Arc<Cache>) {
+    let mut number = 0;
+    while let Some(port) = registry::port(number) {
+        if is_seen(&port, cache) {
+            port.forget_all();
+        }
+        number += 1;
+    }
+}
+
+/// How many there are.
+pub(super) fn count(cache: &Arc<Cache>) -> usize {
+    let (mut number, mut count) = (0, 0);
+    while let Some(port) = registry::port(number) {
+        if is_seen(&port, cache) {
+            count += port.count();
+        }
+        number += 1;
+    }
+    count
+}

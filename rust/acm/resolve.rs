@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Finding the way to an address step by step, for who wants to see each.
+
+use core::net::IpAddr;
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta,
+        Instant,
+        Monotonic, //
+    }, //
+};
+
+use super::{
+    exchange::{
+        Failure,
+        Fate, //
+    },
+    host::Host,
+    Known, //
+};
+use crate::{
+    rdma::path::PathRecord,
+    wire::resolution::Request, //
+};
+
+/// How long an exchange is waited for, in steps of a millisecond: longer than all its tries take.
+const PATIENCE: u32 = 6_000;
+const STEP: Delta = Delta::from_millis(1);
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The address cache is asked.
+    Cache = 0,
+    /// The peer is asked for its queue pair.
+    Sidr = 1,
+    /// The subnet administrator is asked for the path, unless that is known.
+    Path = 2,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Outcome {
+    /// It was found.
+    Ok = 0,
+    /// There is none.
+    None = 1,
+    /// Nobody answered.
+    Timeout = 2,
+    /// The peer refused.
+    Refused = 3,
+    /// It could not be asked for.
+    Error = 4,
+    /// It was not asked for.
+    Skipped = 5,
+}
+
+/// A step.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    /// What was done.
+    pub(crate) kind: Kind,
+    /// What came of it.
+    pub(crate) outcome: Outcome,
+    /// How long it took, in microseconds.
+    pub(crate) time: u32,
+    /// The same for people.
+    pub(crate) text: &'static CStr,
+}
+
+/// What was found.
+pub(crate) struct Resolution {
+    /// The entry of the cache, with the queue pair that the peer said.
+    pub(crate) known: Option<Known>,
+    /// The steps, in their order.
+    pub(crate) steps: [Step; 3],
+    /// The path.
+    pub(crate) path: Option<PathRecord>,
+}
+
+/// Runs a step, and measures it.
+fn step<T>(kind: Kind, run: impl FnOnce() -> (Outcome, &'static CStr, T)) -> (Step, T) {
+    let begin = Instant::<Monotonic>::now();
+    let (outcome, text, found) = run();
+    let time = u32::try_from(begin.elapsed().as_micros_ceil()).unwrap_or(u32::MAX);
+    let step = Step {
+        kind,
+        outcome,
+        time,
+        text,
+    };
+    (step, found)
+}
+
+/// A step that is not taken.
+const fn skipped(kind: Kind, text: &'static CStr) -> Step {
+    Step {
+        kind,
+        outcome: Outcome::Skipped,
+        time: 0,
+        text,
+    }
+}
+
+/// Finds the way from `host` to an address. Sleeps as long as peer and subnet administrator take.
+pub(crate) fn resolve(host: &Arc<dyn Host>, address: IpAddr) -> Resolution {
+    let (cache, known) = step(Kind::Cache, || look_up(&**host, address));
+    let Some(known) = known else {
+        const TEXT: &CStr = c"the address has no entry: neighbours are asked as ever";
+        return Resolution {
+            known: None,
+            steps: [
+                cache,
+                skipped(Kind::Sidr, TEXT),
+                skipped(Kind::Path, TEXT),
+            ],
+            path: None,
+        };
+    };
+    let sidr = if known.qpn.is_some() && !known.qpn_is_learned {
+        skipped(Kind::Sidr, c"the entry has the queue pair")
+    } else {
+        step(Kind::Sidr, || ask(host, address, &known)).0
+    };
+    let (path, record) = step(Kind::Path, || find_path(&**host, &known));
+    let now = host.cache().and_then(|cache| cache.peek(address));
+    Resolution {
+        known: Some(now.unwrap_or(known)),
+        steps: [cache, sidr, path],
+        path: record,
+    }
+}
+
+fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<Known>) {
+    let known = host.cache().and_then(|cache| cache.find(address));
+    match known {
+        Some(known) if known.pkey.is_none_or(|pkey| pkey.base() == host.pkey().base()) => {
+            (Outcome::Ok, c"found", Some(known))
+        }
+        Some(_) => (
+            Outcome::None,
+            c"the entry is for another partition than the interface's",
+            None,
+        ),
+        None => (Outcome::None, c"no entry", None),
+    }
+}
+
+fn ask(
+    host: &Arc<dyn Host>,
+    address: IpAddr,
+    known: &Known,
+) -> (Outcome, &'static CStr, ()) {
+    let Some(asker) = host.source_for(address) else {
+        return (
+            Outcome::Error,
+            c"the interface has no address of this family to ask from",
+            (),
+        );
+    };
+    let request = Request {
+        asker,
+        target: address,
+    };
+    let exchange = host.exchange();
+    let failure = match exchange.ask(host, request, known.gid, None) {
+        Fate::Held => wait(host, &request),
+        Fate::Failed(_) => exchange.failure(&request),
+        Fate::Busy(_) => Some(Failure::NoMemory),
+    };
+    let Some(failure) = failure else {
+        return (Outcome::Ok, c"the peer has answered", ());
+    };
+    let far = !host.is_near(&known.gid);
+    let (outcome, text) = match (failure, far) {
+        (Failure::NoManager, _) => (
+            Outcome::Error,
+            c"the port's connection manager is not oxib's",
+        ),
+        (Failure::NoPath, _) => (Outcome::Error, c"there is no path to the peer"),
+        (Failure::Silent, true) => (
+            Outcome::Timeout,
+            c"no answer: across a router only peers with oxib, or with a queue pair in their entry, are reached",
+        ),
+        (Failure::Silent, false) => (Outcome::Timeout, c"no answer: neighbours are asked as ever"),
+        (Failure::Refused, true) => (
+            Outcome::Refused,
+            c"the peer does not have the address, or does not run oxib",
+        ),
+        (Failure::Refused, false) => (
+            Outcome::Refused,
+            c"the peer does not have the address, or does not run oxib: neighbours are asked as ever",
+        ),
+        (Failure::Wrong, _) => (
+            Outcome::Error,
+            c"the answer is about another address, or the peer's Q_Key is another one",
+        ),
+        (Failure::NoMemory, _) => (Outcome::Error, c"it could not be asked"),
+    };
+    (outcome, text, ())
+}
+
+/// Waits for the end of an exchange. `None` if the peer has answered.
+fn wait(host: &Arc<dyn Host>, request: &Request) -> Option<Failure> {
+    let exchange = host.exchange();
+    for _ in 0..PATIENCE {
+        if !exchange.is_asking(request) {
+            return exchange.failure(request);
+        }
+        fsleep(STEP);
+    }
+    Some(Failure::Silent)
+}
+
+fn find_path(
+    host: &dyn Host,
+    known: &Known,
+) -> (Outcome, &'static CStr, Option<PathRecord>) {
+    match host.path(known.gid) {
+        Ok(path) => (Outcome::Ok, c"found", Some(path)),
+        Err(ENXIO) => (
+            Outcome::None,
+            c"the subnet administrator knows no path to the GID",
+            None,
+        ),
+        Err(_) => (
+            Outcome::Timeout,
+            c"the subnet administrator does not answer, or the interface is down",
+            None,
+        ),
+    }
+}
