@@ -7,24 +7,31 @@
 //!   ├ entry      one of them, as the table has it
 //!   ├ load       many at once, all or none
 //!   ├ expiry     forgetting what is too old
-//!   └ changes    telling who listens
+//!   └ change     what the administrator asks of single entries
 //!  statistics  what is counted
 //!  options     parameters
-//!  netlink     the family `oxib`
+//!  netlink     the family `oxib`: requests, and telling who listens
 //! ```
 
 use kernel::prelude::*;
 
 use crate::{
     hash_table::Slab,
-    net::namespace, //
+    net::{
+        genetlink,
+        namespace, //
+    }, //
 };
 
 pub(crate) mod cache;
+mod change;
 mod entry;
 mod expiry;
+mod load;
+mod netlink;
 pub(crate) mod options;
 pub(crate) mod statistics;
+mod tests;
 
 pub(crate) use cache::{
     Cache,
@@ -39,6 +46,8 @@ pub(crate) use crate::wire::acm::source::Source;
 
 /// The address cache, as a part of the module. Dropping it drops the caches of all namespaces.
 pub(crate) struct Acm {
+    // First what asks for caches.
+    _netlink: genetlink::Registration<netlink::Oxib>,
     _caches: namespace::Registration<Cache>,
 }
 
@@ -50,8 +59,10 @@ impl Acm {
     /// `EINVAL` for a parameter out of range, which the log names; `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         options::check()?;
+        let caches = namespace::Registration::new(Slab::new(c"oxib_acm")?)?;
         Ok(Self {
-            _caches: namespace::Registration::new(Slab::new(c"oxib_acm")?)?,
+            _netlink: netlink::register()?,
+            _caches: caches,
         })
     }
 }
