@@ -7,7 +7,7 @@
 //!   ├ entry      one of them, as the table has it
 //!   ├ load       many at once, all or none
 //!   ├ expiry     forgetting what is too old
-//!   └ changes    telling who listens
+//!   └ change     what the administrator asks of single entries
 //!  exchange    a peer's queue pair, found by asking its connection manager
 //!   └ host       the interface that asks and is asked
 //!  resolve     the same step by step, for who wants to see
@@ -15,26 +15,33 @@
 //!  line        what waits for its turn
 //!  statistics  what is counted
 //!  options     parameters
-//!  netlink     the family `oxib`
+//!  netlink     the family `oxib`: requests, and telling who listens
 //! ```
 
 use kernel::prelude::*;
 
 use crate::{
     hash_table::Slab,
-    net::namespace, //
+    net::{
+        genetlink,
+        namespace, //
+    }, //
 };
 
 pub(crate) mod cache;
+mod change;
 mod entry;
 pub(crate) mod exchange;
 mod expiry;
 mod host;
 pub(crate) mod line;
+mod load;
+mod netlink;
 pub(crate) mod options;
 pub(crate) mod paths;
 pub(crate) mod resolve;
 pub(crate) mod statistics;
+mod tests;
 
 pub(crate) use cache::{
     Cache,
@@ -50,6 +57,8 @@ pub(crate) use crate::wire::acm::source::Source;
 
 /// The address cache, as a part of the module. Dropping it drops the caches of all namespaces.
 pub(crate) struct Acm {
+    // First what asks for caches.
+    _netlink: genetlink::Registration<netlink::Oxib>,
     _caches: namespace::Registration<Cache>,
 }
 
@@ -61,8 +70,10 @@ impl Acm {
     /// `EINVAL` for a parameter out of range, which the log names; `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         options::check()?;
+        let caches = namespace::Registration::new(Slab::new(c"oxib_acm")?)?;
         Ok(Self {
-            _caches: namespace::Registration::new(Slab::new(c"oxib_acm")?)?,
+            _netlink: netlink::register()?,
+            _caches: caches,
         })
     }
 }

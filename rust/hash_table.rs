@@ -34,6 +34,7 @@ use crate::bindings;
 mod batch;
 mod index;
 mod node;
+mod tests;
 mod walk;
 
 pub(crate) use batch::{
@@ -176,6 +177,13 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
     pub(crate) fn get(&self, key: &Key) -> Option<&T> {
         // SAFETY: Nobody but the holder of `self` takes nodes out, and that by `&mut self`.
         self.find(key).map(|node| unsafe { node.as_ref() }.value())
+    }
+
+    /// The writer's data, and the value under `key`.
+    pub(crate) fn state_and(&mut self, key: &Key) -> Option<(&mut S, &T)> {
+        let node = self.find(key)?;
+        // SAFETY: As in `get`: both are borrowed from `self`, so no node is taken out meanwhile.
+        Some((&mut self.state, unsafe { node.as_ref() }.value()))
     }
 
     fn find(&self, key: &Key) -> Option<NonNull<Linked<T>>> {

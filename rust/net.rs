@@ -10,6 +10,7 @@ pub(crate) mod device;
 pub(crate) mod errno;
 pub(crate) mod ethtool;
 pub(crate) mod extack;
+pub(crate) mod genetlink;
 pub(crate) mod link;
 pub(crate) mod namespace;
 pub(crate) mod napi;

@@ -79,6 +79,8 @@ pub mod mad;
 pub mod mgid;
 #[path = "wire/nd.rs"]
 pub mod nd;
+#[path = "wire/netlink.rs"]
+pub mod netlink;
 #[path = "wire/offload.rs"]
 pub mod offload;
 #[path = "wire/opcode.rs"]

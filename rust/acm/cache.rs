@@ -4,7 +4,13 @@
 //!
 //! Looking up waits for nobody. All that changes entries holds the table's writer's lock, and is in process context.
 
-use core::net::IpAddr;
+use core::{
+    net::IpAddr,
+    sync::atomic::{
+        AtomicU32,
+        Ordering::Relaxed, //
+    }, //
+};
 
 use kernel::{
     impl_has_delayed_work,
@@ -22,6 +28,7 @@ use super::{
         Stored, //
     },
     expiry::Plan,
+    netlink,
     options,
     Counter,
     Source, //
@@ -67,7 +74,11 @@ use crate::{
 pub(crate) struct Cache {
     table: Arc<Entries>,
     counters: Counters<Counter>,
-    namespace: Namespace,
+    /// Most entries.
+    limit: usize,
+    namespace: Arc<Namespace>,
+    /// Another number after each change of an entry.
+    generation: AtomicU32,
     #[pin]
     pub(super) expiry: DelayedWork<Cache>,
 }
@@ -138,7 +149,7 @@ pub(crate) struct Lesson {
 pub(crate) const LIFETIME: u32 = 1200;
 
 /// The table's key of an address.
-fn key(address: IpAddr) -> Key {
+pub(super) fn key(address: IpAddr) -> Key {
     Key(to_key(address))
 }
 
@@ -148,19 +159,25 @@ pub(super) fn address(key: &Key) -> IpAddr {
 }
 
 impl Cache {
-    /// Makes the cache of a namespace.
+    /// Makes the cache of a namespace, for at most `limit` entries.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(super) fn make(slab: &Arc<Slab<Stored>>, namespace: Namespace) -> Result<Arc<Self>> {
+    pub(super) fn make(
+        slab: &Arc<Slab<Stored>>,
+        namespace: Arc<Namespace>,
+        limit: usize,
+    ) -> Result<Arc<Self>> {
         let table = Table::new(slab.clone(), State::default())?;
         let counters = Counters::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 table,
                 counters,
+                limit,
                 namespace,
+                generation: AtomicU32::new(1),
                 expiry <- new_delayed_work!("oxib_acm"),
             }),
             GFP_KERNEL,
@@ -202,9 +219,14 @@ impl Cache {
         &self.counters
     }
 
-    /// The namespace.
-    pub(super) fn namespace(&self) -> Namespace {
-        self.namespace
+    /// Most entries.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// A number that is another after each change of an entry.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation.load(Relaxed)
     }
 
     /// The entries.
@@ -241,7 +263,7 @@ impl Cache {
                     return Ok(Learned::Renewed);
                 }
                 stored.learn_qpn(lesson.qpn);
-                self.announce(&mut writer, &key);
+                self.announce(&key, stored);
                 return Ok(Learned::Entered);
             }
         }
@@ -266,7 +288,7 @@ impl Cache {
     }
 
     /// Enters one entry, with the lock held.
-    fn put(
+    pub(super) fn put(
         self: &Arc<Self>,
         writer: &mut Changing<'_>,
         entry: &Entry,
@@ -274,30 +296,52 @@ impl Cache {
         now: u32,
     ) -> Result {
         let key = key(entry.address);
-        if writer.get(&key).is_none() && self.table.len() >= options::entries() {
+        if writer.get(&key).is_none() && self.table.len() >= self.limit {
             return Err(ENOSPC);
         }
         let node = self.table.node(key, Stored::new(entry, source, now))?;
         let old = writer.put(node).map_err(|(error, _)| error)?;
-        let state = writer.state();
-        *state.number(source) += 1;
-        if let Some(old) = old {
-            *state.number(old.value().source()) -= 1;
-        }
-        if entry.lifetime != 0 {
-            self.expect_end(state, now.saturating_add(entry.lifetime), now);
-        }
-        self.announce(writer, &key);
+        let old = old.as_ref().map(|old| old.value());
+        let Some((state, new)) = writer.state_and(&key) else {
+            return Ok(());
+        };
+        self.entered(state, &key, new, old, now);
         Ok(())
+    }
+
+    /// An entry has been entered, in the place of another perhaps: counts, and tells who listens. With the lock held.
+    pub(super) fn entered(
+        self: &Arc<Self>,
+        state: &mut State,
+        key: &Key,
+        new: &Stored,
+        old: Option<&Stored>,
+        now: u32,
+    ) {
+        *state.number(new.source()) += 1;
+        if let Some(old) = old {
+            *state.number(old.source()) -= 1;
+        }
+        if let Some(ends) = new.ends_at() {
+            self.expect_end(state, ends, now);
+        }
+        self.generation.fetch_add(1, Relaxed);
+        if !old.is_some_and(|old| old.says_as(new, now)) {
+            self.announce(key, new);
+        }
     }
 
     /// An entry has been taken out: counts, and tells who listens. With the lock held.
     pub(super) fn removed(&self, state: &mut State, gone: &Retired<Stored>) {
         *state.number(gone.value().source()) -= 1;
+        self.generation.fetch_add(1, Relaxed);
+        netlink::announce_gone(&self.namespace, address(gone.key()), gone.value());
     }
 
     /// Tells who listens what an entry says now.
-    fn announce(&self, _writer: &mut Changing<'_>, _key: &Key) {}
+    fn announce(&self, key: &Key, stored: &Stored) {
+        netlink::announce(&self.namespace, address(key), stored);
+    }
 }
 
 static HANDLE: Handle<Cache> = Handle::new();
@@ -309,8 +353,8 @@ impl Member for Cache {
         &HANDLE
     }
 
-    fn new(slab: &Self::Shared, namespace: Namespace) -> Result<Arc<Self>> {
-        Cache::make(slab, namespace)
+    fn new(slab: &Self::Shared, namespace: Arc<Namespace>) -> Result<Arc<Self>> {
+        Cache::make(slab, namespace, options::entries())
     }
 
     fn leaving(self: &Arc<Self>) {

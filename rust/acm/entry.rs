@@ -79,17 +79,26 @@ impl Stored {
             0 => None,
             ends => Some(ends.checked_sub(now).filter(|&left| left != 0)?),
         };
+        Some(Known {
+            left,
+            ..self.last_known()
+        })
+    }
+
+    /// What it says, or said before it was too old.
+    #[inline]
+    pub(super) fn last_known(&self) -> Known {
         let learned = self.learned_qpn.load(Relaxed);
         let qpn_is_learned = self.qpn == 0 && learned != 0;
         let number = if qpn_is_learned { learned } else { self.qpn };
-        Some(Known {
+        Known {
             gid: self.gid,
             qpn: Qpn::new(number).filter(|_| number != 0),
             qpn_is_learned,
             pkey: Some(Pkey::new(self.pkey)).filter(|pkey| pkey.is_valid()),
             source: self.source,
-            left,
-        })
+            left: None,
+        }
     }
 
     /// Whether it is too old.
@@ -133,9 +142,25 @@ impl Stored {
         self.ends.store(ends(now, lifetime), Relaxed);
     }
 
-    /// Marks it, or takes the mark off, and tells whether it was marked.
-    pub(super) fn mark(&self, marked: bool) -> bool {
-        self.marked.swap(marked, Relaxed)
+    /// Whether another says the same of the address, for however long.
+    pub(super) fn says_as(&self, other: &Stored, now: u32) -> bool {
+        let says = |stored: &Stored| {
+            stored.known(now).map(|known| Known {
+                left: None,
+                ..known
+            })
+        };
+        says(self) == says(other)
+    }
+
+    /// Whether it is marked.
+    pub(super) fn is_marked(&self) -> bool {
+        self.marked.load(Relaxed)
+    }
+
+    /// Marks it, or takes the mark off.
+    pub(super) fn mark(&self, marked: bool) {
+        self.marked.store(marked, Relaxed);
     }
 }
 

@@ -37,6 +37,7 @@
 #include "cm_counters.h"
 #include "cm_export.h"
 #include "cm_trace.h"
+#include "genetlink.h"
 #include "hash_table.h"
 #include "inline.h"
 #include "link.h"

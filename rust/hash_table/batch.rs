@@ -122,7 +122,7 @@ impl<T: Send + Sync> Batch<T> {
     }
 
     /// Takes all that was put out again, last first.
-    fn undo<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) {
+    pub(super) fn undo<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) {
         while let Some(slot) = self.slots.pop() {
             match slot {
                 // It is in the table still, as the lock has been held since it was entered.

@@ -4,7 +4,6 @@
 
 use core::{
     marker::PhantomData,
-    mem::ManuallyDrop,
     ptr::NonNull,
     sync::atomic::{
         AtomicPtr,
@@ -20,8 +19,10 @@ use kernel::{
     },
     prelude::*,
     sync::{
+        new_mutex,
         rcu,
-        Arc, //
+        Arc,
+        Mutex, //
     },
     types::Opaque, //
 };
@@ -45,38 +46,63 @@ pub(crate) trait Member: Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// Any: there is no such namespace then.
-    fn new(shared: &Self::Shared, net: Namespace) -> Result<Arc<Self>>;
+    fn new(shared: &Self::Shared, namespace: Arc<Namespace>) -> Result<Arc<Self>>;
 
     /// The namespace goes, and nobody finds its member any more: its own work is to be waited for. Sleeps.
     fn leaving(self: &Arc<Self>);
 }
 
-/// A namespace's identity, for as long as its member was not told that it leaves.
+/// A network namespace, as its member knows it: until it goes.
 ///
 /// # Invariants
 ///
-/// The pointer was valid when the value was made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Namespace(NonNull<bindings::net>);
+/// The pointer is valid as long as it is there.
+#[pin_data]
+pub(crate) struct Namespace {
+    #[pin]
+    net: Mutex<Option<Raw>>,
+}
 
-// SAFETY: It is an address, which only functions use that know the namespace to be there.
-unsafe impl Send for Namespace {}
-// SAFETY: As above.
-unsafe impl Sync for Namespace {}
+/// A pointer to a namespace.
+#[derive(Clone, Copy)]
+struct Raw(NonNull<bindings::net>);
+
+// SAFETY: Namespaces are used from any thread.
+unsafe impl Send for Raw {}
 
 impl Namespace {
-    /// # Safety
-    ///
-    /// Valid now.
-    pub(super) unsafe fn from_raw(raw: *mut bindings::net) -> Option<Self> {
-        // INVARIANT: The caller's promise.
-        NonNull::new(raw).map(Self)
+    fn new(net: Option<Raw>) -> Result<Arc<Self>> {
+        // INVARIANT: The stack takes it back when the namespace goes.
+        Arc::pin_init(
+            pin_init!(Self {
+                net <- new_mutex!(net, "oxib_namespace"),
+            }),
+            GFP_KERNEL,
+        )
     }
 
-    /// As C has it.
-    pub(super) fn as_raw(self) -> *mut bindings::net {
-        self.0.as_ptr()
+    /// One that is gone.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn none() -> Result<Arc<Self>> {
+        Self::new(None)
     }
+
+    /// Uses the namespace, if it is there. Sleeps.
+    pub(super) fn with(&self, use_it: impl FnOnce(*mut bindings::net)) {
+        let net = self.net.lock();
+        if let Some(Raw(net)) = *net {
+            use_it(net.as_ptr());
+        }
+    }
+}
+
+/// The member of a namespace, in its place.
+struct Seat<M> {
+    member: Arc<M>,
+    namespace: Arc<Namespace>,
 }
 
 /// Where the members of kind `M` are found: one `static` for each kind.
@@ -84,7 +110,7 @@ impl Namespace {
 /// # Invariants
 ///
 /// `shared` is null, or what a [`Registration`] holds. `number` is 0, or one that the stack gave, by which each
-/// namespace has room for a pointer, null or from [`Arc::into_raw`].
+/// namespace has room for a pointer, null or from [`KBox::into_raw`].
 pub(crate) struct Handle<M: Member> {
     operations: Opaque<bindings::pernet_operations>,
     given: AtomicU32,
@@ -114,11 +140,11 @@ impl<M: Member> Handle<M> {
     /// # Safety
     ///
     /// `net` is valid, and its member's room was made and not freed.
-    unsafe fn slot<'a>(&self, net: *const bindings::net) -> &'a AtomicPtr<M> {
+    unsafe fn slot<'a>(&self, net: *const bindings::net) -> &'a AtomicPtr<Seat<M>> {
         // SAFETY: The caller's promise; the room is as long, and as aligned, as a pointer.
         unsafe {
             &*bindings::oxib_net_generic(net, self.given.load(Ordering::Relaxed))
-                .cast::<AtomicPtr<M>>()
+                .cast::<AtomicPtr<Seat<M>>>()
         }
     }
 
@@ -127,17 +153,15 @@ impl<M: Member> Handle<M> {
     /// # Safety
     ///
     /// RCU is held, and `net` is valid as long as it is.
-    unsafe fn with<R>(net: *const bindings::net, use_it: impl FnOnce(&Arc<M>) -> R) -> Option<R> {
+    pub(super) unsafe fn with<R>(net: *const bindings::net, use_it: impl FnOnce(&Arc<M>) -> R) -> Option<R> {
         let handle = M::handle();
         if handle.number.load(Ordering::Acquire) == 0 {
             return None;
         }
-        // SAFETY: By the type invariant; what ends the registration waits for readers before the room is freed.
-        let member = unsafe { handle.slot(net) }.load(Ordering::Acquire);
-        let member = NonNull::new(member)?;
-        // SAFETY: From `Arc::into_raw`, and dropped only after a time of grace that begins when it is not found any more.
-        let member = ManuallyDrop::new(unsafe { Arc::from_raw(member.as_ptr().cast_const()) });
-        Some(use_it(&member))
+        // SAFETY: By the type invariant. The room and what is in it go only after a time of grace, which begins when the
+        // number is 0, or the namespace's last device has left.
+        let seat = unsafe { handle.slot(net).load(Ordering::Acquire).as_ref() }?;
+        Some(use_it(&seat.member))
     }
 
     /// # Safety
@@ -148,11 +172,14 @@ impl<M: Member> Handle<M> {
             let handle = M::handle();
             // SAFETY: By the type invariant; a registration holds it while the stack calls.
             let shared = unsafe { handle.shared.load(Ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
-            // SAFETY: By the contract.
-            let namespace = unsafe { Namespace::from_raw(net) }.ok_or(ENODEV)?;
-            let member = Arc::into_raw(M::new(shared, namespace)?);
+            let namespace = Namespace::new(NonNull::new(net).map(Raw))?;
+            let seat = Seat {
+                member: M::new(shared, namespace.clone())?,
+                namespace,
+            };
+            let seat = KBox::into_raw(KBox::new(seat, GFP_KERNEL)?);
             // SAFETY: The room was made just before.
-            unsafe { handle.slot(net) }.store(member.cast_mut(), Ordering::Release);
+            unsafe { handle.slot(net) }.store(seat, Ordering::Release);
             Ok(0)
         })
     }
@@ -161,13 +188,10 @@ impl<M: Member> Handle<M> {
     ///
     /// Called by the stack for a namespace that goes. A time of grace follows, then `exit`.
     unsafe extern "C" fn pre_exit(net: *mut bindings::net) {
-        // SAFETY: By the contract.
-        let slot = unsafe { M::handle().slot(net) };
-        let member = slot.load(Ordering::Relaxed);
-        if let Some(member) = NonNull::new(member) {
-            // SAFETY: From `Arc::into_raw`, and dropped by `exit` only.
-            let member = ManuallyDrop::new(unsafe { Arc::from_raw(member.as_ptr().cast_const()) });
-            member.leaving();
+        // SAFETY: By the contract; from `KBox::into_raw`, and dropped by `exit` only.
+        if let Some(seat) = unsafe { M::handle().slot(net).load(Ordering::Acquire).as_ref() } {
+            *seat.namespace.net.lock() = None;
+            seat.member.leaving();
         }
     }
 
@@ -177,10 +201,10 @@ impl<M: Member> Handle<M> {
     unsafe extern "C" fn exit(net: *mut bindings::net) {
         // SAFETY: By the contract.
         let slot = unsafe { M::handle().slot(net) };
-        let member = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
-        if let Some(member) = NonNull::new(member) {
-            // SAFETY: From `Arc::into_raw`; the namespace has no users any more, and so nobody finds it.
-            drop(unsafe { Arc::from_raw(member.as_ptr().cast_const()) });
+        let seat = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        if !seat.is_null() {
+            // SAFETY: From `KBox::into_raw`; the namespace has no users any more, and so nobody finds it.
+            drop(unsafe { KBox::from_raw(seat) });
         }
     }
 }
@@ -218,7 +242,7 @@ impl<M: Member> Registration<M> {
                 pre_exit: Some(Handle::<M>::pre_exit),
                 exit: Some(Handle::<M>::exit),
                 id: handle.given.as_ptr(),
-                size: size_of::<AtomicPtr<M>>(),
+                size: size_of::<AtomicPtr<Seat<M>>>(),
                 ..core::mem::zeroed()
             });
             bindings::register_pernet_subsys(operations)

@@ -6,5 +6,11 @@
 
 #[path = "acm/entry.rs"]
 pub mod entry;
+#[path = "acm/filter.rs"]
+pub mod filter;
+#[path = "acm/record.rs"]
+pub mod record;
+#[path = "acm/request.rs"]
+pub mod request;
 #[path = "acm/source.rs"]
 pub mod source;
