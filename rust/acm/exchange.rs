@@ -283,10 +283,7 @@ impl Exchange {
         found: core::result::Result<Qpn, Failure>,
     ) {
         count_end(host, flight, found);
-        let end = self
-            .peers
-            .lock()
-            .ended(flight, found, host.now_ms());
+        let end = self.peers.lock().ended(flight, found, host.now_ms());
         if let Some(end) = end {
             match found {
                 Ok(qpn) => found_at(host, flight, qpn, end),
@@ -400,11 +397,7 @@ fn lost(host: &Arc<dyn Host>, flight: &Flight, held: Option<Skb>) {
     }
 }
 
-fn count_end(
-    host: &Arc<dyn Host>,
-    flight: &Flight,
-    found: core::result::Result<Qpn, Failure>,
-) {
+fn count_end(host: &Arc<dyn Host>, flight: &Flight, found: core::result::Result<Qpn, Failure>) {
     match found {
         Ok(_) => host.count(Counter::SidrAnswered, 1),
         Err(Failure::Silent) => host.count(Counter::SidrTimeouts, 1),

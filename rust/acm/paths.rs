@@ -161,12 +161,7 @@ impl<W> Paths<W> {
     }
 
     /// The SA has answered, or not. Returns who waited: they claim the path anew.
-    pub(crate) fn ended(
-        &mut self,
-        duty: Duty,
-        found: Option<&PathRecord>,
-        now: u64,
-    ) -> KVec<W> {
+    pub(crate) fn ended(&mut self, duty: Duty, found: Option<&PathRecord>, now: u64) -> KVec<W> {
         let Some(State::Asked { number, waiting }) = self.table.get_mut(&duty.key) else {
             return KVec::new();
         };
@@ -232,7 +227,8 @@ impl<W> Paths<W> {
 
     /// Forgets what is known of the paths to `dgid`, which may be wrong.
     pub(crate) fn forget_to(&mut self, dgid: &Gid) -> usize {
-        self.forget(|key, path| path.is_some() && key.dgid == *dgid).0
+        self.forget(|key, path| path.is_some() && key.dgid == *dgid)
+            .0
     }
 
     /// Forgets paths that are too old.

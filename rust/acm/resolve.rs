@@ -116,11 +116,7 @@ pub(crate) fn resolve(host: &Arc<dyn Host>, address: IpAddr) -> Resolution {
         const TEXT: &CStr = c"the address has no entry: neighbours are asked as ever";
         return Resolution {
             known: None,
-            steps: [
-                cache,
-                skipped(Kind::Sidr, TEXT),
-                skipped(Kind::Path, TEXT),
-            ],
+            steps: [cache, skipped(Kind::Sidr, TEXT), skipped(Kind::Path, TEXT)],
             path: None,
         };
     };
@@ -141,7 +137,11 @@ pub(crate) fn resolve(host: &Arc<dyn Host>, address: IpAddr) -> Resolution {
 fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<Known>) {
     let known = host.cache().and_then(|cache| cache.find(address));
     match known {
-        Some(known) if known.pkey.is_none_or(|pkey| pkey.base() == host.pkey().base()) => {
+        Some(known)
+            if known
+                .pkey
+                .is_none_or(|pkey| pkey.base() == host.pkey().base()) =>
+        {
             (Outcome::Ok, c"found", Some(known))
         }
         Some(_) => (
@@ -153,11 +153,7 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
     }
 }
 
-fn ask(
-    host: &Arc<dyn Host>,
-    address: IpAddr,
-    known: &Known,
-) -> (Outcome, &'static CStr, ()) {
+fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'static CStr, ()) {
     let Some(asker) = host.source_for(address) else {
         return (
             Outcome::Error,
@@ -219,10 +215,7 @@ fn wait(host: &Arc<dyn Host>, request: &Request) -> Option<Failure> {
     Some(Failure::Silent)
 }
 
-fn find_path(
-    host: &dyn Host,
-    known: &Known,
-) -> (Outcome, &'static CStr, Option<PathRecord>) {
+fn find_path(host: &dyn Host, known: &Known) -> (Outcome, &'static CStr, Option<PathRecord>) {
     match host.path(known.gid) {
         Ok(path) => (Outcome::Ok, c"found", Some(path)),
         Err(ENXIO) => (

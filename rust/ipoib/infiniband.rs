@@ -40,7 +40,6 @@ use super::{
     search::Search, //
 };
 use crate::{
-    registry,
     net::{
         bh::{
             new_spinlock_bh,
@@ -59,6 +58,7 @@ use crate::{
             multicast::Record, //
         }, //
     },
+    registry,
     wire::{
         gid::Gid,
         mgid,

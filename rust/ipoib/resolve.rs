@@ -153,7 +153,8 @@ impl Interface {
         packet: Skb,
     ) -> Found {
         // The stack probes who has been silent: what a peer said before may be wrong by now.
-        let is_good = !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
+        let is_good =
+            !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
         if let (Some(qpn), true) = (known.qpn, is_good) {
             Host::answer(&**self, request, known.gid, qpn);
             packet.consume(0);
@@ -173,9 +174,7 @@ impl Interface {
     pub(super) fn heard_of(self: &Arc<Self>, target: IpAddr, address: HwAddr) {
         let known = Cache::with(self.device(), |cache| cache.peek(target)).flatten();
         let moved = known.filter(|known| {
-            known.qpn_is_learned
-                && known.gid == address.gid()
-                && known.qpn != Some(address.qpn())
+            known.qpn_is_learned && known.gid == address.gid() && known.qpn != Some(address.qpn())
         });
         let Some(known) = moved else { return };
         let this = self.clone();

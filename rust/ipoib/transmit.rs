@@ -25,14 +25,14 @@ use super::{
     inbound::Numbers,
     interface::Interface,
     link::QueuePair,
-    resolve::{
-        may_ask,
-        Found, //
-    },
     offload::{
         Adapter,
         Ring,
         SEGMENTS, //
+    },
+    resolve::{
+        may_ask,
+        Found, //
     },
     statistics::Statistics, //
 };
@@ -156,12 +156,7 @@ impl TransmitQueue {
     }
 
     /// Sends a packet that may have to tell something else of our address, or go by a connection.
-    fn transmit_otherwise(
-        &mut self,
-        device: &Device<Interface>,
-        queue: Queue<'_>,
-        packet: Skb,
-    ) {
+    fn transmit_otherwise(&mut self, device: &Device<Interface>, queue: Queue<'_>, packet: Skb) {
         let mut packet = match self.look_up(packet) {
             Found::Send(packet) => packet,
             Found::Done => return self.post_all(device, queue),

@@ -328,8 +328,7 @@ unsafe fn place<'a, P: Protocol>(
     }
     // SAFETY: By the contract; the words are as aligned, and the dump's alone.
     unsafe {
-        &mut *(&raw mut (*callback).__bindgen_anon_1)
-            .cast::<MaybeUninit<Option<KBox<P::Dump>>>>()
+        &mut *(&raw mut (*callback).__bindgen_anon_1).cast::<MaybeUninit<Option<KBox<P::Dump>>>>()
     }
 }
 

@@ -131,9 +131,7 @@ impl<T: Operations> Device<T> {
     /// Whether the neighbour with this address is known to be a router.
     pub(crate) fn is_router(&self, address: Ipv6Addr) -> bool {
         // SAFETY: The device is valid; the address is as long as one of IPv6.
-        unsafe {
-            bindings::oxib_neighbour_is_router(self.as_raw(), address.octets().as_ptr())
-        }
+        unsafe { bindings::oxib_neighbour_is_router(self.as_raw(), address.octets().as_ptr()) }
     }
 }
 

@@ -134,7 +134,8 @@ impl Question {
     ///
     /// [`ExchangeError`] for the first field that cannot be so.
     pub fn parse(private_data: &[u8]) -> Result<Question, ExchangeError> {
-        let (asking, _) = Asking::read_from_prefix(private_data).map_err(|_| ExchangeError::Short)?;
+        let (asking, _) =
+            Asking::read_from_prefix(private_data).map_err(|_| ExchangeError::Short)?;
         check_version(asking.version)?;
         let pkey = Pkey::new(asking.pkey.get());
         if !pkey.is_valid() {
@@ -193,10 +194,7 @@ pub fn number(qpn: u32) -> Option<Qpn> {
 /// Whether an address can be an interface's: not unspecified, loopback, multicast or broadcast.
 pub fn is_of_interface(address: &IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-    !(address.is_unspecified()
-        || address.is_loopback()
-        || address.is_multicast()
-        || is_broadcast)
+    !(address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_broadcast)
 }
 
 fn check_version(version: u8) -> Result<(), ExchangeError> {

@@ -193,12 +193,7 @@ impl Reply {
     }
 }
 
-fn advertisement(
-    to: [u8; 16],
-    target: [u8; 16],
-    neighbour: HwAddr,
-    router: bool,
-) -> Advertisement {
+fn advertisement(to: [u8; 16], target: [u8; 16], neighbour: HwAddr, router: bool) -> Advertisement {
     let length = (size_of::<Neighbour>() + nd::LEN) as u16;
     let flags = SOLICITED | OVERRIDE | if router { ROUTER } else { 0 };
     let mut message = Advertisement {

@@ -179,9 +179,7 @@ impl Consumer for Asked {
         self.id.detach();
         let dismissed = {
             let mut asked = self.host.exchange().asked.lock();
-            let index = asked
-                .iter()
-                .position(|other| core::ptr::eq(&**other, self));
+            let index = asked.iter().position(|other| core::ptr::eq(&**other, self));
             index.and_then(|index| {
                 let last = asked.len() - 1;
                 asked.swap(index, last);

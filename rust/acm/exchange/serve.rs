@@ -208,13 +208,13 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
         Origin::Lid(lid) => {
             // The path is asked for if it is not known, which may take a while.
             let for_task = host.clone();
-            let _ = host.tasks().spawn(move || {
-                match for_task.path(question.asker_gid) {
+            let _ = host
+                .tasks()
+                .spawn(move || match for_task.path(question.asker_gid) {
                     Ok(path) if path.dlid() == lid => keep(&*for_task, &question),
                     Ok(_) => for_task.count(Counter::Refused, 1),
                     Err(_) => {}
-                }
-            });
+                });
         }
     }
 }

@@ -44,11 +44,7 @@ use crate::{
 };
 
 /// The interface with that number in the namespace that a request came from.
-fn find(
-    request: &mut Request<'_, Oxib>,
-    cache: &Arc<Cache>,
-    index: u32,
-) -> Result<Arc<dyn Host>> {
+fn find(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>, index: u32) -> Result<Arc<dyn Host>> {
     let is_it = |host: &dyn Host| host.index() == index && is_in(host, cache);
     registry::find(is_it).ok_or_else(|| {
         request.refuse(
@@ -60,8 +56,7 @@ fn find(
 
 /// Whether an interface is in the namespace of a cache.
 fn is_in(host: &dyn Host, cache: &Arc<Cache>) -> bool {
-    host.cache()
-        .is_some_and(|other| Arc::ptr_eq(&other, cache))
+    host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache))
 }
 
 /// Shows how one interface uses the cache.

@@ -35,11 +35,7 @@ use crate::{
 };
 
 /// Writes a path.
-pub(super) fn put_path(
-    message: &mut Message<'_>,
-    path: &PathRecord,
-    port: PortNumber,
-) -> Result {
+pub(super) fn put_path(message: &mut Message<'_>, path: &PathRecord, port: PortNumber) -> Result {
     message.put(attribute::SGID, &path.sgid().bytes())?;
     message.put(attribute::DGID, &path.dgid().bytes())?;
     message.put_u16(attribute::PKEY, path.pkey())?;
@@ -111,9 +107,7 @@ impl PathDump {
 fn is_seen(port: &PortPaths, cache: &Arc<Cache>) -> bool {
     let mut seen = false;
     registry::for_each(|host| {
-        let is_in = host
-            .cache()
-            .is_some_and(|other| Arc::ptr_eq(&other, cache));
+        let is_in = host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache));
         seen |= is_in && port.is_at(host.location());
     });
     seen

@@ -279,7 +279,10 @@ impl Port {
         // Who is told that nobody asks any more asks.
         for _ in 0..CLAIMS {
             let signal = Signal::new()?;
-            match self.known_paths.claim(&wanted, Waiter::Task(signal.clone())) {
+            match self
+                .known_paths
+                .claim(&wanted, Waiter::Task(signal.clone()))
+            {
                 Claim::Known(path, _) => {
                     interface.count_acm(Counter::PathHits, 1);
                     return Ok(path);
@@ -297,11 +300,7 @@ impl Port {
     }
 
     /// Asks the SA and waits for it.
-    fn query(
-        self: &Arc<Self>,
-        interface: &Interface,
-        wanted: &PathRecord,
-    ) -> Result<PathRecord> {
+    fn query(self: &Arc<Self>, interface: &Interface, wanted: &PathRecord) -> Result<PathRecord> {
         let number = self.paths.lock().take_off().ok_or(EAGAIN)?;
         let answer = self.sa.find_path(*wanted, TIMEOUT, |query| {
             self.began(interface, number, query);

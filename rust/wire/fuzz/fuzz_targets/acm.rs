@@ -54,7 +54,9 @@ fuzz_target!(|bytes: &[u8]| {
     match request::parse_filter(&attributes) {
         Ok(filter) => {
             if let Ok(address) = request::parse_subject(&attributes) {
-                assert!(filter.network.is_some_and(|network| network.contains(address)));
+                assert!(filter
+                    .network
+                    .is_some_and(|network| network.contains(address)));
             }
         }
         Err(refusal) => check(bytes, refusal),

@@ -6,12 +6,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use oxib_wire::encap::EtherType;
 use oxib_wire::exchange::{
     is_of_interface,
     Answer,
     Question, //
 };
-use oxib_wire::encap::EtherType;
 use oxib_wire::hwaddr::HwAddr;
 use oxib_wire::resolution::Request;
 
