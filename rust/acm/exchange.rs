@@ -314,8 +314,8 @@ impl Exchange {
         }
     }
 
-    /// Looks after peers across a router: nobody tells if one of them has another queue pair. To be called
-    /// every second while this returns true. Sleeps; not with the RTNL held.
+    /// Looks after the peers: those that the cache says something else of, and those across a router, where nobody
+    /// tells if one of them has another queue pair. To be called every second while this returns true. Sleeps; not with the RTNL held.
     pub(crate) fn watch(&self, host: &Arc<dyn Host>) -> bool {
         let is_begun = self.begin(host);
         let now = host.now_ms();
@@ -328,17 +328,39 @@ impl Exchange {
             return !is_begun;
         }
         // Without memory at the moment, the next time will do.
-        let Ok(mut doubtful) = KVec::with_capacity(count, GFP_KERNEL) else {
-            return true;
+        let _ = self.compare(host, count);
+        let _ = self.look_after(host, count);
+        true
+    }
+
+    /// Forgets those of at most `count` peers of which the cache says something else by now, and has the stack
+    /// ask for them anew.
+    fn compare(&self, host: &Arc<dyn Host>, count: usize) -> Result {
+        let Some(cache) = host.cache() else {
+            return Ok(());
         };
-        self.peers.lock().doubtful(now, &mut doubtful);
+        let mut settled = KVec::with_capacity(count, GFP_KERNEL)?;
+        self.peers.lock().settled(&mut settled);
+        for (address, gid) in &settled {
+            let known = cache.peek(*address);
+            if known.is_none_or(|known| known.gid != *gid) && self.peers.lock().forget(address) {
+                host.verify(*address);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks those of at most `count` peers across a router that may have another queue pair.
+    fn look_after(&self, host: &Arc<dyn Host>, count: usize) -> Result {
+        let mut doubtful = KVec::with_capacity(count, GFP_KERNEL)?;
+        self.peers.lock().doubtful(host.now_ms(), &mut doubtful);
         host.note_used();
         for (request, gid) in &doubtful {
             if !host.is_near(gid) && host.is_doubtful(request, gid) {
                 let _ = self.ask(host, *request, *gid, None);
             }
         }
-        true
+        Ok(())
     }
 
     /// Shows how many exchanges there are. Any context.
@@ -380,9 +402,7 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
     if let Some(packet) = end.held {
         packet.consume(0);
     }
-    if !host.is_near(&flight.gid) {
-        host.clone().watch_soon();
-    }
+    host.clone().watch_soon();
 }
 
 /// The peer was not found.

@@ -85,6 +85,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn);
 
+    /// Has the stack ask whether the neighbour with an address is there: what it knows may be wrong.
+    fn verify(&self, address: IpAddr);
+
     /// Sends a packet of the stack's that was held back.
     fn send(&self, packet: Skb);
 

@@ -577,6 +577,18 @@ s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 le
 	return age > 0 ? jiffies_to_msecs(age) : 0;
 }
 
+/* Has the stack ask a neighbour of a device, or of the bond it is in, whether it is there. */
+void oxib_verify_neighbour(struct net_device *dev, const u8 *address, u32 length)
+{
+	struct neighbour *neighbour = oxib_find_neighbour(dev, address, length);
+
+	if (!neighbour)
+		return;
+	if (READ_ONCE(neighbour->nud_state) & NUD_VALID)
+		neigh_update(neighbour, NULL, NUD_PROBE, 0, 0);
+	neigh_release(neighbour);
+}
+
 /* Whether a neighbour is known to be an IPv6 router. */
 bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address)
 {

@@ -281,6 +281,10 @@ impl Host for Interface {
         self.count_acm(counter, 1);
     }
 
+    fn verify(&self, address: IpAddr) {
+        self.device().verify_neighbour(address);
+    }
+
     fn send(&self, packet: Skb) {
         packet.transmit_again();
     }

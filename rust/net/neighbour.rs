@@ -128,6 +128,24 @@ impl<T: Operations> Device<T> {
         u64::try_from(age).ok()
     }
 
+    /// Has the stack ask the neighbour with this address whether it is there, if it knows one.
+    pub(crate) fn verify_neighbour(&self, address: IpAddr) {
+        let verify = |bytes: &[u8]| {
+            // SAFETY: The device is valid; the address is as long as one of its family.
+            unsafe {
+                bindings::oxib_verify_neighbour(
+                    self.as_raw(),
+                    bytes.as_ptr(),
+                    bytes.len() as u32,
+                )
+            }
+        };
+        match address {
+            IpAddr::V4(address) => verify(&address.octets()),
+            IpAddr::V6(address) => verify(&address.octets()),
+        }
+    }
+
     /// Whether the neighbour with this address is known to be a router.
     pub(crate) fn is_router(&self, address: Ipv6Addr) -> bool {
         // SAFETY: The device is valid; the address is as long as one of IPv6.

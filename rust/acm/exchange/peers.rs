@@ -282,6 +282,16 @@ impl<P> Peers<P> {
         }
     }
 
+    /// Notes in `out`, as far as it has room, the peers of which an exchange has come to an end.
+    pub(super) fn settled(&self, out: &mut KVec<(IpAddr, Gid)>) {
+        for (address, peer) in self.table.iter() {
+            let is_settled = !matches!(peer.state, State::Asked { .. });
+            if is_settled && out.push_within_capacity((*address, peer.gid)).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Whether the peer with that address answered a moment ago.
     pub(super) fn is_fresh(&self, address: &IpAddr, now: u64) -> bool {
         self.table

@@ -142,11 +142,16 @@ mod cases {
         assert!(found.is_empty());
         peers.doubtful(FRESH, &mut found);
         assert_eq!(&*found, &[(request(1), NEAR)]);
+        let mut settled = KVec::with_capacity(4, GFP_KERNEL)?;
+        begun(&mut peers, 3, None, 0)?;
+        peers.settled(&mut settled);
+        assert_eq!(&*settled, &[(request(1).target, NEAR), (request(2).target, NEAR)]);
+        assert!(!peers.forget(&request(3).target));
         peers.age(2 * MEMORY);
-        assert_eq!(peers.len(), 1);
+        assert_eq!(peers.len(), 2);
         assert!(peers.forget(&request(1).target));
         assert!(!peers.forget(&request(1).target));
-        assert_eq!(peers.len(), 0);
+        assert_eq!(peers.len(), 1);
         Ok(())
     }
 
