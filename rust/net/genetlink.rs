@@ -289,7 +289,7 @@ fn name(text: &CStr) -> [c_char; 16] {
 /// Called by the kernel with room for a socket's data.
 unsafe extern "C" fn socket_begin<P: Protocol>(place: *mut c_void) {
     // SAFETY: By the contract the room is as long as the data, stays where it is, and is ours.
-    let Ok(()) = (unsafe { P::socket().__pinned_init(place.cast()) });
+    let Ok(()) = unsafe { P::socket().__pinned_init(place.cast()) };
 }
 
 /// # Safety
