@@ -260,7 +260,10 @@ fn entry<P: Protocol>(
     // SAFETY: All-zero is a valid value of this C structure.
     let mut entry: bindings::genl_split_ops = unsafe { core::mem::zeroed() };
     entry.cmd = operation.command;
-    entry.policy = policy.as_ptr();
+    // Without one the kernel refuses all attributes.
+    if !policy.is_empty() {
+        entry.policy = policy.as_ptr();
+    }
     entry.maxattr = policy.len().saturating_sub(1) as u32;
     if operation.is_dump {
         entry.flags = (bindings::OXIB_GENL_DUMP | privileged) as u8;
