@@ -13,7 +13,7 @@ import sys
 
 from family import (
     ABORT, ADD, ADDRESS, COMMIT, DEL, DEL_NTF, FILE, FLUSH, GET, GID, LEARNED_QPN, LIFETIME, LOAD, NETLINK, NEW_NTF, NLM_F_DUMP,
-    PKEY, PREFIX_LENGTH, QPN, REPLACE, REPLACE_ALL, SOURCE, STATS, Family, Refused, attribute, entry, ip, part, record, subject,
+    PKEY, PREFIX_LENGTH, QPN, REPLACE, REPLACE_ALL, SOURCE, Family, Refused, attribute, entry, ip, part, record, subject,
 )  # fmt: skip
 
 GOOD = ("10.1.0.1", "fec0:0:0:1::5")
