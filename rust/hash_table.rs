@@ -183,7 +183,7 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
     pub(crate) fn state_and(&mut self, key: &Key) -> Option<(&mut S, &T)> {
         let node = self.find(key)?;
         // SAFETY: As in `get`: both are borrowed from `self`, so no node is taken out meanwhile.
-        Some((&mut self.state, unsafe { node.as_ref() }.value()))
+        Some((&mut *self.state, unsafe { node.as_ref() }.value()))
     }
 
     fn find(&self, key: &Key) -> Option<NonNull<Linked<T>>> {

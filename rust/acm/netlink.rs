@@ -267,15 +267,13 @@ fn explain(request: &mut Request<'_, Oxib>, address: IpAddr, refused: Refused) -
             format_args!("{address} has an entry of source {source}"),
         ),
         Refused::Missing => request.refuse(error, format_args!("{address} has no entry")),
-        Refused::Full => request.refuse(error, full()),
+        Refused::Full => request.refuse(error, format_args!("{FULL}")),
         Refused::Other(error) => error,
     }
 }
 
 /// What is said when there are as many entries as there may be.
-fn full() -> core::fmt::Arguments<'static> {
-    format_args!("the cache is full: see the module's parameter acm_entries")
-}
+const FULL: &str = "the cache is full: see the module's parameter acm_entries";
 
 /// The attributes of a request that was taken.
 fn attributes<'a>(request: &Request<'a, Oxib>) -> Attributes<'a> {
@@ -338,7 +336,7 @@ fn load(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
             cache
                 .commit(transaction, replace_all)
                 .map_err(|refused| match refused {
-                    Refused::Full => request.refuse(ENOSPC, full()),
+                    Refused::Full => request.refuse(ENOSPC, format_args!("{FULL}")),
                     refused => refused.into(),
                 })
         }

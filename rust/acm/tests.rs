@@ -157,8 +157,12 @@ mod cases {
             for (source, gid_number) in [(first, 11), (second, 12)] {
                 match source {
                     File => assert_eq!(load(&cache, &[entry(1, gid_number)], false), Ok(())),
-                    Netlink => drop(cache.enter(&entry(1, gid_number), true)),
-                    source => drop(cache.learn(&lesson(source, gid_number, 0))?),
+                    Netlink => {
+                        let _ = cache.enter(&entry(1, gid_number), true);
+                    }
+                    source => {
+                        cache.learn(&lesson(source, gid_number, 0))?;
+                    }
                 }
             }
             let expected = if stays { (11, first) } else { (12, second) };

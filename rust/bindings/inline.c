@@ -4,6 +4,7 @@
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
+#include <net/addrconf.h>
 #include <net/dst.h>
 #include <net/icmp.h>
 #include <net/ip.h>

@@ -260,7 +260,10 @@ fn entry<P: Protocol>(
     // SAFETY: All-zero is a valid value of this C structure.
     let mut entry: bindings::genl_split_ops = unsafe { core::mem::zeroed() };
     entry.cmd = operation.command;
-    entry.policy = policy.as_ptr();
+    // Without one the kernel refuses all attributes.
+    if !policy.is_empty() {
+        entry.policy = policy.as_ptr();
+    }
     entry.maxattr = policy.len().saturating_sub(1) as u32;
     if operation.is_dump {
         entry.flags = (bindings::OXIB_GENL_DUMP | privileged) as u8;
@@ -289,7 +292,7 @@ fn name(text: &CStr) -> [c_char; 16] {
 /// Called by the kernel with room for a socket's data.
 unsafe extern "C" fn socket_begin<P: Protocol>(place: *mut c_void) {
     // SAFETY: By the contract the room is as long as the data, stays where it is, and is ours.
-    let Ok(()) = (unsafe { P::socket().__pinned_init(place.cast()) });
+    let Ok(()) = unsafe { P::socket().__pinned_init(place.cast()) };
 }
 
 /// # Safety

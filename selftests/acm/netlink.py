@@ -13,7 +13,7 @@ import sys
 
 from family import (
     ABORT, ADD, ADDRESS, COMMIT, DEL, DEL_NTF, FILE, FLUSH, GET, GID, LEARNED_QPN, LIFETIME, LOAD, NETLINK, NEW_NTF, NLM_F_DUMP,
-    PKEY, PREFIX_LENGTH, QPN, REPLACE, REPLACE_ALL, SOURCE, STATS, Family, Refused, attribute, entry, ip, part, record, subject,
+    PKEY, PREFIX_LENGTH, QPN, REPLACE, REPLACE_ALL, SOURCE, Family, Refused, attribute, entry, ip, part, record, subject,
 )  # fmt: skip
 
 GOOD = ("10.1.0.1", "fec0:0:0:1::5")
@@ -150,10 +150,10 @@ def filters(family: Family) -> None:
         expect({(one[0], one[1], one[4]) for one in family.dump()}, all_of_them - expected, f"flush of {filter_.hex()}")
 
 
-def many(number: int, first: int = 0, gid: str = "fec0::{:x}") -> list[bytes]:
+def many(number: int, first: int, gid: str = "fec0::1") -> list[bytes]:
     """Records of as many addresses, in parts."""
-    records = [record(f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}", gid.format(n + 1)) for n in range(first, first + number)]
-    return [b"".join(records[n : n + 680]) for n in range(0, len(records), 680)]
+    found = [record(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}", f"{gid}:{n >> 16:x}:{n & 0xFFFF:x}") for n in range(first, first + number)]
+    return [b"".join(found[n : n + 680]) for n in range(0, len(found), 680)]
 
 
 def load(family: Family) -> None:
@@ -210,7 +210,7 @@ def records(family: Family) -> None:
 
 def atomic(family: Family) -> None:
     """A load whose record 40,001 is wrong changes nothing, and says so."""
-    for one in many(1000, 1 << 20, "fec0::1:{:x}"):
+    for one in many(1000, 1 << 20, "fec0::2"):
         family.ask(LOAD, part(one))
     family.ask(LOAD, part(None, COMMIT))
     before = sorted(family.dump())

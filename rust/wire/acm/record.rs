@@ -52,7 +52,7 @@ pub enum Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::Entry(fault) => fault.fmt(f),
+            Wrong::Entry(fault) => fmt::Display::fmt(fault, f),
             Wrong::Reserved => f.write_str("a reserved field is not zero"),
         }
     }

@@ -225,7 +225,7 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Entry(fault) => fault.fmt(f),
+            Why::Entry(fault) => fmt::Display::fmt(fault, f),
             Why::Missing(name) => write!(f, "the attribute {name} is missing"),
             Why::Length(length) => write!(f, "the attribute has not {length} bytes"),
             Why::Source(number) => write!(f, "there is no source {number}"),
