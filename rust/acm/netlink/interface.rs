@@ -82,7 +82,7 @@ fn put_interface(message: &mut Message<'_>, host: &dyn Host) -> Result {
 }
 
 /// A dump of interfaces, by their numbers.
-pub(super) struct Interfaces {
+pub(in crate::acm) struct Interfaces {
     cache: Arc<Cache>,
     last: u32,
 }

@@ -67,7 +67,7 @@ fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Resu
 }
 
 /// A dump of the paths of the ports that interfaces of a namespace are on.
-pub(super) struct PathDump {
+pub(in crate::acm) struct PathDump {
     cache: Arc<Cache>,
     /// How many ports have been shown, and the last path of the next one that has.
     ports: usize,
