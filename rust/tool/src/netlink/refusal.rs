@@ -6,6 +6,7 @@ use crate::netlink::{
     attribute::Attributes,
     family::Names, //
 };
+use rustix::io::Errno;
 use std::{
     fmt,
     io, //
@@ -20,6 +21,28 @@ const MISS_TYPE: u16 = 5;
 
 /// Bytes of a request before its attributes: netlink's header and generic netlink's.
 const BEFORE_ATTRIBUTES: usize = 20;
+
+/// What to do about errors.
+const ADVICE: &[(Errno, &str)] = &[
+    (
+        Errno::PERM,
+        "changes need CAP_NET_ADMIN in this network namespace: run it as root",
+    ),
+    (
+        Errno::OPNOTSUPP,
+        "the module and this command may be of different versions",
+    ),
+    (Errno::EXIST, "there is one already: use `replace`"),
+    (Errno::NOENT, "there is none"),
+    (Errno::NOMEM, "the kernel has no memory for it"),
+    (
+        Errno::NOSPC,
+        "the cache is full: see the module parameter acm_entries",
+    ),
+];
+
+/// Errors with which that is said besides the kernel's own words.
+const ALWAYS: &[Errno] = &[Errno::PERM];
 
 /// What the kernel says of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,24 +98,18 @@ impl Refusal {
     }
 
     /// Whether it is that error.
-    pub fn is(&self, errno: rustix::io::Errno) -> bool {
+    pub fn is(&self, errno: Errno) -> bool {
         self.errno == errno.raw_os_error()
     }
 
     /// What to do about it, where that does not follow from the kernel's words.
     fn advice(&self) -> Option<&'static str> {
-        use rustix::io::Errno;
-        let errno = Errno::from_raw_os_error(self.errno);
-        Some(match errno {
-            Errno::PERM | Errno::ACCESS => "changes need CAP_NET_ADMIN in this network namespace: run it as root",
-            Errno::OPNOTSUPP => "the module is older or newer than this command",
-            _ if self.text.is_some() || self.missing.is_some() => return None,
-            Errno::EXIST => "there is one already: use `replace`",
-            Errno::NOENT => "there is none",
-            Errno::NOMEM => "the kernel has no memory for it; nothing was changed",
-            Errno::NOSPC => "the cache is full: see the module parameter acm_entries",
-            _ => return None,
-        })
+        let said = self.text.is_some() || self.missing.is_some();
+        ADVICE
+            .iter()
+            .find(|(errno, _)| self.is(*errno))
+            .filter(|(errno, _)| !said || ALWAYS.contains(errno))
+            .map(|(_, advice)| *advice)
     }
 }
 
