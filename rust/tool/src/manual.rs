@@ -41,7 +41,7 @@ const SECTIONS: &[Section] = &[
         &[
             ("", "A line is ADDRESS GID [qpn NUMBER] [pkey P_KEY] [lifetime SECONDS]; # begins a comment. ibacm's ibacm_hosts.data is such a file. ADDRESS may be a name: it stands for all its addresses that the host's resolver knows, except loopback ones. A name may repeat what its address says in another line. Apart from that each address is there once in all files of a load."),
             ("", "All mistakes are printed, as FILE:LINE: TEXT, and nothing is loaded if there is one."),
-            ("/etc/rdma/oxib/*.data", "is loaded when the module comes, by oxib-cache.service. After a change: systemctl reload oxib-cache."),
+            ("/etc/rdma/oxib/*.data", "is loaded when the module comes, by oxib-cache.service. After a change: systemctl reload-or-restart oxib-cache."),
         ],
     ),
     (
