@@ -47,7 +47,9 @@ pub fn run(cli: &Cli) -> Result {
             clap_complete::generate(*shell, &mut Cli::command(), "oxib", &mut io::stdout());
             Ok(())
         }
-        Object::Manual => manual::write(&mut io::stdout()).map_err(Error::system("writing the manual page")),
+        Object::Manual => {
+            manual::write(&mut io::stdout()).map_err(Error::system("writing the manual page"))
+        }
     }
 }
 

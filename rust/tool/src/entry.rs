@@ -73,7 +73,9 @@ impl FromStr for Source {
             .find(|(_, name)| *name == word)
             .map(|(source, _)| *source)
             .ok_or_else(|| {
-                Error::Usage(format!("'{word}' is no source of entries: file, netlink, sidr or learned"))
+                Error::Usage(format!(
+                    "'{word}' is no source of entries: file, netlink, sidr or learned"
+                ))
             })
     }
 }
@@ -157,7 +159,10 @@ pub fn gid_text<S: Serializer>(gid: &Gid, serializer: S) -> std::result::Result<
 }
 
 /// A P_Key in JSON.
-pub fn pkey_text<S: Serializer>(pkey: &Option<u16>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+pub fn pkey_text<S: Serializer>(
+    pkey: &Option<u16>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     match pkey {
         Some(pkey) => serializer.collect_str(&format_args!("{pkey:#06x}")),
         None => serializer.serialize_none(),

@@ -40,8 +40,15 @@ impl Filter {
                 "gid" => set_once(&mut filter.gid, word, words::gid(words.value(word)?)?)?,
                 "source" => set_once(&mut filter.source, word, words.value(word)?.parse()?)?,
                 // As with `ip route show`, the keyword may be left out.
-                address if address.contains(['.', ':']) => set_once(&mut filter.to, "to", words::prefix(address)?)?,
-                _ => return Err(words::unknown(word, "to ADDRESS[/LENGTH], gid GID and source SOURCE")),
+                address if address.contains(['.', ':']) => {
+                    set_once(&mut filter.to, "to", words::prefix(address)?)?
+                }
+                _ => {
+                    return Err(words::unknown(
+                        word,
+                        "to ADDRESS[/LENGTH], gid GID and source SOURCE",
+                    ))
+                }
             }
         }
         Ok(filter)
@@ -50,7 +57,9 @@ impl Filter {
     /// The one address that it takes, if it is no more than that.
     pub fn single(&self) -> Option<IpAddr> {
         match (self.to, self.gid, self.source) {
-            (Some((address @ IpAddr::V4(_), 32) | (address @ IpAddr::V6(_), 128)), None, None) => Some(address),
+            (Some((address @ IpAddr::V4(_), 32) | (address @ IpAddr::V6(_), 128)), None, None) => {
+                Some(address)
+            }
             _ => None,
         }
     }
@@ -88,12 +97,18 @@ mod tests {
         let filter = Filter::parse(&words("to 10.0.0.0/8 source file gid fec0::1")).unwrap();
         let bytes = filter.request().emitted();
         let read = Attributes::new(&bytes);
-        assert_eq!(read.address(attribute::ADDRESS).unwrap().to_string(), "10.0.0.0");
+        assert_eq!(
+            read.address(attribute::ADDRESS).unwrap().to_string(),
+            "10.0.0.0"
+        );
         assert_eq!(read.u8(attribute::PREFIX_LENGTH).unwrap(), Some(8));
         assert_eq!(read.u8(attribute::SOURCE).unwrap(), Some(1));
         assert!(read.has(attribute::GID).unwrap());
         assert_eq!(filter.single(), None);
-        assert_eq!(Filter::parse(&[]).unwrap().request().emitted(), Vec::<u8>::new());
+        assert_eq!(
+            Filter::parse(&[]).unwrap().request().emitted(),
+            Vec::<u8>::new()
+        );
     }
 
     #[test]
@@ -106,7 +121,11 @@ mod tests {
             ("10.0.0.1 source file", false),
             ("", false),
         ] {
-            assert_eq!(Filter::parse(&words(text)).unwrap().single().is_some(), single, "{text}");
+            assert_eq!(
+                Filter::parse(&words(text)).unwrap().single().is_some(),
+                single,
+                "{text}"
+            );
         }
     }
 

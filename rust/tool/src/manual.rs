@@ -112,12 +112,25 @@ fn arguments(command: &Command) -> Vec<Inline> {
     }
     for argument in command.get_positionals() {
         let name = argument.get_value_names().and_then(|names| names.first());
-        let name = name.map_or_else(|| argument.get_id().to_string().to_uppercase(), ToString::to_string);
-        let several = argument.get_num_args().is_some_and(|range| range.max_values() > 1);
+        let name = name.map_or_else(
+            || argument.get_id().to_string().to_uppercase(),
+            ToString::to_string,
+        );
+        let several = argument
+            .get_num_args()
+            .is_some_and(|range| range.max_values() > 1);
         if argument.is_required_set() {
-            line.extend([roman(" "), italic(name), roman(if several { " ..." } else { "" })]);
+            line.extend([
+                roman(" "),
+                italic(name),
+                roman(if several { " ..." } else { "" }),
+            ]);
         } else {
-            line.extend([roman(" [ "), italic(name), roman(if several { " ... ]" } else { " ]" })]);
+            line.extend([
+                roman(" [ "),
+                italic(name),
+                roman(if several { " ... ]" } else { " ]" }),
+            ]);
         }
     }
     line
@@ -144,16 +157,25 @@ fn commands(command: &Command) -> Roff {
     leaves(command, "oxib", &mut found);
     let mut page = Roff::new();
     page.control("SH", ["COMMANDS"]);
-    page.text([roman("Commands may be shortened as long as they are not mistaken for another.")]);
+    page.text([roman(
+        "Commands may be shortened as long as they are not mistaken for another.",
+    )]);
     for (words, command) in found {
         page.control("TP", []);
         let mut line = vec![bold(words)];
         line.extend(arguments(command));
         page.text(line);
-        page.text([roman(command.get_about().map(ToString::to_string).unwrap_or_default())]);
+        page.text([roman(
+            command
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+        )]);
         for argument in command.get_arguments().filter(|each| !each.is_global_set()) {
             let help = argument.get_help().map(ToString::to_string);
-            if let (Some(long), Some(help)) = (argument.get_long().filter(|long| *long != "help"), help) {
+            if let (Some(long), Some(help)) =
+                (argument.get_long().filter(|long| *long != "help"), help)
+            {
                 page.control("br", []);
                 page.text([bold(format!("--{long}")), roman(format!(": {help}"))]);
             }
@@ -188,9 +210,23 @@ mod tests {
         write(&mut page).unwrap();
         let page = String::from_utf8(page).unwrap();
         for words in [
-            ".TH OXIB 8", "acm show", "acm add", "acm replace", "acm del", "acm flush", "acm load", "acm save",
-            "acm resolve", "acm stats", "acm monitor", "acm paths", "acm paths flush", "acm interface set",
-            "completions", ".SH FILES", ".SH EXAMPLES",
+            ".TH OXIB 8",
+            "acm show",
+            "acm add",
+            "acm replace",
+            "acm del",
+            "acm flush",
+            "acm load",
+            "acm save",
+            "acm resolve",
+            "acm stats",
+            "acm monitor",
+            "acm paths",
+            "acm paths flush",
+            "acm interface set",
+            "completions",
+            ".SH FILES",
+            ".SH EXAMPLES",
         ] {
             assert!(page.contains(words), "{words} in {page}");
         }

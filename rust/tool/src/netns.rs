@@ -29,7 +29,9 @@ const PLACE: &str = "/run/netns";
 pub fn enter(name: &str) -> Result {
     let path = Path::new(PLACE).join(name);
     if name.contains('/') || name.is_empty() {
-        return Err(Error::Usage(format!("'{name}' is no name of a network namespace")));
+        return Err(Error::Usage(format!(
+            "'{name}' is no name of a network namespace"
+        )));
     }
     let what = format!("entering the network namespace {name} (`ip netns` lists them)");
     let file = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())

@@ -51,7 +51,11 @@ impl Output {
 
     /// One thing: the text as it is, or a value of JSON.
     pub fn one<T: Serialize + Display + ?Sized>(self, item: &T) -> Result {
-        let text = if self.json { String::new() } else { item.to_string() };
+        let text = if self.json {
+            String::new()
+        } else {
+            item.to_string()
+        };
         self.value(item, &text)
     }
 

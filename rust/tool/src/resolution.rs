@@ -108,7 +108,9 @@ impl Step {
             step: kind(attributes.u8(step_attribute::KIND)?.unwrap_or(u8::MAX))?,
             result: outcome(attributes.u8(step_attribute::RESULT)?.unwrap_or(u8::MAX))?,
             time: attributes.u32(step_attribute::TIME)?.unwrap_or(0),
-            text: attributes.text(step_attribute::TEXT)?.filter(|text| !text.is_empty()),
+            text: attributes
+                .text(step_attribute::TEXT)?
+                .filter(|text| !text.is_empty()),
         })
     }
 
@@ -129,9 +131,15 @@ impl Resolution {
             }
         }
         Ok(Resolution {
-            entry: attributes.nest(attribute::ENTRY)?.map(Entry::read).transpose()?,
+            entry: attributes
+                .nest(attribute::ENTRY)?
+                .map(Entry::read)
+                .transpose()?,
             steps,
-            path: attributes.nest(attribute::PATH)?.map(Path::read).transpose()?,
+            path: attributes
+                .nest(attribute::PATH)?
+                .map(Path::read)
+                .transpose()?,
         })
     }
 
@@ -213,7 +221,10 @@ mod tests {
         let bytes = Request::new()
             .bytes(attribute::ENTRY, entry)
             .bytes(attribute::STEP, step(0, 0, 3, "file"))
-            .bytes(attribute::STEP, step(1, 2, 2_000_000, "no answer from fec0::1"))
+            .bytes(
+                attribute::STEP,
+                step(1, 2, 2_000_000, "no answer from fec0::1"),
+            )
             .bytes(attribute::STEP, step(2, 5, 0, ""))
             .emitted();
         let resolution = Resolution::read(Attributes::new(&bytes)).unwrap();
@@ -224,7 +235,10 @@ mod tests {
              path   skipped               \n\
              10.0.0.1 gid fec0::1\n"
         );
-        assert_eq!(resolution.failure().as_deref(), Some("no answer from fec0::1"));
+        assert_eq!(
+            resolution.failure().as_deref(),
+            Some("no answer from fec0::1")
+        );
         assert_eq!(
             serde_json::to_string(&resolution.steps[2]).unwrap(),
             r#"{"step":"path","result":"skipped","time_us":0}"#
@@ -234,7 +248,9 @@ mod tests {
     #[test]
     fn what_the_kernel_may_say_later_is_not_guessed() {
         for (kind, result) in [(3, 0), (0, 6)] {
-            let bytes = Request::new().bytes(attribute::STEP, step(kind, result, 0, "")).emitted();
+            let bytes = Request::new()
+                .bytes(attribute::STEP, step(kind, result, 0, ""))
+                .emitted();
             assert!(Resolution::read(Attributes::new(&bytes)).is_err());
         }
     }

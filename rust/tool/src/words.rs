@@ -70,13 +70,17 @@ pub fn gid(word: &str) -> Result<Gid> {
 
 /// A number, decimal or hexadecimal after `0x`. Which ones are right is the kernel's to say.
 pub fn number(keyword: &str, word: &str) -> Result<u32> {
-    line::parse_number(word).ok_or_else(|| Error::Usage(format!("{keyword} '{word}': a number is wanted")))
+    line::parse_number(word)
+        .ok_or_else(|| Error::Usage(format!("{keyword} '{word}': a number is wanted")))
 }
 
 /// A number of 16 bits.
 pub fn short_number(keyword: &str, word: &str) -> Result<u16> {
-    u16::try_from(number(keyword, word)?)
-        .map_err(|_| Error::Usage(format!("{keyword} '{word}': a number up to 0xffff is wanted")))
+    u16::try_from(number(keyword, word)?).map_err(|_| {
+        Error::Usage(format!(
+            "{keyword} '{word}': a number up to 0xffff is wanted"
+        ))
+    })
 }
 
 /// An address with the length of a prefix: without one, all of the address. What is behind the
@@ -94,10 +98,17 @@ pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
     };
     let length: u8 = match length {
         None => bits,
-        Some(length) => length.parse().ok().filter(|length| *length <= bits).ok_or_else(wrong)?,
+        Some(length) => length
+            .parse()
+            .ok()
+            .filter(|length| *length <= bits)
+            .ok_or_else(wrong)?,
     };
     if value.checked_shl(length.into()).unwrap_or(0) != 0 {
-        return Err(Error::Usage(format!("'{word}' has bits behind the prefix: give {}", masked(address, length))));
+        return Err(Error::Usage(format!(
+            "'{word}' has bits behind the prefix: give {}",
+            masked(address, length)
+        )));
     }
     Ok((address, length))
 }
@@ -110,7 +121,10 @@ fn masked(address: IpAddr, length: u8) -> String {
             let kept = address.to_bits() & keep(32) as u32;
             format!("{}/{length}", std::net::Ipv4Addr::from_bits(kept))
         }
-        IpAddr::V6(address) => format!("{}/{length}", Ipv6Addr::from_bits(address.to_bits() & keep(128))),
+        IpAddr::V6(address) => format!(
+            "{}/{length}",
+            Ipv6Addr::from_bits(address.to_bits() & keep(128))
+        ),
     }
 }
 
@@ -130,7 +144,11 @@ mod tests {
             ("fd00::1", "fd00::1", 128),
         ];
         for (word, address, length) in right {
-            assert_eq!(prefix(word).unwrap(), (address.parse().unwrap(), length), "{word}");
+            assert_eq!(
+                prefix(word).unwrap(),
+                (address.parse().unwrap(), length),
+                "{word}"
+            );
         }
         let wrong = [
             ("10.0.0.0/33", "neither"),

@@ -151,7 +151,8 @@ impl Reading {
 
     /// Where GIDs of fe80::/64 are, which do not leave their subnet: not wrong, but worth a note.
     pub fn notes(&self) -> Vec<Complaint> {
-        let text = "a GID of fe80::/64 does not leave its subnet: no node behind a router has this one";
+        let text =
+            "a GID of fe80::/64 does not leave its subnet: no node behind a router has this one";
         self.link_local
             .iter()
             .map(|place| self.complaint(*place, text.to_owned()))
@@ -210,15 +211,23 @@ impl Reading {
     fn find_duplicates(&mut self) {
         let mut order: Vec<u32> = (0..self.entries.len() as u32).collect();
         let entries = &self.entries;
-        let address = |index: u32| entries.get(index as usize).map(|placed| placed.entry.address);
+        let address = |index: u32| {
+            entries
+                .get(index as usize)
+                .map(|placed| placed.entry.address)
+        };
         order.sort_unstable_by_key(|index| (address(*index), *index));
         let mut repeated = Vec::new();
         let mut wrong = Vec::new();
         for same in order.chunk_by(|one, other| address(*one) == address(*other)) {
             let [first, rest @ ..] = same else { continue };
-            let Some(first) = entries.get(*first as usize) else { continue };
+            let Some(first) = entries.get(*first as usize) else {
+                continue;
+            };
             for index in rest {
-                let Some(other) = entries.get(*index as usize) else { continue };
+                let Some(other) = entries.get(*index as usize) else {
+                    continue;
+                };
                 if first.entry == other.entry && (first.from_name || other.from_name) {
                     repeated.push(*index);
                 } else {
@@ -253,7 +262,9 @@ impl Reading {
 
     /// The name of a place's file.
     fn file_name(&self, place: Place) -> &str {
-        self.files.get(place.file as usize).map_or("?", String::as_str)
+        self.files
+            .get(place.file as usize)
+            .map_or("?", String::as_str)
     }
 
     /// A complaint about a place.

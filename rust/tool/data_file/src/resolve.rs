@@ -128,7 +128,10 @@ mod tests {
             ("two", Ok(&["10.0.0.1", "fd00::1"])),
             ("mapped", Ok(&["10.0.0.2"])),
             ("own", Ok(&["10.0.0.3"])),
-            ("loopback", Err("'loopback' has no address of a network, only 127.0.1.1")),
+            (
+                "loopback",
+                Err("'loopback' has no address of a network, only 127.0.1.1"),
+            ),
             ("none", Err("'none' has no address")),
             ("other", Err("'other' cannot be resolved: unknown")),
         ];

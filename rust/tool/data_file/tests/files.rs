@@ -65,18 +65,35 @@ fn what_lines_come_to() {
             &["10.0.0.1 fec0::1 qpn 16777214 pkey 0x0001"],
         ),
         ("n1 fec0::1", &["10.0.0.1 fec0::1", "fd00::1 fec0::1"]),
-        ("N1 fec0::1 qpn 2", &["10.0.0.1 fec0::1 qpn 2", "fd00::1 fec0::1 qpn 2"]),
+        (
+            "N1 fec0::1 qpn 2",
+            &["10.0.0.1 fec0::1 qpn 2", "fd00::1 fec0::1 qpn 2"],
+        ),
         // By address and by name, as ibacm's files have it.
-        ("10.0.0.1 fec0::1\nn1 fec0::1\n", &["10.0.0.1 fec0::1", "fd00::1 fec0::1"]),
-        ("n1 fec0::1\n10.0.0.1 fec0::1\n", &["10.0.0.1 fec0::1", "fd00::1 fec0::1"]),
+        (
+            "10.0.0.1 fec0::1\nn1 fec0::1\n",
+            &["10.0.0.1 fec0::1", "fd00::1 fec0::1"],
+        ),
+        (
+            "n1 fec0::1\n10.0.0.1 fec0::1\n",
+            &["10.0.0.1 fec0::1", "fd00::1 fec0::1"],
+        ),
         // The order is the files'.
         (
             "10.0.0.9 fec0::9\nn1 fec0::1\n10.0.0.3 fec0::3",
-            &["10.0.0.9 fec0::9", "10.0.0.1 fec0::1", "fd00::1 fec0::1", "10.0.0.3 fec0::3"],
+            &[
+                "10.0.0.9 fec0::9",
+                "10.0.0.1 fec0::1",
+                "fd00::1 fec0::1",
+                "10.0.0.3 fec0::3",
+            ],
         ),
         // A GID of RoCE, and one of the subnet.
         ("10.0.0.1 ::ffff:10.77.0.1", &["10.0.0.1 ::ffff:10.77.0.1"]),
-        ("10.0.0.1 fe80::2:c903:f:a1b1", &["10.0.0.1 fe80::2:c903:f:a1b1"]),
+        (
+            "10.0.0.1 fe80::2:c903:f:a1b1",
+            &["10.0.0.1 fe80::2:c903:f:a1b1"],
+        ),
     ];
     for (text, wanted) in table {
         assert_eq!(lines(text), *wanted, "{text:?}");
@@ -88,7 +105,10 @@ fn what_is_wrong_with_a_line() {
     let table: &[(&str, &str)] = &[
         ("10.0.0.1", "the GID is missing"),
         ("10.0.0.1 # fec0::1", "the GID is missing"),
-        ("10.0.0.300 fec0::1", "'10.0.0.300' is neither an IP address nor a host's name"),
+        (
+            "10.0.0.300 fec0::1",
+            "'10.0.0.300' is neither an IP address nor a host's name",
+        ),
         ("10.0.1 fec0::1", "'10.0.1' is neither"),
         ("fd00::g fec0::1", "'fd00::g' is neither"),
         ("fe80::1%ib0 fec0::1", "'fe80::1%ib0' is neither"),
@@ -101,10 +121,16 @@ fn what_is_wrong_with_a_line() {
         ("ff02::1 fec0::1", "ff02::1 is a multicast address"),
         ("127.0.0.1 fec0::1", "127.0.0.1 is a loopback address"),
         ("::1 fec0::1", "::1 is a loopback address"),
-        ("255.255.255.255 fec0::1", "255.255.255.255 is the broadcast address"),
+        (
+            "255.255.255.255 fec0::1",
+            "255.255.255.255 is the broadcast address",
+        ),
         ("10.0.0.1 n1", "'n1' is no GID"),
         ("10.0.0.1 10.0.0.2", "'10.0.0.2' is no GID"),
-        ("10.0.0.1 0xfec0000000000001", "'0xfec0000000000001' is no GID"),
+        (
+            "10.0.0.1 0xfec0000000000001",
+            "'0xfec0000000000001' is no GID",
+        ),
         ("10.0.0.1 ::", "the GID '::' is the reserved GID"),
         ("10.0.0.1 ff12:401b::1", "is a multicast group's GID"),
         ("10.0.0.1 ::1", "the GID '::1' is the loopback GID"),
@@ -112,11 +138,23 @@ fn what_is_wrong_with_a_line() {
         ("10.0.0.1 fec0::1 QPN 5", "'QPN' is not known here"),
         ("10.0.0.1 fec0::1 qpn", "qpn needs a number after it"),
         ("10.0.0.1 fec0::1 pkey", "pkey needs a number after it"),
-        ("10.0.0.1 fec0::1 lifetime", "lifetime needs a number after it"),
+        (
+            "10.0.0.1 fec0::1 lifetime",
+            "lifetime needs a number after it",
+        ),
         ("10.0.0.1 fec0::1 qpn 5 qpn 5", "qpn is there twice"),
-        ("10.0.0.1 fec0::1 lifetime 0 lifetime 1", "lifetime is there twice"),
-        ("10.0.0.1 fec0::1 qpn 0", "qpn '0': a queue pair number is from 2"),
-        ("10.0.0.1 fec0::1 qpn 1", "qpn '1': a queue pair number is from 2"),
+        (
+            "10.0.0.1 fec0::1 lifetime 0 lifetime 1",
+            "lifetime is there twice",
+        ),
+        (
+            "10.0.0.1 fec0::1 qpn 0",
+            "qpn '0': a queue pair number is from 2",
+        ),
+        (
+            "10.0.0.1 fec0::1 qpn 1",
+            "qpn '1': a queue pair number is from 2",
+        ),
         ("10.0.0.1 fec0::1 qpn 0xffffff", "qpn '0xffffff'"),
         ("10.0.0.1 fec0::1 qpn 0x1000000", "qpn '0x1000000'"),
         ("10.0.0.1 fec0::1 qpn -5", "qpn '-5'"),
@@ -124,12 +162,27 @@ fn what_is_wrong_with_a_line() {
         ("10.0.0.1 fec0::1 qpn 0x+5", "qpn '0x+5'"),
         ("10.0.0.1 fec0::1 qpn 5x", "qpn '5x'"),
         ("10.0.0.1 fec0::1 qpn 0x", "qpn '0x'"),
-        ("10.0.0.1 fec0::1 qpn 99999999999999999999", "qpn '99999999999999999999'"),
+        (
+            "10.0.0.1 fec0::1 qpn 99999999999999999999",
+            "qpn '99999999999999999999'",
+        ),
         ("10.0.0.1 fec0::1 pkey 0", "pkey '0': a P_Key is from 1"),
-        ("10.0.0.1 fec0::1 pkey 0x8000", "pkey '0x8000': a P_Key is from 1"),
-        ("10.0.0.1 fec0::1 pkey 0x10000", "pkey '0x10000': a P_Key is from 1"),
-        ("10.0.0.1 fec0::1 lifetime 4294967296", "lifetime '4294967296': a number of seconds"),
-        ("10.0.0.1 fec0::1 lifetime 1h", "lifetime '1h': a number of seconds"),
+        (
+            "10.0.0.1 fec0::1 pkey 0x8000",
+            "pkey '0x8000': a P_Key is from 1",
+        ),
+        (
+            "10.0.0.1 fec0::1 pkey 0x10000",
+            "pkey '0x10000': a P_Key is from 1",
+        ),
+        (
+            "10.0.0.1 fec0::1 lifetime 4294967296",
+            "lifetime '4294967296': a number of seconds",
+        ),
+        (
+            "10.0.0.1 fec0::1 lifetime 1h",
+            "lifetime '1h': a number of seconds",
+        ),
         ("m1 fec0::1", "the name 'm1' cannot be resolved: unknown"),
     ];
     for (text, wanted) in table {
@@ -162,21 +215,52 @@ fn every_mistake_is_told_in_the_order_of_the_files() {
 fn an_address_twice_is_told_with_both_places() {
     let table: &[(&str, &str, &[&str])] = &[
         // In one file, alike and not alike.
-        ("10.0.0.1 fec0::1\n10.0.0.1 fec0::1", "", &["a:2: 10.0.0.1 is there already: a:1"]),
-        ("10.0.0.1 fec0::1\n10.0.0.1 fec0::2", "", &["a:2: 10.0.0.1 is there already: a:1"]),
+        (
+            "10.0.0.1 fec0::1\n10.0.0.1 fec0::1",
+            "",
+            &["a:2: 10.0.0.1 is there already: a:1"],
+        ),
+        (
+            "10.0.0.1 fec0::1\n10.0.0.1 fec0::2",
+            "",
+            &["a:2: 10.0.0.1 is there already: a:1"],
+        ),
         // In two.
-        ("10.0.0.1 fec0::1", "\n10.0.0.1 fec0::2", &["b:2: 10.0.0.1 is there already: a:1"]),
+        (
+            "10.0.0.1 fec0::1",
+            "\n10.0.0.1 fec0::2",
+            &["b:2: 10.0.0.1 is there already: a:1"],
+        ),
         // Written in another way.
-        ("fd00::1 fec0::1", "fd00:0::1 fec0::1", &["b:1: fd00::1 is there already: a:1"]),
-        ("10.0.0.1 fec0::1", "::ffff:10.0.0.1 fec0::1", &["b:1: 10.0.0.1 is there already: a:1"]),
+        (
+            "fd00::1 fec0::1",
+            "fd00:0::1 fec0::1",
+            &["b:1: fd00::1 is there already: a:1"],
+        ),
+        (
+            "10.0.0.1 fec0::1",
+            "::ffff:10.0.0.1 fec0::1",
+            &["b:1: 10.0.0.1 is there already: a:1"],
+        ),
         // A name that says something else; its other address is not there.
-        ("10.0.0.1 fec0::1", "n1 fec0::2", &["b:1: 10.0.0.1 is there already: a:1"]),
-        ("10.0.0.1 fec0::1", "n1 fec0::1 qpn 5", &["b:1: 10.0.0.1 is there already: a:1"]),
+        (
+            "10.0.0.1 fec0::1",
+            "n1 fec0::2",
+            &["b:1: 10.0.0.1 is there already: a:1"],
+        ),
+        (
+            "10.0.0.1 fec0::1",
+            "n1 fec0::1 qpn 5",
+            &["b:1: 10.0.0.1 is there already: a:1"],
+        ),
         // Three times: each is told where the first is.
         (
             "10.0.0.1 fec0::1\n10.0.0.1 fec0::2",
             "10.0.0.1 fec0::3",
-            &["a:2: 10.0.0.1 is there already: a:1", "b:1: 10.0.0.1 is there already: a:1"],
+            &[
+                "a:2: 10.0.0.1 is there already: a:1",
+                "b:1: 10.0.0.1 is there already: a:1",
+            ],
         ),
     ];
     for (first, second, wanted) in table {
@@ -200,18 +284,41 @@ fn a_file_that_cannot_be_read_is_told_first() {
 fn what_is_no_text_is_shown_harmlessly() {
     let mut reading = Reading::new();
     let long = format!("10.0.0.1 {}\n", "x".repeat(1000));
-    reading.add("a", &[b"10.0.0.1 \xfffec0::1\n10.0.0.1 fec0\x1b[31m\n", long.as_bytes()].concat(), |_| {});
+    reading.add(
+        "a",
+        &[
+            b"10.0.0.1 \xfffec0::1\n10.0.0.1 fec0\x1b[31m\n",
+            long.as_bytes(),
+        ]
+        .concat(),
+        |_| {},
+    );
     let complaints = reading.finish(&Nodes, || {}).unwrap_err();
     let texts: Vec<String> = complaints.iter().map(ToString::to_string).collect();
-    assert_eq!(texts[0], "a:1: it is not text (a byte 0xff where there should be UTF-8)");
-    assert!(texts[1].starts_with("a:2: 'fec0?[31m' is no GID"), "{}", texts[1]);
-    assert!(texts[2].starts_with(&format!("a:3: '{}…' is no GID", "x".repeat(60))), "{}", texts[2]);
+    assert_eq!(
+        texts[0],
+        "a:1: it is not text (a byte 0xff where there should be UTF-8)"
+    );
+    assert!(
+        texts[1].starts_with("a:2: 'fec0?[31m' is no GID"),
+        "{}",
+        texts[1]
+    );
+    assert!(
+        texts[2].starts_with(&format!("a:3: '{}…' is no GID", "x".repeat(60))),
+        "{}",
+        texts[2]
+    );
 }
 
 #[test]
 fn a_gid_of_the_subnet_is_noted() {
     let mut reading = Reading::new();
-    reading.add("a", b"10.0.0.1 fec0::1\n10.0.0.2 fe80::1\nn3 fe80::3\n", |_| {});
+    reading.add(
+        "a",
+        b"10.0.0.1 fec0::1\n10.0.0.2 fe80::1\nn3 fe80::3\n",
+        |_| {},
+    );
     let notes: Vec<String> = reading.notes().iter().map(ToString::to_string).collect();
     assert_eq!(notes.len(), 2);
     assert!(notes[0].starts_with("a:2: a GID of fe80::/64"));

@@ -36,9 +36,14 @@ impl Resolver for Nobody {
 
 /// Any address that the cache can have.
 fn address() -> impl Strategy<Value = IpAddr> {
-    prop_oneof![any::<[u8; 4]>().prop_map(IpAddr::from), any::<[u8; 16]>().prop_map(IpAddr::from)]
-        .prop_map(|address| address.to_canonical())
-        .prop_filter("an address of a node", |address| check_address(*address).is_ok())
+    prop_oneof![
+        any::<[u8; 4]>().prop_map(IpAddr::from),
+        any::<[u8; 16]>().prop_map(IpAddr::from)
+    ]
+    .prop_map(|address| address.to_canonical())
+    .prop_filter("an address of a node", |address| {
+        check_address(*address).is_ok()
+    })
 }
 
 /// Any GID that a port can have.
@@ -54,12 +59,14 @@ fn gid() -> impl Strategy<Value = Gid> {
 fn entry() -> impl Strategy<Value = Entry> {
     let qpn = proptest::option::of(2..0xff_ffff_u32);
     let pkey = proptest::option::of(any::<u16>().prop_filter("a P_Key", |key| key & 0x7fff != 0));
-    (address(), gid(), qpn, pkey, any::<u32>()).prop_map(|(address, gid, qpn, pkey, lifetime)| Entry {
-        address,
-        gid,
-        qpn,
-        pkey,
-        lifetime,
+    (address(), gid(), qpn, pkey, any::<u32>()).prop_map(|(address, gid, qpn, pkey, lifetime)| {
+        Entry {
+            address,
+            gid,
+            qpn,
+            pkey,
+            lifetime,
+        }
     })
 }
 

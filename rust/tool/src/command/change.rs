@@ -32,9 +32,22 @@ fn request(entry: &cli::Entry) -> Result<Request> {
     while let Some(word) = words.next_word() {
         match word {
             "qpn" => set_once(&mut qpn, word, words::number(word, words.value(word)?)?)?,
-            "pkey" => set_once(&mut pkey, word, words::short_number(word, words.value(word)?)?)?,
-            "lifetime" => set_once(&mut lifetime, word, words::number(word, words.value(word)?)?)?,
-            _ => return Err(words::unknown(word, "qpn NUMBER, pkey P_KEY and lifetime SECONDS")),
+            "pkey" => set_once(
+                &mut pkey,
+                word,
+                words::short_number(word, words.value(word)?)?,
+            )?,
+            "lifetime" => set_once(
+                &mut lifetime,
+                word,
+                words::number(word, words.value(word)?)?,
+            )?,
+            _ => {
+                return Err(words::unknown(
+                    word,
+                    "qpn NUMBER, pkey P_KEY and lifetime SECONDS",
+                ))
+            }
         }
     }
     let mut request = Request::new()
@@ -76,7 +89,8 @@ pub fn flush(words: &[String]) -> Result {
             "entries are flushed by `to` and `source`; those of a GID are listed by `oxib acm show gid GID`".to_owned(),
         ));
     }
-    let answer = Connection::open()?.request(operation::ENTRY_FLUSH, &filter.request(), attribute::NAMES)?;
+    let answer =
+        Connection::open()?.request(operation::ENTRY_FLUSH, &filter.request(), attribute::NAMES)?;
     tell_note(&answer);
     Ok(())
 }

@@ -62,7 +62,8 @@ impl fmt::Display for Interface {
 
 /// The index of an interface.
 pub fn index_of(name: &str) -> Result<u32> {
-    let asking = |error: rustix::io::Errno| Error::system(format!("the interface {name}"))(error.into());
+    let asking =
+        |error: rustix::io::Errno| Error::system(format!("the interface {name}"))(error.into());
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(asking)?;
     name_to_index(&socket, name).map_err(asking)
 }
@@ -77,10 +78,15 @@ fn name_of(index: u32) -> String {
 /// All interfaces of oxib in the namespace.
 pub fn list(connection: &mut Connection) -> Result<Vec<Interface>> {
     let mut interfaces = Vec::new();
-    connection.dump(operation::INTERFACE_GET, &Request::new(), attribute::NAMES, |attributes| {
-        interfaces.push(read(attributes)?);
-        Ok(())
-    })?;
+    connection.dump(
+        operation::INTERFACE_GET,
+        &Request::new(),
+        attribute::NAMES,
+        |attributes| {
+            interfaces.push(read(attributes)?);
+            Ok(())
+        },
+    )?;
     Ok(interfaces)
 }
 
@@ -103,7 +109,11 @@ pub fn run(command: &cli::Interface, out: Output) -> Result {
             None => out.list(&list(&mut Connection::open()?)?),
             Some(index) => {
                 let request = Request::new().u32(attribute::IFINDEX, index);
-                let answer = Connection::open()?.request(operation::INTERFACE_GET, &request, attribute::NAMES)?;
+                let answer = Connection::open()?.request(
+                    operation::INTERFACE_GET,
+                    &request,
+                    attribute::NAMES,
+                )?;
                 out.list(&[read(Attributes::new(&answer.attributes))?])
             }
         },
@@ -136,10 +146,15 @@ fn set(words: &[String]) -> Result {
         }
     }
     let (Some(index), Some(mode)) = (index, mode) else {
-        return Err(Error::Usage("both are needed: dev INTERFACE acm off|prefer|only".to_owned()));
+        return Err(Error::Usage(
+            "both are needed: dev INTERFACE acm off|prefer|only".to_owned(),
+        ));
     };
-    let request = Request::new().u32(attribute::IFINDEX, index).u8(attribute::ACM, mode);
-    let answer = Connection::open()?.request(operation::INTERFACE_SET, &request, attribute::NAMES)?;
+    let request = Request::new()
+        .u32(attribute::IFINDEX, index)
+        .u8(attribute::ACM, mode);
+    let answer =
+        Connection::open()?.request(operation::INTERFACE_SET, &request, attribute::NAMES)?;
     tell_note(&answer);
     Ok(())
 }
@@ -167,7 +182,10 @@ mod tests {
     #[test]
     fn an_interface_is_shown() {
         // The loopback interface is there in every namespace, and has this index.
-        let bytes = Request::new().u32(attribute::IFINDEX, 1).u8(attribute::ACM, 1).emitted();
+        let bytes = Request::new()
+            .u32(attribute::IFINDEX, 1)
+            .u8(attribute::ACM, 1)
+            .emitted();
         let shown = read(Attributes::new(&bytes)).unwrap();
         assert_eq!(shown.to_string(), "1: lo acm prefer");
         assert_eq!(

@@ -63,7 +63,11 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
 
 /// Reads all files.
 fn read(files: &[sources::File]) -> (Reading, usize) {
-    let bar = bar(files.iter().map(|file| file.size).sum(), "reading", "{bytes}/{total_bytes}");
+    let bar = bar(
+        files.iter().map(|file| file.size).sum(),
+        "reading",
+        "{bytes}/{total_bytes}",
+    );
     let mut reading = Reading::new();
     for file in files {
         match file.read() {
@@ -82,7 +86,9 @@ fn finish(reading: Reading) -> Result<Vec<Entry>> {
         0 => ProgressBar::hidden(),
         names => bar(names as u64, "resolving", "{pos}/{len} names"),
     };
-    let entries = reading.finish(&HostResolver, || bar.inc(1)).map_err(Error::Files);
+    let entries = reading
+        .finish(&HostResolver, || bar.inc(1))
+        .map_err(Error::Files);
     bar.finish_and_clear();
     entries
 }
@@ -107,7 +113,12 @@ fn send(mut connection: Connection, entries: &[Entry], replace_all: bool) -> Res
 }
 
 /// The same, without the bar's end.
-fn send_all(connection: &mut Connection, entries: &[Entry], replace_all: bool, bar: &ProgressBar) -> Result {
+fn send_all(
+    connection: &mut Connection,
+    entries: &[Entry],
+    replace_all: bool,
+    bar: &ProgressBar,
+) -> Result {
     let last = entries.len().div_ceil(RECORDS).max(1) - 1;
     for number in 0..=last {
         let part = entries.chunks(RECORDS).nth(number).unwrap_or_default();
@@ -135,6 +146,9 @@ fn send_all(connection: &mut Connection, entries: &[Entry], replace_all: bool, b
 /// A bar on the standard error, if that is a terminal.
 fn bar(length: u64, what: &'static str, numbers: &str) -> ProgressBar {
     let template = format!("{{msg}} [{{wide_bar}}] {numbers} {{eta}}");
-    let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length).with_style(style.progress_chars("=> ")).with_message(what)
+    let style =
+        ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length)
+        .with_style(style.progress_chars("=> "))
+        .with_message(what)
 }

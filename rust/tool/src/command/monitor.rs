@@ -36,7 +36,10 @@ pub fn run(mut out: Output) -> Result {
                         event: "lost",
                         entry: None,
                     };
-                    return out.write(&lost, "Lost: more changes than could be told; `oxib acm show` has what is");
+                    return out.write(
+                        &lost,
+                        "Lost: more changes than could be told; `oxib acm show` has what is",
+                    );
                 }
             };
             let entry = Entry::read(attributes)?;

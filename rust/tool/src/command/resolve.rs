@@ -55,7 +55,10 @@ fn only_interface(connection: &mut Connection) -> Result<u32> {
         )),
         several => {
             let names: Vec<&str> = several.iter().map(|each| each.name.as_str()).collect();
-            Err(Error::Usage(format!("there are several interfaces: say dev and one of {}", names.join(", "))))
+            Err(Error::Usage(format!(
+                "there are several interfaces: say dev and one of {}",
+                names.join(", ")
+            )))
         }
     }
 }

@@ -39,7 +39,8 @@ pub fn run(file: &Path, words: &[String]) -> Result {
         .filter(|entry| entry.source.is_some_and(|source| sources.contains(&source)))
         .collect();
     if file == Path::new("-") {
-        return write(io::stdout().lock(), &saved).map_err(Error::system("writing to the standard output"));
+        return write(io::stdout().lock(), &saved)
+            .map_err(Error::system("writing to the standard output"));
     }
     replace(file, &saved).map_err(Error::system(format!("writing {}", file.display())))
 }
@@ -83,7 +84,10 @@ fn replace(file: &Path, entries: &[&Entry]) -> io::Result<()> {
 /// Writes entries as lines that `load` reads.
 fn write(out: impl Write, entries: &[&Entry]) -> io::Result<()> {
     let mut out = BufWriter::new(out);
-    writeln!(out, "# The address cache, saved by `oxib acm save`. `oxib acm load` reads it.")?;
+    writeln!(
+        out,
+        "# The address cache, saved by `oxib acm save`. `oxib acm load` reads it."
+    )?;
     for entry in entries {
         writeln!(out, "{}", entry.for_file())?;
     }

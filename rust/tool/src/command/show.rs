@@ -49,12 +49,19 @@ fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
 /// All entries that a filter takes, in the order of their addresses.
 pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    let consistent = connection.dump(operation::ENTRY_GET, &filter.request(), attribute::NAMES, |attributes| {
-        entries.push(Entry::read(attributes)?);
-        Ok(())
-    })?;
+    let consistent = connection.dump(
+        operation::ENTRY_GET,
+        &filter.request(),
+        attribute::NAMES,
+        |attributes| {
+            entries.push(Entry::read(attributes)?);
+            Ok(())
+        },
+    )?;
     if !consistent {
-        eprintln!("oxib: note: the cache was changed meanwhile: some of the changes are in the list");
+        eprintln!(
+            "oxib: note: the cache was changed meanwhile: some of the changes are in the list"
+        );
     }
     entries.sort_unstable_by_key(|entry| entry.address);
     entries.dedup_by_key(|entry| entry.address);

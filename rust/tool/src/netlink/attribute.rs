@@ -91,7 +91,10 @@ impl<'a> Attributes<'a> {
             let attribute = found?;
             let (kind, length) = (attribute.kind(), usize::from(attribute.length()));
             let value = attribute.into_inner().get(HEADER..length);
-            Ok((kind, value.ok_or_else(|| Error::Answer(format!("attribute {kind} is cut off")))?))
+            Ok((
+                kind,
+                value.ok_or_else(|| Error::Answer(format!("attribute {kind} is cut off")))?,
+            ))
         })
     }
 
@@ -142,7 +145,10 @@ impl<'a> Attributes<'a> {
         let Some(value) = self.find(wanted)? else {
             return Ok(None);
         };
-        let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+        let end = value
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(value.len());
         let text = value.get(..end).unwrap_or(value);
         Ok(Some(String::from_utf8_lossy(text).into_owned()))
     }
@@ -170,7 +176,10 @@ pub fn parse_address(value: &[u8]) -> Result<IpAddr> {
     } else if let Ok(bytes) = <[u8; 16]>::try_from(value) {
         Ok(bytes.into())
     } else {
-        Err(Error::Answer(format!("an address of {} bytes", value.len())))
+        Err(Error::Answer(format!(
+            "an address of {} bytes",
+            value.len()
+        )))
     }
 }
 
@@ -214,7 +223,10 @@ mod tests {
     fn what_is_cut_off_is_refused() {
         let bytes = Request::new().u32(1, 1).emitted();
         for length in 1..bytes.len() {
-            assert!(Attributes::new(&bytes[..length]).find(1).is_err(), "{length}");
+            assert!(
+                Attributes::new(&bytes[..length]).find(1).is_err(),
+                "{length}"
+            );
         }
         // A length below that of the header.
         assert!(Attributes::new(&[3, 0, 1, 0]).find(1).is_err());

@@ -100,8 +100,8 @@ impl Connection {
             socket.set_ext_ack(true)?;
             socket.set_cap_ack(true)
         };
-        let mut socket =
-            Socket::new(NETLINK_GENERIC).map_err(Error::system("opening a generic netlink socket"))?;
+        let mut socket = Socket::new(NETLINK_GENERIC)
+            .map_err(Error::system("opening a generic netlink socket"))?;
         opened(&mut socket).map_err(Error::system("setting a generic netlink socket up"))?;
         let mut connection = Connection {
             socket,
@@ -123,7 +123,9 @@ impl Connection {
         for message in self.receive::<GenlCtrl>()? {
             match message.payload {
                 NetlinkPayload::InnerMessage(answer) => self.learn_family(&answer.payload.nlas),
-                NetlinkPayload::Error(error) if error.raw_code() == -Errno::NOENT.raw_os_error() => {
+                NetlinkPayload::Error(error)
+                    if error.raw_code() == -Errno::NOENT.raw_os_error() =>
+                {
                     return Err(Error::NotLoaded);
                 }
                 NetlinkPayload::Error(error) => {
@@ -143,7 +145,9 @@ impl Connection {
         for attribute in attributes {
             match attribute {
                 GenlCtrlAttrs::FamilyId(number) => self.family = *number,
-                GenlCtrlAttrs::McastGroups(groups) => self.changes = groups.iter().find_map(|group| changes_of(group)),
+                GenlCtrlAttrs::McastGroups(groups) => {
+                    self.changes = groups.iter().find_map(|group| changes_of(group))
+                }
                 _ => {}
             }
         }
@@ -172,7 +176,8 @@ impl Connection {
     /// Waits for a datagram, and gives the messages in it.
     fn receive<F>(&self) -> Result<Vec<NetlinkMessage<GenlMessage<F>>>>
     where
-        F: netlink_packet_core::ParseableParametrized<[u8], netlink_packet_generic::GenlHeader> + Debug,
+        F: netlink_packet_core::ParseableParametrized<[u8], netlink_packet_generic::GenlHeader>
+            + Debug,
     {
         let mut bytes = Vec::with_capacity(RECEIVE);
         while let Err(error) = self.socket.recv(&mut bytes, 0) {
@@ -204,7 +209,9 @@ impl Connection {
                     continue;
                 }
                 match message.payload {
-                    NetlinkPayload::InnerMessage(inner) => answer.attributes = inner.payload.attributes,
+                    NetlinkPayload::InnerMessage(inner) => {
+                        answer.attributes = inner.payload.attributes
+                    }
                     NetlinkPayload::Error(error) => {
                         let extended = extended(message.header.flags, &error.header);
                         let refusal = Refusal::new(-error.raw_code(), extended, &sent, names);
@@ -238,10 +245,14 @@ impl Connection {
                 }
                 consistent &= message.header.flags & NLM_F_DUMP_INTR == 0;
                 match message.payload {
-                    NetlinkPayload::InnerMessage(inner) => each(Attributes::new(&inner.payload.attributes))?,
+                    NetlinkPayload::InnerMessage(inner) => {
+                        each(Attributes::new(&inner.payload.attributes))?
+                    }
                     NetlinkPayload::Done(done) if done.code == 0 => return Ok(consistent),
                     NetlinkPayload::Done(done) => {
-                        return Err(Refusal::new(-done.code, &done.extended_ack, &sent, names).into());
+                        return Err(
+                            Refusal::new(-done.code, &done.extended_ack, &sent, names).into()
+                        );
                     }
                     NetlinkPayload::Error(error) => {
                         let extended = extended(message.header.flags, &error.header);
@@ -268,7 +279,9 @@ impl Connection {
     /// Waits for announcements and gives each to `each`, with its attributes.
     pub fn next_events(&self, mut each: impl FnMut(Event, Attributes<'_>) -> Result) -> Result {
         let messages = match self.receive::<Message>() {
-            Err(Error::System { source, .. }) if source.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {
+            Err(Error::System { source, .. })
+                if source.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) =>
+            {
                 return each(Event::Lost, Attributes::new(&[]));
             }
             messages => messages?,
@@ -313,7 +326,9 @@ fn extended(flags: u16, rest: &[u8]) -> &[u8] {
         return &[];
     }
     let request = match rest {
-        [l0, l1, l2, l3, ..] if flags & NLM_F_CAPPED == 0 => u32::from_ne_bytes([*l0, *l1, *l2, *l3]) as usize,
+        [l0, l1, l2, l3, ..] if flags & NLM_F_CAPPED == 0 => {
+            u32::from_ne_bytes([*l0, *l1, *l2, *l3]) as usize
+        }
         _ => HEADER,
     };
     rest.get(request.next_multiple_of(4)..).unwrap_or_default()

@@ -59,10 +59,10 @@ pub struct Refusal {
 
 /// An attribute's name.
 fn name_of(kind: u16, names: Names) -> String {
-    names
-        .iter()
-        .find(|(known, _)| *known == kind)
-        .map_or_else(|| format!("attribute {kind}"), |(_, name)| (*name).to_owned())
+    names.iter().find(|(known, _)| *known == kind).map_or_else(
+        || format!("attribute {kind}"),
+        |(_, name)| (*name).to_owned(),
+    )
 }
 
 /// The kind of the attribute that begins at an offset in a request, or that has it inside.
@@ -163,7 +163,13 @@ mod tests {
 
     #[test]
     fn the_attribute_at_fault_is_named() {
-        for (offset, wanted) in [(20, Some("address")), (28, Some("gid")), (32, Some("gid")), (48, None), (0, None)] {
+        for (offset, wanted) in [
+            (20, Some("address")),
+            (28, Some("gid")),
+            (32, Some("gid")),
+            (48, None),
+            (0, None),
+        ] {
             let extended = Request::new()
                 .bytes(MSG, b"it is zero\0".to_vec())
                 .u32(OFFS, offset)

@@ -25,7 +25,10 @@ impl Resolver for Few {
     fn look_up(&self, name: &str) -> Answer {
         match *name.as_bytes() {
             [a] => Ok(vec![Ipv4Addr::new(10, 0, 0, a).into()]),
-            [a, b] => Ok(vec![Ipv4Addr::new(10, 0, 0, a).into(), Ipv4Addr::new(10, 0, 1, b).into()]),
+            [a, b] => Ok(vec![
+                Ipv4Addr::new(10, 0, 0, a).into(),
+                Ipv4Addr::new(10, 0, 1, b).into(),
+            ]),
             [_, _, _] => Ok(Vec::new()),
             _ => Err("unknown".to_owned()),
         }

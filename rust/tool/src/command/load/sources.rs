@@ -102,8 +102,16 @@ mod tests {
             fs::write(place.path().join(name), name).unwrap();
         }
         fs::create_dir(place.path().join("f.data")).unwrap();
-        let files = list(&[place.path().to_owned(), place.path().join("e.txt"), "missing".into()]).unwrap();
-        let names: Vec<&str> = files.iter().map(|file| file.name.rsplit('/').next().unwrap()).collect();
+        let files = list(&[
+            place.path().to_owned(),
+            place.path().join("e.txt"),
+            "missing".into(),
+        ])
+        .unwrap();
+        let names: Vec<&str> = files
+            .iter()
+            .map(|file| file.name.rsplit('/').next().unwrap())
+            .collect();
         assert_eq!(names, ["a.data", "b.data", "e.txt", "missing"]);
         assert_eq!(files[0].read().unwrap(), b"a.data");
         assert_eq!(files[0].size, 6);
