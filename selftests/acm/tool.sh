@@ -210,19 +210,19 @@ some_lines() { # how many
 }
 
 test_million() {
-	local lines=1000000 began
-	some_lines $lines >"$place/million.txt"
+	local million=1000000 began
+	some_lines $million >"$place/million.txt"
 	began=${EPOCHREALTIME/./}
-	check "a million lines are loaded" prints "$lines entries loaded" oxib acm load "$place/million.txt"
+	check "a million lines are loaded" prints "$million entries loaded" oxib acm load "$place/million.txt"
 	note "a million lines: $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
-	check "all of them are there" json '.entries, .entries_file' "$lines"$'\n'"$lines" acm stats
+	check "all of them are there" json '.entries, .entries_file' "$million"$'\n'"$million" acm stats
 	check "none takes more than 96 bytes" holds "$(oxib -j acm stats | jq '.memory / .entries | ceil')" -le 96
 	check "the first and the last one are found" prints $'10.64.0.0 gid fec0:0:0:1::1:0 source file\n10.79.66.63 gid fec0:0:0:1::10:423f source file' \
 		eval 'oxib acm show 10.64.0.0; oxib acm show 10.79.66.63'
 	check "256 of them are listed" json length 256 acm show to 10.70.7.0/24
 	sed -i '999999s/.*/10.79.66.62 nonsense/' "$place/million.txt"
 	check "one wrong line among them is found" fails 1 "million\.txt:999999: 'nonsense' is no GID" oxib acm load --replace-all "$place/million.txt"
-	check "and nothing has changed" json .entries "$lines" acm stats
+	check "and nothing has changed" json .entries "$million" acm stats
 	began=${EPOCHREALTIME/./}
 	check "they are flushed" oxib acm flush
 	note "flushed: $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
