@@ -11,7 +11,7 @@ NODE, PORT, GUIDS = "NodeRecord", "PortInfoRecord", "GUIDInfoRecord"
 _HEADS = {"NodeRecord": NODE, "PortInfoRecord": PORT, "GUIDInfo Record": GUIDS}
 
 _HEAD = re.compile(r"^(\S.*?) dump:$")
-# A name, dots, a value. A value may begin with dots only where the name does not end.
+# A name (in PortInfo with a colon), dots, a value.
 _FIELD = re.compile(r"^\s+(\S(?:[^.]*[^.\s])?)\.{2,}(.*)$")
 
 
@@ -28,7 +28,7 @@ def parse(text):
             continue
         field = _FIELD.match(line)
         if field:
-            fields[field[1].lower()] = field[2].strip()
+            fields[field[1].rstrip(":").lower()] = field[2].strip()
     return records
 
 

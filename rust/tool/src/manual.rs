@@ -24,6 +24,9 @@ use std::io::{
 /// as its tag.
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
+/// When the page last changed, as man pages tell.
+const DATE: &str = "2026-11-21";
+
 /// What the command line's definition does not say.
 const SECTIONS: &[Section] = &[
     (
@@ -76,6 +79,7 @@ pub fn write(out: &mut impl Write) -> io::Result<()> {
     let man = Man::new(command.clone())
         .title("OXIB")
         .section("8")
+        .date(DATE)
         .source(concat!("oxib ", env!("CARGO_PKG_VERSION")))
         .manual("InfiniBand");
     man.render_title(out)?;
@@ -142,11 +146,14 @@ fn synopsis(command: &Command) -> Roff {
     leaves(command, "oxib", &mut found);
     let mut page = Roff::new();
     page.control("SH", ["SYNOPSIS"]);
+    let mut after_one = false;
     for (words, command) in found {
+        if std::mem::replace(&mut after_one, true) {
+            page.control("br", []);
+        }
         let mut line = vec![bold(words)];
         line.extend(arguments(command));
         page.text(line);
-        page.control("br", []);
     }
     page
 }
@@ -188,12 +195,18 @@ fn commands(command: &Command) -> Roff {
 fn page_section((heading, paragraphs): &Section) -> Roff {
     let mut page = Roff::new();
     page.control("SH", [*heading]);
+    let mut after_one = false;
     for (tag, text) in *paragraphs {
-        if tag.is_empty() {
-            page.control("PP", []);
-        } else {
-            page.control("TP", []);
-            page.text([bold(*tag)]);
+        let is_first = !std::mem::replace(&mut after_one, true);
+        match (tag.is_empty(), is_first) {
+            (true, true) => {}
+            (true, false) => {
+                page.control("PP", []);
+            }
+            (false, _) => {
+                page.control("TP", []);
+                page.text([bold(*tag)]);
+            }
         }
         page.text([roman(*text)]);
     }
