@@ -60,8 +60,8 @@ def _collect(options):
         raise Failure(*without)
     for text in without:
         warn(text)
-    for place in table.unused() if table else []:
-        warn(f"{place}: no port of the subnet has this name or GUID")
+    if table and table.unused():
+        warn(table.unused())
     files.check_names(named)
     prefix = ipaddress.IPv6Network((all_ports[0].prefix << 64, 64))
     title = f"The subnet {prefix}: {len(named)} of {len(all_ports)} ports. Made by collect-fabric."
@@ -85,7 +85,7 @@ def _parse():
     collect.add_argument("output", metavar="OUTPUT", help="writes OUTPUT.data, OUTPUT.hosts and OUTPUT.dnsmasq")
     collect.add_argument("--ca", metavar="NAME", help="the RDMA device to ask by")
     collect.add_argument("--port", type=int, metavar="N", help="its port")
-    collect.add_argument("--records", nargs="+", metavar="FILE", help="take what saquery NR, PIR and GIR printed, not ask it")
+    collect.add_argument("--records", action="append", metavar="FILE", help="take what saquery NR, PIR and GIR printed, not ask it")
     collect.add_argument("--table", metavar="FILE", help="addresses: lines NAME ADDRESS... or GUID ADDRESS...")
     collect.add_argument("--neighbours", metavar="INTERFACE", help="addresses: what this node's neighbour table has")
     collect.add_argument("--sweep", action="store_true", help="before that, have each address of its IPv4 subnet resolved")

@@ -18,6 +18,8 @@ _SWEEP = 256
 _SWEEP_SECONDS = 2
 _LARGEST_SWEEP = 65536
 _DISCARD = 9
+# How many lines are named that are of no use.
+_SHOWN = 5
 
 
 def _address(text):
@@ -81,8 +83,12 @@ class Table:
         return []
 
     def unused(self):
-        """Where lines are that fit no port."""
-        return sorted(f"{self._path}:{self._places[key]}" for key in self._unused)
+        """A text about lines that fit no port, if there are any: a table may be that of all subnets."""
+        lines = sorted(self._places[key] for key in self._unused)
+        if not lines:
+            return None
+        shown = ", ".join(str(line) for line in lines[:_SHOWN]) + (", …" if len(lines) > _SHOWN else "")
+        return f"{self._path}: {len(lines)} of its lines are about no port of this subnet: {shown}"
 
 
 class Neighbours:

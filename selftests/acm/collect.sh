@@ -89,7 +89,7 @@ test_table() {
 	check "addresses come from a table: the second subnet" collects h3 --table "$place/table" "$place/table2"
 	check "it has both addresses of a port" equal "$(expected_data address6_of h4)" \
 		"$(lines_of "$place/table2.data" | grep "^$(address6_of h4)")"
-	check "the lines of the other subnet are told" matches 'table:3: no port of the subnet' \
+	check "the lines of the other subnet are told" matches 'table: 2 of its lines are about no port of this subnet: 3, 4$' \
 		"$(collects h1 --table "$place/table" "$place/table1" 2>&1)"
 }
 

@@ -93,8 +93,11 @@ test_filters() {
 	check "only that is" json length 4 acm show
 	check "a source is flushed" oxib acm flush source file
 	check "only that is, too" json 'map(.source) | unique' '["netlink"]' acm show
+	check "a GID is flushed" oxib acm flush gid fec0::1
+	check "nothing else of netlink was there" json length 0 acm show
+	oxib acm add 10.1.0.1 fec0::1
 	check "a prefix with bits behind it is refused" fails 2 'give 10\.1\.0\.0/16' oxib acm flush to 10.1.0.1/16
-	check "nothing was flushed by that" json length 3 acm show
+	check "nothing was flushed by that" json length 1 acm show
 	check "all is flushed" oxib acm flush
 	check "nothing is left" json length 0 acm show
 }

@@ -66,8 +66,8 @@ pub enum Acm {
         #[arg(value_name = "ADDRESS")]
         address: String,
     },
-    /// Delete all entries, or those of a prefix, a source.
-    Flush(Flush),
+    /// Delete all entries, or those of a prefix, a GID, a source.
+    Flush(Filter),
     /// Load files: all of all of them, or nothing if anything in them is wrong.
     Load(Load),
     /// Save entries of files and of netlink to a file, or those of the sources given.
@@ -85,19 +85,11 @@ pub enum Acm {
     Interface(Interface),
 }
 
-/// A filter's words.
+/// What `show` and `flush` take.
 #[derive(Debug, Args)]
 pub struct Filter {
     /// Which entries.
     #[arg(value_name = "[to] ADDRESS[/LENGTH] | gid GID | source SOURCE", value_parser = Hints(FILTER), hide_possible_values = true)]
-    pub words: Vec<String>,
-}
-
-/// What `flush` takes.
-#[derive(Debug, Args)]
-pub struct Flush {
-    /// Which entries.
-    #[arg(value_name = "[to] ADDRESS[/LENGTH] | source SOURCE", value_parser = Hints(FILTER), hide_possible_values = true)]
     pub words: Vec<String>,
 }
 

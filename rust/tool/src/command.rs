@@ -60,7 +60,7 @@ fn acm(command: &Acm, out: Output) -> Result {
         Acm::Add(entry) => change::write(operation::ENTRY_ADD, entry),
         Acm::Replace(entry) => change::write(operation::ENTRY_REPLACE, entry),
         Acm::Del { address } => change::del(address),
-        Acm::Flush(flush) => change::flush(&flush.words),
+        Acm::Flush(filter) => change::flush(&filter.words),
         Acm::Load(load) => load::run(load, out),
         Acm::Save(save) => save::run(&save.file, &save.words),
         Acm::Resolve(resolve) => resolve::run(&resolve.address, &resolve.words, out),

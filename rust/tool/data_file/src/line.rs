@@ -265,16 +265,14 @@ pub fn parse_number(word: &str) -> Option<u32> {
     }
 }
 
-/// Reads a queue pair number: 0 and 1 are for management, all ones is for groups.
+/// Reads a queue pair number of 24 bits: 0 and 1 are for management.
 pub fn parse_qpn(word: &str) -> Result<u32, LineError> {
     parse_number(word)
-        .filter(|number| {
-            Qpn::new(*number).is_some_and(|qpn| !qpn.is_special() && qpn != Qpn::MULTICAST)
-        })
+        .filter(|number| Qpn::new(*number).is_some_and(|qpn| !qpn.is_special()))
         .ok_or_else(|| LineError::Value {
             keyword: "qpn",
             value: Quoted::new(word),
-            wanted: "a queue pair number is from 2 to 0xfffffe",
+            wanted: "a queue pair number is from 2 to 0xffffff",
         })
 }
 

@@ -57,7 +57,7 @@ fn gid() -> impl Strategy<Value = Gid> {
 
 /// Any entry.
 fn entry() -> impl Strategy<Value = Entry> {
-    let qpn = proptest::option::of(2..0xff_ffff_u32);
+    let qpn = proptest::option::of(2..=0xff_ffff_u32);
     let pkey = proptest::option::of(any::<u16>().prop_filter("a P_Key", |key| key & 0x7fff != 0));
     (address(), gid(), qpn, pkey, any::<u32>()).prop_map(|(address, gid, qpn, pkey, lifetime)| {
         Entry {

@@ -5,10 +5,7 @@
 use crate::{
     cli,
     command::tell_note,
-    error::{
-        Error,
-        Result, //
-    },
+    error::Result,
     filter::Filter,
     netlink::{
         attribute::Request,
@@ -84,11 +81,6 @@ pub fn del(address: &str) -> Result {
 /// Deletes what a filter takes.
 pub fn flush(words: &[String]) -> Result {
     let filter = Filter::parse(words)?;
-    if filter.gid.is_some() {
-        return Err(Error::Usage(
-            "entries are flushed by `to` and `source`; those of a GID are listed by `oxib acm show gid GID`".to_owned(),
-        ));
-    }
     let answer =
         Connection::open()?.request(operation::ENTRY_FLUSH, &filter.request(), attribute::NAMES)?;
     tell_note(&answer);

@@ -122,13 +122,11 @@ fn send_all(
     let last = entries.len().div_ceil(RECORDS).max(1) - 1;
     for number in 0..=last {
         let part = entries.chunks(RECORDS).nth(number).unwrap_or_default();
-        let mut flags = 0;
-        if replace_all {
-            flags |= attribute::REPLACE_ALL;
-        }
-        if number == last {
-            flags |= attribute::COMMIT;
-        }
+        let flags = match (number == last, replace_all) {
+            (false, _) => 0,
+            (true, false) => attribute::COMMIT,
+            (true, true) => attribute::COMMIT | attribute::REPLACE_ALL,
+        };
         let mut request = Request::new();
         if !part.is_empty() {
             request = request.bytes(attribute::ENTRIES, record::all(part));

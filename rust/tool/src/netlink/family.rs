@@ -93,7 +93,7 @@ pub mod load {
     pub const COMMIT: u32 = 1;
     /// What was loaded is forgotten.
     pub const ABORT: u32 = 2;
-    /// Entries of files that are not in the load go.
+    /// With [`COMMIT`]: entries of files that are not in the load go.
     pub const REPLACE_ALL: u32 = 4;
 }
 

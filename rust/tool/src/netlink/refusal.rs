@@ -120,8 +120,9 @@ impl fmt::Display for Refusal {
             (None, Some(name)) => write!(f, "{name} is missing")?,
             (None, None) => f.write_str(&error_text(self.errno))?,
         }
-        if let (Some(name), true) = (&self.missing, self.text.is_some()) {
-            write!(f, " (missing: {name})")?;
+        match (&self.missing, &self.text) {
+            (Some(name), Some(text)) if !text.contains(name) => write!(f, " (missing: {name})")?,
+            _ => {}
         }
         if let Some(name) = &self.attribute {
             write!(f, " (in: {name})")?;
