@@ -4,10 +4,14 @@
 
 use kernel::prelude::*;
 
+#[forbid(unsafe_code)]
+mod acm;
 mod bindings;
 #[forbid(unsafe_code)]
 mod cm;
 mod cm_export;
+mod counters;
+mod hash_table;
 #[forbid(unsafe_code)]
 mod ipoib;
 mod lock;
@@ -22,14 +26,16 @@ mod work;
 struct Oxib {
     #[pin]
     _ipoib: ipoib::Ipoib,
+    _acm: acm::Acm,
     _cm: cm_export::Edge,
 }
 
 impl kernel::InPlaceModule for Oxib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            // Interfaces use it.
+            // Interfaces use both.
             _cm: cm_export::Edge::new(),
+            _acm: acm::Acm::new()?,
             _ipoib <- ipoib::Ipoib::new(),
         })
     }

@@ -35,6 +35,8 @@
 
 // The paths are spelled out because this file is a crate root to cargo, and a crate root looks for
 // its modules beside itself.
+#[path = "wire/acm.rs"]
+pub mod acm;
 #[path = "wire/aeth.rs"]
 pub mod aeth;
 #[path = "wire/arp.rs"]
@@ -75,6 +77,8 @@ pub mod mad;
 pub mod mgid;
 #[path = "wire/nd.rs"]
 pub mod nd;
+#[path = "wire/netlink.rs"]
+pub mod netlink;
 #[path = "wire/offload.rs"]
 pub mod offload;
 #[path = "wire/opcode.rs"]

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The address cache: which IP address has which GID, for each network namespace.
+//!
+//! ```text
+//!  cache       the entries of a namespace: look-up, changes, sources and their ranks
+//!   ├ entry      one of them, as the table has it
+//!   ├ load       many at once, all or none
+//!   ├ expiry     forgetting what is too old
+//!   └ change     what the administrator asks of single entries
+//!  statistics  what is counted
+//!  options     parameters
+//!  netlink     the family `oxib`: requests, and telling who listens
+//! ```
+
+use kernel::prelude::*;
+
+use crate::{
+    hash_table::Slab,
+    net::{
+        genetlink,
+        namespace, //
+    }, //
+};
+
+pub(crate) mod cache;
+mod change;
+mod entry;
+mod expiry;
+mod load;
+mod netlink;
+pub(crate) mod options;
+pub(crate) mod statistics;
+mod tests;
+
+pub(crate) use cache::{
+    Cache,
+    Learned,
+    Lesson,
+    LIFETIME, //
+};
+pub(crate) use entry::Known;
+pub(crate) use statistics::Counter;
+
+pub(crate) use crate::wire::acm::source::Source;
+
+/// The address cache, as a part of the module. Dropping it drops the caches of all namespaces.
+pub(crate) struct Acm {
+    // First what asks for caches.
+    _netlink: genetlink::Registration<netlink::Oxib>,
+    _caches: namespace::Registration<Cache>,
+}
+
+impl Acm {
+    /// Makes a cache for each namespace that is there, and for those that come.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a parameter out of range, which the log names; `ENOMEM`.
+    pub(crate) fn new() -> Result<Self> {
+        options::check()?;
+        let caches = namespace::Registration::new(Slab::new(c"oxib_acm")?)?;
+        Ok(Self {
+            _netlink: netlink::register()?,
+            _caches: caches,
+        })
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Bulk loads: many entries that come in parts, and are entered all at once or not at all.
+
+use core::{
+    fmt,
+    net::IpAddr, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    cache::{
+        key,
+        Cache, //
+    },
+    change::Refused,
+    entry::Stored,
+    Counter,
+    Source, //
+};
+use crate::{
+    counters::seconds,
+    hash_table::{
+        Batch,
+        Refused as BatchRefused, //
+    },
+    wire::acm::record::{
+        Record,
+        Wrong, //
+    }, //
+};
+
+/// A load that is being gathered. Readers see nothing of it.
+pub(super) struct Load(Batch<Stored>);
+
+/// Why a record ends a load. Records are numbered from 1, through all parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// It says what an entry cannot say.
+    Wrong(usize, Wrong),
+    /// Another has the same address.
+    Duplicate(IpAddr, usize, usize),
+    /// There would be more entries than there may be.
+    Full(usize, usize),
+    /// There is no memory.
+    NoMemory(usize),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Wrong(number, wrong) => write!(f, "record {number}: {wrong}"),
+            Fault::Duplicate(address, first, second) => {
+                write!(f, "records {first} and {second}: both are of {address}")
+            }
+            Fault::Full(number, limit) => {
+                write!(f, "record {number}: there may be {limit} entries (acm_entries)")
+            }
+            Fault::NoMemory(number) => write!(f, "record {number}: out of memory"),
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Wrong(..) => EINVAL,
+            Fault::Duplicate(..) => EEXIST,
+            Fault::Full(..) => ENOSPC,
+            Fault::NoMemory(_) => ENOMEM,
+        }
+    }
+}
+
+impl Load {
+    /// Begins one.
+    pub(super) fn new() -> Self {
+        Self(Batch::new())
+    }
+
+    /// Adds records. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The first record that is at fault. The load is of no use then.
+    pub(super) fn add(
+        &mut self,
+        cache: &Cache,
+        records: &[Record],
+    ) -> core::result::Result<(), Fault> {
+        let now = seconds();
+        for record in records {
+            let number = self.0.len() + 1;
+            if number > cache.limit() {
+                return Err(Fault::Full(number, cache.limit()));
+            }
+            let entry = record
+                .entry()
+                .map_err(|wrong| Fault::Wrong(number, wrong))?;
+            let stored = Stored::new(&entry, Source::File, now);
+            let node = cache
+                .entries()
+                .node(key(entry.address), stored)
+                .map_err(|_| Fault::NoMemory(number))?;
+            self.0.push(node).map_err(|refused| match refused {
+                BatchRefused::Duplicate(place) => {
+                    Fault::Duplicate(entry.address, place + 1, number)
+                }
+                BatchRefused::NoMemory => Fault::NoMemory(number),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Cache {
+    /// Enters all of a load, as entries of source file, in the place of what is there; with `replace_all` the other
+    /// entries of that source go. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed.
+    pub(super) fn commit(
+        self: &Arc<Self>,
+        load: Load,
+        replace_all: bool,
+    ) -> core::result::Result<(), Refused> {
+        let now = seconds();
+        let Load(mut batch) = load;
+        let mut writer = self.entries().write();
+        let (mut fresh, mut kept) = (0, 0);
+        for node in batch.nodes() {
+            node.value().mark(true);
+            match writer.get(node.key()).map(|stored| stored.source()) {
+                None => fresh += 1,
+                Some(Source::File) => kept += 1,
+                Some(_) => {}
+            }
+        }
+        let files = *writer.state().number(Source::File);
+        let leaving = if replace_all { files - kept } else { 0 };
+        if fresh > leaving && self.entries().len() + fresh - leaving > self.limit() {
+            return Err(Refused::Full);
+        }
+        batch.apply(&mut writer)?;
+        batch.outcome(&mut writer, |state, key, new, old| {
+            self.entered(state, key, new, old, now);
+        });
+        if replace_all {
+            writer.retain(
+                |_, stored| stored.source() != Source::File || stored.is_marked(),
+                |state, gone| self.removed(state, gone),
+            );
+        }
+        batch.outcome(&mut writer, |_, _, new, _| new.mark(false));
+        self.counters().count(Counter::Loads);
+        Ok(())
+    }
+}

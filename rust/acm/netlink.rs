@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The generic netlink family `oxib`: `Documentation/netlink/specs/oxib.yaml`.
+
+use core::{
+    net::IpAddr,
+    ops::ControlFlow, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::{
+    cache::{
+        address,
+        Cache,
+        State, //
+    },
+    change::Refused,
+    entry::{
+        Known,
+        Stored, //
+    },
+    load::Load, //
+};
+use crate::{
+    counters::seconds,
+    hash_table::Walk,
+    net::{
+        genetlink::{
+            Family,
+            Message,
+            Messages,
+            Operation,
+            Protocol,
+            Registration,
+            Request,
+            Shape, //
+        },
+        namespace::Namespace, //
+    },
+    wire::{
+        acm::{
+            entry::Entry,
+            filter::Filter,
+            request::{
+                self,
+                entry as attribute,
+                load,
+                operation,
+                At,
+                Refusal,
+                Then, //
+            }, //
+        },
+        netlink::Attributes, //
+    }, //
+};
+
+mod statistics;
+
+/// The family.
+pub(super) struct Oxib;
+
+static FAMILY: Family<Oxib> = Family::new();
+
+/// Registers the family.
+///
+/// # Errors
+///
+/// `EEXIST` if another module has the name; `ENOMEM`.
+pub(super) fn register() -> Result<Registration<Oxib>> {
+    FAMILY.register()
+}
+
+/// The attributes of an entry in requests that name or enter one; those that are for answers have a shape as well, so that
+/// the reason why they are refused is a better one than that they are unknown.
+const ENTRY: &[Shape] = &[
+    Shape::Unknown,
+    Shape::Bytes(4, 16),
+    Shape::Bytes(16, 16),
+    Shape::U32,
+    Shape::U16,
+    Shape::U8,
+    Shape::U32,
+    Shape::Unknown,
+    Shape::Flag,
+    Shape::U8,
+];
+
+/// The attribute of a request for the entry of one address.
+const SUBJECT: &[Shape] = &[Shape::Unknown, Shape::Bytes(4, 16)];
+
+/// The attributes of a filter.
+const FILTER: &[Shape] = &[
+    Shape::Unknown,
+    Shape::Bytes(4, 16),
+    Shape::Bytes(16, 16),
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::U8,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::U8,
+];
+
+/// The attributes of a part of a load.
+const LOAD: &[Shape] = &[
+    Shape::Unknown,
+    Shape::Bytes(0, (load::MOST * request::RECORD) as u16),
+    Shape::U32,
+];
+
+/// An operation that anybody may ask for.
+const fn open(command: u8, is_dump: bool, attributes: &'static [Shape]) -> Operation {
+    Operation {
+        command,
+        is_dump,
+        is_privileged: false,
+        attributes,
+    }
+}
+
+/// An operation that is for the administrator.
+const fn privileged(command: u8, attributes: &'static [Shape]) -> Operation {
+    Operation {
+        command,
+        is_dump: false,
+        is_privileged: true,
+        attributes,
+    }
+}
+
+impl Protocol for Oxib {
+    type Socket = Mutex<Option<Load>>;
+    type Dump = Dump;
+
+    const NAME: &'static CStr = request::FAMILY;
+    const VERSION: u8 = request::VERSION;
+    const GROUPS: &'static [&'static CStr] = &[request::CHANGES];
+    const OPERATIONS: &'static [Operation] = &[
+        open(operation::ENTRY_GET, false, SUBJECT),
+        open(operation::ENTRY_GET, true, FILTER),
+        privileged(operation::ENTRY_ADD, ENTRY),
+        privileged(operation::ENTRY_REPLACE, ENTRY),
+        privileged(operation::ENTRY_DEL, SUBJECT),
+        privileged(operation::ENTRY_FLUSH, FILTER),
+        privileged(operation::LOAD, LOAD),
+        open(operation::STATS_GET, false, &[]),
+    ];
+
+    fn family() -> &'static Family<Self> {
+        &FAMILY
+    }
+
+    fn socket() -> impl PinInit<Self::Socket> {
+        new_mutex!(None, "oxib_acm_load")
+    }
+
+    fn answer(request: &mut Request<'_, Self>) -> Result {
+        let cache = cache_of(request)?;
+        match request.command() {
+            operation::ENTRY_GET => show_entry(request, &cache),
+            operation::ENTRY_ADD => enter(request, &cache, false),
+            operation::ENTRY_REPLACE => enter(request, &cache, true),
+            operation::ENTRY_DEL => delete(request, &cache),
+            operation::ENTRY_FLUSH => flush(request, &cache),
+            operation::LOAD => load(request, &cache),
+            operation::STATS_GET => statistics::show(request, &cache),
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn begin(request: &mut Request<'_, Self>) -> Result<Dump> {
+        let cache = cache_of(request)?;
+        let attributes = Attributes::new(request.attributes());
+        let filter = request::parse_filter(&attributes).map_err(|why| refuse(request, why))?;
+        Ok(Dump {
+            walk: Walk::new(cache.entries().clone())?,
+            cache,
+            filter,
+        })
+    }
+
+    fn go_on(dump: &mut Dump, messages: &mut Messages<'_, Self>) -> Result {
+        dump.go_on(messages)
+    }
+}
+
+/// The cache of the namespace that a request came from.
+fn cache_of(request: &Request<'_, Oxib>) -> Result<Arc<Cache>> {
+    request.member().ok_or(ENODEV)
+}
+
+/// Tells who asked what is wrong with an attribute.
+fn refuse(request: &mut Request<'_, Oxib>, refusal: Refusal) -> Error {
+    blame(request, refusal.at);
+    request.refuse(EINVAL, format_args!("{}", refusal.why))
+}
+
+fn blame(request: &mut Request<'_, Oxib>, at: At) {
+    match at {
+        At::Offset(offset) => request.blame(offset),
+        At::Missing(number) => request.miss(number),
+    }
+}
+
+/// Tells who asked why a change of an address's entry did not happen.
+fn explain(request: &mut Request<'_, Oxib>, address: IpAddr, refused: Refused) -> Error {
+    let error = Error::from(refused);
+    match refused {
+        Refused::Exists(source) => request.refuse(
+            error,
+            format_args!("{address} has an entry of source {source}"),
+        ),
+        Refused::Missing => request.refuse(error, format_args!("{address} has no entry")),
+        Refused::Full => request.refuse(error, format_args!("{FULL}")),
+        Refused::Other(error) => error,
+    }
+}
+
+/// What is said when there are as many entries as there may be.
+const FULL: &str = "the cache is full: see the module's parameter acm_entries";
+
+/// The attributes of a request that was taken.
+fn attributes<'a>(request: &Request<'a, Oxib>) -> Attributes<'a> {
+    Attributes::new(request.attributes())
+}
+
+fn show_entry(request: &mut Request<'_, Oxib>, cache: &Cache) -> Result {
+    let address = request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
+    let Some(known) = cache.peek(address) else {
+        return Err(explain(request, address, Refused::Missing));
+    };
+    request.reply(|message| put_entry(message, address, &known))
+}
+
+fn enter(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>, replace: bool) -> Result {
+    let entry: Entry =
+        request::parse_entry(&attributes(request)).map_err(|why| refuse(request, why))?;
+    if entry.stays_in_subnet() {
+        request.note(format_args!(
+            "a GID of fe80::/64 does not leave its subnet"
+        ));
+    }
+    cache
+        .enter(&entry, replace)
+        .map_err(|refused| explain(request, entry.address, refused))
+}
+
+fn delete(request: &mut Request<'_, Oxib>, cache: &Cache) -> Result {
+    let address = request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
+    cache
+        .delete(address)
+        .map_err(|refused| explain(request, address, refused))
+}
+
+fn flush(request: &mut Request<'_, Oxib>, cache: &Cache) -> Result {
+    let filter = request::parse_filter(&attributes(request)).map_err(|why| refuse(request, why))?;
+    cache.flush(&filter);
+    Ok(())
+}
+
+/// Takes a part of a bulk load. What is wrong ends the load.
+fn load(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
+    let part = request::parse_part(&attributes(request));
+    let mut transaction = {
+        // Of two parts at once, one begins a load of its own.
+        let socket = request.socket()?;
+        let taken = socket.lock().take();
+        taken.unwrap_or_else(Load::new)
+    };
+    let part = part.map_err(|why| refuse(request, why))?;
+    if part.then == Then::Abort {
+        return Ok(());
+    }
+    if let Err(fault) = transaction.add(cache, part.records) {
+        blame(request, part.at);
+        return Err(request.refuse(fault.into(), format_args!("{fault}")));
+    }
+    match part.then {
+        Then::Commit { replace_all } => {
+            cache
+                .commit(transaction, replace_all)
+                .map_err(|refused| match refused {
+                    Refused::Full => request.refuse(ENOSPC, format_args!("{FULL}")),
+                    refused => refused.into(),
+                })
+        }
+        _ => {
+            *request.socket()?.lock() = Some(transaction);
+            Ok(())
+        }
+    }
+}
+
+/// Writes an entry.
+fn put_entry(message: &mut Message<'_>, address: IpAddr, known: &Known) -> Result {
+    match address {
+        IpAddr::V4(v4) => message.put(attribute::ADDRESS, &v4.octets())?,
+        IpAddr::V6(v6) => message.put(attribute::ADDRESS, &v6.octets())?,
+    }
+    message.put(attribute::GID, &known.gid.bytes())?;
+    if let Some(qpn) = known.qpn {
+        message.put_u32(attribute::QPN, qpn.get())?;
+    }
+    if let Some(pkey) = known.pkey {
+        message.put_u16(attribute::PKEY, pkey.get())?;
+    }
+    message.put_u8(attribute::SOURCE, known.source.number())?;
+    message.put_u32(attribute::LIFETIME, known.left.unwrap_or(0))?;
+    if known.qpn_is_learned {
+        message.put(attribute::LEARNED_QPN, &[])?;
+    }
+    Ok(())
+}
+
+/// A dump of entries.
+pub(super) struct Dump {
+    walk: Walk<Stored, State>,
+    cache: Arc<Cache>,
+    filter: Filter,
+}
+
+impl Dump {
+    fn go_on(&mut self, messages: &mut Messages<'_, Oxib>) -> Result {
+        let (now, filter) = (seconds(), self.filter);
+        let mut result = Ok(());
+        messages.show_generation(self.cache.generation());
+        self.walk.go_on(|key, stored| {
+            let address = address(key);
+            let Some(known) = stored.known(now) else {
+                return ControlFlow::Continue(());
+            };
+            if !filter.matches(address, known.source, known.gid) {
+                return ControlFlow::Continue(());
+            }
+            result = messages.message(operation::ENTRY_GET, |message| {
+                put_entry(message, address, &known)
+            });
+            match result {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        result
+    }
+}
+
+/// Announces what an entry says now. Sleeps.
+pub(super) fn announce(namespace: &Namespace, address: IpAddr, stored: &Stored) {
+    FAMILY.announce(namespace, 0, operation::ENTRY_NEW_NTF, |message| {
+        let known = stored.known(seconds()).ok_or(ENOENT)?;
+        put_entry(message, address, &known)
+    });
+}
+
+/// Announces an entry that is gone. Sleeps.
+pub(super) fn announce_gone(namespace: &Namespace, address: IpAddr, stored: &Stored) {
+    FAMILY.announce(namespace, 0, operation::ENTRY_DEL_NTF, |message| {
+        put_entry(message, address, &stored.last_known())
+    });
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The answer to a request for statistics.
+
+use kernel::prelude::*;
+
+use super::{
+    super::{
+        Cache,
+        Counter, //
+    },
+    Oxib, //
+};
+use crate::net::genetlink::Request;
+
+/// Attributes that are no counters of the cache's.
+mod attribute {
+    /// All entries.
+    pub(super) const ENTRIES: u16 = 1;
+    /// Entries of the first source; of the others next.
+    pub(super) const FIRST_SOURCE: u16 = 2;
+    /// Bytes.
+    pub(super) const MEMORY: u16 = 6;
+    /// What aligns numbers of eight bytes.
+    pub(super) const PAD: u16 = 27;
+}
+
+/// Answers with all that is counted.
+pub(super) fn show(request: &Request<'_, Oxib>, cache: &Cache) -> Result {
+    let numbers = cache.numbers();
+    let table = cache.entries();
+    request.reply(|message| {
+        let mut put = |number, value| message.put_u64(number, value, attribute::PAD);
+        put(attribute::ENTRIES, table.len() as u64)?;
+        for (number, count) in (attribute::FIRST_SOURCE..).zip(numbers) {
+            put(number, count as u64)?;
+        }
+        put(attribute::MEMORY, table.memory() as u64)?;
+        for counter in Counter::ALL {
+            put(counter.attribute(), cache.counters().get(*counter))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Generic netlink: a family of requests of our own, and announcements to who listens.
+
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
+};
+
+use kernel::{
+    error::{
+        from_result,
+        to_result, //
+    },
+    prelude::*,
+    types::Opaque, //
+};
+
+use super::namespace::Namespace;
+use crate::bindings;
+
+mod message;
+mod policy;
+mod request;
+
+pub(crate) use message::{
+    Message,
+    Messages, //
+};
+pub(crate) use policy::Shape;
+pub(crate) use request::Request;
+
+/// A family of requests.
+pub(crate) trait Protocol: Sized + Send + Sync + 'static {
+    /// What each socket that asks has of its own; it goes when the socket is closed.
+    type Socket: Send + Sync;
+
+    /// How far an answer of many messages has come.
+    type Dump: Send;
+
+    /// The name: less than 16 bytes.
+    const NAME: &'static CStr;
+
+    /// The version.
+    const VERSION: u8;
+
+    /// Names of the multicast groups, each less than 16 bytes.
+    const GROUPS: &'static [&'static CStr];
+
+    /// The operations, by their numbers; of one that is both, the one with one answer is first.
+    const OPERATIONS: &'static [Operation];
+
+    /// The static that the family is registered by.
+    fn family() -> &'static Family<Self>;
+
+    /// What a socket has at first.
+    fn socket() -> impl PinInit<Self::Socket>;
+
+    /// Does what a request wants. Several may be under way at once. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Any: the one who asked is told.
+    fn answer(request: &mut Request<'_, Self>) -> Result;
+
+    /// Begins an answer of many messages. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Any: the one who asked is told.
+    fn begin(request: &mut Request<'_, Self>) -> Result<Self::Dump>;
+
+    /// Goes on with it, and answers that all was said.
+    ///
+    /// # Errors
+    ///
+    /// `EMSGSIZE` of [`Messages::message`], to go on with that message later; any other ends the answer.
+    fn go_on(dump: &mut Self::Dump, messages: &mut Messages<'_, Self>) -> Result;
+}
+
+/// An operation of a family.
+#[derive(Clone, Copy)]
+pub(crate) struct Operation {
+    /// Its number.
+    pub(crate) command: u8,
+    /// Whether it has many messages as its answer.
+    pub(crate) is_dump: bool,
+    /// Whether it is for the administrator of the network namespace alone (CAP_NET_ADMIN).
+    pub(crate) is_privileged: bool,
+    /// The attributes that it knows, by their numbers.
+    pub(crate) attributes: &'static [Shape],
+}
+
+/// A family as the kernel has it: one `static` for each.
+///
+/// # Invariants
+///
+/// The structure is complete while `registered` is set, or a [`Registration`] is being made or dropped.
+pub(crate) struct Family<P> {
+    raw: Opaque<bindings::genl_family>,
+    taken: AtomicBool,
+    registered: AtomicBool,
+    _protocol: PhantomData<fn(P)>,
+}
+
+// SAFETY: The structure is the kernel's, under its locks, while it is registered.
+unsafe impl<P> Send for Family<P> {}
+// SAFETY: As above.
+unsafe impl<P> Sync for Family<P> {}
+
+impl<P: Protocol> Family<P> {
+    /// For a `static`.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: Not registered.
+        Self {
+            raw: Opaque::zeroed(),
+            taken: AtomicBool::new(false),
+            registered: AtomicBool::new(false),
+            _protocol: PhantomData,
+        }
+    }
+
+    /// Registers the family. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if it is already; `EEXIST` if another has the name; `ENOMEM`.
+    pub(crate) fn register(&'static self) -> Result<Registration<P>> {
+        let tables = Tables::new::<P>()?;
+        if self.taken.swap(true, Ordering::AcqRel) {
+            return Err(EBUSY);
+        }
+        let raw = self.raw.get();
+        // SAFETY: Not registered, so it is ours. The tables live until it is unregistered.
+        let result = to_result(unsafe {
+            raw.write(bindings::genl_family {
+                version: P::VERSION.into(),
+                name: name(P::NAME),
+                module: crate::THIS_MODULE.as_ptr().cast(),
+                split_ops: tables.operations.as_ptr(),
+                mcgrps: tables.groups.as_ptr(),
+                sock_priv_size: size_of::<P::Socket>(),
+                sock_priv_init: Some(socket_begin::<P>),
+                sock_priv_destroy: Some(socket_end::<P>),
+                ..core::mem::zeroed()
+            });
+            let (operations, groups) = (tables.operations.len(), tables.groups.len());
+            bindings::oxib_genl_prepare(raw, true, true, operations as u32, groups as u32);
+            bindings::genl_register_family(raw)
+        });
+        if let Err(error) = result {
+            self.taken.store(false, Ordering::Release);
+            return Err(error);
+        }
+        // INVARIANT: Complete, and registered.
+        self.registered.store(true, Ordering::Release);
+        Ok(Registration {
+            family: self,
+            _tables: tables,
+        })
+    }
+
+    /// Announces something to who listens to a group in a namespace. Sleeps; nothing is made if nobody listens.
+    pub(crate) fn announce(
+        &self,
+        namespace: &Namespace,
+        group: usize,
+        command: u8,
+        fill: impl FnOnce(&mut Message<'_>) -> Result,
+    ) {
+        if !self.registered.load(Ordering::Acquire) || group >= P::GROUPS.len() {
+            return;
+        }
+        let (raw, group) = (self.raw.get(), group as u32);
+        namespace.with(|net| {
+            // SAFETY: By the type invariant; the namespace is valid, the group one of the family's.
+            if !unsafe { bindings::oxib_genl_has_listeners(raw, net, group) } {
+                return;
+            }
+            let Ok(packet) = message::Packet::new() else {
+                return;
+            };
+            // SAFETY: The family lives as long as the module.
+            let filled = unsafe { packet.fill(core::ptr::null(), raw, command, fill) };
+            if filled.is_ok() {
+                // SAFETY: As above; the packet is the kernel's from now on.
+                unsafe { bindings::oxib_genl_multicast(raw, net, packet.into_raw(), group) };
+            }
+        });
+    }
+}
+
+/// A family that is registered. Dropping it waits for the requests that are under way.
+pub(crate) struct Registration<P: Protocol> {
+    family: &'static Family<P>,
+    _tables: Tables,
+}
+
+impl<P: Protocol> Drop for Registration<P> {
+    fn drop(&mut self) {
+        self.family.registered.store(false, Ordering::Release);
+        // SAFETY: Registered by `register`.
+        unsafe { bindings::genl_unregister_family(self.family.raw.get()) };
+        self.family.taken.store(false, Ordering::Release);
+    }
+}
+
+/// What a family's structure refers to.
+struct Tables {
+    operations: KVec<bindings::genl_split_ops>,
+    groups: KVec<bindings::genl_multicast_group>,
+    _policies: KVec<KVec<bindings::nla_policy>>,
+}
+
+// SAFETY: Plain data, which the kernel reads.
+unsafe impl Send for Tables {}
+// SAFETY: As above.
+unsafe impl Sync for Tables {}
+
+impl Tables {
+    fn new<P: Protocol>() -> Result<Self> {
+        let mut operations = KVec::new();
+        let mut policies = KVec::new();
+        for operation in P::OPERATIONS {
+            let policy = policy::table(operation.attributes)?;
+            operations.push(entry::<P>(operation, &policy), GFP_KERNEL)?;
+            // The elements stay where they are when the vector moves.
+            policies.push(policy, GFP_KERNEL)?;
+        }
+        let mut groups = KVec::new();
+        for group in P::GROUPS {
+            let group = bindings::genl_multicast_group {
+                name: name(group),
+                flags: 0,
+            };
+            groups.push(group, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            operations,
+            groups,
+            _policies: policies,
+        })
+    }
+}
+
+/// An operation as the kernel has it.
+fn entry<P: Protocol>(
+    operation: &Operation,
+    policy: &KVec<bindings::nla_policy>,
+) -> bindings::genl_split_ops {
+    let privileged = if operation.is_privileged {
+        bindings::OXIB_GENL_ADMIN
+    } else {
+        0
+    };
+    // SAFETY: All-zero is a valid value of this C structure.
+    let mut entry: bindings::genl_split_ops = unsafe { core::mem::zeroed() };
+    entry.cmd = operation.command;
+    // Without one the kernel refuses all attributes.
+    if !policy.is_empty() {
+        entry.policy = policy.as_ptr();
+    }
+    entry.maxattr = policy.len().saturating_sub(1) as u32;
+    if operation.is_dump {
+        entry.flags = (bindings::OXIB_GENL_DUMP | privileged) as u8;
+        entry.__bindgen_anon_1.__bindgen_anon_2.start = Some(dump_start::<P>);
+        entry.__bindgen_anon_1.__bindgen_anon_2.dumpit = Some(dump_more::<P>);
+        entry.__bindgen_anon_1.__bindgen_anon_2.done = Some(dump_done::<P>);
+    } else {
+        entry.flags = (bindings::OXIB_GENL_DO | privileged) as u8;
+        entry.__bindgen_anon_1.__bindgen_anon_1.doit = Some(doit::<P>);
+    }
+    entry
+}
+
+/// A name in an array, with a NUL at its end.
+fn name(text: &CStr) -> [c_char; 16] {
+    let mut name = [0; 16];
+    let (_, places) = name.split_last_mut().unwrap_or((&mut 0, &mut []));
+    for (place, byte) in places.iter_mut().zip(text.to_bytes()) {
+        *place = *byte as c_char;
+    }
+    name
+}
+
+/// # Safety
+///
+/// Called by the kernel with room for a socket's data.
+unsafe extern "C" fn socket_begin<P: Protocol>(place: *mut c_void) {
+    // SAFETY: By the contract the room is as long as the data, stays where it is, and is ours.
+    let Ok(()) = unsafe { P::socket().__pinned_init(place.cast()) };
+}
+
+/// # Safety
+///
+/// Called by the kernel with what `socket_begin` made, once.
+unsafe extern "C" fn socket_end<P: Protocol>(place: *mut c_void) {
+    // SAFETY: By the contract.
+    unsafe { core::ptr::drop_in_place(place.cast::<P::Socket>()) };
+}
+
+/// # Safety
+///
+/// Called by the kernel with a request that it has checked against the operation's policy.
+unsafe extern "C" fn doit<P: Protocol>(
+    skb: *mut bindings::sk_buff,
+    info: *mut bindings::genl_info,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let mut request = unsafe { Request::of_do(skb, info) };
+        P::answer(&mut request)?;
+        Ok(0)
+    })
+}
+
+/// Where a dump keeps its state: in the first words of what the kernel gives to it.
+///
+/// # Safety
+///
+/// `callback` is a dump's of this family.
+unsafe fn place<'a, P: Protocol>(
+    callback: *mut bindings::netlink_callback,
+) -> &'a mut MaybeUninit<Option<KBox<P::Dump>>> {
+    const {
+        assert!(size_of::<Option<KBox<P::Dump>>>() == size_of::<usize>());
+    }
+    // SAFETY: By the contract; the words are as aligned, and the dump's alone.
+    unsafe {
+        &mut *(&raw mut (*callback).__bindgen_anon_1)
+            .cast::<MaybeUninit<Option<KBox<P::Dump>>>>()
+    }
+}
+
+/// # Safety
+///
+/// Called by the kernel before all else of a dump.
+unsafe extern "C" fn dump_start<P: Protocol>(callback: *mut bindings::netlink_callback) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract.
+        let mut request = unsafe { Request::of_dump(callback) };
+        let dump = KBox::new(P::begin(&mut request)?, GFP_KERNEL)?;
+        // SAFETY: By the contract.
+        unsafe { place::<P>(callback) }.write(Some(dump));
+        Ok(0)
+    })
+}
+
+/// # Safety
+///
+/// Called by the kernel between `dump_start`, which succeeded, and `dump_done`.
+unsafe extern "C" fn dump_more<P: Protocol>(
+    skb: *mut bindings::sk_buff,
+    callback: *mut bindings::netlink_callback,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: By the contract: written by `dump_start`, and used by one call at a time.
+        let state = unsafe { place::<P>(callback).assume_init_mut() };
+        let dump = state.as_mut().ok_or(EINVAL)?;
+        // SAFETY: By the contract.
+        let mut messages = unsafe { Messages::<P>::new(skb, callback) };
+        match P::go_on(dump, &mut messages) {
+            Ok(()) => Ok(0),
+            // What did not fit comes next; if nothing does, it is an error.
+            Err(EMSGSIZE) if messages.number() != 0 => Ok(messages.length()),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+/// # Safety
+///
+/// Called by the kernel once after `dump_start` succeeded.
+unsafe extern "C" fn dump_done<P: Protocol>(callback: *mut bindings::netlink_callback) -> i32 {
+    // SAFETY: By the contract: written by `dump_start`.
+    drop(unsafe { place::<P>(callback).assume_init_mut() }.take());
+    0
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What attributes look like: the kernel checks it before anybody reads them, and tells who asks.
+
+use kernel::prelude::*;
+
+use crate::bindings;
+
+/// What an attribute looks like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// There is none of this number.
+    Unknown,
+    /// No value.
+    Flag,
+    /// One byte.
+    U8,
+    /// Two bytes.
+    U16,
+    /// Four bytes.
+    U32,
+    /// From so many to so many bytes; at most 32767.
+    Bytes(u16, u16),
+}
+
+/// The kernel's table of attributes, by their numbers; empty if none is known.
+pub(super) fn table(shapes: &[Shape]) -> Result<KVec<bindings::nla_policy>> {
+    let mut table = KVec::with_capacity(shapes.len(), GFP_KERNEL)?;
+    for shape in shapes {
+        // SAFETY: All-zero is a valid value of this C structure.
+        let mut policy: bindings::nla_policy = unsafe { core::mem::zeroed() };
+        let kind = match shape {
+            Shape::Unknown => bindings::NLA_REJECT,
+            Shape::Flag => bindings::NLA_FLAG,
+            Shape::U8 => bindings::NLA_U8,
+            Shape::U16 => bindings::NLA_U16,
+            Shape::U32 => bindings::NLA_U32,
+            Shape::Bytes(..) => bindings::NLA_BINARY,
+        };
+        // SAFETY: Write to our structure.
+        unsafe {
+            match *shape {
+                Shape::Bytes(least, most) => {
+                    bindings::oxib_policy_length(&mut policy, least, most)
+                }
+                _ => bindings::oxib_policy_exists(&mut policy, kind as u8),
+            }
+        }
+        table.push(policy, GFP_KERNEL)?;
+    }
+    Ok(table)
+}

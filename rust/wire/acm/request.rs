@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Requests of the generic netlink family `oxib`: what their attributes say.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use super::super::gid::Gid;
+use super::super::netlink::{
+    Attribute,
+    Attributes, //
+};
+use super::entry::{
+    check_address,
+    parse_address,
+    parse_gid,
+    parse_pkey,
+    parse_qpn,
+    Entry,
+    Fault, //
+};
+use super::filter::{
+    Filter,
+    Network, //
+};
+use super::record::Record;
+use super::source::Source;
+
+/// The name that the family is found by.
+pub const FAMILY: &core::ffi::CStr = c"oxib";
+
+/// Its version.
+pub const VERSION: u8 = 1;
+
+/// The multicast group that hears of changes.
+pub const CHANGES: &core::ffi::CStr = c"changes";
+
+/// Bytes of a record of a bulk load.
+pub const RECORD: usize = Record::LEN;
+
+/// Operations.
+pub mod operation {
+    /// Shows one entry, or all that a filter lets through.
+    pub const ENTRY_GET: u8 = 1;
+    /// Enters an entry that is not there.
+    pub const ENTRY_ADD: u8 = 2;
+    /// Enters an entry, in the place of what is there.
+    pub const ENTRY_REPLACE: u8 = 3;
+    /// Takes one entry out.
+    pub const ENTRY_DEL: u8 = 4;
+    /// Takes all out that a filter lets through.
+    pub const ENTRY_FLUSH: u8 = 5;
+    /// A part of a bulk load.
+    pub const LOAD: u8 = 6;
+    /// Shows what was counted.
+    pub const STATS_GET: u8 = 7;
+    /// Finds the way to an address, step by step.
+    pub const RESOLVE: u8 = 8;
+    /// Shows the paths that are known.
+    pub const PATH_GET: u8 = 9;
+    /// Forgets them.
+    pub const PATH_FLUSH: u8 = 10;
+    /// Shows how interfaces use the cache.
+    pub const INTERFACE_GET: u8 = 11;
+    /// Changes that.
+    pub const INTERFACE_SET: u8 = 12;
+    /// Announces an entry that is new, or says something else now.
+    pub const ENTRY_NEW_NTF: u8 = 13;
+    /// Announces an entry that is gone.
+    pub const ENTRY_DEL_NTF: u8 = 14;
+}
+
+/// Attributes of entries, and of requests for them.
+pub mod entry {
+    /// 4 or 16 bytes.
+    pub const ADDRESS: u16 = 1;
+    /// 16 bytes.
+    pub const GID: u16 = 2;
+    /// u32.
+    pub const QPN: u16 = 3;
+    /// u16.
+    pub const PKEY: u16 = 4;
+    /// u8: [`super::Source::number`].
+    pub const SOURCE: u16 = 5;
+    /// u32, seconds; 0 for ever.
+    pub const LIFETIME: u16 = 6;
+    /// No value: the queue pair is what the peer said.
+    pub const LEARNED_QPN: u16 = 8;
+    /// u8: bits of the address that count.
+    pub const PREFIX_LENGTH: u16 = 9;
+    /// u32: the interface from which an address is resolved.
+    pub const IFINDEX: u16 = 10;
+    /// The highest number.
+    pub const LAST: u16 = 11;
+}
+
+/// Attributes of parts of a bulk load.
+pub mod load {
+    /// Records.
+    pub const ENTRIES: u16 = 1;
+    /// u32: what to do.
+    pub const FLAGS: u16 = 2;
+    /// The highest number.
+    pub const LAST: u16 = 3;
+
+    /// The load is complete, and is to happen.
+    pub const COMMIT: u32 = 1;
+    /// It is not to happen.
+    pub const ABORT: u32 = 2;
+    /// Entries of files that are not in the load go.
+    pub const REPLACE_ALL: u32 = 4;
+
+    /// Records of one message, at most.
+    pub const MOST: usize = 680;
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// In words.
+    pub why: Why,
+    /// Which attribute is at fault.
+    pub at: At,
+}
+
+/// Which attribute is at fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// The one that begins there, counted from the first.
+    Offset(usize),
+    /// One of this number is missing.
+    Missing(u16),
+}
+
+/// Why a request is refused, in words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// What an entry cannot say.
+    Entry(Fault),
+    /// An attribute that must be there.
+    Missing(&'static str),
+    /// An attribute has not the length that it must have.
+    Length(usize),
+    /// There is no such source.
+    Source(u8),
+    /// This attribute is for answers.
+    AnswersOnly(&'static str),
+    /// The address does not have so many bits.
+    PrefixLength(u8, u8),
+    /// Records do not end with one, or are too many.
+    Records(usize),
+    /// Flags that are unknown, or contradict each other.
+    Flags(u32),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Entry(fault) => fmt::Display::fmt(fault, f),
+            Why::Missing(name) => write!(f, "the attribute {name} is missing"),
+            Why::Length(length) => write!(f, "the attribute has not {length} bytes"),
+            Why::Source(number) => write!(f, "there is no source {number}"),
+            Why::AnswersOnly(name) => write!(f, "the attribute {name} is for answers and filters alone"),
+            Why::PrefixLength(length, longest) => {
+                write!(f, "prefix length {length} is longer than the address, {longest}")
+            }
+            Why::Records(length) => write!(
+                f,
+                "{length} bytes are not 1 to {} records of {} bytes",
+                load::MOST,
+                Record::LEN
+            ),
+            Why::Flags(flags) => write!(f, "flags {flags:#x} are unknown, or exclude each other"),
+        }
+    }
+}
+
+/// A refusal for what an attribute says.
+fn refuse(attribute: Attribute<'_>, why: Why) -> Refusal {
+    Refusal {
+        why,
+        at: At::Offset(attribute.offset),
+    }
+}
+
+/// A refusal for an attribute that is not there.
+fn missing(number: u16, name: &'static str) -> Refusal {
+    Refusal {
+        why: Why::Missing(name),
+        at: At::Missing(number),
+    }
+}
+
+/// Reads an attribute, if it is there, and names it if that fails.
+fn read<'a, T>(
+    attributes: &Attributes<'a>,
+    number: u16,
+    parse: impl FnOnce(Attribute<'a>) -> Result<T, Why>,
+) -> Result<Option<T>, Refusal> {
+    attributes
+        .get(number)
+        .map(|attribute| parse(attribute).map_err(|why| refuse(attribute, why)))
+        .transpose()
+}
+
+/// The parser of a number.
+fn u32_of(attribute: Attribute<'_>) -> Result<u32, Why> {
+    attribute.u32().ok_or(Why::Length(4))
+}
+
+/// The address that a request is about.
+///
+/// # Errors
+///
+/// It is missing, or none that an interface can have.
+pub fn parse_subject(attributes: &Attributes<'_>) -> Result<IpAddr, Refusal> {
+    read(attributes, entry::ADDRESS, |attribute| {
+        parse_address(attribute.value)
+            .and_then(check_address)
+            .map_err(Why::Entry)
+    })?
+    .ok_or(missing(entry::ADDRESS, "address"))
+}
+
+/// The interface that a request is about.
+///
+/// # Errors
+///
+/// It is missing, or has a wrong length.
+pub fn parse_ifindex(attributes: &Attributes<'_>, number: u16) -> Result<u32, Refusal> {
+    read(attributes, number, u32_of)?.ok_or(missing(number, "ifindex"))
+}
+
+/// The entry that a request wants to have entered.
+///
+/// # Errors
+///
+/// The first attribute that is missing or wrong, in the order of their numbers.
+pub fn parse_entry(attributes: &Attributes<'_>) -> Result<Entry, Refusal> {
+    let address = parse_subject(attributes)?;
+    let gid = parse_optional_gid(attributes)?.ok_or(missing(entry::GID, "gid"))?;
+    let qpn = read(attributes, entry::QPN, |attribute| {
+        parse_qpn(u32_of(attribute)?).map_err(Why::Entry)
+    })?;
+    let pkey = read(attributes, entry::PKEY, |attribute| {
+        parse_pkey(attribute.u16().ok_or(Why::Length(2))?).map_err(Why::Entry)
+    })?;
+    let lifetime = read(attributes, entry::LIFETIME, u32_of)?.unwrap_or(0);
+    for (number, name) in [
+        (entry::SOURCE, "source"),
+        (entry::LEARNED_QPN, "learned-qpn"),
+        (entry::PREFIX_LENGTH, "prefix-length"),
+    ] {
+        read(attributes, number, |_| Err::<(), _>(Why::AnswersOnly(name)))?;
+    }
+    Ok(Entry {
+        address,
+        gid,
+        qpn,
+        pkey,
+        lifetime,
+    })
+}
+
+fn parse_optional_gid(attributes: &Attributes<'_>) -> Result<Option<Gid>, Refusal> {
+    read(attributes, entry::GID, |attribute| {
+        parse_gid(attribute.value).map_err(Why::Entry)
+    })
+}
+
+/// Which entries a dump or a flush is about.
+///
+/// # Errors
+///
+/// The first attribute that is wrong; an address that is missing beside a prefix length.
+pub fn parse_filter(attributes: &Attributes<'_>) -> Result<Filter, Refusal> {
+    let address = read(attributes, entry::ADDRESS, |attribute| {
+        parse_address(attribute.value).map_err(Why::Entry)
+    })?;
+    let length = read(attributes, entry::PREFIX_LENGTH, |attribute| {
+        let length = attribute.u8().ok_or(Why::Length(1))?;
+        match address.map(Network::longest) {
+            Some(longest) if length > longest => Err(Why::PrefixLength(length, longest)),
+            _ => Ok(length),
+        }
+    })?;
+    let network = match (address, length) {
+        (None, Some(_)) => return Err(missing(entry::ADDRESS, "address")),
+        (None, None) => None,
+        (Some(address), length) => Network::new(
+            address,
+            length.unwrap_or_else(|| Network::longest(address)),
+        ),
+    };
+    Ok(Filter {
+        network,
+        source: read(attributes, entry::SOURCE, |attribute| {
+            let number = attribute.u8().ok_or(Why::Length(1))?;
+            Source::new(number).ok_or(Why::Source(number))
+        })?,
+        gid: parse_optional_gid(attributes)?,
+    })
+}
+
+/// What is to become of a bulk load after a part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// More comes.
+    More,
+    /// All of it happens.
+    Commit {
+        /// Entries of files that are not in it go.
+        replace_all: bool,
+    },
+    /// Nothing of it happens.
+    Abort,
+}
+
+/// A part of a bulk load.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    /// Its records, none perhaps.
+    pub records: &'a [Record],
+    /// Where the attribute is that has them.
+    pub at: At,
+    /// What is to become of it.
+    pub then: Then,
+}
+
+/// Reads a part of a bulk load. The records are not looked into.
+///
+/// # Errors
+///
+/// The first attribute that is wrong; no records in a part that says nothing else.
+pub fn parse_part<'a>(attributes: &Attributes<'a>) -> Result<Part<'a>, Refusal> {
+    let then = read(attributes, load::FLAGS, |attribute| {
+        let flags = u32_of(attribute)?;
+        match flags {
+            0 => Ok(Then::More),
+            load::ABORT => Ok(Then::Abort),
+            load::COMMIT => Ok(Then::Commit { replace_all: false }),
+            _ if flags == load::COMMIT | load::REPLACE_ALL => {
+                Ok(Then::Commit { replace_all: true })
+            }
+            _ => Err(Why::Flags(flags)),
+        }
+    })?
+    .unwrap_or(Then::More);
+    let records = read(attributes, load::ENTRIES, |attribute| {
+        Record::all(attribute.value)
+            .filter(|records| (1..=load::MOST).contains(&records.len()))
+            .ok_or(Why::Records(attribute.value.len()))
+    })?;
+    let at = attributes
+        .get(load::ENTRIES)
+        .map_or(At::Missing(load::ENTRIES), |attribute| {
+            At::Offset(attribute.offset)
+        });
+    match (records, then) {
+        (None, Then::More) => Err(missing(load::ENTRIES, "entries")),
+        (records, then) => Ok(Part {
+            records: records.unwrap_or_default(),
+            at,
+            then,
+        }),
+    }
+}

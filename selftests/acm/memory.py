@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""memory.py SAMPLES: requests of which one allocation fails, spread evenly over all of them: each does all that it asks for, or
+nothing and says so. See Documentation/fault-injection/fault-injection.rst of the kernel, fail-nth.
+"""
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+
+from family import ADD, COMMIT, FLUSH, LOAD, REPLACE, REPLACE_ALL, Family, Refused, entry, part, record
+
+# More than any of the requests makes.
+NEVER = 1_000_000
+REFUSALS = (errno.ENOMEM, errno.ENOBUFS)
+
+
+class FailNth:
+    """This thread's count of allocations until the one that fails."""
+
+    def __init__(self) -> None:
+        self.file = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
+
+    def set(self, number: int) -> None:
+        os.pwrite(self.file, str(number).encode(), 0)
+
+    def left(self) -> int:
+        return int(os.pread(self.file, 16, 0))
+
+
+def addresses(first: int, number: int, gid: str) -> bytes:
+    return b"".join(record(f"10.1.{n >> 8}.{n & 255}", gid) for n in range(first, first + number))
+
+
+def prepare(family: Family) -> None:
+    """What is there before: 500 entries of files, 100 of netlink; a load of two parts is under way that replaces half of both."""
+    family.ask(FLUSH)
+    family.ask(LOAD, part(addresses(1, 500, "fec0::1"), COMMIT))
+    for n in range(1000, 1100):
+        family.ask(ADD, entry(f"10.1.{n >> 8}.{n & 255}", "fec0::2"))
+    family.ask(LOAD, part(addresses(250, 400, "fec0::3")))
+    family.ask(LOAD, part(addresses(1050, 100, "fec0::3")))
+
+
+def commit(family: Family, flags: int) -> None:
+    family.ask(LOAD, part(addresses(2000, 300, "fec0::4"), flags))
+
+
+REQUESTS: dict[str, Callable[[Family], None]] = {
+    "commit": lambda family: commit(family, COMMIT),
+    "commit that replaces all": lambda family: commit(family, COMMIT | REPLACE_ALL),
+    "add": lambda family: family.ask(ADD, entry("10.2.0.1", "fec0::5")) and None,
+    "replace": lambda family: family.ask(REPLACE, entry("10.1.3.232", "fec0::5")) and None,
+    "flush": lambda family: family.ask(FLUSH) and None,
+}
+
+
+def attempt(family: Family, fail: FailNth, request: Callable[[Family], None], number: int) -> tuple[bool, int]:
+    """Whether it was done, and how many allocations were left."""
+    prepare(family)
+    fail.set(number)
+    try:
+        request(family)
+    except Refused as refused:
+        if refused.error not in REFUSALS:
+            raise
+        done = False
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        done = False
+    else:
+        done = True
+    finally:
+        left = fail.left()
+        fail.set(0)
+    return done, left
+
+
+def main() -> None:
+    samples, fail = int(sys.argv[1]), FailNth()
+    for name, request in REQUESTS.items():
+        with Family() as family:
+            prepare(family)
+            before = sorted(family.dump())
+            done, left = attempt(family, fail, request, NEVER)
+            after, number = sorted(family.dump()), NEVER - left
+            if not done or after == before:
+                sys.exit(f"{name}: fails although all memory is there")
+        refused = 0
+        for n in sorted({1 + number * sample // samples for sample in range(samples)}):
+            # An answer may be lost with its memory: a socket of its own, so that none is taken for a later request's.
+            with Family() as family:
+                done, _ = attempt(family, fail, request, n)
+            with Family() as family:
+                found = sorted(family.dump())
+            refused += not done
+            if found not in (before, after) or (done and found != after):
+                sys.exit(f"{name}: allocation {n} of {number} fails, done {done}: {len(found)} entries, neither as before nor as after")
+        print(f"{name}: {number} allocations, refused {refused} times of {samples}")
+        if not refused:
+            sys.exit(f"{name}: no allocation that fails is noticed")
+    with Family() as family:
+        family.ask(FLUSH)
+
+
+main()
