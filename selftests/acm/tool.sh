@@ -229,7 +229,7 @@ test_million() {
 	began=${EPOCHREALTIME/./}
 	check "they are flushed" oxib acm flush
 	note "flushed: $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
-	check "nothing is left of them" json '.entries, .memory < 1000000' $'0\ntrue' acm stats
+	check "nothing is left of them" json .entries 0 acm stats
 	some_lines 20000 >"$place/terminal.txt"
 	check "on a terminal there is a progress bar" matches 'loading \[' \
 		"$(script -qec "oxib acm load $place/terminal.txt" /dev/null | tr '\r' '\n')"
