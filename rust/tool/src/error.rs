@@ -32,7 +32,7 @@ pub enum Error {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Files(Vec<Complaint>),
     /// Something of the operating system.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", words(source))]
     System {
         /// What was to be done, and with what.
         what: String,
@@ -64,3 +64,10 @@ impl From<netlink_packet_core::DecodeError> for Error {
 
 /// The result of a command, or of a part of one.
 pub type Result<T = ()> = std::result::Result<T, Error>;
+
+/// The system's words for an error, without the number behind them.
+pub fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text.get(..end).unwrap_or(&text).to_owned()
+}

@@ -9,6 +9,7 @@ use crate::{
     cli,
     command::tell_note,
     error::{
+        self,
         Error,
         Result, //
     },
@@ -72,7 +73,7 @@ fn read(files: &[sources::File]) -> (Reading, usize) {
     for file in files {
         match file.read() {
             Ok(text) => reading.add(&file.name, &text, |bytes| bar.inc(bytes as u64)),
-            Err(error) => reading.add_unreadable(&file.name, error),
+            Err(error) => reading.add_unreadable(&file.name, error::words(&error)),
         }
     }
     bar.finish_and_clear();

@@ -2,9 +2,12 @@
 
 //! Why the kernel refused a request: an error number, and what its extended acknowledgement adds.
 
-use crate::netlink::{
-    attribute::Attributes,
-    family::Names, //
+use crate::{
+    error,
+    netlink::{
+        attribute::Attributes,
+        family::Names, //
+    }, //
 };
 use rustix::io::Errno;
 use std::{
@@ -139,11 +142,9 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The system's words for an error, without the number behind them.
+/// The system's words for an error's number.
 fn error_text(errno: i32) -> String {
-    let text = io::Error::from_raw_os_error(errno).to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text.get(..end).unwrap_or(&text).to_owned()
+    error::words(&io::Error::from_raw_os_error(errno))
 }
 
 #[cfg(test)]
