@@ -25,8 +25,8 @@ pub enum Error {
     /// The kernel's answer cannot be understood.
     #[error("the kernel's answer is not understood ({0}): this oxib and the module may be of different versions")]
     Answer(String),
-    /// The resolution of an address failed; what is known has been printed.
-    #[error("{0} cannot be reached: {1}")]
+    /// The cache does not resolve an address; the steps have been printed. Neighbours may be found all the same.
+    #[error("{0} is not resolved by the cache: {1}")]
     Unresolved(std::net::IpAddr, String),
     /// Files with mistakes in them.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]

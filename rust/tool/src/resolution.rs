@@ -114,7 +114,7 @@ impl Step {
         })
     }
 
-    /// Whether packets cannot go for want of it.
+    /// Whether something is missing after it.
     fn failed(&self) -> bool {
         !matches!(self.result, Outcome::Ok | Outcome::Skipped)
     }
@@ -143,7 +143,7 @@ impl Resolution {
         })
     }
 
-    /// Why the address cannot be reached, if it cannot.
+    /// Why the address is not resolved, if it is not.
     pub fn failure(&self) -> Option<String> {
         let step = self.steps.iter().find(|step| step.failed())?;
         Some(match &step.text {

@@ -24,7 +24,7 @@ use crate::{
     words,
 };
 
-/// Resolves an address and shows each step. It is an error if it cannot be reached.
+/// Resolves an address and shows each step. It is an error if one fails.
 pub fn run(address: &str, words: &[String], out: Output) -> Result {
     let address = words::address(address)?;
     let device = interface::parse_device(words)?;
