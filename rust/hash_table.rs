@@ -51,11 +51,20 @@ pub(crate) use walk::Walk;
 
 use node::Linked;
 
+/// Entries looked at, or entered, before others get their turn.
+const TURN: usize = 1024;
+
 /// A number that nobody can guess.
 fn random() -> u64 {
     // SAFETY: Asks the kernel's generator, which is always there.
     let word = || u64::from(unsafe { bindings::oxib_random() });
     word() << 32 | word()
+}
+
+/// Lets others run, in the middle of what takes long. Sleeps.
+fn rest() {
+    // SAFETY: Callers hold nothing that forbids to sleep, as their documentation says.
+    unsafe { bindings::oxib_rest() };
 }
 
 /// A table of `T`, with data `S` of who changes it.

@@ -317,12 +317,10 @@ fn flush(request: &mut Request<'_, Oxib>, cache: &Cache) -> Result {
 /// Takes a part of a bulk load. What is wrong ends the load.
 fn load(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
     let part = request::parse_part(&attributes(request));
-    let mut transaction = {
-        // Of two parts at once, one begins a load of its own.
-        let socket = request.socket()?;
-        let taken = socket.lock().take();
-        taken.unwrap_or_else(Load::new)
-    };
+    let socket = request.socket()?;
+    // Of two parts at once, one begins a load of its own.
+    let taken = socket.lock().take();
+    let mut transaction = taken.unwrap_or_else(Load::new);
     let part = part.map_err(|why| refuse(request, why))?;
     if part.then == Then::Abort {
         return Ok(());
@@ -341,7 +339,7 @@ fn load(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
                 })
         }
         _ => {
-            *request.socket()?.lock() = Some(transaction);
+            *socket.lock() = Some(transaction);
             Ok(())
         }
     }

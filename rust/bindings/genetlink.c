@@ -51,9 +51,16 @@ u8 oxib_genl_command(const struct genl_info *info)
 	return info->genlhdr->cmd;
 }
 
-void *oxib_genl_socket(struct genl_family *family, struct sk_buff *skb)
+/* Whether the event is the end of a socket of generic netlink, and of which. */
+bool oxib_genl_closed(unsigned long event, void *subject, struct net **net, u32 *number)
 {
-	return genl_sk_priv_get(family, NETLINK_CB(skb).sk);
+	const struct netlink_notify *notify = subject;
+
+	if (event != NETLINK_URELEASE || notify->protocol != NETLINK_GENERIC)
+		return false;
+	*net = notify->net;
+	*number = notify->portid;
+	return true;
 }
 
 void oxib_extack_at(struct netlink_ext_ack *extack, const struct nlmsghdr *header, u32 offset)

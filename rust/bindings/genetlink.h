@@ -4,6 +4,8 @@
 #ifndef OXIB_GENETLINK_H
 #define OXIB_GENETLINK_H
 
+#include <linux/netlink.h>
+#include <linux/notifier.h>
 #include <net/genetlink.h>
 
 enum {
@@ -23,7 +25,7 @@ struct net *oxib_genl_net(const struct genl_info *info);
 const struct genl_info *oxib_genl_dump_info(struct netlink_callback *callback);
 const void *oxib_genl_attributes(const struct nlmsghdr *header, u32 *length);
 u8 oxib_genl_command(const struct genl_info *info);
-void *oxib_genl_socket(struct genl_family *family, struct sk_buff *skb);
+bool oxib_genl_closed(unsigned long event, void *subject, struct net **net, u32 *number);
 void oxib_extack_at(struct netlink_ext_ack *extack, const struct nlmsghdr *header, u32 offset);
 void oxib_extack_missing(struct netlink_ext_ack *extack, u16 number);
 

@@ -12,10 +12,12 @@ use kernel::{
 use super::{
     index::Index,
     node::Linked,
+    rest,
     Key,
     Node,
     Retired,
-    Writer, //
+    Writer,
+    TURN, //
 };
 
 /// Entries to be put into a table, in the order in which they came, each key once.
@@ -102,6 +104,9 @@ impl<T: Send + Sync> Batch<T> {
     /// As [`Writer::put`]; the table is as it was, the batch empty.
     pub(crate) fn apply<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) -> Result {
         for place in 0..self.slots.len() {
+            if place % TURN == 0 {
+                rest();
+            }
             let Some(slot) = self.slots.get_mut(place) else {
                 break;
             };
@@ -133,13 +138,16 @@ impl<T: Send + Sync> Batch<T> {
         }
     }
 
-    /// Shows what was put: the key, the value, and the one that it took the place of.
+    /// Shows what was put: the key, the value, and the one that it took the place of. Sleeps.
     pub(crate) fn outcome<S: Send + Unpin>(
         &self,
         writer: &mut Writer<'_, T, S>,
         mut see: impl FnMut(&mut S, &Key, &T, Option<&T>),
     ) {
-        for slot in &self.slots {
+        for (place, slot) in self.slots.iter().enumerate() {
+            if place % TURN == 0 {
+                rest();
+            }
             match slot {
                 Slot::Entered(node) => {
                     // SAFETY: In the table still, as nobody else had the lock since.

@@ -15,15 +15,16 @@ use kernel::{
 
 use super::{
     node::Linked,
+    rest,
     Key,
     Retired,
     Table,
-    Writer, //
+    Writer,
+    TURN, //
 };
 use crate::bindings;
 
-/// Entries looked at, and entries taken out, before others get their turn.
-const TURN: usize = 1024;
+/// Entries taken out before others get their turn.
 const TAKEN: usize = 64;
 
 /// A way through a table in parts, between which it may change. Entries that stay are seen, some twice if the table grows
@@ -168,8 +169,7 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
                 break;
             }
             again |= number != 0;
-            // SAFETY: Nothing is held that forbids to sleep.
-            unsafe { bindings::oxib_rest() };
+            rest();
         }
         // SAFETY: Entered above, and stopped.
         unsafe { bindings::rhashtable_walk_exit(iterator.get()) };

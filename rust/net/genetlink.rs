@@ -7,6 +7,7 @@ use core::{
     mem::MaybeUninit,
     sync::atomic::{
         AtomicBool,
+        AtomicPtr,
         Ordering, //
     }, //
 };
@@ -26,6 +27,7 @@ use crate::bindings;
 mod message;
 mod policy;
 mod request;
+mod socket;
 
 pub(crate) use message::{
     Message,
@@ -33,6 +35,8 @@ pub(crate) use message::{
 };
 pub(crate) use policy::Shape;
 pub(crate) use request::Request;
+
+use socket::Sockets;
 
 /// A family of requests.
 pub(crate) trait Protocol: Sized + Send + Sync + 'static {
@@ -99,18 +103,20 @@ pub(crate) struct Operation {
 ///
 /// # Invariants
 ///
-/// The structure is complete while `registered` is set, or a [`Registration`] is being made or dropped.
-pub(crate) struct Family<P> {
+/// The structure is complete while `registered` is set, or a [`Registration`] is being made or dropped. `sockets` is null, or
+/// what a registration holds.
+pub(crate) struct Family<P: Protocol> {
     raw: Opaque<bindings::genl_family>,
+    sockets: AtomicPtr<Sockets<P>>,
     taken: AtomicBool,
     registered: AtomicBool,
     _protocol: PhantomData<fn(P)>,
 }
 
 // SAFETY: The structure is the kernel's, under its locks, while it is registered.
-unsafe impl<P> Send for Family<P> {}
+unsafe impl<P: Protocol> Send for Family<P> {}
 // SAFETY: As above.
-unsafe impl<P> Sync for Family<P> {}
+unsafe impl<P: Protocol> Sync for Family<P> {}
 
 impl<P: Protocol> Family<P> {
     /// For a `static`.
@@ -118,6 +124,7 @@ impl<P: Protocol> Family<P> {
         // INVARIANT: Not registered.
         Self {
             raw: Opaque::zeroed(),
+            sockets: AtomicPtr::new(core::ptr::null_mut()),
             taken: AtomicBool::new(false),
             registered: AtomicBool::new(false),
             _protocol: PhantomData,
@@ -134,6 +141,11 @@ impl<P: Protocol> Family<P> {
         if self.taken.swap(true, Ordering::AcqRel) {
             return Err(EBUSY);
         }
+        let sockets = KBox::pin_init(Sockets::<P>::new(), GFP_KERNEL).inspect_err(|_| {
+            self.taken.store(false, Ordering::Release);
+        })?;
+        self.sockets
+            .store((&raw const *sockets).cast_mut(), Ordering::Release);
         let raw = self.raw.get();
         // SAFETY: Not registered, so it is ours. The tables live until it is unregistered.
         let result = to_result(unsafe {
@@ -143,9 +155,6 @@ impl<P: Protocol> Family<P> {
                 module: crate::THIS_MODULE.as_ptr().cast(),
                 split_ops: tables.operations.as_ptr(),
                 mcgrps: tables.groups.as_ptr(),
-                sock_priv_size: size_of::<P::Socket>(),
-                sock_priv_init: Some(socket_begin::<P>),
-                sock_priv_destroy: Some(socket_end::<P>),
                 ..core::mem::zeroed()
             });
             let (operations, groups) = (tables.operations.len(), tables.groups.len());
@@ -153,6 +162,9 @@ impl<P: Protocol> Family<P> {
             bindings::genl_register_family(raw)
         });
         if let Err(error) = result {
+            self.sockets
+                .store(core::ptr::null_mut(), Ordering::Release);
+            drop(sockets);
             self.taken.store(false, Ordering::Release);
             return Err(error);
         }
@@ -160,8 +172,16 @@ impl<P: Protocol> Family<P> {
         self.registered.store(true, Ordering::Release);
         Ok(Registration {
             family: self,
+            _sockets: sockets,
             _tables: tables,
         })
+    }
+
+    /// The sockets that have something of their own. Only for requests, and for what the registration waits for.
+    fn sockets(&self) -> Option<&Sockets<P>> {
+        // SAFETY: By the type invariant; what holds it waits for requests, and for notices of sockets that are closed, before
+        // it lets go.
+        unsafe { self.sockets.load(Ordering::Acquire).as_ref() }
     }
 
     /// Announces something to who listens to a group in a namespace. Sleeps; nothing is made if nobody listens.
@@ -197,6 +217,7 @@ impl<P: Protocol> Family<P> {
 /// A family that is registered. Dropping it waits for the requests that are under way.
 pub(crate) struct Registration<P: Protocol> {
     family: &'static Family<P>,
+    _sockets: Pin<KBox<Sockets<P>>>,
     _tables: Tables,
 }
 
@@ -205,6 +226,9 @@ impl<P: Protocol> Drop for Registration<P> {
         self.family.registered.store(false, Ordering::Release);
         // SAFETY: Registered by `register`.
         unsafe { bindings::genl_unregister_family(self.family.raw.get()) };
+        self.family
+            .sockets
+            .store(core::ptr::null_mut(), Ordering::Release);
         self.family.taken.store(false, Ordering::Release);
     }
 }
@@ -289,30 +313,14 @@ fn name(text: &CStr) -> [c_char; 16] {
 
 /// # Safety
 ///
-/// Called by the kernel with room for a socket's data.
-unsafe extern "C" fn socket_begin<P: Protocol>(place: *mut c_void) {
-    // SAFETY: By the contract the room is as long as the data, stays where it is, and is ours.
-    let Ok(()) = unsafe { P::socket().__pinned_init(place.cast()) };
-}
-
-/// # Safety
-///
-/// Called by the kernel with what `socket_begin` made, once.
-unsafe extern "C" fn socket_end<P: Protocol>(place: *mut c_void) {
-    // SAFETY: By the contract.
-    unsafe { core::ptr::drop_in_place(place.cast::<P::Socket>()) };
-}
-
-/// # Safety
-///
 /// Called by the kernel with a request that it has checked against the operation's policy.
 unsafe extern "C" fn doit<P: Protocol>(
-    skb: *mut bindings::sk_buff,
+    _skb: *mut bindings::sk_buff,
     info: *mut bindings::genl_info,
 ) -> i32 {
     from_result(|| {
         // SAFETY: By the contract.
-        let mut request = unsafe { Request::of_do(skb, info) };
+        let mut request = unsafe { Request::of_do(info) };
         P::answer(&mut request)?;
         Ok(0)
     })

@@ -33,12 +33,10 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `info` and `header` are those of a request that the kernel has checked, valid for `'a`; `skb` has it, or is null for
-/// a dump.
+/// `info` and `header` are those of a request that the kernel has checked, valid for `'a`.
 pub(crate) struct Request<'a, P: Protocol> {
     info: *const bindings::genl_info,
     header: *const bindings::nlmsghdr,
-    skb: *mut bindings::sk_buff,
     extack: ExtendedAck<'a>,
     raw_extack: *mut bindings::netlink_ext_ack,
     _protocol: PhantomData<&'a P>,
@@ -48,17 +46,13 @@ impl<'a, P: Protocol> Request<'a, P> {
     /// # Safety
     ///
     /// A request that the kernel hands over, valid for `'a`.
-    pub(super) unsafe fn of_do(
-        skb: *mut bindings::sk_buff,
-        info: *mut bindings::genl_info,
-    ) -> Self {
+    pub(super) unsafe fn of_do(info: *mut bindings::genl_info) -> Self {
         // INVARIANT: The caller's promise.
         // SAFETY: As above.
         unsafe {
             Self {
                 info,
                 header: (*info).nlhdr,
-                skb,
                 extack: ExtendedAck::from_raw((*info).extack),
                 raw_extack: (*info).extack,
                 _protocol: PhantomData,
@@ -76,7 +70,6 @@ impl<'a, P: Protocol> Request<'a, P> {
             Self {
                 info: bindings::oxib_genl_dump_info(callback),
                 header: (*callback).nlh,
-                skb: core::ptr::null_mut(),
                 extack: ExtendedAck::from_raw((*callback).extack),
                 raw_extack: (*callback).extack,
                 _protocol: PhantomData,
@@ -107,25 +100,18 @@ impl<'a, P: Protocol> Request<'a, P> {
         unsafe { Handle::with(bindings::oxib_genl_net(self.info), Arc::clone) }
     }
 
-    /// What the socket has of its own. Sleeps.
+    /// What the socket has of its own, until it is closed. Sleeps.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EINVAL` for a dump.
-    pub(crate) fn socket(&self) -> Result<Pin<&P::Socket>> {
-        if self.skb.is_null() {
-            return Err(EINVAL);
-        }
-        // SAFETY: By the type invariant; the family is registered while it is asked.
-        let data = unsafe { bindings::oxib_genl_socket(P::family().raw.get(), self.skb) };
-        let data = kernel::error::from_err_ptr(data)?;
-        // SAFETY: Made by `socket_begin`, and there until the socket is closed, which the request prevents.
-        unsafe { data.cast::<P::Socket>().as_ref() }
-            .map(|data| {
-                // SAFETY: It stays where it is.
-                unsafe { Pin::new_unchecked(data) }
-            })
-            .ok_or(ENOMEM)
+    /// `ENOMEM`.
+    pub(crate) fn socket(&self) -> Result<Arc<P::Socket>> {
+        // SAFETY: By the type invariant.
+        let socket = unsafe {
+            let net = bindings::oxib_genl_net(self.info);
+            (net.addr(), (*self.info).snd_portid)
+        };
+        P::family().sockets().ok_or(EINVAL)?.get(socket)
     }
 
     /// Says why the request is refused with `error`, which is returned.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What can go wrong, in words for who typed the command.
+
+use crate::netlink::refusal::Refusal;
+use oxib_data_file::Complaint;
+use std::io;
+use thiserror::Error;
+
+/// Why a command failed.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The words make no command.
+    #[error("{0}")]
+    Usage(String),
+    /// The kernel has no family of that name.
+    #[error(
+        "the kernel does not know the address cache: oxib is not loaded, or is one without it; \
+         load it with `modprobe oxib`, `dmesg` says why if that fails"
+    )]
+    NotLoaded,
+    /// The kernel refused a request.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// The kernel's answer cannot be understood.
+    #[error("the kernel's answer is not understood ({0}): this oxib and the module may be of different versions")]
+    Answer(String),
+    /// The cache does not resolve an address; the steps have been printed. Neighbours may be found all the same.
+    #[error("{0} is not resolved by the cache: {1}")]
+    Unresolved(std::net::IpAddr, String),
+    /// Files with mistakes in them.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Files(Vec<Complaint>),
+    /// Something of the operating system.
+    #[error("{what}: {}", words(source))]
+    System {
+        /// What was to be done, and with what.
+        what: String,
+        /// Why it could not be.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`: what was to be done when the error came.
+    pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        |source| Error::System {
+            what: what.into(),
+            source,
+        }
+    }
+
+    /// Whether who reads our output has gone.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::System { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<netlink_packet_core::DecodeError> for Error {
+    fn from(error: netlink_packet_core::DecodeError) -> Error {
+        Error::Answer(error.to_string())
+    }
+}
+
+/// The result of a command, or of a part of one.
+pub type Result<T = ()> = std::result::Result<T, Error>;
+
+/// The system's words for an error, without the number behind them.
+pub fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text.get(..end).unwrap_or(&text).to_owned()
+}
