@@ -58,7 +58,10 @@ impl fmt::Display for Fault {
                 write!(f, "records {first} and {second}: both are of {address}")
             }
             Fault::Full(number, limit) => {
-                write!(f, "record {number}: there may be {limit} entries (acm_entries)")
+                write!(
+                    f,
+                    "record {number}: there may be {limit} entries (acm_entries)"
+                )
             }
             Fault::NoMemory(number) => write!(f, "record {number}: out of memory"),
         }

@@ -235,7 +235,8 @@ fn attributes<'a>(request: &Request<'a, Oxib>) -> Attributes<'a> {
 }
 
 fn show_entry(request: &mut Request<'_, Oxib>, cache: &Cache) -> Result {
-    let address = request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
+    let address =
+        request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
     let Some(known) = cache.peek(address) else {
         return Err(explain(request, address, Refused::Missing));
     };
@@ -246,9 +247,7 @@ fn enter(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>, replace: bool) -> 
     let entry: Entry =
         request::parse_entry(&attributes(request)).map_err(|why| refuse(request, why))?;
     if entry.stays_in_subnet() {
-        request.note(format_args!(
-            "a GID of fe80::/64 does not leave its subnet"
-        ));
+        request.note(format_args!("a GID of fe80::/64 does not leave its subnet"));
     }
     cache
         .enter(&entry, replace)
@@ -256,7 +255,8 @@ fn enter(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>, replace: bool) -> 
 }
 
 fn delete(request: &mut Request<'_, Oxib>, cache: &Cache) -> Result {
-    let address = request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
+    let address =
+        request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
     cache
         .delete(address)
         .map_err(|refused| explain(request, address, refused))

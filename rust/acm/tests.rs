@@ -118,7 +118,9 @@ mod cases {
         assert!(cache.find(ip(2)).is_none());
         assert!(cache.find(ip(3)).is_none());
         // The IPv6 address with the same last bytes is another.
-        assert!(cache.peek(IpAddr::from([0, 0, 0, 0, 0, 0, 0xa00, 1])).is_none());
+        assert!(cache
+            .peek(IpAddr::from([0, 0, 0, 0, 0, 0, 0xa00, 1]))
+            .is_none());
         assert_eq!(cache.counters().get(Counter::Hits), 1);
         assert_eq!(cache.counters().get(Counter::Misses), 2);
         Ok(())
@@ -197,7 +199,10 @@ mod cases {
         let cache = cache()?;
         let qpn = |cache: &Cache| cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
         assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
-        assert_eq!(cache.learn(&lesson(Source::Sidr, 12, 77))?, Learned::Refused);
+        assert_eq!(
+            cache.learn(&lesson(Source::Sidr, 12, 77))?,
+            Learned::Refused
+        );
         assert_eq!(qpn(&cache), None);
         assert_eq!(cache.learn(&lesson(Source::Sidr, 11, 77))?, Learned::Filled);
         assert_eq!(qpn(&cache), Some(77));
@@ -214,7 +219,10 @@ mod cases {
             ..entry(1, 11)
         };
         assert_eq!(cache.enter(&given, true), Ok(()));
-        assert_eq!(cache.learn(&lesson(Source::Sidr, 11, 77))?, Learned::Refused);
+        assert_eq!(
+            cache.learn(&lesson(Source::Sidr, 11, 77))?,
+            Learned::Refused
+        );
         cache.forget_qpn(ip(1), gid(11));
         assert_eq!(qpn(&cache), Some(88));
         assert_eq!(cache.counters().get(Counter::Refused), 2);
@@ -225,15 +233,30 @@ mod cases {
     fn what_is_learned_twice_is_renewed() -> Result {
         let cache = cache()?;
         let before = cache.generation();
-        assert_eq!(cache.learn(&lesson(Source::Learned, 11, 5))?, Learned::Entered);
+        assert_eq!(
+            cache.learn(&lesson(Source::Learned, 11, 5))?,
+            Learned::Entered
+        );
         let entered = cache.generation();
         assert!(entered != before);
-        assert_eq!(cache.learn(&lesson(Source::Learned, 11, 5))?, Learned::Renewed);
-        assert_eq!(cache.learn(&lesson(Source::Learned, 11, 0))?, Learned::Renewed);
+        assert_eq!(
+            cache.learn(&lesson(Source::Learned, 11, 5))?,
+            Learned::Renewed
+        );
+        assert_eq!(
+            cache.learn(&lesson(Source::Learned, 11, 0))?,
+            Learned::Renewed
+        );
         assert_eq!(cache.generation(), entered);
-        assert_eq!(cache.learn(&lesson(Source::Learned, 11, 6))?, Learned::Entered);
+        assert_eq!(
+            cache.learn(&lesson(Source::Learned, 11, 6))?,
+            Learned::Entered
+        );
         assert_eq!(cache.peek(ip(1)).and_then(|known| known.qpn), Qpn::new(6));
-        assert_eq!(cache.learn(&lesson(Source::Learned, 12, 6))?, Learned::Entered);
+        assert_eq!(
+            cache.learn(&lesson(Source::Learned, 12, 6))?,
+            Learned::Entered
+        );
         assert_eq!(found(&cache, 1), Some((12, Source::Learned)));
         Ok(())
     }
@@ -308,10 +331,7 @@ mod cases {
 
         let mut load = Load::new();
         assert_eq!(load.add(&cache, &good), Ok(()));
-        assert_eq!(
-            load.add(&cache, &good),
-            Err(Fault::Duplicate(ip(1), 1, 4))
-        );
+        assert_eq!(load.add(&cache, &good), Err(Fault::Duplicate(ip(1), 1, 4)));
         assert_eq!(cache.entries().len(), 0);
 
         let mut load = Load::new();

@@ -162,8 +162,7 @@ impl<P: Protocol> Family<P> {
             bindings::genl_register_family(raw)
         });
         if let Err(error) = result {
-            self.sockets
-                .store(core::ptr::null_mut(), Ordering::Release);
+            self.sockets.store(core::ptr::null_mut(), Ordering::Release);
             drop(sockets);
             self.taken.store(false, Ordering::Release);
             return Err(error);
@@ -339,8 +338,7 @@ unsafe fn place<'a, P: Protocol>(
     }
     // SAFETY: By the contract; the words are as aligned, and the dump's alone.
     unsafe {
-        &mut *(&raw mut (*callback).__bindgen_anon_1)
-            .cast::<MaybeUninit<Option<KBox<P::Dump>>>>()
+        &mut *(&raw mut (*callback).__bindgen_anon_1).cast::<MaybeUninit<Option<KBox<P::Dump>>>>()
     }
 }
 

@@ -153,7 +153,10 @@ impl<M: Member> Handle<M> {
     /// # Safety
     ///
     /// RCU is held, and `net` is valid as long as it is.
-    pub(super) unsafe fn with<R>(net: *const bindings::net, use_it: impl FnOnce(&Arc<M>) -> R) -> Option<R> {
+    pub(super) unsafe fn with<R>(
+        net: *const bindings::net,
+        use_it: impl FnOnce(&Arc<M>) -> R,
+    ) -> Option<R> {
         let handle = M::handle();
         if handle.number.load(Ordering::Acquire) == 0 {
             return None;

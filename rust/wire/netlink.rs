@@ -132,6 +132,9 @@ mod tests {
         // Without its padding, as the last one may be.
         let [l0, l1, n0, n1] = header(5, 1);
         let bytes = [l0, l1, n0, n1, 0xff];
-        assert_eq!(Attributes::new(&bytes).next().and_then(|a| a.u8()), Some(0xff));
+        assert_eq!(
+            Attributes::new(&bytes).next().and_then(|a| a.u8()),
+            Some(0xff)
+        );
     }
 }

@@ -40,9 +40,7 @@ pub(super) fn table(shapes: &[Shape]) -> Result<KVec<bindings::nla_policy>> {
         // SAFETY: Write to our structure.
         unsafe {
             match *shape {
-                Shape::Bytes(least, most) => {
-                    bindings::oxib_policy_length(&mut policy, least, most)
-                }
+                Shape::Bytes(least, most) => bindings::oxib_policy_length(&mut policy, least, most),
                 _ => bindings::oxib_policy_exists(&mut policy, kind as u8),
             }
         }

@@ -22,8 +22,7 @@ pub struct Filter {
 impl Filter {
     /// Whether an entry is meant.
     pub fn matches(&self, address: IpAddr, source: Source, gid: Gid) -> bool {
-        self.network
-            .is_none_or(|network| network.contains(address))
+        self.network.is_none_or(|network| network.contains(address))
             && self.source.is_none_or(|wanted| wanted == source)
             && self.gid.is_none_or(|wanted| wanted == gid)
     }
@@ -40,7 +39,11 @@ pub struct Network {
 impl Network {
     /// The network of `address`, by its first `length` bits; `None` if it does not have so many.
     pub fn new(address: IpAddr, length: u8) -> Option<Network> {
-        let (all, before) = if address.is_ipv4() { (32, 96) } else { (128, 0) };
+        let (all, before) = if address.is_ipv4() {
+            (32, 96)
+        } else {
+            (128, 0)
+        };
         if length > all {
             return None;
         }

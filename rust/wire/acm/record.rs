@@ -143,10 +143,7 @@ mod tests {
                 && entry.lifetime == 10
         }));
         let back = entry.map(|entry| Record::new(&entry));
-        assert_eq!(
-            back.and_then(|record| record.entry().ok()),
-            entry
-        );
+        assert_eq!(back.and_then(|record| record.entry().ok()), entry);
         assert!(Record::all(&GOOD[..47]).is_none());
         assert_eq!(Record::all(&[]).map(<[Record]>::len), Some(0));
     }
@@ -154,7 +151,11 @@ mod tests {
     #[test]
     fn each_field_is_checked() {
         for (place, bytes, wrong) in [
-            (12, &[0, 0, 0, 0][..], Wrong::Entry(Fault::AddressUnspecified)),
+            (
+                12,
+                &[0, 0, 0, 0][..],
+                Wrong::Entry(Fault::AddressUnspecified),
+            ),
             (12, &[127, 0, 0, 1], Wrong::Entry(Fault::AddressLoopback)),
             (12, &[224, 0, 0, 1], Wrong::Entry(Fault::AddressMulticast)),
             (12, &[255; 4], Wrong::Entry(Fault::AddressBroadcast)),

@@ -160,9 +160,14 @@ impl fmt::Display for Why {
             Why::Missing(name) => write!(f, "the attribute {name} is missing"),
             Why::Length(length) => write!(f, "the attribute has not {length} bytes"),
             Why::Source(number) => write!(f, "there is no source {number}"),
-            Why::AnswersOnly(name) => write!(f, "the attribute {name} is for answers and filters alone"),
+            Why::AnswersOnly(name) => {
+                write!(f, "the attribute {name} is for answers and filters alone")
+            }
             Why::PrefixLength(length, longest) => {
-                write!(f, "prefix length {length} is longer than the address, {longest}")
+                write!(
+                    f,
+                    "prefix length {length} is longer than the address, {longest}"
+                )
             }
             Why::Records(length) => write!(
                 f,
@@ -287,10 +292,9 @@ pub fn parse_filter(attributes: &Attributes<'_>) -> Result<Filter, Refusal> {
     let network = match (address, length) {
         (None, Some(_)) => return Err(missing(entry::ADDRESS, "address")),
         (None, None) => None,
-        (Some(address), length) => Network::new(
-            address,
-            length.unwrap_or_else(|| Network::longest(address)),
-        ),
+        (Some(address), length) => {
+            Network::new(address, length.unwrap_or_else(|| Network::longest(address)))
+        }
     };
     Ok(Filter {
         network,
