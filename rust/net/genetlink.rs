@@ -162,8 +162,7 @@ impl<P: Protocol> Family<P> {
             bindings::genl_register_family(raw)
         });
         if let Err(error) = result {
-            self.sockets
-                .store(core::ptr::null_mut(), Ordering::Release);
+            self.sockets.store(core::ptr::null_mut(), Ordering::Release);
             drop(sockets);
             self.taken.store(false, Ordering::Release);
             return Err(error);
