@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: all demo test shell kunit selftest soak bench lint doc install clean distclean help
 
-all: ## the modules, for KDIR= (a kernel tree prepared with Rust, or fast, debug, stock)
+all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or fast, debug, stock)
 	@scripts/modules $(KDIR)
 
 demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missing
@@ -42,7 +42,7 @@ lint: ## format, clippy, rustdoc, shellcheck and the like
 doc: ## the documentation of the source
 	@scripts/doc
 
-install: ## the modules into /lib/modules (or below DESTDIR=), for KDIR=
+install: ## the modules into /lib/modules, the command into /usr/sbin (or below DESTDIR=), for KDIR=
 	@scripts/install $(KDIR)
 
 clean: ## remove what was built from this checkout, and results

@@ -94,7 +94,7 @@ prompt() {
 inside() {
 	mount_all
 	settle
-	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
+	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin:/build/tool LANG=C.UTF-8
 	export NODE NODES KERNEL MODULES=/build
 	cd /oxib || fatal "the checkout is not there"
 	if [ -e /out/prompt ]; then prompt; else run_command; fi

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! One line.
+
+use oxib_wire::{
+    gid::Gid,
+    pkey::Pkey,
+    qpn::Qpn, //
+};
+use std::{
+    fmt,
+    net::{
+        IpAddr,
+        Ipv4Addr,
+        Ipv6Addr, //
+    }, //
+};
+use thiserror::Error;
+
+/// Whose GID a line gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// An address, never an IPv4-mapped one.
+    Address(IpAddr),
+    /// A name, to be resolved.
+    Name(&'a str),
+}
+
+/// What a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statement<'a> {
+    /// Whose GID it is.
+    pub subject: Subject<'a>,
+    /// The GID.
+    pub gid: Gid,
+    /// `qpn`, if the line has it.
+    pub qpn: Option<u32>,
+    /// `pkey`, if the line has it.
+    pub pkey: Option<u16>,
+    /// `lifetime` in seconds; 0 if the line does not have it.
+    pub lifetime: u32,
+}
+
+/// Why an address cannot be in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AddressError {
+    /// 0.0.0.0 or ::
+    #[error("is no node's address")]
+    Unspecified,
+    /// A group.
+    #[error("is a multicast address: groups are the subnet administrator's")]
+    Multicast,
+    /// 127.0.0.0/8 or ::1
+    #[error("is a loopback address: it is not resolved on a network")]
+    Loopback,
+    /// 255.255.255.255
+    #[error("is the broadcast address")]
+    Broadcast,
+}
+
+/// Why a GID cannot be that of a port in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum GidError {
+    /// All zeros.
+    #[error("is the reserved GID, which no port has")]
+    Zero,
+    /// A multicast group's.
+    #[error("is a multicast group's GID")]
+    Multicast,
+    /// ::1
+    #[error("is the loopback GID")]
+    Loopback,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LineError {
+    /// Bytes that are no text.
+    #[error("it is not text (a byte {0:#04x} where there should be UTF-8)")]
+    NotText(u8),
+    /// Text that is no word.
+    #[error("'{0}' is neither an IP address nor a host's name")]
+    Subject(Quoted),
+    /// An address of a kind that is not resolved.
+    #[error("{0} {1}")]
+    Address(IpAddr, AddressError),
+    /// The second word is missing.
+    #[error("the GID is missing: a line is ADDRESS GID [qpn N] [pkey P] [lifetime SECONDS]")]
+    NoGid,
+    /// The second word is no GID.
+    #[error("'{0}' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff")]
+    Gid(Quoted),
+    /// A GID that no port has.
+    #[error("the GID '{0}' {1}")]
+    UnfitGid(Quoted, GidError),
+    /// A word that means nothing.
+    #[error("'{0}' is not known here: after the GID there may be qpn, pkey and lifetime")]
+    Keyword(Quoted),
+    /// A keyword twice.
+    #[error("{0} is there twice")]
+    Twice(&'static str),
+    /// A keyword at the end of the line.
+    #[error("{0} needs a number after it")]
+    NoValue(&'static str),
+    /// A value that is no number, or out of range.
+    #[error("{keyword} '{value}': {wanted}")]
+    Value {
+        /// Whose value it is.
+        keyword: &'static str,
+        /// What there is.
+        value: Quoted,
+        /// What there should be.
+        wanted: &'static str,
+    },
+}
+
+/// Words of a file as they are shown to people: shortened, without control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quoted(String);
+
+impl Quoted {
+    /// How many characters are shown.
+    const LENGTH: usize = 60;
+
+    /// Takes a word of a file.
+    pub fn new(word: &str) -> Quoted {
+        let mut shown: String = word
+            .chars()
+            .take(Self::LENGTH)
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect();
+        if word.chars().nth(Self::LENGTH).is_some() {
+            shown.push('…');
+        }
+        Quoted(shown)
+    }
+}
+
+impl fmt::Display for Quoted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reads a line without its end. `None` if it says nothing: it is empty, or a comment.
+pub fn parse(line: &[u8]) -> Result<Option<Statement<'_>>, LineError> {
+    let said = line.split(|byte| *byte == b'#').next().unwrap_or(line);
+    let text = std::str::from_utf8(said).map_err(|error| {
+        let at = said.get(error.valid_up_to()).copied().unwrap_or_default();
+        LineError::NotText(at)
+    })?;
+    let mut words = text.split_ascii_whitespace();
+    let Some(first) = words.next() else {
+        return Ok(None);
+    };
+    let subject = parse_subject(first)?;
+    let gid = parse_gid(words.next().ok_or(LineError::NoGid)?)?;
+    let mut statement = Statement {
+        subject,
+        gid,
+        qpn: None,
+        pkey: None,
+        lifetime: 0,
+    };
+    parse_options(words, &mut statement)?;
+    Ok(Some(statement))
+}
+
+/// Reads what follows the GID.
+fn parse_options<'a>(
+    mut words: impl Iterator<Item = &'a str>,
+    statement: &mut Statement<'_>,
+) -> Result<(), LineError> {
+    let mut lifetime = None;
+    while let Some(word) = words.next() {
+        match word {
+            "qpn" => once("qpn", &mut statement.qpn, &mut words, parse_qpn)?,
+            "pkey" => once("pkey", &mut statement.pkey, &mut words, parse_pkey)?,
+            "lifetime" => once("lifetime", &mut lifetime, &mut words, parse_lifetime)?,
+            _ => return Err(LineError::Keyword(Quoted::new(word))),
+        }
+    }
+    statement.lifetime = lifetime.unwrap_or(0);
+    Ok(())
+}
+
+/// Takes the value of a keyword, which may be there once.
+fn once<'a, T>(
+    keyword: &'static str,
+    place: &mut Option<T>,
+    words: &mut impl Iterator<Item = &'a str>,
+    parse: fn(&str) -> Result<T, LineError>,
+) -> Result<(), LineError> {
+    if place.is_some() {
+        return Err(LineError::Twice(keyword));
+    }
+    *place = Some(parse(words.next().ok_or(LineError::NoValue(keyword))?)?);
+    Ok(())
+}
+
+/// Reads the first word: an address, or a name.
+fn parse_subject(word: &str) -> Result<Subject<'_>, LineError> {
+    if let Ok(address) = word.parse::<IpAddr>() {
+        let address = address.to_canonical();
+        check_address(address).map_err(|error| LineError::Address(address, error))?;
+        Ok(Subject::Address(address))
+    } else if is_name(word) {
+        Ok(Subject::Name(word))
+    } else {
+        Err(LineError::Subject(Quoted::new(word)))
+    }
+}
+
+/// Whether a word can be the name of a host. One of digits and dots alone is an address with a
+/// mistake in it, which the resolver would take for something else.
+fn is_name(word: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    word.len() <= 253
+        && word.bytes().all(known)
+        && !word.starts_with(['.', '-'])
+        && word.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// Refuses addresses that are not one node's.
+pub fn check_address(address: IpAddr) -> Result<(), AddressError> {
+    if address.is_unspecified() {
+        Err(AddressError::Unspecified)
+    } else if address.is_multicast() {
+        Err(AddressError::Multicast)
+    } else if address.is_loopback() {
+        Err(AddressError::Loopback)
+    } else if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        Err(AddressError::Broadcast)
+    } else {
+        Ok(())
+    }
+}
+
+/// Reads a GID of a port.
+pub fn parse_gid(word: &str) -> Result<Gid, LineError> {
+    let address: Ipv6Addr = word
+        .parse()
+        .map_err(|_| LineError::Gid(Quoted::new(word)))?;
+    let gid = Gid::from_bytes(address.octets());
+    let unfit = |error| Err(LineError::UnfitGid(Quoted::new(word), error));
+    if gid.is_zero() {
+        unfit(GidError::Zero)
+    } else if gid.is_multicast() {
+        unfit(GidError::Multicast)
+    } else if address.is_loopback() {
+        unfit(GidError::Loopback)
+    } else {
+        Ok(gid)
+    }
+}
+
+/// Reads a number: decimal, or hexadecimal after `0x`.
+pub fn parse_number(word: &str) -> Option<u32> {
+    // A sign is none of the digits that from_str_radix and parse would take with one.
+    let digits = |text: &str| !text.starts_with('+');
+    match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(rest) if digits(rest) => u32::from_str_radix(rest, 16).ok(),
+        None if digits(word) => word.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Reads a queue pair number: 0 and 1 are for management, all ones is for groups.
+pub fn parse_qpn(word: &str) -> Result<u32, LineError> {
+    parse_number(word)
+        .filter(|number| {
+            Qpn::new(*number).is_some_and(|qpn| !qpn.is_special() && qpn != Qpn::MULTICAST)
+        })
+        .ok_or_else(|| LineError::Value {
+            keyword: "qpn",
+            value: Quoted::new(word),
+            wanted: "a queue pair number is from 2 to 0xfffffe",
+        })
+}
+
+/// Reads a partition key, of either membership.
+pub fn parse_pkey(word: &str) -> Result<u16, LineError> {
+    parse_number(word)
+        .and_then(|number| u16::try_from(number).ok())
+        .filter(|number| Pkey::new(*number).is_valid())
+        .ok_or_else(|| LineError::Value {
+            keyword: "pkey",
+            value: Quoted::new(word),
+            wanted: "a P_Key is from 1 to 0xffff, and not 0x8000",
+        })
+}
+
+/// Reads a time in seconds.
+pub fn parse_lifetime(word: &str) -> Result<u32, LineError> {
+    parse_number(word).ok_or_else(|| LineError::Value {
+        keyword: "lifetime",
+        value: Quoted::new(word),
+        wanted: "a number of seconds up to 4294967295 is wanted, 0 for ever",
+    })
+}

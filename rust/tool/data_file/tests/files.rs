@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Files as a whole: what they come to, and each thing that can be wrong with one.
+
+use oxib_data_file::{
+    resolve::{
+        Answer,
+        Resolver, //
+    },
+    Entry,
+    Reading, //
+};
+
+/// `n1` to `n9` are 10.0.0.1 to 10.0.0.9, and fd00::1 to fd00::9.
+struct Nodes;
+
+impl Resolver for Nodes {
+    fn look_up(&self, name: &str) -> Answer {
+        let number: u8 = name
+            .strip_prefix('n')
+            .and_then(|rest| rest.parse().ok())
+            .filter(|number| (1..=9).contains(number))
+            .ok_or("unknown")?;
+        Ok(vec![
+            format!("10.0.0.{number}").parse().unwrap(),
+            format!("fd00::{number}").parse().unwrap(),
+        ])
+    }
+}
+
+/// Reads files of those names and contents.
+fn read(files: &[(&str, &str)]) -> Result<Vec<Entry>, Vec<String>> {
+    let mut reading = Reading::new();
+    for (name, text) in files {
+        reading.add(name, text.as_bytes(), |_| {});
+    }
+    reading
+        .finish(&Nodes, || {})
+        .map_err(|complaints| complaints.iter().map(ToString::to_string).collect())
+}
+
+/// The lines that a file's entries are written as.
+fn lines(text: &str) -> Vec<String> {
+    let entries = read(&[("f", text)]).unwrap();
+    entries.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_lines_come_to() {
+    let table: &[(&str, &[&str])] = &[
+        ("", &[]),
+        ("\n \t\r\n# 10.0.0.1 fec0::1\n   # x\n", &[]),
+        ("10.0.0.1 fec0::1", &["10.0.0.1 fec0::1"]),
+        ("10.0.0.1\tfec0::1\r\n", &["10.0.0.1 fec0::1"]),
+        ("  10.0.0.1   fec0::1   # n1\n", &["10.0.0.1 fec0::1"]),
+        ("10.0.0.1 fec0::1#n1\n", &["10.0.0.1 fec0::1"]),
+        ("FD00::0001 FEC0:0:0:0:0:0:0:1", &["fd00::1 fec0::1"]),
+        ("::ffff:10.0.0.1 fec0::1", &["10.0.0.1 fec0::1"]),
+        (
+            "10.0.0.1 fec0::1 qpn 0x48 pkey 0x8001 lifetime 60",
+            &["10.0.0.1 fec0::1 qpn 72 pkey 0x8001 lifetime 60"],
+        ),
+        (
+            "10.0.0.1 fec0::1 lifetime 0 pkey 1 qpn 16777214",
+            &["10.0.0.1 fec0::1 qpn 16777214 pkey 0x0001"],
+        ),
+        ("n1 fec0::1", &["10.0.0.1 fec0::1", "fd00::1 fec0::1"]),
+        (
+            "N1 fec0::1 qpn 2",
+            &["10.0.0.1 fec0::1 qpn 2", "fd00::1 fec0::1 qpn 2"],
+        ),
+        // By address and by name, as ibacm's files have it.
+        (
+            "10.0.0.1 fec0::1\nn1 fec0::1\n",
+            &["10.0.0.1 fec0::1", "fd00::1 fec0::1"],
+        ),
+        (
+            "n1 fec0::1\n10.0.0.1 fec0::1\n",
+            &["10.0.0.1 fec0::1", "fd00::1 fec0::1"],
+        ),
+        // The order is the files'.
+        (
+            "10.0.0.9 fec0::9\nn1 fec0::1\n10.0.0.3 fec0::3",
+            &[
+                "10.0.0.9 fec0::9",
+                "10.0.0.1 fec0::1",
+                "fd00::1 fec0::1",
+                "10.0.0.3 fec0::3",
+            ],
+        ),
+        // A GID of RoCE, and one of the subnet.
+        ("10.0.0.1 ::ffff:10.77.0.1", &["10.0.0.1 ::ffff:10.77.0.1"]),
+        (
+            "10.0.0.1 fe80::2:c903:f:a1b1",
+            &["10.0.0.1 fe80::2:c903:f:a1b1"],
+        ),
+    ];
+    for (text, wanted) in table {
+        assert_eq!(lines(text), *wanted, "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_line() {
+    let table: &[(&str, &str)] = &[
+        ("10.0.0.1", "the GID is missing"),
+        ("10.0.0.1 # fec0::1", "the GID is missing"),
+        (
+            "10.0.0.300 fec0::1",
+            "'10.0.0.300' is neither an IP address nor a host's name",
+        ),
+        ("10.0.1 fec0::1", "'10.0.1' is neither"),
+        ("fd00::g fec0::1", "'fd00::g' is neither"),
+        ("fe80::1%ib0 fec0::1", "'fe80::1%ib0' is neither"),
+        ("10.0.0.1/24 fec0::1", "'10.0.0.1/24' is neither"),
+        ("-n1 fec0::1", "'-n1' is neither"),
+        ("n!1 fec0::1", "'n!1' is neither"),
+        ("0.0.0.0 fec0::1", "0.0.0.0 is no node's address"),
+        (":: fec0::1", ":: is no node's address"),
+        ("224.0.0.1 fec0::1", "224.0.0.1 is a multicast address"),
+        ("ff02::1 fec0::1", "ff02::1 is a multicast address"),
+        ("127.0.0.1 fec0::1", "127.0.0.1 is a loopback address"),
+        ("::1 fec0::1", "::1 is a loopback address"),
+        (
+            "255.255.255.255 fec0::1",
+            "255.255.255.255 is the broadcast address",
+        ),
+        ("10.0.0.1 n1", "'n1' is no GID"),
+        ("10.0.0.1 10.0.0.2", "'10.0.0.2' is no GID"),
+        (
+            "10.0.0.1 0xfec0000000000001",
+            "'0xfec0000000000001' is no GID",
+        ),
+        ("10.0.0.1 ::", "the GID '::' is the reserved GID"),
+        ("10.0.0.1 ff12:401b::1", "is a multicast group's GID"),
+        ("10.0.0.1 ::1", "the GID '::1' is the loopback GID"),
+        ("10.0.0.1 fec0::1 fec0::2", "'fec0::2' is not known here"),
+        ("10.0.0.1 fec0::1 QPN 5", "'QPN' is not known here"),
+        ("10.0.0.1 fec0::1 qpn", "qpn needs a number after it"),
+        ("10.0.0.1 fec0::1 pkey", "pkey needs a number after it"),
+        (
+            "10.0.0.1 fec0::1 lifetime",
+            "lifetime needs a number after it",
+        ),
+        ("10.0.0.1 fec0::1 qpn 5 qpn 5", "qpn is there twice"),
+        (
+            "10.0.0.1 fec0::1 lifetime 0 lifetime 1",
+            "lifetime is there twice",
+        ),
+        (
+            "10.0.0.1 fec0::1 qpn 0",
+            "qpn '0': a queue pair number is from 2",
+        ),
+        (
+            "10.0.0.1 fec0::1 qpn 1",
+            "qpn '1': a queue pair number is from 2",
+        ),
+        ("10.0.0.1 fec0::1 qpn 0xffffff", "qpn '0xffffff'"),
+        ("10.0.0.1 fec0::1 qpn 0x1000000", "qpn '0x1000000'"),
+        ("10.0.0.1 fec0::1 qpn -5", "qpn '-5'"),
+        ("10.0.0.1 fec0::1 qpn +5", "qpn '+5'"),
+        ("10.0.0.1 fec0::1 qpn 0x+5", "qpn '0x+5'"),
+        ("10.0.0.1 fec0::1 qpn 5x", "qpn '5x'"),
+        ("10.0.0.1 fec0::1 qpn 0x", "qpn '0x'"),
+        (
+            "10.0.0.1 fec0::1 qpn 99999999999999999999",
+            "qpn '99999999999999999999'",
+        ),
+        ("10.0.0.1 fec0::1 pkey 0", "pkey '0': a P_Key is from 1"),
+        (
+            "10.0.0.1 fec0::1 pkey 0x8000",
+            "pkey '0x8000': a P_Key is from 1",
+        ),
+        (
+            "10.0.0.1 fec0::1 pkey 0x10000",
+            "pkey '0x10000': a P_Key is from 1",
+        ),
+        (
+            "10.0.0.1 fec0::1 lifetime 4294967296",
+            "lifetime '4294967296': a number of seconds",
+        ),
+        (
+            "10.0.0.1 fec0::1 lifetime 1h",
+            "lifetime '1h': a number of seconds",
+        ),
+        ("m1 fec0::1", "the name 'm1' cannot be resolved: unknown"),
+    ];
+    for (text, wanted) in table {
+        let complaints = read(&[("f", text)]).unwrap_err();
+        let [complaint] = complaints.as_slice() else {
+            panic!("{text:?}: {complaints:?}");
+        };
+        assert!(complaint.starts_with("f:1: "), "{text:?}: {complaint}");
+        assert!(complaint.contains(wanted), "{text:?}: {complaint}");
+    }
+}
+
+#[test]
+fn every_mistake_is_told_in_the_order_of_the_files() {
+    let first = "10.0.0.1 fec0::1\nx y\n\n10.0.0.2 fec0::2 qpn 1\nm1 fec0::3\n";
+    let second = "# none here\n10.0.0.1 fec0::1\n";
+    let complaints = read(&[("a", first), ("b", second)]).unwrap_err();
+    assert_eq!(
+        complaints,
+        [
+            "a:2: 'y' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff",
+            "a:4: qpn '1': a queue pair number is from 2 to 0xfffffe",
+            "a:5: the name 'm1' cannot be resolved: unknown",
+            "b:2: 10.0.0.1 is there already: a:1",
+        ]
+    );
+}
+
+#[test]
+fn an_address_twice_is_told_with_both_places() {
+    let table: &[(&str, &str, &[&str])] = &[
+        // In one file, alike and not alike.
+        (
+            "10.0.0.1 fec0::1\n10.0.0.1 fec0::1",
+            "",
+            &["a:2: 10.0.0.1 is there already: a:1"],
+        ),
+        (
+            "10.0.0.1 fec0::1\n10.0.0.1 fec0::2",
+            "",
+            &["a:2: 10.0.0.1 is there already: a:1"],
+        ),
+        // In two.
+        (
+            "10.0.0.1 fec0::1",
+            "\n10.0.0.1 fec0::2",
+            &["b:2: 10.0.0.1 is there already: a:1"],
+        ),
+        // Written in another way.
+        (
+            "fd00::1 fec0::1",
+            "fd00:0::1 fec0::1",
+            &["b:1: fd00::1 is there already: a:1"],
+        ),
+        (
+            "10.0.0.1 fec0::1",
+            "::ffff:10.0.0.1 fec0::1",
+            &["b:1: 10.0.0.1 is there already: a:1"],
+        ),
+        // A name that says something else; its other address is not there.
+        (
+            "10.0.0.1 fec0::1",
+            "n1 fec0::2",
+            &["b:1: 10.0.0.1 is there already: a:1"],
+        ),
+        (
+            "10.0.0.1 fec0::1",
+            "n1 fec0::1 qpn 5",
+            &["b:1: 10.0.0.1 is there already: a:1"],
+        ),
+        // Three times: each is told where the first is.
+        (
+            "10.0.0.1 fec0::1\n10.0.0.1 fec0::2",
+            "10.0.0.1 fec0::3",
+            &[
+                "a:2: 10.0.0.1 is there already: a:1",
+                "b:1: 10.0.0.1 is there already: a:1",
+            ],
+        ),
+    ];
+    for (first, second, wanted) in table {
+        let complaints = read(&[("a", first), ("b", second)]).unwrap_err();
+        assert_eq!(complaints, *wanted, "{first:?} {second:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_first() {
+    let mut reading = Reading::new();
+    reading.add("a", b"x", |_| {});
+    reading.add_unreadable("b", "there is no such file");
+    let complaints = reading.finish(&Nodes, || {}).unwrap_err();
+    let texts: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(texts[0], "b: there is no such file");
+    assert!(texts[1].starts_with("a:1: the GID is missing"));
+}
+
+#[test]
+fn what_is_no_text_is_shown_harmlessly() {
+    let mut reading = Reading::new();
+    let long = format!("10.0.0.1 {}\n", "x".repeat(1000));
+    reading.add(
+        "a",
+        &[
+            b"10.0.0.1 \xfffec0::1\n10.0.0.1 fec0\x1b[31m\n",
+            long.as_bytes(),
+        ]
+        .concat(),
+        |_| {},
+    );
+    let complaints = reading.finish(&Nodes, || {}).unwrap_err();
+    let texts: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts[0],
+        "a:1: it is not text (a byte 0xff where there should be UTF-8)"
+    );
+    assert!(
+        texts[1].starts_with("a:2: 'fec0?[31m' is no GID"),
+        "{}",
+        texts[1]
+    );
+    assert!(
+        texts[2].starts_with(&format!("a:3: '{}…' is no GID", "x".repeat(60))),
+        "{}",
+        texts[2]
+    );
+}
+
+#[test]
+fn a_gid_of_the_subnet_is_noted() {
+    let mut reading = Reading::new();
+    reading.add(
+        "a",
+        b"10.0.0.1 fec0::1\n10.0.0.2 fe80::1\nn3 fe80::3\n",
+        |_| {},
+    );
+    let notes: Vec<String> = reading.notes().iter().map(ToString::to_string).collect();
+    assert_eq!(notes.len(), 2);
+    assert!(notes[0].starts_with("a:2: a GID of fe80::/64"));
+    assert!(notes[1].starts_with("a:3: a GID of fe80::/64"));
+    assert_eq!(reading.names(), 1);
+    assert_eq!(reading.finish(&Nodes, || {}).unwrap().len(), 4);
+}
+
+#[test]
+fn progress_adds_up_to_the_file() {
+    let text = "10.0.0.1 fec0::1 # a comment that is long\n".repeat(100_000);
+    let mut calls = 0;
+    let mut bytes = 0;
+    Reading::new().add("a", text.as_bytes(), |more| {
+        calls += 1;
+        bytes += more;
+    });
+    assert_eq!(bytes, text.len());
+    assert!((2..20).contains(&calls));
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The command line. Options stand anywhere; behind a command are words in ip(8)'s manner.
+
+use clap::{
+    builder::{
+        PossibleValue,
+        TypedValueParser, //
+    },
+    Args,
+    Parser,
+    Subcommand,
+    ValueHint, //
+};
+use clap_complete::Shell;
+use std::{
+    ffi::OsStr,
+    path::PathBuf, //
+};
+
+/// Control of oxib: IP over InfiniBand, and its address cache.
+#[derive(Debug, Parser)]
+#[command(name = "oxib", version, infer_subcommands = true, max_term_width = 100)]
+pub struct Cli {
+    /// Print JSON.
+    #[arg(short, long, global = true)]
+    pub json: bool,
+    /// Act in the network namespace NAME, as `ip netns` knows it.
+    #[arg(short = 'n', long, global = true, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// What it is about.
+    #[command(subcommand)]
+    pub object: Object,
+}
+
+/// What a command is about.
+#[derive(Debug, Subcommand)]
+pub enum Object {
+    /// The address cache: which GID has an IP address.
+    #[command(subcommand)]
+    Acm(Acm),
+    /// Print the completions for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page, for man(1).
+    Manual,
+}
+
+/// What to do with the address cache.
+#[derive(Debug, Subcommand)]
+#[command(infer_subcommands = true)]
+pub enum Acm {
+    /// List entries: all, or those of an address, a prefix, a GID, a source.
+    #[command(visible_alias = "list")]
+    Show(Filter),
+    /// Add an entry; it is an error if the address has one.
+    Add(Entry),
+    /// Add an entry, or change the one that the address has.
+    Replace(Entry),
+    /// Delete the entry of an address.
+    #[command(alias = "delete")]
+    Del {
+        /// The address.
+        #[arg(value_name = "ADDRESS")]
+        address: String,
+    },
+    /// Delete all entries, or those of a prefix, a source.
+    Flush(Flush),
+    /// Load files: all of all of them, or nothing if anything in them is wrong.
+    Load(Load),
+    /// Save entries of files and of netlink to a file, or those of the sources given.
+    Save(Save),
+    /// Resolve an address as a packet to it would, and show each step.
+    Resolve(Resolve),
+    /// Show counters.
+    Stats,
+    /// Print changes as they come, until it is interrupted.
+    Monitor,
+    /// List the paths that the subnet administrator gave, or forget them.
+    Paths(Paths),
+    /// Show or set what interfaces use the cache for.
+    #[command(subcommand)]
+    Interface(Interface),
+}
+
+/// A filter's words.
+#[derive(Debug, Args)]
+pub struct Filter {
+    /// Which entries.
+    #[arg(value_name = "[to] ADDRESS[/LENGTH] | gid GID | source SOURCE", value_parser = Hints(FILTER), hide_possible_values = true)]
+    pub words: Vec<String>,
+}
+
+/// What `flush` takes.
+#[derive(Debug, Args)]
+pub struct Flush {
+    /// Which entries.
+    #[arg(value_name = "[to] ADDRESS[/LENGTH] | source SOURCE", value_parser = Hints(FILTER), hide_possible_values = true)]
+    pub words: Vec<String>,
+}
+
+/// An entry's words.
+#[derive(Debug, Args)]
+pub struct Entry {
+    /// The IPv4 or IPv6 address.
+    #[arg(value_name = "ADDRESS")]
+    pub address: String,
+    /// The GID of the port that has it.
+    #[arg(value_name = "GID")]
+    pub gid: String,
+    /// The queue pair that receives for it, its partition, and for how many seconds.
+    #[arg(value_name = "qpn NUMBER | pkey P_KEY | lifetime SECONDS", value_parser = Hints(ENTRY), hide_possible_values = true)]
+    pub words: Vec<String>,
+}
+
+/// What `load` takes.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// Delete entries of earlier loads that the files do not have.
+    #[arg(long)]
+    pub replace_all: bool,
+    /// Only read the files and say what is wrong with them; oxib need not be there.
+    #[arg(long)]
+    pub check: bool,
+    /// Files, directories (their *.data), or - for the standard input.
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+}
+
+/// What `save` takes.
+#[derive(Debug, Args)]
+pub struct Save {
+    /// The file, or - for the standard output.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Which entries.
+    #[arg(value_name = "source SOURCE", value_parser = Hints(SAVE), hide_possible_values = true)]
+    pub words: Vec<String>,
+}
+
+/// What `resolve` takes.
+#[derive(Debug, Args)]
+pub struct Resolve {
+    /// The IPv4 or IPv6 address.
+    #[arg(value_name = "ADDRESS")]
+    pub address: String,
+    /// The interface that packets would leave by; not needed if there is one.
+    #[arg(value_name = "dev INTERFACE", value_parser = Hints(&["dev"]), hide_possible_values = true)]
+    pub words: Vec<String>,
+}
+
+/// What `paths` takes.
+#[derive(Debug, Args)]
+pub struct Paths {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub command: Option<PathCommand>,
+}
+
+/// What to do with paths.
+#[derive(Debug, Subcommand)]
+pub enum PathCommand {
+    /// List them.
+    Show,
+    /// Forget them: they are asked for again.
+    Flush,
+}
+
+/// What to do with interfaces.
+#[derive(Debug, Subcommand)]
+#[command(infer_subcommands = true)]
+pub enum Interface {
+    /// Show what they use the cache for.
+    Show {
+        /// One interface only.
+        #[arg(value_name = "dev INTERFACE", value_parser = Hints(&["dev"]), hide_possible_values = true)]
+        words: Vec<String>,
+    },
+    /// off: for nothing; prefer: before ARP and neighbour discovery; only: instead of these.
+    Set {
+        /// The interface, and its mode: off, prefer or only.
+        #[arg(value_name = "dev INTERFACE acm MODE", value_parser = Hints(SET), hide_possible_values = true, required = true)]
+        words: Vec<String>,
+    },
+}
+
+/// Words of filters.
+const FILTER: &[&str] = &["to", "gid", "source", "file", "netlink", "sidr", "learned"];
+/// Words of entries.
+const ENTRY: &[&str] = &["qpn", "pkey", "lifetime"];
+/// Words of `save`.
+const SAVE: &[&str] = &["source", "file", "netlink", "sidr", "learned"];
+/// Words of `interface set`.
+const SET: &[&str] = &["dev", "acm", "off", "prefer", "only"];
+
+/// Takes every word, and tells the shell's completion which ones mean something.
+#[derive(Clone, Copy, Debug)]
+struct Hints(&'static [&'static str]);
+
+impl TypedValueParser for Hints {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        clap::builder::StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_are_taken() {
+        let right = [
+            "acm show",
+            "acm sh to 10.0.0.0/8 source file",
+            "-j acm list",
+            "acm show -j",
+            "-n blue acm add 10.0.0.1 fec0::1 qpn 72 pkey 0x8001 lifetime 60",
+            "acm add ::1 fec0::1",
+            "acm del 10.0.0.1",
+            "acm delete 10.0.0.1",
+            "acm flush",
+            "acm flush to 10.0.0.0/8",
+            "acm load --replace-all /etc/rdma/oxib",
+            "acm load -",
+            "acm save - source file",
+            "acm resolve 10.0.0.1 dev ib0",
+            "acm stats -j",
+            "acm monitor",
+            "acm paths",
+            "acm paths flush",
+            "acm interface show dev ib0",
+            "acm interface set dev ib0 acm only",
+            "completions bash",
+            "manual",
+        ];
+        for text in right {
+            let words = std::iter::once("oxib").chain(text.split_whitespace());
+            assert!(Cli::try_parse_from(words).is_ok(), "{text}");
+        }
+        let wrong = [
+            "",
+            "acm",
+            "acm s",
+            "acm add 10.0.0.1",
+            "acm load",
+            "acm del",
+            "acm save",
+            "acm interface set",
+            "acm show --loud",
+            "completions tcsh",
+        ];
+        for text in wrong {
+            let words = std::iter::once("oxib").chain(text.split_whitespace());
+            assert!(Cli::try_parse_from(words).is_err(), "{text}");
+        }
+    }
+}

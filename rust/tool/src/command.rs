@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The commands.
+
+mod change;
+mod interface;
+mod load;
+mod monitor;
+mod paths;
+mod resolve;
+mod save;
+mod show;
+mod stats;
+
+use crate::{
+    cli::{
+        Acm,
+        Cli,
+        Object,
+        PathCommand, //
+    },
+    error::{
+        Error,
+        Result, //
+    },
+    manual,
+    netlink::{
+        connection::Answer,
+        family::operation, //
+    },
+    netns,
+    output::Output,
+};
+use clap::CommandFactory;
+use std::io;
+
+/// Does what the command line says.
+pub fn run(cli: &Cli) -> Result {
+    match &cli.object {
+        Object::Acm(command) => {
+            if let Some(name) = &cli.netns {
+                netns::enter(name)?;
+            }
+            acm(command, Output::new(cli.json))
+        }
+        Object::Completions { shell } => {
+            clap_complete::generate(*shell, &mut Cli::command(), "oxib", &mut io::stdout());
+            Ok(())
+        }
+        Object::Manual => {
+            manual::write(&mut io::stdout()).map_err(Error::system("writing the manual page"))
+        }
+    }
+}
+
+/// A command about the address cache.
+fn acm(command: &Acm, out: Output) -> Result {
+    match command {
+        Acm::Show(filter) => show::run(&filter.words, out),
+        Acm::Add(entry) => change::write(operation::ENTRY_ADD, entry),
+        Acm::Replace(entry) => change::write(operation::ENTRY_REPLACE, entry),
+        Acm::Del { address } => change::del(address),
+        Acm::Flush(flush) => change::flush(&flush.words),
+        Acm::Load(load) => load::run(load, out),
+        Acm::Save(save) => save::run(&save.file, &save.words),
+        Acm::Resolve(resolve) => resolve::run(&resolve.address, &resolve.words, out),
+        Acm::Stats => stats::run(out),
+        Acm::Monitor => monitor::run(out),
+        Acm::Paths(paths) => match paths.command {
+            None | Some(PathCommand::Show) => paths::show(out),
+            Some(PathCommand::Flush) => paths::flush(),
+        },
+        Acm::Interface(command) => interface::run(command, out),
+    }
+}
+
+/// Tells what the kernel notes about what it did.
+fn tell_note(answer: &Answer) {
+    if let Some(note) = &answer.note {
+        eprintln!("oxib: note: {note}");
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! `oxib acm load`
+
+mod record;
+mod sources;
+
+use crate::{
+    cli,
+    command::tell_note,
+    error::{
+        Error,
+        Result, //
+    },
+    netlink::{
+        attribute::Request,
+        connection::Connection,
+        family::{
+            load as attribute,
+            operation, //
+        },
+    },
+    output::Output,
+};
+use indicatif::{
+    ProgressBar,
+    ProgressStyle, //
+};
+use oxib_data_file::{
+    resolve::HostResolver,
+    Entry,
+    Reading, //
+};
+use serde_json::json;
+
+/// How many notes about lines are printed; a file may have a million of the same kind.
+const NOTES: usize = 10;
+
+/// Records of a request: 32 KiB of them.
+const RECORDS: usize = 680;
+
+/// Loads files, all of them or nothing.
+pub fn run(options: &cli::Load, out: Output) -> Result {
+    // First, as reading may take long.
+    let connection = match options.check {
+        true => None,
+        false => Some(Connection::open()?),
+    };
+    let files = sources::list(&options.files)?;
+    let (reading, names) = read(&files);
+    tell_notes(&reading);
+    let entries = finish(reading)?;
+    let done = match connection {
+        None => "right",
+        Some(connection) => {
+            send(connection, &entries, options.replace_all)?;
+            "loaded"
+        }
+    };
+    let shown = json!({ "entries": entries.len(), "files": files.len(), "names": names, "loaded": !options.check });
+    out.value(&shown, &format!("{} entries {done}", entries.len()))
+}
+
+/// Reads all files.
+fn read(files: &[sources::File]) -> (Reading, usize) {
+    let bar = bar(
+        files.iter().map(|file| file.size).sum(),
+        "reading",
+        "{bytes}/{total_bytes}",
+    );
+    let mut reading = Reading::new();
+    for file in files {
+        match file.read() {
+            Ok(text) => reading.add(&file.name, &text, |bytes| bar.inc(bytes as u64)),
+            Err(error) => reading.add_unreadable(&file.name, error),
+        }
+    }
+    bar.finish_and_clear();
+    let names = reading.names();
+    (reading, names)
+}
+
+/// Resolves names, looks for duplicates.
+fn finish(reading: Reading) -> Result<Vec<Entry>> {
+    let bar = match reading.names() {
+        0 => ProgressBar::hidden(),
+        names => bar(names as u64, "resolving", "{pos}/{len} names"),
+    };
+    let entries = reading
+        .finish(&HostResolver, || bar.inc(1))
+        .map_err(Error::Files);
+    bar.finish_and_clear();
+    entries
+}
+
+/// Tells of lines that are worth a note.
+fn tell_notes(reading: &Reading) {
+    let notes = reading.notes();
+    for note in notes.iter().take(NOTES) {
+        eprintln!("oxib: note: {note}");
+    }
+    if let Some(more @ 1..) = notes.len().checked_sub(NOTES) {
+        eprintln!("oxib: note: {more} more of these");
+    }
+}
+
+/// Gives entries to the kernel. They become valid with the last request, together.
+fn send(mut connection: Connection, entries: &[Entry], replace_all: bool) -> Result {
+    let bar = bar(entries.len() as u64, "loading", "{pos}/{len} entries");
+    let result = send_all(&mut connection, entries, replace_all, &bar);
+    bar.finish_and_clear();
+    result
+}
+
+/// The same, without the bar's end.
+fn send_all(
+    connection: &mut Connection,
+    entries: &[Entry],
+    replace_all: bool,
+    bar: &ProgressBar,
+) -> Result {
+    let last = entries.len().div_ceil(RECORDS).max(1) - 1;
+    for number in 0..=last {
+        let part = entries.chunks(RECORDS).nth(number).unwrap_or_default();
+        let mut flags = 0;
+        if replace_all {
+            flags |= attribute::REPLACE_ALL;
+        }
+        if number == last {
+            flags |= attribute::COMMIT;
+        }
+        let mut request = Request::new();
+        if !part.is_empty() {
+            request = request.bytes(attribute::ENTRIES, record::all(part));
+        }
+        request = request.u32(attribute::FLAGS, flags);
+        let answer = connection.request(operation::LOAD, &request, attribute::NAMES)?;
+        if number == last {
+            tell_note(&answer);
+        }
+        bar.inc(part.len() as u64);
+    }
+    Ok(())
+}
+
+/// A bar on the standard error, if that is a terminal.
+fn bar(length: u64, what: &'static str, numbers: &str) -> ProgressBar {
+    let template = format!("{{msg}} [{{wide_bar}}] {numbers} {{eta}}");
+    let style =
+        ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length)
+        .with_style(style.progress_chars("=> "))
+        .with_message(what)
+}

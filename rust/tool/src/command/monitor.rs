@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! `oxib acm monitor`
+
+use crate::{
+    entry::Entry,
+    error::Result,
+    netlink::connection::{
+        Connection,
+        Event, //
+    },
+    output::Output,
+};
+use serde::Serialize;
+
+/// An announcement in JSON.
+#[derive(Serialize)]
+struct Announced<'a> {
+    /// new, del or lost.
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<&'a Entry>,
+}
+
+/// Prints changes until it is interrupted. With JSON each line is a value.
+pub fn run(mut out: Output) -> Result {
+    let mut connection = Connection::open()?;
+    connection.listen()?;
+    loop {
+        connection.next_events(|event, attributes| {
+            let (name, before) = match event {
+                Event::New => ("new", ""),
+                Event::Del => ("del", "Deleted "),
+                Event::Lost => {
+                    let lost = Announced {
+                        event: "lost",
+                        entry: None,
+                    };
+                    return out.write(
+                        &lost,
+                        "Lost: more changes than could be told; `oxib acm show` has what is",
+                    );
+                }
+            };
+            let entry = Entry::read(attributes)?;
+            let announced = Announced {
+                event: name,
+                entry: Some(&entry),
+            };
+            out.write(&announced, &format!("{before}{entry}"))
+        })?;
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! `oxib acm paths`
+
+use crate::{
+    command::tell_note,
+    error::Result,
+    netlink::{
+        attribute::Request,
+        connection::Connection,
+        family::operation, //
+    },
+    output::Output,
+    path::Path,
+};
+
+/// Lists the path cache.
+pub fn show(out: Output) -> Result {
+    let mut paths = Vec::new();
+    Connection::open()?.dump(operation::PATH_GET, &Request::new(), &[], |attributes| {
+        paths.push(Path::read(attributes)?);
+        Ok(())
+    })?;
+    out.list(&paths)
+}
+
+/// Empties it.
+pub fn flush() -> Result {
+    let answer = Connection::open()?.request(operation::PATH_FLUSH, &Request::new(), &[])?;
+    tell_note(&answer);
+    Ok(())
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! `oxib acm save`
+
+use crate::{
+    command::show::dump,
+    entry::{
+        Entry,
+        Source, //
+    },
+    error::{
+        Error,
+        Result, //
+    },
+    filter::Filter,
+    netlink::connection::Connection,
+    words::{
+        self,
+        Words, //
+    },
+};
+use std::{
+    fs::Permissions,
+    io::{
+        self,
+        BufWriter,
+        Write, //
+    },
+    os::unix::fs::PermissionsExt,
+    path::Path, //
+};
+
+/// Saves entries in the order of their addresses. The file is whole or as it was.
+pub fn run(file: &Path, words: &[String]) -> Result {
+    let sources = parse(words)?;
+    let entries = dump(&mut Connection::open()?, &Filter::default())?;
+    let saved: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| entry.source.is_some_and(|source| sources.contains(&source)))
+        .collect();
+    if file == Path::new("-") {
+        return write(io::stdout().lock(), &saved)
+            .map_err(Error::system("writing to the standard output"));
+    }
+    replace(file, &saved).map_err(Error::system(format!("writing {}", file.display())))
+}
+
+/// Which sources; what was configured unless told.
+fn parse(words: &[String]) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    let mut words = Words::new(words);
+    while let Some(word) = words.next_word() {
+        match word {
+            "source" => sources.push(words.value(word)?.parse()?),
+            _ => return Err(words::unknown(word, "source SOURCE, more than once")),
+        }
+    }
+    if sources.is_empty() {
+        sources = vec![Source::File, Source::Netlink];
+    }
+    Ok(sources)
+}
+
+/// Writes a file beside the one that it replaces.
+fn replace(file: &Path, entries: &[&Entry]) -> io::Result<()> {
+    // A device or a pipe is written to, not replaced; a link is followed.
+    if file.exists() && !file.is_file() {
+        return write(std::fs::File::create(file)?, entries);
+    }
+    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let directory = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut made = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(directory)?;
+    write(&mut made, entries)?;
+    made.as_file().sync_all()?;
+    made.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Writes entries as lines that `load` reads.
+fn write(out: impl Write, entries: &[&Entry]) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    writeln!(
+        out,
+        "# The address cache, saved by `oxib acm save`. `oxib acm load` reads it."
+    )?;
+    for entry in entries {
+        writeln!(out, "{}", entry.for_file())?;
+    }
+    out.flush()
+}

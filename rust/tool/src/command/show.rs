@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! `oxib acm show`
+
+use crate::{
+    entry::Entry,
+    error::{
+        Error,
+        Result, //
+    },
+    filter::Filter,
+    netlink::{
+        attribute::{
+            Attributes,
+            Request, //
+        },
+        connection::Connection,
+        family::{
+            entry as attribute,
+            operation, //
+        },
+    },
+    output::Output,
+};
+use rustix::io::Errno;
+use std::net::IpAddr;
+
+/// Lists entries in the order of their addresses.
+pub fn run(words: &[String], out: Output) -> Result {
+    let filter = Filter::parse(words)?;
+    let mut connection = Connection::open()?;
+    let entries = match filter.single() {
+        Some(address) => find(&mut connection, address)?.into_iter().collect(),
+        None => dump(&mut connection, &filter)?,
+    };
+    out.list(&entries)
+}
+
+/// One entry, looked up as packets do it.
+fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
+    let request = Request::new().address(attribute::ADDRESS, address);
+    match connection.request(operation::ENTRY_GET, &request, attribute::NAMES) {
+        Ok(answer) => Entry::read(Attributes::new(&answer.attributes)).map(Some),
+        Err(Error::Refused(refusal)) if refusal.is(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// All entries that a filter takes, in the order of their addresses.
+pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let consistent = connection.dump(
+        operation::ENTRY_GET,
+        &filter.request(),
+        attribute::NAMES,
+        |attributes| {
+            entries.push(Entry::read(attributes)?);
+            Ok(())
+        },
+    )?;
+    if !consistent {
+        eprintln!(
+            "oxib: note: the cache was changed meanwhile: some of the changes are in the list"
+        );
+    }
+    entries.sort_unstable_by_key(|entry| entry.address);
+    entries.dedup_by_key(|entry| entry.address);
+    Ok(entries)
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! An entry of the cache, as the kernel gives it.
+
+use crate::{
+    error::{
+        Error,
+        Result, //
+    },
+    netlink::{
+        attribute::Attributes,
+        family::entry as attribute, //
+    },
+};
+use oxib_data_file::entry::ShortGid;
+use oxib_wire::gid::Gid;
+use serde::{
+    Serialize,
+    Serializer, //
+};
+use std::{
+    fmt,
+    net::IpAddr,
+    str::FromStr, //
+};
+
+/// Where an entry comes from. One of a lower number is not overwritten by one of a higher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Source {
+    /// A file, loaded.
+    File = 1,
+    /// A netlink request: `oxib acm add`, or another program.
+    Netlink = 2,
+    /// A SIDR exchange with the node that has the address.
+    Sidr = 3,
+    /// A request of the node that has the address.
+    Learned = 4,
+}
+
+impl Source {
+    /// Each with its name.
+    pub const NAMES: [(Source, &str); 4] = [
+        (Source::File, "file"),
+        (Source::Netlink, "netlink"),
+        (Source::Sidr, "sidr"),
+        (Source::Learned, "learned"),
+    ];
+
+    /// Takes the kernel's number.
+    fn new(number: u8) -> Option<Source> {
+        Source::NAMES
+            .iter()
+            .map(|(source, _)| *source)
+            .find(|source| *source as u8 == number)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Source::NAMES.iter().find(|(source, _)| source == self);
+        f.write_str(name.map_or("unknown", |(_, name)| name))
+    }
+}
+
+impl FromStr for Source {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Source> {
+        Source::NAMES
+            .iter()
+            .find(|(_, name)| *name == word)
+            .map(|(source, _)| *source)
+            .ok_or_else(|| {
+                Error::Usage(format!(
+                    "'{word}' is no source of entries: file, netlink, sidr or learned"
+                ))
+            })
+    }
+}
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// The address.
+    pub address: IpAddr,
+    /// The GID of the port that has it.
+    #[serde(serialize_with = "gid_text")]
+    pub gid: Gid,
+    /// The queue pair that receives for it, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qpn: Option<u32>,
+    /// Whether that is from a SIDR exchange, although the entry is from elsewhere.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub learned_qpn: bool,
+    /// The partition, if it holds in one alone.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "pkey_text")]
+    pub pkey: Option<u16>,
+    /// Where it comes from.
+    pub source: Option<Source>,
+    /// For how many seconds more; 0 for ever.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lifetime: u32,
+}
+
+impl Entry {
+    /// Reads the attributes of an entry.
+    pub fn read(attributes: Attributes<'_>) -> Result<Entry> {
+        Ok(Entry {
+            address: attributes.address(attribute::ADDRESS)?,
+            gid: attributes.gid(attribute::GID)?,
+            qpn: attributes.u32(attribute::QPN)?,
+            learned_qpn: attributes.has(attribute::LEARNED_QPN)?,
+            pkey: attributes.u16(attribute::PKEY)?,
+            source: attributes.u8(attribute::SOURCE)?.and_then(Source::new),
+            lifetime: attributes.u32(attribute::LIFETIME)?.unwrap_or(0),
+        })
+    }
+
+    /// As a file has it. A number that SIDR found is left out: it is the other node's, and changes
+    /// with its driver.
+    pub fn for_file(&self) -> oxib_data_file::Entry {
+        oxib_data_file::Entry {
+            address: self.address,
+            gid: self.gid,
+            qpn: self.qpn.filter(|_| !self.learned_qpn),
+            pkey: self.pkey,
+            lifetime: self.lifetime,
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} gid {}", self.address, ShortGid(self.gid))?;
+        if let Some(qpn) = self.qpn {
+            write!(f, " qpn {qpn}")?;
+        }
+        if self.learned_qpn {
+            f.write_str(" (sidr)")?;
+        }
+        if let Some(pkey) = self.pkey {
+            write!(f, " pkey {pkey:#06x}")?;
+        }
+        if let Some(source) = self.source {
+            write!(f, " source {source}")?;
+        }
+        if self.lifetime != 0 {
+            write!(f, " lifetime {}", self.lifetime)?;
+        }
+        Ok(())
+    }
+}
+
+/// A GID in JSON.
+pub fn gid_text<S: Serializer>(gid: &Gid, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(&ShortGid(*gid))
+}
+
+/// A P_Key in JSON.
+pub fn pkey_text<S: Serializer>(
+    pkey: &Option<u16>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match pkey {
+        Some(pkey) => serializer.collect_str(&format_args!("{pkey:#06x}")),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Whether an entry is for ever.
+fn is_zero(seconds: &u32) -> bool {
+    *seconds == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::attribute::Request;
+
+    /// What the kernel would send of an entry, all attributes that an answer may have.
+    fn answer() -> Request {
+        Request::new()
+            .address(attribute::ADDRESS, "10.0.0.1".parse().unwrap())
+            .bytes(attribute::GID, [&[0xfe, 0xc0][..], &[0; 13], &[1]].concat())
+            .u8(attribute::SOURCE, 1)
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_shown() {
+        let full = answer()
+            .u32(attribute::QPN, 72)
+            .bytes(attribute::LEARNED_QPN, Vec::new())
+            .u16(attribute::PKEY, 0x8001)
+            .u32(attribute::LIFETIME, 60);
+        let table = [
+            (
+                answer(),
+                "10.0.0.1 gid fec0::1 source file",
+                r#"{"address":"10.0.0.1","gid":"fec0::1","source":"file"}"#,
+                "10.0.0.1 fec0::1",
+            ),
+            (
+                full,
+                "10.0.0.1 gid fec0::1 qpn 72 (sidr) pkey 0x8001 source file lifetime 60",
+                r#"{"address":"10.0.0.1","gid":"fec0::1","qpn":72,"learned_qpn":true,"pkey":"0x8001","source":"file","lifetime":60}"#,
+                "10.0.0.1 fec0::1 pkey 0x8001 lifetime 60",
+            ),
+        ];
+        for (request, text, json, line) in table {
+            let bytes = request.emitted();
+            let entry = Entry::read(Attributes::new(&bytes)).unwrap();
+            assert_eq!(entry.to_string(), text);
+            assert_eq!(serde_json::to_string(&entry).unwrap(), json);
+            assert_eq!(entry.for_file().to_string(), line);
+        }
+    }
+
+    #[test]
+    fn an_answer_without_what_an_entry_has_is_refused() {
+        let bytes = Request::new().u8(attribute::SOURCE, 1).emitted();
+        assert!(Entry::read(Attributes::new(&bytes)).is_err());
+    }
+
+    #[test]
+    fn sources_and_their_names() {
+        for (source, name) in Source::NAMES {
+            assert_eq!(name.parse::<Source>().unwrap(), source);
+            assert_eq!(source.to_string(), name);
+            assert_eq!(Source::new(source as u8), Some(source));
+        }
+        assert_eq!(Source::new(0), None);
+        assert!("files".parse::<Source>().is_err());
+    }
+}

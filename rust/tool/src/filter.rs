@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Which entries: `[to ADDRESS[/LENGTH]] [gid GID] [source SOURCE]`.
+
+use crate::{
+    entry::Source,
+    error::Result,
+    netlink::{
+        attribute::Request,
+        family::entry as attribute, //
+    },
+    words::{
+        self,
+        set_once,
+        Words, //
+    },
+};
+use oxib_wire::gid::Gid;
+use std::net::IpAddr;
+
+/// What entries have to be like, all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Their addresses begin like this one, for that many bits.
+    pub to: Option<(IpAddr, u8)>,
+    /// They have that GID.
+    pub gid: Option<Gid>,
+    /// They come from there.
+    pub source: Option<Source>,
+}
+
+impl Filter {
+    /// Takes a command's words.
+    pub fn parse(words: &[String]) -> Result<Filter> {
+        let mut filter = Filter::default();
+        let mut words = Words::new(words);
+        while let Some(word) = words.next_word() {
+            match word {
+                "to" => set_once(&mut filter.to, word, words::prefix(words.value(word)?)?)?,
+                "gid" => set_once(&mut filter.gid, word, words::gid(words.value(word)?)?)?,
+                "source" => set_once(&mut filter.source, word, words.value(word)?.parse()?)?,
+                // As with `ip route show`, the keyword may be left out.
+                address if address.contains(['.', ':']) => {
+                    set_once(&mut filter.to, "to", words::prefix(address)?)?
+                }
+                _ => {
+                    return Err(words::unknown(
+                        word,
+                        "to ADDRESS[/LENGTH], gid GID and source SOURCE",
+                    ))
+                }
+            }
+        }
+        Ok(filter)
+    }
+
+    /// The one address that it takes, if it is no more than that.
+    pub fn single(&self) -> Option<IpAddr> {
+        match (self.to, self.gid, self.source) {
+            (Some((address @ IpAddr::V4(_), 32) | (address @ IpAddr::V6(_), 128)), None, None) => {
+                Some(address)
+            }
+            _ => None,
+        }
+    }
+
+    /// As attributes of a request.
+    pub fn request(&self) -> Request {
+        let mut request = Request::new();
+        if let Some((address, length)) = self.to {
+            request = request
+                .address(attribute::ADDRESS, address)
+                .u8(attribute::PREFIX_LENGTH, length);
+        }
+        if let Some(gid) = self.gid {
+            request = request.gid(attribute::GID, gid);
+        }
+        if let Some(source) = self.source {
+            request = request.u8(attribute::SOURCE, source as u8);
+        }
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::attribute::Attributes;
+
+    /// The words of a text.
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn words_make_a_filter() {
+        let filter = Filter::parse(&words("to 10.0.0.0/8 source file gid fec0::1")).unwrap();
+        let bytes = filter.request().emitted();
+        let read = Attributes::new(&bytes);
+        assert_eq!(
+            read.address(attribute::ADDRESS).unwrap().to_string(),
+            "10.0.0.0"
+        );
+        assert_eq!(read.u8(attribute::PREFIX_LENGTH).unwrap(), Some(8));
+        assert_eq!(read.u8(attribute::SOURCE).unwrap(), Some(1));
+        assert!(read.has(attribute::GID).unwrap());
+        assert_eq!(filter.single(), None);
+        assert_eq!(
+            Filter::parse(&[]).unwrap().request().emitted(),
+            Vec::<u8>::new()
+        );
+    }
+
+    #[test]
+    fn one_address() {
+        for (text, single) in [
+            ("10.0.0.1", true),
+            ("to 10.0.0.1/32", true),
+            ("to fd00::1", true),
+            ("10.0.0.0/31", false),
+            ("10.0.0.1 source file", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                Filter::parse(&words(text)).unwrap().single().is_some(),
+                single,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, wanted) in [
+            ("to", "'to' needs a value"),
+            ("to x", "'x' is neither an address"),
+            ("10.0.0.1 to 10.0.0.2", "'to' is there twice"),
+            ("source disk", "'disk' is no source"),
+            ("from 10.0.0.1", "'from' is not known here"),
+        ] {
+            let error = Filter::parse(&words(text)).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+    }
+}

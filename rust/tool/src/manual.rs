@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The manual page oxib(8), made of the definition of the command line and of what that does not say.
+
+use crate::cli::Cli;
+use clap::{
+    Command,
+    CommandFactory, //
+};
+use clap_mangen::Man;
+use roff::{
+    bold,
+    italic,
+    roman,
+    Inline,
+    Roff, //
+};
+use std::io::{
+    self,
+    Write, //
+};
+
+/// Sections after the commands: a heading, then paragraphs; a paragraph with a first part has that
+/// as its tag.
+type Section = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// What the command line's definition does not say.
+const SECTIONS: &[Section] = &[
+    (
+        "ENTRIES",
+        &[
+            ("", "An entry gives an IPv4 or IPv6 address the GID of the port that has it, for one network namespace. Where there is an entry, oxib answers ARP requests and neighbour solicitations of this node by itself, and the GID may be one of another subnet, behind a router."),
+            ("qpn NUMBER", "the queue pair that receives for the address. Without it the node is asked (SIDR), and its answer is shown as (sidr)."),
+            ("pkey P_KEY", "the entry holds only for interfaces in that partition."),
+            ("lifetime SECONDS", "the entry goes after that time; 0, the default, is for ever."),
+            ("source", "where it comes from, the highest rank first: file, netlink (this command, or another program), sidr (the node itself was asked), learned (the node has asked). What comes from a source of lower rank never changes an entry of a higher one; one of the same rank does."),
+        ],
+    ),
+    (
+        "FILES",
+        &[
+            ("", "A line is ADDRESS GID [qpn NUMBER] [pkey P_KEY] [lifetime SECONDS]; # begins a comment. ibacm's ibacm_hosts.data is such a file. ADDRESS may be a name: it stands for all its addresses that the host's resolver knows, except loopback ones. A name may repeat what its address says in another line. Apart from that each address is there once in all files of a load."),
+            ("", "All mistakes are printed, as FILE:LINE: TEXT, and nothing is loaded if there is one."),
+            ("/etc/rdma/oxib/*.data", "is loaded when the module comes, by oxib-cache.service. After a change: systemctl reload-or-restart oxib-cache."),
+        ],
+    ),
+    (
+        "EXIT STATUS",
+        &[
+            ("0", "it was done."),
+            ("1", "it could not be done, or files have mistakes in them. The cache is as it was."),
+            ("2", "the command line is wrong."),
+        ],
+    ),
+    (
+        "EXAMPLES",
+        &[
+            ("oxib acm add 10.1.0.5 fec0:0:0:2::201:2ff", "adds an entry."),
+            ("oxib acm load --check /etc/rdma/oxib", "looks for mistakes in files, also where oxib is not loaded."),
+            ("oxib acm load --replace-all /etc/rdma/oxib", "loads them, and deletes what earlier loads had and these do not."),
+            ("oxib acm show to 10.1.0.0/16 source learned", "lists entries."),
+            ("oxib -j acm stats | jq .hits", "prints a counter."),
+            ("oxib acm resolve 10.1.0.5 dev ib0", "shows what a packet to that address would wait for."),
+        ],
+    ),
+    (
+        "SEE ALSO",
+        &[("", "ip(8), ip-neighbour(8), ibacm(8), saquery(8), modprobe(8)")],
+    ),
+];
+
+/// Writes the page.
+pub fn write(out: &mut impl Write) -> io::Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let man = Man::new(command.clone())
+        .title("OXIB")
+        .section("8")
+        .source(concat!("oxib ", env!("CARGO_PKG_VERSION")))
+        .manual("InfiniBand");
+    man.render_title(out)?;
+    man.render_name_section(out)?;
+    synopsis(&command).to_writer(out)?;
+    man.render_options_section(out)?;
+    commands(&command).to_writer(out)?;
+    for section in SECTIONS {
+        page_section(section).to_writer(out)?;
+    }
+    Ok(())
+}
+
+/// Commands with the words before them, but those without a description and clap's own `help`.
+fn leaves<'a>(command: &'a Command, before: &str, found: &mut Vec<(String, &'a Command)>) {
+    let shown = |command: &&Command| command.get_name() != "help" && !command.is_hide_set();
+    for inner in command.get_subcommands().filter(shown) {
+        let words = format!("{before} {}", inner.get_name());
+        // `paths` is a command by itself, too.
+        if !inner.is_subcommand_required_set() {
+            found.push((words.clone(), inner));
+        }
+        leaves(inner, &words, found);
+    }
+}
+
+/// The words behind a command.
+fn arguments(command: &Command) -> Vec<Inline> {
+    let mut line = Vec::new();
+    for argument in command.get_arguments().filter(|each| !each.is_global_set()) {
+        if let Some(long) = argument.get_long().filter(|long| *long != "help") {
+            line.extend([roman(" [ "), bold(format!("--{long}")), roman(" ]")]);
+        }
+    }
+    for argument in command.get_positionals() {
+        let name = argument.get_value_names().and_then(|names| names.first());
+        let name = name.map_or_else(
+            || argument.get_id().to_string().to_uppercase(),
+            ToString::to_string,
+        );
+        let several = argument
+            .get_num_args()
+            .is_some_and(|range| range.max_values() > 1);
+        if argument.is_required_set() {
+            line.extend([
+                roman(" "),
+                italic(name),
+                roman(if several { " ..." } else { "" }),
+            ]);
+        } else {
+            line.extend([
+                roman(" [ "),
+                italic(name),
+                roman(if several { " ... ]" } else { " ]" }),
+            ]);
+        }
+    }
+    line
+}
+
+/// A line for each command.
+fn synopsis(command: &Command) -> Roff {
+    let mut found = Vec::new();
+    leaves(command, "oxib", &mut found);
+    let mut page = Roff::new();
+    page.control("SH", ["SYNOPSIS"]);
+    for (words, command) in found {
+        let mut line = vec![bold(words)];
+        line.extend(arguments(command));
+        page.text(line);
+        page.control("br", []);
+    }
+    page
+}
+
+/// What each command does.
+fn commands(command: &Command) -> Roff {
+    let mut found = Vec::new();
+    leaves(command, "oxib", &mut found);
+    let mut page = Roff::new();
+    page.control("SH", ["COMMANDS"]);
+    page.text([roman(
+        "Commands may be shortened as long as they are not mistaken for another.",
+    )]);
+    for (words, command) in found {
+        page.control("TP", []);
+        let mut line = vec![bold(words)];
+        line.extend(arguments(command));
+        page.text(line);
+        page.text([roman(
+            command
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+        )]);
+        for argument in command.get_arguments().filter(|each| !each.is_global_set()) {
+            let help = argument.get_help().map(ToString::to_string);
+            if let (Some(long), Some(help)) =
+                (argument.get_long().filter(|long| *long != "help"), help)
+            {
+                page.control("br", []);
+                page.text([bold(format!("--{long}")), roman(format!(": {help}"))]);
+            }
+        }
+    }
+    page
+}
+
+/// A section that is written above.
+fn page_section((heading, paragraphs): &Section) -> Roff {
+    let mut page = Roff::new();
+    page.control("SH", [*heading]);
+    for (tag, text) in *paragraphs {
+        if tag.is_empty() {
+            page.control("PP", []);
+        } else {
+            page.control("TP", []);
+            page.text([bold(*tag)]);
+        }
+        page.text([roman(*text)]);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_command() {
+        let mut page = Vec::new();
+        write(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        for words in [
+            ".TH OXIB 8",
+            "acm show",
+            "acm add",
+            "acm replace",
+            "acm del",
+            "acm flush",
+            "acm load",
+            "acm save",
+            "acm resolve",
+            "acm stats",
+            "acm monitor",
+            "acm paths",
+            "acm paths flush",
+            "acm interface set",
+            "completions",
+            ".SH FILES",
+            ".SH EXAMPLES",
+        ] {
+            assert!(page.contains(words), "{words} in {page}");
+        }
+        assert!(!page.contains("oxib acm help"));
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What commands print: lines for people, or JSON.
+
+use crate::error::{
+    Error,
+    Result, //
+};
+use serde::Serialize;
+use std::{
+    fmt::Display,
+    io::{
+        self,
+        BufWriter,
+        StdoutLock,
+        Write, //
+    }, //
+};
+
+/// The standard output, in one of two forms.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+/// What failed when nothing could be written.
+fn failed() -> impl FnOnce(io::Error) -> Error {
+    Error::system("writing to the standard output")
+}
+
+impl Output {
+    /// Takes the standard output.
+    pub fn new(json: bool) -> Output {
+        Output {
+            json,
+            out: BufWriter::new(io::stdout().lock()),
+        }
+    }
+
+    /// A list: a line for each, or an array.
+    pub fn list<T: Serialize + Display>(mut self, items: &[T]) -> Result {
+        if self.json {
+            return self.value(items, "");
+        }
+        for item in items {
+            writeln!(self.out, "{item}").map_err(failed())?;
+        }
+        self.out.flush().map_err(failed())
+    }
+
+    /// One thing: the text as it is, or a value of JSON.
+    pub fn one<T: Serialize + Display + ?Sized>(self, item: &T) -> Result {
+        let text = if self.json {
+            String::new()
+        } else {
+            item.to_string()
+        };
+        self.value(item, &text)
+    }
+
+    /// A value as JSON, or a text for people.
+    pub fn value<T: Serialize + ?Sized>(mut self, value: &T, text: &str) -> Result {
+        self.write(value, text)
+    }
+
+    /// The same, with more to follow; it is seen at once.
+    pub fn write<T: Serialize + ?Sized>(&mut self, value: &T, text: &str) -> Result {
+        if self.json {
+            serde_json::to_writer(&mut self.out, value).map_err(|error| failed()(error.into()))?;
+            writeln!(self.out).map_err(failed())?;
+        } else if !text.is_empty() {
+            writeln!(self.out, "{}", text.trim_end_matches('\n')).map_err(failed())?;
+        }
+        self.out.flush().map_err(failed())
+    }
+}

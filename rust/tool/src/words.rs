@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Words of a command, in ip(8)'s manner: keywords, most of them with a value.
+
+use crate::error::{
+    Error,
+    Result, //
+};
+use oxib_data_file::line;
+use oxib_wire::gid::Gid;
+use std::net::{
+    IpAddr,
+    Ipv6Addr, //
+};
+
+/// Words that are taken one after the other.
+#[derive(Clone, Debug)]
+pub struct Words<'a> {
+    rest: std::slice::Iter<'a, String>,
+}
+
+impl<'a> Words<'a> {
+    /// All words behind a command.
+    pub fn new(words: &'a [String]) -> Words<'a> {
+        Words { rest: words.iter() }
+    }
+
+    /// The next word.
+    pub fn next_word(&mut self) -> Option<&'a str> {
+        self.rest.next().map(String::as_str)
+    }
+
+    /// The word behind a keyword.
+    pub fn value(&mut self, keyword: &str) -> Result<&'a str> {
+        self.next_word()
+            .ok_or_else(|| Error::Usage(format!("'{keyword}' needs a value after it")))
+    }
+}
+
+/// For a word that means nothing where it stands.
+pub fn unknown(word: &str, known: &str) -> Error {
+    Error::Usage(format!("'{word}' is not known here; there may be {known}"))
+}
+
+/// For a keyword that is there twice.
+pub fn set_once<T>(place: &mut Option<T>, keyword: &str, value: T) -> Result {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(format!("'{keyword}' is there twice"))),
+    }
+}
+
+/// An IP address.
+pub fn address(word: &str) -> Result<IpAddr> {
+    word.parse::<IpAddr>()
+        .map(|address| address.to_canonical())
+        .map_err(|_| Error::Usage(format!("'{word}' is no IP address")))
+}
+
+/// A GID. Which ones can be in the cache is the kernel's to say.
+pub fn gid(word: &str) -> Result<Gid> {
+    word.parse::<Ipv6Addr>()
+        .map(|address| Gid::from_bytes(address.octets()))
+        .map_err(|_| {
+            Error::Usage(format!(
+                "'{word}' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff"
+            ))
+        })
+}
+
+/// A number, decimal or hexadecimal after `0x`. Which ones are right is the kernel's to say.
+pub fn number(keyword: &str, word: &str) -> Result<u32> {
+    line::parse_number(word)
+        .ok_or_else(|| Error::Usage(format!("{keyword} '{word}': a number is wanted")))
+}
+
+/// A number of 16 bits.
+pub fn short_number(keyword: &str, word: &str) -> Result<u16> {
+    u16::try_from(number(keyword, word)?).map_err(|_| {
+        Error::Usage(format!(
+            "{keyword} '{word}': a number up to 0xffff is wanted"
+        ))
+    })
+}
+
+/// An address with the length of a prefix: without one, all of the address. What is behind the
+/// prefix has to be zero, as with ip(8)'s routes, so that nobody flushes more than is meant.
+pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
+    let wrong = || Error::Usage(format!("'{word}' is neither an address nor ADDRESS/LENGTH"));
+    let (text, length) = match word.split_once('/') {
+        Some((text, length)) => (text, Some(length)),
+        None => (word, None),
+    };
+    let address: IpAddr = text.parse().map_err(|_| wrong())?;
+    let (bits, value) = match address {
+        IpAddr::V4(address) => (32, u128::from(address.to_bits()) << 96),
+        IpAddr::V6(address) => (128, address.to_bits()),
+    };
+    let length: u8 = match length {
+        None => bits,
+        Some(length) => length
+            .parse()
+            .ok()
+            .filter(|length| *length <= bits)
+            .ok_or_else(wrong)?,
+    };
+    if value.checked_shl(length.into()).unwrap_or(0) != 0 {
+        return Err(Error::Usage(format!(
+            "'{word}' has bits behind the prefix: give {}",
+            masked(address, length)
+        )));
+    }
+    Ok((address, length))
+}
+
+/// A prefix without what is behind it.
+fn masked(address: IpAddr, length: u8) -> String {
+    let keep = |bits: u32| u128::MAX.checked_shl(bits - u32::from(length)).unwrap_or(0);
+    match address {
+        IpAddr::V4(address) => {
+            let kept = address.to_bits() & keep(32) as u32;
+            format!("{}/{length}", std::net::Ipv4Addr::from_bits(kept))
+        }
+        IpAddr::V6(address) => format!(
+            "{}/{length}",
+            Ipv6Addr::from_bits(address.to_bits() & keep(128))
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let right = [
+            ("10.0.0.1", "10.0.0.1", 32),
+            ("10.0.0.0/8", "10.0.0.0", 8),
+            ("0.0.0.0/0", "0.0.0.0", 0),
+            ("10.0.0.1/32", "10.0.0.1", 32),
+            ("fd00::/8", "fd00::", 8),
+            ("::/0", "::", 0),
+            ("fd00::1", "fd00::1", 128),
+        ];
+        for (word, address, length) in right {
+            assert_eq!(
+                prefix(word).unwrap(),
+                (address.parse().unwrap(), length),
+                "{word}"
+            );
+        }
+        let wrong = [
+            ("10.0.0.0/33", "neither"),
+            ("fd00::/129", "neither"),
+            ("10.0.0.0/", "neither"),
+            ("10.0.0/8", "neither"),
+            ("10.0.0.1/8", "give 10.0.0.0/8"),
+            ("10.0.0.1/0", "give 0.0.0.0/0"),
+            ("fd00::1:2/112", "give fd00::1:0/112"),
+            ("::1/0", "give ::/0"),
+        ];
+        for (word, text) in wrong {
+            let error = prefix(word).unwrap_err().to_string();
+            assert!(error.contains(text), "{word}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(number("qpn", "0x48").unwrap(), 72);
+        assert_eq!(short_number("pkey", "0x8001").unwrap(), 0x8001);
+        assert!(short_number("pkey", "0x18001").is_err());
+        assert!(number("qpn", "-1").is_err());
+    }
+}
