@@ -11,6 +11,7 @@
 //!   ├ listen    services, and who shares them
 //!   ├ message   messages of ours, built and sent
 //!   └ consumer  who is told
+//!      └ identifier  what a consumer in this module has of it
 //!  lane       messages that came, in order for each connection, side by side for different ones
 //!   ├ arrive    messages for identifiers that are there
 //!   ├ request   REQs: duplicates, stale connections, listeners, new identifiers
@@ -58,6 +59,7 @@ mod call;
 mod consumer;
 mod end;
 mod id;
+mod identifier;
 mod lane;
 mod listen;
 mod machine;
@@ -78,6 +80,7 @@ pub(crate) use self::{
         Shown, //
     },
     id::Id,
+    identifier::Identifier,
     machine::{
         actions::{
             Failure,

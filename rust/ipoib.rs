@@ -14,6 +14,7 @@
 //!   ├ transmit   a packet's way out: cache → send queue
 //!   │  ├ cache     per queue: GID → address handle, under the queue's lock
 //!   │  └ address   per interface: what is being resolved, and who waits for it
+//!   │  └ resolve   questions for neighbours, answered by the address cache
 //!   ├ receive    a packet's way in
 //!   │  └ inbound   receive queues beside the main one, of which each peer is told one
 //!   ├ connected  connections to peers, in connected mode
@@ -68,10 +69,13 @@ pub(crate) mod options;
 mod port;
 mod queues;
 mod receive;
+mod resolve;
 mod roce;
 mod search;
 mod statistics;
 mod transmit;
+
+pub(crate) use infiniband::PortPaths;
 
 use interface::Interface;
 use options::Options;

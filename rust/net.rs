@@ -11,6 +11,7 @@ pub(crate) mod errno;
 pub(crate) mod ethtool;
 pub(crate) mod extack;
 pub(crate) mod link;
+pub(crate) mod namespace;
 pub(crate) mod napi;
 pub(crate) mod neighbour;
 pub(crate) mod page_pool;

@@ -4,16 +4,21 @@
 
 use kernel::prelude::*;
 
+#[forbid(unsafe_code)]
+mod acm;
 mod bindings;
 #[forbid(unsafe_code)]
 mod cm;
 mod cm_export;
+mod counters;
+mod hash_table;
 #[forbid(unsafe_code)]
 mod ipoib;
 mod lock;
 mod net;
 mod parameters;
 mod rdma;
+mod registry;
 mod wire;
 mod work;
 
@@ -22,14 +27,18 @@ mod work;
 struct Oxib {
     #[pin]
     _ipoib: ipoib::Ipoib,
+    _acm: acm::Acm,
     _cm: cm_export::Edge,
+    _registry: registry::Registry,
 }
 
 impl kernel::InPlaceModule for Oxib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            // Interfaces use it.
+            // Interfaces use all three.
+            _registry: registry::Registry::new(),
             _cm: cm_export::Edge::new(),
+            _acm: acm::Acm::new()?,
             _ipoib <- ipoib::Ipoib::new(),
         })
     }

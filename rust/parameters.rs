@@ -40,3 +40,25 @@ pub(crate) fn half_open() -> Result<u32> {
         number => Ok(number),
     }
 }
+
+/// What the parameters say of the address cache.
+pub(crate) struct Acm {
+    /// How interfaces use it: a word.
+    pub(crate) mode: &'static [u8],
+    /// Whether peers' requests teach it.
+    pub(crate) learn: bool,
+    /// Most entries of a namespace.
+    pub(crate) entries: u32,
+}
+
+/// Reads the address cache's parameters.
+pub(crate) fn acm() -> Acm {
+    // SAFETY: As in `given`.
+    unsafe {
+        Acm {
+            mode: CStr::from_char_ptr(bindings::oxib_acm.cast_const().cast()).to_bytes(),
+            learn: bindings::oxib_acm_learn,
+            entries: bindings::oxib_acm_entries,
+        }
+    }
+}

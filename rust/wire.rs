@@ -35,6 +35,8 @@
 
 // The paths are spelled out because this file is a crate root to cargo, and a crate root looks for
 // its modules beside itself.
+#[path = "wire/acm.rs"]
+pub mod acm;
 #[path = "wire/aeth.rs"]
 pub mod aeth;
 #[path = "wire/arp.rs"]
@@ -53,6 +55,8 @@ pub mod connected;
 pub mod deth;
 #[path = "wire/encap.rs"]
 pub mod encap;
+#[path = "wire/exchange.rs"]
+pub mod exchange;
 #[path = "wire/gid.rs"]
 pub mod gid;
 #[path = "wire/grh.rs"]
@@ -89,6 +93,8 @@ pub mod pma;
 pub mod psn;
 #[path = "wire/qpn.rs"]
 pub mod qpn;
+#[path = "wire/resolution.rs"]
+pub mod resolution;
 #[path = "wire/reth.rs"]
 pub mod reth;
 #[path = "wire/roce.rs"]

@@ -14,6 +14,7 @@
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
+#include <linux/rhashtable.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
@@ -36,6 +37,7 @@
 #include "cm_counters.h"
 #include "cm_export.h"
 #include "cm_trace.h"
+#include "hash_table.h"
 #include "inline.h"
 #include "link.h"
 #include "lock.h"

@@ -494,6 +494,73 @@ void oxib_unregister_netevents(struct notifier_block *block)
 	unregister_netevent_notifier(block);
 }
 
+/*
+ * Gives the stack a datagram as if it had come to the device, whose checksums are right. Any context, also with a
+ * transmit queue locked: the stack has a look at it later.
+ */
+bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length)
+{
+	struct sk_buff *skb = netdev_alloc_skb(dev, dev->hard_header_len + length);
+
+	if (!skb)
+		return false;
+	skb_put_zero(skb, dev->hard_header_len);
+	skb_put_data(skb, datagram, length);
+	skb_reset_mac_header(skb);
+	__skb_pull(skb, dev->hard_header_len);
+	skb->protocol = htons(ethertype);
+	skb->pkt_type = PACKET_HOST;
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	return netif_rx(skb) == NET_RX_SUCCESS;
+}
+
+/* What the stack knows of a neighbour of a device, or of the bond it is in. */
+static struct neighbour *oxib_find_neighbour(struct net_device *dev, const u8 *address, u32 length)
+{
+	struct neigh_table *table = &arp_tbl;
+	struct neighbour *neighbour;
+	struct net_device *master;
+
+	if (length != sizeof(struct in_addr)) {
+		if (!IS_ENABLED(CONFIG_IPV6))
+			return NULL;
+		table = &nd_tbl;
+	}
+	neighbour = neigh_lookup(table, address, dev);
+	if (neighbour)
+		return neighbour;
+	rcu_read_lock();
+	master = netdev_master_upper_dev_get_rcu(dev);
+	if (master)
+		neighbour = neigh_lookup(table, address, master);
+	rcu_read_unlock();
+	return neighbour;
+}
+
+/* For how many milliseconds nothing has shown that a neighbour gets what it is sent; -1 if the stack has none of that address. */
+s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length)
+{
+	struct neighbour *neighbour = oxib_find_neighbour(dev, address, length);
+	long age;
+
+	if (!neighbour)
+		return -1;
+	age = jiffies - READ_ONCE(neighbour->confirmed);
+	neigh_release(neighbour);
+	return age > 0 ? jiffies_to_msecs(age) : 0;
+}
+
+/* Whether a neighbour is known to be an IPv6 router. */
+bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address)
+{
+	struct neighbour *neighbour = oxib_find_neighbour(dev, address, sizeof(struct in6_addr));
+	bool router = neighbour && READ_ONCE(neighbour->flags) & NTF_ROUTER;
+
+	if (neighbour)
+		neigh_release(neighbour);
+	return router;
+}
+
 /* The device of a neighbour that does not answer any more, and its address, which has at most MAX_ADDR_LEN bytes. */
 struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address)
 {

@@ -129,6 +129,9 @@ void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 int oxib_register_netevents(struct notifier_block *block);
 void oxib_unregister_netevents(struct notifier_block *block);
 void oxib_verify_neighbours(struct net_device *dev);
+bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length);
+s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length);
+bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address);
 struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address);
 
 /* RDMA */

@@ -2,6 +2,7 @@
 
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
+#include <net/netns/generic.h>
 
 #include "link.h"
 
@@ -65,6 +66,11 @@ struct net_device *oxib_kobject_to_netdev(struct kobject *object)
 bool oxib_may_configure(const struct net_device *dev, bool port)
 {
 	return port ? capable(CAP_NET_ADMIN) : ns_capable(dev_net(dev)->user_ns, CAP_NET_ADMIN);
+}
+
+void *oxib_net_generic(const struct net *net, u32 id)
+{
+	return net_generic(net, id);
 }
 
 struct net *oxib_netdev_net(const struct net_device *dev)

@@ -46,6 +46,21 @@ module_param_named(half_open, oxib_half_open, uint, 0444);
 MODULE_PARM_DESC(half_open,
 		 "Connections of a listener that are not finished, at most: beyond it requests are rejected (default 4096)");
 
+char *oxib_acm = "prefer";
+module_param_named(acm, oxib_acm, charp, 0444);
+MODULE_PARM_DESC(acm,
+		 "Address cache: off, prefer (before ARP and neighbour discovery) or only (default prefer)");
+
+bool oxib_acm_learn = true;
+module_param_named(acm_learn, oxib_acm_learn, bool, 0444);
+MODULE_PARM_DESC(acm_learn,
+		 "Learn the addresses of peers that ask for ours (default 1)");
+
+unsigned int oxib_acm_entries = 1048576;
+module_param_named(acm_entries, oxib_acm_entries, uint, 0444);
+MODULE_PARM_DESC(acm_entries,
+		 "Entries of a network namespace's address cache, at most (default 1048576)");
+
 /* `modprobe ipoib`, by the name that users know. */
 MODULE_ALIAS("ipoib");
 /* `ip link add … type ipoib` */

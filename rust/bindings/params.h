@@ -4,6 +4,8 @@
 #ifndef OXIB_PARAMS_H
 #define OXIB_PARAMS_H
 
+#include <linux/types.h>
+
 #define OXIB_VERSION "0.1.0"
 
 extern unsigned int oxib_send_queue_size;
@@ -13,5 +15,8 @@ extern unsigned int oxib_max_connections;
 extern unsigned int oxib_connection_idle;
 extern char *oxib_devices;
 extern unsigned int oxib_half_open;
+extern char *oxib_acm;
+extern bool oxib_acm_learn;
+extern unsigned int oxib_acm_entries;
 
 #endif

@@ -230,6 +230,15 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
+    /// Whether packets were sent to `gid` at time `since` or later, as far as is known.
+    pub(super) fn is_used_since(&self, gid: &Gid, since: u64) -> bool {
+        match self.table.get(gid) {
+            Some(State::Ready(ready)) => ready.used >= since,
+            Some(State::Resolving(_)) => true,
+            Some(State::Failed(_)) | None => false,
+        }
+    }
+
     /// Whether the way to `gid` was found, or not found, a moment ago.
     pub(super) fn is_fresh(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {

@@ -17,6 +17,7 @@ use super::{
     }, //
 };
 use crate::{
+    acm,
     net::{
         device::Device,
         extack::ExtendedAck,
@@ -172,6 +173,7 @@ impl Attributes for Interface {
     fn has(&self, attribute: Attribute) -> bool {
         match attribute {
             Attribute::Mode | Attribute::Pkey | Attribute::Umcast => true,
+            Attribute::Acm => self.link().is_routed(),
             Attribute::Parent => self.parent().is_some(),
             Attribute::CreateChild | Attribute::DeleteChild => self.parent().is_none(),
         }
@@ -182,6 +184,7 @@ impl Attributes for Interface {
             Attribute::Mode => text.write_str(word(self.mode())),
             Attribute::Pkey => write!(text, "{:#06x}", self.pkey().get()),
             Attribute::Umcast => write!(text, "{}", u8::from(self.leaves_user_groups())),
+            Attribute::Acm => text.write_str(self.exchange.mode().name()),
             Attribute::Parent => match self.parent() {
                 Some(parent) => text.write_fmt(fmt!("{}", parent.device().name())),
                 None => return Err(ENODEV),
@@ -200,6 +203,10 @@ impl Attributes for Interface {
             },
             Attribute::Umcast => {
                 self.leave_user_groups(number(text)? != 0);
+                Ok(())
+            }
+            Attribute::Acm => {
+                self.set_acm(acm::options::Mode::parse(text).ok_or(EINVAL)?);
                 Ok(())
             }
             Attribute::CreateChild => self.add_child(rtnl, Pkey::new(number(text)?)),

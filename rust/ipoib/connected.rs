@@ -12,7 +12,6 @@
 //!   │  ├ receive   a packet's way in
 //!   │  └ activity  which of them are in use
 //!   ├ seats       how many there may be, and which gives way
-//!   ├ identifier  what both have of the connection manager
 //!   └ too_big   telling senders that a packet does not fit
 //! ```
 //!
@@ -61,7 +60,6 @@ use crate::{
 
 mod active;
 mod activity;
-mod identifier;
 mod passive;
 mod peer;
 mod receive;

@@ -34,6 +34,7 @@ use super::{
     }, //
 };
 use crate::{
+    acm::Host,
     net::{
         device::Operations,
         errno,
@@ -97,6 +98,10 @@ impl Interface {
             return Err(error);
         }
         self.device().start_queues(rtnl);
+        if self.link().is_routed() {
+            let host: Arc<dyn Host> = self.clone();
+            self.exchange.open(&host);
+        }
         self.refresh(rtnl);
         Ok(())
     }
@@ -192,6 +197,8 @@ impl Interface {
         self.device().stop_queues(rtnl);
         self.close_session(rtnl);
         self.link().stop();
+        let host: Arc<dyn Host> = self.clone();
+        self.exchange.close(&host);
         self.leave_groups(rtnl);
         self.silence(rtnl);
         let queues = self.queues(rtnl);

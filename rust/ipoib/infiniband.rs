@@ -40,6 +40,7 @@ use super::{
     search::Search, //
 };
 use crate::{
+    registry,
     net::{
         bh::{
             new_spinlock_bh,
@@ -70,9 +71,12 @@ use crate::{
 mod answer;
 mod group;
 mod path;
+mod shared;
 
 use group::Groups;
 use path::Paths;
+
+pub(crate) use shared::PortPaths;
 
 /// The Q_Key until the broadcast group's is known: nobody sends with it.
 const NO_QKEY: u32 = 0x7fff_0b1b;
@@ -105,8 +109,13 @@ struct Port {
     guid: SpinLockBh<Option<[u8; 8]>>,
     #[pin]
     paths: SpinLockBh<Paths>,
+    /// Those that are known.
+    known_paths: Arc<PortPaths>,
     #[pin]
     groups: Groups,
+    /// The prefixes of the port's GIDs: those of its subnet.
+    #[pin]
+    prefixes: SpinLockBh<Prefixes>,
     /// No wrong answer is logged before, in seconds since the interface was made.
     #[pin]
     quiet_until: SpinLockBh<u64>,
@@ -139,6 +148,8 @@ impl Infiniband {
         queue: Arc<work::Queue>,
     ) -> Result<Self> {
         let sa = sa::Client::new(pd.device(), number)?;
+        let known_paths = registry::paths(pd.device(), number)?;
+        let users = known_paths.clone();
         let port = pin_init!(Port {
             pd,
             number,
@@ -147,12 +158,15 @@ impl Infiniband {
             sa,
             source <- new_spinlock_bh!(None, "oxib_source"),
             guid <- new_spinlock_bh!(None, "oxib_guid"),
+            known_paths,
             paths <- new_spinlock_bh!(Paths::default(), "oxib_paths"),
             groups <- Groups::new(),
+            prefixes <- new_spinlock_bh!(Prefixes::default(), "oxib_prefixes"),
             quiet_until <- new_spinlock_bh!(0, "oxib_wrong_answers"),
             work <- new_delayed_work!("oxib_answers"),
         });
-        Ok(Self(Arc::pin_init(port, GFP_KERNEL)?))
+        let port = Arc::pin_init(port, GFP_KERNEL);
+        Ok(Self(port.inspect_err(|_| registry::release(&users))?))
     }
 }
 
@@ -191,6 +205,15 @@ impl Port {
         })
     }
 
+    fn read_prefixes(&self) -> Prefixes {
+        let device = self.device();
+        let mut prefixes = Prefixes::default();
+        (0..device.gids(self.number))
+            .filter_map(|index| device.gid(self.number, index))
+            .for_each(|entry| prefixes.add(&entry.gid()));
+        prefixes
+    }
+
     /// The GID that packets come from.
     fn source(&self) -> Option<ARef<Entry>> {
         self.source.lock().clone()
@@ -209,6 +232,32 @@ impl Port {
     fn advance(self: &Arc<Self>) {
         self.ask_paths();
         self.advance_groups();
+    }
+}
+
+/// The first halves of a port's GIDs (IBTA 4.1.1).
+#[derive(Clone, Copy, Default)]
+struct Prefixes([Option<u64>; Self::MOST]);
+
+impl Prefixes {
+    /// As many as count: a subnet has one, and perhaps the one that it had before.
+    const MOST: usize = 4;
+
+    fn of(gid: &Gid) -> u64 {
+        (u128::from_be_bytes(gid.bytes()) >> 64) as u64
+    }
+
+    fn add(&mut self, gid: &Gid) {
+        if !gid.is_routable() || self.have(gid) {
+            return;
+        }
+        if let Some(place) = self.0.iter_mut().find(|place| place.is_none()) {
+            *place = Some(Self::of(gid));
+        }
+    }
+
+    fn have(&self, gid: &Gid) -> bool {
+        self.0.contains(&Some(Self::of(gid)))
     }
 }
 
@@ -244,6 +293,8 @@ impl Link for Infiniband {
         let state = device.infiniband_port(port.number)?;
         let largest = state.mtu;
         let entry = port.choose_source();
+        let prefixes = port.read_prefixes();
+        *port.prefixes.lock() = prefixes;
         let gid = entry.as_ref().map(|entry| entry.gid());
         let old = core::mem::replace(&mut *port.source.lock(), entry);
         drop(old);
@@ -278,6 +329,14 @@ impl Link for Infiniband {
             self.0.note_path(search);
         }
         self.0.advance_soon();
+    }
+
+    fn is_routed(&self) -> bool {
+        true
+    }
+
+    fn is_near(&self, gid: &Gid) -> bool {
+        gid.is_link_local() || self.0.prefixes.lock().have(gid)
     }
 
     fn connects(&self) -> bool {
@@ -323,6 +382,14 @@ impl Link for Infiniband {
         self.0.pkey.store(pkey.get(), Ordering::Relaxed);
     }
 
+    fn port_changed(&self) -> usize {
+        self.0.known_paths.forget_all()
+    }
+
+    fn doubt(&self, gid: &Gid) -> usize {
+        self.0.known_paths.forget_to(gid)
+    }
+
     fn subnet_changed(&self) {
         self.0.cancel_paths();
     }
@@ -340,6 +407,7 @@ impl Link for Infiniband {
         self.stop();
         work::disable::<_, 0>(&self.0);
         self.0.sa.close();
+        registry::release(&self.0.known_paths);
     }
 }
 

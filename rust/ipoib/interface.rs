@@ -59,6 +59,7 @@ use super::{
     transmit::TransmitQueue, //
 };
 use crate::{
+    acm::exchange::Exchange,
     net::{
         bh::{
             new_spinlock_bh,
@@ -98,7 +99,8 @@ use works::{
     RETIRE,
     RETRY,
     REVALIDATE,
-    TELL, //
+    TELL,
+    WATCH, //
 };
 
 /// An interface, from its making to its end.
@@ -150,6 +152,11 @@ pub(super) struct Interface {
     told: SpinLockBh<Option<u64>>,
     /// Who announces now what tells nobody anything new.
     pub(super) repeating: Repeating,
+    /// What finds peers' queue pairs for the address cache.
+    #[pin]
+    pub(super) exchange: Exchange,
+    /// Peers across a router are looked after.
+    pub(super) watched: AtomicBool,
     /// Where the seconds of `destinations` are counted from.
     epoch: Instant<Monotonic>,
     /// A queue pair has failed and wants a look.
@@ -184,6 +191,8 @@ pub(super) struct Interface {
     tell_work: DelayedWork<Interface, TELL>,
     #[pin]
     retire_work: DelayedWork<Interface, RETIRE>,
+    #[pin]
+    watch_work: DelayedWork<Interface, WATCH>,
 }
 
 /// Where an interface is to be.
@@ -346,6 +355,8 @@ impl Interface {
                 numbers <- new_spinlock_bh!(None, "oxib_numbers"),
                 told <- new_spinlock_bh!(None, "oxib_told"),
                 repeating: Repeating::default(),
+                exchange <- Exchange::new(),
+                watched: AtomicBool::new(false),
                 epoch: Instant::now(),
                 broken: AtomicBool::new(false),
                 stuck: AtomicBool::new(false),
@@ -365,6 +376,7 @@ impl Interface {
                 revalidation <- Plan::new(),
                 tell_work <- new_delayed_work!("oxib_tell"),
                 retire_work <- new_delayed_work!("oxib_retire"),
+                watch_work <- new_delayed_work!("oxib_watch"),
             }),
             GFP_KERNEL,
         )

@@ -169,6 +169,16 @@ pub(super) trait Link: Send + Sync {
         false
     }
 
+    /// The port has changed, or its subnet: what is known of paths may be wrong. Returns how many were known.
+    fn port_changed(&self) -> usize {
+        0
+    }
+
+    /// What is known of the paths to `gid` may be wrong. The same.
+    fn doubt(&self, _gid: &Gid) -> usize {
+        0
+    }
+
     /// The subnet has changed: what is under way may never be answered.
     fn subnet_changed(&self) {}
 
@@ -177,6 +187,16 @@ pub(super) trait Link: Send + Sync {
 
     /// Ends the membership.
     fn leave(&self, rtnl: &mut Rtnl, interface: &Arc<Interface>, qp: &QueuePair, group: Gid);
+
+    /// Whether neighbours may be ports of other subnets, which the address cache knows.
+    fn is_routed(&self) -> bool {
+        false
+    }
+
+    /// Whether a GID is one of the port's own subnet. Any context.
+    fn is_near(&self, _gid: &Gid) -> bool {
+        true
+    }
 
     /// Whether there can be connections over the link.
     fn connects(&self) -> bool {

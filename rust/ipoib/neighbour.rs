@@ -6,7 +6,10 @@
 //! to the old one for ever. Two things give it away. The neighbour stops answering, which the stack
 //! notices. And what the neighbour says of itself comes from another LID than its way leads to.
 
-use core::ops::RangeInclusive;
+use core::{
+    net::IpAddr,
+    ops::RangeInclusive, //
+};
 
 use kernel::sync::Arc;
 
@@ -22,6 +25,10 @@ use crate::wire::{
 /// Length of the IPv6 header, and of the fixed part of the messages below.
 const IPV6_LEN: usize = 40;
 const FIXED_LEN: usize = 24;
+
+/// Where the IPv6 header has the source, and an advertisement the address that it is about.
+const SOURCE: usize = 8;
+const TARGET: usize = 8;
 
 /// The next header of ICMPv6, and where the header says what is next (RFC 8200 §3).
 const ICMPV6: u8 = 58;
@@ -54,28 +61,32 @@ pub(super) fn may_tell(ethertype: EtherType, datagram: &[u8]) -> bool {
     }
 }
 
-/// The hardware address that the sender of a datagram says to have.
-fn sender(ethertype: EtherType, datagram: &[u8]) -> Option<HwAddr> {
+/// The addresses that the sender of a datagram says to have.
+fn told(ethertype: EtherType, datagram: &[u8]) -> Option<(IpAddr, HwAddr)> {
     if ethertype == EtherType::Arp {
         let (_, packet) = arp::Packet::parse(datagram).ok()?;
-        return Some(packet.sender().hardware);
+        let sender = packet.sender();
+        return Some((IpAddr::from(sender.protocol), sender.hardware));
     }
     let message = datagram.get(IPV6_LEN..)?;
-    let kind = match *message.first()? {
-        SOLICITATION => nd::Kind::Source,
-        ADVERTISEMENT => nd::Kind::Target,
+    let (kind, address) = match *message.first()? {
+        SOLICITATION => (nd::Kind::Source, datagram.get(SOURCE..)?),
+        ADVERTISEMENT => (nd::Kind::Target, message.get(TARGET..)?),
         _ => return None,
     };
-    nd::find(message.get(FIXED_LEN..)?, kind).ok()?
+    let address = *address.first_chunk::<16>()?;
+    let hardware = nd::find(message.get(FIXED_LEN..)?, kind).ok()??;
+    Some((IpAddr::from(address), hardware))
 }
 
 impl Interface {
     /// Takes notice of a datagram that came from LID `lid` (0 on RoCE).
     #[cold]
     pub(super) fn heard(self: &Arc<Self>, ethertype: EtherType, datagram: &[u8], lid: u16) {
-        let Some(address) = sender(ethertype, datagram).filter(|_| lid != 0) else {
+        let Some((ip, address)) = told(ethertype, datagram).filter(|_| lid != 0) else {
             return;
         };
+        self.heard_of(ip, address);
         let gid = address.gid();
         let is_known = {
             let mut destinations = self.destinations.lock();
@@ -90,6 +101,7 @@ impl Interface {
             // One that was not found is there after all.
             destinations.doubt(&gid)
         };
+        self.forget_paths_to(&gid);
         if is_known {
             self.revalidate_soon(0);
         }
@@ -108,6 +120,11 @@ mod tests {
     use kernel::prelude::*;
 
     use super::*;
+
+    /// The hardware address that the sender of a datagram says to have.
+    fn sender(ethertype: EtherType, datagram: &[u8]) -> Option<HwAddr> {
+        Some(told(ethertype, datagram)?.1)
+    }
 
     const ADDRESS: HwAddr = HwAddr::from_bytes([7; 20]);
     const OTHER: HwAddr = HwAddr::from_bytes([9; 20]);

@@ -45,9 +45,18 @@ pub(super) struct PortEvents(pub(super) Arc<Interface>);
 
 impl event::Listener for PortEvents {
     fn event(&self, event: event::Event) {
+        let is_others = match event {
+            event::Event::Port(port) | event::Event::Gids(port) | event::Event::Subnet(port) => {
+                port != self.0.port().get()
+            }
+            event::Event::Device => false,
+        };
+        if is_others {
+            return;
+        }
+        // Before anybody looks for ways anew.
+        self.0.forget_paths();
         match event {
-            event::Event::Port(port) | event::Event::Gids(port) | event::Event::Subnet(port)
-                if port != self.0.port().get() => {}
             event::Event::Subnet(_) => {
                 self.0.subnet_changed.store(true, Ordering::Release);
                 self.0.kick();

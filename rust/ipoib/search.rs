@@ -176,6 +176,7 @@ impl Interface {
 
     /// Has the way to `gid` looked for anew, if one is known: it may be wrong.
     pub(super) fn doubt_destination(self: &Arc<Self>, gid: &Gid) {
+        self.forget_paths_to(gid);
         if self.destinations.lock().doubt(gid) {
             self.revalidate_soon(0);
         }
@@ -213,7 +214,7 @@ impl Interface {
     }
 
     /// Takes down which destinations the queues' caches were asked for.
-    fn note_used(&self, now: u64) -> Result {
+    pub(super) fn note_used(&self, now: u64) -> Result {
         let mut used = KVec::with_capacity(super::cache::ENTRIES, GFP_KERNEL)?;
         for index in 0..self.device().queues() {
             used.clear();

@@ -82,6 +82,8 @@ statistics! {
     tx_drop_waiting,
     /// Packets dropped: the destination does not answer.
     tx_drop_unreachable,
+    /// Questions for neighbours dropped: the address cache has to answer them and cannot.
+    tx_drop_unresolved,
     /// Packets dropped: the interface was taken down before they went.
     tx_drop_down,
     /// Packets lost with their connection: the peer went, or was not ready.

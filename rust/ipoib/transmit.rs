@@ -25,6 +25,10 @@ use super::{
     inbound::Numbers,
     interface::Interface,
     link::QueuePair,
+    resolve::{
+        may_ask,
+        Found, //
+    },
     offload::{
         Adapter,
         Ring,
@@ -95,6 +99,8 @@ pub(super) struct TransmitQueue {
     numbers: Option<Arc<Numbers>>,
     /// There is neither of these: packets go out as they come.
     is_plain: bool,
+    /// Questions for neighbours are answered by the address cache.
+    resolves: bool,
 }
 
 /// A packet that has passed the checks, without its pseudo header.
@@ -127,6 +133,7 @@ impl TransmitQueue {
         let numbers = interface.numbers.lock().clone();
         Ok(Self {
             is_plain: senders.is_none() && numbers.is_none(),
+            resolves: interface.resolves(),
             numbers,
             send,
             adapter: Adapter::of(qp.device()),
@@ -141,7 +148,7 @@ impl TransmitQueue {
     /// Sends a packet.
     #[inline(always)]
     pub(super) fn transmit(&mut self, device: &Device<Interface>, queue: Queue<'_>, packet: Skb) {
-        if self.is_plain {
+        if self.is_plain && !(self.resolves && may_ask(&packet)) {
             self.transmit_datagram(device, queue, packet);
         } else {
             self.transmit_otherwise(device, queue, packet);
@@ -153,21 +160,42 @@ impl TransmitQueue {
         &mut self,
         device: &Device<Interface>,
         queue: Queue<'_>,
-        mut packet: Skb,
+        packet: Skb,
     ) {
+        let mut packet = match self.look_up(packet) {
+            Found::Send(packet) => packet,
+            Found::Done => return self.post_all(device, queue),
+            Found::Drop(packet) => {
+                drop_counted(device, &self.statistics.tx_drop_unresolved, packet);
+                return self.post_all(device, queue);
+            }
+        };
         if let Some(numbers) = &self.numbers {
             match numbers.prepare(&self.interface, &mut packet) {
                 Ok(None) => {}
                 Ok(Some(other)) => self.route(device, queue, other),
                 Err(_) => {
                     drop_counted(device, &self.statistics.tx_drop_memory, packet);
-                    // What waits for more to come waits no longer.
-                    self.post_connection(device, queue);
-                    return self.post(device, queue);
+                    return self.post_all(device, queue);
                 }
             }
         }
         self.route(device, queue, packet);
+    }
+
+    /// Has the address cache answer a packet, if it is a question for a neighbour.
+    fn look_up(&self, packet: Skb) -> Found {
+        if self.resolves && may_ask(&packet) {
+            self.interface.look_up(packet)
+        } else {
+            Found::Send(packet)
+        }
+    }
+
+    /// Gives all that is chained to the device: what waits for more to come waits no longer.
+    fn post_all(&mut self, device: &Device<Interface>, queue: Queue<'_>) {
+        self.post_connection(device, queue);
+        self.post(device, queue);
     }
 
     #[inline]
@@ -183,6 +211,11 @@ impl TransmitQueue {
     pub(super) fn set_numbers(&mut self, numbers: Option<Arc<Numbers>>) {
         self.is_plain = self.senders.is_none() && numbers.is_none();
         self.numbers = numbers;
+    }
+
+    /// Has questions for neighbours answered by the address cache, or not.
+    pub(super) fn set_resolves(&mut self, resolves: bool) {
+        self.resolves = resolves;
     }
 
     /// Sends a packet as a datagram.

@@ -572,6 +572,12 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_verify_neighbours(self.as_raw()) }
     }
 
+    /// The stack's number for it; 0 before it is shown.
+    pub(crate) fn index(&self) -> u32 {
+        // SAFETY: The device is valid.
+        unsafe { bindings::oxib_netdev_ifindex(self.as_raw()) }.unsigned_abs()
+    }
+
     /// Whether it is a port of a bond or team.
     pub(crate) fn is_in_bond(&self) -> bool {
         // SAFETY: The device is valid.

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Neighbours that stop answering, as the network stack notices.
+//! Neighbours: what the network stack knows of them, and what it is told.
 
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    net::{
+        IpAddr,
+        Ipv6Addr, //
+    }, //
+};
 
 use kernel::{
     error::to_result,
@@ -59,6 +65,50 @@ impl<T: Operations> PinnedDrop for Notifier<T> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: Registered by `new`.
         unsafe { bindings::oxib_unregister_netevents(self.block.get()) };
+    }
+}
+
+impl<T: Operations> Device<T> {
+    /// Gives the stack a datagram of this type as if it had come to the device. Any context. False without
+    /// memory, or if the stack has no room for it.
+    pub(crate) fn inject(&self, ethertype: u16, datagram: &[u8]) -> bool {
+        // SAFETY: The device is valid, and the datagram is as long as said; it is copied.
+        unsafe {
+            bindings::oxib_inject(
+                self.as_raw(),
+                ethertype,
+                datagram.as_ptr(),
+                datagram.len() as u32,
+            )
+        }
+    }
+
+    /// For how many milliseconds nothing has shown the stack that the neighbour with this address gets what
+    /// it is sent; `None` if the stack knows no such neighbour.
+    pub(crate) fn unconfirmed(&self, address: IpAddr) -> Option<u64> {
+        let of = |bytes: &[u8]| {
+            // SAFETY: The device is valid; the address is as long as one of its family.
+            unsafe {
+                bindings::oxib_neighbour_unconfirmed(
+                    self.as_raw(),
+                    bytes.as_ptr(),
+                    bytes.len() as u32,
+                )
+            }
+        };
+        let age = match address {
+            IpAddr::V4(address) => of(&address.octets()),
+            IpAddr::V6(address) => of(&address.octets()),
+        };
+        u64::try_from(age).ok()
+    }
+
+    /// Whether the neighbour with this address is known to be a router.
+    pub(crate) fn is_router(&self, address: Ipv6Addr) -> bool {
+        // SAFETY: The device is valid; the address is as long as one of IPv6.
+        unsafe {
+            bindings::oxib_neighbour_is_router(self.as_raw(), address.octets().as_ptr())
+        }
     }
 }
 

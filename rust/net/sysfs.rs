@@ -30,6 +30,8 @@ pub(crate) enum Attribute {
     Pkey,
     /// `umcast`: whether groups that user space joined by itself are left alone.
     Umcast,
+    /// `acm`: whether neighbours are looked for in the address cache: `off`, `prefer` or `only`.
+    Acm,
     /// `parent`: of a child, the interface that it is one of.
     Parent,
     /// `create_child`: makes a child for the P_Key written.
@@ -131,10 +133,11 @@ macro_rules! attribute {
 }
 
 /// The attributes in the order of [`Table::LIST`].
-const ORDER: [Attribute; 6] = [
+const ORDER: [Attribute; 7] = [
     Attribute::Mode,
     Attribute::Pkey,
     Attribute::Umcast,
+    Attribute::Acm,
     Attribute::Parent,
     Attribute::CreateChild,
     Attribute::DeleteChild,
@@ -144,6 +147,7 @@ impl<T: Attributes> Table<T> {
     attribute!(MODE, c"mode", CHANGE, Attribute::Mode);
     attribute!(PKEY, c"pkey", READ, Attribute::Pkey);
     attribute!(UMCAST, c"umcast", CHANGE, Attribute::Umcast);
+    attribute!(ACM, c"acm", CHANGE, Attribute::Acm);
     attribute!(PARENT, c"parent", READ, Attribute::Parent);
     attribute!(CREATE, c"create_child", WRITE, Attribute::CreateChild);
     attribute!(DELETE, c"delete_child", WRITE, Attribute::DeleteChild);
@@ -153,6 +157,7 @@ impl<T: Attributes> Table<T> {
         Some(&Self::MODE),
         Some(&Self::PKEY),
         Some(&Self::UMCAST),
+        Some(&Self::ACM),
         Some(&Self::PARENT),
         Some(&Self::CREATE),
         Some(&Self::DELETE),

@@ -18,7 +18,6 @@ use kernel::{
 };
 
 use super::{
-    identifier::Identifier,
     peer::Fate,
     receive::Arrivals,
     seats::{
@@ -32,6 +31,7 @@ use crate::{
     cm::{
         Consumer,
         Id,
+        Identifier,
         Manager,
         Notice,
         QpType,

@@ -22,7 +22,6 @@ use kernel::{
 };
 
 use super::{
-    identifier::Identifier,
     receive::Arrivals,
     seats::{
         Leaving,
@@ -34,6 +33,7 @@ use crate::{
     cm::{
         Consumer,
         Id,
+        Identifier,
         Manager,
         Notice,
         RepParameters,

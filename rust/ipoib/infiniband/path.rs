@@ -12,11 +12,23 @@ use kernel::{
 
 use super::{
     answer,
+    shared::{
+        Signal,
+        Waiter, //
+    },
     Interface,
     Port,
     Search, //
 };
 use crate::{
+    acm::{
+        line::Line,
+        paths::{
+            Claim,
+            Duty, //
+        },
+        Counter, //
+    },
     rdma::{
         ah::AddressHandle,
         path::{
@@ -39,6 +51,9 @@ const WINDOW: usize = 64;
 /// How long the SA may take, in milliseconds; it is asked again after each tenth of that.
 const TIMEOUT: u32 = 5000;
 
+/// How often a task claims a path before it gives up: those who asked before it did not find one.
+const CLAIMS: usize = 4;
+
 /// A query that is under way.
 struct Flight {
     number: u64,
@@ -55,47 +70,6 @@ pub(super) struct Paths {
     last: u64,
     /// The interface is up.
     is_open: bool,
-}
-
-/// What waits, first in, first out.
-struct Line<T> {
-    incoming: KVec<T>,
-    /// In the opposite order.
-    outgoing: KVec<T>,
-}
-
-impl<T> Default for Line<T> {
-    fn default() -> Self {
-        Self {
-            incoming: KVec::new(),
-            outgoing: KVec::new(),
-        }
-    }
-}
-
-impl<T> Line<T> {
-    /// Adds something at the end; gives it back if there is no memory. Does not sleep.
-    fn push(&mut self, item: T) -> core::result::Result<(), T> {
-        if self.incoming.reserve(1, GFP_ATOMIC).is_err() {
-            return Err(item);
-        }
-        self.incoming
-            .push_within_capacity(item)
-            .map_err(|error| error.0)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.incoming.is_empty() && self.outgoing.is_empty()
-    }
-
-    /// Takes the first.
-    fn pop(&mut self) -> Option<T> {
-        if self.outgoing.is_empty() {
-            core::mem::swap(&mut self.incoming, &mut self.outgoing);
-            self.outgoing.reverse();
-        }
-        self.outgoing.pop()
-    }
 }
 
 impl Paths {
@@ -151,6 +125,8 @@ impl Paths {
 struct Asked {
     port: Arc<Port>,
     number: u64,
+    /// Others may wait for the answer.
+    duty: Option<Duty>,
     /// What was asked for.
     wanted: PathRecord,
     search: Search,
@@ -161,12 +137,14 @@ impl Asker for Asked {
         let Self {
             port,
             number,
+            duty,
             wanted,
             search,
         } = KBox::into_inner(self);
         port.paths.lock().ended(number);
-        let found = port.way(search.interface(), &wanted, answer);
-        search.end(found);
+        let path = port.checked(search.interface(), &wanted, answer);
+        port.done(duty, path.as_ref().ok());
+        search.end(path.and_then(|path| port.way(path)));
         // The next one's turn.
         port.advance_soon();
     }
@@ -193,33 +171,80 @@ impl Port {
             let Some((search, number)) = self.paths.lock().begin() else {
                 return;
             };
-            if !search.is_wanted() {
-                self.paths.lock().ended(number);
-                continue;
+            let claimed = if search.is_wanted() {
+                // What cannot be asked for ends with its drop.
+                self.claim(search).ok().flatten()
+            } else {
+                None
+            };
+            match claimed {
+                Some((search, wanted, duty)) => self.ask_path(search, wanted, number, duty),
+                None => self.paths.lock().ended(number),
             }
-            self.ask_path(search, number);
         }
     }
 
-    fn ask_path(self: &Arc<Self>, search: Search, number: u64) {
+    /// Ends a search whose path is known, or has it wait for who asks for it. Returns one for which the SA
+    /// is to be asked, with what to ask.
+    fn claim(
+        self: &Arc<Self>,
+        search: Search,
+    ) -> Result<Option<(Search, PathRecord, Option<Duty>)>> {
+        let wanted = self.wanted(search.gid())?;
         let interface = search.interface().clone();
-        let asked = self.wanted(search.gid()).and_then(|wanted| {
-            let asked = Asked {
-                port: self.clone(),
-                number,
-                wanted,
-                search,
-            };
-            Ok((wanted, KBox::new(asked, GFP_KERNEL)?))
-        });
-        let begun = asked.and_then(|(wanted, asked)| {
-            // What could not be asked ends with its drop.
-            let begun = self.sa.ask_path(wanted, TIMEOUT, asked);
-            begun.map_err(|(error, _)| error)
-        });
+        let waiter = Waiter::Search(self.clone(), search);
+        match self.known_paths.claim(&wanted, waiter) {
+            Claim::Known(path, Waiter::Search(_, search)) => {
+                interface.count_acm(Counter::PathHits, 1);
+                search.end(self.way(path));
+                Ok(None)
+            }
+            Claim::Ask(duty, Waiter::Search(_, search)) => {
+                interface.count_acm(Counter::PathMisses, 1);
+                Ok(Some((search, wanted, duty)))
+            }
+            _ => {
+                interface.count_acm(Counter::PathMisses, 1);
+                Ok(None)
+            }
+        }
+    }
+
+    fn ask_path(
+        self: &Arc<Self>,
+        search: Search,
+        wanted: PathRecord,
+        number: u64,
+        duty: Option<Duty>,
+    ) {
+        let interface = search.interface().clone();
+        let asked = Asked {
+            port: self.clone(),
+            number,
+            duty,
+            wanted,
+            search,
+        };
+        let begun = KBox::new(asked, GFP_KERNEL)
+            .map_err(Error::from)
+            .and_then(|asked| {
+                // What could not be asked ends with its drop.
+                let begun = self.sa.ask_path(wanted, TIMEOUT, asked);
+                begun.map_err(|(error, _)| error)
+            });
         match begun {
             Ok(query) => self.began(&interface, number, query),
-            Err(_) => self.paths.lock().ended(number),
+            Err(_) => {
+                self.paths.lock().ended(number);
+                self.done(duty, None);
+            }
+        }
+    }
+
+    /// Tells who waits what came of a query.
+    fn done(&self, duty: Option<Duty>, found: Option<&PathRecord>) {
+        if let Some(duty) = duty {
+            self.known_paths.ended(duty, found);
         }
     }
 
@@ -227,6 +252,7 @@ impl Port {
         let mut paths = self.paths.lock();
         // Under the lock, which makes this the only writer.
         interface.statistics().sa_path_queries.add(1);
+        interface.count_acm(Counter::PathQueries, 1);
         paths.began(number, query);
     }
 
@@ -250,14 +276,40 @@ impl Port {
         gid: Gid,
     ) -> Result<PathRecord> {
         let wanted = self.wanted(gid)?;
+        // Who is told that nobody asks any more asks.
+        for _ in 0..CLAIMS {
+            let signal = Signal::new()?;
+            match self.known_paths.claim(&wanted, Waiter::Task(signal.clone())) {
+                Claim::Known(path, _) => {
+                    interface.count_acm(Counter::PathHits, 1);
+                    return Ok(path);
+                }
+                Claim::Ask(duty, _) => {
+                    interface.count_acm(Counter::PathMisses, 1);
+                    let found = self.query(interface, &wanted);
+                    self.done(duty, found.as_ref().ok());
+                    return found;
+                }
+                Claim::Waits => signal.done.wait_for_completion(),
+            }
+        }
+        Err(EAGAIN)
+    }
+
+    /// Asks the SA and waits for it.
+    fn query(
+        self: &Arc<Self>,
+        interface: &Interface,
+        wanted: &PathRecord,
+    ) -> Result<PathRecord> {
         let number = self.paths.lock().take_off().ok_or(EAGAIN)?;
-        let answer = self.sa.find_path(wanted, TIMEOUT, |query| {
+        let answer = self.sa.find_path(*wanted, TIMEOUT, |query| {
             self.began(interface, number, query);
         });
         self.paths.lock().ended(number);
         // Searches may have waited for their turn.
         self.advance_soon();
-        self.checked(interface, &wanted, answer?)
+        self.checked(interface, wanted, answer?)
     }
 
     /// The path of an answer, if it is the one that was asked for.
@@ -280,14 +332,8 @@ impl Port {
         }
     }
 
-    /// Makes the way to where `wanted` leads of the SA's answer.
-    fn way(
-        &self,
-        interface: &Interface,
-        wanted: &PathRecord,
-        answer: Answer,
-    ) -> Result<AddressHandle> {
-        let mut path = self.checked(interface, wanted, answer)?;
+    /// Makes the way along a path.
+    fn way(&self, mut path: PathRecord) -> Result<AddressHandle> {
         let source = self.source().ok_or(EAGAIN)?;
         let vector =
             AddressVector::from_path(self.device(), self.number, &mut path, Some(&source))?;
@@ -316,24 +362,5 @@ impl Port {
         {
             query.cancel();
         }
-    }
-}
-
-#[kernel::prelude::kunit_tests(oxib_infiniband_path)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn first_in_first_out() {
-        let mut line = Line::default();
-        for n in 0..3 {
-            assert_eq!(line.push(n), Ok(()));
-        }
-        assert_eq!(line.pop(), Some(0));
-        assert_eq!(line.push(3), Ok(()));
-        for n in 1..4 {
-            assert_eq!(line.pop(), Some(n));
-        }
-        assert_eq!(line.pop(), None);
     }
 }

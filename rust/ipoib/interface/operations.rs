@@ -17,7 +17,8 @@ use super::{
     RETIRE,
     RETRY,
     REVALIDATE,
-    TELL, //
+    TELL,
+    WATCH, //
 };
 use crate::{
     ipoib::{
@@ -100,6 +101,7 @@ impl Operations for Interface {
         work::disable::<_, ANNOUNCE>(self);
         work::disable::<_, TELL>(self);
         work::disable::<_, RETIRE>(self);
+        work::disable::<_, WATCH>(self);
         self.link().close();
         self.remove_files();
         // The last of what holds the interface: its queue of searches goes with it, and must not do
@@ -108,6 +110,7 @@ impl Operations for Interface {
         self.connects.flush();
         self.removals.flush();
         self.connected.stop_service();
+        self.exchange.end();
     }
 
     fn open(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {

@@ -11,6 +11,7 @@
 //! | announce | tells the link where this node is | the carrier has come, the address or the LID is another one |
 //! | tell | tells each neighbour which receive queue is its | there are more or fewer, all were told the main one |
 //! | retire | lets go of receive queues | there have been fewer for a while |
+//! | watch | asks peers across a router whether they are there | packets go to them, and none come |
 //! | search | finds the way to one destination (RoCE) | packets wait for it |
 
 use core::sync::atomic::Ordering;
@@ -30,14 +31,17 @@ use kernel::{
 };
 
 use super::Interface;
-use crate::net::{
-    bh::{
-        new_spinlock_bh,
-        SpinLockBh, //
-    },
-    rtnl::{
-        self,
-        Rtnl, //
+use crate::{
+    acm::Host,
+    net::{
+        bh::{
+            new_spinlock_bh,
+            SpinLockBh, //
+        },
+        rtnl::{
+            self,
+            Rtnl, //
+        }, //
     }, //
 };
 
@@ -58,6 +62,9 @@ const TELL_INTERVAL_MS: u32 = 5_000;
 /// verify an address that they use more often.
 const RETIRE_DELAY_MS: u32 = 60_000;
 
+/// Time between two looks after peers across a router, in milliseconds.
+const WATCH_INTERVAL_MS: u32 = 1_000;
+
 /// Numbers of the work items.
 pub(super) const CONTROL: u64 = 0;
 pub(super) const AGE: u64 = 1;
@@ -66,6 +73,7 @@ pub(super) const REVALIDATE: u64 = 3;
 pub(super) const ANNOUNCE: u64 = 4;
 pub(super) const TELL: u64 = 5;
 pub(super) const RETIRE: u64 = 6;
+pub(super) const WATCH: u64 = 7;
 
 /// When a work item is to run the next time, in milliseconds; `None` if it is not.
 #[pin_data]
@@ -109,6 +117,7 @@ impl_has_delayed_work! {
     impl HasDelayedWork<Interface, ANNOUNCE> for Interface { self.announce_work }
     impl HasDelayedWork<Interface, TELL> for Interface { self.tell_work }
     impl HasDelayedWork<Interface, RETIRE> for Interface { self.retire_work }
+    impl HasDelayedWork<Interface, WATCH> for Interface { self.watch_work }
 }
 
 impl WorkItem<CONTROL> for Interface {
@@ -198,6 +207,18 @@ impl WorkItem<RETIRE> for Interface {
     }
 }
 
+impl WorkItem<WATCH> for Interface {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.watched.store(false, Ordering::Release);
+        let host: Arc<dyn Host> = this.clone();
+        if this.exchange.watch(&host) {
+            this.watch();
+        }
+    }
+}
+
 impl WorkItem<AGE> for Interface {
     type Pointer = Arc<Self>;
 
@@ -253,6 +274,13 @@ impl Interface {
         self.control.get(rtnl).grace = self.now_ms() + u64::from(RETIRE_DELAY_MS);
         // If it waits already, it finds out then how long it is to wait.
         self.schedule::<RETIRE>(msecs_to_jiffies(RETIRE_DELAY_MS));
+    }
+
+    /// Looks in a moment after peers that nobody else looks after.
+    pub(in crate::ipoib) fn watch(self: &Arc<Self>) {
+        if !self.watched.swap(true, Ordering::AcqRel) {
+            self.schedule::<WATCH>(msecs_to_jiffies(WATCH_INTERVAL_MS));
+        }
     }
 
     /// Looks for ways anew in `milliseconds`, or before.

@@ -15,30 +15,30 @@ use kernel::{
     }, //
 };
 
-use crate::cm::Id;
+use super::id::Id;
 
 /// An identifier that has not ended, if there is one.
 #[pin_data]
-pub(super) struct Identifier {
+pub(crate) struct Identifier {
     #[pin]
     id: Mutex<Option<Arc<Id>>>,
 }
 
 impl Identifier {
     /// None yet.
-    pub(super) fn new() -> impl PinInit<Self> {
+    pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             id <- new_mutex!(None),
         })
     }
 
     /// The identifier is there.
-    pub(super) fn attach(&self, id: &Arc<Id>) {
+    pub(crate) fn attach(&self, id: &Arc<Id>) {
         *self.id.lock() = Some(id.clone());
     }
 
     /// It has ended.
-    pub(super) fn detach(&self) {
+    pub(crate) fn detach(&self) {
         let id = self.id.lock().take();
         // Without the lock. Whoever ends it has a reference of his own.
         drop(id);
@@ -49,12 +49,12 @@ impl Identifier {
     /// # Errors
     ///
     /// `ENOENT` if it has ended, or is being ended.
-    pub(super) fn get(&self) -> Result<Arc<Id>> {
+    pub(crate) fn get(&self) -> Result<Arc<Id>> {
         self.id.lock().clone().ok_or(ENOENT)
     }
 
     /// Ends it, unless that is being done. Sleeps. Not from what the consumer is told.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let id = self.id.lock().take();
         if let Some(id) = id {
             id.destroy();
@@ -66,7 +66,7 @@ impl Identifier {
     /// # Errors
     ///
     /// Any: it ends.
-    pub(super) fn over(&self) -> Result {
+    pub(crate) fn over(&self) -> Result {
         match self.id.lock().take() {
             Some(_) => Err(ENOENT),
             None => Ok(()),

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The address cache: which IP address has which GID, for each network namespace.
+//!
+//! ```text
+//!  cache       the entries of a namespace: look-up, changes, sources and their ranks
+//!   ├ entry      one of them, as the table has it
+//!   ├ load       many at once, all or none
+//!   ├ expiry     forgetting what is too old
+//!   └ changes    telling who listens
+//!  exchange    a peer's queue pair, found by asking its connection manager
+//!   └ host       the interface that asks and is asked
+//!  paths       what the subnet administrator said of a port's paths
+//!  line        what waits for its turn
+//!  statistics  what is counted
+//!  options     parameters
+//!  netlink     the family `oxib`
+//! ```
+
+use kernel::prelude::*;
+
+use crate::{
+    hash_table::Slab,
+    net::namespace, //
+};
+
+pub(crate) mod cache;
+mod entry;
+pub(crate) mod exchange;
+mod expiry;
+mod host;
+pub(crate) mod line;
+pub(crate) mod options;
+pub(crate) mod paths;
+pub(crate) mod statistics;
+
+pub(crate) use cache::{
+    Cache,
+    Learned,
+    Lesson,
+    LIFETIME, //
+};
+pub(crate) use entry::Known;
+pub(crate) use host::Host;
+pub(crate) use statistics::Counter;
+
+pub(crate) use crate::wire::acm::source::Source;
+
+/// The address cache, as a part of the module. Dropping it drops the caches of all namespaces.
+pub(crate) struct Acm {
+    _caches: namespace::Registration<Cache>,
+}
+
+impl Acm {
+    /// Makes a cache for each namespace that is there, and for those that come.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a parameter out of range, which the log names; `ENOMEM`.
+    pub(crate) fn new() -> Result<Self> {
+        options::check()?;
+        Ok(Self {
+            _caches: namespace::Registration::new(Slab::new(c"oxib_acm")?)?,
+        })
+    }
+}

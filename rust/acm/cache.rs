@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The cache of a network namespace.
+//!
+//! Looking up waits for nobody. All that changes entries holds the table's writer's lock, and is in process context.
+
+use core::net::IpAddr;
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        new_delayed_work,
+        DelayedWork, //
+    }, //
+};
+
+use super::{
+    entry::{
+        Known,
+        Stored, //
+    },
+    expiry::Plan,
+    options,
+    Counter,
+    Source, //
+};
+use crate::{
+    counters::{
+        seconds,
+        Counters, //
+    },
+    hash_table::{
+        Key,
+        Retired,
+        Slab,
+        Table,
+        Writer, //
+    },
+    net::{
+        device::{
+            Device,
+            Operations, //
+        },
+        namespace::{
+            Handle,
+            Member,
+            Namespace, //
+        }, //
+    },
+    wire::{
+        acm::entry::{
+            from_key,
+            to_key,
+            Entry, //
+        },
+        gid::Gid,
+        pkey::Pkey,
+        qpn::Qpn, //
+    },
+    work, //
+};
+
+/// The cache of a namespace.
+#[pin_data]
+pub(crate) struct Cache {
+    table: Arc<Entries>,
+    counters: Counters<Counter>,
+    namespace: Namespace,
+    #[pin]
+    pub(super) expiry: DelayedWork<Cache>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Cache { self.expiry }
+}
+
+/// The entries, with what their writer keeps.
+pub(super) type Entries = Table<Stored, State>;
+
+/// The right to change entries.
+pub(super) type Changing<'a> = Writer<'a, Stored, State>;
+
+/// What the writer keeps.
+#[derive(Default)]
+pub(super) struct State {
+    /// Entries of each source, highest rank first.
+    numbers: [usize; Source::ALL.len()],
+    /// When the next look at what is too old is due.
+    pub(super) plan: Plan,
+}
+
+impl State {
+    /// How many entries of a source there are.
+    pub(super) fn number(&mut self, source: Source) -> &mut usize {
+        let [file, netlink, sidr, learned] = &mut self.numbers;
+        match source {
+            Source::File => file,
+            Source::Netlink => netlink,
+            Source::Sidr => sidr,
+            Source::Learned => learned,
+        }
+    }
+}
+
+/// What became of something that the network said of an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Learned {
+    /// There is an entry of it now, or the one that was there says this now.
+    Entered,
+    /// The entry said so already; it holds for longer now.
+    Renewed,
+    /// An entry of higher rank has the same GID, and now this queue pair, which it lacked.
+    Filled,
+    /// An entry of higher rank says otherwise, or says all of it: it is as it was.
+    Refused,
+}
+
+/// What the network said of an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lesson {
+    /// The address.
+    pub(crate) address: IpAddr,
+    /// The GID of the port that has it.
+    pub(crate) gid: Gid,
+    /// The queue pair of its interface.
+    pub(crate) qpn: Option<Qpn>,
+    /// The partition, if it holds for one alone.
+    pub(crate) pkey: Option<Pkey>,
+    /// Who said so: [`Source::Sidr`] or [`Source::Learned`].
+    pub(crate) source: Source,
+    /// Seconds for which to keep it.
+    pub(crate) lifetime: u32,
+}
+
+/// Seconds for which what the network says holds, if nothing else is said.
+pub(crate) const LIFETIME: u32 = 1200;
+
+/// The table's key of an address.
+fn key(address: IpAddr) -> Key {
+    Key(to_key(address))
+}
+
+/// The address of a table's key.
+pub(super) fn address(key: &Key) -> IpAddr {
+    from_key(key.0)
+}
+
+impl Cache {
+    /// Makes the cache of a namespace.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn make(slab: &Arc<Slab<Stored>>, namespace: Namespace) -> Result<Arc<Self>> {
+        let table = Table::new(slab.clone(), State::default())?;
+        let counters = Counters::new()?;
+        Arc::pin_init(
+            pin_init!(Self {
+                table,
+                counters,
+                namespace,
+                expiry <- new_delayed_work!("oxib_acm"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The cache of the namespace that a net device is in. Its last reference is dropped in process context: elsewhere
+    /// use [`Cache::with`].
+    pub(crate) fn of<T: Operations>(device: &Device<T>) -> Option<Arc<Self>> {
+        device.member()
+    }
+
+    /// Uses the cache of the namespace that a net device is in. Any context; `use_it` must not sleep.
+    pub(crate) fn with<T: Operations, R>(
+        device: &Device<T>,
+        use_it: impl FnOnce(&Cache) -> R,
+    ) -> Option<R> {
+        device.with_member(|cache: &Arc<Cache>| use_it(cache))
+    }
+
+    /// What is known of an address. Any context; waits for nobody.
+    pub(crate) fn find(&self, address: IpAddr) -> Option<Known> {
+        let known = self.peek(address);
+        self.counters.count(match known {
+            Some(_) => Counter::Hits,
+            None => Counter::Misses,
+        });
+        known
+    }
+
+    /// The same, and not counted.
+    pub(crate) fn peek(&self, address: IpAddr) -> Option<Known> {
+        self.table
+            .get(&key(address), |stored| stored.known(seconds()))?
+    }
+
+    /// The counters, of the resolution as well.
+    pub(crate) fn counters(&self) -> &Counters<Counter> {
+        &self.counters
+    }
+
+    /// The namespace.
+    pub(super) fn namespace(&self) -> Namespace {
+        self.namespace
+    }
+
+    /// The entries.
+    pub(super) fn entries(&self) -> &Arc<Entries> {
+        &self.table
+    }
+
+    /// Keeps what the network said of an address. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `ENOSPC` if there are as many entries as there may be.
+    pub(crate) fn learn(self: &Arc<Self>, lesson: &Lesson) -> Result<Learned> {
+        let now = seconds();
+        let key = key(lesson.address);
+        let mut writer = self.table.write();
+        if let Some(stored) = writer.get(&key).filter(|stored| !stored.is_expired(now)) {
+            let same_way = stored.gid() == lesson.gid;
+            if stored.source().outranks(lesson.source) {
+                let lacking = !stored.has_given_qpn() && lesson.qpn.is_some();
+                if same_way && lacking {
+                    stored.learn_qpn(lesson.qpn);
+                    return Ok(Learned::Filled);
+                }
+                self.counters.count(Counter::Refused);
+                return Ok(Learned::Refused);
+            }
+            let same = same_way && stored.source() == lesson.source && stored.pkey() == lesson.pkey;
+            if same && (lesson.lifetime != 0) == stored.ends_at().is_some() {
+                // A longer life needs no earlier look.
+                stored.renew(now, lesson.lifetime);
+                let known_qpn = stored.known(now).and_then(|known| known.qpn);
+                if lesson.qpn.is_none() || lesson.qpn == known_qpn {
+                    return Ok(Learned::Renewed);
+                }
+                stored.learn_qpn(lesson.qpn);
+                self.announce(&mut writer, &key);
+                return Ok(Learned::Entered);
+            }
+        }
+        let entry = Entry {
+            address: lesson.address,
+            gid: lesson.gid,
+            qpn: lesson.qpn,
+            pkey: lesson.pkey,
+            lifetime: lesson.lifetime,
+        };
+        self.put(&mut writer, &entry, lesson.source, now)?;
+        Ok(Learned::Entered)
+    }
+
+    /// Forgets the queue pair that the network said an address had, if the address has this GID still. Process context.
+    pub(crate) fn forget_qpn(&self, address: IpAddr, gid: Gid) {
+        self.table.get(&key(address), |stored| {
+            if stored.gid() == gid {
+                stored.learn_qpn(None);
+            }
+        });
+    }
+
+    /// Enters one entry, with the lock held.
+    fn put(
+        self: &Arc<Self>,
+        writer: &mut Changing<'_>,
+        entry: &Entry,
+        source: Source,
+        now: u32,
+    ) -> Result {
+        let key = key(entry.address);
+        if writer.get(&key).is_none() && self.table.len() >= options::entries() {
+            return Err(ENOSPC);
+        }
+        let node = self.table.node(key, Stored::new(entry, source, now))?;
+        let old = writer.put(node).map_err(|(error, _)| error)?;
+        let state = writer.state();
+        *state.number(source) += 1;
+        if let Some(old) = old {
+            *state.number(old.value().source()) -= 1;
+        }
+        if entry.lifetime != 0 {
+            self.expect_end(state, now.saturating_add(entry.lifetime), now);
+        }
+        self.announce(writer, &key);
+        Ok(())
+    }
+
+    /// An entry has been taken out: counts, and tells who listens. With the lock held.
+    pub(super) fn removed(&self, state: &mut State, gone: &Retired<Stored>) {
+        *state.number(gone.value().source()) -= 1;
+    }
+
+    /// Tells who listens what an entry says now.
+    fn announce(&self, _writer: &mut Changing<'_>, _key: &Key) {}
+}
+
+static HANDLE: Handle<Cache> = Handle::new();
+
+impl Member for Cache {
+    type Shared = Arc<Slab<Stored>>;
+
+    fn handle() -> &'static Handle<Self> {
+        &HANDLE
+    }
+
+    fn new(slab: &Self::Shared, namespace: Namespace) -> Result<Arc<Self>> {
+        Cache::make(slab, namespace)
+    }
+
+    fn leaving(self: &Arc<Self>) {
+        work::disable(self);
+    }
+}

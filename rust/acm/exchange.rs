@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Finding a peer's queue pair: by asking its connection manager ([`crate::wire::exchange`]).
+//!
+//! ```text
+//!  exchange    an interface's exchanges: begun, waiting, ended
+//!   ├ peers      how far each has come: policy alone
+//!   ├ ask        one that we begin
+//!   └ serve      one that a peer begins
+//! ```
+//!
+//! Which GID of a peer's port is right? An entry of the cache may name another GID than the peer's
+//! interface has in its address, as each port has several. It is the entry's that we use, in all that
+//! we send, and of the answer only the queue pair: that is behind the port which took the request,
+//! and the request was sent to the entry's GID. So the answer's GID may be any of that port's.
+
+use core::sync::atomic::{
+    AtomicU8,
+    Ordering, //
+};
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::{
+    host::Host,
+    options::{
+        self,
+        Mode, //
+    },
+    Counter,
+    Lesson,
+    Source,
+    LIFETIME, //
+};
+use crate::{
+    cm::{
+        Id,
+        Manager, //
+    },
+    cm_export::Service,
+    net::{
+        bh::{
+            new_spinlock_bh,
+            SpinLockBh, //
+        },
+        skb::Skb, //
+    },
+    registry,
+    wire::{
+        gid::Gid,
+        qpn::Qpn,
+        resolution::Request, //
+    }, //
+};
+
+mod ask;
+mod peers;
+mod serve;
+
+use ask::Asked;
+use peers::{
+    Flight,
+    Peers,
+    Verdict, //
+};
+
+/// Peers that are looked after at a time.
+const BATCH: usize = 64;
+
+/// The exchanges of an interface.
+#[pin_data]
+pub(crate) struct Exchange {
+    mode: AtomicU8,
+    #[pin]
+    peers: SpinLockBh<Peers<Skb>>,
+    /// How many exchanges under way, and how many that wait, the cache's counters have. Its lock is taken
+    /// before that of the peers.
+    #[pin]
+    shown: SpinLockBh<(usize, usize)>,
+    #[pin]
+    uses: Mutex<Uses>,
+    #[pin]
+    asked: Mutex<KVec<Arc<Asked>>>,
+}
+
+/// What an interface that is up uses.
+#[derive(Default)]
+struct Uses {
+    is_open: bool,
+    service: Option<Service>,
+    listener: Option<Arc<Id>>,
+}
+
+/// Why a peer's queue pair was not found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failure {
+    /// The port's connection manager is not oxib's.
+    NoManager,
+    /// There is no path to the peer.
+    NoPath,
+    /// The peer does not answer.
+    Silent,
+    /// The peer does not know the service, or not the address.
+    Refused,
+    /// The answer is about something else, or of use to nobody.
+    Wrong,
+    /// There is no memory.
+    NoMemory,
+}
+
+/// What to do with the packet that looks for a peer.
+pub(crate) enum Fate {
+    /// Nothing: it waits.
+    Held,
+    /// The peer does not answer: what else is to be done about it is up to the caller.
+    Failed(Option<Skb>),
+    /// There is too much going on: the stack asks again.
+    Busy(Option<Skb>),
+}
+
+impl Exchange {
+    /// None.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            mode: AtomicU8::new(options::mode() as u8),
+            peers <- new_spinlock_bh!(Peers::new(), "oxib_acm_peers"),
+            shown <- new_spinlock_bh!((0, 0), "oxib_acm_shown"),
+            uses <- new_mutex!(Uses::default(), "oxib_acm_uses"),
+            asked <- new_mutex!(KVec::new(), "oxib_acm_asked"),
+        })
+    }
+
+    /// How the interface uses the cache.
+    pub(crate) fn mode(&self) -> Mode {
+        Mode::new(self.mode.load(Ordering::Relaxed)).unwrap_or(Mode::Off)
+    }
+
+    /// Changes that.
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// The interface is up: exchanges may begin. `host` has these.
+    pub(crate) fn open(&self, host: &Arc<dyn Host>) {
+        self.uses.lock().is_open = true;
+        // Without memory at the moment peers do not find us before we look for one.
+        let _ = registry::enter(host);
+        let host = host.clone();
+        let tasks = host.clone();
+        let _ = tasks.tasks().spawn(move || {
+            let _ = host.exchange().manager(&host);
+        });
+    }
+
+    /// The interface goes down: what is under way ends, and is waited for. Sleeps.
+    pub(crate) fn close(&self, host: &Arc<dyn Host>) {
+        registry::leave(host);
+        let listener = {
+            let mut uses = self.uses.lock();
+            uses.is_open = false;
+            uses.listener.take()
+        };
+        if let Some(listener) = listener {
+            listener.destroy();
+        }
+        let forgotten = self.peers.lock().take_all();
+        // The packets, without the lock.
+        drop(forgotten);
+        let asked = core::mem::take(&mut *self.asked.lock());
+        asked.iter().for_each(|asked| asked.close());
+        self.show(host);
+    }
+
+    /// Lets go of the connection manager, when the interface has gone. Sleeps; not with the RTNL held.
+    pub(crate) fn end(&self) {
+        let service = self.uses.lock().service.take();
+        drop(service);
+    }
+
+    /// The connection manager, if it has the port. Sleeps; not with the RTNL held.
+    fn manager(&self, host: &Arc<dyn Host>) -> Result<Arc<Manager>> {
+        let manager = self.service()?;
+        let (device, port) = host.location();
+        if !manager.has_port(device, port) {
+            return Err(ENODEV);
+        }
+        let mut uses = self.uses.lock();
+        if uses.is_open && uses.listener.is_none() {
+            uses.listener = Some(serve::listen(&manager, device)?);
+        }
+        Ok(manager)
+    }
+
+    /// The node's connection manager, which is used from now on. The same.
+    fn service(&self) -> Result<Arc<Manager>> {
+        {
+            let uses = self.uses.lock();
+            if !uses.is_open {
+                return Err(ENODEV);
+            }
+            if let Some(service) = &uses.service {
+                return Ok(service.manager().clone());
+            }
+        }
+        // Without the lock, which is waited for with the RTNL held.
+        let service = Service::start()?;
+        let manager = service.manager().clone();
+        let before = self.uses.lock().service.replace(service);
+        drop(before);
+        Ok(manager)
+    }
+
+    /// Looks for the peer that `request` asks for, which is at `gid`. Any context.
+    pub(crate) fn ask(
+        &self,
+        host: &Arc<dyn Host>,
+        request: Request,
+        gid: Gid,
+        held: Option<Skb>,
+    ) -> Fate {
+        let verdict = self.peers.lock().ask(request, gid, held, host.now_ms());
+        self.show(host);
+        match verdict {
+            Verdict::Begin(flight) => {
+                self.start(host, flight);
+                Fate::Held
+            }
+            Verdict::Waits => Fate::Held,
+            Verdict::Failed(held) => Fate::Failed(held),
+            Verdict::Busy(held) => Fate::Busy(held),
+        }
+    }
+
+    /// Whether a peer answered a moment ago. Any context.
+    pub(crate) fn is_fresh(&self, host: &dyn Host, request: &Request) -> bool {
+        self.peers.lock().is_fresh(&request.target, host.now_ms())
+    }
+
+    fn start(&self, host: &Arc<dyn Host>, flight: Flight) {
+        let for_task = host.clone();
+        let spawned = host.tasks().spawn(move || {
+            if let Err(failure) = Asked::begin(&for_task, flight) {
+                for_task.exchange().ended(&for_task, &flight, Err(failure));
+            }
+        });
+        if spawned.is_err() {
+            // A transmit queue may be locked: what waits is dropped, not sent.
+            let end = self.peers.lock().ended(&flight, None, host.now_ms());
+            drop(end);
+        }
+    }
+
+    /// An exchange has ended. Sleeps.
+    fn ended(
+        &self,
+        host: &Arc<dyn Host>,
+        flight: &Flight,
+        found: core::result::Result<Qpn, Failure>,
+    ) {
+        count_end(host, flight, found);
+        let end = self
+            .peers
+            .lock()
+            .ended(flight, found.ok(), host.now_ms());
+        if let Some(end) = end {
+            match found {
+                Ok(qpn) => found_at(host, flight, qpn, end),
+                Err(_) => lost(host, flight, end.held),
+            }
+        }
+        self.go_on(host);
+    }
+
+    /// Begins what waits for its turn.
+    fn go_on(&self, host: &Arc<dyn Host>) {
+        loop {
+            let next = self.peers.lock().next();
+            self.show(host);
+            match next {
+                Some(flight) => self.start(host, flight),
+                None => return,
+            }
+        }
+    }
+
+    /// Forgets what is known of the peer with an address, which says itself that it is another's by now.
+    /// Process context.
+    pub(crate) fn doubt(&self, host: &dyn Host, request: &Request, gid: Gid) {
+        self.peers.lock().forget(&request.target);
+        if let Some(cache) = host.cache() {
+            cache.forget_qpn(request.target, gid);
+        }
+    }
+
+    /// Looks after peers across a router: nobody tells if one of them has another queue pair. To be called
+    /// every second while this returns true. Sleeps.
+    pub(crate) fn watch(&self, host: &Arc<dyn Host>) -> bool {
+        let Ok(mut doubtful) = KVec::with_capacity(BATCH, GFP_KERNEL) else {
+            return true;
+        };
+        {
+            let now = host.now_ms();
+            let mut peers = self.peers.lock();
+            peers.age(now);
+            peers.doubtful(now, &mut doubtful);
+        }
+        for (request, gid) in &doubtful {
+            if !host.is_near(gid) && host.is_doubtful(request, gid) {
+                let _ = self.ask(host, *request, *gid, None);
+            }
+        }
+        !self.peers.lock().is_empty()
+    }
+
+    /// Shows how many exchanges there are. Any context.
+    fn show(&self, host: &Arc<dyn Host>) {
+        let mut shown = self.shown.lock();
+        let before = *shown;
+        *shown = self.peers.lock().in_flight();
+        // These counters go down, too.
+        let difference = |now: usize, before: usize| now.wrapping_sub(before) as u64;
+        host.count(Counter::SidrInFlight, difference(shown.0, before.0));
+        host.count(Counter::SidrWaiting, difference(shown.1, before.1));
+    }
+}
+
+/// The peer has this queue pair.
+fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb>) {
+    let Some(cache) = host.cache() else { return };
+    let request = &flight.request;
+    // The administrator may have changed the entry meanwhile, or taken it away.
+    let Some(known) = cache
+        .peek(request.target)
+        .filter(|known| known.gid == flight.gid)
+    else {
+        return;
+    };
+    let lesson = Lesson {
+        address: request.target,
+        gid: flight.gid,
+        qpn: Some(qpn),
+        pkey: known.pkey,
+        source: Source::Sidr,
+        lifetime: LIFETIME,
+    };
+    // Without memory at the moment, the stack is told all the same.
+    let _ = cache.learn(&lesson);
+    if end.held.is_some() || end.is_new {
+        host.answer(request, flight.gid, qpn);
+    }
+    if let Some(packet) = end.held {
+        packet.consume(0);
+    }
+    if !host.is_near(&flight.gid) {
+        host.clone().watch_soon();
+    }
+}
+
+/// The peer was not found.
+fn lost(host: &Arc<dyn Host>, flight: &Flight, held: Option<Skb>) {
+    if let Some(cache) = host.cache() {
+        cache.forget_qpn(flight.request.target, flight.gid);
+    }
+    match held {
+        // It may have no oxib, and answers who asks as ever.
+        Some(packet) if host.is_near(&flight.gid) => host.send(packet),
+        held => drop(held),
+    }
+}
+
+fn count_end(
+    host: &Arc<dyn Host>,
+    flight: &Flight,
+    found: core::result::Result<Qpn, Failure>,
+) {
+    match found {
+        Ok(_) => host.count(Counter::SidrAnswered, 1),
+        Err(Failure::Silent) => host.count(Counter::SidrTimeouts, 1),
+        Err(Failure::Refused | Failure::Wrong) => host.count(Counter::SidrRefused, 1),
+        Err(Failure::NoManager | Failure::NoPath | Failure::NoMemory) => {}
+    }
+    if matches!(found, Err(Failure::Silent | Failure::Refused)) && !host.is_near(&flight.gid) {
+        host.count(Counter::RouterNoOxib, 1);
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! An exchange that we begin.
+
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    Failure,
+    Flight,
+    Host, //
+};
+use crate::{
+    acm::Counter,
+    cm::{
+        Consumer,
+        Id,
+        Identifier,
+        Notice,
+        Report,
+        SidrReqParameters, //
+    },
+    wire::{
+        cm::{
+            sidr_rep::Status,
+            Message, //
+        },
+        exchange::{
+            number,
+            Answer,
+            Question,
+            SERVICE, //
+        },
+        qpn::Qpn, //
+    }, //
+};
+
+/// How long one try of several may take, in milliseconds. Of a lost message the connection manager finds
+/// out sooner. Who does not answer in the own subnet may have no connection manager: there, the stack's
+/// question goes out as ever before it is repeated (after a second).
+const TRY_NEAR: u32 = 200;
+const TRY_FAR: u32 = 1_000;
+
+/// Tries after the first.
+const RETRIES: u8 = 3;
+
+/// A question to a peer.
+#[pin_data]
+pub(super) struct Asked {
+    host: Arc<dyn Host>,
+    flight: Flight,
+    ended: AtomicBool,
+    #[pin]
+    id: Identifier,
+}
+
+impl Asked {
+    /// Asks the peer. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be asked.
+    pub(super) fn begin(host: &Arc<dyn Host>, flight: Flight) -> Result<(), Failure> {
+        let exchange = host.exchange();
+        if !exchange.peers.lock().is_wanted(&flight) {
+            return Err(Failure::Silent);
+        }
+        let manager = exchange.manager(host).map_err(|_| Failure::NoManager)?;
+        let path = host.path(flight.gid).map_err(|_| Failure::NoPath)?;
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                host: host.clone(),
+                flight,
+                ended: AtomicBool::new(false),
+                id <- Identifier::new(),
+            }),
+            GFP_KERNEL,
+        )
+        .map_err(|_| Failure::NoMemory)?;
+        let question = Question {
+            pkey: host.pkey(),
+            asker_qpn: host.address_for(&flight.gid).qpn(),
+            asker: flight.request.asker,
+            asker_gid: path.sgid(),
+            asked: flight.request.target,
+        };
+        let (device, _) = host.location();
+        Id::new(&manager, device, this.clone()).map_err(|_| Failure::NoMemory)?;
+        // From here on its end is told by `detach`.
+        if this.enlist().is_err() {
+            this.close();
+            return Ok(());
+        }
+        let Ok(id) = this.id.get() else { return Ok(()) };
+        let near = host.is_near(&flight.gid);
+        let sent = id.send_sidr_req(SidrReqParameters {
+            path,
+            source: None,
+            service: SERVICE,
+            timeout: if near { TRY_NEAR } else { TRY_FAR },
+            max_retries: RETRIES,
+            private_data: &question.bytes(),
+        });
+        match sent {
+            Ok(()) => host.count(Counter::SidrSent, 1),
+            Err(_) => this.close(),
+        }
+        Ok(())
+    }
+
+    /// Lets [`super::Exchange::close`] find it.
+    fn enlist(self: &Arc<Self>) -> Result {
+        let exchange = self.host.exchange();
+        let mut asked = exchange.asked.lock();
+        // Who closes takes the list after it has said so.
+        let is_open = exchange.uses.lock().is_open;
+        if !is_open {
+            return Err(ENODEV);
+        }
+        asked.push(self.clone(), GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Ends it. Sleeps.
+    pub(super) fn close(&self) {
+        self.id.close();
+    }
+
+    fn end(&self, found: Result<Qpn, Failure>) {
+        if !self.ended.swap(true, Ordering::AcqRel) {
+            self.host.exchange().ended(&self.host, &self.flight, found);
+        }
+    }
+
+    /// The peer answers.
+    fn answered(&self, notice: &Notice) -> Result<Qpn, Failure> {
+        let message = notice
+            .message()
+            .and_then(|mad| Message::parse(mad.bytes()).ok());
+        let Some(Message::SidrRep(rep)) = message else {
+            return Err(Failure::Wrong);
+        };
+        if rep.status() != Status::SUCCESS {
+            return Err(Failure::Refused);
+        }
+        let answer = Answer::parse(rep.private_data()).map_err(|_| Failure::Wrong)?;
+        let is_about_it = answer.asked == self.flight.request.target;
+        // With another key no packet of either arrives at the other.
+        let is_reachable = rep.qkey() == self.host.qkey();
+        if !is_about_it || !is_reachable {
+            return Err(Failure::Wrong);
+        }
+        number(rep.qpn().get()).ok_or(Failure::Wrong)
+    }
+}
+
+impl Consumer for Asked {
+    fn event(&self, _id: &Arc<Id>, notice: &Notice) -> kernel::error::Result {
+        match notice.report() {
+            Report::SidrRepReceived => self.end(self.answered(notice)),
+            Report::SidrReqError(_) => self.end(Err(Failure::Silent)),
+            _ => return Ok(()),
+        }
+        self.id.over()
+    }
+
+    fn attach(&self, id: &Arc<Id>) {
+        self.id.attach(id);
+    }
+
+    fn detach(&self) {
+        self.id.detach();
+        let dismissed = {
+            let mut asked = self.host.exchange().asked.lock();
+            let index = asked
+                .iter()
+                .position(|other| core::ptr::eq(&**other, self));
+            index.and_then(|index| {
+                let last = asked.len() - 1;
+                asked.swap(index, last);
+                asked.pop()
+            })
+        };
+        drop(dismissed);
+        // One that was called off, or could not be sent.
+        self.end(Err(Failure::NoMemory));
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! How far the exchange with each peer has come. Policy alone: it knows no message and no clock.
+//!
+//! A number of exchanges is under way at a time, the others wait in order. A peer that does not answer
+//! is not asked again for a while. Who looks for a peer meanwhile finds out at once.
+//!
+//! Times are in milliseconds.
+
+use core::net::IpAddr;
+
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    }, //
+};
+
+use crate::{
+    acm::line::Line,
+    wire::{
+        gid::Gid,
+        qpn::Qpn,
+        resolution::Request, //
+    }, //
+};
+
+mod tests;
+
+/// Most exchanges under way.
+pub(super) const WINDOW: usize = 64;
+
+/// Most peers that are remembered.
+const PEERS: usize = 16_384;
+
+/// Time until a peer that did not answer is asked again. It doubles up to [`MEMORY`].
+const RETRY: u64 = 1_000;
+
+/// Longest time for which it is remembered that a peer does not answer: as long, and no longer, may a
+/// peer be back without being found.
+const MEMORY: u64 = 4_000;
+
+/// Time for which an answer is believed, whatever the stack thinks of the peer.
+const FRESH: u64 = 3_000;
+
+/// Time after which nothing is known any more of a peer that nobody looks for.
+const LIFETIME: u64 = 1_200_000;
+
+/// An exchange that is under way, or is to begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::acm) struct Flight {
+    /// Who asks, and for whom.
+    pub(in crate::acm) request: Request,
+    /// Where the peer is.
+    pub(in crate::acm) gid: Gid,
+    number: u64,
+}
+
+/// A peer.
+struct Peer<P> {
+    request: Request,
+    gid: Gid,
+    state: State<P>,
+    /// What it said last.
+    qpn: Option<Qpn>,
+}
+
+/// What there is of an exchange with a peer.
+enum State<P> {
+    /// It is under way, or waits for its turn.
+    Asked { number: u64, held: Option<P> },
+    /// It came to an end `at` this time.
+    Answered { at: u64 },
+    /// The peer did not answer; it is not to be asked before a time, which was `wait` away.
+    Failed { until: u64, wait: u64 },
+}
+
+/// What to do about a peer that somebody looks for.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Verdict<P> {
+    /// Begin this exchange.
+    Begin(Flight),
+    /// Nothing: the answer will come.
+    Waits,
+    /// The peer does not answer.
+    Failed(Option<P>),
+    /// Too much is going on, or there is no memory.
+    Busy(Option<P>),
+}
+
+/// The end of an exchange.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct End<P> {
+    /// What waited for it.
+    pub(super) held: Option<P>,
+    /// The peer's queue pair is another one than it was before.
+    pub(super) is_new: bool,
+}
+
+/// The peers of an interface: `P` is a packet that waits.
+pub(super) struct Peers<P> {
+    table: RBTree<IpAddr, Peer<P>>,
+    count: usize,
+    line: Line<Flight>,
+    in_line: usize,
+    flying: usize,
+    last: u64,
+}
+
+impl<P> Peers<P> {
+    /// None.
+    pub(super) fn new() -> Self {
+        Self {
+            table: RBTree::new(),
+            count: 0,
+            line: Line::default(),
+            in_line: 0,
+            flying: 0,
+            last: 0,
+        }
+    }
+
+    /// How many exchanges are under way, and how many wait.
+    pub(super) fn in_flight(&self) -> (usize, usize) {
+        (self.flying, self.in_line)
+    }
+
+    /// Looks for the peer of `request`, which is at `gid`; `held` waits for the end.
+    pub(super) fn ask(
+        &mut self,
+        request: Request,
+        gid: Gid,
+        held: Option<P>,
+        now: u64,
+    ) -> Verdict<P> {
+        let address = request.target;
+        // Of one that has moved nothing is known.
+        if self.table.get(&address).is_some_and(|peer| peer.gid != gid) {
+            self.remove(&address);
+        }
+        match self.table.get_mut(&address).map(|peer| &mut peer.state) {
+            None => self.note(request, gid, held),
+            Some(State::Asked { held: waiting, .. }) => {
+                // What waits already asks for the same.
+                if waiting.is_none() {
+                    *waiting = held;
+                }
+                Verdict::Waits
+            }
+            Some(State::Failed { until, .. }) if now < *until => Verdict::Failed(held),
+            Some(State::Failed { .. } | State::Answered { .. }) => self.begin(request, gid, held),
+        }
+    }
+
+    fn note(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
+        let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
+            Ok(node) if self.count < PEERS => node,
+            _ => return Verdict::Busy(held),
+        };
+        let peer = Peer {
+            request,
+            gid,
+            state: State::Failed { until: 0, wait: 0 },
+            qpn: None,
+        };
+        self.table.insert(node.into_node(request.target, peer));
+        self.count += 1;
+        self.begin(request, gid, held)
+    }
+
+    /// Begins the exchange with a peer in the table, or puts it into the line.
+    fn begin(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
+        let flight = Flight {
+            request,
+            gid,
+            number: self.last + 1,
+        };
+        let starts = self.flying < WINDOW;
+        if !starts && self.line.push(flight).is_err() {
+            return Verdict::Busy(held);
+        }
+        self.last += 1;
+        if let Some(peer) = self.table.get_mut(&request.target) {
+            peer.request = request;
+            peer.state = State::Asked {
+                number: flight.number,
+                held,
+            };
+        }
+        if starts {
+            self.flying += 1;
+            Verdict::Begin(flight)
+        } else {
+            self.in_line += 1;
+            Verdict::Waits
+        }
+    }
+
+    /// Whether the result of an exchange is still wanted.
+    pub(super) fn is_wanted(&self, flight: &Flight) -> bool {
+        self.table
+            .get(&flight.request.target)
+            .is_some_and(|peer| match peer.state {
+                State::Asked { number, .. } => number == flight.number,
+                _ => false,
+            })
+    }
+
+    /// Ends an exchange that was under way: the peer has that queue pair, or has not answered. `None`
+    /// if nobody wants to know any more.
+    pub(super) fn ended(&mut self, flight: &Flight, found: Option<Qpn>, now: u64) -> Option<End<P>> {
+        self.flying = self.flying.saturating_sub(1);
+        if !self.is_wanted(flight) {
+            return None;
+        }
+        let peer = self.table.get_mut(&flight.request.target)?;
+        let next = match found {
+            Some(_) => State::Answered { at: now },
+            None => {
+                // One that was there a moment ago may be there again in a moment.
+                let wait = if peer.qpn.is_some() { RETRY } else { MEMORY };
+                State::Failed {
+                    until: now + wait,
+                    wait,
+                }
+            }
+        };
+        let State::Asked { held, .. } = core::mem::replace(&mut peer.state, next) else {
+            return None;
+        };
+        let is_new = found.is_some() && peer.qpn.is_some() && peer.qpn != found;
+        if found.is_some() {
+            peer.qpn = found;
+        }
+        Some(End { held, is_new })
+    }
+
+    /// The next exchange of the line, if one may begin.
+    pub(super) fn next(&mut self) -> Option<Flight> {
+        while self.flying < WINDOW {
+            let flight = self.line.pop()?;
+            self.in_line -= 1;
+            if self.is_wanted(&flight) {
+                self.flying += 1;
+                return Some(flight);
+            }
+        }
+        None
+    }
+
+    /// Whether the peer with that address answered a moment ago.
+    pub(super) fn is_fresh(&self, address: &IpAddr, now: u64) -> bool {
+        self.table
+            .get(address)
+            .is_some_and(|peer| match peer.state {
+                State::Answered { at } => now < at + FRESH,
+                _ => false,
+            })
+    }
+
+    /// Notes in `out`, as far as it has room, the peers that were found, and may be elsewhere or not
+    /// there at all by now.
+    pub(super) fn doubtful(&self, now: u64, out: &mut KVec<(Request, Gid)>) {
+        for peer in self.table.values() {
+            let is_doubtful = match peer.state {
+                State::Answered { at } => at + FRESH <= now,
+                State::Failed { until, .. } => peer.qpn.is_some() && until <= now,
+                State::Asked { .. } => false,
+            };
+            if is_doubtful && out.push_within_capacity((peer.request, peer.gid)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether there is anybody to look after.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Forgets the peer with that address, unless it is being asked. Whether there was one.
+    pub(super) fn forget(&mut self, address: &IpAddr) -> bool {
+        let settled = self
+            .table
+            .get(address)
+            .is_some_and(|peer| !matches!(peer.state, State::Asked { .. }));
+        if settled {
+            self.remove(address);
+        }
+        settled
+    }
+
+    fn remove(&mut self, address: &IpAddr) {
+        if self.table.remove(address).is_some() {
+            self.count -= 1;
+        }
+    }
+
+    /// Forgets peers that nobody has looked for in a long time.
+    pub(super) fn age(&mut self, now: u64) {
+        let is_old = |peer: &Peer<P>| match peer.state {
+            State::Answered { at } => at + LIFETIME <= now,
+            State::Failed { until, .. } => until + MEMORY <= now && peer.qpn.is_none(),
+            State::Asked { .. } => false,
+        };
+        let mut cursor = self.table.cursor_front_mut();
+        while let Some(current) = cursor {
+            if is_old(current.current().1) {
+                cursor = current.remove_current().0;
+                self.count -= 1;
+            } else {
+                cursor = current.move_next();
+            }
+        }
+    }
+
+    /// Forgets all, and returns them for the caller to drop. What is under way ends without a result.
+    pub(super) fn take_all(&mut self) -> Self {
+        let fresh = Self {
+            last: self.last,
+            flying: self.flying,
+            ..Self::new()
+        };
+        core::mem::replace(self, fresh)
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Tests of the peers' states.
+
+#[kernel::prelude::kunit_tests(oxib_acm_peers)]
+mod cases {
+    use core::net::{
+        IpAddr,
+        Ipv4Addr, //
+    };
+
+    use kernel::prelude::*;
+
+    use super::super::*;
+
+    const NEAR: Gid = Gid::from_bytes([0xfd; 16]);
+    const FAR: Gid = Gid::from_bytes([0xfc; 16]);
+
+    fn request(n: u8) -> Request {
+        Request {
+            asker: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)),
+            target: IpAddr::V4(Ipv4Addr::new(10, 0, 0, n)),
+        }
+    }
+
+    fn begun(peers: &mut Peers<u8>, n: u8, held: Option<u8>, now: u64) -> Result<Flight> {
+        match peers.ask(request(n), NEAR, held, now) {
+            Verdict::Begin(flight) => Ok(flight),
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn qpn(n: u32) -> Option<Qpn> {
+        Qpn::new(n)
+    }
+
+    #[test]
+    fn one_exchange_serves_all() -> Result {
+        let mut peers = Peers::new();
+        let flight = begun(&mut peers, 1, Some(7), 0)?;
+        assert_eq!(peers.ask(request(1), NEAR, Some(8), 1), Verdict::Waits);
+        assert!(!peers.is_fresh(&request(1).target, 1));
+        let end = peers.ended(&flight, qpn(5), 10);
+        let expected = End {
+            held: Some(7),
+            is_new: false,
+        };
+        assert_eq!(end, Some(expected));
+        assert!(peers.is_fresh(&request(1).target, 10));
+        assert!(!peers.is_fresh(&request(1).target, 10 + FRESH));
+        // Its end is told once.
+        assert_eq!(peers.ended(&flight, qpn(5), 10), None);
+        // Another queue pair is news.
+        let flight = begun(&mut peers, 1, None, 20)?;
+        let end = peers.ended(&flight, qpn(6), 30);
+        assert_eq!(end.map(|end| end.is_new), Some(true));
+        Ok(())
+    }
+
+    #[test]
+    fn silence_is_remembered_and_not_for_long() -> Result {
+        let mut peers = Peers::new();
+        let flight = begun(&mut peers, 1, Some(7), 0)?;
+        let end = peers.ended(&flight, None, 100);
+        assert_eq!(end.map(|end| end.held), Some(Some(7)));
+        for now in [100, 99 + MEMORY] {
+            let verdict = peers.ask(request(1), NEAR, Some(8), now);
+            assert_eq!(verdict, Verdict::Failed(Some(8)));
+        }
+        let flight = begun(&mut peers, 1, None, 100 + MEMORY)?;
+        peers.ended(&flight, qpn(5), 200 + MEMORY);
+        // One that answered before is tried sooner.
+        let now = 300 + MEMORY;
+        let flight = begun(&mut peers, 1, None, now)?;
+        peers.ended(&flight, None, now);
+        assert_eq!(
+            peers.ask(request(1), NEAR, None, now + RETRY - 1),
+            Verdict::Failed(None)
+        );
+        begun(&mut peers, 1, None, now + RETRY)?;
+        Ok(())
+    }
+
+    #[test]
+    fn the_others_wait_in_order() -> Result {
+        let mut peers = Peers::new();
+        let mut flights = KVec::new();
+        for n in 0..WINDOW as u8 {
+            flights.push(begun(&mut peers, n, None, 0)?, GFP_KERNEL)?;
+        }
+        for n in [200, 100, 150] {
+            assert_eq!(peers.ask(request(n), NEAR, None, 0), Verdict::Waits);
+        }
+        assert_eq!(peers.in_flight(), (WINDOW, 3));
+        assert_eq!(peers.next(), None);
+        // One that moves meanwhile is asked at the new place, last.
+        assert_eq!(peers.ask(request(200), FAR, None, 0), Verdict::Waits);
+        for (flight, n) in flights.iter().zip([100, 150, 200]) {
+            peers.ended(flight, None, 1);
+            let next = peers.next();
+            assert_eq!(next.map(|flight| flight.request), Some(request(n)));
+            assert_eq!(peers.next(), None);
+        }
+        assert_eq!(peers.in_flight(), (WINDOW, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn who_moved_is_asked_anew() -> Result {
+        let mut peers = Peers::new();
+        let first = begun(&mut peers, 1, None, 0)?;
+        let Verdict::Begin(second) = peers.ask(request(1), FAR, Some(1), 0) else {
+            return Err(EINVAL);
+        };
+        assert!(!peers.is_wanted(&first));
+        assert_eq!(peers.ended(&first, qpn(5), 1), None);
+        let end = peers.ended(&second, qpn(6), 1);
+        assert_eq!(end.map(|end| end.held), Some(Some(1)));
+        assert_eq!(peers.in_flight(), (0, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn peers_are_looked_after() -> Result {
+        let mut peers = Peers::new();
+        let mut found = KVec::with_capacity(4, GFP_KERNEL)?;
+        let flight = begun(&mut peers, 1, None, 0)?;
+        peers.ended(&flight, qpn(5), 0);
+        // One that never answered is nobody's loss.
+        let flight = begun(&mut peers, 2, None, 0)?;
+        peers.ended(&flight, None, 0);
+        peers.doubtful(FRESH - 1, &mut found);
+        assert!(found.is_empty());
+        peers.doubtful(FRESH, &mut found);
+        assert_eq!(&*found, &[(request(1), NEAR)]);
+        peers.age(2 * MEMORY);
+        assert!(!peers.is_empty());
+        assert!(peers.forget(&request(1).target));
+        assert!(!peers.forget(&request(1).target));
+        assert!(peers.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_was_forgotten() -> Result {
+        let mut peers = Peers::new();
+        let flight = begun(&mut peers, 1, Some(7), 0)?;
+        let forgotten = peers.take_all();
+        assert!(!forgotten.is_empty() && peers.is_empty());
+        assert_eq!(peers.ended(&flight, qpn(5), 0), None);
+        assert_eq!(peers.in_flight(), (0, 0));
+        Ok(())
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! An exchange that a peer begins: it asks for one of our addresses.
+//!
+//! It is answered for an address that an interface in the partition of the request, at the port where
+//! it came in, has at the moment; nothing else is told to anybody.
+//!
+//! What the peer says of itself is kept, too ([`learn`]), so that our own packets need no exchange. Anybody
+//! can say anything, so it is believed only of the port that the request came from: its GID has to be the
+//! one in the packet's own header, which no port can forge to another's, or, without a header, that of the
+//! LID. And an entry of higher rank stays what it is.
+
+use core::net::IpAddr;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::Host;
+use crate::{
+    acm::{
+        options,
+        Counter,
+        Lesson,
+        Source,
+        LIFETIME, //
+    },
+    cm::{
+        Consumer,
+        DeviceKey,
+        Id,
+        Identifier,
+        Manager,
+        Notice,
+        Report,
+        SidrRepParameters, //
+    },
+    registry,
+    wire::{
+        cm::{
+            sidr_rep::Status,
+            Ece,
+            Message, //
+        },
+        exchange::{
+            Answer,
+            Question,
+            SERVICE, //
+        },
+        gid::Gid,
+        pkey::Pkey,
+        qpn::Qpn, //
+    }, //
+};
+
+/// By what listeners of this module know that they can share one.
+const HANDLER: usize = SERVICE.get() as usize;
+
+/// Listens for requests at the ports of `device`; all interfaces there share the listener.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+pub(super) fn listen(manager: &Arc<Manager>, device: DeviceKey) -> Result<Arc<Id>> {
+    let listener = Arc::new(Listener { device }, GFP_KERNEL)?;
+    Id::listen_shared(manager, device, SERVICE, HANDLER, listener)
+}
+
+/// Who takes requests.
+struct Listener {
+    device: DeviceKey,
+}
+
+impl Consumer for Listener {
+    fn event(&self, _id: &Arc<Id>, _notice: &Notice) -> Result {
+        Ok(())
+    }
+
+    fn accept(&self) -> Result<Arc<dyn Consumer>> {
+        Ok(Arc::pin_init(
+            pin_init!(Served {
+                device: self.device,
+                id <- Identifier::new(),
+            }),
+            GFP_KERNEL,
+        )?)
+    }
+
+    fn attach(&self, _id: &Arc<Id>) {}
+
+    fn detach(&self) {}
+
+    fn is_shared_by(&self, handler: usize) -> bool {
+        handler == HANDLER
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}
+
+/// A request of a peer's.
+#[pin_data]
+struct Served {
+    device: DeviceKey,
+    #[pin]
+    id: Identifier,
+}
+
+/// Where a packet came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// The GID in its global route header.
+    Gid(Gid),
+    /// A port of the subnet, with this LID.
+    Lid(u32),
+}
+
+impl Served {
+    /// Answers, and learns. `None` if no interface has the address.
+    fn requested(&self, id: &Arc<Id>, notice: &Notice) -> Option<()> {
+        let mad = notice.message()?;
+        let Ok(Message::SidrReq(req)) = Message::parse(mad.bytes()) else {
+            return None;
+        };
+        let question = Question::parse(req.private_data()).ok();
+        let port = notice.origin()?.port;
+        let origin = match mad.grh() {
+            Some(grh) => Origin::Gid(grh.addresses().sgid),
+            None => Origin::Lid(mad.slid()),
+        };
+        let served = question.and_then(|question| {
+            let is_in = |pkey: Pkey| pkey.base() == question.pkey.base();
+            let is_asked = |host: &dyn Host| {
+                let (device, number) = host.location();
+                device == self.device
+                    && number.get() == port
+                    && is_in(host.pkey())
+                    && is_in(req.pkey())
+                    && host.has(question.asked)
+            };
+            registry::with(is_asked, |host| serve(id, host, question, origin))
+        });
+        if served.is_none() {
+            // Not sent is as good as lost: the peer asks again.
+            let _ = refuse(id);
+        }
+        served
+    }
+}
+
+/// Answers a peer that asked for an address of `host`, and learns of it.
+fn serve(id: &Arc<Id>, host: &Arc<dyn Host>, question: Question, origin: Origin) {
+    if answer(id, host, &question).is_ok() {
+        host.count(Counter::SidrServed, 1);
+    }
+    if options::learn() {
+        learn(host, question, origin);
+    }
+}
+
+/// Says which queue pair it is.
+fn answer(id: &Arc<Id>, host: &Arc<dyn Host>, question: &Question) -> Result {
+    let address = host.address_for(&question.asker_gid);
+    let answer = Answer {
+        asked: question.asked,
+        gid: address.gid(),
+    };
+    respond(
+        id,
+        Status::SUCCESS,
+        address.qpn(),
+        host.qkey(),
+        &answer.bytes(),
+    )
+}
+
+/// Says that nobody here has the address.
+fn refuse(id: &Arc<Id>) -> Result {
+    respond(id, Status::REJECT, Qpn::from_bytes([0; 3]), 0, &[])
+}
+
+fn respond(id: &Arc<Id>, status: Status, qpn: Qpn, qkey: u32, private_data: &[u8]) -> Result {
+    id.send_sidr_rep(&SidrRepParameters {
+        status,
+        qpn,
+        qkey,
+        information: &[],
+        private_data,
+        ece: Ece::default(),
+    })
+}
+
+/// Keeps what a peer says of itself, if it is where the request came from.
+fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
+    // Whose address is ours is not the peer.
+    if host.has(question.asker) {
+        return;
+    }
+    match origin {
+        Origin::Gid(gid) if gid == question.asker_gid => keep(&**host, &question),
+        Origin::Gid(_) => host.count(Counter::Refused, 1),
+        Origin::Lid(lid) => {
+            // The path is asked for if it is not known, which may take a while.
+            let for_task = host.clone();
+            let _ = host.tasks().spawn(move || {
+                match for_task.path(question.asker_gid) {
+                    Ok(path) if path.dlid() == lid => keep(&*for_task, &question),
+                    Ok(_) => for_task.count(Counter::Refused, 1),
+                    Err(_) => {}
+                }
+            });
+        }
+    }
+}
+
+fn keep(host: &dyn Host, question: &Question) {
+    let Some(cache) = host.cache() else { return };
+    let asker: IpAddr = question.asker;
+    // Without memory at the moment, it is asked when it is wanted.
+    let _ = cache.learn(&Lesson {
+        address: asker,
+        gid: question.asker_gid,
+        qpn: Some(question.asker_qpn),
+        pkey: Some(question.pkey),
+        source: Source::Learned,
+        lifetime: LIFETIME,
+    });
+}
+
+impl Consumer for Served {
+    fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result {
+        if notice.report() == Report::SidrReqReceived {
+            let _ = self.requested(id, notice);
+        }
+        // The same request is answered once more if it comes again.
+        self.id.over()
+    }
+
+    fn attach(&self, id: &Arc<Id>) {
+        self.id.attach(id);
+    }
+
+    fn detach(&self) {
+        self.id.detach();
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}

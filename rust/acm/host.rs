@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What the resolution needs of an interface.
+
+use core::net::IpAddr;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    exchange::Exchange,
+    Cache,
+    Counter, //
+};
+use crate::{
+    cm::DeviceKey,
+    net::skb::Skb,
+    rdma::{
+        path::PathRecord,
+        port::PortNumber, //
+    },
+    wire::{
+        gid::Gid,
+        hwaddr::HwAddr,
+        pkey::Pkey,
+        qpn::Qpn,
+        resolution::Request, //
+    },
+    work, //
+};
+
+/// An interface that finds its neighbours by the cache, and is found by them.
+pub(crate) trait Host: Send + Sync + 'static {
+    /// Its exchanges with peers.
+    fn exchange(&self) -> &Exchange;
+
+    /// The cache of its namespace. Process context.
+    fn cache(&self) -> Option<Arc<Cache>>;
+
+    /// Counts in that cache. Any context.
+    fn count(&self, counter: Counter, number: u64);
+
+    /// Where it is: the device, as the connection manager knows it, and the port.
+    fn location(&self) -> (DeviceKey, PortNumber);
+
+    /// The P_Key of its partition.
+    fn pkey(&self) -> Pkey;
+
+    /// The stack's number for it.
+    fn index(&self) -> u32;
+
+    /// Its address as the port at `gid` is told it.
+    fn address_for(&self, gid: &Gid) -> HwAddr;
+
+    /// The key that its packets carry.
+    fn qkey(&self) -> u32;
+
+    /// Whether it, or a bond that it is in, has this address.
+    fn has(&self, address: IpAddr) -> bool;
+
+    /// Whether a GID is one of its own subnet.
+    fn is_near(&self, gid: &Gid) -> bool;
+
+    /// The path to a port. Sleeps as long as the subnet administrator takes.
+    ///
+    /// # Errors
+    ///
+    /// `ENXIO` if there is none, `EAGAIN` without an answer.
+    fn path(&self, gid: Gid) -> Result<PathRecord>;
+
+    /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
+    fn answer(&self, request: &Request, gid: Gid, qpn: Qpn);
+
+    /// Sends a packet of the stack's that was held back.
+    fn send(&self, packet: Skb);
+
+    /// Whether packets go to the peer of `request` at `gid` and nothing shows that they arrive.
+    fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool;
+
+    /// Has [`Exchange::watch`] called in a moment.
+    fn watch_soon(self: Arc<Self>);
+
+    /// Where what sleeps is done.
+    fn tasks(&self) -> &work::Queue;
+
+    /// Milliseconds since the interface was made.
+    fn now_ms(&self) -> u64;
+}

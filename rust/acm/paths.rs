@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The paths of a port: what the subnet administrator (SA) said of each.
+//!
+//! One of those who want to know a path asks the SA, the others wait for that. What was said is kept for
+//! a while, and until an event of the port makes it doubtful. All interfaces of the port share it, and
+//! what connections and exchanges of queue pairs need is among it.
+//!
+//! Nothing is kept of a path that there is not: who wants it knows for himself when to ask again.
+//!
+//! Times are in milliseconds.
+
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    }, //
+};
+
+use crate::{
+    rdma::path::PathRecord,
+    wire::gid::Gid, //
+};
+
+mod tests;
+
+/// Time for which a path is believed, less than that after which interfaces look for ways anew (900 s).
+pub(crate) const LIFETIME: u64 = 870_000;
+
+/// Most paths: as many as an interface may have destinations.
+const MOST: usize = 16_384;
+
+/// Which path.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Key {
+    /// Where it ends.
+    pub(crate) dgid: Gid,
+    /// Where it begins.
+    pub(crate) sgid: Gid,
+    /// In which partition.
+    pub(crate) pkey: u16,
+    /// For which traffic class.
+    pub(crate) traffic_class: u8,
+}
+
+impl Key {
+    /// Of the path that a query asks for.
+    pub(crate) fn of(wanted: &PathRecord) -> Self {
+        Self {
+            dgid: wanted.dgid(),
+            sgid: wanted.sgid(),
+            pkey: wanted.pkey(),
+            traffic_class: wanted.traffic_class(),
+        }
+    }
+}
+
+/// A path that is known.
+#[derive(Clone, Copy)]
+pub(crate) struct Path {
+    /// What the SA said.
+    pub(crate) record: PathRecord,
+    /// When.
+    pub(crate) since: u64,
+}
+
+/// What there is of a path: `W` waits for it.
+enum State<W> {
+    /// The SA is asked.
+    Asked { number: u64, waiting: KVec<W> },
+    /// It is known.
+    Known(Path),
+}
+
+/// The duty to ask the SA, and to say what came of it: [`Paths::ended`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Duty {
+    key: Key,
+    number: u64,
+}
+
+/// What to do about a path.
+pub(crate) enum Claim<W> {
+    /// This is it.
+    Known(PathRecord, W),
+    /// Ask for it. `None` if there is no memory to keep what comes of it.
+    Ask(Option<Duty>, W),
+    /// Nothing: somebody asks, and who waits is told.
+    Waits,
+}
+
+/// The paths of a port.
+pub(crate) struct Paths<W> {
+    table: RBTree<Key, State<W>>,
+    count: usize,
+    last: u64,
+}
+
+impl<W> Paths<W> {
+    /// None.
+    pub(crate) fn new() -> Self {
+        Self {
+            table: RBTree::new(),
+            count: 0,
+            last: 0,
+        }
+    }
+
+    /// How many are known.
+    pub(crate) fn known(&self) -> usize {
+        let known = self.table.values();
+        known
+            .filter(|state| matches!(state, State::Known(_)))
+            .count()
+    }
+
+    /// Wants a path, for `waiter`.
+    pub(crate) fn claim(&mut self, key: Key, waiter: W, now: u64) -> Claim<W> {
+        match self.table.get_mut(&key) {
+            Some(State::Known(path)) if now < path.since + LIFETIME => {
+                return Claim::Known(path.record, waiter);
+            }
+            Some(State::Asked { waiting, .. }) => {
+                return match waiting.reserve(1, GFP_ATOMIC) {
+                    Ok(()) => {
+                        let _ = waiting.push_within_capacity(waiter);
+                        Claim::Waits
+                    }
+                    // He asks for himself.
+                    Err(_) => Claim::Ask(None, waiter),
+                };
+            }
+            Some(State::Known(_)) | None => {}
+        }
+        Claim::Ask(self.begin(key, now), waiter)
+    }
+
+    /// Notes that the SA is asked.
+    fn begin(&mut self, key: Key, now: u64) -> Option<Duty> {
+        self.last += 1;
+        let number = self.last;
+        let asked = State::Asked {
+            number,
+            waiting: KVec::new(),
+        };
+        if let Some(state) = self.table.get_mut(&key) {
+            *state = asked;
+            return Some(Duty { key, number });
+        }
+        if self.count >= MOST {
+            self.expire(now);
+        }
+        let node = RBTreeNodeReservation::new(GFP_ATOMIC).ok()?;
+        if self.count >= MOST {
+            return None;
+        }
+        self.table.insert(node.into_node(key, asked));
+        self.count += 1;
+        Some(Duty { key, number })
+    }
+
+    /// The SA has answered, or not. Returns who waited: they claim the path anew.
+    pub(crate) fn ended(
+        &mut self,
+        duty: Duty,
+        found: Option<&PathRecord>,
+        now: u64,
+    ) -> KVec<W> {
+        let Some(State::Asked { number, waiting }) = self.table.get_mut(&duty.key) else {
+            return KVec::new();
+        };
+        if *number != duty.number {
+            // What was asked before an event is of no use.
+            return KVec::new();
+        }
+        let waiting = core::mem::take(waiting);
+        match found {
+            Some(record) => {
+                let path = Path {
+                    record: *record,
+                    since: now,
+                };
+                if let Some(state) = self.table.get_mut(&duty.key) {
+                    *state = State::Known(path);
+                }
+            }
+            None => self.remove(&duty.key),
+        }
+        waiting
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if self.table.remove(key).is_some() {
+            self.count -= 1;
+        }
+    }
+
+    /// Forgets the paths of which `is_gone` is true: they are asked for anew, also if the SA is being
+    /// asked. Returns how many were known, and who waited: they claim theirs anew.
+    fn forget(&mut self, is_gone: impl Fn(&Key, Option<&Path>) -> bool) -> (usize, KVec<W>) {
+        let (mut known, mut waiting) = (0, KVec::new());
+        let mut cursor = self.table.cursor_front_mut();
+        while let Some(current) = cursor {
+            let (key, state) = current.current();
+            let path = match state {
+                State::Known(path) => Some(path),
+                State::Asked { .. } => None,
+            };
+            if !is_gone(key, path) {
+                cursor = current.move_next();
+                continue;
+            }
+            known += usize::from(path.is_some());
+            let (next, node) = current.remove_current();
+            cursor = next;
+            self.count -= 1;
+            if let (_, State::Asked { waiting: these, .. }) = node.to_key_value() {
+                for waiter in these {
+                    // Without memory it is as if nobody had answered him.
+                    let _ = waiting.push(waiter, GFP_ATOMIC);
+                }
+            }
+        }
+        (known, waiting)
+    }
+
+    /// Forgets all: the subnet, the port's GIDs or its partitions have changed.
+    pub(crate) fn forget_all(&mut self) -> (usize, KVec<W>) {
+        self.forget(|_, _| true)
+    }
+
+    /// Forgets what is known of the paths to `dgid`, which may be wrong.
+    pub(crate) fn forget_to(&mut self, dgid: &Gid) -> usize {
+        self.forget(|key, path| path.is_some() && key.dgid == *dgid).0
+    }
+
+    /// Forgets paths that are too old.
+    pub(crate) fn expire(&mut self, now: u64) {
+        let is_old = |path: &Path| path.since + LIFETIME <= now;
+        let _ = self.forget(|_, path| path.is_some_and(is_old));
+    }
+
+    /// The first path that is known behind `after`, for who wants to see them.
+    pub(crate) fn next(&self, after: Option<&Key>) -> Option<(Key, Path)> {
+        self.table
+            .iter()
+            .filter(|(key, _)| after.is_none_or(|after| *key > after))
+            .find_map(|(key, state)| match state {
+                State::Known(path) => Some((*key, *path)),
+                State::Asked { .. } => None,
+            })
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Tests of the paths of a port.
+
+#[kernel::prelude::kunit_tests(oxib_acm_paths)]
+mod cases {
+    use kernel::prelude::*;
+
+    use super::super::*;
+    use crate::rdma::path::PathKind;
+
+    const NEAR: Gid = Gid::from_bytes([0xfd; 16]);
+
+    fn key(n: u8) -> Key {
+        Key {
+            dgid: Gid::from_bytes([n; 16]),
+            sgid: NEAR,
+            pkey: 0xffff,
+            traffic_class: 0,
+        }
+    }
+
+    fn record(lid: u16) -> PathRecord {
+        let mut record = PathRecord::new(PathKind::Infiniband);
+        record.set_dlid(lid);
+        record
+    }
+
+    fn duty(paths: &mut Paths<u8>, n: u8, now: u64) -> Result<Duty> {
+        match paths.claim(key(n), 0, now) {
+            Claim::Ask(Some(duty), 0) => Ok(duty),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// The LID of a path that is known.
+    fn lid(paths: &mut Paths<u8>, n: u8, now: u64) -> Option<u32> {
+        match paths.claim(key(n), 0, now) {
+            Claim::Known(record, _) => Some(record.dlid()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn one_asks_for_all() -> Result {
+        let mut paths = Paths::new();
+        let first = duty(&mut paths, 1, 0)?;
+        for waiter in [7, 8] {
+            assert!(matches!(paths.claim(key(1), waiter, 0), Claim::Waits));
+        }
+        // Another key is another path.
+        let other = duty(&mut paths, 2, 0)?;
+        assert_eq!(paths.known(), 0);
+        assert_eq!(&*paths.ended(first, Some(&record(5)), 10), &[7, 8]);
+        assert!(paths.ended(first, Some(&record(6)), 10).is_empty());
+        assert_eq!(paths.known(), 1);
+        assert_eq!(lid(&mut paths, 1, 9 + LIFETIME), Some(5));
+        assert_eq!(lid(&mut paths, 1, 10 + LIFETIME), None);
+        // Who waited for what there is not tries for himself.
+        assert!(matches!(paths.claim(key(2), 9, 0), Claim::Waits));
+        assert_eq!(&*paths.ended(other, None, 10), &[9]);
+        duty(&mut paths, 2, 10)?;
+        Ok(())
+    }
+
+    #[test]
+    fn events_make_all_doubtful() -> Result {
+        let mut paths = Paths::new();
+        for n in 1..4 {
+            let duty = duty(&mut paths, n, 0)?;
+            paths.ended(duty, Some(&record(n.into())), 0);
+        }
+        let asked = duty(&mut paths, 4, 0)?;
+        assert!(matches!(paths.claim(key(4), 7, 0), Claim::Waits));
+        let (known, waiting) = paths.forget_all();
+        assert_eq!((known, &*waiting), (3, &[7][..]));
+        assert_eq!(lid(&mut paths, 5, 0), None);
+        // What was asked before is of no use, whether it is asked again or not.
+        assert!(paths.ended(asked, Some(&record(4)), 0).is_empty());
+        let again = duty(&mut paths, 4, 0)?;
+        assert!(paths.ended(asked, Some(&record(4)), 0).is_empty());
+        paths.ended(again, Some(&record(6)), 0);
+        assert_eq!(lid(&mut paths, 4, 1), Some(6));
+        Ok(())
+    }
+
+    #[test]
+    fn one_destination_is_doubted_alone() -> Result {
+        let mut paths = Paths::new();
+        for n in 1..4 {
+            let duty = duty(&mut paths, n, 0)?;
+            paths.ended(duty, Some(&record(n.into())), 0);
+        }
+        let asked = duty(&mut paths, 4, 0)?;
+        assert_eq!(paths.forget_to(&key(2).dgid), 1);
+        assert_eq!(paths.forget_to(&key(4).dgid), 0);
+        assert_eq!(lid(&mut paths, 1, 0), Some(1));
+        assert_eq!(lid(&mut paths, 2, 0), None);
+        paths.ended(asked, Some(&record(4)), 0);
+        assert_eq!(lid(&mut paths, 4, 0), Some(4));
+        paths.expire(LIFETIME);
+        assert_eq!(paths.known(), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn paths_are_shown_in_order() -> Result {
+        let mut paths = Paths::new();
+        for n in [3, 1, 2] {
+            let duty = duty(&mut paths, n, 0)?;
+            paths.ended(duty, Some(&record(n.into())), 0);
+        }
+        duty(&mut paths, 4, 0)?;
+        let mut last = None;
+        for n in 1..4 {
+            last = paths.next(last.as_ref()).map(|(key, _)| key);
+            assert_eq!(last, Some(key(n)));
+        }
+        assert!(paths.next(last.as_ref()).is_none());
+        Ok(())
+    }
+}

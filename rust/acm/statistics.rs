@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What is counted of each namespace's cache and of the resolution that uses it.
+
+use crate::counters::Index;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident = $attribute:literal,)*) => {
+        /// Counters, with the numbers of their attributes in netlink.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub(crate) enum Counter {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Counter {
+            /// All of them.
+            pub(crate) const ALL: &'static [Counter] = &[$(Counter::$name,)*];
+
+            /// The number of the attribute in a request for statistics.
+            pub(crate) const fn attribute(self) -> u16 {
+                match self {
+                    $(Counter::$name => $attribute,)*
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Look-ups that found an entry.
+    Hits = 7,
+    /// Look-ups that found none.
+    Misses = 8,
+    /// Entries that were too old.
+    Expired = 9,
+    /// What was learned of an address that an entry of higher rank has.
+    Refused = 10,
+    /// ARP requests of our own stack that were answered.
+    ArpAnswered = 11,
+    /// Neighbour solicitations of our own stack that were answered.
+    NdAnswered = 12,
+    /// Requests for a peer's queue pair that were sent.
+    SidrSent = 13,
+    /// Of them, answered.
+    SidrAnswered = 14,
+    /// Of them, refused by the peer.
+    SidrRefused = 15,
+    /// Of them, not answered.
+    SidrTimeouts = 16,
+    /// Requests that are out now.
+    SidrInFlight = 17,
+    /// Requests that wait for their turn now.
+    SidrWaiting = 18,
+    /// Requests of peers that were answered.
+    SidrServed = 19,
+    /// Paths that are known now.
+    Paths = 20,
+    /// Look-ups that found a path.
+    PathHits = 21,
+    /// Look-ups that found none.
+    PathMisses = 22,
+    /// Queries to the subnet administrator.
+    PathQueries = 23,
+    /// Paths that an event made doubtful.
+    PathInvalidated = 24,
+    /// Peers across a router that do not answer.
+    RouterNoOxib = 25,
+    /// Bulk loads.
+    Loads = 26,
+}
+
+impl Index for Counter {
+    const NUMBER: usize = Counter::ALL.len();
+
+    fn place(self) -> usize {
+        self as usize
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_acm_statistics)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_attributes_are_in_order() {
+        for (place, counter) in Counter::ALL.iter().enumerate() {
+            assert_eq!(counter.place(), place);
+            assert_eq!(usize::from(counter.attribute()), place + 7);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Many changes of a table that are made all, or none of them.
+
+use core::ptr::NonNull;
+
+use kernel::{
+    alloc::KVVec,
+    prelude::*, //
+};
+
+use super::{
+    index::Index,
+    node::Linked,
+    Key,
+    Node,
+    Retired,
+    Writer, //
+};
+
+/// Entries to be put into a table, in the order in which they came, each key once.
+pub(crate) struct Batch<T> {
+    slots: KVVec<Slot<T>>,
+    index: Index,
+}
+
+/// One of them.
+enum Slot<T> {
+    /// It waits.
+    Waiting(Node<T>),
+    /// It was entered under a key that was not there. It is the table's.
+    Entered(NonNull<Linked<T>>),
+    /// It took the place of this one.
+    Replaced(Retired<T>),
+    /// It was taken out again, or could not be entered.
+    Undone,
+}
+
+// SAFETY: The values are the batch's, or plain data that readers of any thread see.
+unsafe impl<T: Send + Sync> Send for Batch<T> {}
+
+/// Why an entry cannot be added to a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refused {
+    /// The entry at this place has the same key.
+    Duplicate(usize),
+    /// There is no memory.
+    NoMemory,
+}
+
+impl<T: Send + Sync> Batch<T> {
+    /// Makes an empty one.
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: KVVec::new(),
+            index: Index::new(),
+        }
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Adds an entry. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The batch is as it was, and the entry gone.
+    pub(crate) fn push(&mut self, node: Node<T>) -> Result<(), Refused> {
+        let slots = &self.slots;
+        let key_at = |place: usize| match slots.get(place) {
+            Some(Slot::Waiting(node)) => Some(node.key()),
+            _ => None,
+        };
+        if let Some(place) = self.index.find(node.key(), key_at) {
+            return Err(Refused::Duplicate(place));
+        }
+        self.index
+            .make_room(key_at)
+            .map_err(|_| Refused::NoMemory)?;
+        let (key, place) = (*node.key(), self.slots.len());
+        self.slots
+            .push(Slot::Waiting(node), GFP_KERNEL)
+            .map_err(|_| Refused::NoMemory)?;
+        self.index.enter(&key, place);
+        Ok(())
+    }
+
+    /// The entries that wait.
+    pub(crate) fn nodes(&mut self) -> impl Iterator<Item = &mut Node<T>> {
+        self.slots.iter_mut().filter_map(|slot| match slot {
+            Slot::Waiting(node) => Some(node),
+            _ => None,
+        })
+    }
+
+    /// Puts all entries into the table. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::put`]; the table is as it was, the batch empty.
+    pub(crate) fn apply<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) -> Result {
+        for place in 0..self.slots.len() {
+            let Some(slot) = self.slots.get_mut(place) else {
+                break;
+            };
+            let Slot::Waiting(node) = core::mem::replace(slot, Slot::Undone) else {
+                continue;
+            };
+            let raw = node.as_linked();
+            *slot = match writer.put(node) {
+                Ok(None) => Slot::Entered(raw),
+                Ok(Some(old)) => Slot::Replaced(old),
+                Err((error, _)) => {
+                    self.undo(writer);
+                    return Err(error);
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Takes all that was put out again, last first.
+    fn undo<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) {
+        while let Some(slot) = self.slots.pop() {
+            match slot {
+                // It is in the table still, as the lock has been held since it was entered.
+                Slot::Entered(node) => drop(writer.unlink(node)),
+                Slot::Replaced(old) => writer.put_back(old),
+                Slot::Waiting(_) | Slot::Undone => {}
+            }
+        }
+    }
+
+    /// Shows what was put: the key, the value, and the one that it took the place of.
+    pub(crate) fn outcome<S: Send + Unpin>(
+        &self,
+        writer: &mut Writer<'_, T, S>,
+        mut see: impl FnMut(&mut S, &Key, &T, Option<&T>),
+    ) {
+        for slot in &self.slots {
+            match slot {
+                Slot::Entered(node) => {
+                    // SAFETY: In the table still, as nobody else had the lock since.
+                    let linked = unsafe { node.as_ref() };
+                    see(writer.state(), linked.key(), linked.value(), None);
+                }
+                Slot::Replaced(old) => {
+                    let Some(new) = writer.find(old.key()) else {
+                        continue;
+                    };
+                    // SAFETY: In the table, and stays while the lock is held.
+                    let linked = unsafe { new.as_ref() };
+                    see(
+                        writer.state(),
+                        linked.key(),
+                        linked.value(),
+                        Some(old.value()),
+                    );
+                }
+                Slot::Waiting(_) | Slot::Undone => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The paths that all interfaces of a port share.
+
+use kernel::{
+    prelude::*,
+    str::CString,
+    sync::{
+        Arc,
+        Completion, //
+    }, //
+};
+
+use super::{
+    Port,
+    Search, //
+};
+use crate::{
+    acm::paths::{
+        Claim,
+        Duty,
+        Key,
+        Path,
+        Paths, //
+    },
+    cm::DeviceKey,
+    net::bh::{
+        new_spinlock_bh,
+        SpinLockBh, //
+    },
+    rdma::{
+        device::Device,
+        path::PathRecord,
+        port::PortNumber, //
+    },
+    wire::gid::Gid,
+    work, //
+};
+
+/// Who waits for a path that somebody else asks for.
+pub(super) enum Waiter {
+    /// An interface's search, which goes back into that one's line.
+    Search(Arc<Port>, Search),
+    /// A task.
+    Task(Arc<Signal>),
+}
+
+/// What wakes a task.
+#[pin_data]
+pub(super) struct Signal {
+    #[pin]
+    pub(super) done: Completion,
+}
+
+impl Signal {
+    /// One that has not been given.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(pin_init!(Self { done <- Completion::new() }), GFP_KERNEL)
+    }
+}
+
+impl Waiter {
+    /// The path is known, or is to be asked for by this one.
+    fn wake(self) {
+        match self {
+            Waiter::Search(port, search) => {
+                port.note_path(search);
+                port.advance_soon();
+            }
+            Waiter::Task(signal) => signal.done.complete_all(),
+        }
+    }
+}
+
+/// The paths of a port.
+#[pin_data]
+pub(crate) struct PortPaths {
+    device: DeviceKey,
+    name: CString,
+    port: PortNumber,
+    #[pin]
+    paths: SpinLockBh<Paths<Waiter>>,
+}
+
+/// A path as it is shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    /// Which one it is.
+    pub(crate) key: Key,
+    /// What the SA said.
+    pub(crate) record: PathRecord,
+    /// How long ago, in seconds.
+    pub(crate) age: u32,
+    /// Seconds for which it will be believed.
+    pub(crate) left: u32,
+}
+
+impl PortPaths {
+    /// None of `port` are known.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(device: &Device, port: PortNumber) -> Result<Arc<Self>> {
+        let name = CString::try_from(device.name())?;
+        Arc::pin_init(
+            pin_init!(Self {
+                device: DeviceKey::of(device),
+                name,
+                port,
+                paths <- new_spinlock_bh!(Paths::new(), "oxib_port_paths"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Whether they are those of that port.
+    pub(crate) fn are_of(&self, device: &Device, port: PortNumber) -> bool {
+        self.device == DeviceKey::of(device) && self.port == port
+    }
+
+    /// The device's name, and the port.
+    pub(crate) fn place(&self) -> (&CStr, PortNumber) {
+        (&self.name, self.port)
+    }
+
+    /// Wants a path, for `waiter`.
+    pub(super) fn claim(&self, wanted: &PathRecord, waiter: Waiter) -> Claim<Waiter> {
+        let now = work::milliseconds();
+        self.paths.lock().claim(Key::of(wanted), waiter, now)
+    }
+
+    /// The SA has answered, or not.
+    pub(super) fn ended(&self, duty: Duty, found: Option<&PathRecord>) {
+        let now = work::milliseconds();
+        let waiting = self.paths.lock().ended(duty, found, now);
+        waiting.into_iter().for_each(Waiter::wake);
+    }
+
+    /// Forgets all. Returns how many were known.
+    pub(crate) fn forget_all(&self) -> usize {
+        let (known, waiting) = self.paths.lock().forget_all();
+        waiting.into_iter().for_each(Waiter::wake);
+        known
+    }
+
+    /// Forgets those to `gid`. The same.
+    pub(super) fn forget_to(&self, gid: &Gid) -> usize {
+        self.paths.lock().forget_to(gid)
+    }
+
+    /// How many are known.
+    pub(crate) fn count(&self) -> usize {
+        self.paths.lock().known()
+    }
+
+    /// The first behind `after`.
+    pub(crate) fn next(&self, after: Option<&Key>) -> Option<Shown> {
+        let now = work::milliseconds();
+        let (key, Path { record, since }) = self.paths.lock().next(after)?;
+        let age = now.saturating_sub(since);
+        let left = crate::acm::paths::LIFETIME.saturating_sub(age);
+        Some(Shown {
+            key,
+            record,
+            age: (age / 1000) as u32,
+            left: (left / 1000) as u32,
+        })
+    }
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The stack's questions for neighbours, answered by the address cache.
+//!
+//! A request of our own stack for an address that the cache has is not sent: the stack gets the
+//! neighbour's answer from us. If the neighbour's queue pair is not known, an exchange with it finds
+//! that out ([`Exchange`]), and the request waits. What asks whether an address is free, or tells all who
+//! has one, goes out as ever ([`Request::of`]).
+
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    Ipv6Addr, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::interface::Interface;
+use crate::{
+    acm::{
+        exchange::{
+            Exchange,
+            Fate, //
+        },
+        options::Mode,
+        Cache,
+        Counter,
+        Host,
+        Known, //
+    },
+    cm::DeviceKey,
+    net::{
+        skb::Skb,
+        upper::Address, //
+    },
+    rdma::{
+        path::PathRecord,
+        port::PortNumber, //
+    },
+    wire::{
+        encap::{
+            EtherType,
+            Header,
+            HARD_LEN, //
+        },
+        gid::Gid,
+        hwaddr::HwAddr,
+        pkey::Pkey,
+        qpn::Qpn,
+        resolution::Request, //
+    },
+    work, //
+};
+
+/// A peer that is sent packets for this long, in milliseconds, and nothing shows that it receives them,
+/// may have another queue pair by now.
+const UNCONFIRMED: u64 = 2_000;
+
+/// Where the Ethernet type is in a packet with its pseudo header, and the next header of IPv6.
+const ETHERTYPE: usize = HwAddr::LEN;
+const NEXT_HEADER: usize = HARD_LEN + 6;
+const ICMPV6: u8 = 58;
+
+/// Whether a packet of the stack's may be a question for a neighbour; it begins with its pseudo header.
+#[inline(always)]
+pub(super) fn may_ask(packet: &Skb) -> bool {
+    let bytes = packet.data();
+    match bytes.get(ETHERTYPE..ETHERTYPE + 2) {
+        Some([0x08, 0x06]) => true,
+        Some([0x86, 0xdd]) => bytes.get(NEXT_HEADER) == Some(&ICMPV6),
+        _ => false,
+    }
+}
+
+/// What becomes of a packet that asked for a neighbour.
+pub(super) enum Found {
+    /// It is sent: it is no question, or one for the link.
+    Send(Skb),
+    /// It is answered, or will be.
+    Done,
+    /// Nobody answers it.
+    Drop(Skb),
+}
+
+impl Interface {
+    /// Whether questions for neighbours are answered by the cache.
+    pub(super) fn resolves(&self) -> bool {
+        self.link().is_routed() && self.exchange.mode() != Mode::Off
+    }
+
+    /// Changes how the interface uses the cache.
+    pub(super) fn set_acm(self: &Arc<Self>, mode: Mode) {
+        self.exchange.set_mode(mode);
+        let resolves = self.resolves();
+        self.for_each_queue(|queue| queue.set_resolves(resolves));
+    }
+
+    /// Takes a packet that may be a question for a neighbour. With a transmit queue locked.
+    #[cold]
+    pub(super) fn look_up(self: &Arc<Self>, packet: Skb) -> Found {
+        let Some((request, is_probe)) = read(&packet) else {
+            return Found::Send(packet);
+        };
+        let known = Cache::with(self.device(), |cache| cache.find(request.target)).flatten();
+        match known.filter(|known| self.is_for_us(known)) {
+            Some(known) => self.resolve(&request, &known, is_probe, packet),
+            None => self.send_unless_only(packet),
+        }
+    }
+
+    /// Counts in the cache of the interface's namespace. Any context.
+    pub(super) fn count_acm(&self, counter: Counter, number: usize) {
+        Cache::with(self.device(), |cache| {
+            cache.counters().add(counter, number as u64);
+        });
+    }
+
+    /// The port has changed, or its subnet.
+    pub(super) fn forget_paths(&self) {
+        let count = self.link().port_changed();
+        self.count_acm(Counter::PathInvalidated, count);
+    }
+
+    /// What is known of the paths to `gid` may be wrong.
+    pub(super) fn forget_paths_to(&self, gid: &Gid) {
+        let count = self.link().doubt(gid);
+        self.count_acm(Counter::PathInvalidated, count);
+    }
+
+    /// Whether an entry holds for the partition.
+    fn is_for_us(&self, known: &Known) -> bool {
+        known
+            .pkey
+            .is_none_or(|pkey| pkey.base() == self.pkey().base())
+    }
+
+    fn send_unless_only(&self, packet: Skb) -> Found {
+        if self.exchange.mode() == Mode::Only {
+            Found::Drop(packet)
+        } else {
+            Found::Send(packet)
+        }
+    }
+
+    fn resolve(
+        self: &Arc<Self>,
+        request: &Request,
+        known: &Known,
+        is_probe: bool,
+        packet: Skb,
+    ) -> Found {
+        // The stack probes who has been silent: what a peer said before may be wrong by now.
+        let is_good = !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
+        if let (Some(qpn), true) = (known.qpn, is_good) {
+            Host::answer(&**self, request, known.gid, qpn);
+            packet.consume(0);
+            return Found::Done;
+        }
+        let host: Arc<dyn Host> = self.clone();
+        match self.exchange.ask(&host, *request, known.gid, Some(packet)) {
+            Fate::Failed(Some(packet)) if self.link().is_near(&known.gid) => {
+                self.send_unless_only(packet)
+            }
+            Fate::Failed(Some(packet)) | Fate::Busy(Some(packet)) => Found::Drop(packet),
+            Fate::Held | Fate::Failed(None) | Fate::Busy(None) => Found::Done,
+        }
+    }
+
+    /// Takes notice that the neighbour with this IP address says that it is at `address`.
+    pub(super) fn heard_of(self: &Arc<Self>, target: IpAddr, address: HwAddr) {
+        let known = Cache::with(self.device(), |cache| cache.peek(target)).flatten();
+        let moved = known.filter(|known| {
+            known.qpn_is_learned
+                && known.gid == address.gid()
+                && known.qpn != Some(address.qpn())
+        });
+        let Some(known) = moved else { return };
+        let this = self.clone();
+        let unspecified = match target {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let request = Request {
+            asker: unspecified,
+            target,
+        };
+        // Without memory at the moment, the next probe of the stack finds out.
+        let _ = self
+            .connects
+            .spawn(move || this.exchange.doubt(&*this, &request, known.gid));
+    }
+}
+
+/// What a packet asks for, and whether it asks one node alone.
+fn read(packet: &Skb) -> Option<(Request, bool)> {
+    let (address, datagram) = packet.data().split_first_chunk::<{ HwAddr::LEN }>()?;
+    let (ethertype, rest) = Header::parse(datagram).ok()?;
+    let request = Request::of(ethertype, rest)?;
+    Some((request, !HwAddr::from_ref(address).is_multicast()))
+}
+
+impl Host for Interface {
+    fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
+    fn cache(&self) -> Option<Arc<Cache>> {
+        Cache::of(self.device())
+    }
+
+    fn count(&self, counter: Counter, number: u64) {
+        Cache::with(self.device(), |cache| cache.counters().add(counter, number));
+    }
+
+    fn location(&self) -> (DeviceKey, PortNumber) {
+        (DeviceKey::of(self.link().rdma()), self.port())
+    }
+
+    fn pkey(&self) -> Pkey {
+        Interface::pkey(self)
+    }
+
+    fn index(&self) -> u32 {
+        self.device().index()
+    }
+
+    fn address_for(&self, gid: &Gid) -> HwAddr {
+        let address = self.device().address();
+        address.with_qpn(self.number_for(gid, address.qpn()))
+    }
+
+    fn qkey(&self) -> u32 {
+        self.link().qkey()
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        let address = match address {
+            IpAddr::V4(address) => Address::V4(address.octets()),
+            IpAddr::V6(address) => Address::V6(address.octets()),
+        };
+        self.device().owner_of(address).is_some()
+    }
+
+    fn is_near(&self, gid: &Gid) -> bool {
+        self.link().is_near(gid)
+    }
+
+    fn path(&self, gid: Gid) -> Result<PathRecord> {
+        self.link().path_record(self, gid)
+    }
+
+    fn answer(&self, request: &Request, gid: Gid, qpn: Qpn) {
+        // In connected mode the peer is asked for a connection; one that takes none says so.
+        let neighbour = HwAddr::new(qpn, gid).with_flags(self.connected.flags());
+        let is_router = match request.target {
+            IpAddr::V6(target) => self.device().is_router(target),
+            IpAddr::V4(_) => false,
+        };
+        let own = self.address_for(&gid);
+        let Some(reply) = request.answer(own, neighbour, is_router) else {
+            return;
+        };
+        if !self.device().inject(reply.ethertype().get(), reply.bytes()) {
+            // The stack asks again.
+            return;
+        }
+        let counter = match reply.ethertype() {
+            EtherType::Arp => Counter::ArpAnswered,
+            _ => Counter::NdAnswered,
+        };
+        self.count_acm(counter, 1);
+    }
+
+    fn send(&self, packet: Skb) {
+        packet.transmit_again();
+    }
+
+    fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool {
+        let now = self.now();
+        // Without memory at the moment nobody is in use.
+        let _ = self.note_used(now);
+        let is_used = self.destinations.lock().is_used_since(gid, now.saturating_sub(2));
+        let silence = self.device().unconfirmed(request.target);
+        is_used && silence.is_none_or(|silence| silence >= UNCONFIRMED)
+    }
+
+    fn watch_soon(self: Arc<Self>) {
+        self.watch();
+    }
+
+    fn tasks(&self) -> &work::Queue {
+        &self.connects
+    }
+
+    fn now_ms(&self) -> u64 {
+        Interface::now_ms(self)
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Network namespaces, and data that each of them has.
+
+use core::{
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicPtr,
+        AtomicU32,
+        Ordering, //
+    }, //
+};
+
+use kernel::{
+    error::{
+        from_result,
+        to_result, //
+    },
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
+    types::Opaque, //
+};
+
+use super::device::{
+    Device,
+    Operations, //
+};
+use crate::bindings;
+
+/// What each namespace has one of.
+pub(crate) trait Member: Send + Sync + Sized + 'static {
+    /// What is there for all of them.
+    type Shared: Send + Sync;
+
+    /// The static that its registration uses.
+    fn handle() -> &'static Handle<Self>;
+
+    /// Makes that of a namespace. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Any: there is no such namespace then.
+    fn new(shared: &Self::Shared, net: Namespace) -> Result<Arc<Self>>;
+
+    /// The namespace goes, and nobody finds its member any more: its own work is to be waited for. Sleeps.
+    fn leaving(self: &Arc<Self>);
+}
+
+/// A namespace's identity, for as long as its member was not told that it leaves.
+///
+/// # Invariants
+///
+/// The pointer was valid when the value was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Namespace(NonNull<bindings::net>);
+
+// SAFETY: It is an address, which only functions use that know the namespace to be there.
+unsafe impl Send for Namespace {}
+// SAFETY: As above.
+unsafe impl Sync for Namespace {}
+
+impl Namespace {
+    /// # Safety
+    ///
+    /// Valid now.
+    pub(super) unsafe fn from_raw(raw: *mut bindings::net) -> Option<Self> {
+        // INVARIANT: The caller's promise.
+        NonNull::new(raw).map(Self)
+    }
+
+    /// As C has it.
+    pub(super) fn as_raw(self) -> *mut bindings::net {
+        self.0.as_ptr()
+    }
+}
+
+/// Where the members of kind `M` are found: one `static` for each kind.
+///
+/// # Invariants
+///
+/// `shared` is null, or what a [`Registration`] holds. `number` is 0, or one that the stack gave, by which each
+/// namespace has room for a pointer, null or from [`Arc::into_raw`].
+pub(crate) struct Handle<M: Member> {
+    operations: Opaque<bindings::pernet_operations>,
+    given: AtomicU32,
+    number: AtomicU32,
+    shared: AtomicPtr<M::Shared>,
+}
+
+// SAFETY: The operations are written before they are registered, and by the stack under its lock afterwards.
+unsafe impl<M: Member> Send for Handle<M> {}
+// SAFETY: As above.
+unsafe impl<M: Member> Sync for Handle<M> {}
+
+impl<M: Member> Handle<M> {
+    /// For a `static`.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: Null, and 0.
+        Self {
+            operations: Opaque::zeroed(),
+            given: AtomicU32::new(0),
+            number: AtomicU32::new(0),
+            shared: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// Where a namespace has the pointer to its member.
+    ///
+    /// # Safety
+    ///
+    /// `net` is valid, and its member's room was made and not freed.
+    unsafe fn slot<'a>(&self, net: *const bindings::net) -> &'a AtomicPtr<M> {
+        // SAFETY: The caller's promise; the room is as long, and as aligned, as a pointer.
+        unsafe {
+            &*bindings::oxib_net_generic(net, self.given.load(Ordering::Relaxed))
+                .cast::<AtomicPtr<M>>()
+        }
+    }
+
+    /// Uses the member of a namespace, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// RCU is held, and `net` is valid as long as it is.
+    unsafe fn with<R>(net: *const bindings::net, use_it: impl FnOnce(&Arc<M>) -> R) -> Option<R> {
+        let handle = M::handle();
+        if handle.number.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        // SAFETY: By the type invariant; what ends the registration waits for readers before the room is freed.
+        let member = unsafe { handle.slot(net) }.load(Ordering::Acquire);
+        let member = NonNull::new(member)?;
+        // SAFETY: From `Arc::into_raw`, and dropped only after a time of grace that begins when it is not found any more.
+        let member = ManuallyDrop::new(unsafe { Arc::from_raw(member.as_ptr().cast_const()) });
+        Some(use_it(&member))
+    }
+
+    /// # Safety
+    ///
+    /// Called by the stack for a new namespace.
+    unsafe extern "C" fn init(net: *mut bindings::net) -> i32 {
+        from_result(|| {
+            let handle = M::handle();
+            // SAFETY: By the type invariant; a registration holds it while the stack calls.
+            let shared = unsafe { handle.shared.load(Ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
+            // SAFETY: By the contract.
+            let namespace = unsafe { Namespace::from_raw(net) }.ok_or(ENODEV)?;
+            let member = Arc::into_raw(M::new(shared, namespace)?);
+            // SAFETY: The room was made just before.
+            unsafe { handle.slot(net) }.store(member.cast_mut(), Ordering::Release);
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// Called by the stack for a namespace that goes. A time of grace follows, then `exit`.
+    unsafe extern "C" fn pre_exit(net: *mut bindings::net) {
+        // SAFETY: By the contract.
+        let slot = unsafe { M::handle().slot(net) };
+        let member = slot.load(Ordering::Relaxed);
+        if let Some(member) = NonNull::new(member) {
+            // SAFETY: From `Arc::into_raw`, and dropped by `exit` only.
+            let member = ManuallyDrop::new(unsafe { Arc::from_raw(member.as_ptr().cast_const()) });
+            member.leaving();
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Self::pre_exit`], afterwards.
+    unsafe extern "C" fn exit(net: *mut bindings::net) {
+        // SAFETY: By the contract.
+        let slot = unsafe { M::handle().slot(net) };
+        let member = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        if let Some(member) = NonNull::new(member) {
+            // SAFETY: From `Arc::into_raw`; the namespace has no users any more, and so nobody finds it.
+            drop(unsafe { Arc::from_raw(member.as_ptr().cast_const()) });
+        }
+    }
+}
+
+/// Members of kind `M` in all namespaces. Dropping it drops them; whoever could look one up is gone before.
+pub(crate) struct Registration<M: Member> {
+    _shared: Pin<KBox<M::Shared>>,
+    _members: PhantomData<M>,
+}
+
+impl<M: Member> Registration<M> {
+    /// Makes a member for each namespace. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if there is such a registration; those of [`Member::new`].
+    pub(crate) fn new(shared: M::Shared) -> Result<Self> {
+        let handle = M::handle();
+        let shared = KBox::pin(shared, GFP_KERNEL)?;
+        let raw = (&raw const *shared).cast_mut();
+        handle
+            .shared
+            .compare_exchange(
+                core::ptr::null_mut(),
+                raw,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .map_err(|_| EBUSY)?;
+        let operations = handle.operations.get();
+        // SAFETY: Not registered, so the structure is ours; it lives as long as the module.
+        let result = to_result(unsafe {
+            operations.write(bindings::pernet_operations {
+                init: Some(Handle::<M>::init),
+                pre_exit: Some(Handle::<M>::pre_exit),
+                exit: Some(Handle::<M>::exit),
+                id: handle.given.as_ptr(),
+                size: size_of::<AtomicPtr<M>>(),
+                ..core::mem::zeroed()
+            });
+            bindings::register_pernet_subsys(operations)
+        });
+        if let Err(error) = result {
+            handle
+                .shared
+                .store(core::ptr::null_mut(), Ordering::Release);
+            return Err(error);
+        }
+        // INVARIANT: Every namespace has a member from here on.
+        handle
+            .number
+            .store(handle.given.load(Ordering::Relaxed), Ordering::Release);
+        Ok(Self {
+            _shared: shared,
+            _members: PhantomData,
+        })
+    }
+}
+
+impl<M: Member> Drop for Registration<M> {
+    fn drop(&mut self) {
+        let handle = M::handle();
+        handle.number.store(0, Ordering::Release);
+        // SAFETY: Registered by `new`. The call waits for readers between `pre_exit` and `exit`.
+        unsafe { bindings::unregister_pernet_subsys(handle.operations.get()) };
+        handle
+            .shared
+            .store(core::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl<T: Operations> Device<T> {
+    /// Uses the member of the namespace that the device is in. Any context; `use_it` must not sleep.
+    pub(crate) fn with_member<M: Member, R>(&self, use_it: impl FnOnce(&Arc<M>) -> R) -> Option<R> {
+        let _rcu = rcu::read_lock();
+        // SAFETY: The device is valid; a namespace goes only after it has left, and a time of grace.
+        unsafe { Handle::with(bindings::oxib_netdev_net(self.as_raw()), use_it) }
+    }
+
+    /// The member of the namespace that the device is in. Dropping the last reference to it may sleep.
+    pub(crate) fn member<M: Member>(&self) -> Option<Arc<M>> {
+        self.with_member(Arc::clone)
+    }
+}

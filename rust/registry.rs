@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What there is in the node: the interfaces that can be found by the address cache's resolution, and the
+//! ports whose paths are known.
+
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    acm::Host,
+    ipoib::PortPaths,
+    rdma::{
+        device::Device,
+        port::PortNumber, //
+    }, //
+};
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialised by `Registry::new`, which the module's start calls before it makes interfaces:
+    // nobody else uses it.
+    unsafe(uninit) static HOSTS: Mutex<KVec<Arc<dyn Host>>> = KVec::new();
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: As `HOSTS`, with it.
+    unsafe(uninit) static PORTS: Mutex<KVec<Known>> = KVec::new();
+}
+
+/// The paths of a port, and how many use them.
+struct Known {
+    paths: Arc<PortPaths>,
+    users: usize,
+}
+
+/// The lists, ready to be used: a part of the module.
+pub(crate) struct Registry(());
+
+impl Registry {
+    /// Makes it ready.
+    pub(crate) fn new() -> Self {
+        static READY: AtomicBool = AtomicBool::new(false);
+        if !READY.swap(true, Ordering::Relaxed) {
+            // SAFETY: Only the first one to come gets here.
+            unsafe {
+                HOSTS.init();
+                PORTS.init();
+            };
+        }
+        Self(())
+    }
+}
+
+/// Whether both are the same interface.
+fn is(one: &Arc<dyn Host>, other: &Arc<dyn Host>) -> bool {
+    core::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}
+
+/// Enters an interface, once.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+pub(crate) fn enter(host: &Arc<dyn Host>) -> Result {
+    let mut hosts = HOSTS.lock();
+    if !hosts.iter().any(|other| is(other, host)) {
+        hosts.push(host.clone(), GFP_KERNEL)?;
+    }
+    Ok(())
+}
+
+/// Takes an interface out.
+pub(crate) fn leave(host: &Arc<dyn Host>) {
+    let left = {
+        let mut hosts = HOSTS.lock();
+        let mut left = None;
+        if let Some(index) = hosts.iter().position(|other| is(other, host)) {
+            let last = hosts.len() - 1;
+            hosts.swap(index, last);
+            left = hosts.pop();
+        }
+        if hosts.is_empty() {
+            *hosts = KVec::new();
+        }
+        left
+    };
+    drop(left);
+}
+
+/// Uses the first interface of which `matches` is true: it is not taken out meanwhile. Sleeps.
+pub(crate) fn with<R>(
+    matches: impl Fn(&dyn Host) -> bool,
+    use_it: impl FnOnce(&Arc<dyn Host>) -> R,
+) -> Option<R> {
+    let hosts = HOSTS.lock();
+    hosts.iter().find(|host| matches(&***host)).map(use_it)
+}
+
+/// The paths of a port, for one more user: [`release`] is to follow.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+pub(crate) fn paths(device: &Device, port: PortNumber) -> Result<Arc<PortPaths>> {
+    let mut ports = PORTS.lock();
+    let known = ports
+        .iter_mut()
+        .find(|known| known.paths.are_of(device, port));
+    if let Some(known) = known {
+        known.users += 1;
+        return Ok(known.paths.clone());
+    }
+    let paths = PortPaths::new(device, port)?;
+    let known = Known {
+        paths: paths.clone(),
+        users: 1,
+    };
+    ports.push(known, GFP_KERNEL)?;
+    Ok(paths)
+}
+
+/// One user less has the paths.
+pub(crate) fn release(paths: &Arc<PortPaths>) {
+    let gone = {
+        let mut ports = PORTS.lock();
+        let Some(index) = ports
+            .iter()
+            .position(|known| Arc::ptr_eq(&known.paths, paths))
+        else {
+            return;
+        };
+        let last = ports.len() - 1;
+        ports.swap(index, last);
+        let mut gone = None;
+        if let Some(mut known) = ports.pop() {
+            known.users -= 1;
+            if known.users == 0 {
+                gone = Some(known);
+            } else {
+                // There is room: it was taken out above.
+                let _ = ports.push_within_capacity(known);
+            }
+        }
+        if ports.is_empty() {
+            *ports = KVec::new();
+        }
+        gone
+    };
+    drop(gone);
+}
+
+/// Uses the paths of each port in turn. Sleeps.
+#[expect(dead_code, reason = "for who shows them")]
+pub(crate) fn for_each_port(mut use_them: impl FnMut(&PortPaths)) {
+    PORTS.lock().iter().for_each(|known| use_them(&known.paths));
+}

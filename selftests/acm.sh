@@ -1,0 +1,112 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the scripts of acm/ are written with, besides infiniband.sh: entries of the address cache, and two subnets with a router.
+
+# shellcheck source=selftests/infiniband.sh
+. selftests/infiniband.sh
+
+driver=oxib
+
+# --- the cache -------------------------------------------------------------------------------------------------------------------
+
+# Each host has a namespace, and so a cache, of its own.
+cache_at() { # host, word...
+	at "$1" python3 selftests/acm/cache.py "${@:2}"
+}
+
+statistic_at() { # host, name
+	cache_at "$1" stats "$2"
+}
+
+# Of all the counters, at once: python starts slowly in a node.
+statistics_of() { # host
+	cache_at "$1" stats >"/tmp/acm.$1"
+}
+
+noted() { # host, name: as statistics_of found it
+	awk -v name="$2" '$1 == name { print $2 }' "/tmp/acm.$1"
+}
+
+qpn_of() { # host, [interface]
+	local address
+	address=$(at "$1" cat "/sys/class/net/${2:-ib0}/address")
+	IFS=: read -r _ a b c _ <<<"$address"
+	printf '0x%s%s%s\n' "$a" "$b" "$c"
+}
+
+# The hosts' entries, as requests: without queue pairs, which the peers are asked for.
+entries_of() { # host...
+	local host gid
+	for host in "$@"; do
+		gid=$(port_field "$host" gids/0)
+		printf 'replace %s %s\nreplace %s %s\n' "$(v4_of "$host")" "$gid" "$(v6_of "$host")" "$gid"
+	done
+}
+
+know() { # host, other host...
+	entries_of "${@:2}" | cache_at "$1" -
+}
+
+# --- two subnets -----------------------------------------------------------------------------------------------------------------
+
+prefix=0xfec000000000000
+
+# The LID that a router which computes LIDs expects a host to have, and that it therefore is to have.
+wanted_lid() { # host
+	port_guid "$1" | sed 's/.*\(....\)$/0x\1/'
+}
+
+routes_of() { # host of the subnet manager, line of prefix-routes.conf...
+	mkdir -p "/tmp/sm.$1"
+	printf '%s\n' "${@:2}" >"/tmp/sm.$1/prefix-routes.conf"
+}
+
+# Paths to the other subnet lead to any router, if nothing else is said before.
+start_subnet() { # its number, the other's, host...
+	local host
+	[ -e "/tmp/sm.$3/prefix-routes.conf" ] || routes_of "$3" "$prefix$2 *"
+	for host in "${@:3}"; do
+		printf '%s %s %s\n\n' "$(port_guid "$host")" "$(wanted_lid "$host")" "$(wanted_lid "$host")"
+	done >"/tmp/sm.$3/guid2lid"
+	start_sm "$3" "subnet_prefix $prefix$1" 'honor_guid2lid_file TRUE'
+}
+
+gid_has_prefix() { # host, subnet
+	matches "^fec0:0000:0000:000$2:" "$(port_field "$1" gids/0)"
+}
+
+all_have_prefixes() { # hosts of the first subnet, of the second
+	local host
+	for host in $1; do gid_has_prefix "$host" 1 || return; done
+	for host in $2; do gid_has_prefix "$host" 2 || return; done
+}
+
+# h1 and h2 on one side, h3 and h4 on the other, with oxib's interfaces in one IP subnet.
+bring_up_routed_fabric() { # [parameter of the module...]
+	load_softib || bail_out "softib.ko could not be loaded"
+	fabric_up routed || bail_out "the fabric could not be built"
+	start_subnet 1 2 h1 h2
+	start_subnet 2 1 h3 h4
+	eventually all_active || bail_out "not all ports became active"
+	eventually all_have_prefixes "h1 h2" "h3 h4" || bail_out "not all ports have their subnet's prefix"
+	load_driver oxib "$@" || bail_out "oxib could not be loaded"
+	check "every host's interface comes up" interfaces_up "${hosts[@]}"
+}
+
+take_down_routed_fabric() {
+	stop_jobs
+	check "oxib can be unloaded" unload_driver
+	stop_sm
+	check "the fabric can be taken down" fabric_down
+	check "softib.ko can be unloaded" unload_softib
+}
+
+# How long something takes until it is so, in milliseconds; nothing if it never is.
+time_until() { # command...
+	local begin end
+	begin=$(date +%s%3N)
+	eventually "$@" >/dev/null || return
+	end=$(date +%s%3N)
+	printf '%d\n' $((end - begin))
+}

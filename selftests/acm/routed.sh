@@ -1,0 +1,189 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# One IP subnet over two InfiniBand subnets with a router between them: hosts that know each other's GIDs reach each other by
+# IPv4 and IPv6, in datagram and in connected mode. What they know may change, end, or be wrong; the peer's queue pair and the
+# router may go and come.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 600
+
+. selftests/acm.sh
+
+# --- across the router -----------------------------------------------------------------------------------------------------------
+
+# A host of the other subnet is asked for in vain without the cache: no broadcast crosses a router.
+test_without_cache() {
+	check_refused "without an entry h1 does not reach h3" host_answers h1 "$(v4_of h3)"
+	flush_neighbours h1
+}
+
+learn_all() {
+	know h1 h2 h3 h4 && know h2 h1 h3 h4 && know h3 h1 h2 h4 && know h4 h1 h2 h3
+}
+
+test_pings() { # description
+	check "$1: h1 reaches h3 by IPv4" host_reaches h1 "$(v4_of h3)"
+	check "$1: h1 reaches h3 by IPv6" host_reaches h1 "$(v6_of h3)"
+	check "$1: h4 reaches h2 by IPv4" host_reaches h4 "$(v4_of h2)"
+	check "$1: h2 reaches h1, in its own subnet" host_reaches h2 "$(v4_of h1)"
+	check "$1: h1 reaches h3 with packets of the MTU" host_reaches h1 "$(v4_of h3)" -M do -s $(($(mtu_of h1) - 28))
+}
+
+test_iperf() { # description
+	in_background_at h3 iperf3 -s
+	eventually at h3 sh -c 'ss -ltn | grep -q :5201' || bail_out "iperf3 does not listen"
+	check "$1: TCP to h3" measured -c "$(v4_of h3)"
+	check "$1: TCP from h3" measured -c "$(v4_of h3)" -R
+	check "$1: TCP to h3 over IPv6" measured -c "$(v6_of h3)"
+	check "$1: UDP to h3" measured -c "$(v4_of h3)" -u -b 10M -l 1000
+	check "$1: UDP from h3" measured -c "$(v4_of h3)" -u -b 10M -l 1000 -R
+	stop_jobs
+}
+
+neighbour_of() { # host, address: its hardware address
+	at "$1" ip -j neighbour show "$2" dev ib0 | jq -r '.[0].lladdr // "none"'
+}
+
+test_addresses() {
+	local gid
+	gid=$(port_field h3 gids/0)
+	matches "$gid" "$(neighbour_of h1 "$(v4_of h3)")" >/dev/null
+	check_equal "h1's neighbour entry of h3 has the GID of the cache" "$gid" \
+		"$(neighbour_of h1 "$(v4_of h3)" | sed -E 's/^(..:){4}//; s/(..):(..)/\1\2/g')"
+	check_equal "and the queue pair that h3 said" "$(qpn_of h3)" \
+		"0x$(neighbour_of h1 "$(v4_of h3)" | sed -E 's/^..:(..):(..):(..):.*/\1\2\3/')"
+	statistics_of h1
+	check "h1 answered ARP requests itself" holds "$(noted h1 arp-answered)" -gt 0
+	check "and neighbour solicitations" holds "$(noted h1 nd-answered)" -gt 0
+	check "h1 asked for queue pairs" holds "$(noted h1 sidr-answered)" -gt 0
+	check "h3 was asked" holds "$(statistic_at h3 sidr-served)" -gt 0
+}
+
+# --- the peer changes ------------------------------------------------------------------------------------------------------------
+
+new_queue_pair() { # host: new rings are new queue pairs
+	local before
+	before=$(qpn_of "$1")
+	at "$1" ethtool -G ib0 rx "$2" && [ "$(qpn_of "$1")" != "$before" ]
+}
+
+returns_within() { # milliseconds, host, address
+	local time
+	time=$(time_until host_answers "$2" "$3") || return
+	note "after $time ms"
+	holds "$time" -lt "$1"
+}
+
+test_new_queue_pair() { # ring
+	check "h3 gets another queue pair" new_queue_pair h3 "$1"
+	check "h3 has its carrier" eventually has_carrier h3
+	check "h1 reaches h3 again within 5 s" returns_within 5000 h1 "$(v4_of h3)"
+	check "and by IPv6" returns_within 5000 h1 "$(v6_of h3)"
+}
+
+# --- the entry changes -----------------------------------------------------------------------------------------------------------
+
+is_lost() { # host, address
+	! host_answers "$1" "$2"
+}
+
+test_entries() {
+	local gid
+	gid=$(port_field h3 gids/0)
+	check "the entry of h3 names h4's port" cache_at h1 replace "$(v4_of h3)" "$(port_field h4 gids/0)"
+	flush_neighbours h1
+	check "h1 does not reach h3 any more: h4 has another address" is_lost h1 "$(v4_of h3)"
+	check "the entry is put right" cache_at h1 replace "$(v4_of h3)" "$gid"
+	flush_neighbours h1
+	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
+	check "the entry is deleted" cache_at h1 del "$(v4_of h3)"
+	flush_neighbours h1
+	check "h1 does not reach h3 any more" is_lost h1 "$(v4_of h3)"
+	check "the entry comes back for 4 seconds" cache_at h1 add "$(v4_of h3)" "$gid" lifetime 4
+	flush_neighbours h1
+	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
+	pause 5
+	flush_neighbours h1
+	check "when it has expired, h1 does not reach h3 any more" is_lost h1 "$(v4_of h3)"
+	know h1 h3
+	flush_neighbours h1
+	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
+}
+
+test_given_queue_pair() {
+	local asked
+	check "the entry of h3 gets its queue pair" \
+		cache_at h1 replace "$(v4_of h3)" "$(port_field h3 gids/0)" qpn "$(qpn_of h3)"
+	asked=$(statistic_at h1 sidr-sent)
+	flush_neighbours h1
+	check "h1 reaches h3" eventually host_answers h1 "$(v4_of h3)"
+	check_equal "without asking it" "$asked" "$(statistic_at h1 sidr-sent)"
+	know h1 h3
+}
+
+test_modes() {
+	at h1 sh -c 'echo off >/sys/class/net/ib0/acm'
+	flush_neighbours h1
+	check "with acm=off h1 does not reach h3" is_lost h1 "$(v4_of h3)"
+	at h1 sh -c 'echo only >/sys/class/net/ib0/acm'
+	flush_neighbours h1
+	check "with acm=only it does" eventually host_answers h1 "$(v4_of h3)"
+	cache_at h1 del "$(v4_of h2)"
+	flush_neighbours h1
+	check "and does not reach h2, of which it has no entry" is_lost h1 "$(v4_of h2)"
+	at h1 sh -c 'echo prefer >/sys/class/net/ib0/acm'
+	flush_neighbours h1
+	check "with acm=prefer it reaches both: h2" eventually host_answers h1 "$(v4_of h2)"
+	check "and h3" eventually host_answers h1 "$(v4_of h3)"
+	check_refused "there is no other mode" at h1 sh -c 'echo maybe >/sys/class/net/ib0/acm'
+	know h1 h2
+}
+
+# --- the router goes -------------------------------------------------------------------------------------------------------------
+
+test_router() {
+	check "the router's cable is pulled" ip link set r1-1 down
+	check "h1 does not reach h3 any more" eventually is_lost h1 "$(v4_of h3)"
+	check "h1 reaches h2 all the same" eventually host_answers h1 "$(v4_of h2)"
+	check "it is put back" ip link set r1-1 up
+	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
+}
+
+set_mode() { # datagram|connected
+	local host
+	for host in "${hosts[@]}"; do
+		at "$host" sh -c "echo $1 >/sys/class/net/ib0/mode" || return
+	done
+	for host in "${hosts[@]}"; do
+		eventually has_carrier "$host" || return
+	done
+}
+
+connections_at() { # host
+	at "$1" ethtool -S ib0 | awk '$1 == "connections_out:" { print $2 }'
+}
+
+has_connections() { # host
+	holds "$(connections_at "$1")" -gt 0
+}
+
+bring_up_routed_fabric
+test_without_cache
+check "every host learns of the others" learn_all
+test_pings datagrams
+test_addresses
+test_iperf datagrams
+test_new_queue_pair 512
+test_entries
+test_given_queue_pair
+test_modes
+test_router
+check "all hosts go to connected mode" set_mode connected
+test_pings connections
+check "h1 has made connections" has_connections h1
+test_iperf connections
+test_new_queue_pair 256
+take_down_routed_fabric
+finish
