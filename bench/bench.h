@@ -113,6 +113,13 @@ int bench_transmit_subnet_single(struct bench *bench);
 int bench_transmit_subnet_chain(struct bench *bench);
 int bench_receive_subnet_ipoib(struct bench *bench);
 int bench_receive_subnet_device(struct bench *bench);
+int bench_acm_loop(struct bench *bench);
+int bench_acm_cache_hit(struct bench *bench);
+int bench_acm_cache_miss(struct bench *bench);
+int bench_acm_table_hit(struct bench *bench);
+int bench_acm_table_miss(struct bench *bench);
+int bench_acm_neighbours_hit(struct bench *bench);
+int bench_acm_neighbours_miss(struct bench *bench);
 
 /* receive.c, for others too: bytes 1 to 3 of an IPoIB address */
 u32 bench_queue_pair(const struct net_device *ipoib);

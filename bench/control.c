@@ -33,6 +33,13 @@ static const struct {
 	{ "tx-subnet-chain", bench_transmit_subnet_chain },
 	{ "rx-subnet-ipoib", bench_receive_subnet_ipoib },
 	{ "rx-subnet-device", bench_receive_subnet_device },
+	{ "acm-loop", bench_acm_loop },
+	{ "acm-cache-hit", bench_acm_cache_hit },
+	{ "acm-cache-miss", bench_acm_cache_miss },
+	{ "acm-table-hit", bench_acm_table_hit },
+	{ "acm-table-miss", bench_acm_table_miss },
+	{ "acm-neighbours-hit", bench_acm_neighbours_hit },
+	{ "acm-neighbours-miss", bench_acm_neighbours_miss },
 };
 
 static DEFINE_MUTEX(one_at_a_time);

@@ -6,6 +6,7 @@ use kernel::prelude::*;
 
 #[forbid(unsafe_code)]
 mod acm;
+mod acm_export;
 mod bindings;
 #[forbid(unsafe_code)]
 mod cm;

@@ -35,6 +35,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "cm_counters.h"
+#include "acm_export.h"
 #include "cm_export.h"
 #include "cm_trace.h"
 #include "genetlink.h"

@@ -167,6 +167,20 @@ impl<M: Member> Handle<M> {
         Some(use_it(&seat.member))
     }
 
+    /// The same, in any context; `use_it` must not sleep.
+    ///
+    /// # Safety
+    ///
+    /// `net` is valid.
+    pub(crate) unsafe fn find<R>(
+        net: *const bindings::net,
+        use_it: impl FnOnce(&Arc<M>) -> R,
+    ) -> Option<R> {
+        let _rcu = rcu::read_lock();
+        // SAFETY: The caller's promise; RCU is held.
+        unsafe { Self::with(net, use_it) }
+    }
+
     /// # Safety
     ///
     /// Called by the stack for a new namespace.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The address cache's C interface (bindings/acm_export.h).
+
+use kernel::{
+    error::from_result,
+    prelude::*, //
+};
+
+use crate::{
+    acm::Cache,
+    bindings,
+    net::namespace::Handle,
+    wire::{
+        acm::entry::from_key,
+        qpn::Qpn, //
+    }, //
+};
+
+/// Looks an address up.
+///
+/// # Safety
+///
+/// `net` is valid, `address` leads to 16 bytes, `known` to room for the answer.
+#[export]
+pub(crate) unsafe extern "C" fn oxib_acm_find(
+    net: *mut bindings::net,
+    address: *const u8,
+    known: *mut bindings::oxib_acm_known,
+) -> i32 {
+    from_result(|| {
+        // SAFETY: The caller's promise.
+        let address = from_key(unsafe { *address.cast::<[u8; 16]>() });
+        // SAFETY: The caller's promise: the namespace stays.
+        let found = unsafe { Handle::<Cache>::find(net, |cache| cache.find(address)) };
+        let found = found.ok_or(ENODEV)?.ok_or(ENOENT)?;
+        // SAFETY: The caller's promise.
+        unsafe {
+            known.write(bindings::oxib_acm_known {
+                gid: found.gid.bytes(),
+                qpn: found.qpn.map_or(0, Qpn::get),
+            })
+        };
+        Ok(0)
+    })
+}

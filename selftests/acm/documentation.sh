@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Documentation/many-subnets.md, on two subnets with a router: the subnet managers run with the files that the page has, and
+# every command in its blocks is run as it is written there and does what the page says.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 300
+
+. selftests/acm.sh
+
+page=$PWD/Documentation/many-subnets.md
+checkout=$PWD
+place=/tmp/guide
+
+managers='Subnet managers'
+files='Collect, distribute, load'
+
+# A block of a section.
+block() { # heading, number of the block
+	awk -v heading="## $1" -v wanted="$2" '
+		/^## / { here = $0 == heading; number = 0 }
+		/^```/ { inside = !inside; number += inside; next }
+		here && inside && number == wanted' "$page"
+}
+
+# The page's nodes are the fabric's hosts: node1 is h1, node3 is h3.
+of_this_fabric() {
+	sed -e "s/fec0:0:0:1::202:c900:0:2/$(port_field h1 gids/0)/g" -e "s/fec0:0:0:2::202:c900:0:2/$(port_field h3 gids/0)/g" \
+		-e "s/10\.88\.0\.1\b/$(v4_of h1)/g" -e "s/10\.88\.0\.3\b/$(v4_of h3)/g" \
+		-e "s/fd00:88::1\b/$(v6_of h1)/g" -e "s/fd00:88::3\b/$(v6_of h3)/g" \
+		-e 's/mlx5_0/h1/g' -e 's/\bnode1\b/h1/g' -e 's/\bnode3\b/h3/g'
+}
+
+# --- the subnet managers' files ----------------------------------------------------------------------------------------------
+
+# The page has those of subnet 1; subnet 2 is its mirror.
+of_subnet() { # 1|2
+	if [ "$1" = 1 ]; then cat; else sed 's/0xfec0000000000001/ONE/; s/0xfec0000000000002/0xfec0000000000001/; s/ONE/0xfec0000000000002/'; fi
+}
+
+# Each port of the subnet has a line as the page's one, whose GUID and LIDs are its own.
+write_lids() { # host...
+	local host line
+	line=$(block "$managers" 3)
+	for host in "$@"; do
+		sed -E "s/^0x\S+ 0x\S+ 0x\S+$/$(port_guid "$host") $(wanted_lid "$host") $(wanted_lid "$host")/" <<<"$line"
+	done
+}
+
+start_as_written() { # subnet, host...
+	local lines
+	mkdir -p "/tmp/sm.$2"
+	mapfile -t lines < <(block "$managers" 1 | of_subnet "$1")
+	block "$managers" 2 | of_subnet "$1" >"/tmp/sm.$2/prefix-routes.conf"
+	write_lids "${@:2}" >"/tmp/sm.$2/guid2lid"
+	block "$managers" 4 >"/tmp/sm.$2/partitions.conf"
+	start_sm "$2" "${lines[@]}"
+}
+
+has_lid_of_guid() { # host
+	equal "$(($(wanted_lid "$1")))" "$(port_number "$1" lid)"
+}
+
+# --- commands ----------------------------------------------------------------------------------------------------------------
+
+# In the place where the page's files are, and with its scripts.
+runs_as_written() { # host, command
+	(cd "$place" && at "$1" bash -c "$2" </dev/null)
+}
+
+run_block() { # host, heading, number of the block
+	local command number=0
+	while read -r -u 3 command; do
+		number=$((number + 1))
+		check "$1: $command" runs_as_written "$1" "$command"
+	done 3< <(block "$2" "$3" | of_this_fabric)
+	check "block $3 of '$2' has commands" holds "$number" -gt 0
+}
+
+# Both of the hosts that the page has a line for, and the same for the others.
+write_table() {
+	local host
+	block "$files" 1 | of_this_fabric
+	for host in h2 h4; do
+		printf '%s %s %s\n' "$host" "$(v4_of "$host")" "$(v6_of "$host")"
+	done
+}
+
+path_of() { # host, host: the path record between their ports
+	says "$1" "saquery --sgid-to-dgid $(port_field "$1" gids/0)-$(port_field "$2" gids/0)" "$3" 'hop_flow_raw\.+ *0x[0-9A-Fa-f]*[1-9A-Fa-f]'
+}
+
+router_lid() { # host: where it sees the router
+	at "$1" ibnetdiscover --ports | sed -nE "s/^RT +([0-9]+) .*\( 'r1' - .*/\1/p"
+}
+
+mkdir -p "$place"
+ln -sfn "$checkout/scripts" "$place/scripts"
+load_softib || bail_out "softib.ko could not be loaded"
+fabric_up routed || bail_out "the fabric could not be built"
+start_as_written 1 h1 h2
+start_as_written 2 h3 h4
+check "with the page's files every port becomes active" eventually all_active
+check "and has its subnet's prefix" eventually all_have_prefixes "h1 h2" "h3 h4"
+for host in "${hosts[@]}"; do
+	check "$host has the LID that its GUID ends in" has_lid_of_guid "$host"
+done
+check "oxib can be loaded" load_driver oxib
+check "every host's interface comes up" interfaces_up "${hosts[@]}"
+run_block h1 "$managers" 5
+check "the path leads to the router, with a hop limit" path_of h1 h3 "dlid\.+ *$(router_lid h1)$"
+
+write_table >"$place/addresses.txt"
+run_block h1 "$files" 2
+runs_as_written h3 "$(block "$files" 2 | sed 's/subnet1/subnet2/')"
+run_block h1 "$files" 3
+for host in "${hosts[@]}"; do
+	run_block "$host" "$files" 4
+done
+check_equal "all hosts' addresses are in the cache" 8 "$(at h1 oxib -j acm show | jq length)"
+run_block h1 Check 1
+check "the peer's GID is in its neighbour entry" \
+	matches "$(port_field h3 gids/0 | sed 's/:/:/g; s/\(..\)\(..\)/\1:\2/g')" "$(at h1 ip neighbour show "$(v4_of h3)" dev ib0)"
+check "and the other way" host_reaches h3 "$(v4_of h2)"
+take_down_routed_fabric
+finish
