@@ -2,6 +2,8 @@
 
 # The kernel to build for: a prepared tree, or the name of a test kernel (fast, debug, stock).
 KDIR ?= /lib/modules/$(shell uname -r)/build
+# Minutes after which `make test` begins no test any more; none: it runs all, however long they take.
+MINUTES ?=
 # The selftest of `make selftest`: a folder of selftests/, or one test in it.
 T ?=
 
@@ -17,7 +19,7 @@ demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missin
 	@scripts/demo
 
 test: ## every test but the soak; prepares what is missing
-	@scripts/test
+	@scripts/test $(if $(MINUTES),--minutes $(MINUTES))
 
 shell: ## two nodes, a prompt on the first
 	@scripts/shell

@@ -52,9 +52,14 @@ def _host_jobs(options):
     return [job.cargo_tests(str(manifest)) for manifest in manifests] + fuzzing
 
 
+def _seconds():
+    """Since the user's command began, as scripts/progress.sh counts them."""
+    return int(time.time()) - int(os.environ["OXIB_PROGRESS_START"])
+
+
 def _say(text):
-    """A line with the time since the user's command began, as scripts/progress.sh has it."""
-    seconds = int(time.time()) - int(os.environ["OXIB_PROGRESS_START"])
+    """A line with the time since the user's command began."""
+    seconds = _seconds()
     elapsed = f"{seconds // 60}:{seconds % 60:02d}"
     print(f"[{elapsed:>6}] {text}", file=sys.stderr, flush=True)
 
@@ -88,14 +93,26 @@ def _start(pool, waiting, running, room, out):
         running[pool.submit(each.run, out)] = each
 
 
-def _run_all(jobs, out, processors, total):
+def _skip(waiting, minutes, total):
+    """What has not begun is skipped: there is no time for it any more."""
+    for each in waiting:
+        _say(f"{each.name}: skipped: {minutes} minutes were over before it could begin")
+    total.skipped += len(waiting)
+    waiting.clear()
+
+
+def _run_all(jobs, out, options, total):
     """Run the jobs and count what they come to; returns the names of the failed."""
     failed = []
     waiting = sorted(jobs, key=lambda each: -each.weight)
     running = {}
     with ThreadPoolExecutor(max(1, len(jobs))) as pool:
         while waiting or running:
-            _start(pool, waiting, running, processors * job.PROCESSOR, out)
+            if options.minutes and _seconds() > 60 * options.minutes:
+                _skip(waiting, options.minutes, total)
+            _start(pool, waiting, running, options.processors * job.PROCESSOR, out)
+            if not running:
+                break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 each, outcome = running.pop(future), future.result()
@@ -121,6 +138,7 @@ def _parse():
     )
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
     parser.add_argument("--processors", type=int, default=2, help="how many to keep busy with jobs side by side (default 2)")
+    parser.add_argument("--minutes", type=int, help="begin no test later than that after the command began: skip those that are left")
     return parser.parse_args()
 
 
@@ -137,7 +155,7 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     total = Result()
-    failed = _run_all(jobs, results.path, options.processors, total)
+    failed = _run_all(jobs, results.path, options, total)
     for name in failed:
         print(f"failed: {name}")
     skipped = f", {total.skipped} skipped" if total.skipped else ""

@@ -16,6 +16,8 @@ from test_runner.tap import read_cargo
 
 _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
 _HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
+# Headers say what is enough on an ordinary machine; one may be as much slower.
+_PATIENCE = 2
 # Emulated, with every check on: how much longer than the fast kernel's a run on the debug kernel may take.
 _DEBUG_PATIENCE = 5
 _DEBUG_MEMORY = 1024
@@ -136,7 +138,7 @@ class Selftest:
 
     def timeout(self, kernel):
         """Seconds after which a run on that kernel is stopped."""
-        return int(self._headers["timeout"]) * (_DEBUG_PATIENCE if kernel == "debug" else 1)
+        return int(self._headers["timeout"]) * _PATIENCE * (_DEBUG_PATIENCE if kernel == "debug" else 1)
 
     def options(self, kernel):
         """The node runner's options for a run on that kernel."""

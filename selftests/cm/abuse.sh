@@ -15,7 +15,7 @@
 cm=${1:-oxib}
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
-rounds=$(some 8)
+rounds=$(some 5)
 processes=$(some 4)
 
 # --- programs that connect ---------------------------------------------------------------------------------------------

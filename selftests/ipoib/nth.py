@@ -8,7 +8,8 @@ nth.py enable FILE [--samples N]       write 1 to the file; where that succeeds,
 nth.py child INTERFACE [--samples N]   make a child of the interface in the partition 0x8001; where that succeeds, delete it
 nth.py connect INTERFACE [--samples N] put the interface into connected mode; where that succeeds, back into datagram mode
 
-First it counts the allocations, then it fails each of them in turn, or N of them spread evenly. See
+First it counts the allocations, then it fails each of them in turn, or N of them spread evenly. Some calls go on without an
+allocation, so where none of the N failed the call, those between them follow, until one does. See
 Documentation/fault-injection/fault-injection.rst of the kernel, fail-nth.
 """
 
@@ -182,10 +183,21 @@ def _count(call, nth):
     return _NEVER - left
 
 
-def _chosen(total, samples):
+def _spread(total, samples):
     if not samples or samples >= total:
-        return range(1, total + 1)
-    return sorted({1 + index * (total - 1) // (samples - 1) for index in range(samples)})
+        return set(range(1, total + 1))
+    return {1 + index * (total - 1) // max(1, samples - 1) for index in range(samples)}
+
+
+def _fail_some(call, nth, total, samples):
+    """Fail `samples` allocations, and more of them until one fails the call. Returns how often each outcome was."""
+    outcomes, tried = collections.Counter(), set()
+    while not outcomes["ENOMEM"] and len(tried) < total:
+        chosen = _spread(total, samples) - tried
+        outcomes.update(_fail(call, nth, number) for number in sorted(chosen))
+        tried |= chosen
+        samples *= 2
+    return outcomes
 
 
 def _fail(call, nth, number):
@@ -216,7 +228,7 @@ def main():
     call = _CALLS[options.call](options.what)
     nth = FailNth()
     total = _count(call, nth)
-    outcomes = collections.Counter(_fail(call, nth, number) for number in _chosen(total, options.samples))
+    outcomes = _fail_some(call, nth, total, options.samples)
     print(f"{total} allocations, failed one after the other:")
     for outcome, times in outcomes.most_common():
         print(f"  {times:5d} times: {outcome}")

@@ -15,5 +15,5 @@
 # NVMe first: the first node waits for the second in that alone.
 parts '2 fabric/nvme' '1 fabric/ipoib' '1 fabric/partitions' '1 fabric/handover' '1 fabric/malformed' '1 fabric/offload' \
 	'1 fabric/router' '1 fabric/routes' '1 fabric/peers' '1 fabric/configuration' '1 fabric/documentation' \
-	'1 fabric/bringup pair fattree two_ports routed' '1 fabric/topology' '1 fabric/storm 3'
+	'1 fabric/bringup pair star fattree two_ports routed' '1 fabric/topology' '1 fabric/storm 3'
 finish
