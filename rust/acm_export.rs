@@ -22,7 +22,7 @@ use crate::{
 /// # Safety
 ///
 /// `net` is valid, `address` leads to 16 bytes, `known` to room for the answer.
-#[export]
+#[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_acm_find(
     net: *mut bindings::net,
     address: *const u8,
