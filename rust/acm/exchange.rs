@@ -177,9 +177,10 @@ impl Exchange {
         if let Some(listener) = listener {
             listener.destroy();
         }
-        let forgotten = self.peers.lock().take_all();
-        // The packets, without the lock.
-        drop(forgotten);
+        let taken = self.peers.lock().take_all();
+        // The packets are dropped without the lock.
+        let found = taken.found_before();
+        self.peers.lock().give_back(found);
         let asked = core::mem::take(&mut *self.asked.lock());
         asked.iter().for_each(|asked| asked.close());
         self.show(host);
@@ -317,6 +318,9 @@ impl Exchange {
     /// Looks after the peers: those that the cache says something else of, and those across a router, where nobody
     /// tells if one of them has another queue pair. To be called every second while this returns true. Sleeps; not with the RTNL held.
     pub(crate) fn watch(&self, host: &Arc<dyn Host>) -> bool {
+        if !self.uses.lock().is_open {
+            return false;
+        }
         let is_begun = self.begin(host);
         let now = host.now_ms();
         let count = {

@@ -344,7 +344,10 @@ impl<P> Peers<P> {
     pub(super) fn age(&mut self, now: u64) {
         let is_old = |peer: &Peer<P>| match peer.state {
             State::Answered { at } => at + LIFETIME <= now,
-            State::Failed { until, .. } => until + MEMORY <= now && peer.qpn.is_none(),
+            State::Failed { until, .. } => {
+                let memory = if peer.qpn.is_none() { MEMORY } else { LIFETIME };
+                until + memory <= now
+            }
             State::Asked { .. } => false,
         };
         let mut cursor = self.table.cursor_front_mut();
@@ -358,8 +361,7 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Forgets all, and returns them for the caller to drop. What is under way ends without a result, and
-    /// nothing begins.
+    /// Takes all out. What is under way ends without a result, and nothing begins.
     pub(super) fn take_all(&mut self) -> Self {
         let fresh = Self {
             last: self.last,
@@ -367,5 +369,33 @@ impl<P> Peers<P> {
             ..Self::new()
         };
         core::mem::replace(self, fresh)
+    }
+
+    /// Of what was taken out, those that were found before: they stay in the stack's and in the cache's
+    /// memory, and are to be looked after when exchanges may begin again. Drops what waits.
+    pub(super) fn found_before(mut self) -> Self {
+        let mut cursor = self.table.cursor_front_mut();
+        while let Some(mut current) = cursor {
+            let (_, peer) = current.current_mut();
+            if peer.qpn.is_none() {
+                cursor = current.remove_current().0;
+                self.count -= 1;
+                continue;
+            }
+            if matches!(peer.state, State::Asked { .. }) {
+                peer.state = State::Failed {
+                    until: 0,
+                    why: Failure::Silent,
+                };
+            }
+            cursor = current.move_next();
+        }
+        self
+    }
+
+    /// Takes those back. Nobody was noted meanwhile, as nothing began.
+    pub(super) fn give_back(&mut self, found: Self) {
+        self.table = found.table;
+        self.count = found.count;
     }
 }

@@ -173,4 +173,26 @@ mod cases {
         assert!(peers.is_asked(&request(1).target));
         Ok(())
     }
+
+    #[test]
+    fn who_was_found_is_looked_after_again() -> Result {
+        let mut peers = open();
+        // Found; found and asked anew; asked for the first time.
+        for (n, answers) in [(1, true), (2, true), (3, false)] {
+            let flight = begun(&mut peers, n, Some(n), 0)?;
+            if answers {
+                peers.ended(&flight, qpn(5), 0);
+            }
+        }
+        begun(&mut peers, 2, Some(9), 0)?;
+        let found = peers.take_all().found_before();
+        assert_eq!(found.len(), 2);
+        peers.give_back(found);
+        peers.open();
+        let mut doubtful = KVec::with_capacity(4, GFP_KERNEL)?;
+        peers.doubtful(FRESH, &mut doubtful);
+        assert_eq!(&*doubtful, &[(request(1), NEAR), (request(2), NEAR)]);
+        assert!(!peers.is_asked(&request(2).target));
+        Ok(())
+    }
 }
