@@ -287,7 +287,7 @@ impl Exchange {
         if let Some(end) = end {
             match found {
                 Ok(qpn) => found_at(host, flight, qpn, end),
-                Err(_) => lost(host, flight, end.held),
+                Err(failure) => lost(host, flight, failure, end.held),
             }
         }
         self.go_on(host);
@@ -406,9 +406,13 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
 }
 
 /// The peer was not found.
-fn lost(host: &Arc<dyn Host>, flight: &Flight, held: Option<Skb>) {
+fn lost(host: &Arc<dyn Host>, flight: &Flight, failure: Failure, held: Option<Skb>) {
     if let Some(cache) = host.cache() {
         cache.forget_qpn(flight.request.target, flight.gid);
+    }
+    if failure == Failure::Silent && !host.is_near(&flight.gid) {
+        // The router on the way may be gone. Nobody tells, and the subnet administrator may have another one by now.
+        host.clone().doubt_way(&flight.gid);
     }
     match held {
         // It may have no oxib, and answers who asks as ever.

@@ -82,6 +82,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// `ENXIO` if there is none, `EAGAIN` without an answer.
     fn path(&self, gid: Gid) -> Result<PathRecord>;
 
+    /// Has the subnet administrator asked anew for the way to the port at `gid`, which may be wrong. Any context.
+    fn doubt_way(self: Arc<Self>, gid: &Gid);
+
     /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn);
 

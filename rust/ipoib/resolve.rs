@@ -156,6 +156,10 @@ impl Interface {
         let is_good =
             !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
         if let (Some(qpn), true) = (known.qpn, is_good) {
+            if is_probe && !known.qpn_is_learned && !self.link().is_near(&known.gid) {
+                // The peer is not asked, so nothing else would show that the router on the way is gone.
+                self.doubt_destination(&known.gid);
+            }
             Host::answer(&**self, request, known.gid, qpn);
             packet.consume(0);
             return Found::Done;
@@ -257,6 +261,10 @@ impl Host for Interface {
 
     fn path(&self, gid: Gid) -> Result<PathRecord> {
         self.link().path_record(self, gid)
+    }
+
+    fn doubt_way(self: Arc<Self>, gid: &Gid) {
+        self.doubt_destination(gid);
     }
 
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn) {
