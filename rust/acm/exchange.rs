@@ -396,6 +396,7 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
     };
     // Without memory at the moment, the stack is told all the same.
     let _ = cache.learn(&lesson);
+    host.is_there(&flight.gid);
     if end.held.is_some() || end.is_new {
         host.answer(request, flight.gid, qpn);
     }

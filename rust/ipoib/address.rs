@@ -453,6 +453,13 @@ impl<H: Way, P> Destinations<H, P> {
         matches!(state, State::Ready(_))
     }
 
+    /// Notes that there is a way to `gid`: if it was not found, it may be looked for at once.
+    pub(super) fn retry(&mut self, gid: &Gid) {
+        if let Some(state @ State::Failed(_)) = self.table.get_mut(gid) {
+            doubt(state);
+        }
+    }
+
     /// Notes that packets were sent to `gid` up to time `now`.
     pub(super) fn used(&mut self, gid: &Gid, now: u64) {
         if let Some(State::Ready(ready)) = self.table.get_mut(gid) {

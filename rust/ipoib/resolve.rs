@@ -267,6 +267,10 @@ impl Host for Interface {
         self.doubt_destination(gid);
     }
 
+    fn is_there(&self, gid: &Gid) {
+        self.destinations.lock().retry(gid);
+    }
+
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn) {
         // In connected mode the peer is asked for a connection; one that takes none says so.
         let neighbour = HwAddr::new(qpn, gid).with_flags(self.connected.flags());

@@ -220,6 +220,7 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
 }
 
 fn keep(host: &dyn Host, question: &Question) {
+    host.is_there(&question.asker_gid);
     let Some(cache) = host.cache() else { return };
     let asker: IpAddr = question.asker;
     // Without memory at the moment, it is asked when it is wanted.
