@@ -98,8 +98,13 @@ for host in h3 h4; do
 	check "$host has an entry of h1" know "$host" h1
 done
 data_file >/tmp/many.data
+check "h1 has entries of h3 and h4 themselves" know h1 h3 h4
+for host in h3 h4; do
+	check "h1 reaches $host" eventually host_answers h1 "$(v4_of "$host")"
+done
+oxib -n h1 acm paths flush
 check "h1 loads entries of all of them" oxib -n h1 acm load /tmp/many.data
-check_equal "it has them" $((2 * each)) "$(oxib -n h1 -j acm stats | jq .entries)"
+check_equal "it has them" $((2 * each)) "$(oxib -n h1 -j acm stats | jq .entries_file)"
 check "the router is slow" delay 100
 test_many
 tc qdisc delete dev r1-1 root
