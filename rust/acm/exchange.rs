@@ -260,6 +260,15 @@ impl Exchange {
         self.peers.lock().is_fresh(&request.target, host.now_ms())
     }
 
+    /// The peer of `request` has said itself that it has the queue pair `qpn` at `gid`, and the cache believes it. Across a
+    /// router nothing else would show that our own packets do not arrive there. Process context.
+    fn told(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
+        if !host.is_near(&gid) {
+            self.peers.lock().told(request, gid, qpn, host.now_ms());
+            host.clone().watch_soon();
+        }
+    }
+
     fn start(&self, host: &Arc<dyn Host>, flight: Flight) {
         let for_task = host.clone();
         let spawned = host.tasks().spawn(move || {

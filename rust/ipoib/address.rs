@@ -235,7 +235,9 @@ impl<H: Way, P> Destinations<H, P> {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => ready.used >= since,
             Some(State::Resolving(_)) => true,
-            Some(State::Failed(_)) | None => false,
+            // Nothing notes what is dropped meanwhile.
+            Some(State::Failed(failed)) => failed.until >= since,
+            None => false,
         }
     }
 

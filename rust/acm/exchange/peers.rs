@@ -36,7 +36,7 @@ pub(super) const WINDOW: usize = 64;
 const PEERS: usize = 16_384;
 
 /// Time until a peer that did not answer is asked again: one that has answered before, and one that never
-/// has. So long may a peer be back without being found.
+/// has, or to which there is no path. So long may a peer be back without being found.
 const RETRY: u64 = 1_000;
 const MEMORY: u64 = 4_000;
 
@@ -236,8 +236,10 @@ impl<P> Peers<P> {
         let next = match found {
             Ok(_) => State::Answered { at: now },
             Err(why) => {
-                // One that was there a moment ago may be there again in a moment.
-                let wait = if peer.qpn.is_some() { RETRY } else { MEMORY };
+                // One that was there a moment ago may be there again in a moment, but all of a subnet are without a
+                // path at the same time.
+                let is_brief = peer.qpn.is_some() && why != Failure::NoPath;
+                let wait = if is_brief { RETRY } else { MEMORY };
                 State::Failed {
                     until: now + wait,
                     why,
@@ -252,6 +254,38 @@ impl<P> Peers<P> {
             peer.qpn = found.ok();
         }
         Some(End { held, is_new })
+    }
+
+    /// Notes that the peer that `request` asks for has said itself that it has the queue pair `qpn` at `gid`: it is looked
+    /// after from now on like one that was asked.
+    pub(super) fn told(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
+        let address = request.target;
+        match self.table.get_mut(&address) {
+            // It answers in a moment.
+            Some(peer) if matches!(peer.state, State::Asked { .. }) => {}
+            Some(peer) => {
+                *peer = Peer {
+                    request,
+                    gid,
+                    state: State::Answered { at: now },
+                    qpn: Some(qpn),
+                };
+            }
+            None => {
+                let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
+                    Ok(node) if self.is_open && self.count < PEERS => node,
+                    _ => return,
+                };
+                let peer = Peer {
+                    request,
+                    gid,
+                    state: State::Answered { at: now },
+                    qpn: Some(qpn),
+                };
+                self.table.insert(node.into_node(address, peer));
+                self.count += 1;
+            }
+        }
     }
 
     /// The next exchange of the line, if one may begin.

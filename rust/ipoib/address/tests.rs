@@ -74,6 +74,18 @@ mod cases {
     }
 
     #[test]
+    fn who_was_not_found_is_wanted_while_nobody_looks() -> Result {
+        let mut table = Table::new(POLICY);
+        let ticket = search(&mut table, host(1), 10)?;
+        assert!(table.is_used_since(&host(1), 10));
+        let _ = table.resolved(&host(1), ticket, Err(ENXIO), 10);
+        assert!(table.is_used_since(&host(1), 10 + RETRY));
+        assert!(!table.is_used_since(&host(1), 11 + RETRY));
+        assert!(!table.is_used_since(&host(2), 0));
+        Ok(())
+    }
+
+    #[test]
     fn who_is_there_after_all_is_looked_for_at_once() -> Result {
         let mut table = Table::new(POLICY);
         let ticket = search(&mut table, host(1), 0)?;

@@ -129,12 +129,13 @@ impl Session {
         })
     }
 
-    /// Takes a connection away that failed: soon. Without memory at the moment, the next look for what
-    /// is idle does.
+    /// Takes a connection away that failed: soon. The way to the peer may be another one by now. Without memory at the
+    /// moment, the next look for what is idle does.
     pub(super) fn close_soon(self: &Arc<Self>, queue: u32, tag: Tag) {
         let this = self.clone();
         let _ = self.interface.searches.spawn(move || {
             if let Some(connection) = this.outbound(queue, tag) {
+                this.interface.doubt_destination(&connection.gid);
                 connection.close();
             }
         });
