@@ -241,8 +241,7 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
             asker: question.asked,
             target: asker,
         };
-        host.exchange()
-            .told(host, request, question.asker_gid, qpn);
+        host.exchange().told(host, request, question.asker_gid, qpn);
     }
 }
 

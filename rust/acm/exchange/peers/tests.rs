@@ -187,7 +187,10 @@ mod cases {
         let mut settled = KVec::with_capacity(4, GFP_KERNEL)?;
         begun(&mut peers, 3, None, 0)?;
         peers.settled(&mut settled);
-        assert_eq!(&*settled, &[(request(1).target, NEAR), (request(2).target, NEAR)]);
+        assert_eq!(
+            &*settled,
+            &[(request(1).target, NEAR), (request(2).target, NEAR)]
+        );
         assert!(!peers.forget(&request(3).target));
         peers.age(2 * MEMORY);
         assert_eq!(peers.len(), 2);
