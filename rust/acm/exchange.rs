@@ -269,6 +269,15 @@ impl Exchange {
         }
     }
 
+    /// The cache has the queue pair of the peer that `request` asks for from before, when the interface was up with other ones
+    /// or had not asked. Any context.
+    pub(crate) fn known(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
+        if !host.is_near(&gid) {
+            self.peers.lock().known(request, gid, qpn, host.now_ms());
+            host.clone().watch_soon();
+        }
+    }
+
     fn start(&self, host: &Arc<dyn Host>, flight: Flight) {
         let for_task = host.clone();
         let spawned = host.tasks().spawn(move || {

@@ -155,8 +155,11 @@ impl Interface {
         // The stack probes who has been silent: what a peer said before may be wrong by now.
         let is_good =
             !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
+        let host: Arc<dyn Host> = self.clone();
         if let (Some(qpn), true) = (known.qpn, is_good) {
-            if is_probe && !known.qpn_is_learned && !self.link().is_near(&known.gid) {
+            if known.qpn_is_learned {
+                self.exchange.known(&host, *request, known.gid, qpn);
+            } else if is_probe && !self.link().is_near(&known.gid) {
                 // The peer is not asked, so nothing else would show that the router on the way is gone.
                 self.doubt_destination(&known.gid);
             }
@@ -164,7 +167,6 @@ impl Interface {
             packet.consume(0);
             return Found::Done;
         }
-        let host: Arc<dyn Host> = self.clone();
         match self.exchange.ask(&host, *request, known.gid, Some(packet)) {
             Fate::Failed(Some(packet)) if self.link().is_near(&known.gid) => {
                 self.send_unless_only(packet)

@@ -259,32 +259,41 @@ impl<P> Peers<P> {
     /// Notes that the peer that `request` asks for has said itself that it has the queue pair `qpn` at `gid`: it is looked
     /// after from now on like one that was asked.
     pub(super) fn told(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
-        let address = request.target;
-        match self.table.get_mut(&address) {
+        let peer = Peer {
+            request,
+            gid,
+            state: State::Answered { at: now },
+            qpn: Some(qpn),
+        };
+        match self.table.get_mut(&request.target) {
             // It answers in a moment.
-            Some(peer) if matches!(peer.state, State::Asked { .. }) => {}
-            Some(peer) => {
-                *peer = Peer {
-                    request,
-                    gid,
-                    state: State::Answered { at: now },
-                    qpn: Some(qpn),
-                };
-            }
-            None => {
-                let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
-                    Ok(node) if self.is_open && self.count < PEERS => node,
-                    _ => return,
-                };
-                let peer = Peer {
-                    request,
-                    gid,
-                    state: State::Answered { at: now },
-                    qpn: Some(qpn),
-                };
-                self.table.insert(node.into_node(address, peer));
-                self.count += 1;
-            }
+            Some(known) if matches!(known.state, State::Asked { .. }) => {}
+            Some(known) => *known = peer,
+            None => self.insert(peer),
+        }
+    }
+
+    /// Notes that the cache knows the peer that `request` asks for from before: it is looked after, too.
+    pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
+        if self.table.get(&request.target).is_none() {
+            let at = now.saturating_sub(FRESH);
+            self.insert(Peer {
+                request,
+                gid,
+                state: State::Answered { at },
+                qpn: Some(qpn),
+            });
+        }
+    }
+
+    /// Without memory, or with too many, nobody looks after it.
+    fn insert(&mut self, peer: Peer<P>) {
+        if !self.is_open || self.count >= PEERS {
+            return;
+        }
+        if let Ok(node) = RBTreeNodeReservation::new(GFP_ATOMIC) {
+            self.table.insert(node.into_node(peer.request.target, peer));
+            self.count += 1;
         }
     }
 

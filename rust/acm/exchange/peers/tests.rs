@@ -59,6 +59,13 @@ mod cases {
         peers.told(request(2), NEAR, six, 21);
         assert!(peers.is_fresh(&request(2).target, 21));
         assert_eq!(peers.len(), 2);
+        // So is who is known from before, which is verified sooner; what it said since is better.
+        peers.known(request(3), FAR, five, 5_000);
+        assert!(!peers.is_fresh(&request(3).target, 5_000));
+        peers.told(request(3), FAR, six, 5_000);
+        peers.known(request(3), FAR, five, 5_000);
+        assert!(peers.is_fresh(&request(3).target, 5_000));
+        assert_eq!(peers.len(), 3);
         // An interface that is down knows nobody.
         let mut closed = Peers::<u8>::new();
         closed.told(request(1), FAR, five, 10);
