@@ -436,7 +436,8 @@ fn lost(host: &Arc<dyn Host>, flight: &Flight, failure: Failure, held: Option<Sk
     match held {
         // It may have no oxib, and answers who asks as ever.
         Some(packet) if host.is_near(&flight.gid) => host.send(packet),
-        held => drop(held),
+        Some(packet) => host.discard(packet),
+        None => {}
     }
 }
 

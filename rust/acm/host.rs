@@ -97,6 +97,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Sends a packet of the stack's that was held back.
     fn send(&self, packet: Skb);
 
+    /// Drops a packet of the stack's that was held back, as nobody answers it, and counts that.
+    fn discard(&self, packet: Skb);
+
     /// Finds out whom packets were sent to.
     fn note_used(&self);
 

@@ -303,6 +303,15 @@ impl Host for Interface {
         packet.transmit_again();
     }
 
+    fn discard(&self, packet: Skb) {
+        let destinations = self.destinations.lock();
+        // Under the lock, which makes this the only writer.
+        self.statistics().tx_drop_unresolved.add(1);
+        drop(destinations);
+        self.device().count_send_dropped();
+        drop(packet);
+    }
+
     fn note_used(&self) {
         // Without memory at the moment nobody is in use.
         let _ = Interface::note_used(self, self.now());

@@ -117,7 +117,7 @@ test_peer() {
 	check "its child has no carrier" eventually child_has_no_carrier h3
 	statistics_of h1
 	before=$(($(noted h1 sidr-timeouts) + $(noted h1 sidr-refused)))
-	test_failure "h3 is no member" "sidr +(timeout|refused)" "partition|does not have the address"
+	test_failure "h3 is no member" "sidr +(no answer|refused)" "(partition|does not have the address)"
 	statistics_of h1
 	check "h3 is no member: that it does not answer is counted" \
 		holds "$(($(noted h1 sidr-timeouts) + $(noted h1 sidr-refused)))" -gt "$before"
@@ -130,7 +130,7 @@ test_peer() {
 test_router() {
 	check "the router is no member any more" blue_has h1 "$(port_guid h1)" "$(port_guid h2)"
 	check "there is no path to h3 in blue" eventually has_no_path h1 h3
-	test_failure "the router is no member" "path +none" "no path"
+	test_failure "the router is no member" "path +not known" "no path"
 	check "the router is a member again" blue_has h1 "$(port_guid h1)" "$(port_guid h2)" "$(router_guid r1-1)"
 	check "there is a path to h3 in blue" eventually has_path h1 h3
 	test_shared "the router is a member again"
@@ -147,7 +147,7 @@ test_entry() {
 
 test_entry_for() { # interface for which it is not
 	at h1 ip neighbour flush dev "$1"
-	check "on $1 it is told that the entry is for another partition" says_why h1 "$1" "cache +none" "another partition"
+	check "on $1 it is told that the entry is for another partition" says_why h1 "$1" "cache +not known" "another partition"
 	default_is_as_it_was "an entry that is not for $1"
 }
 
