@@ -360,8 +360,10 @@ impl Exchange {
         let mut settled = KVec::with_capacity(count, GFP_KERNEL)?;
         self.peers.lock().settled(&mut settled);
         for (address, gid) in &settled {
-            let known = cache.peek(*address);
-            if known.is_none_or(|known| known.gid != *gid) && self.peers.lock().forget(address) {
+            let is_settled_elsewhere = cache.peek(*address).is_none_or(|known| {
+                known.gid != *gid || (known.qpn.is_some() && !known.qpn_is_learned)
+            });
+            if is_settled_elsewhere && self.peers.lock().forget(address) {
                 host.verify(*address);
             }
         }

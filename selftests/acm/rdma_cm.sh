@@ -59,7 +59,7 @@ route() {
 }
 
 stand_in_subnet() {
-	hca_up && start_subnet_here && eventually hca_is_active && eventually has_prefix
+	start_subnet_here && eventually hca_is_active && eventually has_prefix
 }
 
 interface_here() {
