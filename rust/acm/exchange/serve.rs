@@ -235,7 +235,10 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
         lifetime: LIFETIME,
     });
     let qpn = question.asker_qpn;
-    let is_believed = |known: Known| known.gid == question.asker_gid && known.qpn == Some(qpn);
+    // Of one whose queue pair an administrator gives, that is what counts.
+    let is_believed = |known: Known| {
+        known.gid == question.asker_gid && known.qpn == Some(qpn) && known.qpn_is_learned
+    };
     if cache.peek(asker).is_some_and(is_believed) {
         let request = Request {
             asker: question.asked,
