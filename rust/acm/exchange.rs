@@ -261,6 +261,24 @@ impl Exchange {
         self.peers.lock().is_fresh(&request.target, host.now_ms())
     }
 
+    /// The peer of `request` has said itself that it has the queue pair `qpn` at `gid`, and the cache believes it. Across a
+    /// router nothing else would show that our own packets do not arrive there. Process context.
+    fn told(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
+        if !host.is_near(&gid) {
+            self.peers.lock().told(request, gid, qpn, host.now_ms());
+            host.clone().watch_soon();
+        }
+    }
+
+    /// The cache has the queue pair of the peer that `request` asks for from before, when the interface was up with other ones
+    /// or had not asked. Any context.
+    pub(crate) fn known(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
+        if !host.is_near(&gid) {
+            self.peers.lock().known(request, gid, qpn, host.now_ms());
+            host.clone().watch_soon();
+        }
+    }
+
     fn start(&self, host: &Arc<dyn Host>, flight: Flight) {
         let for_task = host.clone();
         let spawned = host.tasks().spawn(move || {
@@ -288,7 +306,7 @@ impl Exchange {
         if let Some(end) = end {
             match found {
                 Ok(qpn) => found_at(host, flight, qpn, end),
-                Err(_) => lost(host, flight, end.held),
+                Err(failure) => lost(host, flight, failure, end.held),
             }
         }
         self.go_on(host);
@@ -402,6 +420,7 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
     };
     // Without memory at the moment, the stack is told all the same.
     let _ = cache.learn(&lesson);
+    host.is_there(&flight.gid);
     if end.held.is_some() || end.is_new {
         host.answer(request, flight.gid, qpn);
     }
@@ -412,14 +431,19 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
 }
 
 /// The peer was not found.
-fn lost(host: &Arc<dyn Host>, flight: &Flight, held: Option<Skb>) {
+fn lost(host: &Arc<dyn Host>, flight: &Flight, failure: Failure, held: Option<Skb>) {
     if let Some(cache) = host.cache() {
         cache.forget_qpn(flight.request.target, flight.gid);
+    }
+    if failure == Failure::Silent && !host.is_near(&flight.gid) {
+        // The router on the way may be gone. Nobody tells, and the subnet administrator may have another one by now.
+        host.clone().doubt_way(&flight.gid);
     }
     match held {
         // It may have no oxib, and answers who asks as ever.
         Some(packet) if host.is_near(&flight.gid) => host.send(packet),
-        held => drop(held),
+        Some(packet) => host.discard(packet),
+        None => {}
     }
 }
 

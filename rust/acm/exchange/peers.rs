@@ -36,7 +36,7 @@ pub(super) const WINDOW: usize = 64;
 const PEERS: usize = 16_384;
 
 /// Time until a peer that did not answer is asked again: one that has answered before, and one that never
-/// has. So long may a peer be back without being found.
+/// has, or to which there is no path. So long may a peer be back without being found.
 const RETRY: u64 = 1_000;
 const MEMORY: u64 = 4_000;
 
@@ -236,8 +236,10 @@ impl<P> Peers<P> {
         let next = match found {
             Ok(_) => State::Answered { at: now },
             Err(why) => {
-                // One that was there a moment ago may be there again in a moment.
-                let wait = if peer.qpn.is_some() { RETRY } else { MEMORY };
+                // One that was there a moment ago may be there again in a moment, but all of a subnet are without a
+                // path at the same time.
+                let is_brief = peer.qpn.is_some() && why != Failure::NoPath;
+                let wait = if is_brief { RETRY } else { MEMORY };
                 State::Failed {
                     until: now + wait,
                     why,
@@ -252,6 +254,47 @@ impl<P> Peers<P> {
             peer.qpn = found.ok();
         }
         Some(End { held, is_new })
+    }
+
+    /// Notes that the peer that `request` asks for has said itself that it has the queue pair `qpn` at `gid`: it is looked
+    /// after from now on like one that was asked.
+    pub(super) fn told(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
+        let peer = Peer {
+            request,
+            gid,
+            state: State::Answered { at: now },
+            qpn: Some(qpn),
+        };
+        match self.table.get_mut(&request.target) {
+            // It answers in a moment.
+            Some(known) if matches!(known.state, State::Asked { .. }) => {}
+            Some(known) => *known = peer,
+            None => self.insert(peer),
+        }
+    }
+
+    /// Notes that the cache knows the peer that `request` asks for from before: it is looked after, too.
+    pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
+        if self.table.get(&request.target).is_none() {
+            let at = now.saturating_sub(FRESH);
+            self.insert(Peer {
+                request,
+                gid,
+                state: State::Answered { at },
+                qpn: Some(qpn),
+            });
+        }
+    }
+
+    /// Without memory, or with too many, nobody looks after it.
+    fn insert(&mut self, peer: Peer<P>) {
+        if !self.is_open || self.count >= PEERS {
+            return;
+        }
+        if let Ok(node) = RBTreeNodeReservation::new(GFP_ATOMIC) {
+            self.table.insert(node.into_node(peer.request.target, peer));
+            self.count += 1;
+        }
     }
 
     /// The next exchange of the line, if one may begin.
