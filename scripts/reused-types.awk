@@ -30,7 +30,8 @@ function family(name) {
 
 type == "" { next }
 
-/^    _unused: \[u8; 0\],/ { delete whole[type] }
+# How bindgen says that it has not seen what is in a type.
+/^    (_unused: \[u8; 0\]|pub _address: u8),/ { delete whole[type] }
 
 {
 	sub(/^ *pub [A-Za-z0-9_]+:/, "")
