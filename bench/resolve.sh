@@ -17,6 +17,7 @@
 
 driver=$1
 tracing=/sys/kernel/tracing
+event=events/ib_mad/ib_mad_ib_send_mad
 topologies=/tmp
 topology=$topologies/bench.fabric
 
@@ -24,21 +25,21 @@ topology=$topologies/bench.fabric
 
 # Of any host, to a subnet administrator, from it, or between connection managers. What subnet managers sweep with is not meant.
 watch_mads() { # filter
-	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
-	echo "$1" >$tracing/events/ib_mad/ib_mad_ib_send_mad/filter || bail_out "management datagrams cannot be counted"
+	mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
+	echo "$1" >"$tracing/$event/filter" || bail_out "management datagrams cannot be counted"
 }
 
 begin_count() {
-	: >$tracing/trace
-	echo 1 >$tracing/events/ib_mad/ib_mad_ib_send_mad/enable
+	: >"$tracing/trace"
+	echo 1 >"$tracing/$event/enable"
 }
 
 # The kernel's number of the sender's device comes first: of one host, or of all.
 end_count() { # [host]
-	local device=[0-9]+
+	local device='[0-9]+'
 	[ $# = 0 ] || device=$(at "$1" rdma -j dev show "$1" | jq '.[0].ifindex')
-	echo 0 >$tracing/events/ib_mad/ib_mad_ib_send_mad/enable
-	grep -cE "ib_mad_ib_send_mad: $device:" $tracing/trace
+	echo 0 >"$tracing/$event/enable"
+	grep -cE "ib_mad_ib_send_mad: $device:" "$tracing/trace"
 }
 
 # --- what is known -------------------------------------------------------------------------------------------------------------
@@ -60,7 +61,8 @@ forget_all() {
 	fi
 	at "$near" ip link set ib0 up
 	at "$far" ip link set ib0 up
-	eventually has_carrier "$near" && eventually has_carrier "$far" || bail_out "ib0 did not come up again"
+	eventually has_carrier "$near" || bail_out "ib0 of $near did not come up again"
+	eventually has_carrier "$far" || bail_out "ib0 of $far did not come up again"
 	pause 4
 }
 
@@ -91,7 +93,7 @@ state_costs() { # state, repetitions
 		begin_count
 		first_reply >/dev/null || bail_out "$far does not answer: $1"
 		printf 'mads %s number=%d\n' "$1" "$(end_count)"
-		cut -d: -f3- $tracing/trace | sed -nE 's/.*class (0x\S+) .*method (0x\S+) .*attr_id (0x\S+) .*/# class \1 method \2 attribute \3/p'
+		cut -d: -f3- "$tracing/trace" | sed -nE 's/.*class (0x\S+) .*method (0x\S+) .*attr_id (0x\S+) .*/# class \1 method \2 attribute \3/p'
 	done
 }
 
@@ -209,7 +211,7 @@ wait_for() { # process...
 	for process in "$@"; do
 		wait "$process" || status=1
 	done
-	return $status
+	return "$status"
 }
 
 "${@:2}"
