@@ -162,7 +162,7 @@ serve_all() { # command...
 	done
 }
 
-listen_all() { # ss's option for the kind of socket
+listen_all() {
 	local host
 	for host in "${hosts[@]:1}"; do
 		[ -n "$(at "$host" ss -Hltn 'sport = :7300')" ] || return
