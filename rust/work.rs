@@ -113,6 +113,13 @@ impl Queue {
     }
 }
 
+/// The kernel's own queue, on any processor: for work whose end is waited for by itself.
+#[allow(dead_code, reason = "softib has no need of it")]
+pub(crate) fn shared() -> &'static kernel::workqueue::Queue {
+    // SAFETY: The kernel makes the queue before it loads modules, and keeps it.
+    unsafe { kernel::workqueue::Queue::from_raw(bindings::system_dfl_wq.cast()) }
+}
+
 impl Drop for Queue {
     fn drop(&mut self) {
         // SAFETY: The queue is ours, and no work is queued any more: each holds an `Arc` to its

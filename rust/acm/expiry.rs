@@ -8,10 +8,7 @@
 use kernel::{
     sync::Arc,
     time::msecs_to_jiffies,
-    workqueue::{
-        self,
-        WorkItem, //
-    }, //
+    workqueue::WorkItem, //
 };
 
 use super::{
@@ -64,7 +61,7 @@ impl Cache {
         work::cancel(self);
         let delay = msecs_to_jiffies(due.saturating_sub(now).saturating_mul(1000));
         // Refused if the namespace is leaving.
-        let _ = workqueue::system().enqueue_delayed(self.clone(), delay);
+        let _ = work::shared().enqueue_delayed(self.clone(), delay);
     }
 
     /// Takes out what is too old.

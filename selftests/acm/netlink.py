@@ -286,7 +286,8 @@ def garbage(family: Family) -> None:
         try:
             family.ask(chance.randrange(17), data, chance.choice([0, 0, NLM_F_DUMP]))
         except Refused as refused:
-            if refused.error not in (errno.EINVAL, errno.ERANGE, errno.ENOENT, errno.EOPNOTSUPP, errno.EEXIST):
+            # Among them that there is no such interface.
+            if refused.error not in (errno.EINVAL, errno.ERANGE, errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.EEXIST):
                 sys.exit(f"{data.hex()}: {refused}")
     for one in family.dump():
         expect(one[4] in (FILE, NETLINK), True, f"source of {one}")

@@ -116,8 +116,10 @@ test_given_queue_pair() {
 	local asked
 	check "the entry of h3 gets its queue pair" \
 		cache_at h1 replace "$(v4_of h3)" "$(port_field h3 gids/0)" qpn "$(qpn_of h3)"
-	asked=$(statistic_at h1 sidr-sent)
+	# Neighbours by IPv6 would be asked for theirs.
+	cache_at h1 replace "$(v6_of h3)" "$(port_field h3 gids/0)" qpn "$(qpn_of h3)"
 	flush_neighbours h1
+	asked=$(statistic_at h1 sidr-sent)
 	check "h1 reaches h3" eventually host_answers h1 "$(v4_of h3)"
 	check_equal "without asking it" "$asked" "$(statistic_at h1 sidr-sent)"
 	know h1 h3
