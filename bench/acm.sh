@@ -41,7 +41,9 @@ ip link set floor0 arp on up
 sysctl -q net.ipv4.neigh.default.gc_thresh3=4000000 net.ipv4.neigh.default.gc_thresh2=4000000
 for number in "${@:2}"; do
 	entries "$number" >/tmp/entries.data
+	began=${EPOCHREALTIME/./}
 	oxib acm load --replace-all /tmp/entries.data >/dev/null || bail_out "$number entries could not be loaded"
+	note "$number entries loaded in $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
 	settle
 	measure loop "$number"
 	measure cache-hit "$number"
