@@ -10,11 +10,9 @@ use kernel::{
 use crate::{
     acm::Cache,
     bindings,
+    hash_table::Key,
     net::namespace::Handle,
-    wire::{
-        acm::entry::from_key,
-        qpn::Qpn, //
-    }, //
+    wire::qpn::Qpn, //
 };
 
 /// Looks an address up.
@@ -30,9 +28,9 @@ pub(crate) unsafe extern "C" fn oxib_acm_find(
 ) -> i32 {
     from_result(|| {
         // SAFETY: The caller's promise.
-        let address = from_key(unsafe { *address.cast::<[u8; 16]>() });
+        let key = Key(unsafe { *address.cast() });
         // SAFETY: The caller's promise: the namespace stays.
-        let found = unsafe { Handle::<Cache>::find(net, |cache| cache.find(address)) };
+        let found = unsafe { Handle::<Cache>::find(net, |cache, rcu| cache.find_key(&key, rcu)) };
         let found = found.ok_or(ENODEV)?.ok_or(ENOENT)?;
         // SAFETY: The caller's promise.
         unsafe {

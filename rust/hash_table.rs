@@ -122,7 +122,17 @@ impl<T: Send + Sync, S: Send> Table<T, S> {
     /// Reads the value under `key`. Any context; waits for nobody.
     #[inline]
     pub(crate) fn get<R>(&self, key: &Key, read: impl FnOnce(&T) -> R) -> Option<R> {
-        let _rcu = rcu::read_lock();
+        self.get_in(key, &rcu::read_lock(), read)
+    }
+
+    /// The same, for who holds RCU already.
+    #[inline]
+    pub(crate) fn get_in<R>(
+        &self,
+        key: &Key,
+        _rcu: &rcu::Guard,
+        read: impl FnOnce(&T) -> R,
+    ) -> Option<R> {
         // SAFETY: By the type invariant initialised; RCU is held.
         let found = unsafe { bindings::oxib_table_lookup(self.raw.get(), key.as_ptr()) };
         // SAFETY: By the type invariant what is found is such, and lives as long as RCU is held.

@@ -15,7 +15,10 @@ use core::{
 use kernel::{
     impl_has_delayed_work,
     prelude::*,
-    sync::Arc,
+    sync::{
+        rcu,
+        Arc, //
+    },
     workqueue::{
         new_delayed_work,
         DelayedWork, //
@@ -195,12 +198,28 @@ impl Cache {
         device: &Device<T>,
         use_it: impl FnOnce(&Cache) -> R,
     ) -> Option<R> {
-        device.with_member(|cache: &Arc<Cache>| use_it(cache))
+        device.with_member(|cache: &Arc<Cache>, _| use_it(cache))
+    }
+
+    /// What the cache of a net device's namespace knows of an address. Any context; waits for nobody.
+    pub(crate) fn find_for<T: Operations>(device: &Device<T>, address: IpAddr) -> Option<Known> {
+        device
+            .with_member(|cache: &Arc<Cache>, rcu| cache.find_key(&key(address), rcu))
+            .flatten()
     }
 
     /// What is known of an address. Any context; waits for nobody.
     pub(crate) fn find(&self, address: IpAddr) -> Option<Known> {
-        let known = self.peek(address);
+        self.find_key(&key(address), &rcu::read_lock())
+    }
+
+    /// What is known of the address of a key, for who holds RCU.
+    #[inline]
+    pub(crate) fn find_key(&self, key: &Key, rcu: &rcu::Guard) -> Option<Known> {
+        let known = self
+            .table
+            .get_in(key, rcu, |stored| stored.known(seconds()))
+            .flatten();
         self.counters.count(match known {
             Some(_) => Counter::Hits,
             None => Counter::Misses,

@@ -33,9 +33,11 @@ impl Index {
 
     fn hash(&self, key: &Key) -> usize {
         let word = u128::from_ne_bytes(key.0);
-        let mixed = (word as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed.rotate_left(32) ^ (word >> 64) as u64).wrapping_mul(self.seed);
-        (mixed >> 32) as usize
+        let left = u128::from(word as u64 ^ self.seed);
+        let right = u128::from((word >> 64) as u64 ^ 0x9e37_79b9_7f4a_7c15);
+        let product = left.wrapping_mul(right);
+        // Both halves: the last bytes of an address, by which addresses differ most, are multiplied out of the lower one.
+        (product ^ (product >> 64)) as usize
     }
 
     /// The slots that may have a key, in order.
@@ -116,6 +118,23 @@ mod tests {
             assert_eq!(index.find(key, |at| keys.get(at)), Some(place));
         }
         assert_eq!(index.find(&Key([0xff; 16]), |at| keys.get(at)), None);
+        Ok(())
+    }
+
+    #[test]
+    fn addresses_of_a_network_are_spread() -> Result {
+        const NUMBER: usize = 4096;
+        let index = Index::new();
+        let mut taken = KVec::from_elem(false, NUMBER, GFP_KERNEL)?;
+        for n in 0..NUMBER {
+            // 10.0.0.0 and what follows.
+            let bytes = (0xffff_0a00_0000 + n as u128).to_be_bytes();
+            if let Some(slot) = taken.get_mut(index.hash(&Key(bytes)) % NUMBER) {
+                *slot = true;
+            }
+        }
+        // By chance it would be 2589.
+        assert!(taken.iter().filter(|taken| **taken).count() > NUMBER / 2);
         Ok(())
     }
 }

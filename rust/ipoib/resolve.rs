@@ -104,7 +104,7 @@ impl Interface {
         let Some((request, is_probe)) = read(&packet) else {
             return Found::Send(packet);
         };
-        let known = Cache::with(self.device(), |cache| cache.find(request.target)).flatten();
+        let known = Cache::find_for(self.device(), request.target);
         match known.filter(|known| self.is_for_us(known)) {
             Some(known) => self.resolve(&request, &known, is_probe, packet),
             None => self.send_unless_only(packet),

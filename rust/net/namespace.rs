@@ -174,11 +174,11 @@ impl<M: Member> Handle<M> {
     /// `net` is valid.
     pub(crate) unsafe fn find<R>(
         net: *const bindings::net,
-        use_it: impl FnOnce(&Arc<M>) -> R,
+        use_it: impl FnOnce(&Arc<M>, &rcu::Guard) -> R,
     ) -> Option<R> {
-        let _rcu = rcu::read_lock();
+        let rcu = rcu::read_lock();
         // SAFETY: The caller's promise; RCU is held.
-        unsafe { Self::with(net, use_it) }
+        unsafe { Self::with(net, |member| use_it(member, &rcu)) }
     }
 
     /// # Safety
@@ -295,14 +295,21 @@ impl<M: Member> Drop for Registration<M> {
 
 impl<T: Operations> Device<T> {
     /// Uses the member of the namespace that the device is in. Any context; `use_it` must not sleep.
-    pub(crate) fn with_member<M: Member, R>(&self, use_it: impl FnOnce(&Arc<M>) -> R) -> Option<R> {
-        let _rcu = rcu::read_lock();
+    pub(crate) fn with_member<M: Member, R>(
+        &self,
+        use_it: impl FnOnce(&Arc<M>, &rcu::Guard) -> R,
+    ) -> Option<R> {
+        let rcu = rcu::read_lock();
         // SAFETY: The device is valid; a namespace goes only after it has left, and a time of grace.
-        unsafe { Handle::with(bindings::oxib_netdev_net(self.as_raw()), use_it) }
+        unsafe {
+            Handle::with(bindings::oxib_netdev_net(self.as_raw()), |member| {
+                use_it(member, &rcu)
+            })
+        }
     }
 
     /// The member of the namespace that the device is in. Dropping the last reference to it may sleep.
     pub(crate) fn member<M: Member>(&self) -> Option<Arc<M>> {
-        self.with_member(Arc::clone)
+        self.with_member(|member: &Arc<M>, _| member.clone())
     }
 }

@@ -220,7 +220,7 @@ test_million() {
 	note "a million lines: $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
 	check "all of them are there" json '.entries, .entries_file' "$million"$'\n'"$million" acm stats
 	check "none takes more than 96 bytes" holds "$(oxib -j acm stats | jq '.memory / .entries | ceil')" -le 96
-	check "the first and the last one are found" prints $'10.64.0.0 gid fec0:0:0:1::1:0 source file\n10.79.66.63 gid fec0:0:0:1::10:423f source file' \
+	check "the first and the last one are found" prints $'10.64.0.0 gid fec0::1:0:0:1:0 source file\n10.79.66.63 gid fec0::1:0:0:10:423f source file' \
 		eval 'oxib acm show 10.64.0.0; oxib acm show 10.79.66.63'
 	check "256 of them are listed" json length 256 acm show to 10.70.7.0/24
 	sed -i '999999s/.*/10.79.66.62 nonsense/' "$place/million.txt"
@@ -288,6 +288,8 @@ test_interfaces() {
 	check "it is resolved, step by step" json '(.steps | map(.step)), .entry.address, .path.dlid' \
 		'["cache","sidr","path"]'$'\n"10.88.1.2"\n'"$(port_number h2 lid)" -n h1 acm resolve 10.88.1.2
 	check "each step is shown with its time" matches '^path +ok +[0-9]+ us' "$(oxib -n h1 acm resolve 10.88.1.2 dev ib0)"
+	# A host without entries takes no part in the exchange.
+	check "h1 is added in h2" oxib -n h2 acm add 10.88.1.1 "$(port_field h1 gids/0)"
 	check "all steps succeed" eventually oxib -n h1 acm resolve 10.88.1.2
 	check "an address that the cache does not have is told" fails 1 '10\.88\.1\.99 is not resolved by the cache: no entry' \
 		oxib -n h1 acm resolve 10.88.1.99

@@ -178,11 +178,14 @@ pub fn parse_pkey(key: u16) -> Result<Pkey, Fault> {
 }
 
 /// The 16 bytes by which an address is found: IPv4 in its mapped form.
+#[inline]
 pub fn to_key(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
-    }
+    // As numbers, which take registers: byte by byte it costs half a look-up.
+    let number = match address {
+        IpAddr::V4(v4) => 0xffff_0000_0000 | u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    };
+    number.to_be_bytes()
 }
 
 /// The address of such 16 bytes.

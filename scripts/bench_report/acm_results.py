@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the nodes of bench/acm.sh and bench/resolve.sh printed."""
+
+from collections import defaultdict
+from statistics import median
+
+DRIVERS = ("ib_ipoib", "oxib")
+
+
+def _pairs(words):
+    return {key: int(value) for key, _, value in (word.partition("=") for word in words)}
+
+
+class Results:
+    """All of them."""
+
+    def __init__(self, directory):
+        self._instructions = defaultdict(list)
+        self._times, self._mads, self._queries = defaultdict(list), defaultdict(list), {}
+        # Bytes of an entry, by the number of entries.
+        self.memory = {}
+        for log in sorted(directory.glob("bench-acm-*/node1.log")):
+            kind, *names = log.parent.name.removeprefix("bench-acm-").split("-")
+            for line in log.read_text(encoding="utf-8").splitlines():
+                word, *words = line.split() or [""]
+                self._take(kind, names, word, words)
+        self.sizes = sorted({entries for _, entries in self._instructions})
+        if not self.sizes or set(self.sizes) != set(self.memory):
+            raise SystemExit("oxib: the nodes' logs do not have all results of look-ups")
+
+    def _take(self, kind, names, word, words):
+        if (kind, word) == ("lookup", "result"):
+            values = _pairs(words[1:])
+            each = values["median"] / values["burst"]
+            self._instructions[words[0].removeprefix("acm-"), values["bytes"]].append(each)
+        elif (kind, word) == ("lookup", "memory"):
+            values = _pairs(words)
+            self.memory[values["entries"]] = max(values["bytes"], values["slab"]) / values["entries"]
+        elif (kind, word) == ("resolve", "resolve"):
+            self._times[(*names[:2], words[0])].append(_pairs(words[1:])["us"])
+        elif (kind, word) == ("resolve", "mads"):
+            self._mads[(*names[:2], words[0])].append(_pairs(words[1:])["number"])
+        elif (kind, word) == ("connections", "connections"):
+            self._queries[names[0], words[0]] = _pairs(words[1:])
+
+    def look_up(self, name, entries):
+        """Instructions of a look-up, without those of the loop around it."""
+        return median(self._instructions[name, entries]) - median(self._instructions["loop", entries])
+
+    def times(self, fabric, driver, state):
+        """Microseconds from a first packet to its reply, ascending; none if that was not measured."""
+        return sorted(self._times[fabric, driver, state])
+
+    def mads(self, fabric, driver, state):
+        """Management datagrams for it: the median."""
+        found = self._mads[fabric, driver, state]
+        return median(found) if found else None
+
+    def queries(self, driver, kind):
+        """Path queries for connections, with how many these are; nothing if that was not measured."""
+        return self._queries.get((driver, kind))
