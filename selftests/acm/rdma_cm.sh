@@ -10,6 +10,7 @@
 # timeout: 500
 
 . selftests/fabric.sh
+. selftests/cm.sh
 . selftests/nvme.sh
 
 prefix=0xfec000000000000
@@ -126,9 +127,7 @@ barrier cabled
 [ "$NODE" = 2 ] || check "n$NODE: its subnet comes up" stand_in_subnet
 barrier subnets
 if [ "$NODE" != 2 ]; then
-	modprobe rdma_cm
-	modprobe rdma_ucm
-	check "n$NODE: oxib loads" load_oxib
+	check "n$NODE: oxib loads, with its connection manager" load_cm oxib
 	check "n$NODE: ib0 appears" eventually ib_exists
 	check "n$NODE: it comes up" interface_here
 	tell gid "$(cat "$port/gids/0")"
@@ -166,8 +165,7 @@ barrier gone
 if [ "$NODE" = 2 ]; then
 	check "n2: the router can go" fabric_down
 else
-	rmmod nvme_rdma nvmet_rdma rdma_ucm rdma_cm iw_cm ib_cm 2>/dev/null
-	check "n$NODE: oxib can be unloaded" unload_oxib
+	check "n$NODE: oxib and its connection manager can be unloaded" unload_cm
 	stop_jobs
 	check "n$NODE: the HCA can go" rdma link delete hca0
 fi
