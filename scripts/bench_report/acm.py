@@ -42,8 +42,8 @@ def _look_up_rows(results):
     yield ("look-up among so many entries, instructions", *(f"{entries:,}" for entries in results.sizes))
     for kind, title in _TABLES:
         for found in ("hit", "miss"):
-            values = (f"{results.look_up(f'{kind}-{found}', entries):.0f}" for entries in results.sizes)
-            yield (f"{title}, {found}", *values)
+            values = [results.look_up(f"{kind}-{found}", entries) for entries in results.sizes]
+            yield (f"{title}, {found}", *("-" if value is None else f"{value:.0f}" for value in values))
     yield ("bytes of an entry, all included", *(f"{results.memory[entries]:.1f}" for entries in results.sizes))
 
 

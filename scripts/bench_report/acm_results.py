@@ -24,7 +24,7 @@ class Results:
             for line in log.read_text(encoding="utf-8").splitlines():
                 word, *words = line.split() or [""]
                 self._take(kind, names, word, words)
-        self.sizes = sorted({entries for _, entries in self._instructions})
+        self.sizes = sorted(entries for name, entries in self._instructions if name == "loop")
         if not self.sizes or set(self.sizes) != set(self.memory):
             raise SystemExit("oxib: the nodes' logs do not have all results of look-ups")
 
@@ -44,7 +44,9 @@ class Results:
             self._queries[names[0], words[0]] = _pairs(words[1:])
 
     def look_up(self, name, entries):
-        """Instructions of a look-up, without those of the loop around it."""
+        """Instructions of a look-up, without those of the loop around it; nothing if that was not measured."""
+        if (name, entries) not in self._instructions:
+            return None
         return median(self._instructions[name, entries]) - median(self._instructions["loop", entries])
 
     def times(self, fabric, driver, state):

@@ -40,12 +40,13 @@ of_subnet() { # 1|2
 	if [ "$1" = 1 ]; then cat; else sed 's/0xfec0000000000001/ONE/; s/0xfec0000000000002/0xfec0000000000001/; s/ONE/0xfec0000000000002/'; fi
 }
 
-# Each port of the subnet has a line as the page's one, whose GUID and LIDs are its own.
+# Each port of the subnet has a line as the page's one, whose GUID and LIDs are its own, and an empty line.
 write_lids() { # host...
 	local host line
 	line=$(block "$managers" 3)
 	for host in "$@"; do
 		sed -E "s/^0x\S+ 0x\S+ 0x\S+$/$(port_guid "$host") $(wanted_lid "$host") $(wanted_lid "$host")/" <<<"$line"
+		echo
 	done
 }
 
