@@ -156,14 +156,15 @@ impl Exchange {
     /// Uses the connection manager, which takes the ports that nobody has, as soon as there is something in
     /// the cache: who has none keeps what it has. False as long as there is nothing.
     fn begin(&self, host: &Arc<dyn Host>) -> bool {
-        {
+        let was_used = {
             let uses = self.uses.lock();
             if !uses.is_open || uses.listener.is_some() {
                 return true;
             }
-        }
-        let is_filled = host.cache().is_some_and(|cache| cache.entries().len() != 0);
-        is_filled && self.mode() != Mode::Off && self.manager(host).is_ok()
+            uses.service.is_some()
+        };
+        let is_wanted = was_used || host.cache().is_some_and(|cache| cache.entries().len() != 0);
+        is_wanted && self.mode() != Mode::Off && self.manager(host).is_ok()
     }
 
     /// The interface goes down: what is under way ends, and is waited for. Sleeps.
