@@ -82,16 +82,24 @@ all_have_prefixes() { # hosts of the first subnet, of the second
 	for host in $2; do gid_has_prefix "$host" 2 || return; done
 }
 
-# h1 and h2 on one side, h3 and h4 on the other, with oxib's interfaces in one IP subnet.
-bring_up_routed_fabric() { # [parameter of the module...]
+# Two subnets with oxib's interfaces in one IP subnet.
+bring_up_subnets() { # topology, hosts of the first subnet, of the second, [parameter of the module...]
+	local first second
+	read -ra first <<<"$2"
+	read -ra second <<<"$3"
 	load_softib || bail_out "softib.ko could not be loaded"
-	fabric_up routed || bail_out "the fabric could not be built"
-	start_subnet 1 2 h1 h2
-	start_subnet 2 1 h3 h4
+	fabric_up "$1" || bail_out "the fabric $1 could not be built"
+	start_subnet 1 2 "${first[@]}"
+	start_subnet 2 1 "${second[@]}"
 	eventually all_active || bail_out "not all ports became active"
-	eventually all_have_prefixes "h1 h2" "h3 h4" || bail_out "not all ports have their subnet's prefix"
-	load_driver oxib "$@" || bail_out "oxib could not be loaded"
+	eventually all_have_prefixes "$2" "$3" || bail_out "not all ports have their subnet's prefix"
+	load_driver oxib "${@:4}" || bail_out "oxib could not be loaded"
 	check "every host's interface comes up" interfaces_up "${hosts[@]}"
+}
+
+# h1 and h2 on one side, h3 and h4 on the other.
+bring_up_routed_fabric() { # [parameter of the module...]
+	bring_up_subnets routed "h1 h2" "h3 h4" "$@"
 }
 
 take_down_routed_fabric() {
@@ -109,4 +117,36 @@ time_until() { # command...
 	eventually "$@" >/dev/null || return
 	end=$(date +%s%3N)
 	printf '%d\n' $((end - begin))
+}
+
+# Found again, and how long that took.
+returns_within() { # milliseconds, host, address
+	local time
+	time=$(time_until host_answers "$2" "$3") || return
+	note "after $time ms"
+	holds "$time" -lt "$1"
+}
+
+is_lost() { # host, address
+	! host_answers "$1" "$2"
+}
+
+# --- modes of an interface -----------------------------------------------------------------------------------------------------
+
+set_mode() { # datagram|connected
+	local host
+	for host in "${hosts[@]}"; do
+		at "$host" sh -c "echo $1 >/sys/class/net/ib0/mode" || return
+	done
+	for host in "${hosts[@]}"; do
+		eventually has_carrier "$host" || return
+	done
+}
+
+connections_at() { # host
+	at "$1" ethtool -S ib0 | awk '$1 == "connections_out:" { print $2 }'
+}
+
+has_connections() { # host
+	holds "$(connections_at "$1")" -gt 0
 }

@@ -104,6 +104,14 @@ kill_sm() { # host
 	unset "sm_processes[$1]"
 } 2>/dev/null
 
+# A subnet manager reads its files again.
+reread() { # host...
+	local host
+	for host in "$@"; do
+		kill -HUP "${sm_processes[$host]}"
+	done
+}
+
 # --- ports -------------------------------------------------------------------------------------------------------------------
 
 port_field() { # host, lid|sm_lid|lid_mask_count|state|phys_state|gids/0|pkeys/0|..., [port]
@@ -132,6 +140,20 @@ all_active() {
 
 port_guid() { # host: as 0x and 16 digits
 	port_field "$1" gids/0 | awk -F: '{ print "0x" $5 $6 $7 $8 }'
+}
+
+# --- routers -----------------------------------------------------------------------------------------------------------------
+
+# A router's LID, where a host sees it.
+router_lid() { # host, router
+	at "$1" ibnetdiscover --ports | sed -nE "s/^RT +([0-9]+) .*\( '$2' - .*/\1/p"
+}
+
+# The GUID of a router's port, which it has from its net device.
+router_guid() { # net device
+	local address
+	address=$(tr -d : <"/sys/class/net/$1/address")
+	printf '0x%016x\n' $(((0x${address:0:6} ^ 0x020000) << 40 | 0xfffe000000 | 0x${address:6}))
 }
 
 # --- what programs say -------------------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# NVMe over RDMA: a target that exports a namespace in memory at the address `address_of v4 2`, and a host. For scripts that
+# NVMe over RDMA: a target that exports a namespace in memory at the address `address_of FAMILY 2`, and a host. For scripts that
 # have node.sh.
+
+# v4 or v6.
+nvme_family=v4
 
 name=nqn.2026-01.example:memory
 disk_size=$((16 << 20))
@@ -25,8 +28,8 @@ export_namespace() {
 nvmet_port=$target/ports/1
 
 open_port() {
-	mkdir "$nvmet_port" && echo rdma >"$nvmet_port/addr_trtype" && echo ipv4 >"$nvmet_port/addr_adrfam" &&
-		echo -n "$(address_of v4 2)" >"$nvmet_port/addr_traddr" && echo 4420 >"$nvmet_port/addr_trsvcid" &&
+	mkdir "$nvmet_port" && echo rdma >"$nvmet_port/addr_trtype" && echo "ip$nvme_family" >"$nvmet_port/addr_adrfam" &&
+		echo -n "$(address_of "$nvme_family" 2)" >"$nvmet_port/addr_traddr" && echo 4420 >"$nvmet_port/addr_trsvcid" &&
 		ln -s "$target/subsystems/$name" "$nvmet_port/subsystems/$name"
 }
 
@@ -48,7 +51,7 @@ unload_target() {
 
 # Signs of life once a second, so that it is noticed soon when the target has gone.
 connect() {
-	nvme connect --transport rdma --traddr "$(address_of v4 2)" --trsvcid 4420 --nqn "$name" \
+	nvme connect --transport rdma --traddr "$(address_of "$nvme_family" 2)" --trsvcid 4420 --nqn "$name" \
 		--hostnqn nqn.2026-01.example:n1 --hostid 5a0d5a0d-0000-4000-8000-000000000001 \
 		--nr-io-queues 2 --keep-alive-tmo 2 --reconnect-delay 1 --ctrl-loss-tmo 600 && eventually [ -b /dev/nvme0n1 ]
 }

@@ -156,14 +156,15 @@ impl Exchange {
     /// Uses the connection manager, which takes the ports that nobody has, as soon as there is something in
     /// the cache: who has none keeps what it has. False as long as there is nothing.
     fn begin(&self, host: &Arc<dyn Host>) -> bool {
-        {
+        let was_used = {
             let uses = self.uses.lock();
             if !uses.is_open || uses.listener.is_some() {
                 return true;
             }
-        }
-        let is_filled = host.cache().is_some_and(|cache| cache.entries().len() != 0);
-        is_filled && self.mode() != Mode::Off && self.manager(host).is_ok()
+            uses.service.is_some()
+        };
+        let is_wanted = was_used || host.cache().is_some_and(|cache| cache.entries().len() != 0);
+        is_wanted && self.mode() != Mode::Off && self.manager(host).is_ok()
     }
 
     /// The interface goes down: what is under way ends, and is waited for. Sleeps.
@@ -177,9 +178,10 @@ impl Exchange {
         if let Some(listener) = listener {
             listener.destroy();
         }
-        let forgotten = self.peers.lock().take_all();
-        // The packets, without the lock.
-        drop(forgotten);
+        let taken = self.peers.lock().take_all();
+        // The packets are dropped without the lock.
+        let found = taken.found_before();
+        self.peers.lock().give_back(found);
         let asked = core::mem::take(&mut *self.asked.lock());
         asked.iter().for_each(|asked| asked.close());
         self.show(host);
@@ -260,6 +262,24 @@ impl Exchange {
         self.peers.lock().is_fresh(&request.target, host.now_ms())
     }
 
+    /// The peer of `request` has said itself that it has the queue pair `qpn` at `gid`, and the cache believes it. Across a
+    /// router nothing else would show that our own packets do not arrive there. Process context.
+    fn told(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
+        if !host.is_near(&gid) {
+            self.peers.lock().told(request, gid, qpn, host.now_ms());
+            host.clone().watch_soon();
+        }
+    }
+
+    /// The cache has the queue pair of the peer that `request` asks for from before, when the interface was up with other ones
+    /// or had not asked. Any context.
+    pub(crate) fn known(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
+        if !host.is_near(&gid) {
+            self.peers.lock().known(request, gid, qpn, host.now_ms());
+            host.clone().watch_soon();
+        }
+    }
+
     fn start(&self, host: &Arc<dyn Host>, flight: Flight) {
         let for_task = host.clone();
         let spawned = host.tasks().spawn(move || {
@@ -287,7 +307,7 @@ impl Exchange {
         if let Some(end) = end {
             match found {
                 Ok(qpn) => found_at(host, flight, qpn, end),
-                Err(_) => lost(host, flight, end.held),
+                Err(failure) => lost(host, flight, failure, end.held),
             }
         }
         self.go_on(host);
@@ -317,6 +337,9 @@ impl Exchange {
     /// Looks after the peers: those that the cache says something else of, and those across a router, where nobody
     /// tells if one of them has another queue pair. To be called every second while this returns true. Sleeps; not with the RTNL held.
     pub(crate) fn watch(&self, host: &Arc<dyn Host>) -> bool {
+        if !self.uses.lock().is_open {
+            return false;
+        }
         let is_begun = self.begin(host);
         let now = host.now_ms();
         let count = {
@@ -342,8 +365,10 @@ impl Exchange {
         let mut settled = KVec::with_capacity(count, GFP_KERNEL)?;
         self.peers.lock().settled(&mut settled);
         for (address, gid) in &settled {
-            let known = cache.peek(*address);
-            if known.is_none_or(|known| known.gid != *gid) && self.peers.lock().forget(address) {
+            let is_settled_elsewhere = cache.peek(*address).is_none_or(|known| {
+                known.gid != *gid || (known.qpn.is_some() && !known.qpn_is_learned)
+            });
+            if is_settled_elsewhere && self.peers.lock().forget(address) {
                 host.verify(*address);
             }
         }
@@ -396,6 +421,7 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
     };
     // Without memory at the moment, the stack is told all the same.
     let _ = cache.learn(&lesson);
+    host.is_there(&flight.gid);
     if end.held.is_some() || end.is_new {
         host.answer(request, flight.gid, qpn);
     }
@@ -406,14 +432,19 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
 }
 
 /// The peer was not found.
-fn lost(host: &Arc<dyn Host>, flight: &Flight, held: Option<Skb>) {
+fn lost(host: &Arc<dyn Host>, flight: &Flight, failure: Failure, held: Option<Skb>) {
     if let Some(cache) = host.cache() {
         cache.forget_qpn(flight.request.target, flight.gid);
+    }
+    if failure == Failure::Silent && !host.is_near(&flight.gid) {
+        // The router on the way may be gone. Nobody tells, and the subnet administrator may have another one by now.
+        host.clone().doubt_way(&flight.gid);
     }
     match held {
         // It may have no oxib, and answers who asks as ever.
         Some(packet) if host.is_near(&flight.gid) => host.send(packet),
-        held => drop(held),
+        Some(packet) => host.discard(packet),
+        None => {}
     }
 }
 

@@ -82,6 +82,12 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// `ENXIO` if there is none, `EAGAIN` without an answer.
     fn path(&self, gid: Gid) -> Result<PathRecord>;
 
+    /// Has the subnet administrator asked anew for the way to the port at `gid`, which may be wrong. Any context.
+    fn doubt_way(self: Arc<Self>, gid: &Gid);
+
+    /// The port at `gid` has been heard of: if no way to it was found before, it is looked for as soon as it is wanted. Any context.
+    fn is_there(&self, gid: &Gid);
+
     /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn);
 
@@ -90,6 +96,9 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// Sends a packet of the stack's that was held back.
     fn send(&self, packet: Skb);
+
+    /// Drops a packet of the stack's that was held back, as nobody answers it, and counts that.
+    fn discard(&self, packet: Skb);
 
     /// Finds out whom packets were sent to.
     fn note_used(&self);

@@ -180,10 +180,14 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
             Outcome::Error,
             c"the port's connection manager is not oxib's",
         ),
-        (Failure::NoPath, _) => (Outcome::Error, c"there is no path to the peer"),
+        (Failure::NoPath, true) => (
+            Outcome::Error,
+            c"there is no path to the peer: a router and the peer have to be in this partition",
+        ),
+        (Failure::NoPath, false) => (Outcome::Error, c"there is no path to the peer"),
         (Failure::Silent, true) => (
             Outcome::Timeout,
-            c"no answer: across a router only peers with oxib, or with a queue pair in their entry, are reached",
+            c"no answer: across a router a peer has to run oxib in this partition, or to have its queue pair in its entry",
         ),
         (Failure::Silent, false) => (Outcome::Timeout, c"no answer: neighbours are asked as ever"),
         (Failure::Refused, true) => (

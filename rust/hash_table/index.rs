@@ -21,6 +21,9 @@ pub(super) struct Index {
 const FIRST: usize = 64;
 
 impl Index {
+    /// 2^64 divided by the golden ratio.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
     /// Makes an empty one.
     pub(super) fn new() -> Self {
         Self {
@@ -33,11 +36,13 @@ impl Index {
 
     fn hash(&self, key: &Key) -> usize {
         let word = u128::from_ne_bytes(key.0);
-        let left = u128::from(word as u64 ^ self.seed);
-        let right = u128::from((word >> 64) as u64 ^ 0x9e37_79b9_7f4a_7c15);
-        let product = left.wrapping_mul(right);
-        // Both halves: the last bytes of an address, by which addresses differ most, are multiplied out of the lower one.
-        (product ^ (product >> 64)) as usize
+        let (low, high) = (word as u64, (word >> 64) as u64);
+        // Multiplied twice, each time with the upper half brought down: the last bytes of an address, by which addresses
+        // differ most, are the uppermost here.
+        let mixed = (low ^ self.seed).wrapping_mul(Self::SPREAD) ^ high;
+        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(self.seed);
+        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(Self::SPREAD);
+        (mixed >> 32) as usize
     }
 
     /// The slots that may have a key, in order.

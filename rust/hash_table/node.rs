@@ -140,12 +140,6 @@ impl<T> Node<T> {
         unsafe { self.0.as_ref() }.value()
     }
 
-    /// Its value, to be changed.
-    pub(crate) fn value_mut(&mut self) -> &mut T {
-        // SAFETY: By the type invariant, nobody else's.
-        unsafe { &mut self.0.as_mut().value }
-    }
-
     /// As C has it.
     pub(super) fn as_ptr(&self) -> *mut bindings::oxib_node {
         self.0.as_ptr().cast()

@@ -34,7 +34,7 @@ const TAKEN: usize = 64;
 ///
 /// The iterator is entered, at a place that does not change, and between two parts stopped.
 pub(crate) struct Walk<T: Send + Sync, S: Send> {
-    table: Arc<Table<T, S>>,
+    _table: Arc<Table<T, S>>,
     iterator: KBox<Opaque<bindings::rhashtable_iter>>,
 }
 
@@ -53,12 +53,10 @@ impl<T: Send + Sync, S: Send> Walk<T, S> {
         // before its end.
         unsafe { bindings::rhashtable_walk_enter(table.raw.get(), Opaque::get(&iterator)) };
         // INVARIANT: Just entered.
-        Ok(Self { table, iterator })
-    }
-
-    /// The table.
-    pub(crate) fn table(&self) -> &Arc<Table<T, S>> {
-        &self.table
+        Ok(Self {
+            _table: table,
+            iterator,
+        })
     }
 
     /// Goes on until `visit` breaks; the next part begins with that entry again. `visit` must not sleep. Tells whether

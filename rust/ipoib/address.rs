@@ -235,7 +235,9 @@ impl<H: Way, P> Destinations<H, P> {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => ready.used >= since,
             Some(State::Resolving(_)) => true,
-            Some(State::Failed(_)) | None => false,
+            // Nothing notes what is dropped meanwhile.
+            Some(State::Failed(failed)) => failed.until >= since,
+            None => false,
         }
     }
 
@@ -451,6 +453,13 @@ impl<H: Way, P> Destinations<H, P> {
         };
         doubt(state);
         matches!(state, State::Ready(_))
+    }
+
+    /// Notes that there is a way to `gid`: if it was not found, it may be looked for at once.
+    pub(super) fn retry(&mut self, gid: &Gid) {
+        if let Some(state @ State::Failed(_)) = self.table.get_mut(gid) {
+            doubt(state);
+        }
     }
 
     /// Notes that packets were sent to `gid` up to time `now`.

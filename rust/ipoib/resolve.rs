@@ -155,12 +155,18 @@ impl Interface {
         // The stack probes who has been silent: what a peer said before may be wrong by now.
         let is_good =
             !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
+        let host: Arc<dyn Host> = self.clone();
         if let (Some(qpn), true) = (known.qpn, is_good) {
+            if known.qpn_is_learned {
+                self.exchange.known(&host, *request, known.gid, qpn);
+            } else if is_probe && !self.link().is_near(&known.gid) {
+                // The peer is not asked, so nothing else would show that the router on the way is gone.
+                self.doubt_destination(&known.gid);
+            }
             Host::answer(&**self, request, known.gid, qpn);
             packet.consume(0);
             return Found::Done;
         }
-        let host: Arc<dyn Host> = self.clone();
         match self.exchange.ask(&host, *request, known.gid, Some(packet)) {
             Fate::Failed(Some(packet)) if self.link().is_near(&known.gid) => {
                 self.send_unless_only(packet)
@@ -259,6 +265,14 @@ impl Host for Interface {
         self.link().path_record(self, gid)
     }
 
+    fn doubt_way(self: Arc<Self>, gid: &Gid) {
+        self.doubt_destination(gid);
+    }
+
+    fn is_there(&self, gid: &Gid) {
+        self.destinations.lock().retry(gid);
+    }
+
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn) {
         // In connected mode the peer is asked for a connection; one that takes none says so.
         let neighbour = HwAddr::new(qpn, gid).with_flags(self.connected.flags());
@@ -287,6 +301,15 @@ impl Host for Interface {
 
     fn send(&self, packet: Skb) {
         packet.transmit_again();
+    }
+
+    fn discard(&self, packet: Skb) {
+        let destinations = self.destinations.lock();
+        // Under the lock, which makes this the only writer.
+        self.statistics().tx_drop_unresolved.add(1);
+        drop(destinations);
+        self.device().count_send_dropped();
+        drop(packet);
     }
 
     fn note_used(&self) {

@@ -133,11 +133,7 @@ impl<T: Operations> Device<T> {
         let verify = |bytes: &[u8]| {
             // SAFETY: The device is valid; the address is as long as one of its family.
             unsafe {
-                bindings::oxib_verify_neighbour(
-                    self.as_raw(),
-                    bytes.as_ptr(),
-                    bytes.len() as u32,
-                )
+                bindings::oxib_verify_neighbour(self.as_raw(), bytes.as_ptr(), bytes.len() as u32)
             }
         };
         match address {

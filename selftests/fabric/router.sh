@@ -48,18 +48,6 @@ gid_has_prefix() { # host, subnet
 	matches "^fec0:0000:0000:000$2:" "$(gid_of "$1")"
 }
 
-# A router's LID, where a host sees it.
-router_lid() { # host, router
-	at "$1" ibnetdiscover --ports | sed -nE "s/^RT +([0-9]+) .*\( '$2' - .*/\1/p"
-}
-
-# The GUID of a router's port, which it has from its net device.
-router_guid() { # net device
-	local address
-	address=$(tr -d : <"/sys/class/net/$1/address")
-	printf '0x%016x\n' $(((0x${address:0:6} ^ 0x020000) << 40 | 0xfffe000000 | 0x${address:6}))
-}
-
 has_path() { # from, to, router's LID
 	says "$1" "saquery --sgid-to-dgid $(gid_of "$1")-$(gid_of "$2")" "dlid\.+ *$3$" 'hop_flow_raw\.+ *0x[0-9A-Fa-f]*FF$' "dgid\.+"
 }
@@ -109,14 +97,6 @@ test_one_router() {
 route_by() { # router
 	routes_of h1 "${prefix}2 $(router_guid "$1-1")"
 	routes_of h2 "${prefix}1 $(router_guid "$1-2")"
-}
-
-# A subnet manager reads its files again.
-reread() { # host...
-	local host
-	for host in "$@"; do
-		kill -HUP "${sm_processes[$host]}"
-	done
 }
 
 test_either_router() { # router

@@ -36,7 +36,7 @@ pub(super) const WINDOW: usize = 64;
 const PEERS: usize = 16_384;
 
 /// Time until a peer that did not answer is asked again: one that has answered before, and one that never
-/// has. So long may a peer be back without being found.
+/// has, or to which there is no path. So long may a peer be back without being found.
 const RETRY: u64 = 1_000;
 const MEMORY: u64 = 4_000;
 
@@ -236,8 +236,10 @@ impl<P> Peers<P> {
         let next = match found {
             Ok(_) => State::Answered { at: now },
             Err(why) => {
-                // One that was there a moment ago may be there again in a moment.
-                let wait = if peer.qpn.is_some() { RETRY } else { MEMORY };
+                // One that was there a moment ago may be there again in a moment, but all of a subnet are without a
+                // path at the same time.
+                let is_brief = peer.qpn.is_some() && why != Failure::NoPath;
+                let wait = if is_brief { RETRY } else { MEMORY };
                 State::Failed {
                     until: now + wait,
                     why,
@@ -252,6 +254,47 @@ impl<P> Peers<P> {
             peer.qpn = found.ok();
         }
         Some(End { held, is_new })
+    }
+
+    /// Notes that the peer that `request` asks for has said itself that it has the queue pair `qpn` at `gid`: it is looked
+    /// after from now on like one that was asked.
+    pub(super) fn told(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
+        let peer = Peer {
+            request,
+            gid,
+            state: State::Answered { at: now },
+            qpn: Some(qpn),
+        };
+        match self.table.get_mut(&request.target) {
+            // It answers in a moment.
+            Some(known) if matches!(known.state, State::Asked { .. }) => {}
+            Some(known) => *known = peer,
+            None => self.insert(peer),
+        }
+    }
+
+    /// Notes that the cache knows the peer that `request` asks for from before: it is looked after, too.
+    pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
+        if self.table.get(&request.target).is_none() {
+            let at = now.saturating_sub(FRESH);
+            self.insert(Peer {
+                request,
+                gid,
+                state: State::Answered { at },
+                qpn: Some(qpn),
+            });
+        }
+    }
+
+    /// Without memory, or with too many, nobody looks after it.
+    fn insert(&mut self, peer: Peer<P>) {
+        if !self.is_open || self.count >= PEERS {
+            return;
+        }
+        if let Ok(node) = RBTreeNodeReservation::new(GFP_ATOMIC) {
+            self.table.insert(node.into_node(peer.request.target, peer));
+            self.count += 1;
+        }
     }
 
     /// The next exchange of the line, if one may begin.
@@ -344,7 +387,10 @@ impl<P> Peers<P> {
     pub(super) fn age(&mut self, now: u64) {
         let is_old = |peer: &Peer<P>| match peer.state {
             State::Answered { at } => at + LIFETIME <= now,
-            State::Failed { until, .. } => until + MEMORY <= now && peer.qpn.is_none(),
+            State::Failed { until, .. } => {
+                let memory = if peer.qpn.is_none() { MEMORY } else { LIFETIME };
+                until + memory <= now
+            }
             State::Asked { .. } => false,
         };
         let mut cursor = self.table.cursor_front_mut();
@@ -358,8 +404,7 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Forgets all, and returns them for the caller to drop. What is under way ends without a result, and
-    /// nothing begins.
+    /// Takes all out. What is under way ends without a result, and nothing begins.
     pub(super) fn take_all(&mut self) -> Self {
         let fresh = Self {
             last: self.last,
@@ -367,5 +412,33 @@ impl<P> Peers<P> {
             ..Self::new()
         };
         core::mem::replace(self, fresh)
+    }
+
+    /// Of what was taken out, those that were found before: they stay in the stack's and in the cache's
+    /// memory, and are to be looked after when exchanges may begin again. Drops what waits.
+    pub(super) fn found_before(mut self) -> Self {
+        let mut cursor = self.table.cursor_front_mut();
+        while let Some(mut current) = cursor {
+            let (_, peer) = current.current_mut();
+            if peer.qpn.is_none() {
+                cursor = current.remove_current().0;
+                self.count -= 1;
+                continue;
+            }
+            if matches!(peer.state, State::Asked { .. }) {
+                peer.state = State::Failed {
+                    until: 0,
+                    why: Failure::Silent,
+                };
+            }
+            cursor = current.move_next();
+        }
+        self
+    }
+
+    /// Takes those back. Nobody was noted meanwhile, as nothing began.
+    pub(super) fn give_back(&mut self, found: Self) {
+        self.table = found.table;
+        self.count = found.count;
     }
 }

@@ -25,6 +25,7 @@ use crate::{
             Mode, //
         },
         Counter,
+        Known,
         Lesson,
         Source,
         LIFETIME, //
@@ -53,7 +54,8 @@ use crate::{
         },
         gid::Gid,
         pkey::Pkey,
-        qpn::Qpn, //
+        qpn::Qpn,
+        resolution::Request, //
     }, //
 };
 
@@ -203,7 +205,7 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
         return;
     }
     match origin {
-        Origin::Gid(gid) if gid == question.asker_gid => keep(&**host, &question),
+        Origin::Gid(gid) if gid == question.asker_gid => keep(host, &question),
         Origin::Gid(_) => host.count(Counter::Refused, 1),
         Origin::Lid(lid) => {
             // The path is asked for if it is not known, which may take a while.
@@ -211,7 +213,7 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
             let _ = host
                 .tasks()
                 .spawn(move || match for_task.path(question.asker_gid) {
-                    Ok(path) if path.dlid() == lid => keep(&*for_task, &question),
+                    Ok(path) if path.dlid() == lid => keep(&for_task, &question),
                     Ok(_) => for_task.count(Counter::Refused, 1),
                     Err(_) => {}
                 });
@@ -219,7 +221,8 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     }
 }
 
-fn keep(host: &dyn Host, question: &Question) {
+fn keep(host: &Arc<dyn Host>, question: &Question) {
+    host.is_there(&question.asker_gid);
     let Some(cache) = host.cache() else { return };
     let asker: IpAddr = question.asker;
     // Without memory at the moment, it is asked when it is wanted.
@@ -231,6 +234,18 @@ fn keep(host: &dyn Host, question: &Question) {
         source: Source::Learned,
         lifetime: LIFETIME,
     });
+    let qpn = question.asker_qpn;
+    // Of one whose queue pair an administrator gives, that is what counts.
+    let is_believed = |known: Known| {
+        known.gid == question.asker_gid && known.qpn == Some(qpn) && known.qpn_is_learned
+    };
+    if cache.peek(asker).is_some_and(is_believed) {
+        let request = Request {
+            asker: question.asked,
+            target: asker,
+        };
+        host.exchange().told(host, request, question.asker_gid, qpn);
+    }
 }
 
 impl Consumer for Served {

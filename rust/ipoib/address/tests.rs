@@ -74,6 +74,37 @@ mod cases {
     }
 
     #[test]
+    fn who_was_not_found_is_wanted_while_nobody_looks() -> Result {
+        let mut table = Table::new(POLICY);
+        let ticket = search(&mut table, host(1), 10)?;
+        assert!(table.is_used_since(&host(1), 10));
+        let _ = table.resolved(&host(1), ticket, Err(ENXIO), 10);
+        assert!(table.is_used_since(&host(1), 10 + RETRY));
+        assert!(!table.is_used_since(&host(1), 11 + RETRY));
+        assert!(!table.is_used_since(&host(2), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn who_is_there_after_all_is_looked_for_at_once() -> Result {
+        let mut table = Table::new(POLICY);
+        let ticket = search(&mut table, host(1), 0)?;
+        let _ = table.resolved(&host(1), ticket, Err(ENXIO), 0);
+        let early = table.request(host(1), 1, 0);
+        assert_eq!(dropped(&early), Some(Reason::Unreachable));
+        table.retry(&host(1));
+        let ticket = search(&mut table, host(1), 0)?;
+        let _ = table.resolved(&host(1), ticket, Ok(7), 0);
+        // What was found stays.
+        table.retry(&host(1));
+        assert!(matches!(table.request(host(1), 5, 1), Verdict::Send(7, 5)));
+        // And who was never asked for is not known by that.
+        table.retry(&host(2));
+        assert_eq!(table.len(), 1);
+        Ok(())
+    }
+
+    #[test]
     fn groups_hold_more() -> Result {
         let mut table = Table::new(POLICY);
         let mut bytes = [0; 16];

@@ -25,7 +25,8 @@ use super::{
         Seat, //
     },
     session::Session,
-    transmit::Sender, //
+    transmit::Sender,
+    Mode, //
 };
 use crate::{
     cm::{
@@ -38,7 +39,10 @@ use crate::{
         Report,
         ReqParameters, //
     },
-    ipoib::transmit::Reaper,
+    ipoib::{
+        interface::Interface,
+        transmit::Reaper, //
+    },
     net::napi::Instance,
     rdma::{
         rc::{
@@ -61,6 +65,7 @@ use crate::{
             service,
             Greeting, //
         },
+        gid::Gid,
         hwaddr::HwAddr,
         psn::Psn, //
     }, //
@@ -88,6 +93,10 @@ pub(super) struct Outbound {
     session: Arc<Session>,
     queue: u32,
     tag: Tag,
+    /// The peer's port.
+    gid: Gid,
+    /// The peer has accepted.
+    accepted: AtomicBool,
     #[pin]
     id: Identifier,
     #[pin]
@@ -120,19 +129,45 @@ impl Session {
         })
     }
 
-    /// Takes a connection away that failed: soon. Without memory at the moment, the next look for what
-    /// is idle does.
+    /// Takes a connection away that failed: soon. The way to the peer may be another one by now. Without memory at the
+    /// moment, the next look for what is idle does.
     pub(super) fn close_soon(self: &Arc<Self>, queue: u32, tag: Tag) {
         let this = self.clone();
         let _ = self.interface.searches.spawn(move || {
             if let Some(connection) = this.outbound(queue, tag) {
+                this.interface.doubt_destination(&connection.gid);
                 connection.close();
             }
         });
     }
 }
 
+impl Interface {
+    /// The way to the port at `gid` is another one. Connections to it that the peer was asked for by the old one, most likely in
+    /// vain and for up to a minute more, are asked for anew.
+    pub(in crate::ipoib) fn ask_anew(self: &Arc<Self>, gid: Gid) {
+        if self.mode() == Mode::Datagram {
+            return;
+        }
+        let this = self.clone();
+        // Without memory, they are asked for anew when those have failed.
+        let _ = self.searches.spawn(move || {
+            let Some(session) = this.session_of_queues() else {
+                return;
+            };
+            while let Some(connection) = session.unanswered(&gid) {
+                connection.close_as(Fate::Postponed);
+            }
+        });
+    }
+}
+
 impl Outbound {
+    /// Whether the peer, at `gid`, has not answered yet, and is asked no more by who is told so first.
+    pub(super) fn gives_up(&self, gid: &Gid) -> bool {
+        self.gid == *gid && !self.accepted.swap(true, Ordering::Relaxed)
+    }
+
     /// Asks `peer` for a connection.
     ///
     /// # Errors
@@ -154,7 +189,7 @@ impl Outbound {
         let path = interface.link().path_record(interface, peer.gid())?;
         let qp = new_queue_pair(session, queue)?;
         let number = qp.number();
-        let this = Self::new(session, &manager, (queue, tag), qp, seat)?;
+        let this = Self::new(session, &manager, (queue, tag, peer.gid()), qp, seat)?;
         let main = session.queues.main()?.number();
         let told = interface.number_for(&peer.gid(), main);
         let greeting = Greeting::new(told).bytes();
@@ -187,7 +222,7 @@ impl Outbound {
     fn new(
         session: &Arc<Session>,
         manager: &Arc<Manager>,
-        (queue, tag): (u32, Tag),
+        (queue, tag, gid): (u32, Tag, Gid),
         qp: Arc<QueuePair>,
         seat: Seat,
     ) -> Result<Arc<Self>> {
@@ -196,6 +231,8 @@ impl Outbound {
                 session: session.clone(),
                 queue,
                 tag,
+                gid,
+                accepted: AtomicBool::new(false),
                 id <- Identifier::new(),
                 qp <- new_mutex!(Some(qp)),
                 fate: AtomicU8::new(Fate::Over as u8),
@@ -254,6 +291,7 @@ impl Outbound {
         else {
             return Err(EINVAL);
         };
+        self.accepted.store(true, Ordering::Relaxed);
         let greeting = Greeting::parse(rep.private_data()).map_err(|_| EINVAL)?;
         let qp = self.qp.lock().clone().ok_or(ENODEV)?;
         qp.initialise(&id.rc_initial()?)?;
@@ -298,7 +336,11 @@ impl Consumer for Outbound {
                 Err(_) => self.over(Fate::Failed),
             },
             Report::RejReceived => self.over(fate_of(notice)),
-            Report::ReqError(_) => self.over(Fate::Failed),
+            Report::ReqError(_) => {
+                // The peer may be elsewhere.
+                self.session.interface.doubt_destination(&self.gid);
+                self.over(Fate::Failed)
+            }
             Report::DreqReceived => {
                 // Not sent is as good as lost: the peer asks again.
                 let _ = id.send_drep(&[]);

@@ -64,7 +64,10 @@ use crate::{
         rc_send::Tag,
         srq::SharedReceiveQueue, //
     },
-    wire::qpn::Qpn,
+    wire::{
+        gid::Gid,
+        qpn::Qpn, //
+    },
     work, //
 };
 
@@ -383,6 +386,13 @@ impl Session {
         let members = self.members.lock();
         let mut connections = members.outbound.iter();
         connections.find(|other| other.is(queue, tag)).cloned()
+    }
+
+    /// A connection that the port at `gid` was asked for, and that it has not answered; each is found once.
+    pub(super) fn unanswered(&self, gid: &Gid) -> Option<Arc<Outbound>> {
+        let members = self.members.lock();
+        let mut connections = members.outbound.iter();
+        connections.find(|other| other.gives_up(gid)).cloned()
     }
 
     fn idle_inbound(&self, now: u64, idle: u64) -> Result<KVec<Arc<Id>>> {

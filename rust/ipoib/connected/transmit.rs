@@ -489,6 +489,13 @@ impl Interface {
         Ok(())
     }
 
+    /// The session that the transmit queues know, if there is one.
+    pub(super) fn session_of_queues(&self) -> Option<Arc<Session>> {
+        let mut guard = self.device().lock_queue(0).ok()?;
+        let senders = guard.as_mut()?.senders.as_ref()?;
+        Some(senders.session.clone())
+    }
+
     /// A connection has ended, or will not be made. Sleeps.
     pub(super) fn end_connection(&self, session: &Arc<Session>, queue: u32, tag: Tag, fate: Fate) {
         let now = self.now();

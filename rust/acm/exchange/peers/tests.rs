@@ -41,6 +41,55 @@ mod cases {
     }
 
     #[test]
+    fn who_tells_of_itself_is_looked_after() -> Result {
+        let mut peers = open();
+        let mut doubtful = KVec::with_capacity(4, GFP_KERNEL)?;
+        let (five, six) = (qpn(5).map_err(|_| EINVAL)?, qpn(6).map_err(|_| EINVAL)?);
+        peers.told(request(1), FAR, five, 10);
+        assert!(peers.is_fresh(&request(1).target, 10));
+        peers.doubtful(9 + FRESH, &mut doubtful);
+        assert!(doubtful.is_empty());
+        peers.doubtful(10 + FRESH, &mut doubtful);
+        assert_eq!(doubtful.len(), 1);
+        // It goes on with an exchange that is under way, and ends a wait.
+        let flight = begun(&mut peers, 2, Some(7), 20)?;
+        peers.told(request(2), NEAR, six, 20);
+        assert!(peers.is_wanted(&flight));
+        assert!(peers.ended(&flight, Err(Failure::Silent), 20).is_some());
+        peers.told(request(2), NEAR, six, 21);
+        assert!(peers.is_fresh(&request(2).target, 21));
+        assert_eq!(peers.len(), 2);
+        // So is who is known from before, which is verified sooner; what it said since is better.
+        peers.known(request(3), FAR, five, 5_000);
+        assert!(!peers.is_fresh(&request(3).target, 5_000));
+        peers.told(request(3), FAR, six, 5_000);
+        peers.known(request(3), FAR, five, 5_000);
+        assert!(peers.is_fresh(&request(3).target, 5_000));
+        assert_eq!(peers.len(), 3);
+        // An interface that is down knows nobody.
+        let mut closed = Peers::<u8>::new();
+        closed.told(request(1), FAR, five, 10);
+        assert_eq!(closed.len(), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn without_a_path_a_peer_is_left_alone_for_longer() -> Result {
+        let mut peers = open();
+        let flight = begun(&mut peers, 1, None, 0)?;
+        let _ = peers.ended(&flight, qpn(5), 0);
+        for (why, wait) in [(Failure::Silent, RETRY), (Failure::NoPath, MEMORY)] {
+            let flight = begun(&mut peers, 1, None, 10_000)?;
+            let _ = peers.ended(&flight, Err(why), 10_000);
+            let early = peers.ask(request(1), NEAR, None, 9_999 + wait);
+            assert_eq!(early, Verdict::Failed(None));
+            let flight = begun(&mut peers, 1, None, 10_000 + wait)?;
+            let _ = peers.ended(&flight, qpn(5), 10_000 + wait);
+        }
+        Ok(())
+    }
+
+    #[test]
     fn one_exchange_serves_all() -> Result {
         let mut peers = open();
         let flight = begun(&mut peers, 1, Some(7), 0)?;
@@ -145,7 +194,10 @@ mod cases {
         let mut settled = KVec::with_capacity(4, GFP_KERNEL)?;
         begun(&mut peers, 3, None, 0)?;
         peers.settled(&mut settled);
-        assert_eq!(&*settled, &[(request(1).target, NEAR), (request(2).target, NEAR)]);
+        assert_eq!(
+            &*settled,
+            &[(request(1).target, NEAR), (request(2).target, NEAR)]
+        );
         assert!(!peers.forget(&request(3).target));
         peers.age(2 * MEMORY);
         assert_eq!(peers.len(), 2);
@@ -168,6 +220,28 @@ mod cases {
         peers.open();
         begun(&mut peers, 1, None, 0)?;
         assert!(peers.is_asked(&request(1).target));
+        Ok(())
+    }
+
+    #[test]
+    fn who_was_found_is_looked_after_again() -> Result {
+        let mut peers = open();
+        // Found; found and asked anew; asked for the first time.
+        for (n, answers) in [(1, true), (2, true), (3, false)] {
+            let flight = begun(&mut peers, n, Some(n), 0)?;
+            if answers {
+                peers.ended(&flight, qpn(5), 0);
+            }
+        }
+        begun(&mut peers, 2, Some(9), 0)?;
+        let found = peers.take_all().found_before();
+        assert_eq!(found.len(), 2);
+        peers.give_back(found);
+        peers.open();
+        let mut doubtful = KVec::with_capacity(4, GFP_KERNEL)?;
+        peers.doubtful(FRESH, &mut doubtful);
+        assert_eq!(&*doubtful, &[(request(1), NEAR), (request(2), NEAR)]);
+        assert!(!peers.is_asked(&request(2).target));
         Ok(())
     }
 }

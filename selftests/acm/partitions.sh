@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Partitions across a router: children in one of which hosts of both subnets are members reach each other. If the host behind the
+# router is no member any more, or the router is not, or the entry is for another partition, the resolution says so, it is
+# counted, nothing hangs, and the default partition is as it was.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 500
+
+. selftests/acm.sh
+
+pkey=0x8001
+
+# --- who is a member -------------------------------------------------------------------------------------------------------------
+
+# The default partition has all.
+blue_has() { # host of the subnet manager, GUID of a port...
+	local guid members=
+	for guid in "${@:2}"; do
+		members+=", $guid=full"
+	done
+	printf '%s\n' 'Default=0x7fff, ipoib: ALL=full;' "blue=0x0001, ipoib: ${members#, };" >"/tmp/sm.$1/partitions.conf"
+	reread "$1"
+}
+
+is_member() { # host
+	at "$1" sh -c "cat /sys/class/infiniband/$1/ports/1/pkeys/*" | grep -q "$pkey"
+}
+
+is_no_member() { # host
+	! is_member "$1"
+}
+
+has_path() { # from, to
+	says "$1" "saquery --sgid-to-dgid $(port_field "$1" gids/0)-$(port_field "$2" gids/0) --pkey "$pkey"" 'dlid\.+ *[1-9]'
+}
+
+has_no_path() { # from, to
+	! has_path "$@"
+}
+
+# --- children --------------------------------------------------------------------------------------------------------------------
+
+child_of() { # host
+	printf '10.90.0.%d\n' "$(host_number "$1")"
+}
+
+child_up() { # host
+	at "$1" ip link add link ib0 name blue type ipoib pkey "$pkey" &&
+		at "$1" ip address add "$(child_of "$1")/24" dev blue && at "$1" ip link set blue up
+}
+
+child_has_carrier() { # host
+	at "$1" grep -q 1 /sys/class/net/blue/carrier
+} 2>/dev/null
+
+child_has_no_carrier() { # host
+	! child_has_carrier "$1"
+}
+
+enter_child() { # host, other host, [word of the entry...]
+	cache_at "$1" replace "$(child_of "$2")" "$(port_field "$2" gids/0)" "${@:3}"
+}
+
+# --- failures --------------------------------------------------------------------------------------------------------------------
+
+# The kernel's counters of the interface's namespace, and of the interface.
+drops_of() { # host, interface
+	at "$1" ethtool -S "$2" | awk '$1 == "tx_drop_unresolved:" || $1 == "tx_drop_unreachable:" { sum += $2 } END { print sum + 0 }'
+}
+
+forget() { # host
+	at "$1" ip neighbour flush dev blue
+	oxib -n "$1" acm paths flush
+}
+
+# It is told which step fails, and why, in less time than would look like none.
+says_why() { # host, interface, step and outcome, reason
+	local said
+	if said=$(timeout "$patience" oxib -n "$1" acm resolve "$(child_of h3)" dev "$2" 2>&1); then
+		printf '%s\n' "$said"
+		return 1
+	else
+		[ $? != 124 ] || return
+	fi
+	matches "^$3 .*$4" "$said"
+}
+
+default_is_as_it_was() { # description
+	check "$1: h1 reaches h3 in the default partition" host_reaches h1 "$(v4_of h3)"
+	check "$1: and h3 h1" host_reaches h3 "$(v4_of h1)"
+}
+
+test_failure() { # description, step and outcome, reason
+	local before
+	before=$(drops_of h1 blue)
+	forget h1
+	check "$1: h1 does not reach h3 in blue" is_lost h1 "$(child_of h3)"
+	check "$1: the reason is told" says_why h1 blue "$2" "$3"
+	check "$1: what was to be sent is counted" holds "$(drops_of h1 blue)" -gt "$before"
+	default_is_as_it_was "$1"
+}
+
+# --- what may be missing ---------------------------------------------------------------------------------------------------------
+
+test_shared() { # description
+	check "$1: h1 reaches h3 in blue" eventually host_answers h1 "$(child_of h3)"
+	check "$1: h3 reaches h1 in blue" eventually host_answers h3 "$(child_of h1)"
+}
+
+test_peer() {
+	local before
+	check "h3 is no member any more" blue_has h3 "$(router_guid r1-2)"
+	check "its port is not" eventually is_no_member h3
+	check "its child has no carrier" eventually child_has_no_carrier h3
+	statistics_of h1
+	before=$(($(noted h1 sidr-timeouts) + $(noted h1 sidr-refused)))
+	test_failure "h3 is no member" "sidr +(no answer|refused)" "(partition|does not have the address)"
+	statistics_of h1
+	check "h3 is no member: that it does not answer is counted" \
+		holds "$(($(noted h1 sidr-timeouts) + $(noted h1 sidr-refused)))" -gt "$before"
+	check "h3 is no member: it is counted as a peer across a router" holds "$(noted h1 router-no-oxib)" -gt 0
+	check "h3 is a member again" blue_has h3 "$(router_guid r1-2)" "$(port_guid h3)"
+	check "its child has carrier again" eventually child_has_carrier h3
+	test_shared "h3 is a member again"
+}
+
+test_router() {
+	check "the router is no member any more" blue_has h1 "$(port_guid h1)" "$(port_guid h2)"
+	check "there is no path to h3 in blue" eventually has_no_path h1 h3
+	test_failure "the router is no member" "path +not known" "no path"
+	check "the router is a member again" blue_has h1 "$(port_guid h1)" "$(port_guid h2)" "$(router_guid r1-1)"
+	check "there is a path to h3 in blue" eventually has_path h1 h3
+	test_shared "the router is a member again"
+}
+
+test_entry() {
+	check "the entry is for the default partition" enter_child h1 h3 pkey 0xffff
+	test_entry_for blue
+	check "the entry is for blue" enter_child h1 h3 pkey "$pkey"
+	test_entry_for ib0
+	test_shared "the entry is for blue"
+	check "the entry is for any partition" enter_child h1 h3
+}
+
+test_entry_for() { # interface for which it is not
+	at h1 ip neighbour flush dev "$1"
+	check "on $1 it is told that the entry is for another partition" says_why h1 "$1" "cache +not known" "another partition"
+	default_is_as_it_was "an entry that is not for $1"
+}
+
+bring_up_routed_fabric
+check "hosts know each other" eval 'know h1 h2 h3 && know h3 h1 h2'
+check "h1, h2 and the router are in blue" blue_has h1 "$(port_guid h1)" "$(port_guid h2)" "$(router_guid r1-1)"
+check "h3 and the router are" blue_has h3 "$(port_guid h3)" "$(router_guid r1-2)"
+for host in h1 h2 h3; do
+	check "$host's port is a member" eventually is_member "$host"
+	check "$host has a child in blue" child_up "$host"
+	check "$host's child has carrier" eventually child_has_carrier "$host"
+done
+check "h1 has an entry of h3's child" enter_child h1 h3
+check "h3 has one of h1's" enter_child h3 h1
+default_is_as_it_was "with children"
+test_shared "both are members"
+test_peer
+test_router
+test_entry
+take_down_routed_fabric
+finish

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A peer across the router whose module is unloaded and loaded again has another queue pair, and nobody tells: traffic comes
+# back by itself, in datagrams and by connections. n1 and n3 have oxib, n2 is the router. A TCP connection lives through it.
+#
+# nodes: 3
+# kernels: fast
+# timeout: 400
+
+. selftests/crossing.sh
+
+set_mode_here() { # datagram|connected
+	echo "$1" >/sys/class/net/ib0/mode && eventually carrier_is 1
+}
+
+# --- the module goes and comes ---------------------------------------------------------------------------------------------------
+
+# Without its entries: it learns of n1 when that asks.
+load_again() { # mode
+	unload_here && load_oxib_here && interface_here && set_mode_here "$1"
+}
+
+milliseconds() {
+	date +%s%3N
+}
+
+# From now on.
+returns() {
+	local begin
+	begin=$(milliseconds)
+	eventually answers "$(v4_of_node 3)" || return
+	returned_after=$(($(milliseconds) - begin))
+}
+
+test_return() { # mode
+	returned_after=
+	# In this shell, as it says how long that took.
+	returns >/dev/null 2>&1
+	check "$1: n1 reaches n3 again" [ -n "$returned_after" ]
+	note "after $returned_after ms; the aim is 5000"
+	check "$1: and by IPv6" eventually answers "$(v6_of_node 3)"
+	check "$1: n1 reaches n3 with packets of the MTU" eventually takes_largest
+}
+
+test_reload() { # mode
+	is_router || check "$1: n$NODE is in that mode" set_mode_here "$1"
+	barrier mode
+	is_router || reaches_far "$1"
+	[ "$1" = datagram ] || is_router || check "$1: n$NODE has made a connection" holds "$(counter connections_out)" -gt 0
+	barrier before
+	on_node 3 check "$1: n3 loads its module again" load_again "$1"
+	barrier again
+	on_node 1 test_return "$1"
+	barrier back
+	# What n3 knew is gone with its module, but for what it learned.
+	on_node 3 check "$1: n3 has entries of n1 again" enter_far
+	barrier entered
+}
+
+lay_ground
+if ! is_router; then
+	check "n$NODE loads oxib" load_oxib_here
+	check "n$NODE: ib0 comes up" interface_here
+	tell gid "$(gid_here)"
+fi
+barrier up
+is_router || check "n$NODE has entries of n$far" enter_far
+barrier entered
+test_reload datagram
+test_reload connected
+is_router || check "n$NODE: oxib can be unloaded" unload_here
+clear_ground
+finish
