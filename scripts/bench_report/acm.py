@@ -51,7 +51,8 @@ def _cells(results, fabric, driver, state):
     times = results.times(fabric, driver, state)
     if not times:
         return ("-", "-", "-")
-    return (f"{median(times):.0f}", f"{times[0]}-{times[-1]}", f"{results.mads(fabric, driver, state):g}")
+    mads = results.mads(fabric, driver, state)
+    return (f"{median(times):.0f}", f"{times[0]}-{times[-1]}", "-" if mads is None else f"{mads:g}")
 
 
 def _resolution_rows(results):

@@ -123,7 +123,7 @@ done
 check_equal "all hosts' addresses are in the cache" 8 "$(at h1 oxib -j acm show | jq length)"
 run_block h1 Check 1
 check "the peer's GID is in its neighbour entry" \
-	matches "$(port_field h3 gids/0 | sed 's/:/:/g; s/\(..\)\(..\)/\1:\2/g')" "$(at h1 ip neighbour show "$(v4_of h3)" dev ib0)"
+	matches "$(port_field h3 gids/0 | sed 's/://g; s/../&:/g; s/:$//')" "$(at h1 ip neighbour show "$(v4_of h3)" dev ib0)"
 check "and the other way" host_reaches h3 "$(v4_of h2)"
 take_down_routed_fabric
 finish
