@@ -8,6 +8,7 @@
 # nodes: 1
 # kernels: fast
 # timeout: 500
+# soak: yes
 
 . selftests/acm.sh
 

@@ -7,6 +7,7 @@
 # nodes: 3
 # kernels: fast
 # timeout: 400
+# soak: yes
 
 . selftests/crossing.sh
 
