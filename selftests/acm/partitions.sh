@@ -35,7 +35,7 @@ is_no_member() { # host
 }
 
 has_path() { # from, to
-	says "$1" "saquery --sgid-to-dgid $(port_field "$1" gids/0)-$(port_field "$2" gids/0) --pkey "$pkey"" 'dlid\.+ *[1-9]'
+	says "$1" "saquery --sgid-to-dgid $(port_field "$1" gids/0)-$(port_field "$2" gids/0) --pkey $pkey" 'dlid\.+ *[1-9]'
 }
 
 has_no_path() { # from, to
