@@ -84,6 +84,8 @@ def main() -> None:
         with Family() as family:
             prepare(family)
             before = sorted(family.dump())
+        # A socket of its own: the load that is under way goes with the one before.
+        with Family() as family:
             done, left = attempt(family, fail, request, NEVER)
             after, number = sorted(family.dump()), NEVER - left
             if not done or after == before:

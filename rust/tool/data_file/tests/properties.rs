@@ -19,6 +19,7 @@ use oxib_wire::gid::Gid;
 use proptest::prelude::*;
 use std::{
     collections::BTreeMap,
+    fmt::Write,
     net::{
         IpAddr,
         Ipv6Addr, //
@@ -79,12 +80,21 @@ fn read(text: &[u8]) -> Result<Vec<Entry>, Vec<String>> {
         .map_err(|complaints| complaints.iter().map(ToString::to_string).collect())
 }
 
+/// A file of entries.
+fn lines(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for each in entries {
+        writeln!(text, "{each}").expect("strings take all");
+    }
+    text
+}
+
 proptest! {
     #[test]
     fn entries_are_read_as_they_were_written(entries in proptest::collection::vec(entry(), 0..50)) {
         let by_address: BTreeMap<IpAddr, Entry> = entries.into_iter().map(|each| (each.address, each)).collect();
         let entries: Vec<Entry> = by_address.into_values().collect();
-        let text: String = entries.iter().map(|each| format!("{each}\n")).collect();
+        let text = lines(&entries);
         prop_assert_eq!(read(text.as_bytes()), Ok(entries));
     }
 
@@ -95,7 +105,7 @@ proptest! {
         let number = at.index(entries.len());
         let again = entries[number];
         entries.push(again);
-        let text: String = entries.iter().map(|each| format!("{each}\n")).collect();
+        let text = lines(&entries);
         let wanted = format!("f:{}: {} is there already: f:{}", entries.len(), again.address, number + 1);
         prop_assert_eq!(read(text.as_bytes()), Err(vec![wanted]));
     }
