@@ -8,7 +8,7 @@
 # "connections WHOSE peers=NUMBER connections=NUMBER queries=NUMBER".
 #
 # resolve.sh oxib|ib_ipoib subnet|router REPETITIONS
-# resolve.sh oxib|ib_ipoib connections NUMBER         path queries for so many connections of TCP and of rdma_cm to 10 peers
+# resolve.sh oxib|ib_ipoib connections NUMBER         path queries for so many connections of TCP to 10 peers
 #
 # STATE is what h1 and h2 (or h3) know of each other before: neighbour, all; cached, no neighbour entry; asked, the addresses and
 # GIDs alone (with ib_ipoib nothing), so that queue pairs and paths are asked for.
@@ -170,7 +170,7 @@ listen_all() {
 }
 
 connections() { # number
-	local host each=$(($1 / 10)) callers=()
+	local each=$(($1 / 10))
 	echo 'star hosts=11' >"$topology"
 	bring_up_fabric bench 'h11 sweep_interval 0'
 	load_driver "$driver" || bail_out "$driver could not be loaded"
@@ -187,31 +187,8 @@ connections() { # number
 		bail_out "not all connections came up"
 	printf 'connections tcp peers=10 connections=%d queries=%d\n' "$1" "$(end_count h1)"
 	stop_jobs
-	modprobe rdma_ucm
-	serve_all python3 selftests/cm/many.py serve ADDRESS 1 "$each"
-	pause 10
-	begin_count
-	for host in "${hosts[@]:1}"; do
-		at h1 python3 selftests/cm/many.py call "$(v4_of h1)" "$(v4_of "$host")" 1 "$each" >/tmp/call.log 2>&1 &
-		callers+=($!)
-	done
-	if wait_for "${callers[@]}"; then
-		printf 'connections rdma_cm peers=10 connections=%d queries=%d\n' "$1" "$(end_count h1)"
-	else
-		note "rdma_cm: $(tail -n 3 /tmp/call.log)"
-	fi
-	stop_jobs
-	rmmod rdma_ucm
 	check "$driver can be unloaded" unload_driver
 	take_down_fabric
-}
-
-wait_for() { # process...
-	local process status=0
-	for process in "$@"; do
-		wait "$process" || status=1
-	done
-	return "$status"
 }
 
 "${@:2}"
