@@ -150,6 +150,11 @@ impl Exchange {
         self.peers.lock().open();
         // Without memory at the moment peers do not find us.
         let _ = registry::enter(host);
+        // Soon, as that waits; without memory, when peers are looked after.
+        let for_task = host.clone();
+        let _ = host.tasks().spawn(move || {
+            for_task.exchange().begin(&for_task);
+        });
         host.clone().watch_soon();
     }
 
