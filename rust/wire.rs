@@ -69,6 +69,8 @@ pub mod icrc;
 pub mod immdt;
 #[path = "wire/inbound.rs"]
 pub mod inbound;
+#[path = "wire/ipv6.rs"]
+mod ipv6;
 #[path = "wire/lid.rs"]
 pub mod lid;
 #[path = "wire/lrh.rs"]

@@ -48,12 +48,16 @@ use crate::{
     wire::{
         acm::{
             entry::Entry,
-            filter::Filter,
-            request::{
+            family::{
                 self,
                 entry as attribute,
                 load,
-                operation,
+                operation, //
+            },
+            filter::Filter,
+            record::Record,
+            request::{
+                self,
                 At,
                 Refusal,
                 Then, //
@@ -119,7 +123,7 @@ const FILTER: &[Shape] = &[
 /// The attributes of a part of a load.
 const LOAD: &[Shape] = &[
     Shape::Unknown,
-    Shape::Bytes(0, (load::MOST * request::RECORD) as u16),
+    Shape::Bytes(0, (load::MOST * Record::LEN) as u16),
     Shape::U32,
 ];
 
@@ -127,6 +131,27 @@ const LOAD: &[Shape] = &[
 const RESOLVE: &[Shape] = &[
     Shape::Unknown,
     Shape::Bytes(4, 16),
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::U32,
+];
+
+/// The attributes of a request for the path to a GID.
+const DESTINATION: &[Shape] = &[
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Bytes(16, 16),
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
+    Shape::Unknown,
     Shape::Unknown,
     Shape::Unknown,
     Shape::Unknown,
@@ -166,9 +191,9 @@ impl Protocol for Oxib {
     type Socket = Mutex<Option<Load>>;
     type Dump = Dump;
 
-    const NAME: &'static CStr = request::FAMILY;
-    const VERSION: u8 = request::VERSION;
-    const GROUPS: &'static [&'static CStr] = &[request::CHANGES];
+    const NAME: &'static CStr = family::NAME;
+    const VERSION: u8 = family::VERSION;
+    const GROUPS: &'static [&'static CStr] = &[family::CHANGES];
     const OPERATIONS: &'static [Operation] = &[
         open(operation::ENTRY_GET, false, SUBJECT),
         open(operation::ENTRY_GET, true, FILTER),
@@ -184,6 +209,7 @@ impl Protocol for Oxib {
         open(operation::INTERFACE_GET, false, INTERFACE),
         open(operation::INTERFACE_GET, true, &[]),
         privileged(operation::INTERFACE_SET, INTERFACE_MODE),
+        privileged(operation::PATH_RESOLVE, DESTINATION),
     ];
 
     fn family() -> &'static Family<Self> {
@@ -211,6 +237,7 @@ impl Protocol for Oxib {
             }
             operation::INTERFACE_GET => interface::show(request, &cache),
             operation::INTERFACE_SET => interface::change(request, &cache),
+            operation::PATH_RESOLVE => interface::show_path(request, &cache),
             _ => Err(EINVAL),
         }
     }

@@ -6,6 +6,8 @@
 
 #[path = "acm/entry.rs"]
 pub mod entry;
+#[path = "acm/family.rs"]
+pub mod family;
 #[path = "acm/filter.rs"]
 pub mod filter;
 #[path = "acm/record.rs"]

@@ -32,27 +32,16 @@ use super::arp;
 use super::encap::EtherType;
 use super::gid::Gid;
 use super::hwaddr::HwAddr;
+use super::ipv6::{
+    Ipv6,
+    ICMPV6, //
+};
 use super::nd;
 use super::offload::{
     add,
     sum, //
 };
 use super::qpn::Qpn;
-
-/// The next header of ICMPv6 (RFC 4443 §1).
-const ICMPV6: u8 = 58;
-
-/// The IPv6 header (RFC 8200 §3).
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Ipv6 {
-    version: [u8; 4],
-    length: U16,
-    next: u8,
-    hops: u8,
-    source: [u8; 16],
-    destination: [u8; 16],
-}
 
 /// What all messages of ICMPv6 begin with (RFC 4443 §2.1).
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

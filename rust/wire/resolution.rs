@@ -27,14 +27,15 @@ use zerocopy_derive::{
 use super::arp;
 use super::encap::EtherType;
 use super::hwaddr::HwAddr;
+use super::ipv6::{
+    Ipv6,
+    ICMPV6, //
+};
 use super::nd;
 use super::offload::{
     add,
     sum, //
 };
-
-/// The next header of ICMPv6 (RFC 4443 §1).
-const ICMPV6: u8 = 58;
 
 /// The hop limit of neighbour discovery: whoever sees another one has it from elsewhere (RFC 4861 §7.1).
 const HOPS: u8 = 255;
@@ -47,18 +48,6 @@ const ADVERTISEMENT: u8 = 136;
 const ROUTER: u32 = 1 << 31;
 const SOLICITED: u32 = 1 << 30;
 const OVERRIDE: u32 = 1 << 29;
-
-/// The IPv6 header (RFC 8200 §3).
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Ipv6 {
-    version: [u8; 4],
-    length: U16,
-    next: u8,
-    hops: u8,
-    source: [u8; 16],
-    destination: [u8; 16],
-}
 
 /// The fixed part of neighbour solicitation and advertisement (RFC 4861 §4.3, §4.4).
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -8,7 +8,6 @@
 # nodes: 3
 # kernels: fast
 # timeout: 500
-# soak: yes
 
 . selftests/crossing.sh
 . selftests/nvme.sh

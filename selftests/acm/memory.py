@@ -1,32 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """memory.py SAMPLES: requests of which one allocation fails, spread evenly over all of them: each does all that it asks for, or
-nothing and says so. See Documentation/fault-injection/fault-injection.rst of the kernel, fail-nth.
+nothing and says so.
 """
 
 import errno
-import os
 import sys
 from collections.abc import Callable
 
+from fail_nth import NEVER, FailNth
 from family import ADD, COMMIT, FLUSH, LOAD, REPLACE, REPLACE_ALL, Family, Refused, entry, part, record
 
-# More than any of the requests makes.
-NEVER = 1_000_000
 REFUSALS = (errno.ENOMEM, errno.ENOBUFS)
-
-
-class FailNth:
-    """This thread's count of allocations until the one that fails."""
-
-    def __init__(self) -> None:
-        self.file = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-
-    def set(self, number: int) -> None:
-        os.pwrite(self.file, str(number).encode(), 0)
-
-    def left(self) -> int:
-        return int(os.pread(self.file, 16, 0))
 
 
 def addresses(first: int, number: int, gid: str) -> bytes:

@@ -13,7 +13,8 @@ import sys
 
 from family import (
     ABORT, ADD, ADDRESS, COMMIT, DEL, DEL_NTF, FILE, FLUSH, GET, GID, LEARNED_QPN, LIFETIME, LOAD, NETLINK, NEW_NTF, NLM_F_DUMP,
-    PKEY, PREFIX_LENGTH, QPN, REPLACE, REPLACE_ALL, SOURCE, Family, Refused, attribute, entry, ip, part, record, subject,
+    INTERFACE_GET, INTERFACE_SET, PATH_FLUSH, PATH_RESOLVE, PKEY, PREFIX_LENGTH, QPN, REPLACE, REPLACE_ALL, RESOLVE, SOURCE,
+    Family, Refused, attribute, entry, ip, part, record, subject,
 )  # fmt: skip
 
 GOOD = ("10.1.0.1", "fec0:0:0:1::5")
@@ -91,6 +92,33 @@ def ranges(family: Family) -> None:
         expect_refused(family, command, network, errno.EINVAL, "33 is longer", flags)
         expect_refused(family, command, attribute(SOURCE, b"\x05"), errno.EINVAL, "no source 5", flags)
     expect(family.dump(), [], "entries after wrong values")
+
+
+def interfaces(family: Family) -> None:
+    """Requests about interfaces and paths: attributes that are missing, too short, too long, out of range; no such interface."""
+
+    def u32(number: int, value: int) -> bytes:
+        return attribute(number, struct.pack("I", value))
+
+    dgid, address = attribute(2, ip(GOOD[1])), subject(GOOD[0])
+    # The command, its attributes with the number of each. Interface 1 is lo.
+    requests = [
+        (INTERFACE_GET, [(1, u32(1, 1))]), (INTERFACE_SET, [(1, u32(1, 1)), (2, attribute(2, b"\x01"))]),
+        (RESOLVE, [(10, u32(10, 1)), (ADDRESS, address)]), (PATH_RESOLVE, [(16, u32(16, 1)), (2, dgid)]),
+    ]  # fmt: skip
+    for command, given in requests:
+        whole = b"".join(data for _, data in given)
+        expect_refused(family, command, whole, errno.ENODEV, "interface 1 is none of oxib's")
+        for number, data in given:
+            others = b"".join(other for _, other in given if other is not data)
+            refused = expect_refused(family, command, others, errno.EINVAL, "missing")
+            expect(refused.missing, number, f"missing attribute of command {command}")
+            for wrong in (data[4:-1], data[4:] + bytes(13), b""):
+                refused = expect_refused(family, command, others + attribute(number, wrong), errno.EINVAL)
+                expect(refused.offset, len(others), f"offset of attribute {number} of command {command}")
+    expect_refused(family, INTERFACE_SET, u32(1, 1) + attribute(2, b"\x03"), errno.EINVAL, "3 is none of")
+    for gid, text in ((bytes(16), "zero"), (ip("::1"), "loopback"), (ip("ff12:401b::1"), "multicast")):
+        expect_refused(family, PATH_RESOLVE, u32(16, 1) + attribute(2, gid), errno.EINVAL, text)
 
 
 def limits(family: Family) -> None:
@@ -283,7 +311,7 @@ def garbage(family: Family) -> None:
     for _ in range(1000):
         data = b""
         for _ in range(chance.randrange(6)):
-            number, length = chance.randrange(14), chance.choice([0, 1, 2, 4, 8, 16, 17, 48, 96])
+            number, length = chance.randrange(18), chance.choice([0, 1, 2, 4, 8, 16, 17, 48, 96])
             data += attribute(number, chance.randbytes(length))
         data = data[: len(data) - chance.choice([0, 0, 1, 3])]
         try:
@@ -302,6 +330,7 @@ def may_read_only(family: Family) -> None:
     family.statistics()
     for command, data in [
         (ADD, entry(*GOOD)), (REPLACE, entry(*GOOD)), (DEL, subject(GOOD[0])), (FLUSH, b""), (LOAD, part(record(*GOOD), COMMIT)),
+        (RESOLVE, b""), (PATH_FLUSH, b""), (INTERFACE_SET, b""), (PATH_RESOLVE, b""),
     ]:  # fmt: skip
         expect_refused(family, command, data, errno.EPERM)
 
@@ -317,7 +346,7 @@ def show(family: Family) -> None:
         print(*one)
 
 
-CASES = [missing, lengths, ranges, limits, single, filters, load, records, atomic, changes, expiry, memory, garbage]
+CASES = [missing, lengths, ranges, interfaces, limits, single, filters, load, records, atomic, changes, expiry, memory, garbage]
 OTHERS = [may_read_only, add, show]
 
 

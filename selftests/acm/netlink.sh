@@ -33,6 +33,7 @@ load_oxib
 check "each attribute that must be there is asked for" netlink missing
 check "values that are too short or too long are refused" netlink lengths
 check "values out of their range are refused" netlink ranges
+check "requests about interfaces and paths are checked, too" netlink interfaces
 check "values at the end of their range are taken" netlink limits
 check "entries are added, replaced and deleted" netlink single
 check "dumps and flushes are filtered" netlink filters

@@ -8,7 +8,6 @@
 # nodes: 1
 # kernels: fast
 # timeout: 500
-# soak: yes
 
 . selftests/acm.sh
 

@@ -7,7 +7,6 @@
 # nodes: 3
 # kernels: fast
 # timeout: 400
-# soak: yes
 
 . selftests/crossing.sh
 

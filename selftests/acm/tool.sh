@@ -296,6 +296,13 @@ test_interfaces() {
 	check "the path is shown" json 'map(select(.dlid == '"$(port_number h2 lid)"')) | length > 0' true -n h1 acm paths
 	check "paths are flushed" oxib -n h1 acm paths flush
 	check "none is left" json length 0 -n h1 acm paths
+	check "an address gets a GID that nobody has" oxib -n h1 acm add 10.88.1.98 fec0::98
+	check "paths are asked for ahead, once for each GID" json '.known, .missing' $'1\n["fec0::98"]' -n h1 acm paths preload
+	check "that to h2 is there" json 'map(.dlid)' "[$(port_number h2 lid)]" -n h1 acm paths
+	check "the GID without a path is named" matches '1 of 2 paths are known.no path to fec0::98' \
+		"$(oxib -n h1 acm paths preload dev ib0 | tr '\n' ' ')"
+	check "lo has no paths" fails 1 . oxib -n h1 acm paths preload dev lo
+	oxib -n h1 acm del 10.88.1.98
 }
 
 # --- what belongs to it ------------------------------------------------------------------------------------------------------

@@ -10,5 +10,5 @@
 
 . selftests/node.sh
 
-parts '1 acm/routed' '1 acm/peers'
+parts '1 acm/routed' '1 acm/peers' '1 acm/memory 8'
 finish

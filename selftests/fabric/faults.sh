@@ -20,7 +20,7 @@ switch=/sys/kernel/config/softib/switch
 
 test_loading() {
 	check "allocations fail while softib.ko is loaded" \
-		python3 selftests/ipoib/nth.py load "$MODULES/softib.ko" --samples "$samples"
+		python3 selftests/nth.py load "$MODULES/softib.ko" --samples "$samples"
 	check "it loads when none does" load_softib
 }
 
@@ -29,7 +29,7 @@ test_switch() {
 	ip link set t0 up && ip link set t1 up
 	if ! { mkdir -p "$switch/t" && echo "t0 t1" >"$switch/t/ports"; }; then bail_out "there is no switch"; fi
 	check "allocations fail while a switch is enabled" \
-		python3 selftests/ipoib/nth.py enable "$switch/t/enable" --samples "$samples"
+		python3 selftests/nth.py enable "$switch/t/enable" --samples "$samples"
 	rmdir "$switch/t" "$switch"
 	ip link delete t0
 }

@@ -21,7 +21,7 @@ samples=${1:-0}
 modes=("${@:2}")
 [ ${#modes[@]} -gt 0 ] || modes=(datagram connected)
 fail_each() { # host, call of nth.py, what
-	at "$1" python3 selftests/ipoib/nth.py "$2" "$3" --samples "$samples"
+	at "$1" python3 selftests/nth.py "$2" "$3" --samples "$samples"
 }
 
 hosts_up() {

@@ -18,7 +18,7 @@
 samples=${1:-0}
 
 test_loading() {
-	check "allocations fail while oxib.ko is loaded" python3 selftests/ipoib/nth.py load "$MODULES/oxib.ko" --samples "$samples"
+	check "allocations fail while oxib.ko is loaded" python3 selftests/nth.py load "$MODULES/oxib.ko" --samples "$samples"
 	check "it loads when none does" load_oxib
 	check "ib0 works then" ib_works
 }
@@ -29,7 +29,7 @@ ib_works() {
 
 test_coming_up() {
 	check "ib0 goes down" ip link set ib0 down
-	check "allocations fail while ib0 comes up" python3 selftests/ipoib/nth.py up ib0 --samples "$samples"
+	check "allocations fail while ib0 comes up" python3 selftests/nth.py up ib0 --samples "$samples"
 	check "ib0 works when none does" ib_works
 }
 

@@ -33,13 +33,15 @@ use crate::{
         Request, //
     },
     registry,
-    wire::acm::request::{
-        self,
-        entry,
-        interface,
-        operation,
-        resolution,
-        step, //
+    wire::acm::{
+        family::{
+            entry,
+            interface,
+            operation,
+            resolution,
+            step, //
+        },
+        request, //
     }, //
 };
 
@@ -126,6 +128,24 @@ pub(super) fn show_resolution(request: &mut Request<'_, Oxib>, cache: &Arc<Cache
     let host = find(request, cache, index)?;
     let found = resolve(&host, address);
     request.reply(|message| put_resolution(message, address, &found, &*host))
+}
+
+/// Has the path to a GID known, and shows it.
+pub(super) fn show_path(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
+    let (index, gid) =
+        request::parse_destination(&attributes(request)).map_err(|why| refuse(request, why))?;
+    let host = find(request, cache, index)?;
+    match host.path(gid) {
+        Ok(path) => request.reply(|message| put_path(message, &path, host.port())),
+        Err(ENXIO) => Err(request.refuse(
+            ENXIO,
+            format_args!("the subnet administrator knows no path to the GID"),
+        )),
+        Err(error) => Err(request.refuse(
+            error,
+            format_args!("the subnet administrator does not answer, or the interface is down"),
+        )),
+    }
 }
 
 fn put_resolution(

@@ -28,7 +28,7 @@ use crate::{
         port::PortNumber, //
     },
     registry,
-    wire::acm::request::{
+    wire::acm::family::{
         operation,
         path as attribute, //
     }, //

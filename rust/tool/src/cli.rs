@@ -78,7 +78,7 @@ pub enum Acm {
     Stats,
     /// Print changes as they come, until it is interrupted.
     Monitor,
-    /// List the paths that the subnet administrator gave, or forget them.
+    /// List the paths that the subnet administrator gave, forget them, or ask for them ahead.
     Paths(Paths),
     /// Show or set what interfaces use the cache for.
     #[command(subcommand)]
@@ -158,6 +158,12 @@ pub enum PathCommand {
     Show,
     /// Forget them: they are asked for again.
     Flush,
+    /// Ask for the paths to all GIDs of the cache that are not known, before anybody wants them.
+    Preload {
+        /// The interface that packets would leave by; not needed if there is one.
+        #[arg(value_name = "dev INTERFACE", value_parser = Hints(&["dev"]), hide_possible_values = true)]
+        words: Vec<String>,
+    },
 }
 
 /// What to do with interfaces.
@@ -239,6 +245,8 @@ mod tests {
             "acm monitor",
             "acm paths",
             "acm paths flush",
+            "acm paths preload",
+            "acm paths preload dev ib0",
             "acm interface show dev ib0",
             "acm interface set dev ib0 acm only",
             "completions bash",

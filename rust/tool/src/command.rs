@@ -7,6 +7,7 @@ mod interface;
 mod load;
 mod monitor;
 mod paths;
+mod preload;
 mod resolve;
 mod save;
 mod show;
@@ -66,9 +67,10 @@ fn acm(command: &Acm, out: Output) -> Result {
         Acm::Resolve(resolve) => resolve::run(&resolve.address, &resolve.words, out),
         Acm::Stats => stats::run(out),
         Acm::Monitor => monitor::run(out),
-        Acm::Paths(paths) => match paths.command {
+        Acm::Paths(paths) => match &paths.command {
             None | Some(PathCommand::Show) => paths::show(out),
             Some(PathCommand::Flush) => paths::flush(),
+            Some(PathCommand::Preload { words }) => preload::run(words, out),
         },
         Acm::Interface(command) => interface::run(command, out),
     }

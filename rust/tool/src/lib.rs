@@ -23,5 +23,6 @@ pub mod netlink;
 pub mod netns;
 pub mod output;
 pub mod path;
+pub mod progress;
 pub mod resolution;
 pub mod words;

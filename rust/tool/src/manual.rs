@@ -236,6 +236,7 @@ mod tests {
             "acm monitor",
             "acm paths",
             "acm paths flush",
+            "acm paths preload",
             "acm interface set",
             "completions",
             ".SH FILES",

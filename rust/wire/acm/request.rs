@@ -19,167 +19,18 @@ use super::entry::{
     Entry,
     Fault, //
 };
+use super::family::{
+    entry,
+    interface,
+    load,
+    path, //
+};
 use super::filter::{
     Filter,
     Network, //
 };
 use super::record::Record;
 use super::source::Source;
-
-/// The name that the family is found by.
-pub const FAMILY: &core::ffi::CStr = c"oxib";
-
-/// Its version.
-pub const VERSION: u8 = 1;
-
-/// The multicast group that hears of changes.
-pub const CHANGES: &core::ffi::CStr = c"changes";
-
-/// Bytes of a record of a bulk load.
-pub const RECORD: usize = Record::LEN;
-
-/// Operations.
-pub mod operation {
-    /// Shows one entry, or all that a filter lets through.
-    pub const ENTRY_GET: u8 = 1;
-    /// Enters an entry that is not there.
-    pub const ENTRY_ADD: u8 = 2;
-    /// Enters an entry, in the place of what is there.
-    pub const ENTRY_REPLACE: u8 = 3;
-    /// Takes one entry out.
-    pub const ENTRY_DEL: u8 = 4;
-    /// Takes all out that a filter lets through.
-    pub const ENTRY_FLUSH: u8 = 5;
-    /// A part of a bulk load.
-    pub const LOAD: u8 = 6;
-    /// Shows what was counted.
-    pub const STATS_GET: u8 = 7;
-    /// Finds the way to an address, step by step.
-    pub const RESOLVE: u8 = 8;
-    /// Shows the paths that are known.
-    pub const PATH_GET: u8 = 9;
-    /// Forgets them.
-    pub const PATH_FLUSH: u8 = 10;
-    /// Shows how interfaces use the cache.
-    pub const INTERFACE_GET: u8 = 11;
-    /// Changes that.
-    pub const INTERFACE_SET: u8 = 12;
-    /// Announces an entry that is new, or says something else now.
-    pub const ENTRY_NEW_NTF: u8 = 13;
-    /// Announces an entry that is gone.
-    pub const ENTRY_DEL_NTF: u8 = 14;
-}
-
-/// Attributes of entries, and of requests for them.
-pub mod entry {
-    /// 4 or 16 bytes.
-    pub const ADDRESS: u16 = 1;
-    /// 16 bytes.
-    pub const GID: u16 = 2;
-    /// u32.
-    pub const QPN: u16 = 3;
-    /// u16.
-    pub const PKEY: u16 = 4;
-    /// u8: [`super::Source::number`].
-    pub const SOURCE: u16 = 5;
-    /// u32, seconds; 0 for ever.
-    pub const LIFETIME: u16 = 6;
-    /// No value: the queue pair is what the peer said.
-    pub const LEARNED_QPN: u16 = 8;
-    /// u8: bits of the address that count.
-    pub const PREFIX_LENGTH: u16 = 9;
-    /// u32: the interface from which an address is resolved.
-    pub const IFINDEX: u16 = 10;
-    /// The highest number.
-    pub const LAST: u16 = 11;
-}
-
-/// Attributes of parts of a bulk load.
-pub mod load {
-    /// Records.
-    pub const ENTRIES: u16 = 1;
-    /// u32: what to do.
-    pub const FLAGS: u16 = 2;
-    /// The highest number.
-    pub const LAST: u16 = 3;
-
-    /// The load is complete, and is to happen.
-    pub const COMMIT: u32 = 1;
-    /// It is not to happen.
-    pub const ABORT: u32 = 2;
-    /// Entries of files that are not in the load go.
-    pub const REPLACE_ALL: u32 = 4;
-
-    /// Records of one message, at most.
-    pub const MOST: usize = 680;
-}
-
-/// Attributes of steps.
-pub mod step {
-    /// u8: 0 the cache, 1 the exchange of queue pairs, 2 the path.
-    pub const KIND: u16 = 1;
-    /// u8: 0 found, 1 none, 2 no answer, 3 refused, 4 not to be asked, 5 not asked.
-    pub const RESULT: u16 = 2;
-    /// u32, microseconds.
-    pub const TIME: u16 = 3;
-    /// Text for people.
-    pub const TEXT: u16 = 4;
-}
-
-/// Attributes of paths.
-pub mod path {
-    /// 16 bytes.
-    pub const SGID: u16 = 1;
-    /// 16 bytes.
-    pub const DGID: u16 = 2;
-    /// u16.
-    pub const PKEY: u16 = 3;
-    /// u8.
-    pub const TRAFFIC_CLASS: u16 = 4;
-    /// u16.
-    pub const DLID: u16 = 5;
-    /// u16.
-    pub const SLID: u16 = 6;
-    /// u8.
-    pub const SL: u16 = 7;
-    /// u16, bytes.
-    pub const MTU: u16 = 8;
-    /// u8, as the IBTA numbers rates.
-    pub const RATE: u16 = 9;
-    /// u8.
-    pub const HOP_LIMIT: u16 = 10;
-    /// u32, seconds since the subnet administrator said so.
-    pub const AGE: u16 = 11;
-    /// u32, seconds that are left.
-    pub const LIFETIME: u16 = 12;
-    /// The RDMA device's name.
-    pub const DEVICE: u16 = 13;
-    /// u32: its port.
-    pub const PORT: u16 = 14;
-    /// u32.
-    pub const FLOW_LABEL: u16 = 15;
-}
-
-/// Attributes of what is found step by step.
-pub mod resolution {
-    /// Attributes of the entry.
-    pub const ENTRY: u16 = 1;
-    /// Attributes of a step; one for each.
-    pub const STEP: u16 = 2;
-    /// Attributes of the path.
-    pub const PATH: u16 = 3;
-}
-
-/// Attributes of interfaces.
-pub mod interface {
-    /// u32.
-    pub const IFINDEX: u16 = 1;
-    /// u8: 0 off, 1 prefer, 2 only.
-    pub const ACM: u16 = 2;
-
-    /// The greatest number of [`ACM`].
-    pub const LAST_MODE: u8 = 2;
-}
 
 /// Why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -306,6 +157,17 @@ pub fn parse_ifindex(attributes: &Attributes<'_>, number: u16) -> Result<u32, Re
     read(attributes, number, u32_of)?.ok_or(missing(number, "ifindex"))
 }
 
+/// The interface from which a path is wanted, and the GID where it is to end.
+///
+/// # Errors
+///
+/// One of both is missing or wrong.
+pub fn parse_destination(attributes: &Attributes<'_>) -> Result<(u32, Gid), Refusal> {
+    let index = parse_ifindex(attributes, path::IFINDEX)?;
+    let gid = read_gid(attributes, path::DGID)?.ok_or(missing(path::DGID, "dgid"))?;
+    Ok((index, gid))
+}
+
 /// The interface that a request is about, and how it is to use the cache.
 ///
 /// # Errors
@@ -331,7 +193,7 @@ pub fn parse_interface(attributes: &Attributes<'_>) -> Result<(u32, u8), Refusal
 /// The first attribute that is missing or wrong, in the order of their numbers.
 pub fn parse_entry(attributes: &Attributes<'_>) -> Result<Entry, Refusal> {
     let address = parse_subject(attributes)?;
-    let gid = parse_optional_gid(attributes)?.ok_or(missing(entry::GID, "gid"))?;
+    let gid = read_gid(attributes, entry::GID)?.ok_or(missing(entry::GID, "gid"))?;
     let qpn = read(attributes, entry::QPN, |attribute| {
         parse_qpn(u32_of(attribute)?).map_err(Why::Entry)
     })?;
@@ -355,8 +217,9 @@ pub fn parse_entry(attributes: &Attributes<'_>) -> Result<Entry, Refusal> {
     })
 }
 
-fn parse_optional_gid(attributes: &Attributes<'_>) -> Result<Option<Gid>, Refusal> {
-    read(attributes, entry::GID, |attribute| {
+/// The GID of a port, if it is there.
+fn read_gid(attributes: &Attributes<'_>, number: u16) -> Result<Option<Gid>, Refusal> {
+    read(attributes, number, |attribute| {
         parse_gid(attribute.value).map_err(Why::Entry)
     })
 }
@@ -390,7 +253,7 @@ pub fn parse_filter(attributes: &Attributes<'_>) -> Result<Filter, Refusal> {
             let number = attribute.u8().ok_or(Why::Length(1))?;
             Source::new(number).ok_or(Why::Source(number))
         })?,
-        gid: parse_optional_gid(attributes)?,
+        gid: read_gid(attributes, entry::GID)?,
     })
 }
 

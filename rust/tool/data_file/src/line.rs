@@ -3,15 +3,17 @@
 //! One line.
 
 use oxib_wire::{
-    gid::Gid,
-    pkey::Pkey,
-    qpn::Qpn, //
+    acm::entry::{
+        self,
+        check_address,
+        Fault, //
+    },
+    gid::Gid, //
 };
 use std::{
     fmt,
     net::{
         IpAddr,
-        Ipv4Addr,
         Ipv6Addr, //
     }, //
 };
@@ -41,37 +43,6 @@ pub struct Statement<'a> {
     pub lifetime: u32,
 }
 
-/// Why an address cannot be in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum AddressError {
-    /// 0.0.0.0 or ::
-    #[error("is no node's address")]
-    Unspecified,
-    /// A group.
-    #[error("is a multicast address: groups are the subnet administrator's")]
-    Multicast,
-    /// 127.0.0.0/8 or ::1
-    #[error("is a loopback address: it is not resolved on a network")]
-    Loopback,
-    /// 255.255.255.255
-    #[error("is the broadcast address")]
-    Broadcast,
-}
-
-/// Why a GID cannot be that of a port in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum GidError {
-    /// All zeros.
-    #[error("is the reserved GID, which no port has")]
-    Zero,
-    /// A multicast group's.
-    #[error("is a multicast group's GID")]
-    Multicast,
-    /// ::1
-    #[error("is the loopback GID")]
-    Loopback,
-}
-
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LineError {
@@ -82,8 +53,8 @@ pub enum LineError {
     #[error("'{0}' is neither an IP address nor a host's name")]
     Subject(Quoted),
     /// An address of a kind that is not resolved.
-    #[error("{0} {1}")]
-    Address(IpAddr, AddressError),
+    #[error("{0}: {1}")]
+    Address(IpAddr, Fault),
     /// The second word is missing.
     #[error("the GID is missing: a line is ADDRESS GID [qpn N] [pkey P] [lifetime SECONDS]")]
     NoGid,
@@ -91,8 +62,8 @@ pub enum LineError {
     #[error("'{0}' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff")]
     Gid(Quoted),
     /// A GID that no port has.
-    #[error("the GID '{0}' {1}")]
-    UnfitGid(Quoted, GidError),
+    #[error("'{0}': {1}")]
+    UnfitGid(Quoted, Fault),
     /// A word that means nothing.
     #[error("'{0}' is not known here: after the GID there may be qpn, pkey and lifetime")]
     Keyword(Quoted),
@@ -202,8 +173,9 @@ fn once<'a, T>(
 fn parse_subject(word: &str) -> Result<Subject<'_>, LineError> {
     if let Ok(address) = word.parse::<IpAddr>() {
         let address = address.to_canonical();
-        check_address(address).map_err(|error| LineError::Address(address, error))?;
-        Ok(Subject::Address(address))
+        check_address(address)
+            .map(Subject::Address)
+            .map_err(|fault| LineError::Address(address, fault))
     } else if is_name(word) {
         Ok(Subject::Name(word))
     } else {
@@ -221,37 +193,13 @@ fn is_name(word: &str) -> bool {
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Refuses addresses that are not one node's.
-pub fn check_address(address: IpAddr) -> Result<(), AddressError> {
-    if address.is_unspecified() {
-        Err(AddressError::Unspecified)
-    } else if address.is_multicast() {
-        Err(AddressError::Multicast)
-    } else if address.is_loopback() {
-        Err(AddressError::Loopback)
-    } else if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
-        Err(AddressError::Broadcast)
-    } else {
-        Ok(())
-    }
-}
-
 /// Reads a GID of a port.
 pub fn parse_gid(word: &str) -> Result<Gid, LineError> {
     let address: Ipv6Addr = word
         .parse()
         .map_err(|_| LineError::Gid(Quoted::new(word)))?;
-    let gid = Gid::from_bytes(address.octets());
-    let unfit = |error| Err(LineError::UnfitGid(Quoted::new(word), error));
-    if gid.is_zero() {
-        unfit(GidError::Zero)
-    } else if gid.is_multicast() {
-        unfit(GidError::Multicast)
-    } else if address.is_loopback() {
-        unfit(GidError::Loopback)
-    } else {
-        Ok(gid)
-    }
+    entry::parse_gid(&address.octets())
+        .map_err(|fault| LineError::UnfitGid(Quoted::new(word), fault))
 }
 
 /// Reads a number: decimal, or hexadecimal after `0x`.
@@ -268,7 +216,7 @@ pub fn parse_number(word: &str) -> Option<u32> {
 /// Reads a queue pair number of 24 bits: 0 and 1 are for management.
 pub fn parse_qpn(word: &str) -> Result<u32, LineError> {
     parse_number(word)
-        .filter(|number| Qpn::new(*number).is_some_and(|qpn| !qpn.is_special()))
+        .filter(|number| entry::parse_qpn(*number).is_ok())
         .ok_or_else(|| LineError::Value {
             keyword: "qpn",
             value: Quoted::new(word),
@@ -280,7 +228,7 @@ pub fn parse_qpn(word: &str) -> Result<u32, LineError> {
 pub fn parse_pkey(word: &str) -> Result<u16, LineError> {
     parse_number(word)
         .and_then(|number| u16::try_from(number).ok())
-        .filter(|number| Pkey::new(*number).is_valid())
+        .filter(|number| entry::parse_pkey(*number).is_ok())
         .ok_or_else(|| LineError::Value {
             keyword: "pkey",
             value: Quoted::new(word),

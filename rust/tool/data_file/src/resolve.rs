@@ -5,7 +5,7 @@
 //! A name stands for all its addresses of either family but loopback ones (Debian gives a host's own
 //! name 127.0.1.1 in its `/etc/hosts`). One that has no others is a mistake.
 
-use crate::line::check_address;
+use oxib_wire::acm::entry::check_address;
 use std::{
     collections::{
         BTreeSet,

@@ -4,7 +4,6 @@
 
 use oxib_data_file::{
     line::{
-        check_address,
         parse,
         parse_gid, //
     },
@@ -15,7 +14,10 @@ use oxib_data_file::{
     Entry,
     Reading, //
 };
-use oxib_wire::gid::Gid;
+use oxib_wire::{
+    acm::entry::check_address,
+    gid::Gid, //
+};
 use proptest::prelude::*;
 use std::{
     collections::BTreeMap,

@@ -11,6 +11,7 @@ use crate::{
         attribute::Request,
         connection::Connection,
         family::{
+            self,
             entry as attribute,
             operation, //
         },
@@ -65,7 +66,7 @@ fn request(entry: &cli::Entry) -> Result<Request> {
 /// Adds or replaces an entry.
 pub fn write(operation: u8, entry: &cli::Entry) -> Result {
     let request = request(entry)?;
-    let answer = Connection::open()?.request(operation, &request, attribute::NAMES)?;
+    let answer = Connection::open()?.request(operation, &request, family::ENTRY_NAMES)?;
     tell_note(&answer);
     Ok(())
 }
@@ -73,7 +74,8 @@ pub fn write(operation: u8, entry: &cli::Entry) -> Result {
 /// Deletes the entry of an address.
 pub fn del(address: &str) -> Result {
     let request = Request::new().address(attribute::ADDRESS, words::address(address)?);
-    let answer = Connection::open()?.request(operation::ENTRY_DEL, &request, attribute::NAMES)?;
+    let answer =
+        Connection::open()?.request(operation::ENTRY_DEL, &request, family::ENTRY_NAMES)?;
     tell_note(&answer);
     Ok(())
 }
@@ -81,8 +83,11 @@ pub fn del(address: &str) -> Result {
 /// Deletes what a filter takes.
 pub fn flush(words: &[String]) -> Result {
     let filter = Filter::parse(words)?;
-    let answer =
-        Connection::open()?.request(operation::ENTRY_FLUSH, &filter.request(), attribute::NAMES)?;
+    let answer = Connection::open()?.request(
+        operation::ENTRY_FLUSH,
+        &filter.request(),
+        family::ENTRY_NAMES,
+    )?;
     tell_note(&answer);
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::{
         },
         connection::Connection,
         family::{
+            self,
             interface as attribute,
             operation, //
         },
@@ -81,13 +82,34 @@ pub fn list(connection: &mut Connection) -> Result<Vec<Interface>> {
     connection.dump(
         operation::INTERFACE_GET,
         &Request::new(),
-        attribute::NAMES,
+        family::INTERFACE_NAMES,
         |attributes| {
             interfaces.push(read(attributes)?);
             Ok(())
         },
     )?;
     Ok(interfaces)
+}
+
+/// The interface that was named, or else the only one.
+pub fn chosen(connection: &mut Connection, named: Option<u32>) -> Result<u32> {
+    if let Some(index) = named {
+        return Ok(index);
+    }
+    let interfaces = list(connection)?;
+    match interfaces.as_slice() {
+        [one] => Ok(one.ifindex),
+        [] => Err(Error::Usage(
+            "oxib has no interface in this network namespace: `ip link show type ipoib`".to_owned(),
+        )),
+        several => {
+            let names: Vec<&str> = several.iter().map(|each| each.name.as_str()).collect();
+            Err(Error::Usage(format!(
+                "there are several interfaces: say dev and one of {}",
+                names.join(", ")
+            )))
+        }
+    }
 }
 
 /// Reads the attributes of an interface.
@@ -112,7 +134,7 @@ pub fn run(command: &cli::Interface, out: Output) -> Result {
                 let answer = Connection::open()?.request(
                     operation::INTERFACE_GET,
                     &request,
-                    attribute::NAMES,
+                    family::INTERFACE_NAMES,
                 )?;
                 out.list(&[read(Attributes::new(&answer.attributes))?])
             }
@@ -154,7 +176,7 @@ fn set(words: &[String]) -> Result {
         .u32(attribute::IFINDEX, index)
         .u8(attribute::ACM, mode);
     let answer =
-        Connection::open()?.request(operation::INTERFACE_SET, &request, attribute::NAMES)?;
+        Connection::open()?.request(operation::INTERFACE_SET, &request, family::INTERFACE_NAMES)?;
     tell_note(&answer);
     Ok(())
 }

@@ -17,16 +17,15 @@ use crate::{
         attribute::Request,
         connection::Connection,
         family::{
+            self,
             load as attribute,
             operation, //
         },
     },
     output::Output,
+    progress::bar, //
 };
-use indicatif::{
-    ProgressBar,
-    ProgressStyle, //
-};
+use indicatif::ProgressBar;
 use oxib_data_file::{
     resolve::HostResolver,
     Entry,
@@ -36,9 +35,6 @@ use serde_json::json;
 
 /// How many notes about lines are printed; a file may have a million of the same kind.
 const NOTES: usize = 10;
-
-/// Records of a request: 32 KiB of them.
-const RECORDS: usize = 680;
 
 /// Loads files, all of them or nothing.
 pub fn run(options: &cli::Load, out: Output) -> Result {
@@ -120,9 +116,12 @@ fn send_all(
     replace_all: bool,
     bar: &ProgressBar,
 ) -> Result {
-    let last = entries.len().div_ceil(RECORDS).max(1) - 1;
+    let last = entries.len().div_ceil(attribute::MOST).max(1) - 1;
     for number in 0..=last {
-        let part = entries.chunks(RECORDS).nth(number).unwrap_or_default();
+        let part = entries
+            .chunks(attribute::MOST)
+            .nth(number)
+            .unwrap_or_default();
         let flags = match (number == last, replace_all) {
             (false, _) => 0,
             (true, false) => attribute::COMMIT,
@@ -133,21 +132,11 @@ fn send_all(
             request = request.bytes(attribute::ENTRIES, record::all(part));
         }
         request = request.u32(attribute::FLAGS, flags);
-        let answer = connection.request(operation::LOAD, &request, attribute::NAMES)?;
+        let answer = connection.request(operation::LOAD, &request, family::LOAD_NAMES)?;
         if number == last {
             tell_note(&answer);
         }
         bar.inc(part.len() as u64);
     }
     Ok(())
-}
-
-/// A bar on the standard error, if that is a terminal.
-fn bar(length: u64, what: &'static str, numbers: &str) -> ProgressBar {
-    let template = format!("{{msg}} [{{wide_bar}}] {numbers} {{eta}}");
-    let style =
-        ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length)
-        .with_style(style.progress_chars("=> "))
-        .with_message(what)
 }

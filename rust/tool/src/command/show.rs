@@ -16,6 +16,7 @@ use crate::{
         },
         connection::Connection,
         family::{
+            self,
             entry as attribute,
             operation, //
         },
@@ -39,7 +40,7 @@ pub fn run(words: &[String], out: Output) -> Result {
 /// One entry, looked up as packets do it.
 fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
     let request = Request::new().address(attribute::ADDRESS, address);
-    match connection.request(operation::ENTRY_GET, &request, attribute::NAMES) {
+    match connection.request(operation::ENTRY_GET, &request, family::ENTRY_NAMES) {
         Ok(answer) => Entry::read(Attributes::new(&answer.attributes)).map(Some),
         Err(Error::Refused(refusal)) if refusal.is(Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
@@ -52,7 +53,7 @@ pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> 
     let consistent = connection.dump(
         operation::ENTRY_GET,
         &filter.request(),
-        attribute::NAMES,
+        family::ENTRY_NAMES,
         |attributes| {
             entries.push(Entry::read(attributes)?);
             Ok(())

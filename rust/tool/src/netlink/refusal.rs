@@ -152,7 +152,10 @@ mod tests {
     use super::*;
     use crate::netlink::{
         attribute::Request,
-        family::entry, //
+        family::{
+            entry,
+            ENTRY_NAMES, //
+        },
     };
 
     /// A request with an address and a GID, behind the headers.
@@ -176,7 +179,7 @@ mod tests {
                 .bytes(MSG, b"it is zero\0".to_vec())
                 .u32(OFFS, offset)
                 .emitted();
-            let refusal = Refusal::new(22, &extended, &request(), entry::NAMES);
+            let refusal = Refusal::new(22, &extended, &request(), ENTRY_NAMES);
             assert_eq!(refusal.attribute.as_deref(), wanted, "{offset}");
         }
     }
@@ -206,7 +209,7 @@ mod tests {
             (0, Request::new().bytes(MSG, b"it stays here\0".to_vec()), "it stays here"),
         ];
         for (errno, said, wanted) in table {
-            let refusal = Refusal::new(*errno, &said.emitted(), &request(), entry::NAMES);
+            let refusal = Refusal::new(*errno, &said.emitted(), &request(), ENTRY_NAMES);
             assert_eq!(refusal.to_string(), *wanted);
         }
     }

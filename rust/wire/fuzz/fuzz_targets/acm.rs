@@ -11,6 +11,7 @@ use oxib_wire::acm::{
         from_key,
         to_key, //
     },
+    family::load,
     record::Record,
     request::{
         self,
@@ -61,9 +62,13 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(refusal) => check(bytes, refusal),
     }
+    match request::parse_destination(&attributes) {
+        Ok((_, gid)) => assert!(!gid.is_zero() && !gid.is_multicast()),
+        Err(refusal) => check(bytes, refusal),
+    }
     match request::parse_part(&attributes) {
         Ok(part) => {
-            assert!(part.records.len() <= request::load::MOST);
+            assert!(part.records.len() <= load::MOST);
             part.records.iter().for_each(check_record);
         }
         Err(refusal) => check(bytes, refusal),

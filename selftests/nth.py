@@ -24,14 +24,14 @@ import struct
 import sys
 from pathlib import Path
 
+from fail_nth import NEVER, FailNth
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYS_FINIT_MODULE = 313
 _SYS_DELETE_MODULE = 176
 _SIOCGIFFLAGS = 0x8913
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
-# More than any of the calls makes.
-_NEVER = 1_000_000
 # What becomes of a call that notices no failure.
 _UNNOTICED = {"went on", "went on, nothing failed"}
 
@@ -158,31 +158,16 @@ class Connect(Attribute):
         return (self._place / "mode").read_text(encoding="ascii").strip() == "connected"
 
 
-class FailNth:
-    """This thread's count of allocations until the one that fails."""
-
-    def __init__(self):
-        self._file = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-
-    def set(self, number):
-        """Fail that one; 0 for none."""
-        os.pwrite(self._file, str(number).encode(), 0)
-
-    def left(self):
-        """How many are left until then."""
-        return int(os.pread(self._file, 16, 0))
-
-
 _CALLS = {"load": Load, "up": Up, "enable": Enable, "child": Child, "connect": Connect}
 
 
 def _count(call, nth):
-    nth.set(_NEVER)
+    nth.set(NEVER)
     call.do()
     left = nth.left()
     nth.set(0)
     call.undo()
-    return _NEVER - left
+    return NEVER - left
 
 
 def _spread(total, samples):

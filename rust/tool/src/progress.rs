@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! How far something long has come.
+
+use indicatif::{
+    ProgressBar,
+    ProgressStyle, //
+};
+
+/// A bar on the standard error, if that is a terminal.
+pub fn bar(length: u64, what: &'static str, numbers: &str) -> ProgressBar {
+    let template = format!("{{msg}} [{{wide_bar}}] {numbers} {{eta}}");
+    let style =
+        ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length)
+        .with_style(style.progress_chars("=> "))
+        .with_message(what)
+}
