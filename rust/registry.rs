@@ -108,8 +108,8 @@ pub(crate) fn find(matches: impl Fn(&dyn Host) -> bool) -> Option<Arc<dyn Host>>
 }
 
 /// Uses each interface in turn. Sleeps.
-pub(crate) fn for_each(mut use_it: impl FnMut(&dyn Host)) {
-    HOSTS.lock().iter().for_each(|host| use_it(&**host));
+pub(crate) fn for_each(use_it: impl FnMut(&Arc<dyn Host>)) {
+    HOSTS.lock().iter().for_each(use_it);
 }
 
 /// The paths of a port, for one more user: [`release`] is to follow.

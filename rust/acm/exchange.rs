@@ -150,12 +150,16 @@ impl Exchange {
         self.peers.lock().open();
         // Without memory at the moment peers do not find us.
         let _ = registry::enter(host);
-        // Soon, as that waits; without memory, when peers are looked after.
+        self.begin_soon(host);
+        host.clone().watch_soon();
+    }
+
+    /// Serves peers soon, as that waits, if there is something in the cache. Without memory it is when peers are looked after.
+    pub(super) fn begin_soon(&self, host: &Arc<dyn Host>) {
         let for_task = host.clone();
         let _ = host.tasks().spawn(move || {
             for_task.exchange().begin(&for_task);
         });
-        host.clone().watch_soon();
     }
 
     /// Uses the connection manager, which takes the ports that nobody has, as soon as there is something in

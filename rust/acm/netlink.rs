@@ -41,7 +41,8 @@ use crate::{
             Protocol,
             Registration,
             Request,
-            Shape, //
+            Shape,
+            Shaped, //
         },
         namespace::Namespace, //
     },
@@ -51,8 +52,10 @@ use crate::{
             family::{
                 self,
                 entry as attribute,
+                interface as interface_attribute,
                 load,
-                operation, //
+                operation,
+                path, //
             },
             filter::Filter,
             record::Record,
@@ -88,87 +91,63 @@ pub(super) fn register() -> Result<Registration<Oxib>> {
     FAMILY.register()
 }
 
+/// An address: of IPv4 or IPv6, what is between them is refused later.
+const ADDRESS: Shape = Shape::Bytes(4, 16);
+
+/// A GID.
+const GID: Shape = Shape::Bytes(16, 16);
+
 /// The attributes of an entry in requests that name or enter one; those that are for answers have a shape as well, so that
 /// the reason why they are refused is a better one than that they are unknown.
-const ENTRY: &[Shape] = &[
-    Shape::Unknown,
-    Shape::Bytes(4, 16),
-    Shape::Bytes(16, 16),
-    Shape::U32,
-    Shape::U16,
-    Shape::U8,
-    Shape::U32,
-    Shape::Unknown,
-    Shape::Flag,
-    Shape::U8,
+const ENTRY: &[Shaped] = &[
+    (attribute::ADDRESS, ADDRESS),
+    (attribute::GID, GID),
+    (attribute::QPN, Shape::U32),
+    (attribute::PKEY, Shape::U16),
+    (attribute::SOURCE, Shape::U8),
+    (attribute::LIFETIME, Shape::U32),
+    (attribute::LEARNED_QPN, Shape::Flag),
+    (attribute::PREFIX_LENGTH, Shape::U8),
 ];
 
 /// The attribute of a request for the entry of one address.
-const SUBJECT: &[Shape] = &[Shape::Unknown, Shape::Bytes(4, 16)];
+const SUBJECT: &[Shaped] = &[(attribute::ADDRESS, ADDRESS)];
 
 /// The attributes of a filter.
-const FILTER: &[Shape] = &[
-    Shape::Unknown,
-    Shape::Bytes(4, 16),
-    Shape::Bytes(16, 16),
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::U8,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::U8,
+const FILTER: &[Shaped] = &[
+    (attribute::ADDRESS, ADDRESS),
+    (attribute::GID, GID),
+    (attribute::SOURCE, Shape::U8),
+    (attribute::PREFIX_LENGTH, Shape::U8),
 ];
 
 /// The attributes of a part of a load.
-const LOAD: &[Shape] = &[
-    Shape::Unknown,
-    Shape::Bytes(0, (load::MOST * Record::LEN) as u16),
-    Shape::U32,
+const LOAD: &[Shaped] = &[
+    (
+        load::ENTRIES,
+        Shape::Bytes(0, (load::MOST * Record::LEN) as u16),
+    ),
+    (load::FLAGS, Shape::U32),
 ];
 
 /// The attributes of a request for the way to an address.
-const RESOLVE: &[Shape] = &[
-    Shape::Unknown,
-    Shape::Bytes(4, 16),
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::U32,
+const RESOLVE: &[Shaped] = &[
+    (attribute::ADDRESS, ADDRESS),
+    (attribute::IFINDEX, Shape::U32),
 ];
 
 /// The attributes of a request for the path to a GID.
-const DESTINATION: &[Shape] = &[
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Bytes(16, 16),
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::Unknown,
-    Shape::U32,
-];
+const DESTINATION: &[Shaped] = &[(path::DGID, GID), (path::IFINDEX, Shape::U32)];
 
 /// The attribute that names an interface, and the one that says how it uses the cache.
-const INTERFACE: &[Shape] = &[Shape::Unknown, Shape::U32];
-const INTERFACE_MODE: &[Shape] = &[Shape::Unknown, Shape::U32, Shape::U8];
+const INTERFACE: &[Shaped] = &[(interface_attribute::IFINDEX, Shape::U32)];
+const INTERFACE_MODE: &[Shaped] = &[
+    (interface_attribute::IFINDEX, Shape::U32),
+    (interface_attribute::ACM, Shape::U8),
+];
 
 /// An operation that anybody may ask for.
-const fn open(command: u8, is_dump: bool, attributes: &'static [Shape]) -> Operation {
+const fn open(command: u8, is_dump: bool, attributes: &'static [Shaped]) -> Operation {
     Operation {
         command,
         is_dump,
@@ -178,7 +157,7 @@ const fn open(command: u8, is_dump: bool, attributes: &'static [Shape]) -> Opera
 }
 
 /// An operation that is for the administrator.
-const fn privileged(command: u8, attributes: &'static [Shape]) -> Operation {
+const fn privileged(command: u8, attributes: &'static [Shaped]) -> Operation {
     Operation {
         command,
         is_dump: false,
@@ -224,11 +203,13 @@ impl Protocol for Oxib {
         let cache = cache_of(request)?;
         match request.command() {
             operation::ENTRY_GET => show_entry(request, &cache),
-            operation::ENTRY_ADD => enter(request, &cache, false),
-            operation::ENTRY_REPLACE => enter(request, &cache, true),
+            operation::ENTRY_ADD => fill(request, &cache, |request| enter(request, &cache, false)),
+            operation::ENTRY_REPLACE => {
+                fill(request, &cache, |request| enter(request, &cache, true))
+            }
             operation::ENTRY_DEL => delete(request, &cache),
             operation::ENTRY_FLUSH => flush(request, &cache),
-            operation::LOAD => load(request, &cache),
+            operation::LOAD => fill(request, &cache, |request| load(request, &cache)),
             operation::STATS_GET => statistics::show(request, &cache),
             operation::RESOLVE => interface::show_resolution(request, &cache),
             operation::PATH_FLUSH => {
@@ -314,6 +295,20 @@ fn show_entry(request: &mut Request<'_, Oxib>, cache: &Cache) -> Result {
         return Err(explain(request, address, Refused::Missing));
     };
     request.reply(|message| put_entry(message, address, &known))
+}
+
+/// Does what may bring the first entries. Peers find us from then on.
+fn fill<'a>(
+    request: &mut Request<'a, Oxib>,
+    cache: &Arc<Cache>,
+    change: impl FnOnce(&mut Request<'a, Oxib>) -> Result,
+) -> Result {
+    let was_empty = cache.entries().len() == 0;
+    change(request)?;
+    if was_empty && cache.entries().len() != 0 {
+        interface::serve(cache);
+    }
+    Ok(())
 }
 
 fn enter(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>, replace: bool) -> Result {

@@ -33,7 +33,10 @@ pub(crate) use message::{
     Message,
     Messages, //
 };
-pub(crate) use policy::Shape;
+pub(crate) use policy::{
+    Shape,
+    Shaped, //
+};
 pub(crate) use request::Request;
 
 use socket::Sockets;
@@ -95,8 +98,8 @@ pub(crate) struct Operation {
     pub(crate) is_dump: bool,
     /// Whether it is for the administrator of the network namespace alone (CAP_NET_ADMIN).
     pub(crate) is_privileged: bool,
-    /// The attributes that it knows, by their numbers.
-    pub(crate) attributes: &'static [Shape],
+    /// The attributes that it knows.
+    pub(crate) attributes: &'static [Shaped],
 }
 
 /// A family as the kernel has it: one `static` for each.

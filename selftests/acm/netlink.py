@@ -47,6 +47,17 @@ def missing(family: Family) -> None:
         expect(refused.missing, number, f"missing attribute of command {command}")
 
 
+def expect_wrong_length(family: Family, command: int, before: bytes, number: int, value: bytes) -> None:
+    what = f"attribute {number} of command {command} with {len(value)} bytes"
+    try:
+        family.ask(command, before + attribute(number, value))
+    except Refused as refused:
+        if refused.error not in (errno.EINVAL, errno.ERANGE) or refused.offset != len(before) or not refused.text:
+            sys.exit(f"{what}: {refused}")
+    else:
+        sys.exit(f"{what} was taken")
+
+
 def lengths(family: Family) -> None:
     """Values that are shorter or longer than the attribute's are refused, and the attribute is named."""
     good = entry(*GOOD)
@@ -56,14 +67,7 @@ def lengths(family: Family) -> None:
     ]:  # fmt: skip
         for length in wrong:
             # What was there before is another attribute's, so the offset tells them apart.
-            data = good + attribute(number, bytes([1] * length))
-            try:
-                family.ask(ADD, data)
-            except Refused as refused:
-                if refused.error not in (errno.EINVAL, errno.ERANGE) or refused.offset != len(good) or not refused.text:
-                    sys.exit(f"attribute {number} of {length} bytes: {refused}")
-            else:
-                sys.exit(f"attribute {number} of {length} bytes was taken")
+            expect_wrong_length(family, ADD, good, number, bytes([1] * length))
     expect(family.dump(), [], "entries after wrong lengths")
 
 
@@ -114,8 +118,7 @@ def interfaces(family: Family) -> None:
             refused = expect_refused(family, command, others, errno.EINVAL, "missing")
             expect(refused.missing, number, f"missing attribute of command {command}")
             for wrong in (data[4:-1], data[4:] + bytes(13), b""):
-                refused = expect_refused(family, command, others + attribute(number, wrong), errno.EINVAL)
-                expect(refused.offset, len(others), f"offset of attribute {number} of command {command}")
+                expect_wrong_length(family, command, others, number, wrong)
     expect_refused(family, INTERFACE_SET, u32(1, 1) + attribute(2, b"\x03"), errno.EINVAL, "3 is none of")
     for gid, text in ((bytes(16), "zero"), (ip("::1"), "loopback"), (ip("ff12:401b::1"), "multicast")):
         expect_refused(family, PATH_RESOLVE, u32(16, 1) + attribute(2, gid), errno.EINVAL, text)

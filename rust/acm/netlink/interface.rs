@@ -61,6 +61,15 @@ fn is_in(host: &dyn Host, cache: &Arc<Cache>) -> bool {
     host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache))
 }
 
+/// There is something in a cache that was empty: interfaces serve their peers, and not only when they look for themselves.
+pub(super) fn serve(cache: &Arc<Cache>) {
+    registry::for_each(|host| {
+        if is_in(&**host, cache) {
+            host.exchange().begin_soon(host);
+        }
+    });
+}
+
 /// Shows how one interface uses the cache.
 pub(super) fn show(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
     let index = request::parse_ifindex(&attributes(request), interface::IFINDEX)
@@ -110,7 +119,7 @@ impl Interfaces {
         let mut least: Option<u32> = None;
         registry::for_each(|host| {
             let index = host.index();
-            if index > self.last && is_in(host, &self.cache) {
+            if index > self.last && is_in(&**host, &self.cache) {
                 least = Some(least.map_or(index, |least| least.min(index)));
             }
         });

@@ -9,8 +9,8 @@ use crate::bindings;
 /// What an attribute looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
-    /// There is none of this number.
-    Unknown,
+    /// There is none.
+    None,
     /// No value.
     Flag,
     /// One byte.
@@ -23,28 +23,41 @@ pub(crate) enum Shape {
     Bytes(u16, u16),
 }
 
-/// The kernel's table of attributes, by their numbers; empty if none is known.
-pub(super) fn table(shapes: &[Shape]) -> Result<KVec<bindings::nla_policy>> {
-    let mut table = KVec::with_capacity(shapes.len(), GFP_KERNEL)?;
-    for shape in shapes {
-        // SAFETY: All-zero is a valid value of this C structure.
-        let mut policy: bindings::nla_policy = unsafe { core::mem::zeroed() };
-        let kind = match shape {
-            Shape::Unknown => bindings::NLA_REJECT,
-            Shape::Flag => bindings::NLA_FLAG,
-            Shape::U8 => bindings::NLA_U8,
-            Shape::U16 => bindings::NLA_U16,
-            Shape::U32 => bindings::NLA_U32,
-            Shape::Bytes(..) => bindings::NLA_BINARY,
-        };
-        // SAFETY: Write to our structure.
-        unsafe {
-            match *shape {
-                Shape::Bytes(least, most) => bindings::oxib_policy_length(&mut policy, least, most),
-                _ => bindings::oxib_policy_exists(&mut policy, kind as u8),
-            }
+/// An attribute's number, and what it looks like.
+pub(crate) type Shaped = (u16, Shape);
+
+/// The kernel's table of attributes, by their numbers, of which those that are not known are refused; empty if none is known.
+pub(super) fn table(known: &[Shaped]) -> Result<KVec<bindings::nla_policy>> {
+    let mut table = KVec::new();
+    for (number, shape) in known {
+        while table.len() <= usize::from(*number) {
+            table.push(policy(Shape::None), GFP_KERNEL)?;
         }
-        table.push(policy, GFP_KERNEL)?;
+        if let Some(place) = table.get_mut(usize::from(*number)) {
+            *place = policy(*shape);
+        }
     }
     Ok(table)
+}
+
+/// The kernel's form of a shape.
+fn policy(shape: Shape) -> bindings::nla_policy {
+    // SAFETY: All-zero is a valid value of this C structure.
+    let mut policy: bindings::nla_policy = unsafe { core::mem::zeroed() };
+    let kind = match shape {
+        Shape::None => bindings::NLA_REJECT,
+        Shape::Flag => bindings::NLA_FLAG,
+        Shape::U8 => bindings::NLA_U8,
+        Shape::U16 => bindings::NLA_U16,
+        Shape::U32 => bindings::NLA_U32,
+        Shape::Bytes(..) => bindings::NLA_BINARY,
+    };
+    // SAFETY: Write to our structure.
+    unsafe {
+        match shape {
+            Shape::Bytes(least, most) => bindings::oxib_policy_length(&mut policy, least, most),
+            _ => bindings::oxib_policy_exists(&mut policy, kind as u8),
+        }
+    }
+    policy
 }

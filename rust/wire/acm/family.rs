@@ -55,7 +55,7 @@ pub mod entry {
     pub const QPN: u16 = 3;
     /// u16.
     pub const PKEY: u16 = 4;
-    /// u8: [`Source::number`](super::source::Source::number).
+    /// u8: [`Source::number`](super::super::source::Source::number).
     pub const SOURCE: u16 = 5;
     /// u32, seconds; 0 for ever.
     pub const LIFETIME: u16 = 6;
@@ -65,8 +65,6 @@ pub mod entry {
     pub const PREFIX_LENGTH: u16 = 9;
     /// u32: the interface from which an address is resolved.
     pub const IFINDEX: u16 = 10;
-    /// The highest number.
-    pub const LAST: u16 = 11;
 }
 
 /// Attributes of parts of a bulk load.
@@ -75,8 +73,6 @@ pub mod load {
     pub const ENTRIES: u16 = 1;
     /// u32: what to do.
     pub const FLAGS: u16 = 2;
-    /// The highest number.
-    pub const LAST: u16 = 3;
 
     /// The load is complete, and is to happen.
     pub const COMMIT: u32 = 1;
