@@ -77,7 +77,7 @@ use crate::{
 pub(crate) struct Cache {
     table: Arc<Entries>,
     counters: Counters<Counter>,
-    /// Most entries.
+    /// Most entries of the administrator's.
     limit: usize,
     namespace: Arc<Namespace>,
     /// Another number after each change of an entry.
@@ -106,6 +106,16 @@ pub(super) struct State {
 }
 
 impl State {
+    /// How many there are that an administrator entered.
+    pub(super) fn configured(&mut self) -> usize {
+        *self.number(Source::File) + *self.number(Source::Netlink)
+    }
+
+    /// How many there are that peers told.
+    fn of_network(&mut self) -> usize {
+        *self.number(Source::Sidr) + *self.number(Source::Learned)
+    }
+
     /// How many entries of a source there are.
     pub(super) fn number(&mut self, source: Source) -> &mut usize {
         let [file, netlink, sidr, learned] = &mut self.numbers;
@@ -151,6 +161,16 @@ pub(crate) struct Lesson {
 /// Seconds for which what the network says holds, if nothing else is said.
 pub(crate) const LIFETIME: u32 = 1200;
 
+/// Most entries that peers tell of themselves, beside so many of the administrator's: any node of the partition can tell of any
+/// number of addresses.
+const fn network_limit(limit: usize) -> usize {
+    match limit / 8 {
+        0..64 => 64,
+        limit @ 64..65_536 => limit,
+        65_536.. => 65_536,
+    }
+}
+
 /// The table's key of an address.
 pub(super) fn key(address: IpAddr) -> Key {
     Key(to_key(address))
@@ -162,7 +182,7 @@ pub(super) fn address(key: &Key) -> IpAddr {
 }
 
 impl Cache {
-    /// Makes the cache of a namespace, for at most `limit` entries.
+    /// Makes the cache of a namespace, for at most `limit` entries of the administrator's.
     ///
     /// # Errors
     ///
@@ -238,7 +258,7 @@ impl Cache {
         &self.counters
     }
 
-    /// Most entries.
+    /// Most entries of the administrator's.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
@@ -257,11 +277,28 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `ENOSPC` if there are as many entries as there may be.
+    /// `ENOMEM`; `ENOSPC` if there are as many entries of the network's as there may be.
     pub(crate) fn learn(self: &Arc<Self>, lesson: &Lesson) -> Result<Learned> {
+        self.learn_in(&mut self.table.write(), lesson)
+    }
+
+    /// The same, if there is an entry of the address with that GID: it may have been taken out since the question was asked.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub(crate) fn learn_more(self: &Arc<Self>, lesson: &Lesson) -> Result<Learned> {
+        let mut writer = self.table.write();
+        let known = writer.get(&key(lesson.address));
+        if known.is_none_or(|stored| stored.is_expired(seconds()) || stored.gid() != lesson.gid) {
+            return Ok(Learned::Refused);
+        }
+        self.learn_in(&mut writer, lesson)
+    }
+
+    fn learn_in(self: &Arc<Self>, writer: &mut Changing<'_>, lesson: &Lesson) -> Result<Learned> {
         let now = seconds();
         let key = key(lesson.address);
-        let mut writer = self.table.write();
         if let Some(stored) = writer.get(&key).filter(|stored| !stored.is_expired(now)) {
             let same_way = stored.gid() == lesson.gid;
             if stored.source().outranks(lesson.source) {
@@ -293,7 +330,7 @@ impl Cache {
             pkey: lesson.pkey,
             lifetime: lesson.lifetime,
         };
-        self.put(&mut writer, &entry, lesson.source, now)?;
+        self.put(writer, &entry, lesson.source, now)?;
         Ok(Learned::Entered)
     }
 
@@ -306,6 +343,16 @@ impl Cache {
         });
     }
 
+    /// Whether there are as many entries as there may be: of the administrator's, or of the network's, which never take the
+    /// place of those.
+    fn is_full(&self, state: &mut State, source: Source) -> bool {
+        if source.is_network() {
+            state.of_network() >= network_limit(self.limit)
+        } else {
+            state.configured() >= self.limit
+        }
+    }
+
     /// Enters one entry, with the lock held.
     pub(super) fn put(
         self: &Arc<Self>,
@@ -315,7 +362,9 @@ impl Cache {
         now: u32,
     ) -> Result {
         let key = key(entry.address);
-        if writer.get(&key).is_none() && self.table.len() >= self.limit {
+        let before = writer.get(&key).map(|stored| stored.source());
+        let is_one_more = before.is_none_or(|before| before.is_network() != source.is_network());
+        if is_one_more && self.is_full(writer.state(), source) {
             return Err(ENOSPC);
         }
         let node = self.table.node(key, Stored::new(entry, source, now))?;

@@ -16,6 +16,7 @@
 
 use core::sync::atomic::{
     AtomicU8,
+    AtomicUsize,
     Ordering, //
 };
 
@@ -85,6 +86,8 @@ pub(crate) struct Exchange {
     uses: Mutex<Uses>,
     #[pin]
     asked: Mutex<KVec<Arc<Asked>>>,
+    /// Peers that are being learned of.
+    lessons: AtomicUsize,
 }
 
 /// What an interface that is up uses.
@@ -131,6 +134,7 @@ impl Exchange {
             shown <- new_spinlock_bh!((0, 0), "oxib_acm_shown"),
             uses <- new_mutex!(Uses::default(), "oxib_acm_uses"),
             asked <- new_mutex!(KVec::new(), "oxib_acm_asked"),
+            lessons: AtomicUsize::new(0),
         })
     }
 
@@ -311,9 +315,9 @@ impl Exchange {
         flight: &Flight,
         found: core::result::Result<Qpn, Failure>,
     ) {
-        count_end(host, flight, found);
         let end = self.peers.lock().ended(flight, found, host.now_ms());
         if let Some(end) = end {
+            count_end(host, flight, found);
             match found {
                 Ok(qpn) => found_at(host, flight, qpn, end),
                 Err(failure) => lost(host, flight, failure, end.held),
@@ -429,7 +433,7 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
         lifetime: LIFETIME,
     };
     // Without memory at the moment, the stack is told all the same.
-    let _ = cache.learn(&lesson);
+    let _ = cache.learn_more(&lesson);
     host.is_there(&flight.gid);
     if end.held.is_some() || end.is_new {
         host.answer(request, flight.gid, qpn);

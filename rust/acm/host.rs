@@ -34,7 +34,7 @@ use crate::{
 
 /// An interface that finds its neighbours by the cache, and is found by them.
 pub(crate) trait Host: Send + Sync + 'static {
-    /// Changes how it uses the cache.
+    /// Changes how it uses the cache. Takes the RTNL.
     fn set_mode(self: Arc<Self>, mode: Mode);
 
     /// The port below.

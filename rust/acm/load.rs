@@ -139,14 +139,14 @@ impl Cache {
         for node in batch.nodes() {
             node.value().mark(true);
             match writer.get(node.key()).map(|stored| stored.source()) {
-                None => fresh += 1,
+                None | Some(Source::Sidr | Source::Learned) => fresh += 1,
                 Some(Source::File) => kept += 1,
-                Some(_) => {}
+                Some(Source::Netlink) => {}
             }
         }
         let files = *writer.state().number(Source::File);
         let leaving = if replace_all { files - kept } else { 0 };
-        if fresh > leaving && self.entries().len() + fresh - leaving > self.limit() {
+        if fresh > leaving && writer.state().configured() + fresh - leaving > self.limit() {
             return Err(Refused::Full);
         }
         batch.apply(&mut writer)?;

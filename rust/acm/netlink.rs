@@ -55,7 +55,8 @@ use crate::{
                 interface as interface_attribute,
                 load,
                 operation,
-                path, //
+                path,
+                resolution, //
             },
             filter::Filter,
             record::Record,
@@ -64,7 +65,8 @@ use crate::{
                 At,
                 Refusal,
                 Then, //
-            }, //
+            },
+            source::Source, //
         },
         netlink::Attributes, //
     }, //
@@ -132,8 +134,8 @@ const LOAD: &[Shaped] = &[
 
 /// The attributes of a request for the way to an address.
 const RESOLVE: &[Shaped] = &[
-    (attribute::ADDRESS, ADDRESS),
-    (attribute::IFINDEX, Shape::U32),
+    (resolution::ADDRESS, ADDRESS),
+    (resolution::IFINDEX, Shape::U32),
 ];
 
 /// The attributes of a request for the path to a GID.
@@ -212,10 +214,7 @@ impl Protocol for Oxib {
             operation::LOAD => fill(request, &cache, |request| load(request, &cache)),
             operation::STATS_GET => statistics::show(request, &cache),
             operation::RESOLVE => interface::show_resolution(request, &cache),
-            operation::PATH_FLUSH => {
-                paths::flush(&cache);
-                Ok(())
-            }
+            operation::PATH_FLUSH => paths::flush(&cache),
             operation::INTERFACE_GET => interface::show(request, &cache),
             operation::INTERFACE_SET => interface::change(request, &cache),
             operation::PATH_RESOLVE => interface::show_path(request, &cache),
@@ -272,7 +271,14 @@ fn explain(request: &mut Request<'_, Oxib>, address: IpAddr, refused: Refused) -
     match refused {
         Refused::Exists(source) => request.refuse(
             error,
-            format_args!("{address} has an entry of source {source}"),
+            format_args!(
+                "{address} has an entry of source {source}: {}",
+                if source.outranks(Source::Netlink) {
+                    "change the file, or delete the entry before"
+                } else {
+                    "replace changes it"
+                }
+            ),
         ),
         Refused::Missing => request.refuse(error, format_args!("{address} has no entry")),
         Refused::Full => request.refuse(error, format_args!("{FULL}")),

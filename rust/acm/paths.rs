@@ -20,7 +20,10 @@ use kernel::{
 
 use crate::{
     rdma::path::PathRecord,
-    wire::gid::Gid, //
+    wire::{
+        gid::Gid,
+        pkey::Pkey, //
+    }, //
 };
 
 mod tests;
@@ -53,6 +56,12 @@ impl Key {
             pkey: wanted.pkey(),
             traffic_class: wanted.traffic_class(),
         }
+    }
+
+    /// Whether it is of one of these partitions.
+    fn is_in(&self, partitions: &[Pkey]) -> bool {
+        let base = Pkey::new(self.pkey).base();
+        partitions.iter().any(|pkey| pkey.base() == base)
     }
 }
 
@@ -107,11 +116,11 @@ impl<W> Paths<W> {
         }
     }
 
-    /// How many are known.
-    pub(crate) fn known(&self) -> usize {
-        let known = self.table.values();
-        known
-            .filter(|state| matches!(state, State::Known(_)))
+    /// How many are known, in some partitions.
+    pub(crate) fn known(&self, partitions: &[Pkey]) -> usize {
+        let paths = self.table.iter();
+        paths
+            .filter(|(key, state)| matches!(state, State::Known(_)) && key.is_in(partitions))
             .count()
     }
 
@@ -191,10 +200,9 @@ impl<W> Paths<W> {
         }
     }
 
-    /// Forgets the paths of which `is_gone` is true: they are asked for anew, also if the SA is being
-    /// asked. Returns how many were known, and who waited: they claim theirs anew.
-    fn forget(&mut self, is_gone: impl Fn(&Key, Option<&Path>) -> bool) -> (usize, KVec<W>) {
-        let (mut known, mut waiting) = (0, KVec::new());
+    /// Forgets the paths of which `is_gone` is true: they are asked for anew, also if the SA is being asked.
+    fn forget(&mut self, is_gone: impl Fn(&Key, Option<&Path>) -> bool) -> Gone<W> {
+        let (mut known, mut table) = (0, RBTree::new());
         let mut cursor = self.table.cursor_front_mut();
         while let Some(current) = cursor {
             let (key, state) = current.current();
@@ -210,25 +218,25 @@ impl<W> Paths<W> {
             let (next, node) = current.remove_current();
             cursor = next;
             self.count -= 1;
-            if let (_, State::Asked { waiting: these, .. }) = node.to_key_value() {
-                for waiter in these {
-                    // Without memory it is as if nobody had answered him.
-                    let _ = waiting.push(waiter, GFP_ATOMIC);
-                }
-            }
+            table.insert(node);
         }
-        (known, waiting)
+        Gone { known, table }
     }
 
     /// Forgets all: the subnet, the port's GIDs or its partitions have changed.
-    pub(crate) fn forget_all(&mut self) -> (usize, KVec<W>) {
+    pub(crate) fn forget_all(&mut self) -> Gone<W> {
         self.forget(|_, _| true)
+    }
+
+    /// Forgets those in some partitions.
+    pub(crate) fn forget_in(&mut self, partitions: &[Pkey]) -> Gone<W> {
+        self.forget(|key, _| key.is_in(partitions))
     }
 
     /// Forgets what is known of the paths to `dgid`, which may be wrong.
     pub(crate) fn forget_to(&mut self, dgid: &Gid) -> usize {
         self.forget(|key, path| path.is_some() && key.dgid == *dgid)
-            .0
+            .known
     }
 
     /// Forgets paths that are too old.
@@ -237,14 +245,42 @@ impl<W> Paths<W> {
         let _ = self.forget(|_, path| path.is_some_and(is_old));
     }
 
-    /// The first path that is known behind `after`, for who wants to see them.
-    pub(crate) fn next(&self, after: Option<&Key>) -> Option<(Key, Path)> {
-        self.table
-            .iter()
-            .filter(|(key, _)| after.is_none_or(|after| *key > after))
-            .find_map(|(key, state)| match state {
-                State::Known(path) => Some((*key, *path)),
-                State::Asked { .. } => None,
-            })
+    /// The first path that is known behind `after`, in some partitions, for who wants to see them.
+    pub(crate) fn next(&mut self, after: Option<&Key>, partitions: &[Pkey]) -> Option<(Key, Path)> {
+        let mut cursor = match after {
+            Some(after) => self.table.cursor_lower_bound_mut(after),
+            None => self.table.cursor_front_mut(),
+        };
+        while let Some(current) = cursor {
+            let (key, state) = current.current();
+            match state {
+                State::Known(path) if Some(key) != after && key.is_in(partitions) => {
+                    return Some((*key, *path));
+                }
+                _ => cursor = current.move_next(),
+            }
+        }
+        None
+    }
+}
+
+/// What was forgotten, to be gone through without the lock that the paths have.
+pub(crate) struct Gone<W> {
+    /// How many paths were known.
+    pub(crate) known: usize,
+    table: RBTree<Key, State<W>>,
+}
+
+impl<W> Gone<W> {
+    /// Who waited for one of them: they claim theirs anew.
+    pub(crate) fn for_each_waiting(mut self, mut use_it: impl FnMut(W)) {
+        let mut cursor = self.table.cursor_front_mut();
+        while let Some(current) = cursor {
+            let (next, node) = current.remove_current();
+            cursor = next;
+            if let (_, State::Asked { waiting, .. }) = node.to_key_value() {
+                waiting.into_iter().for_each(&mut use_it);
+            }
+        }
     }
 }

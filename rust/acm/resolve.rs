@@ -214,6 +214,9 @@ fn wait(host: &Arc<dyn Host>, request: &Request) -> Option<Failure> {
         if !exchange.is_asking(request) {
             return exchange.failure(request);
         }
+        if current!().signal_pending() {
+            break;
+        }
         fsleep(STEP);
     }
     Some(Failure::Silent)

@@ -376,11 +376,44 @@ mod cases {
         }
         assert_eq!(cache.enter(&entry(4, 4), false), Err(Refused::Full));
         assert_eq!(cache.enter(&entry(3, 33), true), Ok(()));
-        let full = cache.learn(&Lesson {
-            address: ip(4),
-            ..lesson(Source::Learned, 4, 4)
-        });
-        assert_eq!(full, Err(ENOSPC));
+        Ok(())
+    }
+
+    fn of(n: u8) -> Lesson {
+        Lesson {
+            address: ip(n),
+            ..lesson(Source::Learned, n, 4)
+        }
+    }
+
+    #[test]
+    fn peers_take_no_room_that_is_the_administrators() -> Result {
+        let cache = cache()?;
+        for n in 1..=64 {
+            assert_eq!(cache.learn(&of(n))?, Learned::Entered);
+        }
+        assert_eq!(cache.learn(&of(65)), Err(ENOSPC));
+        assert_eq!(cache.learn(&of(64))?, Learned::Renewed);
+        // Beside those, and in their place.
+        let eight = [1, 2, 3, 4, 5, 6, 101, 102].map(|n| entry(n, n));
+        assert_eq!(load(&cache, &eight, false), Ok(()));
+        assert_eq!(cache.numbers(), [8, 0, 0, 58]);
+        assert_eq!(cache.enter(&entry(7, 7), false), Err(Refused::Full));
+        assert_eq!(cache.learn(&of(65))?, Learned::Entered);
+        // What an administrator has made of one's own is full, too.
+        assert_eq!(load(&cache, &[entry(8, 8)], false), Err(Refused::Full));
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_taken_out_does_not_come_back() -> Result {
+        let cache = cache()?;
+        assert_eq!(cache.learn_more(&of(1))?, Learned::Refused);
+        assert_eq!(found(&cache, 1), None);
+        assert_eq!(cache.enter(&entry(1, 2), false), Ok(()));
+        assert_eq!(cache.learn_more(&of(1))?, Learned::Refused);
+        assert_eq!(cache.enter(&entry(1, 1), true), Ok(()));
+        assert_eq!(cache.learn_more(&of(1))?, Learned::Filled);
         Ok(())
     }
 }

@@ -565,17 +565,23 @@ static struct neighbour *oxib_find_neighbour(struct net_device *dev, const u8 *a
 	return neighbour;
 }
 
-/* For how many milliseconds nothing has shown that a neighbour gets what it is sent; -1 if the stack has none of that address. */
+/*
+ * For how many milliseconds nothing has shown that a neighbour gets what it is sent; -1 if the stack has none of that address,
+ * or has not sent it anything for so long that the entry is stale.
+ */
 s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length)
 {
 	struct neighbour *neighbour = oxib_find_neighbour(dev, address, length);
+	s64 silence = -1;
 	long age;
 
 	if (!neighbour)
 		return -1;
 	age = jiffies - READ_ONCE(neighbour->confirmed);
+	if (READ_ONCE(neighbour->nud_state) & (NUD_REACHABLE | NUD_DELAY | NUD_PROBE))
+		silence = age > 0 ? jiffies_to_msecs(age) : 0;
 	neigh_release(neighbour);
-	return age > 0 ? jiffies_to_msecs(age) : 0;
+	return silence;
 }
 
 /* Has the stack ask a neighbour of a device, or of the bond it is in, whether it is there. */

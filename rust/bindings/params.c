@@ -59,7 +59,7 @@ MODULE_PARM_DESC(acm_learn,
 unsigned int oxib_acm_entries = 1048576;
 module_param_named(acm_entries, oxib_acm_entries, uint, 0444);
 MODULE_PARM_DESC(acm_entries,
-		 "Entries of a network namespace's address cache, at most (default 1048576)");
+		 "Entries of a network namespace's address cache that an administrator makes, at most (default 1048576)");
 
 /* `modprobe ipoib`, by the name that users know. */
 MODULE_ALIAS("ipoib");

@@ -206,7 +206,7 @@ impl Attributes for Interface {
                 Ok(())
             }
             Attribute::Acm => {
-                self.set_acm(acm::options::Mode::parse(text).ok_or(EINVAL)?);
+                self.set_acm(rtnl, acm::options::Mode::parse(text).ok_or(EINVAL)?);
                 Ok(())
             }
             Attribute::CreateChild => self.add_child(rtnl, Pkey::new(number(text)?)),

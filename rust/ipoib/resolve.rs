@@ -33,6 +33,10 @@ use crate::{
     },
     cm::DeviceKey,
     net::{
+        rtnl::{
+            self,
+            Rtnl, //
+        },
         skb::Skb,
         upper::Address, //
     },
@@ -92,7 +96,7 @@ impl Interface {
     }
 
     /// Changes how the interface uses the cache.
-    pub(super) fn set_acm(self: &Arc<Self>, mode: Mode) {
+    pub(super) fn set_acm(self: &Arc<Self>, _: &mut Rtnl, mode: Mode) {
         self.exchange.set_mode(mode);
         let resolves = self.resolves();
         self.for_each_queue(|queue| queue.set_resolves(resolves));
@@ -168,7 +172,9 @@ impl Interface {
             return Found::Done;
         }
         match self.exchange.ask(&host, *request, known.gid, Some(packet)) {
-            Fate::Failed(Some(packet)) if self.link().is_near(&known.gid) => {
+            Fate::Failed(Some(packet)) | Fate::Busy(Some(packet))
+                if self.link().is_near(&known.gid) =>
+            {
                 self.send_unless_only(packet)
             }
             Fate::Failed(Some(packet)) | Fate::Busy(Some(packet)) => Found::Drop(packet),
@@ -209,7 +215,7 @@ fn read(packet: &Skb) -> Option<(Request, bool)> {
 
 impl Host for Interface {
     fn set_mode(self: Arc<Self>, mode: Mode) {
-        self.set_acm(mode);
+        self.set_acm(&mut rtnl::lock(), mode);
     }
 
     fn exchange(&self) -> &Exchange {
@@ -321,7 +327,7 @@ impl Host for Interface {
         let since = self.now().saturating_sub(2);
         let is_used = self.destinations.lock().is_used_since(gid, since);
         let silence = self.device().unconfirmed(request.target);
-        is_used && silence.is_none_or(|silence| silence >= UNCONFIRMED)
+        is_used && silence.is_some_and(|silence| silence >= UNCONFIRMED)
     }
 
     fn watch_soon(self: Arc<Self>) {

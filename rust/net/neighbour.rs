@@ -109,7 +109,7 @@ impl<T: Operations> Device<T> {
     }
 
     /// For how many milliseconds nothing has shown the stack that the neighbour with this address gets what
-    /// it is sent; `None` if the stack knows no such neighbour.
+    /// it is sent; `None` if the stack sends it nothing: it knows no such neighbour, or has had no use for it for a while.
     pub(crate) fn unconfirmed(&self, address: IpAddr) -> Option<u64> {
         let of = |bytes: &[u8]| {
             // SAFETY: The device is valid; the address is as long as one of its family.

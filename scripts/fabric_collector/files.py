@@ -76,13 +76,21 @@ def write(output, lines, title):
         path = Path(f"{output}{ending}")
         text = "\n".join([f"# {title}", *lines[ending]]) + "\n"
         try:
-            handle, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(made, 0o644)
-            os.replace(made, path)
+            _replace(path, text)
         except OSError as error:
             raise Failure(f"{path}: {error.strerror}") from error
+
+
+def _replace(path, text):
+    handle, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(made, 0o644)
+        os.replace(made, path)
+    except OSError:
+        Path(made).unlink(missing_ok=True)
+        raise
 
 
 def _data_keys(words):
@@ -128,7 +136,7 @@ def read(name, ending):
 def merge(inputs):
     """The lines of several inputs' files. What one of them has, no other may have; within one it was right already, but for
     addresses, which are there once."""
-    merged, mistakes = {}, []
+    merged, mistakes = {}, [f"{name}: it is given twice" for name in _repeated(inputs)]
     for ending in ENDINGS:
         merged[ending] = []
         owners = {}
@@ -144,6 +152,15 @@ def merge(inputs):
     if mistakes:
         raise Failure(*mistakes)
     return merged
+
+
+def _repeated(inputs):
+    seen = set()
+    for name in inputs:
+        path = Path(f"{name}{DATA}").resolve()
+        if path in seen:
+            yield name
+        seen.add(path)
 
 
 def _claim(owners, name, line):

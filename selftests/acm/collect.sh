@@ -130,6 +130,8 @@ test_merge() {
 	check "the same subnet twice is refused, with both places" \
 		fails_with "table1\.data:[0-9]*: the address 10\.88\.1\.1 is there already: .*neighbours1\.data:;the GID fec0;\.hosts:.* name h1;\.dnsmasq:.*client" \
 		"$collect" merge --output "$place/twice" "$place/neighbours1" "$place/table1"
+	check "the same files twice are refused" fails_with 'neighbours1: it is given twice' \
+		"$collect" merge --output "$place/twice" "$place/neighbours1" "$place/merged/../neighbours1"
 	check "nothing is written then" test ! -e "$place/twice.data"
 	cp "$place/resolved2.data" "$place/other.data"
 	sed 's/h3-ib/h1/' "$place/resolved2.hosts" >"$place/other.hosts"

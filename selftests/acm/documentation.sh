@@ -27,10 +27,15 @@ block() { # heading, number of the block
 
 # The page's nodes are the fabric's hosts: node1 is h1, node3 is h3.
 of_this_fabric() {
-	sed -e "s/fec0:0:0:1::202:c900:0:2/$(port_field h1 gids/0)/g" -e "s/fec0:0:0:2::202:c900:0:2/$(port_field h3 gids/0)/g" \
+	sed -e "s/fec0:0:0:1:2:c903:0:2/$(port_field h1 gids/0)/g" -e "s/fec0:0:0:2:2:c903:0:2/$(port_field h3 gids/0)/g" \
 		-e "s/10\.88\.0\.1\b/$(v4_of h1)/g" -e "s/10\.88\.0\.3\b/$(v4_of h3)/g" \
 		-e "s/fd00:88::1\b/$(v6_of h1)/g" -e "s/fd00:88::3\b/$(v6_of h3)/g" \
 		-e 's/mlx5_0/h1/g' -e 's/\bnode1\b/h1/g' -e 's/\bnode3\b/h3/g'
+}
+
+# What stands in the fabric's place has to be right as well.
+page_has_gids() {
+	grep -oE 'fec0:[0-9a-f:]+' "$page" | sort -u | python3 -c 'import ipaddress, sys; [ipaddress.IPv6Address(gid.strip()) for gid in sys.stdin]'
 }
 
 # --- the subnet managers' files ----------------------------------------------------------------------------------------------
@@ -98,6 +103,7 @@ router_lid() { # host: where it sees the router
 }
 
 mkdir -p "$place"
+check "GIDs on the page are written as GIDs are" page_has_gids
 ln -sfn "$checkout/scripts" "$place/scripts"
 load_softib || bail_out "softib.ko could not be loaded"
 fabric_up routed || bail_out "the fabric could not be built"

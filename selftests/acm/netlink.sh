@@ -70,6 +70,12 @@ check "ynl filters" ynl_shows "^\[[^{]*\{[^{]*fd00::7[^{]*$" --dump entry-get --
 check "ynl loads" ynl --do load --json '{"entries": "fd000000000000000000000000000008fec0000000000000000000000000000800000000000000000000000000000000", "flags": ["commit"]}'
 check "ynl shows what was loaded" ynl_shows "'source': 'file'" --do entry-get --json '{"address": "fd00::8"}'
 check "ynl shows statistics" ynl_shows "'entries': 3.*'entries-file': 1.*'loads': [1-9]" --do stats-get
+check "ynl deletes an entry" ynl --do entry-del --json '{"address": "10.1.0.1"}'
+check "ynl lists interfaces" ynl_shows "^\[\]" --dump interface-get
+check "ynl lists paths" ynl_shows "^\[\]" --dump path-get
+check "ynl sets how an interface uses the cache" ynl_shows "interface 1 is none of oxib" --do interface-set --json '{"ifindex": 1, "acm": "only"}'
+check "ynl resolves an address" ynl_shows "interface 1 is none of oxib" --do resolve --json '{"ifindex": 1, "address": "fd00::7"}'
+check "ynl asks for a path" ynl_shows "interface 1 is none of oxib" --do path-resolve --json '{"ifindex": 1, "dgid": "fec0::7"}'
 check "ynl flushes" ynl --do entry-flush --json '{"source": "netlink"}'
 check_equal "and leaves the rest" "fd00::8" "$(netlink show | cut -d ' ' -f 1)"
 

@@ -33,7 +33,34 @@ returns() {
 	returned_after=$(($(milliseconds) - begin))
 }
 
+# --- a connection that is open all the time --------------------------------------------------------------------------------------
+
+port=7000
+
+listens() {
+	ss -ltn | grep -q ":$port"
+}
+
+goes_on() { # how much was said before
+	holds "$(wc -l </tmp/conversation)" -gt "$1"
+}
+
+test_conversation() {
+	if [ "$NODE" = 3 ]; then
+		in_background python3 selftests/acm/conversation.py listen $port
+		check "n3 listens" eventually listens
+	fi
+	barrier listening
+	[ "$NODE" = 1 ] || return 0
+	: >/tmp/conversation
+	python3 selftests/acm/conversation.py talk "$(v4_of_node 3)" $port >/tmp/conversation 2>/dev/null &
+	jobs_running+=($!)
+	check "n1 has a TCP connection to it" eventually goes_on 0
+}
+
 test_return() { # mode
+	local said
+	said=$(wc -l </tmp/conversation)
 	returned_after=
 	# In this shell, as it says how long that took.
 	returns >/dev/null 2>&1
@@ -41,6 +68,7 @@ test_return() { # mode
 	note "after $returned_after ms; the aim is 5000"
 	check "$1: and by IPv6" eventually answers "$(v6_of_node 3)"
 	check "$1: n1 reaches n3 with packets of the MTU" eventually takes_largest
+	check "$1: the TCP connection goes on" eventually goes_on "$said"
 }
 
 test_reload() { # mode
@@ -64,8 +92,10 @@ fi
 barrier up
 is_router || check "n$NODE has entries of n$far" enter_far
 barrier entered
+test_conversation
 test_reload datagram
 test_reload connected
+stop_jobs
 is_router || check "n$NODE: oxib can be unloaded" unload_here
 clear_ground
 finish

@@ -73,7 +73,6 @@ neighbour_of() { # host, address: its hardware address
 test_addresses() {
 	local gid
 	gid=$(port_field h3 gids/0)
-	matches "$gid" "$(neighbour_of h1 "$(v4_of h3)")" >/dev/null
 	check_equal "h1's neighbour entry of h3 has the GID of the cache" "$gid" \
 		"$(neighbour_of h1 "$(v4_of h3)" | sed -E 's/^(..:){4}//; s/(..):(..)/\1\2/g')"
 	check_equal "and the queue pair that h3 said" "$(qpn_of h3)" \
@@ -83,6 +82,7 @@ test_addresses() {
 	check "and neighbour solicitations" holds "$(noted h1 nd-answered)" -gt 0
 	check "h1 asked for queue pairs" holds "$(noted h1 sidr-answered)" -gt 0
 	check "h3 was asked" holds "$(statistic_at h3 sidr-served)" -gt 0
+	check_equal "with acm_learn=0 it has learned nothing from that" 0 "$(oxib -n h3 -j acm stats | jq .entries_learned)"
 }
 
 # --- the peer changes ------------------------------------------------------------------------------------------------------------
@@ -102,27 +102,32 @@ test_new_queue_pair() { # ring
 
 # --- the entry changes -----------------------------------------------------------------------------------------------------------
 
+# Under traffic.
 test_entries() {
 	local gid
 	gid=$(port_field h3 gids/0)
+	in_background_at h1 ping -q -i 0.2 "$(v4_of h3)"
 	check "the entry of h3 names h4's port" cache_at h1 replace "$(v4_of h3)" "$(port_field h4 gids/0)"
-	flush_neighbours h1
-	check "h1 does not reach h3 any more: h4 has another address" is_lost h1 "$(v4_of h3)"
+	check "h1 does not reach h3 any more: h4 has another address" eventually is_lost h1 "$(v4_of h3)"
 	check "the entry is put right" cache_at h1 replace "$(v4_of h3)" "$gid"
-	flush_neighbours h1
 	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
 	check "the entry is deleted" cache_at h1 del "$(v4_of h3)"
+	# Or it asks h3 itself whether it is there still, and h3 answers.
 	flush_neighbours h1
-	check "h1 does not reach h3 any more" is_lost h1 "$(v4_of h3)"
-	check "the entry comes back for 4 seconds" cache_at h1 add "$(v4_of h3)" "$gid" lifetime 4
-	flush_neighbours h1
+	check "h1 does not reach h3 any more" eventually is_lost h1 "$(v4_of h3)"
+	check "the entry comes back, not for ever" cache_at h1 add "$(v4_of h3)" "$gid" lifetime 3600
 	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
-	pause 5
+	check "it is to end soon" cache_at h1 replace "$(v4_of h3)" "$gid" lifetime 1
+	check "it ends" eventually has_no_entry h1 "$(v4_of h3)"
 	flush_neighbours h1
-	check "when it has expired, h1 does not reach h3 any more" is_lost h1 "$(v4_of h3)"
+	check "h1 does not reach h3 any more" eventually is_lost h1 "$(v4_of h3)"
 	know h1 h3
-	flush_neighbours h1
 	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
+	stop_jobs
+}
+
+has_no_entry() { # host, address
+	equal "" "$(cache_at "$1" show "$2" 2>/dev/null)"
 }
 
 test_given_queue_pair() {
@@ -135,6 +140,30 @@ test_given_queue_pair() {
 	asked=$(statistic_at h1 sidr-sent)
 	check "h1 reaches h3" eventually host_answers h1 "$(v4_of h3)"
 	check_equal "without asking it" "$asked" "$(statistic_at h1 sidr-sent)"
+	know h1 h3
+}
+
+neighbour_is() { # host, address, state
+	equal "$3" "$(at "$1" ip -j neighbour show "$2" dev ib0 | jq -r '.[0].state[0]')"
+}
+
+# Nothing shows that packets to an address arrive, if there are none; others go to the same port.
+test_idle_address() {
+	local asked gid
+	gid=$(port_field h3 gids/0)
+	check "h1 knows h3's queue pair for IPv4" cache_at h1 replace "$(v4_of h3)" "$gid" qpn "$(qpn_of h3)"
+	check "but not for IPv6" cache_at h1 replace "$(v6_of h3)" "$gid"
+	# 6 to 18 seconds: more than those for which the stack's own probes count as use.
+	at h1 sysctl -qw net.ipv6.neigh.ib0.base_reachable_time_ms=12000
+	flush_neighbours h1
+	check "h1 reaches h3 by IPv6" eventually host_answers h1 "$(v6_of h3)"
+	in_background_at h1 ping -q -i 0.2 "$(v4_of h3)"
+	check "by IPv6 it has nothing more to say" eventually neighbour_is h1 "$(v6_of h3)" STALE
+	asked=$(statistic_at h1 sidr-sent)
+	pause 8
+	check_equal "and does not ask again and again" "$asked" "$(statistic_at h1 sidr-sent)"
+	stop_jobs
+	at h1 sysctl -qw net.ipv6.neigh.ib0.base_reachable_time_ms=30000
 	know h1 h3
 }
 
@@ -178,6 +207,7 @@ test_new_queue_pair 512
 check "every host gets entries one by one" learn_one_by_one
 test_entries
 test_given_queue_pair
+test_idle_address
 test_modes
 test_router
 check "every host loads the file again" load_collected

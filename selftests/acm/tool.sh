@@ -73,7 +73,6 @@ test_entries() {
 	check "it is the new one" prints '10.1.0.1 gid fec0::9 qpn 5 source netlink' oxib acm show 10.1.0.1
 	check "an entry is deleted" oxib acm del fd00::1
 	check "one that is not there cannot be" fails 1 'none|No such|no entry' oxib acm del fd00::1
-	check "a reader who leaves is no error" equal 1 "$(set -o pipefail; oxib acm show | head -n 1 | wc -l)"
 	oxib acm flush
 }
 
@@ -212,6 +211,12 @@ some_lines() { # how many
 		printf "10.%d.%d.%d fec0:0:0:1::%x:%x\n", 64 + int(i / 65536), int(i / 256) % 256, i % 256, int(i / 65536) + 1, i % 65536 }'
 }
 
+# More than a pipe holds is not read.
+first_lines() (
+	set -o pipefail
+	oxib acm show | head -n 1
+)
+
 test_million() {
 	local million=1000000 began
 	some_lines $million >"$place/million.txt"
@@ -233,6 +238,7 @@ test_million() {
 	some_lines 20000 >"$place/terminal.txt"
 	check "on a terminal there is a progress bar" matches 'loading \[' \
 		"$(script -qec "oxib acm load $place/terminal.txt" /dev/null | tr '\r' '\n')"
+	check "a reader who leaves is no error" first_lines
 	oxib acm flush
 	rm "$place/million.txt"
 }
@@ -297,9 +303,9 @@ test_interfaces() {
 	check "paths are flushed" oxib -n h1 acm paths flush
 	check "none is left" json length 0 -n h1 acm paths
 	check "an address gets a GID that nobody has" oxib -n h1 acm add 10.88.1.98 fec0::98
-	check "paths are asked for ahead, once for each GID" json '.known, .missing' $'1\n["fec0::98"]' -n h1 acm paths preload
+	check "paths are asked for ahead, once for each GID" json '.known, .missing, .unanswered' $'1\n["fec0::98"]\n[]' -n h1 acm paths preload
 	check "that to h2 is there" json 'map(.dlid)' "[$(port_number h2 lid)]" -n h1 acm paths
-	check "the GID without a path is named" matches '1 of 2 paths are known.no path to fec0::98' \
+	check "the GID without a path is named" matches '1 paths are known.no path to fec0::98' \
 		"$(oxib -n h1 acm paths preload dev ib0 | tr '\n' ' ')"
 	check "lo has no paths" fails 1 . oxib -n h1 acm paths preload dev lo
 	oxib -n h1 acm del 10.88.1.98

@@ -92,7 +92,11 @@ impl Asked {
             asked: flight.request.target,
         };
         let (device, _) = host.location();
-        Id::new(&manager, device, this.clone()).map_err(|_| Failure::NoMemory)?;
+        if Id::new(&manager, device, this.clone()).is_err() {
+            // Perhaps it was told already.
+            this.end(Err(Failure::NoMemory));
+            return Ok(());
+        }
         // From here on its end is told by `detach`.
         if this.enlist().is_err() {
             this.close();

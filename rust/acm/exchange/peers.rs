@@ -7,7 +7,10 @@
 //!
 //! Times are in milliseconds.
 
-use core::net::IpAddr;
+use core::net::{
+    IpAddr,
+    Ipv4Addr, //
+};
 
 use kernel::{
     prelude::*,
@@ -105,6 +108,10 @@ pub(super) struct Peers<P> {
     in_line: usize,
     flying: usize,
     last: u64,
+    /// The last exchange that began before all were forgotten: those are none of ours any more.
+    before: u64,
+    /// Where the next peer is looked for that has to make room.
+    hand: IpAddr,
     /// Exchanges may begin.
     is_open: bool,
 }
@@ -119,6 +126,8 @@ impl<P> Peers<P> {
             in_line: 0,
             flying: 0,
             last: 0,
+            before: 0,
+            hand: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             is_open: false,
         }
     }
@@ -164,6 +173,9 @@ impl<P> Peers<P> {
     }
 
     fn note(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
+        if self.count >= PEERS {
+            self.make_room();
+        }
         let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
             Ok(node) if self.count < PEERS => node,
             _ => return Verdict::Busy(held),
@@ -180,6 +192,25 @@ impl<P> Peers<P> {
         self.table.insert(node.into_node(request.target, peer));
         self.count += 1;
         self.begin(request, gid, held)
+    }
+
+    /// Forgets a peer that is not being asked, another one each time: nothing is lost but that somebody looks after it.
+    fn make_room(&mut self) {
+        for _ in 0..2 {
+            let mut cursor = self.table.cursor_lower_bound_mut(&self.hand);
+            while let Some(current) = cursor {
+                let (address, peer) = current.current();
+                if !matches!(peer.state, State::Asked { .. }) {
+                    self.hand = *address;
+                    let _ = current.remove_current();
+                    self.count -= 1;
+                    return;
+                }
+                cursor = current.move_next();
+            }
+            // From the beginning.
+            self.hand = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        }
     }
 
     /// Begins the exchange with a peer in the table, or puts it into the line.
@@ -228,6 +259,9 @@ impl<P> Peers<P> {
         found: core::result::Result<Qpn, Failure>,
         now: u64,
     ) -> Option<End<P>> {
+        if flight.number <= self.before {
+            return None;
+        }
         self.flying = self.flying.saturating_sub(1);
         if !self.is_wanted(flight) {
             return None;
@@ -286,9 +320,9 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Without memory, or with too many, nobody looks after it.
+    /// Without memory, or with too many, nobody looks after it: those that we look for ourselves have to find room.
     fn insert(&mut self, peer: Peer<P>) {
-        if !self.is_open || self.count >= PEERS {
+        if !self.is_open || self.count >= PEERS / 2 {
             return;
         }
         if let Ok(node) = RBTreeNodeReservation::new(GFP_ATOMIC) {
@@ -408,7 +442,7 @@ impl<P> Peers<P> {
     pub(super) fn take_all(&mut self) -> Self {
         let fresh = Self {
             last: self.last,
-            flying: self.flying,
+            before: self.last,
             ..Self::new()
         };
         core::mem::replace(self, fresh)

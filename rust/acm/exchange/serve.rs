@@ -10,7 +10,10 @@
 //! one in the packet's own header, which no port can forge to another's, or, without a header, that of the
 //! LID. And an entry of higher rank stays what it is.
 
-use core::net::IpAddr;
+use core::{
+    net::IpAddr,
+    sync::atomic::Ordering, //
+};
 
 use kernel::{
     prelude::*,
@@ -198,25 +201,49 @@ fn respond(id: &Arc<Id>, status: Status, qpn: Qpn, qkey: u32, private_data: &[u8
     })
 }
 
-/// Keeps what a peer says of itself, if it is where the request came from.
+/// Peers that are learned of at a time, and those of them of which the subnet administrator may have to be asked first: of
+/// others nothing is learned, and they are asked when they are wanted. Anybody may ask us anything.
+const LESSONS: usize = 64;
+const CHECKS: usize = 8;
+
+/// Keeps what a peer says of itself, if it is where the request came from. Soon: who changes many entries may have the cache for
+/// a while.
 fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     // Whose address is ours is not the peer.
     if host.has(question.asker) {
         return;
     }
+    let most = match origin {
+        Origin::Gid(_) => LESSONS,
+        Origin::Lid(_) => CHECKS,
+    };
+    let lessons = &host.exchange().lessons;
+    if lessons.fetch_add(1, Ordering::Relaxed) >= most {
+        lessons.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let for_task = host.clone();
+    let spawned = host.tasks().spawn(move || {
+        match is_there(&for_task, &question, origin) {
+            Some(true) => keep(&for_task, &question),
+            Some(false) => for_task.count(Counter::Refused, 1),
+            None => {}
+        }
+        let lessons = &for_task.exchange().lessons;
+        lessons.fetch_sub(1, Ordering::Relaxed);
+    });
+    if spawned.is_err() {
+        lessons.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a peer is where its request came from; `None` if nobody knows. Sleeps.
+fn is_there(host: &Arc<dyn Host>, question: &Question, origin: Origin) -> Option<bool> {
     match origin {
-        Origin::Gid(gid) if gid == question.asker_gid => keep(host, &question),
-        Origin::Gid(_) => host.count(Counter::Refused, 1),
+        Origin::Gid(gid) => Some(gid == question.asker_gid),
         Origin::Lid(lid) => {
-            // The path is asked for if it is not known, which may take a while.
-            let for_task = host.clone();
-            let _ = host
-                .tasks()
-                .spawn(move || match for_task.path(question.asker_gid) {
-                    Ok(path) if path.dlid() == lid => keep(&for_task, &question),
-                    Ok(_) => for_task.count(Counter::Refused, 1),
-                    Err(_) => {}
-                });
+            let path = host.path(question.asker_gid).ok()?;
+            Some(path.dlid() == lid)
         }
     }
 }

@@ -35,7 +35,6 @@ use crate::{
     registry,
     wire::acm::{
         family::{
-            entry,
             interface,
             operation,
             resolution,
@@ -130,10 +129,8 @@ impl Interfaces {
 
 /// Finds the way to an address, and shows each step.
 pub(super) fn show_resolution(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
-    let index = request::parse_ifindex(&attributes(request), entry::IFINDEX)
-        .map_err(|why| refuse(request, why))?;
-    let address =
-        request::parse_subject(&attributes(request)).map_err(|why| refuse(request, why))?;
+    let (index, address) =
+        request::parse_resolution(&attributes(request)).map_err(|why| refuse(request, why))?;
     let host = find(request, cache, index)?;
     let found = resolve(&host, address);
     request.reply(|message| put_resolution(message, address, &found, &*host))

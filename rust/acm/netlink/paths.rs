@@ -28,9 +28,12 @@ use crate::{
         port::PortNumber, //
     },
     registry,
-    wire::acm::family::{
-        operation,
-        path as attribute, //
+    wire::{
+        acm::family::{
+            operation,
+            path as attribute, //
+        },
+        pkey::Pkey, //
     }, //
 };
 
@@ -66,7 +69,7 @@ fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Resu
     message.put_text(attribute::DEVICE, name)
 }
 
-/// A dump of the paths of the ports that interfaces of a namespace are on.
+/// A dump of the paths of the ports that interfaces of a namespace are on, in their partitions.
 pub(in crate::acm) struct PathDump {
     cache: Arc<Cache>,
     /// How many ports have been shown, and the last path of the next one that has.
@@ -87,10 +90,8 @@ impl PathDump {
     /// Goes on with it.
     pub(super) fn go_on(&mut self, messages: &mut Messages<'_, Oxib>) -> Result {
         while let Some(port) = registry::port(self.ports) {
-            while is_seen(&port, &self.cache) {
-                let Some(shown) = port.next(self.last.as_ref()) else {
-                    break;
-                };
+            let partitions = partitions(&port, &self.cache)?;
+            while let Some(shown) = port.next(self.last.as_ref(), &partitions) {
                 messages.message(operation::PATH_GET, |message| {
                     put_shown(message, &shown, &port)
                 })?;
@@ -103,35 +104,35 @@ impl PathDump {
     }
 }
 
-/// Whether an interface on a port is in the namespace of a cache.
-fn is_seen(port: &PortPaths, cache: &Arc<Cache>) -> bool {
-    let mut seen = false;
+/// The partitions of those interfaces of a namespace that are on a port: paths of others are others' business.
+fn partitions(port: &PortPaths, cache: &Arc<Cache>) -> Result<KVec<Pkey>> {
+    let (mut partitions, mut result) = (KVec::new(), Ok(()));
     registry::for_each(|host| {
         let is_in = host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache));
-        seen |= is_in && port.is_at(host.location());
+        if is_in && port.is_at(host.location()) && result.is_ok() {
+            result = partitions.push(host.pkey(), GFP_KERNEL);
+        }
     });
-    seen
+    result?;
+    Ok(partitions)
 }
 
-/// Forgets the paths of those ports.
-pub(super) fn flush(cache: &Arc<Cache>) {
+/// Forgets the paths in those partitions.
+pub(super) fn flush(cache: &Arc<Cache>) -> Result {
     let mut number = 0;
     while let Some(port) = registry::port(number) {
-        if is_seen(&port, cache) {
-            port.forget_all();
-        }
+        port.forget_in(&partitions(&port, cache)?);
         number += 1;
     }
+    Ok(())
 }
 
 /// How many there are.
-pub(super) fn count(cache: &Arc<Cache>) -> usize {
+pub(super) fn count(cache: &Arc<Cache>) -> Result<usize> {
     let (mut number, mut count) = (0, 0);
     while let Some(port) = registry::port(number) {
-        if is_seen(&port, cache) {
-            count += port.count();
-        }
+        count += port.count(&partitions(&port, cache)?);
         number += 1;
     }
-    count
+    Ok(count)
 }

@@ -31,7 +31,7 @@ mod attribute {
 
 /// Answers with all that is counted.
 pub(super) fn show(request: &Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
-    let known_paths = paths::count(cache) as u64;
+    let known_paths = paths::count(cache)? as u64;
     let numbers = cache.numbers();
     let table = cache.entries();
     request.reply(|message| {

@@ -11,6 +11,9 @@ mod cases {
 
     const NEAR: Gid = Gid::from_bytes([0xfd; 16]);
 
+    /// The partition of all keys here.
+    const ALL: &[Pkey] = &[Pkey::DEFAULT];
+
     fn key(n: u8) -> Key {
         Key {
             dgid: Gid::from_bytes([n; 16]),
@@ -50,10 +53,10 @@ mod cases {
         }
         // Another key is another path.
         let other = duty(&mut paths, 2, 0)?;
-        assert_eq!(paths.known(), 0);
+        assert_eq!(paths.known(ALL), 0);
         assert_eq!(&*paths.ended(first, Some(&record(5)), 10), &[7, 8]);
         assert!(paths.ended(first, Some(&record(6)), 10).is_empty());
-        assert_eq!(paths.known(), 1);
+        assert_eq!(paths.known(ALL), 1);
         assert_eq!(lid(&mut paths, 1, 9 + LIFETIME), Some(5));
         assert_eq!(lid(&mut paths, 1, 10 + LIFETIME), None);
         // Who waited for what there is not tries for himself.
@@ -72,8 +75,11 @@ mod cases {
         }
         let asked = duty(&mut paths, 4, 0)?;
         assert!(matches!(paths.claim(key(4), 7, 0), Claim::Waits));
-        let (known, waiting) = paths.forget_all();
-        assert_eq!((known, &*waiting), (3, &[7][..]));
+        let gone = paths.forget_all();
+        assert_eq!(gone.known, 3);
+        let mut waiting = KVec::with_capacity(2, GFP_KERNEL)?;
+        gone.for_each_waiting(|waiter| assert!(waiting.push_within_capacity(waiter).is_ok()));
+        assert_eq!(&*waiting, &[7]);
         assert_eq!(lid(&mut paths, 5, 0), None);
         // What was asked before is of no use, whether it is asked again or not.
         assert!(paths.ended(asked, Some(&record(4)), 0).is_empty());
@@ -99,7 +105,7 @@ mod cases {
         paths.ended(asked, Some(&record(4)), 0);
         assert_eq!(lid(&mut paths, 4, 0), Some(4));
         paths.expire(LIFETIME);
-        assert_eq!(paths.known(), 0);
+        assert_eq!(paths.known(ALL), 0);
         Ok(())
     }
 
@@ -113,10 +119,25 @@ mod cases {
         duty(&mut paths, 4, 0)?;
         let mut last = None;
         for n in 1..4 {
-            last = paths.next(last.as_ref()).map(|(key, _)| key);
+            last = paths.next(last.as_ref(), ALL).map(|(key, _)| key);
             assert_eq!(last, Some(key(n)));
         }
-        assert!(paths.next(last.as_ref()).is_none());
+        assert!(paths.next(last.as_ref(), ALL).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn partitions_are_apart() -> Result {
+        let mut paths = Paths::new();
+        let other = [Pkey::new(0x8001)];
+        let duty = duty(&mut paths, 1, 0)?;
+        paths.ended(duty, Some(&record(1)), 0);
+        assert_eq!((paths.known(ALL), paths.known(&other)), (1, 0));
+        assert!(paths.next(None, &other).is_none());
+        assert_eq!(paths.forget_in(&other).known, 0);
+        // A limited member is a member.
+        assert_eq!(paths.forget_in(&[Pkey::new(0x7fff)]).known, 1);
+        assert_eq!(paths.known(ALL), 0);
         Ok(())
     }
 }

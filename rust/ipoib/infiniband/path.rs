@@ -13,6 +13,7 @@ use kernel::{
 use super::{
     answer,
     shared::{
+        Alarm,
         Signal,
         Waiter, //
     },
@@ -281,7 +282,7 @@ impl Port {
             let signal = Signal::new()?;
             match self
                 .known_paths
-                .claim(&wanted, Waiter::Task(signal.clone()))
+                .claim(&wanted, Waiter::Task(Alarm(signal.clone())))
             {
                 Claim::Known(path, _) => {
                     interface.count_acm(Counter::PathHits, 1);

@@ -33,7 +33,10 @@ use crate::{
         path::PathRecord,
         port::PortNumber, //
     },
-    wire::gid::Gid,
+    wire::{
+        gid::Gid,
+        pkey::Pkey, //
+    },
     work, //
 };
 
@@ -41,8 +44,8 @@ use crate::{
 pub(super) enum Waiter {
     /// An interface's search, which goes back into that one's line.
     Search(Arc<Port>, Search),
-    /// A task.
-    Task(Arc<Signal>),
+    /// A task, which is woken whatever becomes of this.
+    Task(Alarm),
 }
 
 /// What wakes a task.
@@ -63,6 +66,15 @@ impl Signal {
     }
 }
 
+/// Gives a signal when it is dropped.
+pub(super) struct Alarm(pub(super) Arc<Signal>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.0.done.complete_all();
+    }
+}
+
 impl Waiter {
     /// The path is known, or is to be asked for by this one.
     fn wake(self) {
@@ -71,7 +83,7 @@ impl Waiter {
                 port.note_path(search);
                 port.advance_soon();
             }
-            Waiter::Task(signal) => signal.done.complete_all(),
+            Waiter::Task(alarm) => drop(alarm),
         }
     }
 }
@@ -148,9 +160,16 @@ impl PortPaths {
 
     /// Forgets all. Returns how many were known.
     pub(crate) fn forget_all(&self) -> usize {
-        let (known, waiting) = self.paths.lock().forget_all();
-        waiting.into_iter().for_each(Waiter::wake);
+        let gone = self.paths.lock().forget_all();
+        let known = gone.known;
+        gone.for_each_waiting(Waiter::wake);
         known
+    }
+
+    /// Forgets those in some partitions.
+    pub(crate) fn forget_in(&self, partitions: &[Pkey]) {
+        let gone = self.paths.lock().forget_in(partitions);
+        gone.for_each_waiting(Waiter::wake);
     }
 
     /// Forgets those to `gid`. The same.
@@ -158,15 +177,15 @@ impl PortPaths {
         self.paths.lock().forget_to(gid)
     }
 
-    /// How many are known.
-    pub(crate) fn count(&self) -> usize {
-        self.paths.lock().known()
+    /// How many are known, in some partitions.
+    pub(crate) fn count(&self, partitions: &[Pkey]) -> usize {
+        self.paths.lock().known(partitions)
     }
 
-    /// The first behind `after`.
-    pub(crate) fn next(&self, after: Option<&Key>) -> Option<Shown> {
+    /// The first behind `after`, in some partitions.
+    pub(crate) fn next(&self, after: Option<&Key>, partitions: &[Pkey]) -> Option<Shown> {
         let now = work::milliseconds();
-        let (key, Path { record, since }) = self.paths.lock().next(after)?;
+        let (key, Path { record, since }) = self.paths.lock().next(after, partitions)?;
         let age = now.saturating_sub(since);
         let left = crate::acm::paths::LIFETIME.saturating_sub(age);
         Some(Shown {

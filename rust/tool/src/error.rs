@@ -31,6 +31,18 @@ pub enum Error {
     /// Files with mistakes in them.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Files(Vec<Complaint>),
+    /// A directory of files that has none.
+    #[error("the directory {0} has no file that ends in .data; `oxib acm flush source file` deletes what files brought")]
+    NoFile(String),
+    /// The namespace has no interface that could be meant.
+    #[error("no interface of oxib is up on an InfiniBand port in this network namespace: `ip link show type ipoib`")]
+    NoInterface,
+    /// The subnet administrator was silent when it was asked for so many paths.
+    #[error("the subnet administrator did not answer for {0} paths, or the interface is down: try again")]
+    Unanswered(usize),
+    /// What was to be saved changed again and again while it was read.
+    #[error("the cache changes faster than it is read: nothing was saved, try again")]
+    Unsteady,
     /// Something of the operating system.
     #[error("{what}: {}", words(source))]
     System {

@@ -60,11 +60,9 @@ pub mod entry {
     /// u32, seconds; 0 for ever.
     pub const LIFETIME: u16 = 6;
     /// No value: the queue pair is what the peer said.
-    pub const LEARNED_QPN: u16 = 8;
+    pub const LEARNED_QPN: u16 = 7;
     /// u8: bits of the address that count.
-    pub const PREFIX_LENGTH: u16 = 9;
-    /// u32: the interface from which an address is resolved.
-    pub const IFINDEX: u16 = 10;
+    pub const PREFIX_LENGTH: u16 = 8;
 }
 
 /// Attributes of parts of a bulk load.
@@ -141,6 +139,10 @@ pub mod resolution {
     pub const STEP: u16 = 2;
     /// Attributes of the path.
     pub const PATH: u16 = 3;
+    /// 4 or 16 bytes: the address that is resolved.
+    pub const ADDRESS: u16 = 4;
+    /// u32: the interface from which it is.
+    pub const IFINDEX: u16 = 5;
 }
 
 /// Attributes of interfaces.

@@ -23,7 +23,8 @@ use super::family::{
     entry,
     interface,
     load,
-    path, //
+    path,
+    resolution, //
 };
 use super::filter::{
     Filter,
@@ -140,12 +141,27 @@ fn u32_of(attribute: Attribute<'_>) -> Result<u32, Why> {
 ///
 /// It is missing, or none that an interface can have.
 pub fn parse_subject(attributes: &Attributes<'_>) -> Result<IpAddr, Refusal> {
-    read(attributes, entry::ADDRESS, |attribute| {
+    parse_ip(attributes, entry::ADDRESS)
+}
+
+/// The attribute `number` as an address that an interface can have.
+fn parse_ip(attributes: &Attributes<'_>, number: u16) -> Result<IpAddr, Refusal> {
+    read(attributes, number, |attribute| {
         parse_address(attribute.value)
             .and_then(check_address)
             .map_err(Why::Entry)
     })?
-    .ok_or(missing(entry::ADDRESS, "address"))
+    .ok_or(missing(number, "address"))
+}
+
+/// The interface from which an address is to be resolved, and the address.
+///
+/// # Errors
+///
+/// One of both is missing or wrong.
+pub fn parse_resolution(attributes: &Attributes<'_>) -> Result<(u32, IpAddr), Refusal> {
+    let index = parse_ifindex(attributes, resolution::IFINDEX)?;
+    Ok((index, parse_ip(attributes, resolution::ADDRESS)?))
 }
 
 /// The interface that a request is about.

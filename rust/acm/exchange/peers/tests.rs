@@ -140,6 +140,35 @@ mod cases {
     }
 
     #[test]
+    fn who_is_looked_for_finds_room() -> Result {
+        let mut peers = open();
+        let nth = |n: u32| Request {
+            asker: request(1).asker,
+            target: IpAddr::V4(n.into()),
+        };
+        for n in 0..PEERS as u32 {
+            let Verdict::Begin(flight) = peers.ask(nth(n), NEAR, None, 0) else {
+                return Err(EINVAL);
+            };
+            peers.ended(&flight, qpn(5), 0);
+        }
+        // Those that tell of themselves have to go without.
+        peers.told(nth(PEERS as u32), NEAR, qpn(5).map_err(|_| EINVAL)?, 0);
+        assert_eq!(peers.len(), PEERS);
+        for n in 0..3 {
+            let request = nth(1 << 20 | n);
+            assert!(matches!(
+                peers.ask(request, NEAR, None, 0),
+                Verdict::Begin(_)
+            ));
+            assert!(peers.is_asked(&request.target));
+            assert_eq!(peers.len(), PEERS);
+            assert!(!peers.forget(&nth(n).target));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn the_others_wait_in_order() -> Result {
         let mut peers = open();
         let mut flights = KVec::new();

@@ -224,14 +224,20 @@ impl Reading {
             let Some(first) = entries.get(*first as usize) else {
                 continue;
             };
+            // The line that has the address itself: there may be one beside those that name it.
+            let mut written = Some(first).filter(|first| !first.from_name);
             for index in rest {
                 let Some(other) = entries.get(*index as usize) else {
                     continue;
                 };
-                if first.entry == other.entry && (first.from_name || other.from_name) {
-                    repeated.push(*index);
+                let before = written.filter(|_| !other.from_name).unwrap_or(first);
+                if first.entry != other.entry || !(before.from_name || other.from_name) {
+                    wrong.push((other.place, before.place, other.entry.address));
                 } else {
-                    wrong.push((other.place, first.place, other.entry.address));
+                    repeated.push(*index);
+                }
+                if !other.from_name {
+                    written.get_or_insert(other);
                 }
             }
         }

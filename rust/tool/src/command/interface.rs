@@ -99,9 +99,7 @@ pub fn chosen(connection: &mut Connection, named: Option<u32>) -> Result<u32> {
     let interfaces = list(connection)?;
     match interfaces.as_slice() {
         [one] => Ok(one.ifindex),
-        [] => Err(Error::Usage(
-            "oxib has no interface in this network namespace: `ip link show type ipoib`".to_owned(),
-        )),
+        [] => Err(Error::NoInterface),
         several => {
             let names: Vec<&str> = several.iter().map(|each| each.name.as_str()).collect();
             Err(Error::Usage(format!(

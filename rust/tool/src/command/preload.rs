@@ -28,9 +28,10 @@ use indicatif::ProgressBar;
 use oxib_data_file::entry::ShortGid;
 use oxib_wire::gid::Gid;
 use rustix::io::Errno;
-use serde_json::json;
+use serde::Serialize;
 use std::{
     collections::BTreeSet,
+    fmt,
     sync::atomic::{
         AtomicUsize,
         Ordering, //
@@ -38,8 +39,20 @@ use std::{
     thread,
 };
 
-/// Paths that are asked for at a time. The subnet administrator has others to serve, too.
+/// Paths that are asked for at a time, as the subnet administrator has others to serve, too. If it does not answer for so many,
+/// it is not asked for more.
 const AT_A_TIME: usize = 16;
+
+/// What came of the questions.
+#[derive(Debug, Default, Serialize)]
+struct Found {
+    /// Paths that the kernel knows now.
+    known: usize,
+    /// GIDs to which there is no path,
+    missing: Vec<String>,
+    /// and those for which nobody answered.
+    unanswered: Vec<String>,
+}
 
 /// Has the kernel know the paths to all GIDs of the cache. That there is none to some is no error: hosts may be switched off.
 pub fn run(words: &[String], out: Output) -> Result {
@@ -48,20 +61,27 @@ pub fn run(words: &[String], out: Output) -> Result {
     let device = interface::chosen(&mut connection, named)?;
     let gids: Vec<Gid> = gids(&mut connection)?.into_iter().collect();
     let bar = bar(gids.len() as u64, "asking", "{pos}/{len} paths");
-    let result = ask_for_all(device, &gids, &bar);
+    let found = ask_for_all(device, &gids, &bar);
     bar.finish_and_clear();
-    let mut missing = result?;
-    missing.sort_unstable();
-    let missing: Vec<String> = missing
-        .iter()
-        .map(|gid| ShortGid(*gid).to_string())
-        .collect();
-    let known = gids.len() - missing.len();
-    let mut text = format!("{known} of {} paths are known", gids.len());
-    for gid in &missing {
-        text.push_str(&format!("\nno path to {gid}"));
+    let found = found?;
+    out.one(&found)?;
+    match found.unanswered.len() {
+        0 => Ok(()),
+        number => Err(Error::Unanswered(number)),
     }
-    out.value(&json!({ "known": known, "missing": missing }), &text)
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} paths are known", self.known)?;
+        for gid in &self.missing {
+            write!(f, "\nno path to {gid}")?;
+        }
+        for gid in &self.unanswered {
+            write!(f, "\nno answer about {gid}")?;
+        }
+        Ok(())
+    }
 }
 
 /// The GIDs of all entries, once each.
@@ -80,49 +100,67 @@ fn gids(connection: &mut Connection) -> Result<BTreeSet<Gid>> {
     Ok(gids)
 }
 
-/// Asks for the paths to `gids`, several at a time. Returns those to which there is none.
-fn ask_for_all(device: u32, gids: &[Gid], bar: &ProgressBar) -> Result<Vec<Gid>> {
-    let next = AtomicUsize::new(0);
-    let ask = || -> Result<Vec<Gid>> {
+/// Asks for the paths to `gids`, several at a time.
+fn ask_for_all(device: u32, gids: &[Gid], bar: &ProgressBar) -> Result<Found> {
+    let (next, unanswered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || -> Result<Found> {
         let mut connection = Connection::open()?;
-        let mut missing = Vec::new();
-        while let Some(gid) = gids.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match ask_for(&mut connection, device, *gid) {
-                Ok(true) => {}
-                Ok(false) => missing.push(*gid),
-                Err(error) => {
-                    // Nobody goes on.
-                    next.store(gids.len(), Ordering::Relaxed);
-                    return Err(error);
+        let mut found = Found::default();
+        while unanswered.load(Ordering::Relaxed) < AT_A_TIME {
+            let Some(gid) = gids.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            match ask_for(&mut connection, device, *gid)? {
+                Said::NoPath => found.missing.push(ShortGid(*gid).to_string()),
+                Said::Nothing => {
+                    unanswered.fetch_add(1, Ordering::Relaxed);
+                    found.unanswered.push(ShortGid(*gid).to_string());
                 }
+                Said::Path => found.known += 1,
             }
             bar.inc(1);
         }
-        Ok(missing)
+        Ok(found)
     };
     thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_A_TIME.min(gids.len()))
-            .map(|_| scope.spawn(ask))
+            .map(|_| scope.spawn(work))
             .collect();
-        let mut missing = Vec::new();
+        let mut all = Found::default();
         for worker in workers {
-            match worker.join() {
-                Ok(found) => missing.append(&mut found?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            let found = worker
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            all.known += found.known;
+            all.missing.extend(found.missing);
+            all.unanswered.extend(found.unanswered);
         }
-        Ok(missing)
+        all.missing.sort_unstable();
+        all.unanswered.sort_unstable();
+        Ok(all)
     })
 }
 
-/// Asks for the path to one GID, and waits. Whether there is one.
-fn ask_for(connection: &mut Connection, device: u32, gid: Gid) -> Result<bool> {
+/// What the subnet administrator says of the path to a GID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// It is this one.
+    Path,
+    /// There is none.
+    NoPath,
+    /// Nothing.
+    Nothing,
+}
+
+/// Asks for the path to one GID, and waits.
+fn ask_for(connection: &mut Connection, device: u32, gid: Gid) -> Result<Said> {
     let request = Request::new()
         .bytes(path::DGID, gid.bytes().to_vec())
         .u32(path::IFINDEX, device);
     match connection.request(operation::PATH_RESOLVE, &request, family::PATH_NAMES) {
-        Ok(_) => Ok(true),
-        Err(Error::Refused(refusal)) if refusal.is(Errno::NXIO) => Ok(false),
+        Ok(_) => Ok(Said::Path),
+        Err(Error::Refused(refusal)) if refusal.is(Errno::NXIO) => Ok(Said::NoPath),
+        Err(Error::Refused(refusal)) if refusal.is(Errno::AGAIN) => Ok(Said::Nothing),
         Err(error) => Err(error),
     }
 }

@@ -16,8 +16,8 @@ use crate::{
         connection::Connection,
         family::{
             self,
-            entry as attribute,
-            operation, //
+            operation,
+            resolution as attribute, //
         },
     },
     output::Output,
@@ -34,7 +34,7 @@ pub fn run(address: &str, words: &[String], out: Output) -> Result {
     let request = Request::new()
         .u32(attribute::IFINDEX, device)
         .address(attribute::ADDRESS, address);
-    let answer = connection.request(operation::RESOLVE, &request, family::ENTRY_NAMES)?;
+    let answer = connection.request(operation::RESOLVE, &request, family::RESOLUTION_NAMES)?;
     let resolution = Resolution::read(Attributes::new(&answer.attributes))?;
     out.one(&resolution)?;
     match resolution.failure() {

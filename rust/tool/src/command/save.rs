@@ -30,10 +30,13 @@ use std::{
     path::Path, //
 };
 
+/// How often the cache is read until it has not been changed meanwhile.
+const TRIES: usize = 20;
+
 /// Saves entries in the order of their addresses. The file is whole or as it was.
 pub fn run(file: &Path, words: &[String]) -> Result {
     let sources = parse(words)?;
-    let entries = dump(&mut Connection::open()?, &Filter::default())?;
+    let entries = steady(&mut Connection::open()?)?;
     let saved: Vec<&Entry> = entries
         .iter()
         .filter(|entry| entry.source.is_some_and(|source| sources.contains(&source)))
@@ -43,6 +46,16 @@ pub fn run(file: &Path, words: &[String]) -> Result {
             .map_err(Error::system("writing to the standard output"));
     }
     replace(file, &saved).map_err(Error::system(format!("writing {}", file.display())))
+}
+
+/// All entries as they are at one moment: of a list that was changed while it was read some could be missing.
+fn steady(connection: &mut Connection) -> Result<Vec<Entry>> {
+    for _ in 0..TRIES {
+        if let (entries, true) = dump(connection, &Filter::default())? {
+            return Ok(entries);
+        }
+    }
+    Err(Error::Unsteady)
 }
 
 /// Which sources; what was configured unless told.

@@ -32,7 +32,13 @@ pub fn run(words: &[String], out: Output) -> Result {
     let mut connection = Connection::open()?;
     let entries = match filter.single() {
         Some(address) => find(&mut connection, address)?.into_iter().collect(),
-        None => dump(&mut connection, &filter)?,
+        None => {
+            let (entries, consistent) = dump(&mut connection, &filter)?;
+            if !consistent {
+                eprintln!("oxib: note: the cache was changed meanwhile: some of the changes are in the list");
+            }
+            entries
+        }
     };
     out.list(&entries)
 }
@@ -47,8 +53,8 @@ fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
     }
 }
 
-/// All entries that a filter takes, in the order of their addresses.
-pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> {
+/// All entries that a filter takes, in the order of their addresses, and whether they are of one moment.
+pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<(Vec<Entry>, bool)> {
     let mut entries = Vec::new();
     let consistent = connection.dump(
         operation::ENTRY_GET,
@@ -59,12 +65,7 @@ pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<Vec<Entry>> 
             Ok(())
         },
     )?;
-    if !consistent {
-        eprintln!(
-            "oxib: note: the cache was changed meanwhile: some of the changes are in the list"
-        );
-    }
     entries.sort_unstable_by_key(|entry| entry.address);
     entries.dedup_by_key(|entry| entry.address);
-    Ok(entries)
+    Ok((entries, consistent))
 }

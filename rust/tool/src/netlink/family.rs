@@ -42,7 +42,12 @@ pub const ENTRY_NAMES: Names = &[
     (entry::LIFETIME, "lifetime"),
     (entry::LEARNED_QPN, "learned-qpn"),
     (entry::PREFIX_LENGTH, "prefix length"),
-    (entry::IFINDEX, "interface"),
+];
+
+/// What people call the attributes of an address that is to be resolved.
+pub const RESOLUTION_NAMES: Names = &[
+    (resolution::ADDRESS, "address"),
+    (resolution::IFINDEX, "interface"),
 ];
 
 /// What people call the attributes of a part of a load.

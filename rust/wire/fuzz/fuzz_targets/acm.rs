@@ -62,6 +62,9 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(refusal) => check(bytes, refusal),
     }
+    if let Err(refusal) = request::parse_resolution(&attributes) {
+        check(bytes, refusal);
+    }
     match request::parse_destination(&attributes) {
         Ok((_, gid)) => assert!(!gid.is_zero() && !gid.is_multicast()),
         Err(refusal) => check(bytes, refusal),

@@ -87,6 +87,9 @@ fn directory(path: &Path) -> Result<Vec<PathBuf>> {
             found.push(path);
         }
     }
+    if found.is_empty() {
+        return Err(Error::NoFile(path.display().to_string()));
+    }
     found.sort();
     Ok(found)
 }
@@ -116,5 +119,11 @@ mod tests {
         assert_eq!(files[0].read().unwrap(), b"a.data");
         assert_eq!(files[0].size, 6);
         assert!(files[3].read().is_err());
+        // A wrong one, perhaps, with which all that was loaded would go.
+        let empty = tempfile::tempdir().unwrap();
+        assert!(matches!(
+            list(&[empty.path().to_owned()]),
+            Err(Error::NoFile(_))
+        ));
     }
 }
