@@ -14,8 +14,13 @@ netlink() { # case, argument...
 	python3 selftests/acm/netlink.py "$@"
 }
 
+by_specification() { # argument...
+	python3 "$MODULES/linux/tools/net/ynl/pyynl/cli.py" --spec Documentation/netlink/specs/oxib.yaml "$@"
+}
+
+# The schema is looked at once: that takes long.
 ynl() { # argument...
-	python3 "$MODULES/linux/tools/net/ynl/pyynl/cli.py" --spec Documentation/netlink/specs/oxib.yaml --no-schema "$@"
+	by_specification --no-schema "$@"
 }
 
 as_nobody() { # command...
@@ -60,6 +65,8 @@ check "a user may be the administrator of a namespace of its own" as_nobody unsh
 check "a namespace goes with its entries" ip netns delete other
 
 # The kernel's own tool
+check "the specification keeps to the kernel's schema" \
+	by_specification --schema "$MODULES/linux/Documentation/netlink/genetlink.yaml" --list-ops
 check "ynl shows entries" ynl_shows "'address': '10.1.0.1'.*'gid': 'fec0::1'.*'source': 'netlink'" --dump entry-get
 check "ynl adds an entry" ynl --do entry-add --json '{"address": "fd00::7", "gid": "fec0::7", "qpn": 77, "pkey": 32769}'
 check "ynl shows one" ynl_shows "'pkey': 32769.*'qpn': 77" --do entry-get --json '{"address": "fd00::7"}'

@@ -173,7 +173,8 @@ impl<P> Peers<P> {
     }
 
     fn note(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
-        if self.count >= PEERS {
+        // Unless all are being asked.
+        if self.count >= PEERS && self.flying + self.in_line < self.count {
             self.make_room();
         }
         let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
