@@ -21,6 +21,7 @@ use kernel::{
 use crate::{
     rdma::path::PathRecord,
     wire::{
+        acm::family::PATHS,
         gid::Gid,
         pkey::Pkey, //
     }, //
@@ -30,9 +31,6 @@ mod tests;
 
 /// Time for which a path is believed, less than that after which interfaces look for ways anew (900 s).
 pub(crate) const LIFETIME: u64 = 870_000;
-
-/// Most paths: as many as an interface may have destinations.
-const MOST: usize = 16_384;
 
 /// Which path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -157,11 +155,11 @@ impl<W> Paths<W> {
             *state = asked;
             return Some(Duty { key, number });
         }
-        if self.count >= MOST {
+        if self.count >= PATHS {
             self.expire(now);
         }
         let node = RBTreeNodeReservation::new(GFP_ATOMIC).ok()?;
-        if self.count >= MOST {
+        if self.count >= PATHS {
             return None;
         }
         self.table.insert(node.into_node(key, asked));

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Selftests of acm/ on the debug kernel, in one boot: it boots slowly.
+# Selftests of acm/ on the debug kernel, in one boot: it boots slowly. The others are soak/acm_debug's.
 #
 # nodes: 1
 # kernels: debug
@@ -10,5 +10,5 @@
 
 . selftests/node.sh
 
-parts '1 acm/routed' '1 acm/peers' '1 acm/memory 8'
+parts '1 acm/routed short' '1 acm/memory 4'
 finish

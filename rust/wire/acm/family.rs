@@ -11,6 +11,9 @@ pub const VERSION: u8 = 1;
 /// The multicast group that hears of changes.
 pub const CHANGES: &core::ffi::CStr = c"changes";
 
+/// Paths that are kept of a port, at most.
+pub const PATHS: usize = 16_384;
+
 /// Operations.
 pub mod operation {
     /// Shows one entry, or all that a filter lets through.

@@ -18,7 +18,8 @@ use crate::{
             self,
             entry,
             operation,
-            path, //
+            path,
+            PATHS, //
         },
     },
     output::Output,
@@ -52,6 +53,8 @@ struct Found {
     missing: Vec<String>,
     /// and those for which nobody answered.
     unanswered: Vec<String>,
+    /// GIDs that were left out.
+    not_asked: usize,
 }
 
 /// Has the kernel know the paths to all GIDs of the cache. That there is none to some is no error: hosts may be switched off.
@@ -59,15 +62,25 @@ pub fn run(words: &[String], out: Output) -> Result {
     let named = interface::parse_device(words)?;
     let mut connection = Connection::open()?;
     let device = interface::chosen(&mut connection, named)?;
-    let gids: Vec<Gid> = gids(&mut connection)?.into_iter().collect();
+    let all = gids(&mut connection)?;
+    // More would not be kept.
+    let gids: Vec<Gid> = all.iter().copied().take(PATHS).collect();
     let bar = bar(gids.len() as u64, "asking", "{pos}/{len} paths");
     let found = ask_for_all(device, &gids, &bar);
     bar.finish_and_clear();
-    let found = found?;
+    let mut found = found?;
+    found.not_asked = all.len() - found.asked();
     out.one(&found)?;
     match found.unanswered.len() {
         0 => Ok(()),
         number => Err(Error::Unanswered(number)),
+    }
+}
+
+impl Found {
+    /// For how many paths the subnet administrator was asked.
+    fn asked(&self) -> usize {
+        self.known + self.missing.len() + self.unanswered.len()
     }
 }
 
@@ -79,6 +92,9 @@ impl fmt::Display for Found {
         }
         for gid in &self.unanswered {
             write!(f, "\nno answer about {gid}")?;
+        }
+        if self.not_asked != 0 {
+            write!(f, "\n{} were not asked for", self.not_asked)?;
         }
         Ok(())
     }

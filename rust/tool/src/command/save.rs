@@ -36,26 +36,36 @@ const TRIES: usize = 20;
 /// Saves entries in the order of their addresses. The file is whole or as it was.
 pub fn run(file: &Path, words: &[String]) -> Result {
     let sources = parse(words)?;
-    let entries = steady(&mut Connection::open()?)?;
-    let saved: Vec<&Entry> = entries
-        .iter()
-        .filter(|entry| entry.source.is_some_and(|source| sources.contains(&source)))
-        .collect();
+    let entries = steady(&mut Connection::open()?, &sources)?;
     if file == Path::new("-") {
-        return write(io::stdout().lock(), &saved)
+        return write(io::stdout().lock(), &entries)
             .map_err(Error::system("writing to the standard output"));
     }
-    replace(file, &saved).map_err(Error::system(format!("writing {}", file.display())))
+    replace(file, &entries).map_err(Error::system(format!("writing {}", file.display())))
 }
 
-/// All entries as they are at one moment: of a list that was changed while it was read some could be missing.
-fn steady(connection: &mut Connection) -> Result<Vec<Entry>> {
+/// Entries of these sources as they are at one moment: of a list that was changed while it was read some could be missing. It
+/// was not those, if the next list has the same.
+fn steady(connection: &mut Connection, sources: &[Source]) -> Result<Vec<Entry>> {
+    let mut before: Option<Vec<Entry>> = None;
     for _ in 0..TRIES {
-        if let (entries, true) = dump(connection, &Filter::default())? {
+        let (mut entries, consistent) = dump(connection, &Filter::default())?;
+        entries.retain(|entry| entry.source.is_some_and(|source| sources.contains(&source)));
+        if consistent || before.is_some_and(|before| are_same(&before, &entries)) {
             return Ok(entries);
         }
+        before = Some(entries);
     }
     Err(Error::Unsteady)
+}
+
+/// Whether both say the same, but for how long it holds.
+fn are_same(some: &[Entry], others: &[Entry]) -> bool {
+    let what = |entry: &Entry| oxib_data_file::Entry {
+        lifetime: 0,
+        ..entry.for_file()
+    };
+    some.len() == others.len() && some.iter().map(what).eq(others.iter().map(what))
 }
 
 /// Which sources; what was configured unless told.
@@ -75,7 +85,7 @@ fn parse(words: &[String]) -> Result<Vec<Source>> {
 }
 
 /// Writes a file beside the one that it replaces.
-fn replace(file: &Path, entries: &[&Entry]) -> io::Result<()> {
+fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
     // A device or a pipe is written to, not replaced; a link is followed.
     if file.exists() && !file.is_file() {
         return write(std::fs::File::create(file)?, entries);
@@ -95,7 +105,7 @@ fn replace(file: &Path, entries: &[&Entry]) -> io::Result<()> {
 }
 
 /// Writes entries as lines that `load` reads.
-fn write(out: impl Write, entries: &[&Entry]) -> io::Result<()> {
+fn write(out: impl Write, entries: &[Entry]) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     writeln!(
         out,

@@ -13,6 +13,7 @@ pub use oxib_wire::acm::family::{
     path,
     resolution,
     step,
+    PATHS,
     VERSION, //
 };
 
