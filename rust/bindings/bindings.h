@@ -43,4 +43,5 @@
 #include "inline.h"
 #include "link.h"
 #include "lock.h"
+#include "neighbour.h"
 #include "params.h"

@@ -125,17 +125,6 @@ int oxib_roce_mtu(const struct net_device *dev);
 struct in_device *oxib_in_dev_get(const struct net_device *dev);
 void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 
-/* Neighbours */
-int oxib_register_netevents(struct notifier_block *block);
-void oxib_unregister_netevents(struct notifier_block *block);
-void oxib_verify_neighbours(struct net_device *dev);
-bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length);
-bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from);
-s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length);
-void oxib_verify_neighbour(struct net_device *dev, const u8 *address, u32 length);
-bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address);
-struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address);
-
 /* RDMA */
 void oxib_device_get(struct ib_device *device);
 const char *oxib_device_name(const struct ib_device *device);

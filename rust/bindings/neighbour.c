@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include <linux/inetdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/arp.h>
+#include <net/l3mdev.h>
+#include <net/ndisc.h>
+#include <net/netevent.h>
+
+#include "neighbour.h"
+
+int oxib_register_netevents(struct notifier_block *block)
+{
+	return register_netevent_notifier(block);
+}
+
+void oxib_unregister_netevents(struct notifier_block *block)
+{
+	unregister_netevent_notifier(block);
+}
+
+/*
+ * Gives the stack a datagram as if it had come to the device, whose checksums are right. Any context, also with a
+ * transmit queue locked: the stack has a look at it later.
+ */
+bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length)
+{
+	struct sk_buff *skb = netdev_alloc_skb(dev, dev->hard_header_len + length);
+
+	if (!skb)
+		return false;
+	skb_put_zero(skb, dev->hard_header_len);
+	skb_put_data(skb, datagram, length);
+	skb_reset_mac_header(skb);
+	__skb_pull(skb, dev->hard_header_len);
+	skb->protocol = htons(ethertype);
+	skb->pkt_type = PACKET_HOST;
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	return netif_rx(skb) == NET_RX_SUCCESS;
+}
+
+/* The address that a device, or the bond it is in, sends from to another one; both have that length. */
+bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from)
+{
+	struct net_device *owner;
+	struct in6_addr source;
+	__be32 local, far;
+	bool found;
+
+	rcu_read_lock();
+	owner = netdev_master_upper_dev_get_rcu(dev);
+	if (!owner || netif_is_l3_master(owner))
+		owner = dev;
+	if (length == sizeof(local)) {
+		memcpy(&far, to, sizeof(far));
+		local = inet_select_addr(owner, far, RT_SCOPE_LINK);
+		memcpy(from, &local, sizeof(local));
+		found = local;
+	} else {
+		found = IS_ENABLED(CONFIG_IPV6) &&
+			!ipv6_dev_get_saddr(dev_net(owner), owner, (const struct in6_addr *)to, 0, &source);
+		if (found)
+			memcpy(from, &source, sizeof(source));
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+/* What the stack knows of a neighbour of a device, or of the bond it is in. */
+static struct neighbour *oxib_find_neighbour(struct net_device *dev, const u8 *address, u32 length)
+{
+	struct neigh_table *table = &arp_tbl;
+	struct neighbour *neighbour;
+	struct net_device *master;
+
+	if (length != sizeof(struct in_addr)) {
+		if (!IS_ENABLED(CONFIG_IPV6))
+			return NULL;
+		table = &nd_tbl;
+	}
+	neighbour = neigh_lookup(table, address, dev);
+	if (neighbour)
+		return neighbour;
+	rcu_read_lock();
+	master = netdev_master_upper_dev_get_rcu(dev);
+	if (master)
+		neighbour = neigh_lookup(table, address, master);
+	rcu_read_unlock();
+	return neighbour;
+}
+
+/*
+ * For how many milliseconds nothing has shown that a neighbour gets what it is sent; -1 if the stack has none of that address,
+ * or has not sent it anything for so long that the entry is stale.
+ */
+s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length)
+{
+	struct neighbour *neighbour = oxib_find_neighbour(dev, address, length);
+	s64 silence = -1;
+	long age;
+
+	if (!neighbour)
+		return -1;
+	age = jiffies - READ_ONCE(neighbour->confirmed);
+	if (READ_ONCE(neighbour->nud_state) & (NUD_REACHABLE | NUD_DELAY | NUD_PROBE))
+		silence = age > 0 ? jiffies_to_msecs(age) : 0;
+	neigh_release(neighbour);
+	return silence;
+}
+
+/* Has the stack ask a neighbour of a device, or of the bond it is in, whether it is there. */
+void oxib_verify_neighbour(struct net_device *dev, const u8 *address, u32 length)
+{
+	struct neighbour *neighbour = oxib_find_neighbour(dev, address, length);
+
+	if (!neighbour)
+		return;
+	if (READ_ONCE(neighbour->nud_state) & NUD_VALID)
+		neigh_update(neighbour, NULL, NUD_PROBE, 0, 0);
+	neigh_release(neighbour);
+}
+
+/* Whether a neighbour is known to be an IPv6 router. */
+bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address)
+{
+	struct neighbour *neighbour = oxib_find_neighbour(dev, address, sizeof(struct in6_addr));
+	bool router = neighbour && READ_ONCE(neighbour->flags) & NTF_ROUTER;
+
+	if (neighbour)
+		neigh_release(neighbour);
+	return router;
+}
+
+/* The device of a neighbour that does not answer any more, and its address, which has at most MAX_ADDR_LEN bytes. */
+struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address)
+{
+	struct neighbour *neighbour = subject;
+
+	if (event != NETEVENT_NEIGH_UPDATE || !(READ_ONCE(neighbour->nud_state) & NUD_FAILED))
+		return NULL;
+	neigh_ha_snapshot(address, neighbour, neighbour->dev);
+	return neighbour->dev;
+}
+
+struct oxib_neighbours {
+	const struct net_device *dev, *upper;
+	struct neighbour **list;
+	u32 count, room;
+};
+
+static void oxib_note_neighbour(struct neighbour *neighbour, void *context)
+{
+	struct oxib_neighbours *found = context;
+	u8 state = READ_ONCE(neighbour->nud_state);
+
+	if (neighbour->dev != found->dev && neighbour->dev != found->upper)
+		return;
+	if (!(state & NUD_VALID) || state & (NUD_NOARP | NUD_PERMANENT) || found->count == found->room)
+		return;
+	neigh_hold(neighbour);
+	found->list[found->count++] = neighbour;
+}
+
+static void oxib_verify_table(struct neigh_table *table, struct oxib_neighbours *found)
+{
+	/* Who comes in between was told just now. */
+	found->room = atomic_read(&table->entries) + 16;
+	found->count = 0;
+	found->list = kvmalloc_array(found->room, sizeof(*found->list), GFP_KERNEL);
+	if (!found->list)
+		return;
+	neigh_for_each(table, oxib_note_neighbour, found);
+	while (found->count--) {
+		neigh_update(found->list[found->count], NULL, NUD_PROBE, 0, 0);
+		neigh_release(found->list[found->count]);
+	}
+	kvfree(found->list);
+}
+
+/* Has the stack ask the neighbours of a device, or of the bond it is in, whether they are there: each is sent our address. */
+void oxib_verify_neighbours(struct net_device *dev)
+{
+	struct oxib_neighbours found = { .dev = dev, .upper = netdev_master_upper_dev_get(dev) };
+
+	if (!found.upper)
+		found.upper = dev;
+	oxib_verify_table(&arp_tbl, &found);
+	if (IS_REACHABLE(CONFIG_IPV6))
+		oxib_verify_table(&nd_tbl, &found);
+}

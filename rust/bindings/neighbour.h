@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Neighbours of net devices, in the stack's tables. */
+
+#ifndef OXIB_NEIGHBOUR_H
+#define OXIB_NEIGHBOUR_H
+
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+
+int oxib_register_netevents(struct notifier_block *block);
+void oxib_unregister_netevents(struct notifier_block *block);
+void oxib_verify_neighbours(struct net_device *dev);
+bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length);
+bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from);
+s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length);
+void oxib_verify_neighbour(struct net_device *dev, const u8 *address, u32 length);
+bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address);
+struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address);
+
+#endif
