@@ -15,10 +15,15 @@ say() {
 	printf '[%6s] %s\n' "$(elapsed)" "$*" >&2
 }
 
+# Whether this step has a line of a terminal to itself.
+progress_alone() {
+	[ -t 2 ] && [ -z "${OXIB_SIDE_BY_SIDE:-}" ]
+}
+
 # On a terminal the line is redrawn each second; elsewhere a line each half minute shows that the step lives.
 progress_watch() { # pid, name, log
 	local pid=$1 name=$2 log=$3 began=$SECONDS pause=30 line sleeper
-	[ -t 2 ] && pause=1
+	progress_alone && pause=1
 	while kill -0 "$pid" 2>/dev/null; do
 		sleep "$pause" 9>&- & # without the lock: it may outlive the step
 		sleeper=$!
@@ -27,14 +32,14 @@ progress_watch() { # pid, name, log
 			kill "$sleeper" 2>/dev/null || : # it may just have ended by itself
 			break
 		fi
-		if [ -t 2 ]; then
+		if progress_alone; then
 			line=$(tail -n 1 "$log" | tr -cd '[:print:]' | cut -c1-70)
 			printf '\r\033[K[%6s] %s (%d s) %s' "$(elapsed)" "$name" $((SECONDS - began)) "$line" >&2
 		else
 			say "$name ... ($((SECONDS - began)) s)"
 		fi
 	done
-	[ -t 2 ] && printf '\r\033[K' >&2
+	progress_alone && printf '\r\033[K' >&2
 	return 0
 }
 
@@ -58,4 +63,23 @@ step() {
 		fail "$name failed (status $status). The whole log: $log"
 	fi
 	say "$name: done in $((SECONDS - began)) s"
+}
+
+# side_by_side COMMAND...: run commands of the checkout at once, each a line of words, and wait for all of them: most of what is
+# built is one process of the compiler's, which leaves the other processors idle.
+side_by_side() {
+	local command pids=() pid status=0
+	for command in "$@"; do
+		# A group of its own each, as in step.
+		# shellcheck disable=SC2086 # a line of words
+		(cd "$checkout" && OXIB_SIDE_BY_SIDE=yes exec setsid $command) &
+		pids+=($!)
+	done
+	# shellcheck disable=SC2064 # these, not those of a later call
+	trap "kill -- ${pids[*]/#/-} 2>/dev/null; wait; exit 130" INT TERM HUP
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status=$?
+	done
+	trap - INT TERM HUP
+	return "$status"
 }

@@ -24,7 +24,7 @@ import struct
 import sys
 from pathlib import Path
 
-from fail_nth import NEVER, FailNth
+from fail_nth import NEVER, FailNth, fail_some
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYS_FINIT_MODULE = 313
@@ -170,23 +170,6 @@ def _count(call, nth):
     return NEVER - left
 
 
-def _spread(total, samples):
-    if not samples or samples >= total:
-        return set(range(1, total + 1))
-    return {1 + index * (total - 1) // max(1, samples - 1) for index in range(samples)}
-
-
-def _fail_some(call, nth, total, samples):
-    """Fail `samples` allocations, and more of them until the call notices one. Returns how often each outcome was."""
-    outcomes, tried = collections.Counter(), set()
-    while outcomes.keys() <= _UNNOTICED and len(tried) < total:
-        chosen = _spread(total, samples) - tried
-        outcomes.update(_fail(call, nth, number) for number in sorted(chosen))
-        tried |= chosen
-        samples *= 2
-    return outcomes
-
-
 def _fail(call, nth, number):
     """Fail allocation `number`. Returns what became of the call; raises if it left something behind."""
     nth.set(number)
@@ -215,7 +198,13 @@ def main():
     call = _CALLS[options.call](options.what)
     nth = FailNth()
     total = _count(call, nth)
-    outcomes = _fail_some(call, nth, total, options.samples)
+    outcomes = collections.Counter()
+    fail_some(
+        total,
+        options.samples,
+        lambda number: outcomes.update([_fail(call, nth, number)]),
+        lambda: not outcomes.keys() <= _UNNOTICED,
+    )
     print(f"{outcomes.total()} of {total} allocations failed, one after the other:")
     for outcome, times in outcomes.most_common():
         print(f"  {times:5d} times: {outcome}")

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from node_runner import bytecode
 from node_runner.kernel import Kernel
 from node_runner.qemu import Machine
 from node_runner.results import Results
@@ -122,6 +123,7 @@ def main():
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
     kernel = Kernel(options.kernel, places.cache / "kernel" / options.kernel, options.append)
     machine = Machine(options.smp, options.memory, options.icount, options.plugin)
+    bytecode.make(places.checkout)
     run = Run(_results(places, options), places, kernel, machine, options.nodes)
     if options.command == "shell":
         return _run_shell(run)

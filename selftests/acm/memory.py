@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""memory.py SAMPLES: requests of which one allocation fails, spread evenly over all of them: each does all that it asks for, or
-nothing and says so.
+"""memory.py SAMPLES: requests of which one allocation fails, spread evenly over all of them, and more of them until one is noticed:
+each does all that it asks for, or nothing and says so.
 """
 
 import errno
 import sys
 from collections.abc import Callable
 
-from fail_nth import NEVER, FailNth
+from fail_nth import NEVER, FailNth, fail_some
 from family import ADD, COMMIT, FLUSH, LOAD, REPLACE, REPLACE_ALL, Family, Refused, entry, part, record
 
 REFUSALS = (errno.ENOMEM, errno.ENOBUFS)
+
+
+class Failure(Exception):
+    """What a request did that it may not do."""
 
 
 def addresses(first: int, number: int, gid: str) -> bytes:
@@ -63,31 +67,49 @@ def attempt(family: Family, fail: FailNth, request: Callable[[Family], None], nu
     return done, left
 
 
+def expected(fail: FailNth, request: Callable[[Family], None]) -> tuple[list, list, int]:
+    """The entries before the request and after it, and its number of allocations, when none fails."""
+    with Family() as family:
+        prepare(family)
+        before = sorted(family.dump())
+    # A socket of its own: the load that is under way goes with the one before.
+    with Family() as family:
+        done, left = attempt(family, fail, request, NEVER)
+        after = sorted(family.dump())
+    if not done or after == before:
+        raise Failure("it fails although all memory is there")
+    return before, after, NEVER - left
+
+
+def all_or_nothing(fail: FailNth, request: Callable[[Family], None], samples: int) -> str:
+    """Fail allocations of the request; returns how many, and how many of these it noticed."""
+    before, after, total = expected(fail, request)
+    refused: list[int] = []
+
+    def fail_one(number: int) -> None:
+        # An answer may be lost with its memory: a socket of its own, so that none is taken for a later request's.
+        with Family() as family:
+            done, _ = attempt(family, fail, request, number)
+        with Family() as family:
+            found = sorted(family.dump())
+        if not done:
+            refused.append(number)
+        if found not in (before, after) or (done and found != after):
+            raise Failure(f"allocation {number} of {total} fails, done {done}: {len(found)} entries, neither as before nor as after")
+
+    tried = fail_some(total, samples, fail_one, lambda: bool(refused))
+    if not refused:
+        raise Failure(f"none of {total} allocations that fail is noticed")
+    return f"{tried} of {total} allocations failed, refused {len(refused)} times"
+
+
 def main() -> None:
     samples, fail = int(sys.argv[1]), FailNth()
     for name, request in REQUESTS.items():
-        with Family() as family:
-            prepare(family)
-            before = sorted(family.dump())
-        # A socket of its own: the load that is under way goes with the one before.
-        with Family() as family:
-            done, left = attempt(family, fail, request, NEVER)
-            after, number = sorted(family.dump()), NEVER - left
-            if not done or after == before:
-                sys.exit(f"{name}: fails although all memory is there")
-        refused = 0
-        for n in sorted({1 + number * sample // samples for sample in range(samples)}):
-            # An answer may be lost with its memory: a socket of its own, so that none is taken for a later request's.
-            with Family() as family:
-                done, _ = attempt(family, fail, request, n)
-            with Family() as family:
-                found = sorted(family.dump())
-            refused += not done
-            if found not in (before, after) or (done and found != after):
-                sys.exit(f"{name}: allocation {n} of {number} fails, done {done}: {len(found)} entries, neither as before nor as after")
-        print(f"{name}: {number} allocations, refused {refused} times of {samples}")
-        if not refused:
-            sys.exit(f"{name}: no allocation that fails is noticed")
+        try:
+            print(f"{name}: {all_or_nothing(fail, request, samples)}")
+        except Failure as failure:
+            sys.exit(f"{name}: {failure}")
     with Family() as family:
         family.ask(FLUSH)
 

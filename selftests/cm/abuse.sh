@@ -4,7 +4,8 @@
 # What a connection manager has to bear: programs that are killed while they connect, in both roles, and with a connection in
 # each state; devices and modules that go meanwhile; messages that no peer would send. After each, programs connect as before.
 #
-# abuse.sh [CM]: the connection manager of both nodes, oxib.
+# abuse.sh [CM [ROUNDS]]: the connection manager of both nodes, oxib; and how often programs are killed, 2 times on each node:
+# more in soak/cm.
 #
 # nodes: 2
 # kernels: fast
@@ -15,7 +16,7 @@
 cm=${1:-oxib}
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
-rounds=$(some 5)
+rounds=${2:-2}
 processes=$(some 4)
 
 # --- programs that connect ---------------------------------------------------------------------------------------------
@@ -205,7 +206,6 @@ counts_rejections() { # number
 	equal "$1" "$(cm_counter tx_msgs rej)"
 }
 
-export PYTHONDONTWRITEBYTECODE=1
 ground_up
 check "n$NODE runs the connection manager of $cm" load_cm "$cm"
 barrier loaded

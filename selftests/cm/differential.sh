@@ -65,7 +65,6 @@ compare_messages() {
 	done < <(sed 's/^ /- /' /tmp/compared)
 }
 
-export PYTHONDONTWRITEBYTECODE=1
 ground_up
 pass reference "$reference"
 pass candidate "$candidate"

@@ -4,9 +4,9 @@
 # Many connections at once, many one after the other, and some over a cable that loses packets: all come up, and go.
 # The connections have no queue pairs (many.py): what is under load is the connection manager.
 #
-# load.sh [CM [EACH [CYCLES]]]: the connection manager of both nodes, oxib; how many connections each of 64 processes has at
-# once, 256; and how many there are in turn, 2000. On the debug kernel, with fewer processes, it is a part of debug/cm, and longer
-# of soak/cm.
+# load.sh [CM [EACH [CYCLES [PROCESSES]]]]: the connection manager of both nodes, oxib; how many connections each process has at
+# once, 256; how many there are in turn, 2000; and how many processes, 64 or on the debug kernel a part of that. On the debug
+# kernel it is a part of debug/cm, and longer of soak/cm.
 #
 # nodes: 2
 # kernels: fast
@@ -18,7 +18,7 @@
 cm=${1:-oxib}
 each=${2:-256}
 cycles=${3:-2000}
-processes=$(some 64)
+processes=${4:-$(some 64)}
 # In each of four processes.
 lossy=$(some 25)
 own=$(address_of v4 "$NODE")
@@ -58,7 +58,6 @@ with_loss() { # percent
 	barrier whole
 }
 
-export PYTHONDONTWRITEBYTECODE=1
 ground_up
 check "n$NODE runs the connection manager of $cm" load_cm "$cm"
 barrier loaded

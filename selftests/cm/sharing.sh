@@ -71,7 +71,6 @@ called_on() { # own address, the other's, the server's
 	barrier "ended-$3"
 }
 
-export PYTHONDONTWRITEBYTECODE=1
 declare -A servers=()
 ground_up
 on_node 1 without_the_class

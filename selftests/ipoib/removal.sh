@@ -4,8 +4,8 @@
 # The ground goes from under ib0 while traffic of every kind crosses it: the RDMA device is removed, the Ethernet device
 # goes down, the module is unloaded. Each time everything comes back and works.
 #
-# removal.sh [TIMES]: how many such events, one after the other. On the debug kernel it is a part of debug/ipoib, and
-# longer in soak/removal.
+# removal.sh [TIMES]: how many such events, one after the other, 6. On the debug kernel it is a part of debug/ipoib; a hundred are
+# soak/removal's.
 #
 # nodes: 2
 # kernels: fast
@@ -13,13 +13,14 @@
 
 . selftests/node.sh
 
-times=${1:-20}
+times=${1:-6}
 
 # --- traffic ---
 
-# On the debug kernel a storm without pauses leaves the node no time for anything else: an event took a minute.
+# On the debug kernel a shower takes a good part of a second, and a storm without pauses leaves the node no time for anything
+# else: an event took a minute.
 pause=0
-[ "$KERNEL" != debug ] || pause=0.05
+[ "$KERNEL" != debug ] || pause=0.5
 
 storm() {
 	in_background nice -n 10 python3 selftests/ipoib/storm.py "10.99.0.$peer" "fd00:99::$peer" "$pause"

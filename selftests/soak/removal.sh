@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# ipoib/removal on the debug kernel: a hundred of its events, one after the other.
+# ipoib/removal: a hundred of its events, one after the other.
 #
 # nodes: 2
-# kernels: debug
+# kernels: fast debug
 # timeout: 3600
 # soak: yes
 
