@@ -23,17 +23,17 @@ def addresses(first: int, number: int, gid: str) -> bytes:
 
 
 def prepare(family: Family) -> None:
-    """What is there before: 500 entries of files, 100 of netlink; a load of two parts is under way that replaces half of both."""
+    """What is there before: 200 entries of files, 20 of netlink; a load of two parts is under way that replaces half of both."""
     family.ask(FLUSH)
-    family.ask(LOAD, part(addresses(1, 500, "fec0::1"), COMMIT))
-    for n in range(1000, 1100):
+    family.ask(LOAD, part(addresses(1, 200, "fec0::1"), COMMIT))
+    for n in range(1000, 1020):
         family.ask(ADD, entry(f"10.1.{n >> 8}.{n & 255}", "fec0::2"))
-    family.ask(LOAD, part(addresses(250, 400, "fec0::3")))
-    family.ask(LOAD, part(addresses(1050, 100, "fec0::3")))
+    family.ask(LOAD, part(addresses(100, 200, "fec0::3")))
+    family.ask(LOAD, part(addresses(1010, 20, "fec0::3")))
 
 
 def commit(family: Family, flags: int) -> None:
-    family.ask(LOAD, part(addresses(2000, 300, "fec0::4"), flags))
+    family.ask(LOAD, part(addresses(2000, 100, "fec0::4"), flags))
 
 
 REQUESTS: dict[str, Callable[[Family], None]] = {

@@ -5,7 +5,8 @@
 # IPv4 and IPv6, in datagram and in connected mode. What they know may change, end, or be wrong; the peer's queue pair and the
 # router may go and come.
 #
-# routed.sh [short]: without what takes long, for the debug kernel: iperf3, an idle address, modes of the interface
+# routed.sh [short]: without what takes long, for the debug kernel: iperf3, an idle address, an entry with a queue pair, modes of the
+# interface
 #
 # nodes: 1
 # kernels: fast
@@ -136,6 +137,7 @@ has_no_entry() { # host, address
 }
 
 test_given_queue_pair() {
+	[ "$extent" = whole ] || return 0
 	local asked
 	check "the entry of h3 gets its queue pair" \
 		cache_at h1 replace "$(v4_of h3)" "$(port_field h3 gids/0)" qpn "$(qpn_of h3)"

@@ -17,10 +17,10 @@ times=${1:-6}
 
 # --- traffic ---
 
-# On the debug kernel a shower takes a good part of a second, and a storm without pauses leaves the node no time for anything
-# else: an event took a minute.
+# On the debug kernel a shower takes one or two seconds, and a storm without pauses leaves the node no time for anything else: an
+# event took a minute.
 pause=0
-[ "$KERNEL" != debug ] || pause=0.5
+[ "$KERNEL" != debug ] || pause=2
 
 storm() {
 	in_background nice -n 10 python3 selftests/ipoib/storm.py "10.99.0.$peer" "fd00:99::$peer" "$pause"
