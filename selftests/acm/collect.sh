@@ -7,7 +7,7 @@
 #
 # nodes: 1
 # kernels: fast
-# timeout: 300
+# timeout: 500
 
 . selftests/infiniband.sh
 

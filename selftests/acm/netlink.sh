@@ -6,7 +6,7 @@
 #
 # nodes: 1
 # kernels: fast
-# timeout: 300
+# timeout: 400
 
 . selftests/node.sh
 

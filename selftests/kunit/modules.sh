@@ -6,7 +6,7 @@
 #
 # nodes: 1
 # kernels: fast debug
-# timeout: 180
+# timeout: 300
 # append: kunit.enable=1 kunit.autorun=1
 
 . selftests/node.sh
