@@ -25,7 +25,7 @@ class FailNth:
         return int(os.pread(self._file, 16, 0))
 
 
-def spread(total: int, samples: int) -> set[int]:
+def _spread(total: int, samples: int) -> set[int]:
     """As many of the numbers 1 to `total`, evenly from first to last; 0 for all of them."""
     if not samples or samples >= total:
         return set(range(1, total + 1))
@@ -38,7 +38,7 @@ def fail_some(total: int, samples: int, fail: Callable[[int], None], noticed: Ca
     """
     tried: set[int] = set()
     while len(tried) < total and not (tried and noticed()):
-        chosen = spread(total, samples) - tried
+        chosen = _spread(total, samples) - tried
         for number in sorted(chosen):
             fail(number)
         tried |= chosen
