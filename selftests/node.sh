@@ -23,6 +23,10 @@ some() { # number: as it is, or on the debug kernel a part of it
 # The serial line is slow as well: what the kernel only tells stays off it, what it complains of does not.
 echo 5 >/proc/sys/kernel/printk
 
+# When the kernel says that a net device is still in use and cannot go. Its documentation advises slow systems to give more than
+# the 10 seconds, which the other kernels are held to.
+[ "$KERNEL" != debug ] || echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
+
 # --- TAP -------------------------------------------------------------------------------------------------------------
 
 tap_number=0

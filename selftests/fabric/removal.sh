@@ -28,6 +28,10 @@ no_hca_is_left() {
 	equal "" "$(rdma link show)"
 }
 
+no_cable_is_left() {
+	equal "" "$(ip -o link show type veth)"
+}
+
 # In hosts that have IP over InfiniBand: datagrams to one, and to all, also to themselves; and what verbs there are.
 traffic() { # host...
 	local host
@@ -51,7 +55,7 @@ clear_away() {
 	scripts/fabric down
 	unset "sm_processes[h1]"
 	wait
-	equal "" "$(ip netns list)" && no_hca_is_left && equal "" "$(ip -o link show type veth)"
+	equal "" "$(ip netns list)" && no_hca_is_left && no_cable_is_left
 }
 
 # The net devices of its cable stay as they are.
@@ -102,6 +106,7 @@ test_namespaces() {
 	check "a fabric of four hosts, again" start star
 	traffic h2 h3
 	check "its namespaces end" end_namespaces
+	check "their net devices go, and with them the other ends of the cables" eventually no_cable_is_left
 	check "their HCAs go" eventually no_hca_is_left
 	check "all is cleared away" clear_away
 	for ((round = 1; round <= times && tap_failures == 0; round++)); do

@@ -5,11 +5,13 @@
  * side sends to; there may be more than one router on the way. Reading it gives the results, as TAP without numbers.
  */
 
+#include <linux/atomic.h>
 #include <linux/debugfs.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_buf.h>
 #include <linux/vmalloc.h>
+#include <linux/wait.h>
 
 #include "verbs.h"
 
@@ -21,8 +23,20 @@ static const struct group *const groups[] = {
 	&queue_group, &refused_group, &failing_group, &offload_group,
 };
 
+/* A device that tests can be run on. */
+struct place {
+	struct ib_device *device;
+	/* It goes away when the test that uses it has ended: no other begins. */
+	bool leaves;
+	atomic_t users;
+};
+
 static DEFINE_MUTEX(one_at_a_time);
-static struct ib_device *devices[DEVICES];
+/* Not held while a test runs: all that ib_core does waits for a device that comes. */
+static DEFINE_MUTEX(places_lock);
+static struct place places[DEVICES];
+static DECLARE_WAIT_QUEUE_HEAD(place_left);
+static struct ib_client client;
 static struct seq_buf results;
 static struct dentry *file;
 
@@ -67,27 +81,60 @@ static void run_test(const struct group *group, const struct test *test, const s
 	kfree(pair);
 }
 
-static struct ib_device *find_device(const char *name)
+static struct place *find_place(const char *name)
 {
 	unsigned int i;
 
 	for (i = 0; i < DEVICES; i++)
-		if (devices[i] && !strcmp(name, dev_name(&devices[i]->dev)))
-			return devices[i];
+		if (places[i].device && !places[i].leaves && !strcmp(name, dev_name(&places[i].device->dev)))
+			return &places[i];
 	return NULL;
 }
 
-static int run(const char *group, const struct pair *sides)
+/* Takes the device of that name for tests; NULL if there is none. */
+static struct place *enter(const char *name)
 {
-	unsigned int i, j;
+	struct place *place;
+
+	mutex_lock(&places_lock);
+	place = find_place(name);
+	if (place)
+		atomic_inc(&place->users);
+	mutex_unlock(&places_lock);
+	return place;
+}
+
+static void leave(struct place *place)
+{
+	if (place && atomic_dec_and_test(&place->users))
+		wake_up_all(&place_left);
+}
+
+static int run_group(const struct group *group, const struct pair *sides, const struct place *a, const struct place *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->count; i++) {
+		if (READ_ONCE(a->leaves) || READ_ONCE(b->leaves))
+			return -ENODEV;
+		run_test(group, &group->tests[i], sides);
+	}
+	return 0;
+}
+
+static int run(const char *name, struct pair *sides, const struct place *a, const struct place *b)
+{
+	unsigned int i;
 	int error = -EINVAL;
 
+	sides->a.device = a->device;
+	sides->b.device = b->device;
 	for (i = 0; i < ARRAY_SIZE(groups); i++) {
-		if (strcmp(group, "all") && strcmp(group, groups[i]->name))
+		if (strcmp(name, "all") && strcmp(name, groups[i]->name))
 			continue;
-		for (j = 0; j < groups[i]->count; j++)
-			run_test(groups[i], &groups[i]->tests[j], sides);
-		error = 0;
+		error = run_group(groups[i], sides, a, b);
+		if (error)
+			break;
 	}
 	return error;
 }
@@ -96,6 +143,7 @@ static ssize_t write(struct file *opened, const char __user *from, size_t length
 {
 	char line[160] = {}, first[IB_DEVICE_NAME_MAX], second[IB_DEVICE_NAME_MAX], group[16];
 	struct pair sides = { .a.name = "a", .b.name = "b" };
+	struct place *a, *b;
 	int error, words;
 
 	if (length >= sizeof(line))
@@ -109,10 +157,12 @@ static ssize_t write(struct file *opened, const char __user *from, size_t length
 	if (words == 5)
 		sides.routers = 1;
 	mutex_lock(&one_at_a_time);
-	sides.a.device = find_device(first);
-	sides.b.device = find_device(second);
+	a = enter(first);
+	b = enter(second);
 	seq_buf_clear(&results);
-	error = sides.a.device && sides.b.device ? run(group, &sides) : -ENODEV;
+	error = a && b ? run(group, &sides, a, b) : -ENODEV;
+	leave(a);
+	leave(b);
 	mutex_unlock(&one_at_a_time);
 	return error ?: length;
 }
@@ -133,26 +183,29 @@ static int add_device(struct ib_device *device)
 	unsigned int i;
 	int error = -ENOSPC;
 
-	mutex_lock(&one_at_a_time);
+	mutex_lock(&places_lock);
 	for (i = 0; i < DEVICES && error; i++)
-		if (!devices[i]) {
-			devices[i] = device;
+		if (!places[i].device) {
+			places[i] = (struct place) { .device = device };
+			ib_set_client_data(device, &client, &places[i]);
 			error = 0;
 		}
-	mutex_unlock(&one_at_a_time);
+	mutex_unlock(&places_lock);
 	return error;
 }
 
 /* A test that runs comes to its end first. */
 static void remove_device(struct ib_device *device, void *data)
 {
-	unsigned int i;
+	struct place *place = data;
 
-	mutex_lock(&one_at_a_time);
-	for (i = 0; i < DEVICES; i++)
-		if (devices[i] == device)
-			devices[i] = NULL;
-	mutex_unlock(&one_at_a_time);
+	mutex_lock(&places_lock);
+	WRITE_ONCE(place->leaves, true);
+	mutex_unlock(&places_lock);
+	wait_event(place_left, !atomic_read(&place->users));
+	mutex_lock(&places_lock);
+	place->device = NULL;
+	mutex_unlock(&places_lock);
 }
 
 static struct ib_client client = {
