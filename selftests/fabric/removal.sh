@@ -70,6 +70,9 @@ made_anew() { # host
 test_hca() {
 	check "an HCA is deleted" at h4 rdma link delete h4
 	check "there is no link at the other end of its cable" eventually link_is Down
+	# As OpenSM does where it finds no neighbour.
+	check "a subnet manager takes the link down there, too" at h1 ibportstate -D 0,1 4 down
+	check "that makes no link of it" link_is Down
 	check "it is made again" eventually at h4 rdma link add h4 type softib netdev port1
 	check "it becomes active" eventually is_active h4
 	check "it is deleted and made again at once" made_anew h4

@@ -253,12 +253,14 @@ impl<P: Plug> Cable<P> {
         }
     }
 
-    /// Tells the owner whether the other end is live. The RTNL lock is held.
+    /// Looks whether the net device carries frames. The RTNL lock is held.
     fn look_for_carrier(&self) {
         // SAFETY: The line holds the device while it is plugged in.
         let up = unsafe { bindings::softib_has_carrier(self.device) };
-        self.line.set_up(up);
-        self.owner.carrier(self.port, up);
+        // As long as it goes on carrying, only the other end knows whether it is live.
+        if self.line.set_up(up) {
+            self.owner.carrier(self.port, up);
+        }
     }
 }
 
@@ -281,14 +283,13 @@ impl<P: Plug> notifier::Listener for Cable<P> {
 #[pinned_drop]
 impl<P: Plug> PinnedDrop for Cable<P> {
     fn drop(self: Pin<&mut Self>) {
+        self.line.stop();
         let mut rtnl = rtnl::lock();
         // The net device still carries, but who was there is not any more. Another that comes says so, too.
         if self.plugged.load(Ordering::Relaxed) {
-            self.line.tell(Signal::Down);
+            self.line.say_farewell();
         }
         self.unplug(&mut rtnl);
-        drop(rtnl);
-        self.line.stop();
     }
 }
 
@@ -306,6 +307,9 @@ unsafe extern "C" fn received<P: Plug>(
     let (cable, frame) = unsafe { (&*end.cast::<Cable<P>>(), Frame::from_raw(skb)) };
     match Signal::read(frame.bytes()) {
         None => cable.owner.received(cable.port, frame),
-        Some(signal) => cable.owner.carrier(cable.port, signal == Signal::Up),
+        Some(signal) => {
+            cable.line.heard(signal);
+            cable.owner.carrier(cable.port, signal == Signal::Up);
+        }
     }
 }

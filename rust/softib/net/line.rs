@@ -51,8 +51,10 @@ const BURST: usize = 64;
 #[pin_data]
 pub(crate) struct Line {
     device: AtomicPtr<bindings::net_device>,
-    /// Whether the cable has a live other end.
+    /// Whether the net device carries frames.
     up: AtomicBool,
+    /// Whether the other end has said that its link is down, or that it goes.
+    silent: AtomicBool,
     /// Frames that came where a net device cannot be called: with interrupts off.
     #[pin]
     backlog: Queue,
@@ -68,13 +70,9 @@ impl WorkItem for Line {
     type Pointer = Arc<Line>;
 
     fn run(this: Arc<Line>) {
-        for _ in 0..BURST {
-            let Some(frame) = this.backlog.pop() else {
-                return;
-            };
-            this.transmit(frame);
+        if !this.send_burst() {
+            this.send_backlog();
         }
-        this.send_backlog();
     }
 }
 
@@ -90,6 +88,7 @@ impl Line {
             pin_init!(Self {
                 device: AtomicPtr::new(null_mut()),
                 up: AtomicBool::new(false),
+                silent: AtomicBool::new(false),
                 backlog <- Queue::new(),
                 work <- new_delayed_work!("softib_line"),
             }),
@@ -97,22 +96,33 @@ impl Line {
         )
     }
 
-    /// Notes whether the cable has a live other end.
-    pub(super) fn set_up(&self, up: bool) {
-        self.up.store(up, Ordering::Release);
+    /// Notes whether the net device carries frames, and tells whether that is new.
+    pub(super) fn set_up(&self, up: bool) -> bool {
+        let is_new = self.up.swap(up, Ordering::AcqRel) != up;
+        if is_new {
+            // What the other end said was of the time before.
+            self.heard(Signal::Up);
+        }
+        is_new
     }
 
-    /// Whether the cable has a live other end.
+    /// Whether the net device carries frames.
     pub(crate) fn is_up(&self) -> bool {
         self.up.load(Ordering::Acquire)
     }
 
-    /// Lets a link go as a subnet manager wants it. Answers whether the port is to be told that the cable carries.
+    /// Notes what the other end says of itself.
+    pub(super) fn heard(&self, signal: Signal) {
+        self.silent.store(signal == Signal::Down, Ordering::Release);
+    }
+
+    /// Lets a link go as a subnet manager wants it. Answers whether the port is to be told that the cable has a live other end.
     pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
         for signal in Signal::of(command) {
             self.tell(*signal);
         }
-        self.is_up() && command != LinkCommand::Disable
+        let is_live = self.is_up() && !self.silent.load(Ordering::Acquire);
+        is_live && command != LinkCommand::Disable
     }
 
     /// Tells the other end of the cable what becomes of the link. Without memory it does not hear of it, as of a frame that
@@ -141,9 +151,29 @@ impl Line {
         let _ = workqueue::system_bh().enqueue_delayed::<_, 0>(self.clone(), 0);
     }
 
-    /// Ends what runs by itself. Sleeps.
+    /// Sends some of the frames that wait, and tells whether these were all.
+    fn send_burst(&self) -> bool {
+        for _ in 0..BURST {
+            let Some(frame) = self.backlog.pop() else {
+                return true;
+            };
+            self.transmit(frame);
+        }
+        false
+    }
+
+    /// Ends what runs by itself. Frames that wait are not sent any more. Sleeps.
     pub(super) fn stop(self: &Arc<Self>) {
         work::disable::<_, 0>(self);
+    }
+
+    /// Tells the other end, after [`Line::stop`], that this end goes: at once, not behind frames that nobody sends any more.
+    pub(super) fn say_farewell(&self) {
+        // Those few that wait are owed to it.
+        let _ = self.send_burst();
+        if let Ok(frame) = Signal::Down.frame() {
+            self.transmit(frame);
+        }
     }
 
     /// Hands a frame to the net device at the other end, or to the line's own. Interrupts are on.
