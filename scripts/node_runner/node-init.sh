@@ -97,6 +97,7 @@ inside() {
 	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin:/build/tool LANG=C.UTF-8
 	export NODE NODES KERNEL MODULES=/build
 	cd /oxib || fatal "the checkout is not there"
+	: >/out/begun
 	if [ -e /out/prompt ]; then prompt; else run_command; fi
 	switch_off
 }

@@ -58,6 +58,21 @@ class Node:
         """Whether its QEMU runs."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def boots(self):
+        """Whether it is on its way to its command."""
+        return self.running and not (self.out / "begun").exists()
+
+    def reset(self):
+        """Pull the plug, and keep nothing of what it did but its console, as node*.first-boot."""
+        self.stop("")
+        if self.console.exists():
+            self.console.rename(self.console.with_suffix(".first-boot"))
+        (self.out / "log").write_bytes(b"")
+        self._streamed = 0
+        for name in ("begun", "status"):
+            (self.out / name).unlink(missing_ok=True)
+
     def stop(self, why):
         """Pull the plug."""
         if self.running:

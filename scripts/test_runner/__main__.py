@@ -120,7 +120,7 @@ def _run_all(jobs, out, options, total):
                 verdict = "FAILED" if outcome.result.failures else "ok"
                 number = len(jobs) - len(waiting) - len(running)
                 times = f"{outcome.seconds:.0f} s, {outcome.busy:.0f} s of processors"
-                _say(f"{number}/{len(jobs)} {each.name}: {verdict} in {times}")
+                _say("; ".join([f"{number}/{len(jobs)} {each.name}: {verdict} in {times}", *outcome.remarks]))
                 if outcome.result.failures:
                     failed.append(each.name)
                     _explain(each, outcome)

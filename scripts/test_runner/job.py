@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from node_runner.run import BOOTED_AGAIN
 from test_runner.tap import Result
 from test_runner.tap import read
 from test_runner.tap import read_cargo
@@ -37,6 +38,8 @@ class Outcome:
     # What all its processes used of processors.
     busy: float
     logs: list = field(default_factory=list)
+    # What else is to be said of it.
+    remarks: list = field(default_factory=list)
 
 
 # What runs now, so that an interruption can end it. The lock is held while a command is being started, and kept for
@@ -175,12 +178,14 @@ class NodeJob:
         status, busy = _call(command, log)
         logs = sorted((out / name).glob("node*.log"))
         result = _result_of_nodes(logs)
+        complaints = log.read_text(encoding="utf-8", errors="replace").splitlines()[:-1]
+        remarks = [line for line in complaints if BOOTED_AGAIN in line]
         if status != 0:
-            complaints = log.read_text(encoding="utf-8", errors="replace").splitlines()[:-1]
             result.failures += [line for line in complaints if "ended with status 1" not in line or not result.failures]
             if not result.failures:
                 result.failures.append(f"the node runner ended with status {status}")
-        return Outcome(result, time.monotonic() - began, busy, [*logs, *sorted((out / name).glob("node*.console"))])
+        logs += sorted((out / name).glob("node*.console"))
+        return Outcome(result, time.monotonic() - began, busy, logs, remarks)
 
 
 def _result_of_nodes(logs):
