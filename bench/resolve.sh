@@ -5,10 +5,11 @@
 # another is answered, in nanoseconds of a clock that counts instructions, and in management datagrams (MADs) that anybody sends for
 # it. Hosts are h1 and h2 on a switch, or h1 and h3 in two subnets with a router between; subnet administrators are on other
 # hosts. scripts/bench reads what it prints: "resolve STATE us=NUMBER", "mads STATE number=NUMBER",
-# "connections WHOSE peers=NUMBER connections=NUMBER queries=NUMBER".
+# "connections WHOSE peers=NUMBER connections=NUMBER queries=NUMBER", "ib_acme answers=NUMBER ns=NUMBER".
 #
 # resolve.sh oxib|ib_ipoib subnet|router REPETITIONS
 # resolve.sh oxib|ib_ipoib connections NUMBER         path queries for so many connections of TCP to 10 peers
+# resolve.sh oxib|ib_ipoib ibacm REPETITIONS          what ib_acme takes that ibacm answers from its cache
 #
 # STATE is what h1 and h2 (or h3) know of each other before: neighbour, all; cached, no neighbour entry; asked, the addresses and
 # GIDs alone (with ib_ipoib nothing), so that queue pairs and paths are asked for.
@@ -186,6 +187,44 @@ connections() { # number
 	at h1 python3 bench/connections.py open 7300 "$each" $(for host in "${hosts[@]:1}"; do v4_of "$host"; done) ||
 		bail_out "not all connections came up"
 	printf 'connections tcp peers=10 connections=%d queries=%d\n' "$1" "$(end_count h1)"
+	stop_jobs
+	check "$driver can be unloaded" unload_driver
+	take_down_fabric
+}
+
+# --- ibacm ---------------------------------------------------------------------------------------------------------------------
+
+# It knows h2's address and GID from its file, as the cache does, and asks the SA for the path at first.
+start_ibacm() {
+	printf '%s\n' 'log_level 0' "log_file /out/ibacm.log" 'addr_preload acm_hosts' 'addr_data_file /tmp/hosts.data' \
+		'route_prot sa' >/tmp/ibacm.cfg
+	printf '%s %s\n' "$(v4_of h2)" "$(port_field h2 gids/0)" >/tmp/hosts.data
+	echo 'h1 h1 1 default' >/tmp/addresses.cfg
+	in_background_at h1 env LD_PRELOAD="$MODULES/bench/idle_verbs.so" ibacm --systemd -O /tmp/ibacm.cfg -A /tmp/addresses.cfg
+}
+
+# What it was answered last is in its output alone; how long the answers took, on standard error.
+resolve_by_ibacm() { # times
+	at h1 env LD_PRELOAD="$MODULES/bench/answers.so" ib_acme -f i -d "$(v4_of h2)" -c -C "$1" >/tmp/ib_acme
+}
+
+ibacm_has_the_path() {
+	resolve_by_ibacm 1 && grep -q "dlid: $(port_number h2 lid)$" /tmp/ib_acme
+}
+
+ibacm() { # repetitions
+	local turn
+	echo 'star hosts=3' >"$topology"
+	bring_up_fabric bench 'h3 sweep_interval 0'
+	load_driver "$driver" || bail_out "$driver could not be loaded"
+	interfaces_up h1 h2 || bail_out "IP over InfiniBand did not come up"
+	start_ibacm
+	eventually ibacm_has_the_path || bail_out "ibacm does not answer: $(cat /tmp/ib_acme /out/ibacm.log)"
+	pause 4
+	for ((turn = 0; turn < $1; turn++)); do
+		resolve_by_ibacm 1001 2>&1
+		grep -q 'return status 0x0$' /tmp/ib_acme || bail_out "ibacm did not answer each time"
+	done
 	stop_jobs
 	check "$driver can be unloaded" unload_driver
 	take_down_fabric

@@ -44,6 +44,8 @@ def _look_up_rows(results):
         for found in ("hit", "miss"):
             values = [results.look_up(f"{kind}-{found}", entries) for entries in results.sizes]
             yield (f"{title}, {found}", *("-" if value is None else f"{value:.0f}" for value in values))
+    if results.ibacm():
+        yield ("ib_acme, of ibacm's cache of one entry", f"{results.ibacm():.0f}", *("-" for _ in results.sizes[1:]))
     yield ("bytes of an entry, all included", *(f"{results.memory[entries]:.1f}" for entries in results.sizes))
 
 
@@ -88,6 +90,8 @@ def aims(results):
         Aim(f"a hit among {many:,}, of one among {few:,}", 1.2, hit[many] / hit[few]),
         Aim(f"bytes of an entry of {many:,}", 96, results.memory[many]),
     ]
+    if results.ibacm():
+        found.append(Aim("a hit, at worst, of ib_acme's asking ibacm", 0.01, max(hit.values()) / results.ibacm()))
     own, kernel = results.times("subnet", "oxib", "cached"), results.times("subnet", "ib_ipoib", "asked")
     if own and kernel:
         found.append(Aim("in a subnet, all cached: MADs", 0, results.mads("subnet", "oxib", "cached")))
@@ -121,6 +125,7 @@ def _document(results):
             for kind, _ in _TABLES
             for found in ("hit", "miss")
         },
+        "ib_acme_instructions": results.ibacm(),
         "bytes_of_an_entry": results.memory,
         "resolution": [
             {

@@ -17,6 +17,8 @@ class Results:
     def __init__(self, directory):
         self._instructions = defaultdict(list)
         self._times, self._mads, self._queries = defaultdict(list), defaultdict(list), {}
+        # Nanoseconds of a resolution by ib_acme.
+        self._ibacm = []
         # Bytes of an entry, by the number of entries.
         self.memory = {}
         for log in sorted(directory.glob("bench-acm-*/node1.log")):
@@ -42,6 +44,9 @@ class Results:
             self._mads[(*names[:2], words[0])].append(_pairs(words[1:])["number"])
         elif (kind, word) == ("connections", "connections"):
             self._queries[names[0], words[0]] = _pairs(words[1:])
+        elif (kind, word) == ("ibacm", "ib_acme"):
+            values = _pairs(words)
+            self._ibacm.append(values["ns"] / values["answers"])
 
     def look_up(self, name, entries):
         """Instructions of a look-up, without those of the loop around it; nothing if that was not measured."""
@@ -61,3 +66,7 @@ class Results:
     def queries(self, driver, kind):
         """Path queries for connections, with how many these are; nothing if that was not measured."""
         return self._queries.get((driver, kind))
+
+    def ibacm(self):
+        """Instructions of a resolution by ib_acme, its start left out; nothing if that was not measured."""
+        return median(self._ibacm) if self._ibacm else None
