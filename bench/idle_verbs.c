@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <endian.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -70,21 +69,15 @@ static const char *line_of(const struct ibv_device *device, const char *file, ch
 	return line;
 }
 
-static unsigned long number_of(const struct ibv_device *device, const char *file)
+static unsigned long number_of(const struct ibv_device *device, int port, const char *what)
 {
-	char line[64];
+	char file[128], line[64];
 
+	snprintf(file, sizeof(file), "ports/%d/%s", port, what);
 	return strtoul(line_of(device, file, line), NULL, 0);
 }
 
-static unsigned long port_number_of(const struct ibv_device *device, int port, const char *what)
-{
-	char file[128];
-
-	snprintf(file, sizeof(file), "ports/%d/%s", port, what);
-	return number_of(device, file);
-}
-
+/* Of 16 bits each, in hexadecimal, with colons between. */
 static uint64_t bytes_of(const char *groups, int count)
 {
 	uint64_t value = 0;
@@ -180,14 +173,14 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_at
 	const struct ibv_device *device = context->device;
 
 	memset(attr, 0, sizeof(*attr));
-	attr->state = port_number_of(device, port, "state");
+	attr->state = number_of(device, port, "state");
 	attr->max_mtu = attr->active_mtu = 5;
 	attr->gid_tbl_len = 8;
 	attr->max_msg_sz = 1 << 30;
 	attr->pkey_tbl_len = 128;
-	attr->lid = port_number_of(device, port, "lid");
-	attr->sm_lid = port_number_of(device, port, "sm_lid");
-	attr->lmc = port_number_of(device, port, "lid_mask_count");
+	attr->lid = number_of(device, port, "lid");
+	attr->sm_lid = number_of(device, port, "sm_lid");
+	attr->lmc = number_of(device, port, "lid_mask_count");
 	attr->subnet_timeout = 18;
 	attr->active_width = 2;
 	attr->active_speed = 32;
@@ -213,7 +206,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, uint16_
 	char file[64];
 
 	snprintf(file, sizeof(file), "pkeys/%d", index);
-	*pkey = htobe16(port_number_of(context->device, port, file));
+	*pkey = htobe16(number_of(context->device, port, file));
 	return 0;
 }
 
