@@ -77,15 +77,13 @@ static unsigned long number_of(const struct ibv_device *device, int port, const 
 	return strtoul(line_of(device, file, line), NULL, 0);
 }
 
-/* Of 16 bits each, in hexadecimal, with colons between. */
-static uint64_t bytes_of(const char *groups, int count)
+/* Half of a GID, or a GUID: four groups of hexadecimal digits with colons between. */
+static uint64_t bytes_of(const char *groups)
 {
 	uint64_t value = 0;
 
-	while (count--) {
-		value = value << 16 | strtoul(groups, NULL, 16);
-		groups += 5;
-	}
+	for (int group = 0; group < 4; group++)
+		value = value << 16 | strtoul(groups + 5 * group, NULL, 16);
 	return htobe64(value);
 }
 
@@ -127,7 +125,9 @@ uint64_t ibv_get_device_guid(struct ibv_device *device)
 {
 	char line[64];
 
-	return bytes_of(line_of(device, "node_guid", line), 4);
+	if (strlen(line_of(device, "node_guid", line)) < 19)
+		return 0;
+	return bytes_of(line);
 }
 
 static int nothing(void)
@@ -196,8 +196,8 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, uint64_t
 	line_of(context->device, file, line);
 	if (strlen(line) < 39)
 		return -1;
-	gid[0] = bytes_of(line, 4);
-	gid[1] = bytes_of(line + 20, 4);
+	gid[0] = bytes_of(line);
+	gid[1] = bytes_of(line + 20);
 	return 0;
 }
 

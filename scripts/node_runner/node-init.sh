@@ -25,12 +25,12 @@ mount_9p() { # tag, directory, ro|rw, cache mode
 
 make_root() {
 	mount -t tmpfs tmpfs /tmp
-	mkdir /tmp/upper /tmp/work /tmp/root
-	mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/root ||
+	mkdir /tmp/upper /tmp/work /tmp/merged
+	mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/merged ||
 		fatal "cannot make a writable root"
-	mount --move /oxib /tmp/root/oxib
-	mount -t devtmpfs devtmpfs /tmp/root/dev
-	cd /tmp/root || fatal "the writable root has gone"
+	mount --move /oxib /tmp/merged/oxib
+	mount -t devtmpfs devtmpfs /tmp/merged/dev
+	cd /tmp/merged || fatal "the writable root has gone"
 	mount --move . /
 }
 

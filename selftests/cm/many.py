@@ -22,6 +22,7 @@ _FIRST_PORT = 7200
 # For a connection that waits behind thousands of others. Nothing takes as long.
 _PATIENCE = 300
 _RESOLVE_TIMEOUT = 120_000
+_SERVED = (Event.CONNECT_REQUEST, Event.ESTABLISHED, Event.DISCONNECTED)
 # What an accepted connection comes to that the peer knows nothing of.
 _NOT_TAKEN_UP = (Event.UNREACHABLE, Event.REJECTED)
 
@@ -45,32 +46,27 @@ def _next(channel, *wanted):
 
 def _serve(own, process, number):
     """The late copy of a request whose connection has ended is one for a new connection to any connection manager: it is accepted, and
-    nobody takes it up. What that comes to is no failure here; who calls sees that each of its own comes up."""
+    nobody takes it up. That is no failure of a queue pair that has had its connection; of any other it is."""
     channel = Channel()
     channel.create().listen(own, _FIRST_PORT + process, number)
-    qpn, closed, accepted, late = process << 17 | 1 << 23, 0, set(), 0
+    # The peers' queue pairs: by connections that are not over, and of those that are.
+    open_, over = {}, set()
+    qpn, closed = process << 17 | 1 << 23, 0
     while closed < number:
-        wanted = [Event.CONNECT_REQUEST, Event.ESTABLISHED, Event.DISCONNECTED]
-        event, connection = _next(channel, *wanted, *_NOT_TAKEN_UP)
+        event, connection = _next(channel, *_SERVED, *_NOT_TAKEN_UP)
         if event == Event.CONNECT_REQUEST:
             qpn += 1
-            accepted.add(connection.key)
+            open_[connection.key] = connection.peer_qpn
             connection.accept(qpn)
-        elif event == Event.ESTABLISHED:
-            accepted.discard(connection.key)
-        elif event in _NOT_TAKEN_UP:
-            if connection.key not in accepted:
-                raise _Failed(f"{event.name} came of a connection that was up")
-            accepted.discard(connection.key)
-            connection.destroy()
-            late += 1
         elif event == Event.DISCONNECTED:
-            accepted.discard(connection.key)
+            over.add(open_.pop(connection.key))
             connection.disconnect()
             connection.destroy()
             closed += 1
-    if late:
-        print(f"process {process}: {late} of the connections accepted were not taken up", flush=True)
+        elif event in _NOT_TAKEN_UP:
+            if open_.pop(connection.key) not in over:
+                raise _Failed(f"{event.name} came of a connection that was not over")
+            connection.destroy()
 
 
 # --- calling -------------------------------------------------------------------------------------------------------------

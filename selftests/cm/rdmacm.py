@@ -136,7 +136,7 @@ class Channel:
         what = happened.contents
         length = what.parameters.private_data_len
         data = ctypes.string_at(what.parameters.private_data, length) if what.parameters.private_data and length else b""
-        result = (Event(what.event), what.status, data, Connection(what.id))
+        result = (Event(what.event), what.status, data, Connection(what.id, what.parameters.qp_num))
         _call("rdma_ack_cm_event", happened)
         return result
 
@@ -144,8 +144,10 @@ class Channel:
 class Connection:
     """An id of librdmacm."""
 
-    def __init__(self, id_):
+    def __init__(self, id_, peer_qpn=0):
         self._id = id_
+        # In the event of a request, the number of the queue pair that it is for.
+        self.peer_qpn = peer_qpn
 
     @property
     def key(self):
