@@ -2,6 +2,10 @@
 
 # The kernel to build for: a prepared tree, or the name of a test kernel (fast, debug, stock).
 KDIR ?= /lib/modules/$(shell uname -r)/build
+# The Linux of the test kernels: a version as 7.2, or a stock kernel's release as 7.2.12+deb13-amd64. Without it, the
+# newest that oxib was tried on.
+KERNEL ?=
+export OXIB_KERNEL := $(KERNEL)
 # Minutes after which `make test` begins no test any more; none: it runs all, however long they take.
 MINUTES ?=
 # The selftest of `make selftest`: a folder of selftests/, or one test in it.

@@ -27,17 +27,6 @@ class Places:
         """The root every node shares."""
         return self.cache / "guest"
 
-    @property
-    def source(self):
-        """The kernel's source."""
-        return self.cache / "source"
-
-    def build(self, kernel):
-        """The modules built for a kernel."""
-        directory = self.cache / "build" / kernel.name
-        directory.mkdir(parents=True, exist_ok=True)
-        return directory
-
 
 def _results(places, options):
     """Where the results go: under the name asked for, or one made from the script's."""
@@ -48,6 +37,11 @@ def _results(places, options):
         return Results(above / options.name)
     except Taken as taken:
         raise SystemExit(f"oxib: a run named {taken} is going on; give this one another --name")
+
+
+def _kernel_id(kernel):
+    """A kernel's identifier: scripts/nodes says which version a name alone stands for."""
+    return kernel if "-" in kernel else f"{kernel}-{os.environ['OXIB_KERNEL']}"
 
 
 def _show(node, line):
@@ -100,7 +94,7 @@ def _parse(words):
     run = commands.add_parser("run", help="run a script of the checkout in every node")
     shell = commands.add_parser("shell", help="a prompt on the first node")
     for command in (run, shell):
-        command.add_argument("--kernel", choices=("fast", "debug", "stock"), default="fast")
+        command.add_argument("--kernel", default="fast", help="fast, debug or stock, or with a version as fast-7.3 (default fast)")
         command.add_argument("--nodes", type=int, default=2, help="how many, in a chain (default 2)")
         command.add_argument("--smp", type=int, default=2, help="processors of each node (default 2)")
         command.add_argument("--memory", type=int, default=1024, help="MiB of each node (default 1024)")
@@ -121,7 +115,8 @@ def main():
     """Do what the command line says; the exit status says whether every node was content."""
     options = _parse(sys.argv[1:])
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
-    kernel = Kernel(options.kernel, places.cache / "kernel" / options.kernel, options.append)
+    kernel = Kernel(_kernel_id(options.kernel), places.cache, options.append)
+    kernel.build.mkdir(parents=True, exist_ok=True)
     machine = Machine(options.smp, options.memory, options.icount, options.plugin)
     bytecode.make(places.checkout)
     run = Run(_results(places, options), places, kernel, machine, options.nodes)

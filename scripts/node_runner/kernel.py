@@ -18,9 +18,30 @@ _COMMAND_LINE = (
 class Kernel:
     """One of the kernels that scripts/kernel makes."""
 
-    name: str
-    tree: Path
+    # Its name and version, as in fast-7.3.
+    id: str
+    cache: Path
     more_options: str = ""
+
+    @property
+    def name(self):
+        """The name without the version: fast, debug or stock."""
+        return self.id.partition("-")[0]
+
+    @property
+    def tree(self):
+        """The directory with the image and its modules."""
+        return self.cache / "kernel" / self.id
+
+    @property
+    def source(self):
+        """The directory with the source it was built from."""
+        return self.cache / f"source-{self.id.partition('-')[2]}"
+
+    @property
+    def build(self):
+        """The directory with oxib's modules for it."""
+        return self.cache / "build" / self.id
 
     @property
     def modules(self):

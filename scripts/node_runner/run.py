@@ -49,9 +49,9 @@ class Run:
             ("guest", self._places.guest, True),
             ("oxib", self._places.checkout, True),
             ("modules", self._kernel.modules, True),
-            ("build", self._places.build(self._kernel), True),
+            ("build", self._kernel.build, True),
             # Not mounted by itself: for tests that are in the kernel's source.
-            ("source", self._places.source, True),
+            ("source", self._kernel.source, True),
             ("out", node.out, False),
             ("shared", self._shared, False),
         ]

@@ -35,7 +35,22 @@ def _node_jobs(options):
         if not chosen:
             names = "\n  ".join(test.subject for test in _selftests())
             raise SystemExit(f"oxib: there is no selftest {options.test}; there are\n  {names}")
-    return [NodeJob(test, kernel) for test in chosen for kernel in test.kernels if kernel in options.kernels.split(",")]
+    names = options.kernels.split(",")
+    return [NodeJob(test, kernel) for test in chosen for name in test.kernels if name in names for kernel in _kernels(test, name)]
+
+
+def _kernels(test, name):
+    """The identifiers of the kernels of that name that a test runs on. The tests of stock/ show that oxib does its main job on a
+    packaged kernel, and run on those of other versions, too."""
+    versions = [os.environ["OXIB_KERNEL"]]
+    if test.subject.startswith("stock/"):
+        versions += os.environ.get("OXIB_OTHER_KERNELS", "").split()
+    return [f"{name}-{version}" for version in versions]
+
+
+def _order(kernel):
+    name, _, version = kernel.partition("-")
+    return version != os.environ["OXIB_KERNEL"], _KERNELS.index(name)
 
 
 # Seconds for each fuzz target, in `make test` and in `make soak`.
@@ -146,7 +161,8 @@ def main():
     """Run what was asked for; the last line of the output has the counts."""
     options = _parse()
     if options.needs:
-        print(*sorted({each.kernel for each in _node_jobs(options)}, key=_KERNELS.index))
+        # The default version's first.
+        print(*dict.fromkeys(sorted((each.kernel for each in _node_jobs(options)), key=_order)))
         return 0
     results = Results.first_free(Path(os.environ["OXIB_CACHE"]) / "out/tests")
     jobs = _node_jobs(options)

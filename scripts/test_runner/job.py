@@ -145,11 +145,11 @@ class Selftest:
         return int(self._headers["timeout"]) * (_DEBUG_PATIENCE if kernel == "debug" else _PATIENCE)
 
     def options(self, kernel):
-        """The node runner's options for a run on that kernel."""
+        """The node runner's options for a run on that kernel, but which it is."""
         memory = int(self._headers["memory"])
         if kernel == "debug":
             memory = max(memory, _DEBUG_MEMORY)
-        options = ["--kernel", kernel, "--nodes", self._headers["nodes"], "--memory", str(memory)]
+        options = ["--nodes", self._headers["nodes"], "--memory", str(memory)]
         options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kernel))]
         if self._headers.get("icount") == "yes":
             options.append("--icount")
@@ -159,13 +159,15 @@ class Selftest:
 
 
 class NodeJob:
-    """A selftest on one kernel."""
+    """A selftest on one kernel, which an identifier as fast-7.3 names."""
 
     def __init__(self, selftest, kernel):
+        name = kernel.partition("-")[0]
         self.name = f"{selftest.subject} ({kernel})"
-        self.weight = selftest.timeout(kernel)
-        self.share = PROCESSOR if kernel == "debug" else _WAITING_SHARE
+        self.weight = selftest.timeout(name)
+        self.share = PROCESSOR if name == "debug" else _WAITING_SHARE
         self.kernel = kernel
+        self._options = selftest.options(name)
         self._selftest = selftest
 
     def run(self, out):
@@ -173,7 +175,7 @@ class NodeJob:
         name = f"{self._selftest.subject.replace('/', '-')}-{self.kernel}"
         log = out / f"{name}.run"
         command = ["python3", "-m", "node_runner", "run", "--name", f"{out.name}/{name}", "--tail", "0"]
-        command += [*self._selftest.options(self.kernel), str(self._selftest.path)]
+        command += ["--kernel", self.kernel, *self._options, str(self._selftest.path)]
         began = time.monotonic()
         status, busy = _call(command, log)
         logs = sorted((out / name).glob("node*.log"))
