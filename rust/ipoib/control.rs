@@ -517,6 +517,20 @@ impl Interface {
         offer.map_or(self.device().mtu(), |offer| payload(offer.mtu))
     }
 
+    /// Logs why `mtu` is refused, once for each limit `most`: programs may try again and again.
+    fn advise_mtu(&self, rtnl: &mut Rtnl, mtu: u32, most: u32) {
+        let advised = &mut self.control.get(rtnl).mtu_advised;
+        if *advised != most {
+            *advised = most;
+            dev_warn!(
+                self.rdma(),
+                "{}: MTU {mtu} is refused, the largest is {most} now: {}\n",
+                self.device().name(),
+                self.link().mtu_advice()
+            );
+        }
+    }
+
     /// Changes the MTU; see [`Operations::change_mtu`](crate::net::device::Operations).
     pub(super) fn set_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
         if self.mode() == Mode::Connected {
@@ -526,11 +540,7 @@ impl Interface {
         }
         let most = payload(self.link().refresh()?.mtu);
         if mtu > most {
-            let name = self.device().name();
-            dev_warn!(
-                self.rdma(),
-                "{name}: MTU {mtu} is beyond the port's {most}: raise the MTU of the device below\n"
-            );
+            self.advise_mtu(rtnl, mtu, most);
             return Err(EINVAL);
         }
         let old = self.device().mtu();
