@@ -243,7 +243,7 @@ impl Interface {
 
     /// Makes the port drop what arrives, before the queue pairs go.
     ///
-    /// A packet that comes to a queue pair on its way to Reset is a danger on rxe (Linux 7.2): it is
+    /// A packet that comes to a queue pair on its way to Reset is a danger on rxe (Linux 7.2, 7.3): it is
     /// freed with the queue pair's lock held, which may run a softirq that receives the next one for
     /// the same queue pair and waits for that lock for ever. With a key that nobody uses, packets
     /// are dropped before they come so far.

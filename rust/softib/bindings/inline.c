@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 #include <linux/crc32.h>
-#include <linux/device/faux.h>
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
 #include <linux/nsproxy.h>

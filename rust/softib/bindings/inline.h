@@ -7,6 +7,7 @@
 #ifndef SOFTIB_INLINE_H
 #define SOFTIB_INLINE_H
 
+#include <linux/device/faux.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <rdma/ib_umem.h>
