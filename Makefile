@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 
-# The kernel to build for: a prepared tree, or the name of a test kernel (fast, debug, stock).
+# The kernel to build for: a prepared tree, or the name of a test kernel (fast, debug, stock, uml, umldebug).
 KDIR ?= /lib/modules/$(shell uname -r)/build
 # The Linux of the test kernels: a version as 7.2, or a stock kernel's release as 7.2.12+deb13-amd64. Without it, the
 # newest that oxib was tried on.
 KERNEL ?=
 export OXIB_KERNEL := $(KERNEL)
+# What nodes are: qemu, machines of QEMU's; uml, processes of this one (user-mode Linux). Without it, what starts fastest
+# here. Tests that need a PC get one in any case.
+MACHINE ?=
+export OXIB_MACHINE := $(MACHINE)
 # Minutes after which `make test` begins no test any more; none: it runs all, however long they take.
 MINUTES ?=
 # The selftest of `make selftest`: a folder of selftests/, or one test in it.
@@ -16,7 +20,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: all demo test shell kunit selftest soak bench lint doc install clean distclean help
 
-all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or fast, debug, stock)
+all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or a test kernel)
 	@scripts/modules $(KDIR)
 
 demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missing
