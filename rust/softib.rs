@@ -5,6 +5,7 @@
 use kernel::prelude::*;
 
 mod bindings;
+mod linux;
 mod lock;
 mod wire;
 #[expect(dead_code, reason = "oxib uses the rest")]

@@ -31,10 +31,16 @@ quiet_cmd_oxib_reused_types = GEN     $@
 $(oxib-bindings)/reused_types: $(objtree)/rust/bindings/bindings_generated.rs $(src)/scripts/reused-types.awk FORCE
 	$(call if_changed,oxib_reused_types)
 
+# The tree's own parameters, without those that make an enum a type of its own with an attribute for control flow
+# integrity (since Linux 7.3): modules outside the tree may not use that attribute, and no such enum is a parameter of
+# a callback here.
+oxib-tree-parameters = $(shell grep -Ehv '^$(pound)|^$$|^--(newtype-enum|with-attribute-custom-enum)' \
+	$(srctree)/rust/bindgen_parameters)
+
 # A constant that bindgen cannot work out from a macro goes into the header as OXIB_CONST_name.
 quiet_cmd_oxib_bindgen = BINDGEN $@
       cmd_oxib_bindgen = \
-	$(BINDGEN) $< $(shell grep -Ehv '^$(pound)|^$$' $(srctree)/rust/bindgen_parameters $(filter %/parameters,$^)) \
+	$(BINDGEN) $< $(oxib-tree-parameters) $(shell grep -Ehv '^$(pound)|^$$' $(filter %/parameters,$^)) \
 		--blocklist-type "$$(cat $(filter %/reused_types,$^))" \
 		--rust-target 1.85 --use-core --with-derive-default --ctypes-prefix ffi --no-layout-tests \
 		--no-debug '.*' --enable-function-attribute-detection \

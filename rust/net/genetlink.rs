@@ -155,7 +155,7 @@ impl<P: Protocol> Family<P> {
             raw.write(bindings::genl_family {
                 version: P::VERSION.into(),
                 name: name(P::NAME),
-                module: crate::THIS_MODULE.as_ptr().cast(),
+                module: crate::linux::this_module().as_ptr().cast(),
                 split_ops: tables.operations.as_ptr(),
                 mcgrps: tables.groups.as_ptr(),
                 ..core::mem::zeroed()

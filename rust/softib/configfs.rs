@@ -22,7 +22,6 @@ mod subsystem;
 mod tables;
 mod text;
 
-use crate::THIS_MODULE;
 use element::{
     Element,
     Kind, //

@@ -5,10 +5,7 @@
 use core::fmt;
 
 use kernel::{
-    configfs::{
-        self,
-        configfs_attrs, //
-    },
+    configfs,
     new_mutex,
     page::PAGE_SIZE,
     prelude::*,
@@ -21,7 +18,7 @@ use super::{
     relay::Settings,
     text, //
 };
-use crate::THIS_MODULE;
+use crate::linux::configfs_attrs;
 
 /// What a folder stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]

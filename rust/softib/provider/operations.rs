@@ -27,7 +27,7 @@ pub(super) const DRIVER: bindings::rdma_driver_id = bindings::rdma_driver_id_RDM
 /// `device` is valid and not registered yet, and one of ours: its objects are those that the operations expect.
 pub(super) unsafe fn set(device: *mut bindings::ib_device) {
     let operations = bindings::ib_device_ops {
-        owner: crate::THIS_MODULE.as_ptr(),
+        owner: crate::linux::this_module().as_ptr(),
         driver_id: DRIVER,
         size_ib_ah: size_of::<address::Handle>(),
         size_ib_cq: size_of::<completion::Queue>(),

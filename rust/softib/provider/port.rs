@@ -12,7 +12,8 @@ use crate::{
         limits,
         management,
         port, //
-    }, //
+    },
+    linux::DeviceLimit, //
 };
 
 /// `query_device`.
@@ -49,26 +50,26 @@ pub(super) unsafe extern "C" fn query_device(
     if options.tso {
         out.kernel_cap_flags |= u64::from(bindings::ib_kernel_cap_flags_IBK_UD_TSO);
     }
-    out.max_qp = limits::QUEUE_PAIRS as i32;
-    out.max_qp_wr = limits::WORK_REQUESTS as i32;
-    out.max_send_sge = limits::SEGMENTS as i32;
-    out.max_recv_sge = limits::SEGMENTS as i32;
-    out.max_sge_rd = limits::SEGMENTS as i32;
-    out.max_cq = limits::COMPLETION_QUEUES as i32;
-    out.max_cqe = limits::COMPLETIONS as i32;
-    out.max_mr = limits::REGIONS as i32;
-    out.max_pd = i32::MAX;
-    out.max_ah = i32::MAX;
-    out.max_qp_rd_atom = limits::READS as i32;
-    out.max_qp_init_rd_atom = limits::READS as i32;
-    out.max_res_rd_atom = (limits::READS * limits::QUEUE_PAIRS) as i32;
+    out.max_qp = limits::QUEUE_PAIRS as DeviceLimit;
+    out.max_qp_wr = limits::WORK_REQUESTS as DeviceLimit;
+    out.max_send_sge = limits::SEGMENTS as DeviceLimit;
+    out.max_recv_sge = limits::SEGMENTS as DeviceLimit;
+    out.max_sge_rd = limits::SEGMENTS as DeviceLimit;
+    out.max_cq = limits::COMPLETION_QUEUES as DeviceLimit;
+    out.max_cqe = limits::COMPLETIONS as DeviceLimit;
+    out.max_mr = limits::REGIONS as DeviceLimit;
+    out.max_pd = i32::MAX as DeviceLimit;
+    out.max_ah = i32::MAX as DeviceLimit;
+    out.max_qp_rd_atom = limits::READS as DeviceLimit;
+    out.max_qp_init_rd_atom = limits::READS as DeviceLimit;
+    out.max_res_rd_atom = (limits::READS * limits::QUEUE_PAIRS) as DeviceLimit;
     out.atomic_cap = bindings::ib_atomic_cap_IB_ATOMIC_HCA;
-    out.max_mcast_grp = limits::GROUPS as i32;
-    out.max_mcast_qp_attach = limits::GROUP_MEMBERS as i32;
-    out.max_total_mcast_qp_attach = limits::GROUPS as i32;
-    out.max_srq = limits::SHARED_QUEUES as i32;
-    out.max_srq_wr = limits::WORK_REQUESTS as i32;
-    out.max_srq_sge = limits::SEGMENTS as i32;
+    out.max_mcast_grp = limits::GROUPS as DeviceLimit;
+    out.max_mcast_qp_attach = limits::GROUP_MEMBERS as DeviceLimit;
+    out.max_total_mcast_qp_attach = limits::GROUPS as DeviceLimit;
+    out.max_srq = limits::SHARED_QUEUES as DeviceLimit;
+    out.max_srq_wr = limits::WORK_REQUESTS as DeviceLimit;
+    out.max_srq_sge = limits::SEGMENTS as DeviceLimit;
     out.max_fast_reg_page_list_len = limits::REGION_PAGES;
     out.max_pkeys = port::PKEYS as u16;
     out.local_ca_ack_delay = 15;
