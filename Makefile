@@ -12,8 +12,10 @@ MACHINE ?=
 export OXIB_MACHINE := $(MACHINE)
 # Minutes after which `make test` begins no test any more; none: it runs all, however long they take.
 MINUTES ?=
-# The selftest of `make selftest`: a folder of selftests/, or one test in it.
+# The selftest of `make selftest` and `make test`: a folder of selftests/, or one test in it.
 T ?=
+# How often to run the selftest T.
+REPEAT ?=
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
@@ -26,8 +28,8 @@ all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with
 demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missing
 	@scripts/demo
 
-test: ## every test but the soak; prepares what is missing
-	@scripts/test $(if $(MINUTES),--minutes $(MINUTES))
+test: ## every test but the soak; prepares what is missing. T=folder/name REPEAT=50: one, so often
+	@scripts/test $(if $(MINUTES),--minutes $(MINUTES)) $(if $(T),--test $(T)) $(if $(REPEAT),--repeat $(REPEAT))
 
 shell: ## two nodes, a prompt on the first
 	@scripts/shell
