@@ -11,6 +11,7 @@
  */
 
 #include <linux/etherdevice.h>
+#include <linux/ethtool.h>
 #include <linux/if_vlan.h>
 #include <linux/interrupt.h>
 #include <linux/module.h>
@@ -183,6 +184,19 @@ static int cable_stop(struct net_device *dev)
 	return 0;
 }
 
+/* RDMA devices above take their rate from here. */
+static int cable_link_settings(struct net_device *dev, struct ethtool_link_ksettings *settings)
+{
+	settings->base.speed = SPEED_1000;
+	settings->base.duplex = DUPLEX_FULL;
+	return 0;
+}
+
+static const struct ethtool_ops cable_ethtool = {
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = cable_link_settings,
+};
+
 static const struct net_device_ops cable_operations = {
 	.ndo_open = cable_open,
 	.ndo_stop = cable_stop,
@@ -195,7 +209,7 @@ static void cable_setup(struct net_device *dev)
 {
 	ether_setup(dev);
 	dev->netdev_ops = &cable_operations;
-	dev->needs_free_netdev = false;
+	dev->ethtool_ops = &cable_ethtool;
 	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	dev->mtu = MAX_MTU;
 	dev->max_mtu = MAX_MTU;
