@@ -49,11 +49,14 @@ def _node_jobs(options):
 
 def _names(test, kind, options):
     """The names of the kernels that a test which asks for a kind runs on."""
-    if options.machine == "qemu" or test.needs_pc or kind not in PROCESS_KERNELS:
+    if options.machine == "qemu" or test.needs_pc:
         return [kind]
-    if kind == "fast" and test.also_on_pc and not options.no_other:
-        return [PROCESS_KERNELS[kind], kind]
-    return [PROCESS_KERNELS[kind]]
+    if kind == "stock":
+        return [kind, "uml"] if test.also == "uml" else [kind]
+    names = [PROCESS_KERNELS[kind]]
+    if kind == "fast" and test.also == "qemu" and not options.no_other:
+        names.append(kind)
+    return names
 
 
 def _kernels(test, kind, options):

@@ -151,9 +151,9 @@ class Selftest:
         return self._headers.get("machine") == "qemu"
 
     @property
-    def also_on_pc(self):
-        """Whether it runs on machines as well, where nodes are processes."""
-        return self._headers.get("also") == "qemu"
+    def also(self):
+        """What else its nodes are, where nodes are processes: qemu or uml, or nothing."""
+        return self._headers.get("also", "")
 
     @property
     def nodes(self):
