@@ -10,11 +10,13 @@
 # shellcheck source=scripts/node_runner/directory.sh
 . /oxib/scripts/node_runner/directory.sh
 
-# The switch works while this process waits; it must neither end nor touch a disk that is going away.
+# The switch works while this process waits; it must neither end nor touch a disk that is going away. Nor may it run:
+# user-mode Linux ends the programs on other processors, and this one's end is a panic.
 switch_off() {
 	sync
+	sleep 1000000 &
 	echo o >/proc/sysrq-trigger
-	while :; do :; done
+	wait
 }
 
 fatal() {
