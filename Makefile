@@ -1,29 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only
 
-# The kernel to build for: a prepared tree, or the name of a test kernel (fast, debug, stock).
+# The kernel to build for: a prepared tree, or the name of a test kernel (fast, debug, stock, uml, umldebug).
 KDIR ?= /lib/modules/$(shell uname -r)/build
 # The Linux of the test kernels: a version as 7.2, or a stock kernel's release as 7.2.12+deb13-amd64. Without it, the
 # newest that oxib was tried on.
 KERNEL ?=
 export OXIB_KERNEL := $(KERNEL)
+# What nodes are: qemu, machines of QEMU's; uml, processes of this one (user-mode Linux). Without it, what starts fastest
+# here. Tests that need a PC get one in any case.
+MACHINE ?=
+export OXIB_MACHINE := $(MACHINE)
 # Minutes after which `make test` begins no test any more; none: it runs all, however long they take.
 MINUTES ?=
-# The selftest of `make selftest`: a folder of selftests/, or one test in it.
+# The selftest of `make selftest` and `make test`: a folder of selftests/, or one test in it.
 T ?=
+# How often to run the selftest T.
+REPEAT ?=
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all demo test shell kunit selftest soak bench lint doc install clean distclean help
 
-all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or fast, debug, stock)
+all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or a test kernel)
 	@scripts/modules $(KDIR)
 
 demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missing
 	@scripts/demo
 
-test: ## every test but the soak; prepares what is missing
-	@scripts/test $(if $(MINUTES),--minutes $(MINUTES))
+test: ## every test but the soak; prepares what is missing. T=folder/name REPEAT=50: one, so often
+	@scripts/test $(if $(MINUTES),--minutes $(MINUTES)) $(if $(T),--test $(T)) $(if $(REPEAT),--repeat $(REPEAT))
 
 shell: ## two nodes, a prompt on the first
 	@scripts/shell

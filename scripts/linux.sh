@@ -7,7 +7,8 @@
 # version, as in fast-7.3: its tree is kernel/fast-7.3 in the cache, its modules are build/fast-7.3, its source is
 # source-7.3.
 #
-# OXIB_KERNEL (KERNEL= of make) chooses the version: X.Y, X.Y.Z, or the release of a stock kernel.
+# OXIB_KERNEL (KERNEL= of make) chooses the version: X.Y, X.Y.Z, or the release of a stock kernel. OXIB_MACHINE
+# (MACHINE= of make) chooses what nodes are: qemu (machines), or uml (processes, user-mode Linux).
 
 # shellcheck disable=SC2154 # cache and checkout are cache.sh's
 
@@ -101,7 +102,7 @@ other_versions() { # version
 	linux_tried_and_offered | grep -vxF "$1" || : # often there is none
 }
 
-test_kernels='fast|debug|stock'
+test_kernels='fast|debug|stock|uml|umldebug'
 
 # is_test_kernel WORD: it is the name of a test kernel, or an identifier.
 is_test_kernel() {
@@ -114,5 +115,47 @@ kernel_id() { # name or identifier
 	case $1 in
 	*-*) printf '%s\n' "$1" ;;
 	*) printf '%s-%s\n' "$1" "$(linux_version)" ;;
+	esac
+}
+
+# is_uml IDENTIFIER: the kernel is a process of the host (user-mode Linux).
+is_uml() {
+	[[ $1 == uml-* || $1 == umldebug-* ]]
+}
+
+# Print what make is told to build a kernel, an argument a line.
+make_arguments() { # identifier
+	case $1 in debug-* | umldebug-*) printf 'LLVM=1\n' ;; esac
+	! is_uml "$1" || printf 'ARCH=um\n'
+}
+
+# Print what make is told to build modules for it. User-mode Linux compiles Rust as position-independent code, which
+# refers to symbols in a way (R_X86_64_GOTPCREL) that its module loader does not know.
+module_arguments() { # identifier
+	make_arguments "$1"
+	! is_uml "$1" || printf 'KRUSTFLAGS=-Crelocation-model=static -Ccode-model=large\n'
+}
+
+# Whether hardware virtualisation is really there: /dev/kvm alone may be an emulation that crawls.
+has_kvm() {
+	grep -qE '^flags.* (vmx|svm)( |$)' /proc/cpuinfo && [ -r /dev/kvm ] && [ -w /dev/kvm ]
+}
+
+# Print what nodes are, unless a test says that it needs the other: what starts fastest here.
+machine() {
+	case ${OXIB_MACHINE:-} in
+	qemu | uml) printf '%s\n' "$OXIB_MACHINE" ;;
+	"") if has_kvm; then echo qemu; else echo uml; fi ;;
+	*) fail "MACHINE=$OXIB_MACHINE: there are qemu and uml" ;;
+	esac
+}
+
+# Print the name of the kernel that nodes boot if none is asked for.
+node_kernel() {
+	local chosen
+	chosen=$(machine)
+	case $chosen in
+	qemu) echo fast ;;
+	uml) echo uml ;;
 	esac
 }

@@ -8,7 +8,10 @@
 
 set -u
 
-: "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MODULES:?}"
+: "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MACHINE:?}" "${MODULES:?}"
+
+# shellcheck source=scripts/node_runner/directory.sh
+. scripts/node_runner/directory.sh
 
 # The debug kernel is slow, most of all beside others: it waits longer and, where numbers do not matter, does less.
 case $KERNEL in

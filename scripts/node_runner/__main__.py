@@ -4,12 +4,15 @@
 import argparse
 import os
 import sys
+import termios
 from dataclasses import dataclass
 from pathlib import Path
 
 from node_runner import bytecode
+from node_runner import qemu
+from node_runner import uml
 from node_runner.kernel import Kernel
-from node_runner.qemu import Machine
+from node_runner.machine import Shape
 from node_runner.results import Results
 from node_runner.results import Taken
 from node_runner.run import Run
@@ -83,8 +86,11 @@ def _run_shell(run):
     first.give_prompt()
     for node in others:
         node.give_command(["/bin/sleep", "infinity"])
+    settings = termios.tcgetattr(sys.stdin)
     run.start(terminal_node=first.number)
     run.wait_for(first)
+    # A node that was killed leaves the terminal as it needed it.
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, settings)
     return 0
 
 
@@ -94,7 +100,7 @@ def _parse(words):
     run = commands.add_parser("run", help="run a script of the checkout in every node")
     shell = commands.add_parser("shell", help="a prompt on the first node")
     for command in (run, shell):
-        command.add_argument("--kernel", default="fast", help="fast, debug or stock, or with a version as fast-7.3 (default fast)")
+        command.add_argument("--kernel", required=True, help="fast, debug or stock on QEMU; uml or umldebug; or with a version as fast-7.3")
         command.add_argument("--nodes", type=int, default=2, help="how many, in a chain (default 2)")
         command.add_argument("--smp", type=int, default=2, help="processors of each node (default 2)")
         command.add_argument("--memory", type=int, default=1024, help="MiB of each node (default 1024)")
@@ -117,7 +123,8 @@ def main():
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
     kernel = Kernel(_kernel_id(options.kernel), places.cache, options.append)
     kernel.build.mkdir(parents=True, exist_ok=True)
-    machine = Machine(options.smp, options.memory, options.icount, options.plugin)
+    machine_type = uml.Machine if kernel.is_uml else qemu.Machine
+    machine = machine_type(Shape(options.smp, options.memory, options.icount, options.plugin), kernel)
     bytecode.make(places.checkout)
     run = Run(_results(places, options), places, kernel, machine, options.nodes)
     if options.command == "shell":

@@ -1,32 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A test kernel in the cache: what of it QEMU boots and what of it a node mounts."""
+"""A test kernel in the cache: its image and the directories that a node mounts."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 # Unit tests run as modules are loaded, which takes its time: only where asked for.
 # A busy host takes a node's processors away for many seconds: a soft lockup is one of a minute, as an RCU stall is.
-# Without noxattr the writable layer over the guest asks for extended attributes at every name it looks up.
-_COMMAND_LINE = (
-    "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose,noxattr ro "
-    "init=/sbin/node-init console=ttyS0,115200 loglevel=7 panic=-1 oops=panic nokaslr mitigations=off kunit.enable=0 "
-    "no_timer_check random.trust_cpu=on net.ifnames=0 watchdog_thresh=30"
-)
+_COMMAND_LINE = "ro loglevel=7 panic=-1 oops=panic kunit.enable=0 random.trust_cpu=on watchdog_thresh=30"
+
+# Its kind, for each name: what tests ask for.
+_KINDS = {"uml": "fast", "umldebug": "debug"}
 
 
 @dataclass(frozen=True)
 class Kernel:
     """One of the kernels that scripts/kernel makes."""
 
-    # Its name and version, as in fast-7.3.
+    # The name and version, as in fast-7.3.
     id: str
     cache: Path
     more_options: str = ""
 
     @property
     def name(self):
-        """The name without the version: fast, debug or stock."""
+        """The name without the version: fast, debug, stock, uml or umldebug."""
         return self.id.partition("-")[0]
+
+    @property
+    def is_uml(self):
+        """Whether it is a process of the host."""
+        return self.name in _KINDS
+
+    @property
+    def kind(self):
+        """The kind that tests ask for: fast, debug or stock."""
+        return _KINDS.get(self.name, self.name)
 
     @property
     def tree(self):
@@ -48,12 +56,7 @@ class Kernel:
         """The directory that becomes /lib/modules."""
         return self.tree / "modroot/lib/modules"
 
-    def boot_options(self):
-        """QEMU's options for the image: the ELF image where the kernel takes it, else the packed one."""
-        if (self.tree / "initramfs").exists():
-            return ["-kernel", str(self.tree / "vmlinuz"), "-initrd", str(self.tree / "initramfs")]
-        return ["-kernel", str(self.tree / "vmlinux")]
-
-    def command_line(self, node, nodes, clock):
+    def command_line(self, machine, seat):
         """The kernel's command line; the assignments in capitals reach the node's first process."""
-        return f"{_COMMAND_LINE} {clock} {self.more_options} NODE={node} NODES={nodes} KERNEL={self.name}"
+        words = f"NODE={seat.node} NODES={seat.nodes} KERNEL={self.kind} MACHINE={machine}"
+        return f"{_COMMAND_LINE} {self.more_options} {words}"

@@ -4,13 +4,19 @@
 # The first process of a node. The root it starts on is the shared guest, read-only; it puts a writable layer in
 # memory over that, mounts what the runner gives the node, runs the node's command, and switches the node off.
 #
-# The kernel's command line gives NODE, NODES and KERNEL, which arrive as environment variables.
+# The kernel's command line gives NODE, NODES, KERNEL and MACHINE, which arrive as environment variables; on user-mode
+# Linux DIRECTORIES, CABLES and MHZ, too.
 
-# The switch works while this process waits; it must neither end nor touch a disk that is going away.
+# shellcheck source=scripts/node_runner/directory.sh
+. /oxib/scripts/node_runner/directory.sh
+
+# The switch works while this process waits; it must neither end nor touch a disk that is going away. Nor may it run:
+# user-mode Linux ends the programs on other processors, and this one's end is a panic.
 switch_off() {
 	sync
+	sleep 1000000 &
 	echo o >/proc/sysrq-trigger
-	while :; do :; done
+	wait
 }
 
 fatal() {
@@ -18,9 +24,8 @@ fatal() {
 	switch_off
 }
 
-mount_9p() { # tag, directory, ro|rw, cache mode
-	mount -t 9p -o "$3,trans=virtio,version=9p2000.L,msize=262144,noxattr,cache=$4" "$1" "$2" ||
-		fatal "cannot mount $1 on $2"
+mount_needed() { # tag, directory, ro|rw
+	mount_directory "$@" || fatal "cannot mount $1 on $2"
 }
 
 make_root() {
@@ -43,12 +48,24 @@ mount_all() {
 	mount -t tmpfs tmpfs /run
 	mount -t tmpfs tmpfs /tmp
 	ln -sfn /proc/self/fd /dev/fd
-	mount_9p modules /lib/modules ro loose
+	mount_needed modules /lib/modules ro
 	mount -t debugfs debugfs /sys/kernel/debug
 	mount -t configfs configfs /sys/kernel/config
-	mount_9p build /build ro loose
-	mount_9p out /out rw none
-	mount_9p shared /shared rw none
+	mount_needed build /build ro
+	mount_needed out /out rw
+	mount_needed shared /shared rw
+}
+
+# What user-mode Linux has not by itself.
+complete_process() {
+	# The node may be killed: its log should not wait in its memory.
+	echo 20 >/proc/sys/vm/dirty_writeback_centisecs
+	echo 20 >/proc/sys/vm/dirty_expire_centisecs
+	# Programs that measure time by the processor's counter look up its rate.
+	awk -v mhz="$MHZ" '{ print } /^processor/ { print "cpu MHz\t\t: " mhz }' /proc/cpuinfo >/run/cpuinfo
+	mount --bind /run/cpuinfo /proc/cpuinfo
+	[ -z "${CABLES:-}" ] || insmod /build/scripts/node_runner/cable/node_cable.ko fds="$CABLES" node="$NODE" ||
+		fatal "the node has no cables: build the modules for its kernel"
 }
 
 settle() {
@@ -86,16 +103,18 @@ run_command() {
 }
 
 prompt() {
-	echo "A prompt on node n$NODE of $NODES. Ctrl-D ends the nodes; Ctrl-A X kills them."
+	echo "A prompt on node n$NODE of $NODES. Ctrl-D ends the nodes."
+	[ "$MACHINE" != qemu ] || echo "Ctrl-A X kills them."
 	setsid --ctty --wait /bin/bash --login
 	echo 0 >/out/status
 }
 
 inside() {
 	mount_all
+	[ "$MACHINE" != uml ] || complete_process
 	settle
 	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin:/build/tool LANG=C.UTF-8
-	export NODE NODES KERNEL MODULES=/build
+	export NODE NODES KERNEL MACHINE MODULES=/build
 	cd /oxib || fatal "the checkout is not there"
 	: >/out/begun
 	if [ -e /out/prompt ]; then prompt; else run_command; fi

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One node of a run: its directories, its QEMU, and what came of it."""
+"""One node of a run: its directories, its process, and its outcome."""
 
 import ctypes
+import os
+import resource
 import shlex
+import shutil
 import signal
 import subprocess
 
@@ -12,8 +15,10 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
 
-def _die_with_the_runner():
+def _before_it_runs():
+    """It ends with the runner. A kernel that panics as a process would dump the node's memory."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 class Node:
@@ -26,8 +31,9 @@ class Node:
         self.console = run_directory / f"node{number}.console"
         self.log = run_directory / f"node{number}.log"
         self.stopped = ""
-        self._errors = run_directory / f"node{number}.qemu"
+        self._errors = run_directory / f"node{number}.errors"
         self._process = None
+        self._leavings = []
         self._streamed = 0
         self.out.mkdir()
         (self.out / "log").touch()
@@ -41,21 +47,26 @@ class Node:
         """Have the node offer a prompt on its console instead of running a command."""
         (self.out / "prompt").touch()
 
-    def start(self, command, plugs, terminal=False):
-        """Start QEMU; a node with the terminal reads from it, and any other node from nothing."""
-        with open(self._errors, "wb") as errors:
+    def start(self, launch, seat):
+        """Start its process; a node whose console is the terminal reads from it, and any other node from nothing."""
+        terminal = seat.console is None
+        self._leavings = launch.leavings
+        with open(self._errors, "wb") as errors, open(launch.output or os.devnull, "wb") as output:
             self._process = subprocess.Popen(
-                command,
+                launch.words,
                 stdin=None if terminal else subprocess.DEVNULL,
-                stdout=None if terminal else errors,
+                stdout=None if terminal else output if launch.output else errors,
                 stderr=errors,
-                pass_fds=plugs,
-                preexec_fn=_die_with_the_runner,
+                env=launch.environment,
+                pass_fds=seat.plugs,
+                # Signals for this process's group are not for nodes, which end when they are killed.
+                process_group=None if terminal else 0,
+                preexec_fn=_before_it_runs,
             )
 
     @property
     def running(self):
-        """Whether its QEMU runs."""
+        """Whether its process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -79,6 +90,12 @@ class Node:
             self.stopped = why
             self._process.kill()
             self._process.wait()
+        self.clean_up()
+
+    def clean_up(self):
+        """Remove what its process left behind, once that has ended."""
+        for directory in self._leavings:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def new_output(self):
         """The whole lines of script output since the last call."""

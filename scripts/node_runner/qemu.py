@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""QEMU's command line for one node."""
+"""Nodes that QEMU emulates or, with hardware virtualisation, runs."""
 
 import os
-from dataclasses import dataclass
+import socket
 
 from node_runner import tsc
+from node_runner.machine import Launch
 
-
-@dataclass(frozen=True)
-class Machine:
-    """The shape of every node of a run."""
-
-    smp: int = 2
-    memory: int = 1024
-    icount: bool = False
-    # A TCG plugin with its arguments, as QEMU's option -plugin takes them.
-    plugin: str = ""
+# Without noxattr the writable layer over the guest asks for extended attributes at every name it looks up.
+_COMMAND_LINE = (
+    "root=guest rootfstype=9p rootflags=trans=virtio,version=9p2000.L,msize=262144,cache=loose,noxattr "
+    "init=/sbin/node-init console=ttyS0,115200 nokaslr mitigations=off no_timer_check net.ifnames=0"
+)
 
 
 def kvm_usable():
@@ -31,22 +27,29 @@ def kvm_usable():
     return True
 
 
-def _processor(machine):
-    if machine.icount:
+def _processor(shape):
+    if shape.icount:
         # The guest's clock is its instruction count: one processor, one thread.
         return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,la57=off", "-smp", "1"]
     if kvm_usable():
-        return ["-accel", "kvm", "-cpu", "host", "-smp", str(machine.smp)]
-    return ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", str(machine.smp)]
+        return ["-accel", "kvm", "-cpu", "host", "-smp", str(shape.smp)]
+    return ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", str(shape.smp)]
 
 
-def clock_options(machine):
+def _clock(shape):
     """What the node's kernel is told of its clock."""
-    if machine.icount:
+    if shape.icount:
         return f"tsc=reliable tsc_early_khz={tsc.ICOUNT_KHZ}"
     if kvm_usable():
         return ""
     return f"tsc=reliable tsc_early_khz={tsc.host_khz()}"
+
+
+def _image(kernel):
+    """The ELF image where the kernel takes it, else the packed one."""
+    if (kernel.tree / "initramfs").exists():
+        return ["-kernel", str(kernel.tree / "vmlinuz"), "-initrd", str(kernel.tree / "initramfs")]
+    return ["-kernel", str(kernel.tree / "vmlinux")]
 
 
 def _directory(tag, path, read_only):
@@ -67,22 +70,33 @@ def _nic(node, number, plug):
     ]  # fmt: skip
 
 
-def command(machine, kernel, clock, node, nodes, directories, plugs, console):
-    """Return the command for node `node` of `nodes`.
+class Machine:
+    """Launches the nodes of one run."""
 
-    clock: the kernel's options from clock_options(); directories: (tag, path, read_only) for each 9p mount; plugs: the file descriptors of its cables, in the order
-    eth0, eth1; console: QEMU's option for the serial port.
-    """
-    words = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off", "-m", str(machine.memory)]
-    words += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
-    words += _processor(machine)
-    words += ["-plugin", machine.plugin] if machine.plugin else []
-    words += kernel.boot_options()
-    words += ["-append", kernel.command_line(node, nodes, clock)]
-    words += ["-serial", console]
-    words += ["-device", "virtio-rng-pci"]
-    for tag, path, read_only in directories:
-        words += _directory(tag, path, read_only)
-    for number, plug in enumerate(plugs):
-        words += _nic(node, number, plug)
-    return words
+    name = "qemu"
+    cable_type = socket.SOCK_STREAM
+    # QEMU loses an interrupt of a second virtual processor now and then, as the kernel takes the time stamp counter for its
+    # clock: its local APIC has the timer's interrupt in service for ever, and the boot stands still.
+    boots_again = True
+
+    def __init__(self, shape, kernel):
+        self._shape = shape
+        self._kernel = kernel
+        self._clock = _clock(shape)
+
+    def launch(self, seat):
+        """The process that is the node with that seat."""
+        shape, kernel = self._shape, self._kernel
+        words = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off", "-m", str(shape.memory)]
+        words += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+        words += _processor(shape)
+        words += ["-plugin", shape.plugin] if shape.plugin else []
+        words += _image(kernel)
+        words += ["-append", f"{_COMMAND_LINE} {self._clock} {kernel.command_line(self.name, seat)}"]
+        words += ["-serial", f"file:{seat.console}" if seat.console else "mon:stdio"]
+        words += ["-device", "virtio-rng-pci"]
+        for tag, path, read_only in seat.directories:
+            words += _directory(tag, path, read_only)
+        for number, plug in enumerate(seat.plugs):
+            words += _nic(seat.node, number, plug)
+        return Launch(words)

@@ -6,17 +6,15 @@ import signal
 import sys
 import time
 
-from node_runner import qemu
 from node_runner.cable import Chain
+from node_runner.machine import Seat
 from node_runner.node import Node
 
 _POLL = 0.05
 # How long the other nodes may go on once one has failed: enough to notice it themselves and say so.
 _GRACE = 5
 # Seconds in which a node gets to its command, with the fast kernel and with another: several times what it takes on a busy host.
-# QEMU loses an interrupt of a second virtual processor now and then, as the kernel takes the time stamp counter for its clock: its
-# local APIC has the timer's interrupt in service for ever, and the boot stands still. That says nothing of what is to be tested, so
-# the nodes are booted once more.
+# Where a boot that stands still says nothing of what is tested, the nodes are then booted once more.
 _FAST_BOOT = 90
 _BOOT = 240
 BOOTED_AGAIN = "all nodes are booted again"
@@ -39,7 +37,9 @@ class Run:
         self._places = places
         self._kernel = kernel
         self._machine = machine
-        self._boot = _FAST_BOOT if kernel.name == "fast" else _BOOT
+        self._boot = float("inf")
+        if machine.boots_again:
+            self._boot = _FAST_BOOT if kernel.kind == "fast" else _BOOT
         self._shared = self.directory / "shared"
         self._shared.mkdir()
         self.nodes = [Node(number, self.directory) for number in range(1, nodes + 1)]
@@ -60,17 +60,16 @@ class Run:
         """Boot every node; `terminal_node` gets this process's terminal as its console."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
-        clock = qemu.clock_options(self._machine)
-        chain = Chain(len(self.nodes))
+        chain = Chain(len(self.nodes), self._machine.cable_type)
         for node in self.nodes:
-            terminal = node.number == terminal_node
-            console = "mon:stdio" if terminal else f"file:{node.console}"
-            plugs = chain.plugs(node.number)
-            directories = self._directories(node)
-            command = qemu.command(
-                self._machine, self._kernel, clock, node.number, len(self.nodes), directories, plugs, console
+            seat = Seat(
+                node=node.number,
+                nodes=len(self.nodes),
+                directories=self._directories(node),
+                plugs=chain.plugs(node.number),
+                console=None if node.number == terminal_node else node.console,
             )
-            node.start(command, plugs, terminal)
+            node.start(self._machine.launch(seat), seat)
         chain.close()
 
     def _start_again(self):
@@ -108,6 +107,7 @@ class Run:
                     self.stop(why)
         except Interrupted as interrupt:
             self.stop(f"stopped: the run was interrupted ({interrupt})")
+        self.stop("")
         self._stream(show)
         return time.monotonic() - began
 

@@ -2,6 +2,7 @@
 """Run oxib's tests, some at a time, and say what came of them; see scripts/test."""
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -13,13 +14,17 @@ from pathlib import Path
 
 from node_runner.results import Results
 from test_runner import job
+from test_runner.job import PROCESS_KERNELS
 from test_runner.job import NodeJob
 from test_runner.job import Selftest
+from test_runner.measured import Measured
+from test_runner.room import Room
 from test_runner.tap import Result
 
 _CHECKOUT = Path("/oxib")
 _TAIL = 25
-_KERNELS = ("fast", "debug", "stock")
+_KERNELS = ("uml", "fast", "umldebug", "debug", "stock")
+_SLOWEST = 10
 
 
 def _selftests():
@@ -35,17 +40,32 @@ def _node_jobs(options):
         if not chosen:
             names = "\n  ".join(test.subject for test in _selftests())
             raise SystemExit(f"oxib: there is no selftest {options.test}; there are\n  {names}")
-    names = options.kernels.split(",")
-    return [NodeJob(test, kernel) for test in chosen for name in test.kernels if name in names for kernel in _kernels(test, name)]
+    kinds = options.kernels.split(",")
+    kernels = [(test, kernel) for test in chosen for kind in test.kinds if kind in kinds for kernel in _kernels(test, kind, options)]
+    if options.repeat is None:
+        return [NodeJob(test, kernel) for test, kernel in kernels]
+    return [NodeJob(test, kernel, turn) for turn in range(1, options.repeat + 1) for test, kernel in kernels]
 
 
-def _kernels(test, name):
-    """The identifiers of the kernels of that name that a test runs on. The tests of stock/ show that oxib does its main job on a
-    packaged kernel, and run on those of other versions, too."""
+def _names(test, kind, options):
+    """The names of the kernels that a test which asks for a kind runs on."""
+    if options.machine == "qemu" or test.needs_pc:
+        return [kind]
+    if kind == "stock":
+        return [kind, "uml"] if test.also == "uml" else [kind]
+    names = [PROCESS_KERNELS[kind]]
+    if kind == "fast" and test.also == "qemu" and not options.no_other:
+        names.append(kind)
+    return names
+
+
+def _kernels(test, kind, options):
+    """Their identifiers. The tests of stock/ show that oxib does its main job on a packaged kernel, and run on those of other
+    versions, too."""
     versions = [os.environ["OXIB_KERNEL"]]
     if test.subject.startswith("stock/"):
         versions += os.environ.get("OXIB_OTHER_KERNELS", "").split()
-    return [f"{name}-{version}" for version in versions]
+    return [f"{name}-{version}" for version in versions for name in _names(test, kind, options)]
 
 
 def _order(kernel):
@@ -101,12 +121,11 @@ def _explain(each, outcome):
 
 
 def _start(pool, waiting, running, room, out):
-    """Start what fits beside what runs, the longest first; alone, anything does."""
+    """Start what fits beside what runs, the longest first."""
     for each in list(waiting):
-        if running and sum(other.share for other in running.values()) + each.share > room:
-            continue
-        waiting.remove(each)
-        running[pool.submit(each.run, out)] = each
+        if room.fits(each, running.values()):
+            waiting.remove(each)
+            running[pool.submit(each.run, out)] = each
 
 
 def _skip(waiting, minutes, total):
@@ -117,35 +136,86 @@ def _skip(waiting, minutes, total):
     waiting.clear()
 
 
-def _run_all(jobs, out, options, total):
-    """Run the jobs and count what they come to; returns the names of the failed."""
-    failed = []
-    waiting = sorted(jobs, key=lambda each: -each.weight)
+class _Session:
+    """The jobs that have ended, and what they came to."""
+
+    def __init__(self, measured):
+        self.total = Result()
+        self._measured = measured
+        self._outcomes = []
+
+    def add(self, each, outcome):
+        """Enter a job that has ended."""
+        self.total.add(outcome.result)
+        self._outcomes.append((each, outcome))
+        if not outcome.result.failures:
+            self._measured.add(each.test, outcome.seconds, outcome.busy)
+
+    @property
+    def failed(self):
+        """The names of those that failed."""
+        return [each.name for each, outcome in self._outcomes if outcome.result.failures]
+
+    def write(self, path):
+        """Write what each took and came to."""
+        records = [
+            {
+                "test": each.name,
+                "seconds": round(outcome.seconds, 1),
+                "processor_seconds": round(outcome.busy, 1),
+                "passed": outcome.result.passed,
+                "failed": len(outcome.result.failures),
+                "skipped": outcome.result.skipped,
+            }
+            for each, outcome in self._outcomes
+        ]
+        path.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+
+    def report(self):
+        """Print the slowest."""
+        slowest = sorted(self._outcomes, key=lambda ended: -ended[1].seconds)[:_SLOWEST]
+        print(f"The slowest {len(slowest)}, in seconds and processor seconds:")
+        for each, outcome in slowest:
+            print(f"{outcome.seconds:6.0f} {outcome.busy:6.0f}  {each.name}")
+
+    def report_repetitions(self):
+        """Print how often each test failed."""
+        turns = {}
+        for each, outcome in self._outcomes:
+            turns.setdefault(each.test, []).append(bool(outcome.result.failures))
+        for test, failures in turns.items():
+            print(f"{test}: {sum(failures)} of {len(failures)} failed")
+
+
+def _run_all(jobs, out, options, session, measured):
+    """Run the jobs and enter what they come to."""
+    waiting = sorted(jobs, key=lambda each: -measured.seconds(each))
     running = {}
+    room = Room(options.processors, measured)
     with ThreadPoolExecutor(max(1, len(jobs))) as pool:
         while waiting or running:
             if options.minutes and _seconds() > 60 * options.minutes:
-                _skip(waiting, options.minutes, total)
-            _start(pool, waiting, running, options.processors * job.PROCESSOR, out)
+                _skip(waiting, options.minutes, session.total)
+            _start(pool, waiting, running, room, out)
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 each, outcome = running.pop(future), future.result()
-                total.add(outcome.result)
+                session.add(each, outcome)
                 verdict = "FAILED" if outcome.result.failures else "ok"
                 number = len(jobs) - len(waiting) - len(running)
                 times = f"{outcome.seconds:.0f} s, {outcome.busy:.0f} s of processors"
                 _say("; ".join([f"{number}/{len(jobs)} {each.name}: {verdict} in {times}", *outcome.remarks]))
                 if outcome.result.failures:
-                    failed.append(each.name)
                     _explain(each, outcome)
-    return failed
 
 
 def _parse():
     parser = argparse.ArgumentParser(prog="scripts/test", description="Run oxib's tests.")
-    parser.add_argument("--kernels", default="fast,debug,stock", help="run selftests on these (default: all)")
+    parser.add_argument("--kernels", default="fast,debug,stock", help="run selftests that ask for these (default: all)")
+    parser.add_argument("--machine", choices=("qemu", "uml"), default="qemu", help="what nodes are, unless a test needs the other")
+    parser.add_argument("--no-other", action="store_true", help="without the runs of chosen tests on the other machine")
     parser.add_argument("--test", help="only the selftest of this name, or of this folder")
     parser.add_argument("--soak", action="store_true", help="the selftests that are too long for every run")
     parser.add_argument("--no-host", action="store_true", help="without the tests that need no node")
@@ -153,7 +223,10 @@ def _parse():
         "--fuzz", type=int, metavar="SECONDS", help=f"for each fuzz target (default {_FUZZ}, with --soak {_FUZZ_SOAK})"
     )
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
-    parser.add_argument("--processors", type=int, default=2, help="how many to keep busy with jobs side by side (default 2)")
+    parser.add_argument("--repeat", type=int, metavar="TIMES", help="run each selftest so often; keep the logs of failures")
+    parser.add_argument(
+        "--processors", type=int, default=os.cpu_count(), help="how many to keep busy with jobs side by side (default: all)"
+    )
     parser.add_argument("--minutes", type=int, help="begin no test later than that after the command began: skip those that are left")
     return parser.parse_args()
 
@@ -167,14 +240,22 @@ def main():
         return 0
     results = Results.first_free(Path(os.environ["OXIB_CACHE"]) / "out/tests")
     jobs = _node_jobs(options)
-    if not (options.test or options.no_host):
+    if not (options.test or options.no_host or options.repeat):
         jobs += _host_jobs(options)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
-    total = Result()
-    failed = _run_all(jobs, results.path, options, total)
-    for name in failed:
+    measured = Measured(Path(os.environ["OXIB_CACHE"]) / "measured.json")
+    session = _Session(measured)
+    _run_all(jobs, results.path, options, session, measured)
+    session.write(results.path / "results.json")
+    if options.repeat:
+        session.report_repetitions()
+    else:
+        measured.save()
+        session.report()
+    for name in session.failed:
         print(f"failed: {name}")
+    total = session.total
     skipped = f", {total.skipped} skipped" if total.skipped else ""
     print(f"{total.passed} passed, {len(total.failures)} failed{skipped}", flush=True)
     return 1 if total.failures or not total.passed else 0

@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -16,17 +17,19 @@ from test_runner.tap import read
 from test_runner.tap import read_cargo
 
 _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
-_HEADER = re.compile(r"^# (nodes|kernels|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
+_HEADER = re.compile(r"^# (nodes|kernels|machine|also|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
 # Headers say what is enough on an ordinary machine with the fast kernel; one may be as much slower. A limit is for what hangs: on
 # a machine whose processors others use as well, a test takes several times as long.
 _PATIENCE = 4
 # Emulated, with every check on.
 _DEBUG_PATIENCE = 10
 _DEBUG_MEMORY = 1024
-# What jobs take of processors, in thirds of one. A test on the debug kernel keeps more than one busy, if it gets it; one
-# on another kernel waits a good part of its time: three of those use two processors.
-PROCESSOR = 3
-_WAITING_SHARE = 2
+# The name of the kernel that serves as one of the others where nodes are processes.
+PROCESS_KERNELS = {"fast": "uml", "debug": "umldebug"}
+_KINDS = {name: kind for kind, name in PROCESS_KERNELS.items()}
+# MiB of this machine's memory that a job without nodes may take, and for each MiB of a node with KASAN.
+_HOST_MEMORY = 1024
+_KASAN_MEMORY = 1.25
 
 
 @dataclass
@@ -76,10 +79,12 @@ def stop_all():
 class HostJob:
     """A command that runs in the toolchain root, no node needed."""
 
+    # The seconds that it takes and the processors that it keeps busy, where neither has been measured.
+    guess = (300, 1.0)
+    memory = _HOST_MEMORY
+
     def __init__(self, name, command, reader):
-        self.name = name
-        self.weight = 1000
-        self.share = PROCESSOR
+        self.name = self.test = name
         self._command = command
         self._reader = reader
 
@@ -141,21 +146,38 @@ class Selftest:
         return self._headers.get("demo") == "yes"
 
     @property
-    def kernels(self):
-        """The kernels it is for."""
+    def kinds(self):
+        """The kinds of kernel it is for: fast, debug, stock."""
         return self._headers["kernels"].split()
 
-    def timeout(self, kernel):
-        """Seconds after which a run on that kernel is stopped."""
-        return int(self._headers["timeout"]) * (_DEBUG_PATIENCE if kernel == "debug" else _PATIENCE)
+    @property
+    def needs_pc(self):
+        """Whether its nodes have to be machines."""
+        return self._headers.get("machine") == "qemu"
 
-    def options(self, kernel):
-        """The node runner's options for a run on that kernel, but which it is."""
+    @property
+    def also(self):
+        """What else its nodes are, where nodes are processes: qemu or uml, or nothing."""
+        return self._headers.get("also", "")
+
+    @property
+    def nodes(self):
+        """The number of its nodes."""
+        return int(self._headers["nodes"])
+
+    def memory(self, kind):
+        """MiB of each node."""
         memory = int(self._headers["memory"])
-        if kernel == "debug":
-            memory = max(memory, _DEBUG_MEMORY)
-        options = ["--nodes", self._headers["nodes"], "--memory", str(memory)]
-        options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kernel))]
+        return max(memory, _DEBUG_MEMORY) if kind == "debug" else memory
+
+    def timeout(self, kind):
+        """Seconds after which a run on a kernel of that kind is stopped."""
+        return int(self._headers["timeout"]) * (_DEBUG_PATIENCE if kind == "debug" else _PATIENCE)
+
+    def options(self, kind):
+        """The node runner's options for a run on a kernel of that kind."""
+        options = ["--nodes", str(self.nodes), "--memory", str(self.memory(kind))]
+        options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kind))]
         if self._headers.get("icount") == "yes":
             options.append("--icount")
         if "append" in self._headers:
@@ -164,20 +186,26 @@ class Selftest:
 
 
 class NodeJob:
-    """A selftest on one kernel, which an identifier as fast-7.3 names."""
+    """A selftest on one kernel, which an identifier as fast-7.3 names; the turn tells repetitions apart."""
 
-    def __init__(self, selftest, kernel):
+    def __init__(self, selftest, kernel, turn=None):
         name = kernel.partition("-")[0]
-        self.name = f"{selftest.subject} ({kernel})"
-        self.weight = selftest.timeout(name)
-        self.share = PROCESSOR if name == "debug" else _WAITING_SHARE
+        kind = _KINDS.get(name, name)
+        self.test = f"{selftest.subject} ({kernel})"
+        self.turn = turn
+        self.name = self.test if turn is None else f"{self.test} {turn}"
         self.kernel = kernel
-        self._options = selftest.options(name)
+        # Machines that are emulated are slower than processes, and busier.
+        self.guess = (selftest.timeout(kind) / (16 if name in _KINDS else 4), 0.7 if kind == "fast" else 1.0)
+        self.memory = selftest.nodes * selftest.memory(kind) * (_KASAN_MEMORY if kind == "debug" else 1)
+        self._options = selftest.options(kind)
         self._selftest = selftest
 
     def run(self, out):
         """Boot the nodes; the run's results are in `out`, below the test's name."""
         name = f"{self._selftest.subject.replace('/', '-')}-{self.kernel}"
+        if self.turn is not None:
+            name += f"-{self.turn}"
         log = out / f"{name}.run"
         command = ["python3", "-m", "node_runner", "run", "--name", f"{out.name}/{name}", "--tail", "0"]
         command += ["--kernel", self.kernel, *self._options, str(self._selftest.path)]
@@ -192,6 +220,12 @@ class NodeJob:
             if not result.failures:
                 result.failures.append(f"the node runner ended with status {status}")
         logs += sorted((out / name).glob("node*.console"))
+        if self.turn is not None and not result.failures:
+            # Of many repetitions only the failures are kept.
+            log.unlink()
+            shutil.rmtree(out / name)
+            (out / f".{name}.lock").unlink()
+            logs = []
         return Outcome(result, time.monotonic() - began, busy, logs, remarks)
 
 

@@ -7,6 +7,7 @@
 #
 # nodes: 3
 # kernels: fast
+# machine: qemu
 # timeout: 500
 
 . selftests/crossing.sh

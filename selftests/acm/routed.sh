@@ -10,6 +10,7 @@
 #
 # nodes: 1
 # kernels: fast
+# also: qemu
 # timeout: 600
 
 . selftests/acm.sh

@@ -132,11 +132,15 @@ in_every_state() { # node, command...
 	barrier over
 }
 
+# The program waits for each state as long as anything is waited for, and then says which did not come.
 is_held() {
-	eventually grep -qx held /tmp/started.log || {
-		tail -n 20 /tmp/started.log
-		return 1
-	}
+	until grep -qx held /tmp/started.log; do
+		kill -0 "$started" 2>/dev/null || {
+			tail -n 20 /tmp/started.log
+			return 1
+		}
+		pause 0.2
+	done
 }
 
 test_states() { # node

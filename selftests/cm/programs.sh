@@ -7,6 +7,7 @@
 #
 # nodes: 2
 # kernels: fast
+# also: qemu
 # timeout: 500
 
 . selftests/cm.sh

@@ -7,6 +7,7 @@
 #
 # nodes: 1
 # kernels: fast
+# also: qemu
 # timeout: 600
 
 . selftests/fabric.sh

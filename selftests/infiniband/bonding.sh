@@ -6,6 +6,7 @@
 #
 # nodes: 1
 # kernels: stock
+# also: uml
 # timeout: 400
 
 . selftests/infiniband.sh

@@ -9,6 +9,7 @@
 #
 # nodes: 2
 # kernels: fast
+# also: qemu
 # timeout: 600
 
 . selftests/infiniband.sh

@@ -6,6 +6,7 @@
 #
 # nodes: 2
 # kernels: fast
+# also: qemu
 # timeout: 240
 
 . selftests/node.sh

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The seconds and processor seconds of each job, from run to run."""
+
+import json
+
+# A job takes longer beside others. The least that it took is kept, and may grow by as much from one run to the next.
+_GROWTH = 1.25
+
+
+class Measured:
+    """What is known of jobs, by their names."""
+
+    def __init__(self, path):
+        self._path = path
+        try:
+            self._known = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._known = {}
+
+    def seconds(self, job):
+        """The seconds that a job takes alone."""
+        known = self._known.get(job.test)
+        return known["seconds"] if known else job.guess[0]
+
+    def share(self, job):
+        """The processors that a job keeps busy."""
+        known = self._known.get(job.test)
+        return known["busy"] / max(1.0, known["seconds"]) if known else job.guess[1]
+
+    def add(self, name, seconds, busy):
+        """Enter what a job that passed took."""
+        known = self._known.get(name)
+        if known:
+            seconds = min(seconds, known["seconds"] * _GROWTH)
+        self._known[name] = {"seconds": round(seconds, 1), "busy": round(busy, 1)}
+
+    def save(self):
+        """Write it for the next run."""
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        temporary.rename(self._path)
