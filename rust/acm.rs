@@ -45,7 +45,6 @@ mod tests;
 
 pub(crate) use cache::{
     Cache,
-    Learned,
     Lesson,
     LIFETIME, //
 };

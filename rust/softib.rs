@@ -44,7 +44,8 @@ use softib::{
 };
 
 /// The module: what it registers lives as long as it is loaded. Devices are made no more, and end, before the options
-/// go; all cables are out before nobody tells them of their net devices any more, and before their frames have no way.
+/// go; all cables are out before nobody tells them of their net devices any more, and before their frames have no way;
+/// the parent of the devices goes last.
 #[pin_data]
 struct Softib {
     _link: provider::link::Registration,
@@ -53,11 +54,13 @@ struct Softib {
     _options: configfs::options::Ready,
     _notifier: net::notifier::Registration,
     _crossing: net::crossing::Way,
+    _parent: provider::parent::Registration,
 }
 
 impl kernel::InPlaceModule for Softib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            _parent: provider::parent::Registration::new()?,
             _crossing: net::crossing::Way::new()?,
             _notifier: net::notifier::Registration::new()?,
             _options: configfs::options::Ready::new(),

@@ -30,7 +30,7 @@ has_no_connection() { # host
 	! at "$1" rdma resource show qp | grep -q 'type RC'
 }
 
-# The kernel's driver ends connections in the background, and in Linux 7.2 does not wait for that when it goes: completion queues
+# The kernel's driver ends connections in the background, and in Linux 7.2 and 7.3 does not wait for that when it goes: completion queues
 # that are still in use then stay for ever, with a warning each.
 connections_end() {
 	local host

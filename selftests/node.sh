@@ -30,22 +30,10 @@ echo 5 >/proc/sys/kernel/printk
 # the 10 seconds, which the other kernels are held to.
 [ "$KERNEL" != debug ] || echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
 
-# --- TAP -------------------------------------------------------------------------------------------------------------
+# --- TAP ---------------------------------------------------------------------------------------------------------------
 
-tap_number=0
-tap_failures=0
-
-ok() { # description
-	tap_number=$((tap_number + 1))
-	printf 'ok %d - %s\n' "$tap_number" "$1"
-}
-
-not_ok() { # description
-	tap_number=$((tap_number + 1))
-	tap_failures=$((tap_failures + 1))
-	printf 'not ok %d - %s\n' "$tap_number" "$1"
-	[ "$tap_failures" != 1 ] || explain_failure
-}
+# shellcheck source=selftests/tap.sh
+. selftests/tap.sh
 
 # With the first one what all tasks and work queues are about goes into the kernel's log, as something may hang, and into the
 # node's what ib0 has counted.
@@ -53,75 +41,6 @@ explain_failure() {
 	echo t >/proc/sysrq-trigger
 	[ ! -e /sys/class/net/ib0 ] || note "$(ethtool -S ib0 | grep -v ': 0$'; ip neighbour; rdma resource show qp)"
 } 2>/dev/null
-
-skip() { # description, reason
-	tap_number=$((tap_number + 1))
-	printf 'ok %d - %s # SKIP %s\n' "$tap_number" "$1" "$2"
-}
-
-note() { # text: as comments
-	printf '%s\n' "$*" | sed 's/^/# /'
-}
-
-# Run a command; its success is the check. What it printed is shown only if it failed.
-check() { # description, command...
-	local description=$1 output=/tmp/check.$$
-	shift
-	if "$@" >"$output" 2>&1; then
-		ok "$description"
-	else
-		not_ok "$description"
-		note "$* failed:"
-		tail -n 40 "$output" | sed 's/^/#   /'
-	fi
-}
-
-# The same for a command that has to be refused.
-check_refused() { # description, command...
-	local description=$1
-	shift
-	check "$description" refused "$@"
-}
-
-refused() {
-	! "$@"
-}
-
-check_equal() { # description, expected, found
-	check "$1" equal "$2" "$3"
-}
-
-equal() { # expected, found
-	[ "$1" = "$2" ] || {
-		printf 'expected: %s\nfound:    %s\n' "$1" "$2"
-		return 1
-	}
-}
-
-# `test`, saying what it compared.
-holds() { # operand, operator, operand
-	[ "$@" ] || {
-		printf 'does not hold: %s\n' "$*"
-		return 1
-	}
-}
-
-matches() { # extended regular expression, text
-	printf '%s\n' "$2" | grep -qE -e "$1" || {
-		printf 'no line matches %s in:\n%s\n' "$1" "$2"
-		return 1
-	}
-}
-
-# End a script that made checks. Where it is part of another one (see parts), that prints the plan.
-finish() {
-	if [ -n "${TAP_PART:-}" ]; then
-		printf '%d\n' "$tap_number" >"$TAP_PART"
-	else
-		printf '1..%d\n' "$tap_number"
-	fi
-	exit $((tap_failures > 0))
-}
 
 # Run other scripts of selftests/ in the same boot, as if they were this one. Each is for the first so many nodes.
 parts() { # 'NODES SCRIPT [ARGUMENT...]'...

@@ -12,6 +12,7 @@ mod cases {
     };
 
     use super::super::{
+        cache::Learned,
         change::Refused,
         load::{
             Fault,

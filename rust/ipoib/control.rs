@@ -243,7 +243,7 @@ impl Interface {
 
     /// Makes the port drop what arrives, before the queue pairs go.
     ///
-    /// A packet that comes to a queue pair on its way to Reset is a danger on rxe (Linux 7.2): it is
+    /// A packet that comes to a queue pair on its way to Reset is a danger on rxe (Linux 7.2, 7.3): it is
     /// freed with the queue pair's lock held, which may run a softirq that receives the next one for
     /// the same queue pair and waits for that lock for ever. With a key that nobody uses, packets
     /// are dropped before they come so far.
@@ -517,6 +517,20 @@ impl Interface {
         offer.map_or(self.device().mtu(), |offer| payload(offer.mtu))
     }
 
+    /// Logs why `mtu` is refused, once for each limit `most`: programs may try again and again.
+    fn advise_mtu(&self, rtnl: &mut Rtnl, mtu: u32, most: u32) {
+        let advised = &mut self.control.get(rtnl).mtu_advised;
+        if *advised != most {
+            *advised = most;
+            dev_warn!(
+                self.rdma(),
+                "{}: MTU {mtu} is refused, the largest is {most} now: {}\n",
+                self.device().name(),
+                self.link().mtu_advice()
+            );
+        }
+    }
+
     /// Changes the MTU; see [`Operations::change_mtu`](crate::net::device::Operations).
     pub(super) fn set_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
         if self.mode() == Mode::Connected {
@@ -526,11 +540,7 @@ impl Interface {
         }
         let most = payload(self.link().refresh()?.mtu);
         if mtu > most {
-            let name = self.device().name();
-            dev_warn!(
-                self.rdma(),
-                "{name}: MTU {mtu} is beyond the port's {most}: raise the MTU of the device below\n"
-            );
+            self.advise_mtu(rtnl, mtu, most);
             return Err(EINVAL);
         }
         let old = self.device().mtu();

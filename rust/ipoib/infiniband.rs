@@ -317,6 +317,10 @@ impl Link for Infiniband {
         "a subnet manager gives it one"
     }
 
+    fn mtu_advice(&self) -> &'static str {
+        "the subnet manager sets it for the partition's broadcast group, or use connected mode"
+    }
+
     fn choose_guid(&self, guid: [u8; 8]) {
         *self.0.guid.lock() = Some(guid);
     }

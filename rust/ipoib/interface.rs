@@ -243,6 +243,8 @@ pub(super) struct Control {
     pub(super) guid: Option<[u8; 8]>,
     /// The lack of a GID was logged.
     pub(super) advised: bool,
+    /// The largest MTU when the log last said why a larger one is refused.
+    pub(super) mtu_advised: u32,
     /// When the interface may be restarted again.
     pub(super) restarts: Backoff,
 }
@@ -326,6 +328,7 @@ impl Interface {
             qkey: None,
             guid: None,
             advised: false,
+            mtu_advised: 0,
             restarts: Backoff::default(),
         };
         Arc::pin_init(

@@ -119,6 +119,9 @@ pub(super) trait Link: Send + Sync {
     /// What the administrator should do if [`Offer::gid`] is `None`.
     fn gid_advice(&self) -> &'static str;
 
+    /// Advises the administrator how to get a larger MTU.
+    fn mtu_advice(&self) -> &'static str;
+
     /// Has packets come from the port's GID with that GUID, as soon as the port has it.
     fn choose_guid(&self, _guid: [u8; 8]) {}
 

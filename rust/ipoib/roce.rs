@@ -166,6 +166,10 @@ impl Link for Roce {
         "give the Ethernet device below it an IPv4 address"
     }
 
+    fn mtu_advice(&self) -> &'static str {
+        "raise the MTU of the Ethernet device below it"
+    }
+
     fn policy(&self) -> Policy {
         POLICY
     }

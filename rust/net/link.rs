@@ -104,6 +104,8 @@ pub(crate) trait Kind: Operations {
 pub(crate) struct Table<T: Kind> {
     operations: UnsafeCell<bindings::rtnl_link_ops>,
     registered: AtomicBool,
+    // Whether the registration is being dropped: the stack then deletes all links of the kind, as if somebody asked.
+    ends: AtomicBool,
     _kind: PhantomData<fn(T)>,
 }
 
@@ -134,6 +136,7 @@ impl<T: Kind> Table<T> {
         Self {
             operations: UnsafeCell::new(operations),
             registered: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
             _kind: PhantomData,
         }
     }
@@ -289,8 +292,8 @@ impl<T: Kind> Table<T> {
             Some(driver) if driver.parent().is_some() => unsafe {
                 bindings::unregister_netdevice_queue(device, head)
             },
-            Some(driver) => driver.stays(),
-            None => {}
+            Some(driver) if !T::table().ends.load(Ordering::Acquire) => driver.stays(),
+            _ => {}
         }
     }
 
@@ -352,9 +355,11 @@ impl<T: Kind> Table<T> {
 impl<T: Kind> Drop for Registration<T> {
     fn drop(&mut self) {
         let table = T::table();
+        table.ends.store(true, Ordering::Release);
         // SAFETY: Registered by `Table::register`.
         unsafe { bindings::rtnl_link_unregister(table.operations.get()) };
         // INVARIANT: Ended in the line above.
         table.registered.store(false, Ordering::Release);
+        table.ends.store(false, Ordering::Release);
     }
 }

@@ -6,10 +6,7 @@
 //! on. The folders `switch`, `router` and `hca` are made in the same way, as configfs has no fixed ones for Rust.
 
 use kernel::{
-    configfs::{
-        self,
-        configfs_attrs, //
-    },
+    configfs,
     page::PAGE_SIZE,
     prelude::*, //
 };
@@ -22,6 +19,7 @@ mod subsystem;
 mod tables;
 mod text;
 
+use crate::linux::configfs_attrs;
 use element::{
     Element,
     Kind, //

@@ -13,6 +13,7 @@ pub(crate) mod memory;
 mod multicast;
 mod object;
 mod operations;
+pub(crate) mod parent;
 pub(crate) mod pd;
 mod port;
 mod post;

@@ -78,7 +78,7 @@ settle() {
 }
 
 # The scheduler's fair server keeps real-time tasks from starving the others; no node has such tasks. Its timer warns of
-# itself (hrtimer_forward, in Linux 7.2) when the host stops a virtual processor between the timer's end and its callback
+# itself (hrtimer_forward, in Linux 7.2 and 7.3) when the host stops a virtual processor between the timer's end and its callback
 # for so long that another processor has started the timer anew, and the host is not ours.
 stop_fair_servers() {
 	for runtime in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do

@@ -61,7 +61,7 @@ def _nic(node, number, plug):
     """One end of a cable. Offloads stay off by nature: the far end is another QEMU.
 
     Without mergeable buffers its driver has no page pool. Giving a page back to one lets softirqs run, and rxe frees
-    packets under a lock that receiving takes (drain_req_pkts in 7.2): a queue pair that ends under traffic hangs the node.
+    packets under a lock that receiving takes (drain_req_pkts in 7.2 and 7.3): a queue pair that ends under traffic hangs the node.
     """
     mac = f"52:54:00:00:{node:02x}:{number:02x}"
     return [

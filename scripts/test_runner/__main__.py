@@ -84,7 +84,8 @@ def _host_jobs(options):
         return fuzzing
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
-    return [job.cargo_tests(str(manifest)) for manifest in manifests] + fuzzing
+    scripts = sorted((_CHECKOUT / "scripts/tests").glob("*.sh"))
+    return [job.cargo_tests(str(manifest)) for manifest in manifests] + [job.of_scripts(path) for path in scripts] + fuzzing
 
 
 def _seconds():

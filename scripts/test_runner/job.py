@@ -107,6 +107,11 @@ def cargo_tests(manifest):
     return HostJob("-".join(["host", *Path(manifest).parent.parts[1:]]), command, read_cargo)
 
 
+def of_scripts(path):
+    """A test of the checkout's own scripts, which prints TAP."""
+    return HostJob(f"host-scripts-{path.stem}", ["bash", str(path)], read)
+
+
 def fuzzing(seconds):
     """Every fuzz target for that long."""
     return HostJob("fuzz", ["scripts/fuzz", str(seconds)], read)

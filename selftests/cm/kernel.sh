@@ -15,9 +15,9 @@
 cm=${1:-oxib}
 tests=tools/testing/selftests/rdma
 
-# The runner gives every node the kernel's source, but does not mount it.
+# The runner gives every node the kernel's source, for whoever mounts it.
 mount_source() {
-	mkdir -p /tmp/source && mount_directory source /tmp/source ro
+	mkdir -p /tmp/source && mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,noxattr source /tmp/source
 }
 
 # Each makes its devices anew, and unloads rdma_rxe at its end. One that skips says so by its status, which is no pass.
@@ -27,11 +27,11 @@ passes() { # script
 }
 
 # They give rping's server a second until it listens, which is not enough for the first one: it reads its libraries from the
-# node's file system. It gets a second, and then what it needs. Shorter pauses are for something else.
+# node's file system. It gets a second, and then what it needs. A fraction of a second is a poll's: there is no server.
 sleep() { # seconds
 	local tries
 	command sleep "$1"
-	[[ $1 != 0* ]] || return 0
+	[[ $1 != *.* ]] || return 0
 	for ((tries = 10 * patience; tries > 0; tries--)); do
 		! rdma resource show cm_id | grep -q 'state LISTEN' || return 0
 		command sleep 0.1

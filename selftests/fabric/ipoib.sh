@@ -137,6 +137,8 @@ bring_up_fabric star h1
 check "ib_ipoib makes an interface in each host, with carrier" ipoib_up "${hosts[@]}"
 check_equal "its MTU is that of an InfiniBand MTU of 4096 or 2048" 1 \
 	"$(at h1 ip -j link show ib0 | jq '.[0].mtu | if . == 4092 or . == 2044 then 1 else . end')"
+check "ethtool -i: the HCA is a child of softib's device" matches 'bus-info: softib' "$(at h1 ethtool -i ib0)"
+check_refused "ethtool -d: there are no registers" at h1 ethtool -d ib0
 in_background_at h2 iperf3 -s
 test_traffic datagram "$(at h1 ip -j link show ib0 | jq '.[0].mtu')"
 test_multicast 239.9.9.9

@@ -74,7 +74,7 @@ test_limited() { # mode
 	check_refused "$pair, $1: nor by IPv6" host_answers h2 "$(child6_of h2 2)"
 }
 
-# The kernel's driver ends connections in the background, and frees what they use with the child: in Linux 7.2 that is a use
+# The kernel's driver ends connections in the background, and frees what they use with the child: in Linux 7.2 and 7.3 that is a use
 # after free, unless there are none any more.
 delete_child() { # host
 	[ "$driver" = oxib ] || at "$1" ip link set blue down

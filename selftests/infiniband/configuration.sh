@@ -230,7 +230,10 @@ test_mtu() {
 	local most
 	most=$(mtu_of h1)
 	check_equal "the MTU is that of the broadcast group" 1 "$((most == 2044 || most == 4092))"
+	dmesg --clear
 	check_refused "a larger one is refused" at h1 ip link set ib0 mtu $((most + 1))
+	check_refused "again" at h1 ip link set ib0 mtu $((most + 2))
+	check_equal "the log says once who sets it on InfiniBand" 1 "$(dmesg | grep -c "largest is $most now: the subnet manager")"
 	check "a smaller one is taken" at h1 ip link set ib0 mtu 1500
 	check "packets go" host_reaches h1 "$(v4_of h3)" -s 1472 -M "do"
 	check "the largest is taken again" at h1 ip link set ib0 mtu "$most"
@@ -312,7 +315,13 @@ test_mtu
 test_ethtool
 test_debugfs
 test_namespaces
+dmesg --clear
+check "h1: who deletes ib0 is told that it stays" at h1 ip link delete ib0
+check "h1: it stays" has_interface h1
+check_equal "the log says so" 1 "$(dmesg | grep -c 'stays as long as the port')"
+dmesg --clear
 check "the module can be unloaded with its children" unload_driver
+check_equal "the log says nothing of interfaces that stay" 0 "$(dmesg | grep -c 'stays as long as the port')"
 for host in "${hosts[@]}"; do
 	check "$host: nothing is left" is_gone_at "$host" blue
 done

@@ -251,9 +251,20 @@ bool softib_queue_work_on(int processor, struct work_struct *work)
 	return queue_work_on(processor, system_bh_wq, work);
 }
 
-void softib_fill_device(struct ib_device *device)
+void softib_fill_device(struct ib_device *device, struct faux_device *parent)
 {
 	device->num_comp_vectors = num_possible_cpus();
+	device->dev.parent = &parent->dev;
+}
+
+struct faux_device *softib_parent_create(void)
+{
+	return faux_device_create("softib", NULL, NULL);
+}
+
+void softib_parent_destroy(struct faux_device *parent)
+{
+	faux_device_destroy(parent);
 }
 
 /* Memory */

@@ -7,6 +7,7 @@
 #ifndef SOFTIB_INLINE_H
 #define SOFTIB_INLINE_H
 
+#include <linux/device/faux.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <rdma/ib_umem.h>
@@ -56,7 +57,11 @@ void softib_notify_srq(struct ib_srq *srq, enum ib_event_type event);
 int softib_processor(u32 number);
 bool softib_may_run_here(u32 processor);
 bool softib_queue_work_on(int processor, struct work_struct *work);
-void softib_fill_device(struct ib_device *device);
+void softib_fill_device(struct ib_device *device, struct faux_device *parent);
+
+/* The parent of all HCAs; NULL if it cannot be made. */
+struct faux_device *softib_parent_create(void);
+void softib_parent_destroy(struct faux_device *parent);
 
 /* Memory */
 bool softib_is_memory(u64 address, size_t length);

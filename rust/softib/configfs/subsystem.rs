@@ -3,7 +3,7 @@
 //! Registering the top folder.
 //!
 //! The kernel crate's `configfs::Subsystem` would do it, but if that fails it unregisters what is not registered, by a null
-//! pointer: its initializer drops what it has made (`pin_chain`), and dropping is unregistering (7.2).
+//! pointer: its initializer drops what it has made (`pin_chain`), and dropping is unregistering (Linux 7.2, 7.3).
 
 use core::mem::size_of;
 

@@ -19,7 +19,8 @@ use kernel::{
 use super::{
     link,
     object::Object,
-    operations, //
+    operations,
+    parent, //
 };
 use crate::{
     bindings,
@@ -215,8 +216,8 @@ fn describe(device: &mut bindings::ib_device, name: &CStr, guids: &[u64]) {
     for (place, byte) in device.node_desc.iter_mut().zip(name.to_bytes()) {
         *place = *byte;
     }
-    // SAFETY: The device is valid and not registered yet; the parent outlives the module's devices.
-    unsafe { bindings::softib_fill_device(device) };
+    // SAFETY: The device is valid and not registered yet; the parent is registered longer than any HCA.
+    unsafe { bindings::softib_fill_device(device, parent::as_raw()) };
 }
 
 /// Plugs in the cables, then registers the device.

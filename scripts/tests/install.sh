@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# `make install KDIR=stock`, for each version of Debian's kernel: what it installs, and what it says of the release.
+# Runs in the toolchain root, when the modules have been built.
+
+set -u
+
+# shellcheck source=selftests/tap.sh
+. selftests/tap.sh
+
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+
+install_stock() { # version, directory, log
+	make --no-print-directory install KDIR=stock KERNEL="$1" DESTDIR="$2" >"$3" 2>&1 || {
+		cat "$3"
+		return 1
+	}
+}
+
+files_in() { # directory
+	find "$1" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | paste -s -d ' '
+}
+
+test_version() { # version
+	local target=$place/$1 log=$place/log.$1 release modules
+	check "Linux $1: the modules are installed" install_stock "$1" "$target" "$log"
+	release=$(files_in "$target/lib/modules")
+	modules=$target/lib/modules/$release/updates
+	check "Linux $1: for a release of that version" matches "^$1(\\.[0-9]+)?\\+.*-amd64$" "$release"
+	check_equal "Linux $1: oxib.ko and ib_cm.ko, and nothing else" "ib_cm.ko oxib.ko" "$(files_in "$modules")"
+	check_equal "Linux $1: oxib.ko is for that release" "$release" "$(modinfo -F vermagic "$modules/oxib.ko" | cut -d ' ' -f 1)"
+	check "Linux $1: the output says which release" grep -qF "load into kernel $release only" "$log"
+	check "Linux $1: and what to do on others" grep -qF 'make install KDIR=stock KERNEL=RELEASE' "$log"
+	check "Linux $1: the command oxib runs" "$target/usr/sbin/oxib" --version
+	check "Linux $1: its manual page is there" test -s "$target/usr/share/man/man8/oxib.8"
+}
+
+for version in "${OXIB_KERNEL:?}" ${OXIB_OTHER_KERNELS:-}; do
+	test_version "$version"
+done
+finish
