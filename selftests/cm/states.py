@@ -165,6 +165,8 @@ class _Tracepoint:
     _STEP = re.compile(r"oxib_cm_state: local_id=(\w+) .* -> (\w+)$", re.MULTILINE)
 
     def __init__(self):
+        # Processors take turns: a clock of time may be too coarse to tell the order of their steps.
+        (self._TRACING / "trace_clock").write_text("counter")
         (self._TRACING / "trace").write_text("")
         self._SWITCH.write_text("1")
 
