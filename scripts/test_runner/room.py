@@ -7,6 +7,8 @@ import os
 _OF_MEMORY = 0.9
 # A job's processors are busy by turns, so that more of them than there are keep those that there are busy.
 _OF_PROCESSORS = 1.2
+# However little each takes: waiting for an answer should not become waiting for a processor.
+_JOBS_PER_PROCESSOR = 3
 # Where nodes that are processes have their memory; see node_runner/uml.py.
 _NODE_MEMORY = "/tmp"
 
@@ -23,6 +25,7 @@ class Room:
     """The processors and the memory of this machine."""
 
     def __init__(self, processors, measured):
+        self._jobs = processors * _JOBS_PER_PROCESSOR
         self._processors = processors * _OF_PROCESSORS
         self._memory = _available() * _OF_MEMORY
         self._measured = measured
@@ -32,5 +35,9 @@ class Room:
         others = list(running)
         if not others:
             return True
-        share = sum(self._measured.share(each) for each in [*others, job])
-        return share <= self._processors and sum(each.memory for each in [*others, job]) <= self._memory
+        together = [*others, job]
+        return (
+            len(together) <= self._jobs
+            and sum(self._measured.share(each) for each in together) <= self._processors
+            and sum(each.memory for each in together) <= self._memory
+        )
