@@ -35,7 +35,11 @@ choose() { # versions on the mirror, KERNEL, command...
 
 choose_again() { # versions on the mirror, KERNEL, command...
 	PATH=$place/bin:$PATH MIRROR=$1 OXIB_KERNEL=$2 OXIB_CACHE=$place/cache OXIB_INSIDE=1 OXIB_LISTS_UPDATED=yes \
-		bash -euc '. scripts/cache.sh; . scripts/progress.sh; . scripts/linux.sh; linux_tried=(7.3 7.2); "$@"' \
+		bash -euc '. scripts/cache.sh; . scripts/progress.sh; . scripts/linux.sh; linux_tried=(7.3 7.2)
+			env_machine() { OXIB_MACHINE=$1 "${@:2}"; }
+			is_one_of() { [[ " $1 " != *" $("${@:2}") "* ]] || echo yes; }
+			on_a_line() { "$@" | paste -s -d " "; }
+			"$@"' \
 		choose "${@:3}" 2>"$place/warnings"
 }
 
@@ -87,5 +91,14 @@ check_choice "none if the mirror does not have them any more" '' '7.3' '' other_
 
 check_choice "an identifier has the version" fast-7.3 '7.2 7.3' '' kernel_id fast
 check_choice "an identifier stays what it is" stock-7.2 '7.2 7.3' '' kernel_id stock-7.2
+check_choice "those of processes, too" umldebug-7.3 '7.2 7.3' '' kernel_id umldebug
 check_failure "other names are refused" 'no test kernel slow; there are' '7.3' '' kernel_id slow
+# What nodes are, whatever this machine has.
+check_choice "MACHINE=qemu boots the kernel fast" fast '7.3' '' env_machine qemu node_kernel
+check_choice "MACHINE=uml the kernel uml" uml '7.3' '' env_machine uml node_kernel
+check_choice "without MACHINE= it is one of the two" yes '7.3' '' is_one_of "fast uml" node_kernel
+check_failure "other machines are refused" 'there are qemu and uml' '7.3' '' env_machine pc node_kernel
+check_choice "modules for a process are not position-independent" \
+	"ARCH=um KRUSTFLAGS=-Crelocation-model=static -Ccode-model=large" '7.3' '' on_a_line module_arguments uml-7.3
+check_choice "clang builds the debug kernels" "LLVM=1 ARCH=um" '7.3' '' on_a_line make_arguments umldebug-7.3
 finish
