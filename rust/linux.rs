@@ -36,3 +36,14 @@ pub(crate) type DeviceLimit = u32;
 
 #[cfg(LINUX_7_2)]
 pub(crate) type DeviceLimit = i32;
+
+/// Returns a limit of `ib_device_attr`; 0 for a negative one.
+#[cfg(not(LINUX_7_2))]
+pub(crate) fn device_limit(limit: DeviceLimit) -> u32 {
+    limit
+}
+
+#[cfg(LINUX_7_2)]
+pub(crate) fn device_limit(limit: DeviceLimit) -> u32 {
+    u32::try_from(limit).unwrap_or(0)
+}

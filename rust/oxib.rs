@@ -15,12 +15,7 @@ mod counters;
 mod hash_table;
 #[forbid(unsafe_code)]
 mod ipoib;
-#[expect(
-    dead_code,
-    unused_imports,
-    unused_macros,
-    reason = "softib uses the rest"
-)]
+#[expect(unused_imports, unused_macros, reason = "softib uses the rest")]
 mod linux;
 mod lock;
 mod net;

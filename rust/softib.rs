@@ -5,6 +5,7 @@
 use kernel::prelude::*;
 
 mod bindings;
+#[expect(dead_code, reason = "oxib uses the rest")]
 mod linux;
 mod lock;
 mod wire;

@@ -11,7 +11,10 @@ use kernel::{
 };
 
 use super::port::PortNumber;
-use crate::bindings;
+use crate::{
+    bindings,
+    linux::device_limit, //
+};
 
 /// A registered RDMA device (`struct ib_device`).
 ///
@@ -118,7 +121,7 @@ impl Device {
     /// Most work requests that a queue pair can have.
     pub(crate) fn max_work_requests(&self) -> u32 {
         // SAFETY: A constant of a valid device.
-        u32::try_from(unsafe { (*self.as_raw()).attrs.max_qp_wr }).unwrap_or(0)
+        device_limit(unsafe { (*self.as_raw()).attrs.max_qp_wr })
     }
 
     /// The version of its firmware, in words of its own; empty if it has none.

@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     bindings,
+    linux::device_limit,
     wire::{
         psn::Psn,
         qpn::Qpn, //
@@ -358,7 +359,7 @@ impl Device {
     /// Most pieces of memory of a send.
     pub(crate) fn max_send_pieces(&self) -> u32 {
         // SAFETY: A constant of a valid device.
-        u32::try_from(unsafe { (*self.as_raw()).attrs.max_send_sge }).unwrap_or(1)
+        device_limit(unsafe { (*self.as_raw()).attrs.max_send_sge }).max(1)
     }
 }
 

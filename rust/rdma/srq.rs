@@ -17,7 +17,10 @@ use super::{
     dma::ReceiveMemory,
     pd::ProtectionDomain, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    linux::device_limit, //
+};
 
 /// A shared receive queue.
 ///
@@ -82,13 +85,13 @@ impl Device {
     /// Most pieces of memory of a request in a shared receive queue; 0 if it has none.
     pub(crate) fn max_shared_pieces(&self) -> u32 {
         // SAFETY: A constant of a valid device.
-        u32::try_from(unsafe { (*self.as_raw()).attrs.max_srq_sge }).unwrap_or(0)
+        device_limit(unsafe { (*self.as_raw()).attrs.max_srq_sge })
     }
 
     /// Most requests of a shared receive queue.
     pub(crate) fn max_shared_requests(&self) -> u32 {
         // SAFETY: A constant of a valid device.
-        u32::try_from(unsafe { (*self.as_raw()).attrs.max_srq_wr }).unwrap_or(0)
+        device_limit(unsafe { (*self.as_raw()).attrs.max_srq_wr })
     }
 }
 
