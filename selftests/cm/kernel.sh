@@ -15,9 +15,12 @@
 cm=${1:-oxib}
 tests=tools/testing/selftests/rdma
 
+# shellcheck source=scripts/node_runner/directory.sh
+. scripts/node_runner/directory.sh
+
 # The runner gives every node the kernel's source, for whoever mounts it.
 mount_source() {
-	mkdir -p /tmp/source && mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,noxattr source /tmp/source
+	mkdir -p /tmp/source && mount_directory source /tmp/source ro
 }
 
 # Each makes its devices anew, and unloads rdma_rxe at its end. One that skips says so by its status, which is no pass.
