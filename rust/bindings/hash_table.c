@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 #include <linux/err.h>
+#include <linux/irq_work.h>
 #include <linux/percpu.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
+#include <linux/workqueue.h>
 
 #include "hash_table.h"
 
@@ -62,6 +64,13 @@ u32 oxib_table_length(struct rhashtable *table)
 bool oxib_is_error(const void *pointer)
 {
 	return IS_ERR(pointer);
+}
+
+/* Waits until the table has the size for what it holds, unless it changes meanwhile. Sleeps. */
+void oxib_table_settle(struct rhashtable *table)
+{
+	irq_work_sync(&table->run_irq_work);
+	flush_work(&table->run_work);
 }
 
 /* Lets others run. */

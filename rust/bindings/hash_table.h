@@ -28,6 +28,7 @@ int oxib_table_replace(struct rhashtable *table, struct oxib_node *old, struct o
 int oxib_table_remove(struct rhashtable *table, struct oxib_node *node);
 size_t oxib_table_memory(struct rhashtable *table);
 u32 oxib_table_length(struct rhashtable *table);
+void oxib_table_settle(struct rhashtable *table);
 bool oxib_is_error(const void *pointer);
 void oxib_rest(void);
 

@@ -116,8 +116,7 @@ impl<'a> Ways<'a> {
 
 /// An event of which only what happened is known.
 fn new(report: Report) -> Event {
-    // SAFETY: All-zero is a valid value of this plain C structure.
-    let mut event: Event = unsafe { core::mem::zeroed() };
+    let mut event: Event = pin_init::zeroed();
     let (kind, failure) = match report {
         Report::ReqError(failure) => (bindings::ib_cm_event_type_IB_CM_REQ_ERROR, Some(failure)),
         Report::ReqReceived => (bindings::ib_cm_event_type_IB_CM_REQ_RECEIVED, None),

@@ -101,8 +101,8 @@ mod cases {
     }
 
     #[test]
-    fn a_walk_in_parts_sees_all() -> Result {
-        const MANY: u64 = 500;
+    fn a_walk_in_parts_after_a_load_sees_each_once() -> Result {
+        const MANY: u64 = 3000;
         let table = table()?;
         fill(&table, MANY)?;
         let mut seen = KVec::from_elem(0, MANY as usize, GFP_KERNEL)?;
@@ -123,7 +123,7 @@ mod cases {
                 break;
             }
         }
-        assert!(seen.iter().all(|&times| times >= 1));
+        assert!(seen.iter().all(|&times| times == 1));
         Ok(())
     }
 

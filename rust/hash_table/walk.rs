@@ -27,8 +27,8 @@ use crate::bindings;
 /// Entries taken out before others get their turn.
 const TAKEN: usize = 64;
 
-/// A way through a table in parts, between which it may change. Entries that stay are seen, some twice if the table grows
-/// meanwhile.
+/// A way through a table in parts, between which it may change. Entries that stay are seen: once, or some twice if others come
+/// and go meanwhile.
 ///
 /// # Invariants
 ///
@@ -42,13 +42,15 @@ pub(crate) struct Walk<T: Send + Sync, S: Send> {
 unsafe impl<T: Send + Sync, S: Send> Send for Walk<T, S> {}
 
 impl<T: Send + Sync, S: Send> Walk<T, S> {
-    /// Begins one. Sleeps.
+    /// Begins one, once the table has taken the size for what it holds. Sleeps.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     pub(crate) fn new(table: Arc<Table<T, S>>) -> Result<Self> {
         let iterator = KBox::new(Opaque::uninit(), GFP_KERNEL)?;
+        // SAFETY: The table is initialised.
+        unsafe { bindings::oxib_table_settle(table.raw.get()) };
         // SAFETY: The table is initialised and lives as long as the value; the iterator is pinned by its box, and exited
         // before its end.
         unsafe { bindings::rhashtable_walk_enter(table.raw.get(), Opaque::get(&iterator)) };

@@ -68,8 +68,7 @@ impl<T: Operations> Table<T> {
         get_strings: Some(Self::strings),
         get_sset_count: Some(Self::count),
         get_ethtool_stats: Some(Self::statistics),
-        // SAFETY: Null function pointers are `None`, zero numbers mean "nothing special".
-        ..unsafe { core::mem::zeroed() }
+        ..pin_init::zeroed()
     };
 
     /// # Safety

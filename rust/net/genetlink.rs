@@ -158,7 +158,7 @@ impl<P: Protocol> Family<P> {
                 module: crate::linux::this_module().as_ptr().cast(),
                 split_ops: tables.operations.as_ptr(),
                 mcgrps: tables.groups.as_ptr(),
-                ..core::mem::zeroed()
+                ..pin_init::zeroed()
             });
             let (operations, groups) = (tables.operations.len(), tables.groups.len());
             bindings::oxib_genl_prepare(raw, true, true, operations as u32, groups as u32);
@@ -283,8 +283,7 @@ fn entry<P: Protocol>(
     } else {
         0
     };
-    // SAFETY: All-zero is a valid value of this C structure.
-    let mut entry: bindings::genl_split_ops = unsafe { core::mem::zeroed() };
+    let mut entry: bindings::genl_split_ops = pin_init::zeroed();
     entry.cmd = operation.command;
     // Without one the kernel refuses all attributes.
     if !policy.is_empty() {

@@ -118,8 +118,7 @@ pub(crate) struct Registration<T: Kind>(PhantomData<fn(T)>);
 impl<T: Kind> Table<T> {
     /// A table that the stack does not have.
     pub(crate) const fn new() -> Self {
-        // SAFETY: Zeroes are valid in each slot: null pointers, `None`, false.
-        let mut operations: bindings::rtnl_link_ops = unsafe { core::mem::zeroed() };
+        let mut operations: bindings::rtnl_link_ops = pin_init::zeroed();
         operations.kind = c"ipoib".to_bytes_with_nul().as_ptr().cast();
         operations.priv_size = device::private_size::<T>();
         operations.setup = Some(device::setup::<T>);

@@ -260,7 +260,7 @@ impl<M: Member> Registration<M> {
                 exit: Some(Handle::<M>::exit),
                 id: handle.given.as_ptr(),
                 size: size_of::<AtomicPtr<Seat<M>>>(),
-                ..core::mem::zeroed()
+                ..pin_init::zeroed()
             });
             bindings::register_pernet_subsys(operations)
         });

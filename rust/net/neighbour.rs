@@ -48,8 +48,8 @@ impl<T: Operations> Notifier<T> {
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
-                // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
-                unsafe { slot.write(core::mem::zeroed()) };
+                // SAFETY: The slot is ours.
+                unsafe { slot.write(pin_init::zeroed()) };
                 // SAFETY: As above.
                 unsafe { (*slot).notifier_call = Some(happened::<T>) };
                 // SAFETY: The structure is complete, pinned, and unregistered before its end.

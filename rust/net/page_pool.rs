@@ -130,8 +130,7 @@ impl<P: Poll> Pool<P> {
         spare: u32,
     ) -> Result<Self> {
         let virtual_dma = rdma.uses_virtual_dma();
-        // SAFETY: All-zero is a valid `page_pool_params`: numbers and null pointers.
-        let mut params: bindings::page_pool_params = unsafe { core::mem::zeroed() };
+        let mut params: bindings::page_pool_params = pin_init::zeroed();
         // SAFETY: Both variants of each union are the same plain fields.
         let fast = unsafe { &mut params.__bindgen_anon_1.__bindgen_anon_1 };
         fast.order = shape.order;

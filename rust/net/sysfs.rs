@@ -90,8 +90,7 @@ struct Table<T>(PhantomData<T>);
 macro_rules! attribute {
     ($table:ident, $name:literal, $mode:expr, $attribute:expr) => {
         const $table: bindings::device_attribute = {
-            // SAFETY: Zeroes are valid in each slot.
-            let mut table: bindings::device_attribute = unsafe { core::mem::zeroed() };
+            let mut table: bindings::device_attribute = pin_init::zeroed();
             table.attr.name = $name.to_bytes_with_nul().as_ptr().cast();
             table.attr.mode = $mode;
             if $mode & 0o400 != 0 {
@@ -169,8 +168,7 @@ impl<T: Attributes> Table<T> {
         &Self::LIST;
 
     const GROUP: bindings::attribute_group = {
-        // SAFETY: Zeroes are valid in each slot.
-        let mut group: bindings::attribute_group = unsafe { core::mem::zeroed() };
+        let mut group: bindings::attribute_group = pin_init::zeroed();
         group.__bindgen_anon_1.is_visible = Some(Self::is_visible);
         // Each points to a `device_attribute`, and so to the `attribute` that it begins with.
         group.__bindgen_anon_2.attrs_const = core::ptr::from_ref(Self::ENTRIES).cast();

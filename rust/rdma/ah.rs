@@ -190,8 +190,7 @@ impl AddressHandle {
         destination: Gid,
         hop: Hop,
     ) -> Result<Self> {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut attributes: bindings::rdma_ah_attr = unsafe { core::mem::zeroed() };
+        let mut attributes: bindings::rdma_ah_attr = pin_init::zeroed();
         attributes.type_ = bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE;
         attributes.port_num = port.get();
         attributes.ah_flags = bindings::ib_ah_flags_IB_AH_GRH as u8;
@@ -315,12 +314,11 @@ fn resolve(source: &Entry, destination: Gid) -> Result<Hop> {
         }),
         GFP_KERNEL,
     )?;
-    // SAFETY: All-zero is a valid value of these plain C structures.
     let (mut device, mut from, mut to): (
         bindings::rdma_dev_addr,
         bindings::sockaddr_in6,
         bindings::sockaddr_in6,
-    ) = unsafe { core::mem::zeroed() };
+    ) = pin_init::zeroed();
     device.sgid_attr = source.as_raw();
     let gids = [source.gid().bytes(), destination.bytes()];
     // SAFETY: `sockaddr_in6` has room for either family's address, `gids` are 16 bytes each.

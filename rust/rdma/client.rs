@@ -104,8 +104,8 @@ impl<C: Client> Registration<C> {
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             client <- Opaque::try_ffi_init(|slot: *mut bindings::ib_client| {
-                // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
-                unsafe { slot.write(core::mem::zeroed()) };
+                // SAFETY: The slot is ours.
+                unsafe { slot.write(pin_init::zeroed()) };
                 // SAFETY: As above.
                 let client = unsafe { &mut *slot };
                 client.name = C::NAME.as_char_ptr();

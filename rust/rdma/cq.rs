@@ -120,8 +120,7 @@ unsafe impl Send for Batch {}
 impl Batch {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        // SAFETY: All-zero is a valid `ib_wc`: numbers and a null pointer.
-        Self(unsafe { core::mem::zeroed() })
+        Self(pin_init::zeroed())
     }
 }
 

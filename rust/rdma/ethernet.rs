@@ -61,8 +61,7 @@ impl Device {
     /// Speed in Mbit/s of the Ethernet device of `port`, if it tells.
     pub(crate) fn ethernet_speed(&self, _rtnl: &mut Rtnl, port: PortNumber) -> Option<u32> {
         let ethernet = Ethernet::of(self, port)?;
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut settings: bindings::ethtool_link_ksettings = unsafe { core::mem::zeroed() };
+        let mut settings: bindings::ethtool_link_ksettings = pin_init::zeroed();
         // SAFETY: The net device is valid, the structure ours, and the RTNL is held (`_rtnl`).
         let result =
             unsafe { bindings::__ethtool_get_link_ksettings(ethernet.0.as_ptr(), &mut settings) };

@@ -56,8 +56,8 @@ impl<L: Listener> Registration<L> {
         let this = KBox::pin_init(
             pin_init!(Self {
                 handler <- Opaque::ffi_init(|slot: *mut bindings::ib_event_handler| {
-                    // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
-                    unsafe { slot.write(core::mem::zeroed()) };
+                    // SAFETY: The slot is ours.
+                    unsafe { slot.write(pin_init::zeroed()) };
                 }),
                 listener,
                 _device: device,

@@ -71,8 +71,7 @@ pub(crate) struct PathRecord(bindings::sa_path_rec);
 impl PathRecord {
     /// A record of which nothing but its kind is known.
     pub(crate) fn new(kind: PathKind) -> Self {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut raw: bindings::sa_path_rec = unsafe { core::mem::zeroed() };
+        let mut raw: bindings::sa_path_rec = pin_init::zeroed();
         raw.rec_type = kind.as_raw();
         Self(raw)
     }

@@ -85,8 +85,7 @@ impl Device {
     ///
     /// What the device says.
     pub(crate) fn infiniband_port(&self, port: PortNumber) -> Result<InfinibandPort> {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut attributes: bindings::ib_port_attr = unsafe { core::mem::zeroed() };
+        let mut attributes: bindings::ib_port_attr = pin_init::zeroed();
         // SAFETY: The device is registered and has that port, the attributes are ours.
         kernel::error::to_result(unsafe {
             bindings::ib_query_port(self.as_raw(), port.get(), &mut attributes)
@@ -137,8 +136,7 @@ impl Device {
             // Asking such a port takes the RTNL, which is held.
             LinkLayer::Ethernet => self.ethernet_speed(rtnl, port),
             LinkLayer::Infiniband => {
-                // SAFETY: All-zero is a valid value of this plain C structure.
-                let mut attributes: bindings::ib_port_attr = unsafe { core::mem::zeroed() };
+                let mut attributes: bindings::ib_port_attr = pin_init::zeroed();
                 // SAFETY: The device is valid, the structure ours.
                 let result =
                     unsafe { bindings::ib_query_port(self.as_raw(), port.get(), &mut attributes) };

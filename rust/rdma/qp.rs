@@ -87,8 +87,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ) -> Result<Arc<Self>> {
         let pieces = capacity.pieces.min(pd.device().max_send_pieces()).max(1);
         let attempt = |inline| {
-            // SAFETY: All-zero is a valid value of this plain C structure.
-            let mut attributes: bindings::ib_qp_init_attr = unsafe { core::mem::zeroed() };
+            let mut attributes: bindings::ib_qp_init_attr = pin_init::zeroed();
             attributes.send_cq = send.as_raw();
             attributes.recv_cq = receive.as_raw();
             attributes.cap.max_send_wr = capacity.send;
@@ -207,8 +206,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     }
 
     fn attributes(&self, state: bindings::ib_qp_state) -> bindings::ib_qp_attr {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut attributes: bindings::ib_qp_attr = unsafe { core::mem::zeroed() };
+        let mut attributes: bindings::ib_qp_attr = pin_init::zeroed();
         attributes.qp_state = state;
         attributes.port_num = self.port.get();
         attributes
@@ -231,9 +229,8 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says.
     pub(crate) fn state(&self) -> Result<State> {
-        // SAFETY: All-zero is a valid value of these plain C structures.
         let (mut attributes, mut init): (bindings::ib_qp_attr, bindings::ib_qp_init_attr) =
-            unsafe { core::mem::zeroed() };
+            pin_init::zeroed();
         // SAFETY: The queue pair is valid, the structures ours.
         kernel::error::to_result(unsafe {
             bindings::ib_query_qp(

@@ -174,8 +174,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ) -> Result<Self> {
         let last = AtomicBool::new(false);
         let events = KBox::pin(Events { last }, GFP_KERNEL)?;
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut attributes: bindings::ib_qp_init_attr = unsafe { core::mem::zeroed() };
+        let mut attributes: bindings::ib_qp_init_attr = pin_init::zeroed();
         attributes.send_cq = send.as_raw();
         attributes.recv_cq = receive.as_raw();
         attributes.srq = shared.map_or(core::ptr::null_mut(), |shared| shared.as_raw());
@@ -248,8 +247,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     }
 
     fn attributes(state: bindings::ib_qp_state) -> bindings::ib_qp_attr {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut attributes: bindings::ib_qp_attr = unsafe { core::mem::zeroed() };
+        let mut attributes: bindings::ib_qp_attr = pin_init::zeroed();
         attributes.qp_state = state;
         attributes
     }

@@ -325,9 +325,8 @@ impl<B: Pieces, S: Notify, R: Notify> Drop for SendRing<B, S, R> {
 
 impl<B: Pieces> Slot<B> {
     fn new(local_key: u32) -> Self {
-        // SAFETY: All-zero is a valid value of these plain C structures.
         let (mut wr, mut sges): (bindings::ib_send_wr, [bindings::ib_sge; PIECES]) =
-            unsafe { core::mem::zeroed() };
+            pin_init::zeroed();
         wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
         for sge in &mut sges {
             sge.lkey = local_key;

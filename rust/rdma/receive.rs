@@ -16,6 +16,7 @@ use crate::bindings;
 
 /// A work request with its one piece of memory, at a place of its own for good.
 #[repr(C)]
+#[derive(pin_init::Zeroable)]
 struct Request {
     wr: bindings::ib_recv_wr,
     sge: bindings::ib_sge,
@@ -230,8 +231,7 @@ impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
 
 impl Request {
     fn new(local_key: u32, id: u32) -> Self {
-        // SAFETY: All-zero is a valid value of these plain C structures.
-        let mut this: Self = unsafe { core::mem::zeroed() };
+        let mut this: Self = pin_init::zeroed();
         this.wr.__bindgen_anon_1.wr_id = u64::from(id);
         this.wr.num_sge = 1;
         this.sge.lkey = local_key;

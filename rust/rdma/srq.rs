@@ -44,8 +44,7 @@ impl SharedReceiveQueue {
     ///
     /// What the device says: `EOPNOTSUPP` if it has no such queues.
     pub(crate) fn new(pd: &Arc<ProtectionDomain>, entries: u32, pieces: u32) -> Result<Arc<Self>> {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut attributes: bindings::ib_srq_init_attr = unsafe { core::mem::zeroed() };
+        let mut attributes: bindings::ib_srq_init_attr = pin_init::zeroed();
         attributes.srq_type = bindings::ib_srq_type_IB_SRQT_BASIC;
         attributes.attr.max_wr = entries;
         attributes.attr.max_sge = pieces;
@@ -148,8 +147,7 @@ impl<B: ReceiveMemory> SharedRing<B> {
         }
         // INVARIANT: The vector of places has its final size and place, and a chunk for each request.
         for (id, chunk) in places.chunks_exact_mut(each.max(1)).enumerate() {
-            // SAFETY: All-zero is a valid value of this plain C structure.
-            let mut request: bindings::ib_recv_wr = unsafe { core::mem::zeroed() };
+            let mut request: bindings::ib_recv_wr = pin_init::zeroed();
             request.__bindgen_anon_1.wr_id = id as u64;
             request.sg_list = chunk.as_mut_ptr();
             request.num_sge = pieces as i32;

@@ -53,9 +53,6 @@ def _names(test, kind, options):
         return [kind]
     if kind == "stock":
         return [kind, "uml"] if test.also == "uml" else [kind]
-    # The kernel umldebug reports suspicious RCU usage of its own as it boots: until it does not, the debug kernel is QEMU's.
-    if kind == "debug":
-        return [kind]
     names = [PROCESS_KERNELS[kind]]
     if kind == "fast" and test.also == "qemu" and not options.no_other:
         names.append(kind)

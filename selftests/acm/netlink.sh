@@ -4,9 +4,6 @@
 # The address cache by netlink: what it takes and refuses, bulk loads, announcements, whose it is; and the kernel's own tool
 # speaks it by its specification.
 #
-# On user-mode Linux a dump that follows a load at once shows some entries twice, as the table still grows: not mended yet.
-#
-# machine: qemu
 # nodes: 1
 # kernels: fast
 # timeout: 400

@@ -116,8 +116,7 @@ impl<T: Operations> Table<T> {
         ndo_set_rx_mode: Some(Self::set_rx_mode),
         ndo_tx_timeout: Some(Self::tx_timeout),
         ndo_features_check: Some(bindings::oxib_features_check),
-        // SAFETY: Null function pointers are `None`, valid for each slot.
-        ..unsafe { core::mem::zeroed() }
+        ..pin_init::zeroed()
     };
 
     const NET_CONNECTED: bindings::net_device_ops = bindings::net_device_ops {
@@ -128,8 +127,7 @@ impl<T: Operations> Table<T> {
 
     const HEADER: bindings::header_ops = bindings::header_ops {
         create: Some(Self::create_header),
-        // SAFETY: As above.
-        ..unsafe { core::mem::zeroed() }
+        ..pin_init::zeroed()
     };
 
     /// # Safety

@@ -42,8 +42,7 @@ pub(super) fn table(known: &[Shaped]) -> Result<KVec<bindings::nla_policy>> {
 
 /// The kernel's form of a shape.
 fn policy(shape: Shape) -> bindings::nla_policy {
-    // SAFETY: All-zero is a valid value of this C structure.
-    let mut policy: bindings::nla_policy = unsafe { core::mem::zeroed() };
+    let mut policy: bindings::nla_policy = pin_init::zeroed();
     let kind = match shape {
         Shape::None => bindings::NLA_REJECT,
         Shape::Flag => bindings::NLA_FLAG,

@@ -50,8 +50,8 @@ impl<P: Protocol> Sockets<P> {
         try_pin_init!(Self {
             list <- new_mutex!(KVec::new(), "oxib_genl_sockets"),
             block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
-                // SAFETY: All-zero is a valid value of this C structure, the slot is ours.
-                unsafe { slot.write(core::mem::zeroed()) };
+                // SAFETY: The slot is ours.
+                unsafe { slot.write(pin_init::zeroed()) };
                 // SAFETY: As above.
                 unsafe { (*slot).notifier_call = Some(happened::<P>) };
                 // SAFETY: The structure is complete, pinned, and unregistered before its end.

@@ -65,8 +65,7 @@ pub(crate) struct Record(bindings::ib_sa_mcmember_rec);
 impl Record {
     /// Of a group of which nothing is known but its name, for a port with the GID `port`.
     pub(crate) fn new(mgid: Gid, port: Gid, pkey: Pkey, role: Role) -> Self {
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut raw: bindings::ib_sa_mcmember_rec = unsafe { core::mem::zeroed() };
+        let mut raw: bindings::ib_sa_mcmember_rec = pin_init::zeroed();
         raw.mgid.raw = mgid.bytes();
         raw.port_gid.raw = port.bytes();
         raw.pkey = pkey.get().to_be();
@@ -217,8 +216,7 @@ impl Client {
     /// Whether somebody on this port, user space perhaps, is a member of a group.
     pub(crate) fn is_member(&self, mgid: Gid) -> bool {
         let mut gid = bindings::ib_gid { raw: mgid.bytes() };
-        // SAFETY: All-zero is a valid value of this plain C structure.
-        let mut record: bindings::ib_sa_mcmember_rec = unsafe { core::mem::zeroed() };
+        let mut record: bindings::ib_sa_mcmember_rec = pin_init::zeroed();
         // SAFETY: The device is registered and has that port; GID and record are ours.
         let status = unsafe {
             bindings::ib_sa_get_mcmember_rec(

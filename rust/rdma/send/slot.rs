@@ -46,9 +46,8 @@ pub(super) struct TooMany;
 
 impl<B: Pieces> Slot<B> {
     pub(super) fn new(local_key: u32, qkey: u32) -> Self {
-        // SAFETY: All-zero is a valid value of these plain C structures.
         let (mut wr, mut sges): (bindings::ib_ud_wr, [bindings::ib_sge; PIECES]) =
-            unsafe { core::mem::zeroed() };
+            pin_init::zeroed();
         wr.wr.num_sge = 1;
         wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
         wr.remote_qkey = qkey;
