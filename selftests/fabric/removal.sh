@@ -50,6 +50,13 @@ start() { # topology: a fabric that works
 	eventually all_active && ipoib_up "${hosts[@]}" && host_reaches h2 "$(v4_of h1)"
 }
 
+# When namespaces end, the kernel takes their HCAs out one after the other, and each waits in ib_core until its multicast
+# groups are left: as long as ib_sa asks a subnet manager that has ended with its namespace.
+eventually_each() { # command...
+	local patience=$((patience * ${#hosts[@]}))
+	eventually "$@"
+}
+
 # What the test leaves behind, and what runs in the hosts.
 clear_away() {
 	scripts/fabric down
@@ -109,8 +116,8 @@ test_namespaces() {
 	check "a fabric of four hosts, again" start star
 	traffic h2 h3
 	check "its namespaces end" end_namespaces
-	check "their net devices go, and with them the other ends of the cables" eventually no_cable_is_left
-	check "their HCAs go" eventually no_hca_is_left
+	check "their net devices go, and with them the other ends of the cables" eventually_each no_cable_is_left
+	check "their HCAs go" eventually_each no_hca_is_left
 	check "all is cleared away" clear_away
 	for ((round = 1; round <= times && tap_failures == 0; round++)); do
 		check "namespaces end while their HCAs are deleted, $round of $times" end_of_both "$round"
@@ -127,7 +134,7 @@ end_of_both() { # number
 	done
 	end_namespaces
 	wait
-	eventually no_hca_is_left && scripts/fabric down
+	eventually_each no_hca_is_left && scripts/fabric down
 } 2>/dev/null
 
 is_linked() { # host
