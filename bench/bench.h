@@ -2,9 +2,11 @@
 /*
  * What the parts of the benchmark's module share.
  *
- * A measurement sends or receives `rounds` bursts of `burst` UDP packets with `bytes` bytes of payload and takes the
- * clock around each burst, from its first packet to the time when nothing of it is left to do. The node's addresses are
- * laid down here and in node.sh.
+ * A measurement sends or receives bursts of `burst` UDP packets with `bytes` bytes of payload. It reads the clock around
+ * each burst: before the first packet, and when the processor has nothing left to do. A sample is the sum over as many
+ * bursts as fill a ring (BENCH_RING packets): work that a driver defers, such as a completion for every few bursts, falls
+ * into each sample as often as into any other. A measurement takes `rounds` samples. The node's addresses are laid down
+ * here and in node.sh.
  */
 
 #ifndef OXIB_BENCH_H
@@ -49,9 +51,12 @@ enum {
 	BENCH_BATCH = 16,
 	/* Bytes that oxib sends inline. */
 	BENCH_INLINE = 128,
+	/* Slots of oxib's rings by default. */
 	BENCH_RING = 256,
+	/* Inline sends after which oxib asks for a completion. */
+	BENCH_UNSIGNALLED = BENCH_RING / 4,
 	BENCH_MAX_BURST = 128,
-	/* Rounds that are not counted: they find destinations, fill caches and pools, and teach byte queue limits. */
+	/* Bursts that are not counted: they find destinations, fill caches and pools, and teach byte queue limits. */
 	BENCH_WARM_UP = 16,
 	BENCH_MAX_ROUNDS = 4096,
 };
@@ -65,10 +70,15 @@ static inline struct net *bench_net(void)
 /* One run. */
 struct bench {
 	unsigned int bytes, burst, rounds;
-	/* Instructions of each round. */
+	/* Instructions of each sample. */
 	u64 *samples;
-	unsigned int warmed_up, taken;
-	/* Times that the CPU was given to others until all was done, over all rounds. */
+	/* Bursts of the warm-up, samples, and bursts of the sample that is being taken. */
+	unsigned int warmed_up, taken, bursts;
+	/* Instructions of these bursts. */
+	u64 spent;
+	/* Instructions of a burst of no packets. */
+	u64 empty;
+	/* Times that the CPU was given to others until all was done, over all bursts. */
 	unsigned long yields;
 	u64 began;
 };
@@ -78,6 +88,8 @@ bool bench_goes_on(const struct bench *bench);
 void bench_begin(struct bench *bench);
 void bench_end(struct bench *bench);
 int bench_drain(struct bench *bench, bool (*done)(void *context), void *context);
+int bench_finish(struct bench *bench);
+int bench_confirm(struct bench *bench, bool (*done)(void *context), void *context);
 void bench_report(struct bench *bench, char *line, size_t size);
 
 /* frame.c: packets as they are on the wire, and in them */

@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The clock. In a node whose time is its instruction count, the time stamp counter counts instructions: the difference
- * of two readings is what was executed in between, by whomever. So all that a packet sets off has to be done, and
- * nobody may have been idle, when the clock is read again: see bench_drain().
+ * of two readings is the number executed in between, in any context. So all that a packet causes has to be done when
+ * the clock is read again, and the CPU must not have been idle before: see bench_drain().
  */
 
 #include <linux/bottom_half.h>
 #include <linux/delay.h>
+#include <linux/interrupt.h>
 #include <linux/sched.h>
+#include <linux/sched/stat.h>
 #include <linux/sort.h>
 #include <asm/msr.h>
 
 #include "bench.h"
 #include "mark.h"
 
-/* Far more than any burst takes: only what would hang gets there. */
+/* Turns that no burst takes: only a measurement that hangs gets there. */
 #define PATIENCE 100000
 
-/* Whether there is to be another round. */
+/* Milliseconds until the first packets are sent: their destination may have to be resolved. */
+#define RESOLVE_PATIENCE 20000
+
+/* Empty bursts, of which the shortest counts: the others are those that an interrupt hit. */
+#define EMPTY_BURSTS 8
+
+/* Whether there is to be another burst. */
 bool bench_goes_on(const struct bench *bench)
 {
 	return bench->taken < bench->rounds;
@@ -37,28 +45,98 @@ void bench_end(struct bench *bench)
 	if (bench->warmed_up < BENCH_WARM_UP) {
 		bench->warmed_up++;
 		msleep(20);
-	} else {
-		bench->samples[bench->taken++] = now - bench->began;
+		return;
+	}
+	/* An interrupt may have hit each of the empty bursts. */
+	bench->spent += now - bench->began - min(now - bench->began, bench->empty);
+	bench->bursts++;
+	if (bench->bursts * bench->burst >= BENCH_RING) {
+		bench->samples[bench->taken++] = bench->spent;
+		bench->bursts = 0;
+		bench->spent = 0;
 	}
 }
 
+/* The node has one CPU: no other thread can run, and no soft interrupt waits. */
+static bool others_are_idle(void)
+{
+	return single_task_running() && !local_softirq_pending();
+}
+
 /*
- * Let work queues and soft interrupts do what is left of a burst. The thread has the idle scheduling policy, so the CPU
- * comes back to it only when there is nothing else to do, and the number of switches is the same each time.
+ * Let all threads and soft interrupts finish the work of a burst: the device's, the driver's, the stack's, at both ends.
+ * The calling thread has the idle scheduling policy, so schedule() returns when the others have nothing to do, and the
+ * number of switches is the same each time. `done` is asked when they are idle: it takes what the measurement itself is
+ * to take, which may cause more work, and says whether something is still missing.
  */
-int bench_drain(struct bench *bench, bool (*done)(void *context), void *context)
+static int drain(struct bench *bench, bool (*done)(void *context), void *context)
 {
 	unsigned int turns;
 
 	for (turns = 0; turns < PATIENCE; turns++) {
 		local_bh_disable();
 		local_bh_enable();
-		if (done(context))
+		if (others_are_idle() && done(context) && others_are_idle())
 			return 0;
 		schedule();
 		bench->yields++;
 	}
 	return -ETIMEDOUT;
+}
+
+static bool nothing_is_left(void *)
+{
+	return true;
+}
+
+/* The instructions that the meter itself executes in a burst. */
+static u64 empty_burst(struct bench *bench)
+{
+	u64 least = U64_MAX, began, now;
+	unsigned int i;
+
+	for (i = 0; i < EMPTY_BURSTS; i++) {
+		began = rdtsc_ordered();
+		drain(bench, nothing_is_left, NULL);
+		now = rdtsc_ordered();
+		least = min(least, now - began);
+	}
+	bench->yields = 0;
+	return least;
+}
+
+/* The first call is of the warm-up: it measures an empty burst besides. */
+int bench_drain(struct bench *bench, bool (*done)(void *context), void *context)
+{
+	int error = drain(bench, done, context);
+
+	if (!error && !bench->empty)
+		bench->empty = empty_burst(bench);
+	return error;
+}
+
+/* Let all threads and soft interrupts finish, where nothing is left for the measurement itself to do. */
+int bench_finish(struct bench *bench)
+{
+	return bench_drain(bench, nothing_is_left, NULL);
+}
+
+/*
+ * Make sure, outside of the clock, that a burst has had its effect. The first bursts may wait for an answer from another
+ * host. From then on everything is done when the CPU is idle: if it is not, the clock has stopped too early.
+ */
+int bench_confirm(struct bench *bench, bool (*done)(void *context), void *context)
+{
+	unsigned int turns;
+
+	for (turns = 0; !done(context); turns++) {
+		if (bench->warmed_up == BENCH_WARM_UP && (bench->bursts || bench->taken))
+			return -EIO;
+		if (turns == RESOLVE_PATIENCE)
+			return -ETIMEDOUT;
+		msleep(1);
+	}
+	return 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -70,12 +148,13 @@ static int compare(const void *a, const void *b)
 
 void bench_report(struct bench *bench, char *line, size_t size)
 {
+	unsigned int packets = DIV_ROUND_UP(BENCH_RING, bench->burst) * bench->burst;
 	unsigned int n = bench->taken, last = n - 1;
 	u64 *samples = bench->samples;
 
 	sort(samples, n, sizeof(*samples), compare, NULL);
 	scnprintf(line, size,
-		  "bytes=%u burst=%u rounds=%u yields=%lu min=%llu q1=%llu median=%llu q3=%llu max=%llu\n",
-		  bench->bytes, bench->burst, n, bench->yields, samples[0], samples[last / 4],
-		  samples[last / 2], samples[3 * last / 4], samples[last]);
+		  "bytes=%u burst=%u packets=%u rounds=%u yields=%lu empty=%llu min=%llu q1=%llu median=%llu q3=%llu max=%llu\n",
+		  bench->bytes, bench->burst, packets, n, bench->yields, bench->empty, samples[0],
+		  samples[last / 4], samples[last / 2], samples[3 * last / 4], samples[last]);
 }

@@ -169,7 +169,10 @@ static int floor_rounds(struct floor *floor)
 		floor->left = bench->burst;
 		awaited.received += bench->burst;
 		bench_begin(bench);
+		/* As from a device's interrupt, which does not wake ksoftirqd. */
+		local_bh_disable();
 		napi_schedule(&floor->napi);
+		local_bh_enable();
 		error = bench_drain(bench, all_received, &awaited);
 		bench_end(bench);
 	}

@@ -30,8 +30,8 @@ struct verbs {
 	struct request requests[BENCH_RING];
 	void *memory[BENCH_RING];
 	struct ib_wc completions[BENCH_BATCH];
-	/* The next request, and the completions that are to come. */
-	unsigned int next, awaited;
+	/* The next request, the completions that are to come, and the sends since the last signalled one. */
+	unsigned int next, awaited, unsignalled;
 };
 
 struct ib_device *verbs_device(const char *name);

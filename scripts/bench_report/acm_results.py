@@ -33,7 +33,7 @@ class Results:
     def _take(self, kind, names, word, words):
         if (kind, word) == ("lookup", "result"):
             values = _pairs(words[1:])
-            each = values["median"] / values["burst"]
+            each = values["median"] / values["packets"]
             self._instructions[words[0].removeprefix("acm-"), values["bytes"]].append(each)
         elif (kind, word) == ("lookup", "memory"):
             values = _pairs(words)

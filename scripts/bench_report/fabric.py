@@ -38,7 +38,7 @@ class Results:
                 kind, *words = line.split() or [""]
                 if kind == "result":
                     values = _pairs(words[1:])
-                    self.packets[words[0], values["bytes"], values["burst"]].append(values["median"] / values["burst"])
+                    self.packets[words[0], values["bytes"], values["burst"]].append(values["median"] / values["packets"])
                 elif kind == "tcp":
                     self.tcp[words[0]] = instructions(log.parent / "counts", _KERNEL) / _pairs(words[1:])["bytes"]
                 elif kind == "memory":
@@ -120,7 +120,7 @@ def _memory_rows(results):
 
 def table(results):
     """The lines of the table."""
-    yield "softib, in instructions (medians of bursts)"
+    yield "softib, in instructions (medians of samples, each as many bursts as fill a ring)"
     for rows in (_packet_rows, _tcp_rows, _memory_rows):
         yield ""
         yield from _columns(list(rows(results)))

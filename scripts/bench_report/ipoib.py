@@ -115,7 +115,18 @@ def main():
     (out / "table.txt").write_text(text, encoding="utf-8")
     document = {
         "aims": [asdict(aim) for aim in aims(results)],
-        "packets": {fabric: [asdict(cost) for cost in costs(results, fabric)] for fabric in results.fabrics("packets")},
+        "packets": {
+            fabric: [
+                {
+                    **asdict(cost),
+                    "kernel_own": cost.kernel_own,
+                    "oxib_own": cost.oxib_own,
+                    "own_ratio": cost.own_ratio,
+                }
+                for cost in costs(results, fabric)
+            ]
+            for fabric in results.fabrics("packets")
+        },
         "traffic": [asdict(pair) for pair in traffic(results)],
         "rates": [asdict(pair) for pair in rates(results)],
         "memory": [asdict(pair) for pair in memory(results)],

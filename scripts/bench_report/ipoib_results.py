@@ -36,7 +36,7 @@ class Results:
             if word == "result" and kind == "packets":
                 values = _pairs(words[1:])
                 size = "64" if values["bytes"] == 64 else "MTU"
-                self._packets[fabric, driver, words[0], size, values["burst"]].append(values["median"] / values["burst"])
+                self._packets[fabric, driver, words[0], size, values["burst"]].append(values["median"] / values["packets"])
             elif word == "load":
                 loads.append((words[0], _pairs(words[1:])))
             elif word == "memory":
@@ -68,11 +68,19 @@ class Results:
 
     def packet(self, fabric, driver, name, size, burst):
         """Instructions per packet: the median over the boots and repetitions."""
-        return median(self._packets[fabric, driver, name, size, burst])
+        return median(self._taken(fabric, driver, name, size, burst))
 
     def floor(self, fabric, name, size, burst):
         """The same of what is no driver's: over the boots of both."""
-        return median([value for driver in DRIVERS for value in self._packets[fabric, driver, name, size, burst]])
+        taken = [self._taken(fabric, driver, name, size, burst) for driver in DRIVERS]
+        return median([value for values in taken for value in values])
+
+    def _taken(self, fabric, driver, name, size, burst):
+        found = self._packets[fabric, driver, name, size, burst]
+        if not found:
+            what = f"{name}, {size} bytes, bursts of {burst}"
+            raise SystemExit(f"oxib: {driver}'s logs ({fabric}) have no result of {what}")
+        return found
 
     def loads(self, kind, fabric, driver, what, flows=1):
         """Instructions per byte or request, or bytes or packets in a second: each as it was taken."""

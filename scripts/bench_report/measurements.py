@@ -35,13 +35,18 @@ class Measurements:
         return sorted(burst for other, bytes_, burst in self._results if (other, bytes_) == (name, size))
 
     def per_packet(self, name, size, burst):
-        """The median round's instructions per packet, for each repetition."""
-        return [result["median"] / burst for result in self._results[name, size, burst]]
+        """The median sample's instructions per packet, for each repetition."""
+        found = self._results[name, size, burst]
+        if not found:
+            raise SystemExit(
+                f"oxib: the node's log has no result of {name}, {size} bytes, bursts of {burst}"
+            )
+        return [result["median"] / result["packets"] for result in found]
 
     def quartiles(self, name, size, burst):
-        """Median over the repetitions of the rounds' quartiles, per packet."""
+        """Median over the repetitions of the samples' quartiles, per packet."""
         results = self._results[name, size, burst]
-        return [median(result[key] for result in results) / burst for key in ("q1", "q3")]
+        return [median(result[key] / result["packets"] for result in results) for key in ("q1", "q3")]
 
     def events(self, name, size, burst):
         """What ib0 counted during a measurement, summed over its repetitions."""

@@ -41,8 +41,8 @@ def _aim_rows(aims):
 
 def lines(costs, events, aims, memory, rounds):
     """The lines of the table."""
-    repetitions = f"medians of bursts, {rounds} of them a measurement"
-    yield f"Instructions per packet ({repetitions}; bytes are UDP payload; own = total - stack - device)"
+    samples = f"medians of {rounds} samples, each as many bursts as fill a ring"
+    yield f"Instructions per packet ({samples}; bytes are UDP payload; own = total - stack - device)"
     yield ""
     yield from _columns(list(_cost_rows(costs)))
     yield ""
