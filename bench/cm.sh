@@ -6,7 +6,8 @@
 # "cm MEASUREMENT KEY=VALUE...".
 #
 # cm.sh CM KIND CONNECTIONS REPETITIONS
-#    KIND counts    the node runs with --icount and the profiler: instructions, times, messages
+#    KIND (or several, with commas between)
+#         counts    the node runs with --icount and the profiler: instructions, times, messages
 #         rate      connections in a second, on as many processors as the node has
 #         memory    the node was booted with slab_debug=U: who allocated what
 
@@ -124,6 +125,8 @@ ulimit -n 65536
 sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 make_ends
 load_cm "$cm" || bail_out "the connection manager of $cm could not be loaded"
-"$kind"
+for each in ${kind//,/ }; do
+	"$each"
+done
 ok "the measurements were taken"
 finish

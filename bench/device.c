@@ -137,7 +137,8 @@ static bool polled(void *context)
 {
 	struct loop *loop = context;
 
-	while (take_batch(loop, BENCH_BATCH) == BENCH_BATCH)
+	/* Without a signalled request there is nothing to poll for. */
+	while (loop->verbs.awaited && take_batch(loop, BENCH_BATCH) == BENCH_BATCH)
 		;
 	return !loop->verbs.awaited;
 }

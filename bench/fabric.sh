@@ -7,9 +7,12 @@
 # fabric.sh packets ROUNDS REPETITIONS                            in a node with --icount: what a datagram costs
 # fabric.sh packets ROUNDS 1 hop|peer MEASUREMENT BYTES BURST     one, with the addresses of symbols in /out, for a profiler
 # fabric.sh tcp veth|datagram|offloads|connected MEBIBYTES        in such a node, with the profiler: what TCP costs
-# fabric.sh memory                                                what 64 HCAs and 8 switches take
+# fabric.sh memory [HCAS TOPOLOGY]                                what 64 HCAs and 8 switches take, and a fabric (large)
+#
+# Several of these, with -- between, are done one after the other.
 
 . selftests/fabric.sh
+. bench/sequence.sh
 
 control=/sys/kernel/debug/oxib_bench
 configuration=/sys/kernel/config/softib
@@ -137,16 +140,16 @@ cables() { # first number, last
 	seq "$1" "$2" | sed 's/.*/link add c& type dummy/' | ip -batch -
 }
 
-memory() {
-	local before devices with number
+memory() { # [HCAs, topology]
+	local before devices with number hcas=${1:-64}
 	load_softib || bail_out "softib.ko could not be loaded"
 	cables 1 224
 	before=$(available)
-	for ((number = 1; number <= 64; number++)); do
+	for ((number = 1; number <= hcas; number++)); do
 		rdma link add "a$number" type softib netdev "c$number" || bail_out "there is no HCA $number"
 	done
 	with=$(available)
-	printf 'memory hcas=64 kib=%d\n' $((before - with))
+	printf 'memory hcas=%d kib=%d\n' "$hcas" $((before - with))
 	devices=$with
 	for ((number = 0; number < 8; number++)); do
 		mkdir -p "$configuration/switch/s$number"
@@ -159,18 +162,18 @@ memory() {
 		rmdir "$configuration/switch/s$number"
 	done
 	rmdir "$configuration/switch"
-	for ((number = 1; number <= 64; number++)); do
+	for ((number = 1; number <= hcas; number++)); do
 		rdma link delete "a$number"
 	done
 	seq 1 224 | sed 's/.*/link delete c&/' | ip -batch -
 	rmmod softib
 	before=$(available)
-	bring_up_fabric large h1
+	bring_up_fabric "${2:-large}" h1
 	printf 'memory fabric=1 kib=%d\n' $((before - $(available)))
 	take_down_fabric
 }
 
 sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
-"$@"
+sequence "$@"
 ok "the measurements were taken"
 finish

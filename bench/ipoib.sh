@@ -5,7 +5,7 @@
 # fabric of softib, with oxib or the kernel's ib_ipoib on both. scripts/bench reads what it prints:
 # "result MEASUREMENT KEY=VALUE...", "load KIND KEY=VALUE...", "memory KEY=VALUE...".
 #
-# ipoib.sh oxib|ib_ipoib hop|peer plain|offloads KIND...
+# ipoib.sh oxib|ib_ipoib hop|peer plain|offloads KIND... [-- KIND...]...
 #    hop: on a switch; peer: joined in memory; offloads: HCAs that compute checksums and cut TCP segments
 #    KIND: packets ROUNDS REPETITIONS                a node with --icount: what a packet costs
 #          these ROUNDS 'MEASUREMENT BYTES BURST'... some of these, with the addresses of symbols in /out, for a profiler
@@ -13,9 +13,10 @@
 #                                                    a node with --icount and the profiler: what TCP costs; PROFILED is
 #                                                    stream or echo: that alone, with the addresses of symbols in /out
 #          rate REPETITIONS MEBIBYTES MILLISECONDS   a node with two processors: packets and bytes in a second
-#          memory                                    a node booted with slab_debug=U: what an interface and a destination take
+#          memory [HOSTS]                            a node booted with slab_debug=U: what an interface and a destination take
 
 . selftests/infiniband.sh
+. bench/sequence.sh
 
 driver=$1
 fabric=$2
@@ -87,18 +88,12 @@ prepare_packets() {
 	insmod "$MODULES/bench/oxib_bench.ko" || bail_out "the benchmark's module could not be loaded"
 }
 
-counters() {
-	at h1 ethtool -S ib0 | awk '$2 ~ /^[0-9]+$/ { sub(":", "", $1); print $1, $2 }' | sort
-}
-
 # The idle policy: see bench_drain() in meter.c. debugfs is not in the hosts, so only their network is entered.
 measure() { # measurement, bytes, burst
-	counters >/tmp/before
-	nsenter --net=/run/netns/h1 chrt --idle 0 sh -c "echo '$1 $2 $3 $rounds' >$control" ||
+	local found
+	found=$(nsenter --net=/run/netns/h1 chrt --idle 0 sh -c "echo '$1 $2 $3 $rounds' >$control && cat $control") ||
 		bail_out "the measurement $1 $2 $3 $rounds failed"
-	counters >/tmp/after
-	printf 'result %s %s %s\n' "$1" "$(cat "$control")" \
-		"$(join /tmp/before /tmp/after | awk '$3 != $2 { printf "%s=%d ", $1, $3 - $2 }')"
+	printf 'result %s %s\n' "$1" "$found"
 }
 
 # How long the byte queue limit waits until it comes down: see node.sh.
@@ -212,6 +207,7 @@ tcp() { # datagram|connected, repetitions, MiB, echoes, [profiled]
 
 rate() { # repetitions, MiB, milliseconds
 	local repetition
+	marked=
 	bring_up
 	know_each_other
 	start_server
@@ -238,9 +234,9 @@ allocated() {
 }
 
 # Every host has more GUIDs: each is a destination.
-alias_guids() {
+alias_guids() { # hosts
 	local host
-	for host in $(seq 2 16); do
+	for host in $(seq 2 "$1"); do
 		seq -s , -f "0x12340000000%02g$(printf '%02x' "$host")" 1 15 | sed "s/^/host h$host alias_guids=/"
 	done
 }
@@ -266,13 +262,14 @@ destinations() { # addresses become neighbours of h1, from 10.99.1.1 on
 }
 
 # Ethernet neighbours and routes are the stack's; what is sent finds the way.
-memory() {
-	local before number with
-	write_topology 16
-	alias_guids >>"$topology"
+memory() { # [hosts]
+	local before last=${1:-16} number with
+	[ "$fabric" = hop ] || last=2
+	write_topology "$last"
+	alias_guids "$last" >>"$topology"
 	bring_up_fabric bench 'h1 sweep_interval 0'
 	load_driver "$driver" || bail_out "$driver could not be loaded"
-	eventually has_interface h16
+	eventually has_interface "h$last"
 	pause 1
 	before=$(available)
 	interfaces_up "${hosts[@]}" || bail_out "IP over InfiniBand did not come up"
@@ -291,6 +288,6 @@ memory() {
 	take_down
 }
 
-"${@:4}"
+sequence "${@:4}"
 ok "the measurements were taken"
 finish

@@ -11,10 +11,13 @@
 # resolve.sh oxib|ib_ipoib connections NUMBER         path queries for so many connections of TCP to 10 peers
 # resolve.sh oxib|ib_ipoib ibacm REPETITIONS          what ib_acme takes that ibacm answers from its cache
 #
+# Several of these, with -- between, are done one after the other.
+#
 # STATE is what h1 and h2 (or h3) know of each other before: neighbour, all; cached, no neighbour entry; asked, the addresses and
 # GIDs alone (with ib_ipoib nothing), so that queue pairs and paths are asked for.
 
 . selftests/acm.sh
+. bench/sequence.sh
 
 driver=$1
 tracing=/sys/kernel/tracing
@@ -230,6 +233,6 @@ ibacm() { # repetitions
 	take_down_fabric
 }
 
-"${@:2}"
+sequence "${@:2}"
 ok "the measurements were taken"
 finish

@@ -22,13 +22,26 @@ class Results:
         # Bytes of an entry, by the number of entries.
         self.memory = {}
         for log in sorted(directory.glob("bench-acm-*/node1.log")):
+            part = ""
             kind, *names = log.parent.name.removeprefix("bench-acm-").split("-")
             for line in log.read_text(encoding="utf-8").splitlines():
                 word, *words = line.split() or [""]
-                self._take(kind, names, word, words)
+                if word == "part" and kind == "all":
+                    part = words[0]
+                if kind == "all":
+                    self._take_part(part, names[0], word, words)
+                else:
+                    self._take(kind, names, word, words)
         self.sizes = sorted(entries for name, entries in self._instructions if name == "loop")
         if not self.sizes or set(self.sizes) != set(self.memory):
             raise SystemExit("oxib: the nodes' logs do not have all results of look-ups")
+
+    def _take_part(self, part, driver, word, words):
+        """Of a node that takes several kinds of figures."""
+        if part in ("subnet", "router"):
+            self._take("resolve", [part, driver], word, words)
+        else:
+            self._take(part, [driver], word, words)
 
     def _take(self, kind, names, word, words):
         if (kind, word) == ("lookup", "result"):

@@ -8,6 +8,8 @@ from bench_report.profile import Symbols
 from bench_report.profile import count
 
 DRIVERS = ("ib_ipoib", "oxib")
+# Parts of a node that takes several, by the kind of node that takes one of them.
+_PARTS = {"tcp datagram": "stream", "tcp connected": "connected"}
 
 
 def _pairs(words):
@@ -30,31 +32,41 @@ class Results:
             raise SystemExit("oxib: the nodes' logs have no results")
 
     def _read(self, log, kind, fabric, driver):
-        loads = []
+        loads, parts = [], kind == "all"
         for line in log.read_text(encoding="utf-8").splitlines():
             word, *words = line.split() or [""]
+            if word == "part" and parts:
+                kind = _PARTS.get(" ".join(words[:2]), words[0])
             if word == "result" and kind == "packets":
                 values = _pairs(words[1:])
                 size = "64" if values["bytes"] == 64 else "MTU"
                 self._packets[fabric, driver, words[0], size, values["burst"]].append(values["median"] / values["packets"])
             elif word == "load":
-                loads.append((words[0], _pairs(words[1:])))
+                loads.append((kind, words[0], _pairs(words[1:])))
             elif word == "memory":
                 self._memory.setdefault(driver, {}).update(_pairs(words))
             elif word == "mtu":
                 self._mtu[fabric] = int(words[0])
-        self._note_loads(log, kind, fabric, driver, loads)
+        self._note_loads(log, fabric, driver, loads)
         if kind.startswith("calls_"):
             self._calls[driver, kind.removeprefix("calls_")] = _calls(log.parent)
 
-    def _note_loads(self, log, kind, fabric, driver, loads):
+    def _note_loads(self, log, fabric, driver, loads):
         rounds = log.parent / "counts.rounds"
-        counted = [int(line) for line in rounds.read_text(encoding="ascii").split()] if rounds.exists() else [None] * len(loads)
-        if kind != "rate" and len(counted) != len(loads):
+        counted = []
+        if rounds.exists():
+            counted = [int(line) for line in rounds.read_text(encoding="ascii").split()]
+        # In a node of several parts, bursts of packets are marked, too, before the loads.
+        marked = sum(kind != "rate" for kind, _, _ in loads) if counted else 0
+        if marked > len(counted):
             return
-        for (what, values), instructions in zip(loads, counted, strict=False):
+        left = iter(counted[len(counted) - marked :])
+        for kind, what, values in loads:
             amount = values.get("bytes", values.get("rounds", values.get("packets")))
-            value = amount / values["microseconds"] * 1e6 if instructions is None else instructions / amount
+            if kind == "rate" or not marked:
+                value = amount / values["microseconds"] * 1e6
+            else:
+                value = next(left) / amount
             self._loads[kind, fabric, driver, what, values["flows"]].append(value)
 
     def fabrics(self, kind):

@@ -198,6 +198,15 @@ class Documents(unittest.TestCase):
         for kind, make in _DOCUMENTS.items():
             self.assertEqual(check.complaints(kind, make()), [], kind)
 
+    def test_the_smallest_counts_have_fewer_ways_of_tcp(self):
+        document = _ipoib()
+        document["traffic"] = [row for row in document["traffic"] if "connected" in row["name"]]
+        document["events_per_packet"].clear()
+        self.assertEqual(check.complaints("ipoib", document, smoke=True), [])
+        self.assertNotEqual(check.complaints("ipoib", document), [])
+        document["traffic"].clear()
+        self.assertNotEqual(check.complaints("ipoib", document, smoke=True), [])
+
     def test_infinity_and_nan_are_refused_wherever_they_are(self):
         for value in (math.inf, -math.inf, math.nan):
             self.refused(
