@@ -5,7 +5,8 @@
 # network namespaces with a soft-RoCE device each, joined by a pair of veth. scripts/bench reads what it prints:
 # "cm MEASUREMENT KEY=VALUE...".
 #
-# cm.sh CM KIND CONNECTIONS REPETITIONS
+# cm.sh CM KIND CONNECTIONS REPETITIONS [LOSS]
+#    LOSS: the percentage of messages that are lost (default 1). A lost one costs seconds, and cmtime spins meanwhile.
 #    KIND (or several, with commas between)
 #         counts    the node runs with --icount and the profiler: instructions, times, messages
 #         rate      connections in a second, on as many processors as the node has
@@ -17,6 +18,7 @@ cm=$1
 kind=$2
 connections=$3
 repetitions=$4
+loss=${5:-1}
 near=10.78.0.1
 far=10.78.0.2
 
@@ -88,7 +90,7 @@ counts() {
 		/build/bench/mark end
 		printf 'cm counts connect=%d disconnect=%d messages=%d\n' \
 			"$(step 'cm connect' 2)" "$(step disconnect 1)" "$sent"
-		lose 1 "$repetition" || bail_out "the cable cannot lose"
+		lose "$loss" "$repetition" || bail_out "the cable cannot lose"
 		cmtime_both
 		lose_nothing
 		printf 'cm loss connect=%d messages=%d\n' "$(step 'cm connect' 2)" "$sent"
