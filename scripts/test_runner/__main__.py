@@ -85,13 +85,8 @@ def _host_jobs(options):
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
     scripts = sorted((_CHECKOUT / "scripts/tests").glob("*.sh"))
-    others = [job.of_scripts(path) for path in scripts] + fuzzing + _benchmarks(options)
+    others = [job.of_scripts(path) for path in scripts] + fuzzing
     return [job.cargo_tests(str(manifest)) for manifest in manifests] + others
-
-
-def _benchmarks(options):
-    """They run on the fast kernel alone."""
-    return [job.benchmarks()] if "fast" in options.kernels.split(",") else []
 
 
 def _seconds():

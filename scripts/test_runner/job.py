@@ -117,11 +117,6 @@ def fuzzing(seconds):
     return HostJob("fuzz", ["scripts/fuzz", str(seconds)], read)
 
 
-def benchmarks():
-    """Each benchmark with the smallest counts, in nodes of the fast kernel."""
-    return HostJob("bench", ["scripts/bench", "--smoke"], read)
-
-
 class Selftest:
     """A script of selftests/ with what its header asks for."""
 
