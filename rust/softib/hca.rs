@@ -36,6 +36,7 @@ use crate::{
         line::Line,
         signal::Signal, //
     },
+    provider::memory::direct_map,
     transport::time::Time,
     work, //
 };
@@ -159,6 +160,10 @@ impl Hca {
     ) -> Result<Arc<Self>> {
         let counters = Counters::new();
         let ports = Ports::new(name, guids, &options)?;
+        let base = match options.dma {
+            true => direct_map(),
+            false => 0,
+        };
         Arc::try_pin_init(
             try_pin_init!(Self {
                 options,
@@ -168,7 +173,7 @@ impl Hca {
                 far <- Far::new(),
                 queue_pairs <- QueuePairs::new(),
                 groups <- Groups::new(),
-                regions <- Regions::new(),
+                regions <- Regions::new(base),
                 counters,
                 queue: work::Queue::new()?,
                 epoch: Instant::now(),

@@ -221,6 +221,7 @@ class Party:
         if lost == "REQ":
             self.lost()
         connection = self.expect(Event.CONNECT_REQUEST)
+        self.say(f"offered depths {connection.depths}")
         self.grant(connection)
         if lost == "RTU":
             self.lost()

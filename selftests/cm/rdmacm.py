@@ -136,7 +136,8 @@ class Channel:
         what = happened.contents
         length = what.parameters.private_data_len
         data = ctypes.string_at(what.parameters.private_data, length) if what.parameters.private_data and length else b""
-        result = (Event(what.event), what.status, data, Connection(what.id, what.parameters.qp_num))
+        depths = (what.parameters.responder_resources, what.parameters.initiator_depth)
+        result = (Event(what.event), what.status, data, Connection(what.id, what.parameters.qp_num, depths))
         _call("rdma_ack_cm_event", happened)
         return result
 
@@ -144,10 +145,12 @@ class Channel:
 class Connection:
     """An id of librdmacm."""
 
-    def __init__(self, id_, peer_qpn=0):
+    def __init__(self, id_, peer_qpn=0, depths=(0, 0)):
         self._id = id_
         # In the event of a request, the number of the queue pair that it is for.
         self.peer_qpn = peer_qpn
+        # In the event of a request for a connection, the responder resources and the initiator depth that are offered.
+        self.depths = depths
 
     @property
     def key(self):

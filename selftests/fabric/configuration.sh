@@ -115,6 +115,7 @@ refuses "$k/mtu" 'hca k: mtu takes' 0 128 1500 8192 ''
 refuses "$k/max_inline" 'hca k: max_inline takes' -1 1025 much
 refuses "$k/checksum" 'hca k: checksum takes 0 or 1' 2 on
 refuses "$k/tso" 'hca k: tso takes 0 or 1' 2 on
+refuses "$k/dma" 'hca k: dma takes 0 or 1' 2 on
 refuses "$k/port2" 'hca k: port2 takes the name of one net device' 't2 t3' a/b a_name_that_is_too_long
 refuses "$k/alias_guids" 'hca k: alias_guids' 0 x '1 1' '0x1 1' "$(seq -s ' ' 16)"
 check "a second port is named that is not there" into "$k/port2" nowhere

@@ -64,6 +64,34 @@ sends_file() { # from, to
 	eventually has_good "$2" $((before + 1))
 }
 
+# Five datagrams to a port that nobody has.
+sends_wrong_checksums() { # from, to
+	at "$1" python3 - "$(v4_of "$2")" <<'END'
+import socket
+import struct
+import sys
+
+LENGTH, WRONG = 308, 0xBAD0
+with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as sock:
+    for _ in range(5):
+        sock.sendto(struct.pack("!4H", 5999, 5999, LENGTH, WRONG).ljust(LENGTH, b"x"), (sys.argv[1], 0))
+END
+}
+
+finds_wrong_checksums() { # host, at least
+	holds "$(complaints "$1")" -ge "$2"
+}
+
+# The stack's own limit of bytes on their way would keep the ring from being full.
+has_short_ring() { # host
+	at "$1" ethtool -G ib0 tx 128 && eventually has_carrier "$1" &&
+		at "$1" sh -c 'echo max | tee /sys/class/net/ib0/queues/tx-*/byte_queue_limits/limit_min'
+}
+
+fills_ring() { # from, to
+	arrives "$@" && holds "$(counter_at "$1" tx_stopped)" -gt 0
+}
+
 nothing_is_lost() { # host
 	equal 0 "$(at "$1" ethtool -S ib0 | awk '/tx_drop_(memory|full|length|header|refused)|tx_errors/ { sum += $2 } END { print sum + 0 }')"
 }
@@ -99,9 +127,15 @@ check "h3 to h1: what is sent arrives, cut by the driver" eventually is_cut h3 h
 check "h1 has a small MTU" at h1 ip link set ib0 mtu 600
 check "h1 to h3: what is sent arrives" eventually is_cut h1 h3
 check "h1 to h3 over UDP in fragments" host_reaches h1 "$(v4_of h3)" -s 20000
+check "h3 has the shortest ring" has_short_ring h3
+check "h3 to h1, with a ring that is full at times: what is sent arrives" eventually fills_ring h3 h1
 for host in "${hosts[@]}"; do
 	check_equal "$host has seen no wrong checksum" 0 "$(complaints "$host")"
 	check "$host has dropped nothing of its own" nothing_is_lost "$host"
+done
+for host in h1 h3; do
+	check "h2 sends datagrams whose checksums are wrong to $host" sends_wrong_checksums h2 "$host"
+	check "$host finds that" eventually finds_wrong_checksums "$host" 5
 done
 stop_jobs
 check "oxib.ko can be unloaded" unload_driver

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 #include <linux/crc32.h>
+#include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
+#include <linux/io.h>
 #include <linux/nsproxy.h>
 #include <linux/rtnetlink.h>
 #include <net/checksum.h>
@@ -257,9 +259,23 @@ void softib_fill_device(struct ib_device *device, struct faux_device *parent)
 	device->dev.parent = &parent->dev;
 }
 
+/* The parent reaches all memory. Only HCAs with the option `dma` have memory mapped for it. */
+static u64 dma_mask = DMA_BIT_MASK(64);
+static struct device_dma_parameters dma_parameters = {
+	.max_segment_size = UINT_MAX,
+	.segment_boundary_mask = ULONG_MAX,
+};
+
 struct faux_device *softib_parent_create(void)
 {
-	return faux_device_create("softib", NULL, NULL);
+	struct faux_device *parent = faux_device_create("softib", NULL, NULL);
+
+	if (parent) {
+		parent->dev.dma_mask = &dma_mask;
+		parent->dev.coherent_dma_mask = DMA_BIT_MASK(64);
+		parent->dev.dma_parms = &dma_parameters;
+	}
+	return parent;
 }
 
 void softib_parent_destroy(struct faux_device *parent)
@@ -267,7 +283,18 @@ void softib_parent_destroy(struct faux_device *parent)
 	faux_device_destroy(parent);
 }
 
+struct device *softib_dma_device(struct faux_device *parent)
+{
+	return &parent->dev;
+}
+
 /* Memory */
+
+/* Without an IOMMU a mapping is the physical address, which the direct map has at this distance. */
+u64 softib_direct_map(void)
+{
+	return (u64)(uintptr_t)phys_to_virt(0);
+}
 
 bool softib_is_memory(u64 address, size_t length)
 {

@@ -62,8 +62,10 @@ void softib_fill_device(struct ib_device *device, struct faux_device *parent);
 /* The parent of all HCAs; NULL if it cannot be made. */
 struct faux_device *softib_parent_create(void);
 void softib_parent_destroy(struct faux_device *parent);
+struct device *softib_dma_device(struct faux_device *parent);
 
 /* Memory */
 bool softib_is_memory(u64 address, size_t length);
+u64 softib_direct_map(void);
 
 #endif

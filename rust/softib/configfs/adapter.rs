@@ -218,3 +218,17 @@ impl configfs::AttributeOperations<14> for Element {
         element.choose("affinity", |options| options.affinity = affinity)
     }
 }
+
+#[vtable]
+impl configfs::AttributeOperations<15> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.dma)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let dma = element.flag(page, "dma")?;
+        element.choose("dma", |options| options.dma = dma)
+    }
+}

@@ -91,6 +91,7 @@ impl Element {
                 alias_guids: 12,
                 peer: 13,
                 affinity: 14,
+                dma: 15,
             ],
         };
         let (attributes, options) = match kind {

@@ -46,10 +46,12 @@ pub(crate) enum Counter {
     NoMember,
     /// How often the cable went dead.
     LinkDowned,
+    /// Address handles that were made with a static rate.
+    RatedHandles,
 }
 
 /// How many there are.
-pub(crate) const COUNT: usize = Counter::LinkDowned as usize + 1;
+pub(crate) const COUNT: usize = Counter::RatedHandles as usize + 1;
 
 /// Names, in the order of the counters.
 pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
@@ -70,6 +72,7 @@ pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
     c"not_active",
     c"no_member",
     c"link_downed",
+    c"rated_handles",
 ];
 
 /// The counters of a device's ports.

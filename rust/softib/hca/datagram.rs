@@ -238,7 +238,7 @@ fn gather_inline(segments: &[Segment], room: &mut [u8]) {
         let Some((now, later)) = rest.split_at_mut_checked(segment.len()) else {
             return;
         };
-        segment.memory().read(now);
+        segment.inline_memory().read(now);
         rest = later;
     }
 }

@@ -186,8 +186,14 @@ impl Parcel<'_> {
     #[inline(always)]
     fn copy(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
-        let from = only_piece(datagram.segments, datagram.from, datagram.length);
-        match (from, only_piece(segments, grh::LEN, datagram.length)) {
+        let length = datagram.length;
+        let base = match datagram.inline {
+            true => 0,
+            false => self.from.hca.regions.base(),
+        };
+        let from = only_piece(datagram.segments, base, datagram.from, length);
+        let base = to.hca.regions.base();
+        match (from, only_piece(segments, base, grh::LEN, length)) {
             (Some(from), Some(to)) => {
                 from.copy(&to);
                 Some(())
@@ -222,7 +228,7 @@ impl Parcel<'_> {
         if datagram.inline {
             // Keys do not matter here (IBTA 11.4.1.1).
             for segment in datagram.segments {
-                each(segment.memory());
+                each(segment.inline_memory());
             }
         } else {
             let regions = &self.from.hca.regions;

@@ -147,6 +147,8 @@ pub(crate) struct Registration {
 #[pin_data]
 pub(crate) struct Region {
     domain: Domain,
+    /// The distance that [`Regions`] has.
+    base: u64,
     #[pin]
     pub(crate) state: IrqLock<State>,
     /// The pages that the next registration takes.
@@ -222,6 +224,7 @@ impl Region {
             }
             match &state.extent {
                 Extent::All => {
+                    let address = address.wrapping_add(self.base);
                     each(kernel_memory(address, length).ok_or(Denied)?);
                     Ok(())
                 }
@@ -231,11 +234,17 @@ impl Region {
     }
 }
 
-/// The part of a list that has one piece only, under the key of all memory, as most have.
+/// The part of a list that has one piece only, under the key of all memory, as most have; its address is `base` below the
+/// kernel's.
 #[inline]
-pub(super) fn only_piece(segments: &[Segment], offset: usize, length: usize) -> Option<Memory> {
+pub(super) fn only_piece(
+    segments: &[Segment],
+    base: u64,
+    offset: usize,
+    length: usize,
+) -> Option<Memory> {
     match segments {
-        [only] if only.key() == ALL_MEMORY => only.memory().part(offset, length),
+        [only] if only.key() == ALL_MEMORY => only.memory(base).part(offset, length),
         _ => None,
     }
 }
@@ -243,16 +252,27 @@ pub(super) fn only_piece(segments: &[Segment], offset: usize, length: usize) -> 
 /// All regions of a device by their keys.
 #[pin_data]
 pub(crate) struct Regions {
+    /// The distance from the device's addresses to the kernel's: 0, or as [`direct_map`] has it.
+    ///
+    /// [`direct_map`]: crate::provider::memory::direct_map
+    base: u64,
     #[pin]
     table: IrqLock<KVec<Option<Arc<Region>>>>,
 }
 
 impl Regions {
-    /// None yet.
-    pub(crate) fn new() -> impl PinInit<Self> {
+    /// Creates an empty table for a device whose addresses are `base` below the kernel's.
+    pub(crate) fn new(base: u64) -> impl PinInit<Self> {
         pin_init!(Self {
+            base,
             table <- new_irq_lock!(KVec::new(), "softib_regions"),
         })
+    }
+
+    /// The distance from the device's addresses to the kernel's.
+    #[inline]
+    pub(crate) fn base(&self) -> u64 {
+        self.base
     }
 
     /// Adds a region; its key is in it.
@@ -275,6 +295,7 @@ impl Regions {
         let region = Arc::pin_init(
             pin_init!(Region {
                 domain,
+                base: self.base,
                 mapped <- new_irq_lock!(mapped, "softib_mapped"),
                 state <- new_irq_lock!(State { key: 0, valid, rights, extent }, "softib_region"),
             }),
@@ -365,7 +386,7 @@ impl Regions {
             }
             let part = length.min(size - offset);
             if segment.key() == ALL_MEMORY {
-                each(segment.memory().part(offset, part).ok_or(Denied)?);
+                each(segment.memory(self.base).part(offset, part).ok_or(Denied)?);
             } else {
                 self.find(segment.key()).ok_or(Denied)?.access(
                     segment.key(),
@@ -398,7 +419,7 @@ impl Regions {
         offset: usize,
         out: &mut [u8],
     ) -> Result<(), Denied> {
-        if let Some(memory) = only_piece(segments, offset, out.len()) {
+        if let Some(memory) = only_piece(segments, self.base, offset, out.len()) {
             memory.read(out);
             return Ok(());
         }
@@ -423,7 +444,7 @@ impl Regions {
         offset: usize,
         data: &[u8],
     ) -> Result<(), Denied> {
-        if let Some(memory) = only_piece(segments, offset, data.len()) {
+        if let Some(memory) = only_piece(segments, self.base, offset, data.len()) {
             memory.write(data);
             return Ok(());
         }

@@ -157,7 +157,7 @@ impl SendQueue {
         for segment in segments {
             let (now, later) = room.split_at_mut_checked(segment.len()).ok_or(EINVAL)?;
             // Keys do not matter here (IBTA 11.4.1.1).
-            segment.memory().read(now);
+            segment.inline_memory().read(now);
             length += now.len();
             room = later;
         }

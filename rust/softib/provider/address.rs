@@ -4,12 +4,18 @@
 
 use kernel::error::from_result;
 
-use super::object::Object;
+use super::{
+    device,
+    object::Object, //
+};
 use crate::{
     bindings,
-    hca::address::{
-        AddressVector,
-        GlobalRoute, //
+    hca::{
+        address::{
+            AddressVector,
+            GlobalRoute, //
+        },
+        counters::Counter, //
     },
     wire::{
         gid::Gid,
@@ -80,8 +86,15 @@ pub(super) unsafe extern "C" fn create(
     init: *mut bindings::rdma_ah_init_attr,
     _: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: By the contract.
-    unsafe { Handle::create(ah, vector(&*(*init).ah_attr)) };
+    // SAFETY: By the contract; `ib_core` has filled in the device.
+    unsafe {
+        let vector = vector(&*(*init).ah_attr);
+        if vector.static_rate != 0 {
+            let counters = &device::hca((*ah).device).counters;
+            counters.add(vector.port, Counter::RatedHandles, 1);
+        }
+        Handle::create(ah, vector);
+    }
     0
 }
 

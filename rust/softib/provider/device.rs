@@ -241,8 +241,12 @@ unsafe fn plug_and_register(
             .cables
             .push(cable, GFP_KERNEL)?;
     }
-    // SAFETY: The caller's promise; the device is complete.
-    to_result(unsafe { bindings::ib_register_device(device, name.as_char_ptr(), null_mut()) })
+    let dma_device = match hca.options.dma {
+        true => parent::dma_device(),
+        false => null_mut(),
+    };
+    // SAFETY: The caller's promise; the device is complete. The parent is registered longer than any HCA.
+    to_result(unsafe { bindings::ib_register_device(device, name.as_char_ptr(), dma_device) })
 }
 
 /// `disassociate_ucontext`: nothing, as there are no users' contexts. Only a device that has it can change its

@@ -2,7 +2,9 @@
 
 //! The memory that work requests name.
 //!
-//! The device does "virtual DMA": an address in a work request is one of the kernel's own.
+//! A device usually does "virtual DMA": an address in a work request is one of the kernel's own. With the option `dma`
+//! consumers map their memory for the device, as for hardware. Memory is mapped one to one then, so each of its addresses
+//! is at the same distance from the kernel's: the base of the direct map.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -12,6 +14,12 @@ use core::sync::atomic::{
 use kernel::prelude::*;
 
 use crate::bindings;
+
+/// Returns the distance from the addresses of a device whose consumers map their memory to those of the kernel.
+pub(crate) fn direct_map() -> u64 {
+    // SAFETY: Returns a constant.
+    unsafe { bindings::softib_direct_map() }
+}
 
 /// A piece of memory in a work request, under a key that says how its address is meant.
 ///
@@ -75,14 +83,21 @@ impl Segment {
         self.0.lkey
     }
 
-    /// All of the kernel's memory there is in it, for a segment under the key of all memory.
+    /// Returns the kernel's memory of a segment under the key of all memory, for a device whose addresses are `base`
+    /// below the kernel's.
     #[inline]
-    pub(crate) fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self, base: u64) -> Memory {
         // INVARIANT: That of the segment.
         Memory {
-            address: self.0.addr,
+            address: self.0.addr.wrapping_add(base),
             length: self.len(),
         }
+    }
+
+    /// Returns the kernel's memory of a segment of an inline send, which names the kernel's own addresses in any case.
+    #[inline]
+    pub(crate) fn inline_memory(&self) -> Memory {
+        self.memory(0)
     }
 }
 

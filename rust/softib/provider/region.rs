@@ -137,9 +137,11 @@ pub(super) unsafe extern "C" fn map(
 unsafe extern "C" fn map_page(mr: *mut bindings::ib_mr, address: u64) -> i32 {
     // SAFETY: By the contract.
     let (region, size) = unsafe { (Registered::part(mr), (*mr).page_size as usize) };
+    // SAFETY: As above; the device is one of ours.
+    let base = unsafe { device::hca((*mr).device) }.regions.base();
     // INVARIANT: The consumer mapped the page for the device, until it has taken the registration back.
     // SAFETY: As above.
-    let page = unsafe { Memory::new(address, size) };
+    let page = unsafe { Memory::new(address.wrapping_add(base), size) };
     let added = region
         .mapped
         .with(|mapped| mapped.push_within_capacity(page));

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the subnet administrator (SA) said of paths is kept for the port, and an event of the port empties that: ways in use are
+# asked for anew, and those that nobody uses are forgotten.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 180
+
+. selftests/acm.sh
+
+queries() {
+	counter_at h1 sa_path_queries
+}
+
+asked_since() { # queries
+	holds "$(queries)" -gt "$1"
+}
+
+# The paths that h1 keeps to another host's port.
+paths_to() { # host
+	oxib -n h1 -j acm paths | jq "map(select(.dlid == $(port_number "$1" lid))) | length"
+}
+
+keeps_no_path_to() { # host
+	equal 0 "$(paths_to "$1")"
+}
+
+# A way to h2 in use, and a path to h3 that nobody uses.
+make_ways() {
+	check "$event: h1 reaches h2" eventually host_reaches h1 "$(v4_of h2)"
+	check "$event: the path to h3 is asked for ahead" oxib -n h1 acm paths preload
+	check_equal "$event: it is kept" 1 "$(paths_to h3)"
+	before=$(queries)
+	check "$event: it is asked for ahead again" oxib -n h1 acm paths preload
+	check_equal "$event: for that the SA is not asked" "$before" "$(queries)"
+}
+
+test_ways() {
+	check "$event: the way in use is asked for anew" eventually asked_since "$before"
+	check "$event: the path that nobody uses is forgotten" eventually keeps_no_path_to h3
+	check "$event: h1 reaches h2 after that" eventually host_reaches h1 "$(v4_of h2)"
+}
+
+new_subnet_manager() {
+	stop_sm && start_sm h4 && eventually says h1 sminfo SMINFO_MASTER
+}
+
+bring_up_fabric star h4
+load_driver oxib || bail_out "oxib.ko could not be loaded"
+check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
+check "h1 has an entry of h3" know h1 h3
+event="a new subnet manager"
+make_ways
+check "$event comes" new_subnet_manager
+test_ways
+event="a cable"
+make_ways
+check "$event is pulled" pull h1
+check "$event: h1 has no carrier" eventually has_no_carrier h1
+check "$event: the path that nobody uses is forgotten at once" eventually keeps_no_path_to h3
+check "$event is put back" put_back h1
+check "$event: h1 has carrier" eventually has_carrier h1
+test_ways
+check "oxib.ko can be unloaded" unload_driver
+stop_sm
+check "the fabric can be taken down" fabric_down
+check "softib.ko can be unloaded" unload_softib
+finish
