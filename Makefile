@@ -20,7 +20,7 @@ REPEAT ?=
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test shell kunit selftest soak bench lint doc install clean distclean help
+.PHONY: all demo test shell kunit selftest soak mutants bench lint doc install clean distclean help
 
 all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or a test kernel)
 	@scripts/modules $(KDIR)
@@ -44,6 +44,9 @@ selftest: ## one selftest on its kernels: T=folder or T=folder/name
 
 soak: ## the tests that are too long for every run
 	@scripts/test --soak
+
+mutants: ## break the source on purpose, in a hundred places in turn: a test has to notice each (hours)
+	@scripts/mutants
 
 bench: ## instructions per packet, as a table, JSON and a chart
 	@scripts/bench

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A test kernel in the cache: its image and the directories that a node mounts."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +50,7 @@ class Kernel:
     @property
     def build(self):
         """The directory with oxib's modules for it."""
-        return self.cache / "build" / self.id
+        return self.cache / os.environ.get("OXIB_BUILD", "build") / self.id
 
     @property
     def modules(self):

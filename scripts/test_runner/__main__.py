@@ -81,7 +81,7 @@ def _host_jobs(options):
     seconds = options.fuzz or (_FUZZ_SOAK if options.soak else _FUZZ)
     fuzzing = [job.fuzzing(seconds)] if (_CHECKOUT / "scripts/fuzz").exists() else []
     if options.soak:
-        return fuzzing
+        return fuzzing + ([job.mutants()] if (_CHECKOUT / "scripts/mutants").exists() else [])
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
     scripts = sorted((_CHECKOUT / "scripts/tests").glob("*.sh"))

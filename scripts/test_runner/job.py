@@ -117,6 +117,11 @@ def fuzzing(seconds):
     return HostJob("fuzz", ["scripts/fuzz", str(seconds)], read)
 
 
+def mutants():
+    """A dozen mutants of the source, others each time."""
+    return HostJob("mutants", ["scripts/mutants", "--turn"], read)
+
+
 class Selftest:
     """A script of selftests/ with what its header asks for."""
 

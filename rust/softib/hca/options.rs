@@ -27,7 +27,8 @@ pub(crate) struct Options {
     pub(crate) affinity: bool,
     /// It computes and checks the checksums of IP datagrams in IPoIB messages.
     pub(crate) checksum: bool,
-    /// Its consumers map their memory for it, as for hardware: requests name the addresses that come of that.
+    /// Its consumers map their memory for it, as for hardware: requests name the addresses that
+    /// come of that.
     pub(crate) dma: bool,
     /// It cuts long TCP segments in IPoIB messages.
     pub(crate) tso: bool,

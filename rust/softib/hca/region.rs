@@ -234,8 +234,8 @@ impl Region {
     }
 }
 
-/// The part of a list that has one piece only, under the key of all memory, as most have; its address is `base` below the
-/// kernel's.
+/// The part of a list that has one piece only, under the key of all memory, as most have; its
+/// address is `base` below the kernel's.
 #[inline]
 pub(super) fn only_piece(
     segments: &[Segment],

@@ -245,7 +245,8 @@ unsafe fn plug_and_register(
         true => parent::dma_device(),
         false => null_mut(),
     };
-    // SAFETY: The caller's promise; the device is complete. The parent is registered longer than any HCA.
+    // SAFETY: The caller's promise; the device is complete. The parent is registered longer than
+    // any HCA.
     to_result(unsafe { bindings::ib_register_device(device, name.as_char_ptr(), dma_device) })
 }
 

@@ -2,9 +2,10 @@
 
 //! The memory that work requests name.
 //!
-//! A device usually does "virtual DMA": an address in a work request is one of the kernel's own. With the option `dma`
-//! consumers map their memory for the device, as for hardware. Memory is mapped one to one then, so each of its addresses
-//! is at the same distance from the kernel's: the base of the direct map.
+//! A device usually does "virtual DMA": an address in a work request is one of the kernel's own.
+//! With the option `dma` consumers map their memory for the device, as for hardware. Memory is
+//! mapped one to one then, so each of its addresses is at the same distance from the kernel's: the
+//! base of the direct map.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -15,7 +16,8 @@ use kernel::prelude::*;
 
 use crate::bindings;
 
-/// Returns the distance from the addresses of a device whose consumers map their memory to those of the kernel.
+/// Returns the distance from the addresses of a device whose consumers map their memory to those of
+/// the kernel.
 pub(crate) fn direct_map() -> u64 {
     // SAFETY: Returns a constant.
     unsafe { bindings::softib_direct_map() }
@@ -83,8 +85,8 @@ impl Segment {
         self.0.lkey
     }
 
-    /// Returns the kernel's memory of a segment under the key of all memory, for a device whose addresses are `base`
-    /// below the kernel's.
+    /// Returns the kernel's memory of a segment under the key of all memory, for a device whose
+    /// addresses are `base` below the kernel's.
     #[inline]
     pub(crate) fn memory(&self, base: u64) -> Memory {
         // INVARIANT: That of the segment.
@@ -94,7 +96,8 @@ impl Segment {
         }
     }
 
-    /// Returns the kernel's memory of a segment of an inline send, which names the kernel's own addresses in any case.
+    /// Returns the kernel's memory of a segment of an inline send, which names the kernel's own
+    /// addresses in any case.
     #[inline]
     pub(crate) fn inline_memory(&self) -> Memory {
         self.memory(0)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Look whether tests notice what is broken on purpose; see scripts/mutants."""
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from mutant_runner.crates import CRATES
+from mutant_runner.crates import Crates
+from mutant_runner.mutant import KERNELS
+from mutant_runner.mutant import Mistake
+from mutant_runner.mutant import chosen
+from mutant_runner.mutant import dozen
+from mutant_runner.mutant import mutants_of
+from mutant_runner.tree import CHECKOUT
+from mutant_runner.tree import Tree
+from mutant_runner.trial import Trial
+from mutant_runner.trial import kind_of
+from node_runner.results import Results
+
+_AT_LEAST = 60
+# What a run with a mutant may take: several times what the test takes without one.
+_PATIENCE, _SHORTEST = 4, 240
+_LONGEST = 7200
+
+
+class _Tap:
+    """Checks on the standard output, as they are made."""
+
+    def __init__(self):
+        self.number = 0
+        self.failures = 0
+
+    def check(self, good, text, *notes):
+        """A check, with lines about it."""
+        self.number += 1
+        self.failures += not good
+        print(f"{'ok' if good else 'not ok'} {self.number} - {text}")
+        for note in notes:
+            print(f"# {note}")
+        sys.stdout.flush()
+
+    def finish(self):
+        """The plan; returns the exit status."""
+        print(f"1..{self.number}", flush=True)
+        return 1 if self.failures else 0
+
+
+def _kernel_ids(mutant):
+    """The identifiers of the kernels that a mutant is tried on. Where there are no kernels that are processes, those of machines
+    take their place."""
+    known = os.environ["OXIB_TEST_KERNELS"].split("|")
+    names = dict.fromkeys(name if name in known else kind_of(name) for name in mutant.kernels)
+    return [f"{name}-{os.environ['OXIB_KERNEL']}" for name in names]
+
+
+def _check(mutants):
+    """Every patch applies, and the test that it names is there."""
+    tap = _Tap()
+    for mutant in mutants:
+        notes = []
+        try:
+            mutant.changed(CHECKOUT)
+        except Mistake as mistake:
+            notes.append(mistake)
+        if not (CHECKOUT / "selftests" / f"{mutant.test}.sh").is_file():
+            notes.append(f"there is no selftest {mutant.test}")
+        notes += [f"there is no kernel {kernel}" for kernel in mutant.kernels if kernel not in KERNELS]
+        tap.check(not notes, f"{mutant.name} applies, and {mutant.test} is there", *notes)
+    tap.check(len(mutants) >= _AT_LEAST, f"there are {len(mutants)} mutants")
+    return tap.finish()
+
+
+class _Patches:
+    """Trials of patches."""
+
+    def __init__(self, tree, out, tap):
+        self._tree = tree
+        self._out = out
+        self._tap = tap
+        # By test and kernel: how long it takes without a mutant, or why it fails.
+        self._baselines = {}
+
+    def _build(self, kernel, name):
+        log = self._out / f"{name}.build"
+        return log if self._tree.run(["scripts/modules", kernel], log) else None
+
+    def _trial(self, mutant, kernel):
+        return Trial(self._tree, self._out, (mutant.test, *mutant.arguments), kernel)
+
+    def _key(self, mutant, kernel):
+        return mutant.test, *mutant.arguments, kernel
+
+    def baseline(self, mutants, kernel):
+        """Run each test that they need without a mutant: what fails in any case shows nothing."""
+        self._tree.restore()
+        name = f"baseline-{kernel}"
+        log = self._build(kernel, name)
+        for mutant in mutants:
+            key = self._key(mutant, kernel)
+            if key in self._baselines:
+                continue
+            if log:
+                self._baselines[key] = f"the modules do not build as they are: {log}"
+                continue
+            flat = "-".join(key).replace("/", "-")
+            verdict = self._trial(mutant, kernel).run(f"baseline-{flat}", None, _LONGEST)
+            self._baselines[key] = f"the test fails as it is: {verdict.why}" if verdict.failed else verdict.seconds
+
+    def attempt(self, mutant, kernel):
+        """Break it, build it, run the test."""
+        title = f"{mutant.name} ({kernel}): {' '.join((mutant.test, *mutant.arguments))}"
+        before = self._baselines[self._key(mutant, kernel)]
+        if isinstance(before, str):
+            return self._tap.check(False, title, before)
+        name = f"{mutant.name.replace('/', '-')}-{kernel}"
+        self._tree.restore()
+        try:
+            mutant.apply(self._tree.root)
+        except Mistake as mistake:
+            return self._tap.check(False, title, mistake)
+        log = self._build(kernel, name)
+        if log:
+            return self._tap.check(False, title, f"it does not build; see {log}")
+        limit = max(_SHORTEST, _PATIENCE * before)
+        verdict = self._trial(mutant, kernel).run(name, mutant.report, limit)
+        if verdict.failed:
+            return self._tap.check(True, title, f"in {verdict.seconds:.0f} s: {verdict.why}")
+        return self._tap.check(False, title, f"it survives: {mutant.what}", "a test is missing")
+
+
+def _try_patches(mutants, tree, out, tap):
+    patches = _Patches(tree, out, tap)
+    kernels = dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant))
+    # One after the other: each has a build directory, and what is built in it for one mutant is of use for the next.
+    for kernel in kernels:
+        mine = [mutant for mutant in mutants if kernel in _kernel_ids(mutant)]
+        patches.baseline(mine, kernel)
+        for mutant in mine:
+            patches.attempt(mutant, kernel)
+
+
+def _try_crates(tree, out, tap):
+    """Run cargo-mutants, whose survivors are told but fail nothing: many change only what is the same either way."""
+    tree.restore()
+    crates = Crates(tree, out)
+    log = crates.install()
+    if log:
+        return tap.check(False, "cargo-mutants can be installed", f"see {log}")
+    crates.join()
+    caught_of_all, all_survivors = 0, []
+    for crate in CRATES:
+        caught, survivors, log = crates.run(crate)
+        if caught is None:
+            tap.check(False, f"rust/{crate}: cargo-mutants", f"its tests fail as they are, or it has none; see {log}")
+            continue
+        caught_of_all += caught
+        all_survivors += survivors
+        tap.check(True, f"rust/{crate}: cargo-mutants", _share(caught, survivors), *survivors)
+    tap.check(bool(caught_of_all), "all crates", _share(caught_of_all, all_survivors))
+    (out / "survivors").write_text("".join(f"{name}\n" for name in all_survivors), encoding="utf-8")
+    return None
+
+
+def _share(caught, survivors):
+    number = caught + len(survivors)
+    return f"{len(survivors)} of {number} survive: {100 * len(survivors) / max(1, number):.1f} %"
+
+
+def _parse():
+    parser = argparse.ArgumentParser(prog="scripts/mutants", description="Look whether tests notice what is broken on purpose.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants, or those of these subjects; no crates")
+    parser.add_argument("--list", action="store_true", help="only print the mutants, with the tests that have to fail")
+    parser.add_argument("--check", action="store_true", help="only look whether every patch applies and its test is there")
+    parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
+    parser.add_argument("--crates", action="store_true", help="only cargo-mutants on the crates")
+    parser.add_argument("--patches", action="store_true", help="only the patches")
+    parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
+    return parser.parse_args()
+
+
+def _interrupted(number, _frame):
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def main():
+    """Do what the command line says; the exit status says whether all were noticed."""
+    options = _parse()
+    mutants = chosen(mutants_of(CHECKOUT), options.names)
+    if options.turn is not None:
+        mutants = dozen(mutants, options.turn)
+    if options.check:
+        return _check(mutants)
+    if options.list:
+        for mutant in mutants:
+            print(f"{mutant.name}: {' '.join((mutant.test, *mutant.arguments))} ({', '.join(mutant.kernels)}): {mutant.what}")
+        return 0
+    if options.crates:
+        mutants = []
+    if options.needs:
+        print(*dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant)))
+        return 0
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    cache = Path(os.environ["OXIB_CACHE"])
+    results = Results.first_free(cache / "out/mutants")
+    tree, tap = Tree(cache), _Tap()
+    if mutants:
+        _try_patches(mutants, tree, results.path, tap)
+    if options.crates or not (options.names or options.patches or options.turn is not None):
+        _try_crates(tree, results.path, tap)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Mistake as mistake:
+        sys.exit(f"oxib: {mistake}")
+    except KeyboardInterrupt as interrupt:
+        sys.exit(f"oxib: interrupted ({interrupt})")
