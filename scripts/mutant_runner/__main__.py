@@ -142,7 +142,7 @@ def _try_patches(mutants, tree, out, tap):
             patches.attempt(mutant, kernel)
 
 
-def _try_crates(tree, out, tap):
+def _try_crates(names, tree, out, tap):
     """Run cargo-mutants, whose survivors are told but fail nothing: many change only what is the same either way."""
     tree.restore()
     crates = Crates(tree, out)
@@ -151,7 +151,7 @@ def _try_crates(tree, out, tap):
         return tap.check(False, "cargo-mutants can be installed", f"see {log}")
     crates.join()
     caught_of_all, all_survivors = 0, []
-    for crate in CRATES:
+    for crate in names or CRATES:
         caught, survivors, log = crates.run(crate)
         if caught is None:
             tap.check(False, f"rust/{crate}: cargo-mutants", f"its tests fail as they are, or it has none; see {log}")
@@ -171,7 +171,7 @@ def _share(caught, survivors):
 
 def _parse():
     parser = argparse.ArgumentParser(prog="scripts/mutants", description="Look whether tests notice what is broken on purpose.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants, or those of these subjects; no crates")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants or subjects, and no crates; with --crates: only these")
     parser.add_argument("--list", action="store_true", help="only print the mutants, with the tests that have to fail")
     parser.add_argument("--check", action="store_true", help="only look whether every patch applies and its test is there")
     parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
@@ -188,7 +188,10 @@ def _interrupted(number, _frame):
 def main():
     """Do what the command line says; the exit status says whether all were noticed."""
     options = _parse()
-    mutants = chosen(mutants_of(CHECKOUT), options.names)
+    mutants = [] if options.crates else chosen(mutants_of(CHECKOUT), options.names)
+    unknown = set(options.names) - set(CRATES) if options.crates else ()
+    if unknown:
+        raise Mistake(f"there is no crate {' '.join(sorted(unknown))}; there are {', '.join(CRATES)}")
     if options.turn is not None:
         mutants = dozen(mutants, options.turn)
     if options.check:
@@ -197,8 +200,6 @@ def main():
         for mutant in mutants:
             print(f"{mutant.name}: {' '.join((mutant.test, *mutant.arguments))} ({', '.join(mutant.kernels)}): {mutant.what}")
         return 0
-    if options.crates:
-        mutants = []
     if options.needs:
         print(*dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant)))
         return 0
@@ -210,7 +211,7 @@ def main():
     if mutants:
         _try_patches(mutants, tree, results.path, tap)
     if options.crates or not (options.names or options.patches or options.turn is not None):
-        _try_crates(tree, results.path, tap)
+        _try_crates(options.names, tree, results.path, tap)
     return tap.finish()
 
 

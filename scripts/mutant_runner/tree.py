@@ -10,6 +10,7 @@ CHECKOUT = Path("/oxib")
 # What is built or written there is no part of it.
 _LEFT_OUT = (".git", "target", "build", "__pycache__")
 # Where make finds the copy, the makefiles of a build directory expect it: at the place of the checkout.
+_UNSHARE = ("unshare", "--mount", "--propagation", "unchanged", "--")
 _ENTER = 'mount --bind "$1" /oxib && cd /oxib && shift && exec "$@"'
 
 
@@ -32,7 +33,7 @@ class Tree:
         """Start a command that finds the copy in the place of the checkout; its output is in the log."""
         with open(log, "wb") as output:
             return subprocess.Popen(
-                ["unshare", "--mount", "--propagation", "unchanged", "--", "/bin/bash", "-c", _ENTER, "mutant", self.root, *command],
+                [*_UNSHARE, "/bin/bash", "-c", _ENTER, "mutant", self.root, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

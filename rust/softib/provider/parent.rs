@@ -59,7 +59,7 @@ pub(super) fn as_raw() -> *mut bindings::faux_device {
 }
 
 /// Returns the device that memory is mapped for; valid while the module has HCAs.
-pub(super) fn dma_device() -> *mut bindings::device {
+pub(super) fn dma_device() -> *mut kernel::bindings::device {
     // SAFETY: By the invariant of `PARENT` the device is valid while there are HCAs; callers make
     // one.
     unsafe { bindings::softib_dma_device(as_raw()) }
