@@ -34,7 +34,7 @@ def _selftests():
 
 def _node_jobs(options):
     """The selftests asked for, on the kernels asked for."""
-    chosen = [test for test in _selftests() if test.soak == options.soak or options.test]
+    chosen = [test for test in _selftests() if test.soak == options.soak or options.test or _also_in_soak(test, options)]
     if options.test:
         chosen = [test for test in chosen if test.subject == options.test or test.subject.startswith(options.test + "/")]
         if not chosen:
@@ -47,9 +47,14 @@ def _node_jobs(options):
     return [NodeJob(test, kernel, turn) for turn in range(1, options.repeat + 1) for test, kernel in kernels]
 
 
+def _also_in_soak(test, options):
+    """Whether `make soak` takes a test of every run: the debug kernel of a PC has preemption, which that of a process lacks."""
+    return options.soak and test.subject.startswith("debug/")
+
+
 def _names(test, kind, options):
     """The names of the kernels that a test which asks for a kind runs on."""
-    if options.machine == "qemu" or test.needs_pc:
+    if options.machine == "qemu" or test.needs_pc or _also_in_soak(test, options):
         return [kind]
     if kind == "stock":
         return [kind, "uml"] if test.also == "uml" else [kind]
