@@ -56,7 +56,8 @@ load_softib || bail_out "softib.ko could not be loaded"
 fabric_up star || bail_out "the fabric could not be built"
 mkdir -p /tmp/sm.h1
 write_partitions
-start_sm h1
+# Without it OpenSM gives all partitions level 0.
+start_sm h1 "qos TRUE"
 eventually all_active || bail_out "not all ports became active"
 load_driver oxib || bail_out "oxib.ko could not be loaded"
 check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
