@@ -13,11 +13,12 @@
 # 239.9.9.9 in the default partition, as saquery writes it.
 group=ff12:401b:ffff::f09:909
 
-# How a host's port has joined it: 1 as a full member, 8 to send (SendOnlyFullMember); nothing as none.
+# How a host's port has joined it: 1 as a full member, 8 to send (SendOnlyFullMember); nothing as none. Who does not know the
+# SM_Key is not told.
 join_state() { # host
 	local gid
 	gid=$(port_field "$1" gids/0 | sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/')
-	at h4 saquery -m | awk -v group="$group" -v gid="$gid" '
+	at h4 saquery --smkey 1 -m | awk -v group="$group" -v gid="$gid" '
 		/MGID\.+/ { sub(/.*\.\.+/, ""); mgid = $0 }
 		/PortGid\.+/ { sub(/.*\.\.+/, ""); port = $0 }
 		/ScopeState\.+/ { sub(/.*\.\.+/, ""); if (mgid == group && port == gid) print substr($0, length($0)) }'
@@ -28,7 +29,7 @@ is_member() { # host, join state
 }
 
 listening() { # host
-	at "$1" python3 selftests/ipoib/group.py listen --member 239.9.9.9 5000 >/tmp/heard &
+	ip netns exec "$1" python3 selftests/ipoib/group.py listen --member 239.9.9.9 5000 >/tmp/heard &
 	jobs_running+=($!)
 	eventually grep -q listening /tmp/heard
 }

@@ -31,7 +31,7 @@ child_up() { # host
 }
 
 watch() { # host
-	at "$1" python3 selftests/infiniband/levels.py port1 >/tmp/levels &
+	ip netns exec "$1" python3 selftests/infiniband/levels.py port1 >/tmp/levels &
 	jobs_running+=($!)
 	eventually grep -q listening /tmp/levels
 }
