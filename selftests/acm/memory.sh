@@ -8,7 +8,6 @@
 # nodes: 1
 # kernels: debug
 # timeout: 900
-# soak: yes
 
 . selftests/node.sh
 . selftests/memory.sh

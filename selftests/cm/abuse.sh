@@ -4,11 +4,10 @@
 # What a connection manager has to bear: programs that are killed while they connect, in both roles, and with a connection in
 # each state; devices and modules that go meanwhile; messages that no peer would send. After each, programs connect as before.
 #
-# abuse.sh [CM [ROUNDS]]: the connection manager of both nodes, oxib; and how often programs are killed, 2 times on each node:
-# more in soak/cm.
+# abuse.sh [CM [ROUNDS]]: the connection manager of both nodes, oxib; and how often programs are killed, 2 times on each node.
 #
 # nodes: 2
-# kernels: fast
+# kernels: fast debug
 # timeout: 600
 
 . selftests/cm.sh

@@ -8,7 +8,7 @@
 # differential.sh [REFERENCE CANDIDATE]: the two connection managers, kernel and oxib.
 #
 # nodes: 2
-# kernels: fast
+# kernels: fast debug
 # timeout: 500
 
 . selftests/cm.sh

@@ -4,18 +4,17 @@
 # Memory that cannot be had: while softib is loaded, while fabrics are built, while OpenSM, IP over InfiniBand and the test of
 # verbs are at work. Each failure is clean, and once there is memory again everything works.
 #
-# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly; 0, or nothing, for each of them.
+# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly, 12; 0 for each of them, as soak/faults has it.
 #
 # nodes: 1
 # kernels: debug
 # timeout: 1800
 # memory: 2048
-# soak: yes
 
 . selftests/fabric.sh
 . selftests/memory.sh
 
-samples=${1:-0}
+samples=${1:-12}
 switch=/sys/kernel/config/softib/switch
 
 test_loading() {

@@ -5,19 +5,18 @@
 # while paths are asked for, groups joined and connections made, and while HCAs go and come. Each failure is clean, and once
 # there is memory again everything works.
 #
-# faults.sh [SAMPLES [MODE...]]: how many allocations of a call to fail, spread evenly; 0, or nothing, for each of them. What
-# happens after these calls happens in each mode: datagram and connected, unless they are named.
+# faults.sh [SAMPLES [MODE...]]: how many allocations of a call to fail, spread evenly, 12; 0 for each of them, as soak/faults
+# has it. What happens after these calls happens in each mode: datagram and connected, unless they are named.
 #
 # nodes: 1
 # kernels: debug
 # timeout: 1800
 # memory: 2048
-# soak: yes
 
 . selftests/children.sh
 . selftests/memory.sh
 
-samples=${1:-0}
+samples=${1:-12}
 modes=("${@:2}")
 [ ${#modes[@]} -gt 0 ] || modes=(datagram connected)
 fail_each() { # host, call of nth.py, what

@@ -4,18 +4,16 @@
 # Memory that cannot be had: while loading, while coming up, while sending, receiving and joining groups. Each failure
 # is clean, and once there is memory again everything works.
 #
-# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly; 0, or nothing, for each of them. soak/debug
-# has some.
+# faults.sh [SAMPLES]: how many allocations of a call to fail, spread evenly, 12; 0 for each of them, as soak/faults has it.
 #
 # nodes: 2
 # kernels: debug
 # timeout: 1800
-# soak: yes
 
 . selftests/node.sh
 . selftests/memory.sh
 
-samples=${1:-0}
+samples=${1:-12}
 
 test_loading() {
 	check "allocations fail while oxib.ko is loaded" python3 selftests/nth.py load "$MODULES/oxib.ko" --samples "$samples"

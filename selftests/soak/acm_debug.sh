@@ -11,5 +11,5 @@
 
 . selftests/node.sh
 
-parts '1 acm/routed' '1 acm/peers' '1 acm/routers' '1 acm/partitions' '1 acm/memory 40'
+parts '1 acm/routed' '1 acm/peers' '1 acm/routers' '1 acm/partitions'
 finish

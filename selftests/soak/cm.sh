@@ -11,6 +11,6 @@
 
 . selftests/node.sh
 
-parts '2 cm/cycles oxib 100000' '2 cm/load oxib 64 10000' '2 cm/abuse oxib 5' '2 cm/differential' '2 cm/nvme oxib:oxib' \
+parts '2 cm/cycles oxib 100000' '2 cm/load oxib 64 10000' '2 cm/nvme oxib:oxib' \
 	'2 cm/programs oxib:kernel kernel:oxib'
 finish

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What the debug kernel takes too long for in every run: the rest of ipoib/, and memory that fails.
+# What the debug kernel takes too long for in every run: the rest of ipoib/.
 #
 # nodes: 3
 # kernels: debug
@@ -10,5 +10,5 @@
 
 . selftests/node.sh
 
-parts '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/malformed' '1 ipoib/load' '3 ipoib/multicast' '2 ipoib/faults 40'
+parts '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/malformed' '1 ipoib/load' '3 ipoib/multicast'
 finish

@@ -12,7 +12,7 @@
 
 . selftests/node.sh
 
-parts '1 infiniband/faults 20' '2 infiniband/connected' '2 infiniband/traffic oxib ib_ipoib' '2 infiniband/connected ib_ipoib oxib' \
+parts '2 infiniband/connected' '2 infiniband/traffic oxib ib_ipoib' '2 infiniband/connected ib_ipoib oxib' \
 	'2 infiniband/children oxib oxib' '2 infiniband/rdma_cm' '1 infiniband/events' '1 infiniband/destinations' '1 infiniband/offload' \
 	'1 infiniband/dhcp' '1 infiniband/partitions' '1 infiniband/configuration'
 finish
