@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# `make demo` and `make shell`, with nodes of both kinds, or of the kind that MACHINE= chose for the tests: they say which, the demo's
+# nodes reach each other, and the prompt obeys. Runs in the toolchain root, when the modules have been built.
+
+set -u
+
+# shellcheck source=selftests/tap.sh
+. selftests/tap.sh
+
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+
+declare -A kinds=([uml]="processes of this machine" [qemu]="machines of QEMU's")
+
+show() { # kind
+	OXIB_MACHINE=$1 make --no-print-directory demo >"$place/demo" 2>&1 || {
+		cat "$place/demo"
+		return 1
+	}
+}
+
+shown_twice() { # regular expression
+	equal 2 "$(grep -c "$1" "$place/demo")" && return
+	cat "$place/demo"
+	return 1
+}
+
+# Types once there is a prompt. What that prints is not what was typed.
+type_at_prompt() {
+	local _
+	for _ in {1..600}; do
+		sleep 0.5
+		! grep -q '^A prompt on node' "$place/prompt" || break
+	done
+	printf 'echo this is node $NODE of $NODES; exit\n'
+}
+
+prompt() { # kind
+	: >"$place/prompt"
+	type_at_prompt | OXIB_MACHINE=$1 timeout 320 script --quiet --return --command 'make --no-print-directory shell' /dev/null \
+		>"$place/prompt" 2>&1
+	matches 'this is node 1 of 2' "$(cat "$place/prompt")"
+}
+
+# shellcheck disable=SC2086 # words
+for kind in ${OXIB_MACHINE:-uml qemu}; do
+	check "make demo on $kind ends well" show "$kind"
+	check "it says what its nodes are" grep -qF "the nodes are ${kinds[$kind]}" "$place/demo"
+	check "IPv4 and IPv6 answer" shown_twice ' 3 received, 0% packet loss'
+	check "TCP and UDP arrive" shown_twice 'receiver$'
+	check "make shell on $kind gives a prompt" prompt "$kind"
+done
+finish
