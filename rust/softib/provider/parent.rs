@@ -32,12 +32,12 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// `ENODEV` if the kernel cannot make it; its log says why.
+    /// `ENOMEM` if the kernel does not make it. It does not say why, but nobody else has a device of that name.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: The function has no preconditions; the module is being loaded, in process context.
         let parent = unsafe { bindings::softib_parent_create() };
         if parent.is_null() {
-            return Err(ENODEV);
+            return Err(ENOMEM);
         }
         // INVARIANT: Valid until the drop of the value returned.
         PARENT.store(parent, Ordering::Release);
