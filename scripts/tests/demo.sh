@@ -34,6 +34,7 @@ type_at_prompt() {
 		sleep 0.5
 		! grep -q '^A prompt on node' "$place/prompt" || break
 	done
+	# shellcheck disable=SC2016 # the node expands them
 	printf 'echo this is node $NODE of $NODES; exit\n'
 }
 
