@@ -123,5 +123,8 @@ connections_at() { # host
 }
 
 has_connections() { # host
-	holds "$(connections_at "$1")" -gt 0
+	holds "$(connections_at "$1")" -gt 0 || {
+		at "$1" ethtool -S ib0 | grep -E 'connect|: [1-9]'
+		return 1
+	}
 }

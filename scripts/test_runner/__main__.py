@@ -57,9 +57,9 @@ def _names(test, kind, options):
     if options.machine == "qemu" or test.needs_pc or _also_in_soak(test, options):
         return [kind]
     if kind == "stock":
-        return [kind, "uml"] if test.also == "uml" else [kind]
+        return ["uml" if test.process_instead else kind]
     names = [PROCESS_KERNELS[kind]]
-    if kind == "fast" and test.also == "qemu" and not options.no_other:
+    if kind == "fast" and test.also_pc and not options.no_other:
         names.append(kind)
     return names
 

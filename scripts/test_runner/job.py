@@ -17,7 +17,7 @@ from test_runner.tap import read
 from test_runner.tap import read_cargo
 
 _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
-_HEADER = re.compile(r"^# (nodes|kernels|machine|also|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
+_HEADER = re.compile(r"^# (nodes|kernels|machine|also|instead|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
 # Headers say what is enough on an ordinary machine with the fast kernel; one may be as much slower. A limit is for what hangs: on
 # a machine whose processors others use as well, a test takes several times as long.
 _PATIENCE = 4
@@ -161,9 +161,14 @@ class Selftest:
         return self._headers.get("machine") == "qemu"
 
     @property
-    def also(self):
-        """What else its nodes are, where nodes are processes: qemu or uml, or nothing."""
-        return self._headers.get("also", "")
+    def also_pc(self):
+        """Whether its nodes are machines as well, where nodes are processes."""
+        return self._headers.get("also") == "qemu"
+
+    @property
+    def process_instead(self):
+        """Whether a process will do where it asks for Debian's kernel."""
+        return self._headers.get("instead") == "uml"
 
     @property
     def nodes(self):

@@ -6,7 +6,7 @@
 #
 # nodes: 1
 # kernels: stock
-# also: uml
+# instead: uml
 # timeout: 400
 
 . selftests/infiniband.sh

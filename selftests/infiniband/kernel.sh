@@ -9,6 +9,7 @@
 #
 # nodes: 1
 # kernels: stock
+# instead: uml
 # memory: 1536
 # timeout: 1200
 
