@@ -42,9 +42,13 @@ def _node_jobs(options):
             raise SystemExit(f"oxib: there is no selftest {options.test}; there are\n  {names}")
     kinds = options.kernels.split(",")
     kernels = [(test, kernel) for test in chosen for kind in test.kinds if kind in kinds for kernel in _kernels(test, kind, options)]
-    if options.repeat is None:
-        return [NodeJob(test, kernel) for test, kernel in kernels]
-    return [NodeJob(test, kernel, turn) for turn in range(1, options.repeat + 1) for test, kernel in kernels]
+    turns = range(1, options.repeat + 1) if options.repeat else [None]
+    return [NodeJob(test, kernel, _arguments(test, kernel, options), turn) for turn in turns for test, kernel in kernels]
+
+
+def _arguments(test, kernel, options):
+    """The arguments of a test's script: a machine beside a process may do less."""
+    return test.arguments_beside if options.machine == "uml" and kernel.startswith("fast-") else []
 
 
 def _also_in_soak(test, options):

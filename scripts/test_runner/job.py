@@ -163,7 +163,12 @@ class Selftest:
     @property
     def also_pc(self):
         """Whether its nodes are machines as well, where nodes are processes."""
-        return self._headers.get("also") == "qemu"
+        return self._headers.get("also", "").split()[:1] == ["qemu"]
+
+    @property
+    def arguments_beside(self):
+        """The script's arguments on these machines: they may have less to do."""
+        return self._headers.get("also", "").split()[1:]
 
     @property
     def process_instead(self):
@@ -196,9 +201,9 @@ class Selftest:
 
 
 class NodeJob:
-    """A selftest on one kernel, which an identifier as fast-7.3 names; the turn tells repetitions apart."""
+    """A selftest with arguments on one kernel, which an identifier as fast-7.3 names; the turn tells repetitions apart."""
 
-    def __init__(self, selftest, kernel, turn=None):
+    def __init__(self, selftest, kernel, arguments=(), turn=None):
         name = kernel.partition("-")[0]
         kind = _KINDS.get(name, name)
         self.test = f"{selftest.subject} ({kernel})"
@@ -210,6 +215,7 @@ class NodeJob:
         self.memory = selftest.nodes * selftest.memory(kind) * (_KASAN_MEMORY if kind == "debug" else 1)
         self._options = selftest.options(kind)
         self._selftest = selftest
+        self._arguments = arguments
 
     def run(self, out):
         """Boot the nodes; the run's results are in `out`, below the test's name."""
@@ -218,7 +224,7 @@ class NodeJob:
             name += f"-{self.turn}"
         log = out / f"{name}.run"
         command = ["python3", "-m", "node_runner", "run", "--name", f"{out.name}/{name}", "--tail", "0"]
-        command += ["--kernel", self.kernel, *self._options, str(self._selftest.path)]
+        command += ["--kernel", self.kernel, *self._options, str(self._selftest.path), *self._arguments]
         began = time.monotonic()
         status, busy = _call(command, log)
         logs = sorted((out / name).glob("node*.log"))

@@ -7,7 +7,7 @@
 #
 # nodes: 2
 # kernels: fast
-# also: qemu
+# also: qemu oxib:oxib
 # timeout: 500
 
 . selftests/cm.sh
