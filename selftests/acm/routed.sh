@@ -5,8 +5,8 @@
 # IPv4 and IPv6, in datagram and in connected mode. What they know may change, end, or be wrong; the peer's queue pair and the
 # router may go and come.
 #
-# routed.sh [short]: without what takes long, for the debug kernel and machines that are emulated: iperf3, an idle address, an entry with a queue pair, modes of the
-# interface
+# routed.sh [short]: without what takes long, for the debug kernel and machines that are emulated: iperf3, an idle address, an
+# entry with a queue pair, modes of the interface
 #
 # nodes: 1
 # kernels: fast
