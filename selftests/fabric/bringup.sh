@@ -7,7 +7,7 @@
 #
 # nodes: 1
 # kernels: fast
-# also: qemu
+# also: qemu star routed
 # timeout: 600
 
 . selftests/fabric.sh
