@@ -17,8 +17,8 @@
 drivers=("${1:-oxib}" "${2:-oxib}")
 pair="${drivers[0]} and ${drivers[1]}"
 
-# Seconds without a packet until oxib closes a connection.
-idle=20
+# Seconds without a packet until oxib closes a connection: on a busy machine the checks of one that is in use take some, too.
+idle=$((2 * patience))
 
 parameters=() parameters_of_one=()
 if [ "${drivers[NODE - 1]}" = oxib ]; then
