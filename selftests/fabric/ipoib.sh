@@ -31,7 +31,8 @@ test_traffic() { # mode, MTU
 	check "$1: TCP from h2" transfers -c "$(v4_of h2)" -R
 	check "$1: TCP over IPv6, four connections" transfers -c "$(v6_of h2)" -P 4
 	check "$1: UDP to h2" transfers -c "$(v4_of h2)" -u -b 10M -l 1000
-	check "$1: every host reaches every other" all_reach
+	# The kernel's driver gives up a connection, with what waits for it, when one acknowledgement is late.
+	check "$1: every host reaches every other" eventually all_reach
 }
 
 # At the same time.
