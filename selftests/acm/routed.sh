@@ -223,7 +223,7 @@ test_router
 check "every host loads the file again" load_collected
 check "all hosts go to connected mode" set_mode connected
 test_pings connections
-check "h1 has made connections" eventually has_connections h1
+check "h1 has made connections" eventually has_connections_to h1 "$(v4_of h3)"
 test_iperf connections
 test_new_queue_pair 256
 take_down_routed_fabric

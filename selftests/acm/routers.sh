@@ -167,8 +167,8 @@ test_traffic "there by r1, back by r2"
 test_ways "there by r1, back by r2" r1 r2
 check "both go to connected mode" set_mode connected
 test_traffic "connections"
-check "h1 has made a connection" eventually has_connections h1
-check "h2 has made one" eventually has_connections h2
+check "h1 has made a connection" eventually has_connections_to h1 "$(v4_of h2)"
+check "h2 has made one" eventually has_connections_to h2 "$(v4_of h1)"
 check "both go back to datagrams" set_mode datagram
 check "with datagrams h1 reaches h2" eventually host_answers h1 "$(v4_of h2)"
 test_death "r2 is named in its stead" r1 r2 route_from h1 r2
