@@ -122,7 +122,7 @@ connections_at() { # host
 	at "$1" ethtool -S ib0 | awk '$1 == "connections_out:" { print $2 }'
 }
 
-# One that is lost when an acknowledgement is late, without a retry as RFC 4755 wants it, is made again for the next packet.
+# One that is lost because an acknowledgement is late, as there are no retries, is made again for the next packet.
 has_connections_to() { # host, address
 	host_answers "$1" "$2"
 	holds "$(connections_at "$1")" -gt 0 || {
