@@ -25,6 +25,8 @@ _CHECKOUT = Path("/oxib")
 _TAIL = 25
 _KERNELS = ("uml", "fast", "umldebug", "debug", "stock")
 _SLOWEST = 10
+# Seconds after which the room for another job is looked at again, though none has ended.
+_LOOK = 5
 
 
 def _selftests():
@@ -158,7 +160,7 @@ class _Session:
         """Enter a job that has ended."""
         self.total.add(outcome.result)
         self._outcomes.append((each, outcome))
-        if not outcome.result.failures:
+        if not outcome.result.failures and each.turn is None:
             self._measured.add(each.test, outcome.seconds, outcome.busy)
 
     @property
@@ -209,7 +211,9 @@ def _run_all(jobs, out, options, session, measured):
             _start(pool, waiting, running, room, out)
             if not running:
                 break
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            done, _ = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+            if not done:
+                room.look()
             for future in done:
                 each, outcome = running.pop(future), future.result()
                 session.add(each, outcome)
@@ -261,7 +265,6 @@ def main():
     if options.repeat:
         session.report_repetitions()
     else:
-        measured.save()
         session.report()
     for name in session.failed:
         print(f"failed: {name}")

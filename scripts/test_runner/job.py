@@ -82,6 +82,7 @@ class HostJob:
     # The seconds that it takes and the processors that it keeps busy, where neither has been measured.
     guess = (300, 1.0)
     memory = _HOST_MEMORY
+    turn = None
 
     def __init__(self, name, command, reader):
         self.name = self.test = name

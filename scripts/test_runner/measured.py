@@ -33,9 +33,9 @@ class Measured:
         if known:
             seconds = min(seconds, known["seconds"] * _GROWTH)
         self._known[name] = {"seconds": round(seconds, 1), "busy": round(busy, 1)}
+        self._save()
 
-    def save(self):
-        """Write it for the next run."""
+    def _save(self):
         temporary = self._path.with_suffix(".tmp")
         temporary.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         temporary.rename(self._path)
