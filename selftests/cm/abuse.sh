@@ -22,7 +22,9 @@ processes=$(some 4)
 
 # In the background of this shell, so that it can be killed: with all its processes, for it leads a group of its own.
 start() { # script of cm/, argument...
-	setsid python3 "selftests/cm/$1" "${@:2}" >/tmp/started.log 2>&1 &
+	# Here, not by the process: what the one before said is not taken for its word.
+	: >/tmp/started.log
+	setsid python3 "selftests/cm/$1" "${@:2}" >>/tmp/started.log 2>&1 &
 	started=$!
 }
 
