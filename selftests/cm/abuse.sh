@@ -37,6 +37,7 @@ kill_started() {
 still_works() { # after what
 	local server=
 	if [ "$NODE" = 2 ]; then
+		: >/tmp/server.log
 		many serve "$own" 2 10 >/tmp/server.log 2>&1 &
 		server=$!
 		many_listen 2 || note "the server does not listen: $(tail -n 3 /tmp/server.log)"

@@ -19,6 +19,7 @@ role=watched
 [ "$NODE" = 1 ] || role=other
 
 start_capture() { # file
+	: >/tmp/tcpdump.log
 	tcpdump -i eth0 -w "$1" -U -s 0 udp port 4791 2>/tmp/tcpdump.log &
 	tcpdump=$!
 	eventually grep -q 'listening on' /tmp/tcpdump.log || bail_out "tcpdump does not capture"

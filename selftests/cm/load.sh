@@ -30,6 +30,7 @@ most=10000
 with_server() { # description, call|cycle, processes, number
 	local server=
 	if [ "$NODE" = 2 ]; then
+		: >/tmp/server.log
 		many serve "$own" "$3" "$4" >/tmp/server.log 2>&1 &
 		server=$!
 		many_listen "$3" || note "not all processes listen: $(tail -n 3 /tmp/server.log)"

@@ -66,6 +66,7 @@ ground_up() {
 # --- what the router sees ------------------------------------------------------------------------------------------------
 
 start_capture() {
+	: >/tmp/tcpdump.log
 	tcpdump -i eth1 -w "/out/$1.pcap" -U -c 200 udp dst port 4791 2>/tmp/tcpdump.log &
 	jobs_running+=($!)
 	eventually grep -q 'listening on' /tmp/tcpdump.log || bail_out "tcpdump does not capture"

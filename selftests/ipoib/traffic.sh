@@ -99,6 +99,7 @@ receive_bytes() { # port
 # --- what is on the link ---
 
 capture() { # a file of one exchange of every kind
+	: >/tmp/tcpdump.log
 	tcpdump -i ib0 -w "$1" -U 2>/tmp/tcpdump.log &
 	eventually grep -q 'listening on' /tmp/tcpdump.log || return
 	ip neighbour flush dev ib0
