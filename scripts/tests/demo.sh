@@ -15,7 +15,7 @@ trap 'rm -rf "$place"' EXIT
 declare -A kinds=([uml]="processes of this machine" [qemu]="machines of QEMU's")
 
 show() { # kind
-	MACHINE=$1 make --no-print-directory demo >"$place/demo" 2>&1 || {
+	MACHINE=$1 KERNEL=${OXIB_KERNEL:-} make --no-print-directory demo >"$place/demo" 2>&1 || {
 		cat "$place/demo"
 		return 1
 	}
@@ -40,7 +40,7 @@ type_at_prompt() {
 
 prompt() { # kind
 	: >"$place/prompt"
-	type_at_prompt | MACHINE=$1 timeout 320 script --quiet --return --command 'make --no-print-directory shell' /dev/null \
+	type_at_prompt | MACHINE=$1 KERNEL=${OXIB_KERNEL:-} timeout 320 script --quiet --return --command 'make --no-print-directory shell' /dev/null \
 		>"$place/prompt" 2>&1
 	matches 'this is node 1 of 2' "$(cat "$place/prompt")"
 }
