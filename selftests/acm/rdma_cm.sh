@@ -19,6 +19,13 @@ address_of() { # v4, node of two: 2 is the far one
 	if [ "$1" = v4 ]; then v4_of_node $((2 * $2 - 1)); else v6_of_node $((2 * $2 - 1)); fi
 }
 
+port_directory=/sys/class/infiniband/hca0/ports/1
+
+# Connections that this node has asked for: on a busy machine a program asks again for one that takes too long.
+requests() {
+	printf '%d\n' $(($(cm_counter tx_msgs req) - $(cm_counter tx_retries req)))
+}
+
 # --- questions to the subnet administrator ---------------------------------------------------------------------------------------
 
 # Each subnet's manager is on its host, so questions to it are not on the cable: who asks calls this function, whoever it is.
@@ -75,6 +82,7 @@ barrier reached
 before=0
 if ! is_router; then
 	before=$(path_queries)
+	requested=$(requests)
 	check "n$NODE: queries are counted" count_queries
 fi
 for nvme_family in v4 v6; do
@@ -87,8 +95,8 @@ for nvme_family in v4 v6; do
 	barrier "used $nvme_family"
 	on_node 3 check "the target can go" unexport_namespace
 done
-# One for each connection by rdma_cm itself: twice that of the administration, and two for input and output.
-on_node 1 check "n1 asked once for each connection, at most" queries_are 1 6
+# One for each connection by rdma_cm itself.
+[ "$NODE" != 1 ] || check "n1 asked once for each connection, at most" queries_are 1 $(($(requests) - requested))
 on_node 3 check "n3 asked for no path" queries_are 0 0
 if ! is_router; then
 	check_equal "n$NODE: oxib asked for no path more" "$before" "$(path_queries)"
