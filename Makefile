@@ -10,8 +10,6 @@ export OXIB_KERNEL := $(KERNEL)
 # here. Tests that need a PC get one in any case.
 MACHINE ?=
 export OXIB_MACHINE := $(MACHINE)
-# Minutes after which `make test` begins no test any more; none: it runs all, however long they take.
-MINUTES ?=
 # The selftest of `make selftest` and `make test`: a folder of selftests/, or one test in it.
 T ?=
 # How often to run the selftest T.
@@ -29,7 +27,7 @@ demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missin
 	@scripts/demo
 
 test: ## every test but the soak; prepares what is missing. T=folder/name REPEAT=50: one, so often
-	@scripts/test $(if $(MINUTES),--minutes $(MINUTES)) $(if $(T),--test $(T)) $(if $(REPEAT),--repeat $(REPEAT))
+	@scripts/test $(if $(T),--test $(T)) $(if $(REPEAT),--repeat $(REPEAT))
 
 shell: ## two nodes, a prompt on the first
 	@scripts/shell

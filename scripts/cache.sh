@@ -69,3 +69,17 @@ checkout_id() {
 }
 OXIB_CHECKOUT_ID=${OXIB_CHECKOUT_ID:-$(printf '%s' "$checkout" | cksum | cut -d ' ' -f 1)}
 export OXIB_CHECKOUT_ID
+
+# seed_crates PREFIX: what cargo builds for this checkout begins with what it has built for another one, but for the project's own
+# crates and programs: cargo would take another checkout's for this one's where its files are newer.
+seed_crates() {
+	local own=$cache/build/$1-$OXIB_CHECKOUT_ID other
+	[ ! -d "$own" ] || return 0
+	other=$(find "$cache/build" -maxdepth 1 -name "$1-*" ! -name '*.new' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d ' ' -f 2-)
+	[ -n "$other" ] || return 0
+	rm -rf "$own.new"
+	mkdir -p "$own.new"
+	(cd "$other" && find . -type f ! -path '*oxib*' ! -path '*/incremental/*' ! -name .cargo-lock ! \( -path '*/deps/*' ! -name '*.*' \) -print0) |
+		tar -C "$other" --null --files-from=- --create --file=- | tar -C "$own.new" --extract --file=-
+	mv -T "$own.new" "$own"
+}

@@ -149,8 +149,9 @@ ends_well() { # process, log
 	}
 }
 
+# Also one that is a zombie because the shell has not heard of its end: then it is the shell that is late.
 has_ended() { # process
-	! kill -0 "$1"
+	! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$1/status"
 }
 
 # --- many connections -----------------------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ declare -A program_ports=([rping]=7001 [ucmatose]=7002 [udaddy]=7174 [rstream]=7
 	[ib_write_bw]=7007 [cmtime]=7471)
 
 group=239.77.1.1
-connections=$(some 1000)
+connections=$(some 200)
 
 declare -A perftest_family=([v4]="" [v6]="--ipv6 --ipv6-addr")
 

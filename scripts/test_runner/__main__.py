@@ -85,7 +85,7 @@ def _order(kernel):
 
 
 # Seconds for each fuzz target, in `make test` and in `make soak`.
-_FUZZ, _FUZZ_SOAK = 5, 300
+_FUZZ, _FUZZ_SOAK = 3, 300
 
 
 def _host_jobs(options):
@@ -100,14 +100,9 @@ def _host_jobs(options):
     return [job.cargo_tests(str(manifest)) for manifest in manifests] + others
 
 
-def _seconds():
-    """Since the user's command began, as scripts/progress.sh counts them."""
-    return int(time.time()) - int(os.environ["OXIB_PROGRESS_START"])
-
-
 def _say(text):
-    """A line with the time since the user's command began."""
-    seconds = _seconds()
+    """A line with the time since the user's command began, as scripts/progress.sh counts it."""
+    seconds = int(time.time()) - int(os.environ["OXIB_PROGRESS_START"])
     elapsed = f"{seconds // 60}:{seconds % 60:02d}"
     print(f"[{elapsed:>6}] {text}", file=sys.stderr, flush=True)
 
@@ -138,14 +133,6 @@ def _start(pool, waiting, running, room, out):
         if room.fits(each, running.values()):
             waiting.remove(each)
             running[pool.submit(each.run, out)] = each
-
-
-def _skip(waiting, minutes, total):
-    """What has not begun is skipped: there is no time for it any more."""
-    for each in waiting:
-        _say(f"{each.name}: skipped: {minutes} minutes were over before it could begin")
-    total.skipped += len(waiting)
-    waiting.clear()
 
 
 class _Session:
@@ -206,8 +193,6 @@ def _run_all(jobs, out, options, session, measured):
     room = Room(options.processors, measured)
     with ThreadPoolExecutor(max(1, len(jobs))) as pool:
         while waiting or running:
-            if options.minutes and _seconds() > 60 * options.minutes:
-                _skip(waiting, options.minutes, session.total)
             _start(pool, waiting, running, room, out)
             if not running:
                 break
@@ -241,7 +226,6 @@ def _parse():
     parser.add_argument(
         "--processors", type=int, default=os.cpu_count(), help="how many to keep busy with jobs side by side (default: all)"
     )
-    parser.add_argument("--minutes", type=int, help="begin no test later than that after the command began: skip those that are left")
     return parser.parse_args()
 
 

@@ -23,6 +23,8 @@ _HEADER = re.compile(r"^# (nodes|kernels|machine|also|instead|timeout|memory|smp
 _PATIENCE = 4
 # Emulated, with every check on.
 _DEBUG_PATIENCE = 10
+# So much less where nodes are processes.
+_PROCESS_IMPATIENCE = 2
 _DEBUG_MEMORY = 1024
 # The name of the kernel that serves as one of the others where nodes are processes.
 PROCESS_KERNELS = {"fast": "uml", "debug": "umldebug"}
@@ -186,14 +188,15 @@ class Selftest:
         memory = int(self._headers["memory"])
         return max(memory, _DEBUG_MEMORY) if kind == "debug" else memory
 
-    def timeout(self, kind):
-        """Seconds after which a run on a kernel of that kind is stopped."""
-        return int(self._headers["timeout"]) * (_DEBUG_PATIENCE if kind == "debug" else _PATIENCE)
+    def timeout(self, kind, process):
+        """Seconds after which a run on a kernel of that kind is stopped, where nodes are processes or are not."""
+        patience = _DEBUG_PATIENCE if kind == "debug" else _PATIENCE
+        return int(self._headers["timeout"]) * patience // (_PROCESS_IMPATIENCE if process else 1)
 
-    def options(self, kind):
+    def options(self, kind, process):
         """The node runner's options for a run on a kernel of that kind."""
         options = ["--nodes", str(self.nodes), "--memory", str(self.memory(kind))]
-        options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kind))]
+        options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kind, process))]
         if self._headers.get("icount") == "yes":
             options.append("--icount")
         if "append" in self._headers:
@@ -211,10 +214,11 @@ class NodeJob:
         self.turn = turn
         self.name = self.test if turn is None else f"{self.test} {turn}"
         self.kernel = kernel
+        process = name in _KINDS
         # Machines that are emulated are slower than processes, and busier.
-        self.guess = (selftest.timeout(kind) / (16 if name in _KINDS else 4), 0.7 if kind == "fast" else 1.0)
+        self.guess = (selftest.timeout(kind, process) / (8 if process else 4), 0.7 if kind == "fast" else 1.0)
         self.memory = selftest.nodes * selftest.memory(kind) * (_KASAN_MEMORY if kind == "debug" else 1)
-        self._options = selftest.options(kind)
+        self._options = selftest.options(kind, process)
         self._selftest = selftest
         self._arguments = arguments
 

@@ -137,7 +137,7 @@ in_every_state() { # node, command...
 # The program waits for each state as long as anything is waited for, and then says which did not come.
 is_held() {
 	until grep -qx held /tmp/started.log; do
-		kill -0 "$started" 2>/dev/null || {
+		! has_ended "$started" || {
 			tail -n 20 /tmp/started.log
 			return 1
 		}
