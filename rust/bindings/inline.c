@@ -114,11 +114,6 @@ void oxib_skb_add_page(struct sk_buff *skb, struct page *page, u32 length, u32 s
 	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, 0, length, size);
 }
 
-void oxib_skb_trust_checksum(struct sk_buff *skb)
-{
-	skb->ip_summed = CHECKSUM_UNNECESSARY;
-}
-
 void oxib_skb_update_pmtu(struct sk_buff *skb, u32 mtu)
 {
 	skb_dst_update_pmtu(skb, mtu);

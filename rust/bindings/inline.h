@@ -52,7 +52,6 @@ void oxib_skb_mark_for_recycle(struct sk_buff *skb);
 u32 oxib_skb_frags(const struct sk_buff *skb);
 void *oxib_skb_frag(const struct sk_buff *skb, u32 index, u32 *length);
 void oxib_skb_add_page(struct sk_buff *skb, struct page *page, u32 length, u32 size);
-void oxib_skb_trust_checksum(struct sk_buff *skb);
 void oxib_skb_update_pmtu(struct sk_buff *skb, u32 mtu);
 void oxib_skb_too_big(struct sk_buff *skb, u32 mtu);
 bool oxib_skb_is_plain(const struct sk_buff *skb);

@@ -41,6 +41,20 @@ impl State {
         }
     }
 
+    /// As [`Self::new`], if it is no membership yet: there is a reason to believe that a join works now.
+    fn hurried(self) -> Self {
+        let backoff = BACKOFF_MIN;
+        match self {
+            Self::Wanted { began, .. } => Self::Wanted {
+                at: 0,
+                backoff,
+                began,
+            },
+            Self::Asked { .. } => Self::Asked { backoff },
+            Self::Joined => self,
+        }
+    }
+
     /// Tries to become a member if that is due. Nodes that failed together try again a while apart.
     fn advance(self, group: Gid, now: u64, how: &mut impl Membership) -> Self {
         let (backoff, began) = match self {
@@ -150,6 +164,14 @@ impl Groups {
             }
         }
         Ok(next)
+    }
+
+    /// Has the next [`Self::reconcile`] try each join that failed, and again soon if it fails: the subnet
+    /// is another one now.
+    pub(super) fn hurry(&mut self) {
+        for group in self.table.values_mut() {
+            group.state = group.state.hurried();
+        }
     }
 
     /// Ends all memberships.
@@ -263,6 +285,29 @@ mod tests {
         log.answer = Ok(Join::Member);
         assert_eq!(groups.reconcile(&wanted, 58_744, &mut log), Ok(None));
         assert!(groups.is_member(&group(1)));
+    }
+
+    #[test]
+    fn a_hurried_join_begins_anew() {
+        let (mut groups, mut log) = (Groups::default(), log(Err(EAGAIN)));
+        let wanted = [group(1)];
+        for now in [0, 1249, 3748] {
+            assert!(groups.reconcile(&wanted, now, &mut log).is_ok());
+        }
+        assert_eq!(log.joins, 3);
+        groups.hurry();
+        assert_eq!(groups.reconcile(&wanted, 4000, &mut log), Ok(Some(5249)));
+        assert_eq!(log.joins, 4);
+    }
+
+    #[test]
+    fn a_membership_is_not_hurried() {
+        let (mut groups, mut log) = (Groups::default(), log(Ok(Join::Member)));
+        let wanted = [group(1)];
+        assert_eq!(groups.reconcile(&wanted, 0, &mut log), Ok(None));
+        groups.hurry();
+        assert_eq!(groups.reconcile(&wanted, 1, &mut log), Ok(None));
+        assert_eq!(log.joins, 1);
     }
 
     #[test]

@@ -327,13 +327,6 @@ impl Skb {
         unsafe { bindings::oxib_skb_frags(self.0.as_ptr()) as usize }
     }
 
-    /// Says that the checksums in the packet need no check: it came as it was sent.
-    #[inline]
-    pub(crate) fn trust_checksum(&mut self) {
-        // SAFETY: By the type invariant the packet is valid and ours.
-        unsafe { bindings::oxib_skb_trust_checksum(self.0.as_ptr()) };
-    }
-
     /// Tells the route that the packet came by how much goes this way.
     pub(crate) fn update_path_mtu(&mut self, mtu: u32) {
         // SAFETY: By the type invariant the packet is valid and ours.

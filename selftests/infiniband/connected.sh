@@ -95,6 +95,24 @@ test_iperf() { # IPv4 address, IPv6 address
 	check "$pair: UDP from the other, large packets" measured -c "$1" -u -b 20M -l 30000 -R
 }
 
+wrong_checksums_at() { # host
+	at "$1" nstat -asz UdpInCsumErrors | awk '$1 == "UdpInCsumErrors" { print $2 }'
+}
+
+counts_wrong_checksums() { # host, number
+	equal "$2" "$(wrong_checksums_at "$1")"
+}
+
+# A connection protects one hop: what came by another way before it may be corrupt.
+test_checksums() {
+	local length before
+	for length in 64 1500 20000; do
+		before=$(wrong_checksums_at h2)
+		check "a packet of $length bytes with a wrong checksum is sent" at h1 python3 selftests/infiniband/wrong_checksum.py "$(v4_of h2)" "$length"
+		check "and not taken" eventually counts_wrong_checksums h2 $((before + 1))
+	done
+}
+
 # A host in datagram mode next to one in connected mode: each sends as both can.
 test_mixed() { # IPv4 address of a host in datagram mode, its IPv6 address
 	check "a small packet goes to a host in datagram mode" host_reaches h1 "$1" -s 500
@@ -134,6 +152,7 @@ else
 	test_iperf "$v4" "$v6"
 	check_connections "h1 of n1 has the same connections" h1 1 1
 	check "within the node" host_reaches h1 "$(v4_of h2)" -M do -s 30000
+	test_checksums
 fi
 barrier measured
 

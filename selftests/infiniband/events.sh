@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# events.sh [DRIVER [EVENT...]]: oxib (or ib_ipoib, to compare); restart handover lids silence cable switch replacement
+# events.sh [DRIVER [EVENT...]]: oxib (or ib_ipoib, to compare); restart handover lids silence cable late switch
+# replacement
 #
 # What happens to a subnet, and that IP over InfiniBand comes back by itself: the subnet manager restarts, another takes over,
-# all LIDs change, cables are pulled, the switch is rebooted, a host is replaced by another with the same IP address. How long
-# that takes after the fabric is there again, and how many queries of the subnet administrator, is printed.
+# all LIDs change, cables are pulled, there is no subnet manager for a while, the switch is rebooted, a host is replaced by
+# another with the same IP address. How long that takes after the fabric is there again, and how many queries of the subnet
+# administrator, is printed.
 #
 # nodes: 1
 # kernels: fast
@@ -15,7 +17,7 @@
 
 driver=${1:-oxib}
 events=("${@:2}")
-[ ${#events[@]} != 0 ] || events=(restart handover lids silence cable switch replacement)
+[ ${#events[@]} != 0 ] || events=(restart handover lids silence cable late switch replacement)
 
 # --- measuring -------------------------------------------------------------------------------------------------------------------
 
@@ -193,6 +195,27 @@ test_cable() {
 	check "the cable is put back" put_back h4
 	comes_back "cable" "$before" has_carrier h4
 	check "a group is heard as before" eventually group_is_heard cable
+}
+
+# h4 knows that its port is not active: it asks nobody, and is back as soon as there is somebody to ask.
+test_late() {
+	local before joins watch
+	check "the cable of h4 is pulled" pull h4
+	check "its interface has no carrier" eventually has_no_carrier h4
+	check "there is no subnet manager any more" stop_sm
+	check "the cable is put back" put_back h4
+	joins=$(counter_at h4 sa_joins)
+	pause 20
+	check_equal "while its port is not active, h4 asks to join nothing" "$joins" "$(counter_at h4 sa_joins)"
+	at h4 python3 selftests/infiniband/carrier.py h4 >/tmp/carrier &
+	watch=$!
+	jobs_running+=("$watch")
+	before=$(queries)
+	start_sm h1
+	comes_back "late subnet manager" "$before" master_is h3 h1
+	check "h4 has its carrier" wait "$watch"
+	note "h4 had its carrier $(</tmp/carrier) ms after its port was active"
+	check "a group is heard as before" eventually group_is_heard late
 }
 
 reboot_switch() {

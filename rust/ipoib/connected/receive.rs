@@ -4,8 +4,8 @@
 //!
 //! A packet has the encapsulation header and nothing before it. It comes in pieces: the first buffer
 //! holds all of most packets, and becomes the packet's head; pages take the rest of larger ones. Both
-//! come from page pools and go back there. What a connection carries is protected end to end, so the
-//! stack need not check it again.
+//! come from page pools and go back there. The stack checks the checksums: a connection protects one hop,
+//! and what a router sends on by it may have been corrupt before.
 
 use core::sync::atomic::Ordering;
 
@@ -362,7 +362,6 @@ fn hand_over(context: &Context<'_>, ethertype: encap::EtherType, mut skb: Skb) -
     // As long as the header: checked by `examine`.
     let _ = skb.take_mac_header(encap::HARD_LEN);
     skb.set_protocol(ethertype.get());
-    skb.trust_checksum();
     let length = skb.len();
     context.receive(skb);
     length

@@ -334,6 +334,10 @@ impl Port {
         group: Gid,
     ) -> Result<Join> {
         let is_broadcast = group == self.broadcast();
+        if !self.active.load(Ordering::Relaxed) {
+            // The event that it is comes, and then this one's turn.
+            return Ok(Join::UnderWay);
+        }
         let like = match table.granted(&self.broadcast()) {
             _ if is_broadcast => None,
             Some(record) if self.groups.under_way.has_turn(Role::Full) => Some(record),
