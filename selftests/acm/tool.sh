@@ -200,6 +200,10 @@ test_save() {
 	oxib acm save "$place/again.txt"
 	check "it is what was saved" cmp "$place/saved.txt" "$place/again.txt"
 	check "one source is saved" equal 0 "$(oxib acm save - source netlink | grep -cv '^#')"
+	echo kept >"$place/planted"
+	ln -s "$place/planted" "$place/link.txt"
+	check "a link is not followed" fails 1 'symbolic link' oxib acm save "$place/link.txt"
+	check "what it leads to is as it was" equal kept "$(<"$place/planted")"
 	check "what cannot be written is told" fails 1 'writing /nowhere/file' oxib acm save /nowhere/file
 	oxib acm flush
 }

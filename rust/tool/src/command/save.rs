@@ -19,14 +19,22 @@ use crate::{
         Words, //
     },
 };
+use rustix::fs::OFlags;
 use std::{
-    fs::Permissions,
+    fs::{
+        File,
+        OpenOptions,
+        Permissions, //
+    },
     io::{
         self,
         BufWriter,
         Write, //
     },
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{
+        OpenOptionsExt,
+        PermissionsExt, //
+    },
     path::Path, //
 };
 
@@ -84,14 +92,21 @@ fn parse(words: &[String]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Writes a file beside the one that it replaces.
+/// Writes a file beside the one that it replaces. A symbolic link is refused: whoever may write to the
+/// directory may have made it, and it may lead anywhere.
 fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
-    // A device or a pipe is written to, not replaced; a link is followed.
-    if file.exists() && !file.is_file() {
-        return write(std::fs::File::create(file)?, entries);
+    let kind = file.symlink_metadata().map(|found| found.file_type());
+    match kind {
+        Ok(kind) if kind.is_symlink() => {
+            return Err(io::Error::other(
+                "it is a symbolic link, name the file that it leads to",
+            ))
+        }
+        // A device or a pipe is written to, not replaced.
+        Ok(kind) if !kind.is_file() => return write(open_there(file)?, entries),
+        _ => {}
     }
-    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let directory = match target.parent() {
+    let directory = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
@@ -100,8 +115,14 @@ fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
         .tempfile_in(directory)?;
     write(&mut made, entries)?;
     made.as_file().sync_all()?;
-    made.persist(&target).map_err(|error| error.error)?;
+    made.persist(file).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Opens what is there, and no link that has taken its place.
+fn open_there(file: &Path) -> io::Result<File> {
+    let no_link = OFlags::NOFOLLOW.bits() as i32;
+    OpenOptions::new().write(true).custom_flags(no_link).open(file)
 }
 
 /// Writes entries as lines that `load` reads.
