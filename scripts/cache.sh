@@ -72,14 +72,26 @@ export OXIB_CHECKOUT_ID
 
 # seed_crates PREFIX: what cargo builds for this checkout begins with what it has built for another one, but for the project's own
 # crates and programs: cargo would take another checkout's for this one's where its files are newer.
-seed_crates() {
-	local own=$cache/build/$1-$OXIB_CHECKOUT_ID other
+seed_crates() (
+	own=$cache/build/$1-$OXIB_CHECKOUT_ID
+	[ -d "$cache/build" ] && [ ! -d "$own" ] || return 0
+	cache_lock "seed-$1"
 	[ ! -d "$own" ] || return 0
-	other=$(find "$cache/build" -maxdepth 1 -name "$1-*" ! -name '*.new' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d ' ' -f 2-)
+	other=$(newest_crates "$1")
 	[ -n "$other" ] || return 0
 	rm -rf "$own.new"
 	mkdir -p "$own.new"
-	(cd "$other" && find . -type f ! -path '*oxib*' ! -path '*/incremental/*' ! -name .cargo-lock ! \( -path '*/deps/*' ! -name '*.*' \) -print0) |
-		tar -C "$other" --null --files-from=- --create --file=- | tar -C "$own.new" --extract --file=-
+	crates_of_others "$other" | tar --directory "$other" --null --files-from=- --create --file=- |
+		tar --directory "$own.new" --extract --file=-
 	mv -T "$own.new" "$own"
+)
+
+newest_crates() { # prefix
+	find "$cache/build" -maxdepth 1 -name "$1-*" ! -name '*.new' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2-
+}
+
+# What is not the project's own: its crates have its name in theirs, its programs have names without an ending.
+crates_of_others() { # directory
+	(cd "$1" && find . -type f ! -path '*oxib*' ! -path '*/incremental/*' ! -name .cargo-lock \
+		! \( -path '*/deps/*' ! -name '*.*' \) -print0)
 }

@@ -57,30 +57,12 @@ impl Manager {
         let Ok(message) = Message::parse(mad.bytes()) else {
             return port.count_dropped(Cause::Malformed);
         };
-        let id = lane_of(&message);
+        let sender = message.sender();
         match Notice::of_message(port, mad) {
-            Ok(notice) => self.lanes.push(&self.queue, id, notice),
+            Ok(notice) => self.lanes.push(&self.queue, sender, notice),
             // It is as if it had been lost.
             Err(_) => port.count_dropped(Cause::NoMemory),
         }
-    }
-}
-
-/// The identifier by which messages are kept in order: ours where the message has it, or else the
-/// sender's.
-fn lane_of(message: &Message<'_>) -> CommId {
-    match message {
-        Message::Req(req) => req.local_comm_id(),
-        Message::SidrReq(req) => req.request_id(),
-        Message::SidrRep(rep) => rep.request_id(),
-        Message::Mra(mra) => mra.remote_comm_id(),
-        Message::Rej(rej) => rej.remote_comm_id(),
-        Message::Rep(rep) => rep.remote_comm_id(),
-        Message::Rtu(rtu) => rtu.remote_comm_id(),
-        Message::Dreq(dreq) => dreq.remote_comm_id(),
-        Message::Drep(drep) => drep.remote_comm_id(),
-        Message::Lap(lap) => lap.remote_comm_id(),
-        Message::Apr(apr) => apr.remote_comm_id(),
     }
 }
 

@@ -51,6 +51,7 @@ use crate::{
         cm::{
             sidr_rep,
             sidr_req,
+            CommId,
             Kind,
             Reason,
             ServiceId, //
@@ -354,7 +355,7 @@ impl Id {
     pub(crate) fn established(self: &Arc<Self>) -> Result {
         let mut notice = Notice::new(Report::UserEstablished, GFP_ATOMIC)?;
         notice.id = Some(self.clone());
-        self.with(|inner| -> Result {
+        let theirs = self.with(|inner| -> Result<CommId> {
             let now = self.manager.now();
             let actions = inner
                 .machine
@@ -365,11 +366,10 @@ impl Id {
                 })?;
             // The consumer is told later, and not if it has let go by then.
             let _ = inner.follow(self, &actions, now, None);
-            Ok(())
+            Ok(inner.machine.ids().1)
         })?;
-        self.manager
-            .lanes
-            .push(&self.manager.queue, self.local(), notice);
+        // Before what the peer sends from now on.
+        self.manager.lanes.push(&self.manager.queue, theirs, notice);
         Ok(())
     }
 

@@ -234,7 +234,8 @@ impl Id {
     ) -> Result<Arc<Self>> {
         let local = manager.name();
         let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
-        id.enlist().inspect_err(|_| id.forget())?;
+        let memory = Reserved::new(GFP_KERNEL).inspect_err(|_| id.forget())?;
+        id.enlist(memory).inspect_err(|_| id.forget())?;
         Ok(id)
     }
 
@@ -285,9 +286,12 @@ impl Id {
         Ok(id)
     }
 
-    /// Lets messages find the identifier by its local name.
-    pub(super) fn enlist(self: &Arc<Self>) -> Result {
-        let memory = Reserved::new(GFP_KERNEL)?;
+    /// Lets messages find the identifier by its local name. Its lock may be held.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY`
+    pub(super) fn enlist(self: &Arc<Self>, memory: Reserved<CommId, Arc<Self>>) -> Result {
         // A name that is still in use after four thousand million others: the request is repeated.
         self.manager
             .ids

@@ -2,9 +2,10 @@
 
 //! Lanes: messages that came, on their way to identifiers.
 //!
-//! The MAD layer hands over the messages of a port one after another. From here messages for one
-//! identifier stay in order, as all of them are in one lane, and those of different lanes are
-//! handled side by side on all CPUs.
+//! The MAD layer hands over the messages of a port one after another. From here those of one exchange
+//! stay in order, as all of them are in one lane, and those of different lanes are handled side by side
+//! on all CPUs. What tells exchanges apart is the sender's name for them, as that is in all that he
+//! sends: also in a REJ to a REQ of his own, before he knows our name.
 
 use kernel::{
     impl_has_delayed_work,
@@ -83,9 +84,10 @@ impl Lanes {
         Ok(Self { lanes })
     }
 
-    /// Puts a notice into the lane of identifier `id`, to be handled on `queue`. Any context.
-    pub(super) fn push(&self, queue: &work::Queue, id: CommId, notice: KBox<Notice>) {
-        let lane = table::hash(&id) as usize % self.lanes.len().max(1);
+    /// Puts a notice into the lane of the exchange that the peer calls `theirs`, to be handled on `queue`.
+    /// Any context.
+    pub(super) fn push(&self, queue: &work::Queue, theirs: CommId, notice: KBox<Notice>) {
+        let lane = table::hash(&theirs) as usize % self.lanes.len().max(1);
         let Some(lane) = self.lanes.get(lane) else {
             return;
         };

@@ -260,9 +260,14 @@ impl Manager {
             inner.qp_type = qp_type;
             inner.begin_half_open(request.half_open);
         });
-        id.enlist()?;
+        let memory = Reserved::new(GFP_KERNEL)?;
         let now = self.now();
-        Ok(id.with(|inner| inner.follow(id, &actions, now, Some(notice))))
+        // One step: whatever finds it comes to the consumer after the REQ, of which it has never heard.
+        let next = id.with(|inner| -> Result<Next> {
+            id.enlist(memory)?;
+            Ok(inner.follow(id, &actions, now, Some(notice)))
+        })?;
+        Ok(next)
     }
 }
 

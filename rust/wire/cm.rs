@@ -145,6 +145,24 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
+    /// Its sender's name for the exchange that it belongs to; of a SIDR_REP, which has no other, that of
+    /// who asked.
+    pub fn sender(self) -> CommId {
+        match self {
+            Message::Req(req) => req.local_comm_id(),
+            Message::Mra(mra) => mra.local_comm_id(),
+            Message::Rej(rej) => rej.local_comm_id(),
+            Message::Rep(rep) => rep.local_comm_id(),
+            Message::Rtu(rtu) => rtu.local_comm_id(),
+            Message::Dreq(dreq) => dreq.local_comm_id(),
+            Message::Drep(drep) => drep.local_comm_id(),
+            Message::SidrReq(req) => req.request_id(),
+            Message::SidrRep(rep) => rep.request_id(),
+            Message::Lap(lap) => lap.local_comm_id(),
+            Message::Apr(apr) => apr.local_comm_id(),
+        }
+    }
+
     /// Sees the datagram as a message of this kind, unjudged.
     fn view(kind: Kind, mad: &'a Mad) -> Message<'a> {
         match kind {
@@ -416,6 +434,7 @@ mod tests {
             _ => None,
         };
         assert_eq!(rej.map(Rej::local_comm_id), Some(CommId::new(0x0102_0304)));
+        assert_eq!(message.map(Message::sender), Ok(CommId::new(0x0102_0304)));
         assert_eq!(rej.map(Rej::remote_comm_id), Some(CommId::new(0x0506_0708)));
         assert_eq!(rej.map(Rej::rejected), Some(Rejected::Rep));
         assert_eq!(rej.map(Rej::reason), Some(Reason::CONSUMER_DEFINED));

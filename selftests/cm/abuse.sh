@@ -4,7 +4,8 @@
 # What a connection manager has to bear: programs that are killed while they connect, in both roles, and with a connection in
 # each state; devices and modules that go meanwhile; messages that no peer would send. After each, programs connect as before.
 #
-# abuse.sh [CM [ROUNDS]]: the connection manager of both nodes, oxib; and how often programs are killed, 2 times on each node.
+# abuse.sh [CM [ROUNDS]]: the connection manager of both nodes, oxib; and how often programs are killed, 2 times on each node,
+# once on the debug kernel.
 #
 # nodes: 2
 # kernels: fast debug
@@ -15,7 +16,7 @@
 cm=${1:-oxib}
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
-rounds=${2:-2}
+rounds=${2:-$(some 2)}
 processes=$(some 4)
 
 # --- programs that connect ---------------------------------------------------------------------------------------------
@@ -187,7 +188,8 @@ received_more() { # before
 
 # --- requests that nobody goes on with --------------------------------------------------------------------------------------
 
-# Beyond a number of requests that wait for the program, there is a REJ "no resources" (reason 3).
+# Beyond a number of requests that wait for the program, there is a REJ "no resources" (reason 3). One that its sender has
+# rejected does not wait.
 test_half_open() {
 	local rejected=0
 	[ "$cm" = oxib ] || return
@@ -201,11 +203,20 @@ test_half_open() {
 		rejected=$(cm_counter tx_msgs rej)
 	fi
 	barrier limited
+	on_node 2 check "100 requests are sent and given up" malformed given-up "$first_port" 100
+	barrier given_up
+	on_node 1 check "the program gets all of them" eventually waiting_are 100
+	barrier counted
 	on_node 2 check "40 requests are sent" malformed requests "$first_port" 40
 	barrier requested
 	on_node 1 check "24 are rejected" eventually counts_rejections $((rejected + 24))
 	stop_jobs
 	still_works "too many requests"
+}
+
+# Connections that the program has not answered.
+waiting_are() { # number
+	equal "$1" "$(rdma resource show cm_id | grep -c 'state CONNECT')"
 }
 
 counts_rejections() { # number

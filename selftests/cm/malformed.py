@@ -6,6 +6,7 @@ malformed.py OWN PEER strange PORT          one of each kind that is wrong in on
                                             peer listens on
 malformed.py OWN PEER random NUMBER SEED    so many, with as much of a message in each as chance has it
 malformed.py OWN PEER requests PORT NUMBER  so many requests, all in order, that nobody goes on with
+malformed.py OWN PEER given-up PORT NUMBER  so many, each of which its sender rejects at once
 
 OWN and PEER are the IPv4 addresses of the Ethernet devices. Prints how many were sent.
 """
@@ -21,6 +22,8 @@ from roce import Injector
 _KINDS = ("REQ", "MRA", "REJ", "REP", "RTU", "DREQ", "DREP", "SIDR_REQ", "SIDR_REP", "LAP", "APR")
 _GSI = 1
 _GSI_KEY = 0x80010000
+_GUID = 0x0200_0000_0000_0001
+_TIMEOUT = 4
 _UNKNOWN_SERVICE = 0x0123456789ABCDEF
 
 
@@ -46,7 +49,7 @@ def _request(own, peer, port, number, **changes):
         "tid": 0xABCD0000 + number,
         "local_comm_id": 0x51000000 + number,
         "service_id": _service(port),
-        "local_ca_guid": 0x0200_0000_0000_0001,
+        "local_ca_guid": _GUID,
         "qpn": 0x300000 + number,
         "psn": 77,
         "responder_resources": 1,
@@ -150,12 +153,26 @@ def _random(own, peer, number, seed):
         yield bytes(mad)
 
 
+def _given_up(own, peer, port, number):
+    for turn in range(0x1000, 0x1000 + number):
+        yield _request(own, peer, port, turn)
+        yield message.build(
+            "REJ",
+            local_comm_id=0x51000000 + turn,
+            reason=_TIMEOUT,
+            information_length=8,
+            information=_GUID << 8 * (72 - 8),
+        )
+
+
 def _mads(options):
     own, peer, words = options.own, options.peer, [int(word) for word in options.numbers]
     if options.what == "strange":
         return _strange(own, peer, words[0])
     if options.what == "random":
         return _random(own, peer, *words)
+    if options.what == "given-up":
+        return _given_up(own, peer, *words)
     return (_request(own, peer, words[0], 0x100 + number) for number in range(words[1]))
 
 
@@ -164,7 +181,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("own")
     parser.add_argument("peer")
-    parser.add_argument("what", choices=("strange", "random", "requests"))
+    parser.add_argument("what", choices=("strange", "random", "requests", "given-up"))
     parser.add_argument("numbers", nargs="+")
     options = parser.parse_args()
     way = argparse.Namespace(source=options.own, destination=options.peer, qpn=_GSI, qkey=_GSI_KEY, ip_options=False)

@@ -10,5 +10,5 @@
 
 . selftests/node.sh
 
-parts '1 acm/routed short' '1 acm/memory 4'
+parts '1 acm/routed short'
 finish

@@ -7,7 +7,7 @@
 #
 # nodes: 1
 # kernels: fast
-# also: qemu star routed
+# also: qemu star
 # timeout: 600
 
 . selftests/fabric.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# connected.sh [DRIVER of n1 [DRIVER of n2]]: oxib or ib_ipoib
+# connected.sh [DRIVER of n1 [DRIVER of n2 [short]]]: oxib or ib_ipoib; short: nothing of both modes, nor of idle connections
 #
 # Connected mode (RFC 4755) on one fabric, by oxib in both nodes or by the kernel's driver in one: packets up to 64 KiB by
 # connections, datagrams to groups and to peers in the other mode, connections that are idle, that are too many, that lose
@@ -9,13 +9,14 @@
 #
 # nodes: 2
 # kernels: fast
-# also: qemu
+# also: qemu oxib oxib short
 # timeout: 600
 
 . selftests/infiniband.sh
 
 drivers=("${1:-oxib}" "${2:-oxib}")
 pair="${drivers[0]} and ${drivers[1]}"
+short=${3:-}
 
 # Seconds without a packet until oxib closes a connection: on a busy machine the checks of one that is in use take some, too.
 idle=$((2 * patience))
@@ -128,6 +129,44 @@ too_big_for_group() { # group address
 	! at h1 ping -q -c 1 -W 1 -M do -s 9000 -I ib0 "$1" >/tmp/too.big 2>&1
 }
 
+# Some are in datagram mode for a while.
+test_modes() {
+	on_node 2 check "h2 of n2 goes to datagram mode" set_mode h2 datagram
+	on_node 2 check "its MTU is that of datagrams" holds "$(mtu_of h2)" -lt 5000
+	if [ "$NODE" = 2 ] && [ "$driver" = oxib ]; then
+		check "its address offers none any more" eventually offers_none h2
+	fi
+	barrier mixed
+	if [ "$NODE" = 1 ]; then
+		flush_neighbours h1
+		test_mixed "$(v4_of h2 2)" "$(v6_of h2 2)"
+		check "a packet to a group that is too large is refused" too_big_for_group 239.9.9.9
+	fi
+	barrier told
+	on_node 2 check "h2 of n2 goes back to connected mode" set_mode h2 connected
+	on_node 2 check "its address offers connections" eventually offers_connections h2
+	barrier back
+	if [ "$NODE" = 1 ]; then
+		flush_neighbours h1
+		at h1 ip route flush cache
+		check "and is connected" eventually connected_to "$(v4_of h2 2)"
+	fi
+	barrier again
+}
+
+test_idle() {
+	local second
+	if [ "$NODE" = 1 ]; then
+		note "waiting for connections to be idle"
+		for ((second = 0; second < idle; second++)); do
+			pause 1
+		done
+		check_connections "idle connections of h1 are closed" h1 0 0
+		check "and made again" connected_to "$(v4_of h1 2)"
+	fi
+	barrier idle
+}
+
 bring_up_shared_fabric "${drivers[NODE - 1]}" "${parameters[@]}"
 for host in h1 h2; do
 	check "$driver: $host is in datagram mode at first" mode_is "$host" datagram
@@ -156,41 +195,12 @@ else
 fi
 barrier measured
 
-# --- both modes ---
-
-on_node 2 check "h2 of n2 goes to datagram mode" set_mode h2 datagram
-on_node 2 check "its MTU is that of datagrams" holds "$(mtu_of h2)" -lt 5000
-if [ "$NODE" = 2 ] && [ "$driver" = oxib ]; then
-	check "its address offers none any more" eventually offers_none h2
+if [ "$short" != short ]; then
+	test_modes
+	test_idle
 fi
-barrier mixed
-if [ "$NODE" = 1 ]; then
-	flush_neighbours h1
-	test_mixed "$(v4_of h2 2)" "$(v6_of h2 2)"
-	check "a packet to a group that is too large is refused" too_big_for_group 239.9.9.9
-fi
-barrier told
-on_node 2 check "h2 of n2 goes back to connected mode" set_mode h2 connected
-on_node 2 check "its address offers connections" eventually offers_connections h2
-barrier back
-if [ "$NODE" = 1 ]; then
-	flush_neighbours h1
-	at h1 ip route flush cache
-	check "and is connected" eventually connected_to "$(v4_of h2 2)"
-fi
-barrier again
 
 # --- connections that end ---
-
-if [ "$NODE" = 1 ]; then
-	note "waiting for connections to be idle"
-	for ((second = 0; second < idle; second++)); do
-		pause 1
-	done
-	check_connections "idle connections of h1 are closed" h1 0 0
-	check "and made again" connected_to "$(v4_of h1 2)"
-fi
-barrier idle
 
 # The peer goes without a word, and comes back with another queue pair.
 if [ "$NODE" = 2 ]; then

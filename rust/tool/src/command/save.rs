@@ -122,7 +122,10 @@ fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
 /// Opens what is there, and no link that has taken its place.
 fn open_there(file: &Path) -> io::Result<File> {
     let no_link = OFlags::NOFOLLOW.bits() as i32;
-    OpenOptions::new().write(true).custom_flags(no_link).open(file)
+    OpenOptions::new()
+        .write(true)
+        .custom_flags(no_link)
+        .open(file)
 }
 
 /// Writes entries as lines that `load` reads.
