@@ -44,7 +44,7 @@ MODULE_PARM_DESC(devices,
 unsigned int oxib_half_open = 4096;
 module_param_named(half_open, oxib_half_open, uint, 0444);
 MODULE_PARM_DESC(half_open,
-		 "Connections of a listener that are not finished, at most: beyond it requests are rejected (default 4096)");
+		 "Connections of a listener that are not finished, at most: beyond it requests are dropped (default 4096)");
 
 char *oxib_acm = "prefer";
 module_param_named(acm, oxib_acm, charp, 0444);

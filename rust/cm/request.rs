@@ -90,7 +90,6 @@ impl From<Error> for Turned {
 fn cause(reason: Reason) -> Cause {
     match reason {
         Reason::INVALID_SERVICE_ID => Cause::NoListener,
-        Reason::NO_RESOURCES => Cause::HalfOpen,
         _ => Cause::Invalid,
     }
 }
@@ -184,7 +183,7 @@ impl Manager {
             .ok_or(Turned::Rejected(Reason::INVALID_SERVICE_ID))?;
         let half_open = listener
             .half_open(self.half_open)
-            .ok_or(Turned::Rejected(Reason::NO_RESOURCES))?;
+            .ok_or(Turned::Away(Cause::HalfOpen))?;
         let completion = port.completion(notice.message().ok_or(EINVAL)?, back);
         let request = Request {
             qp_type: step.qp_type,
