@@ -120,8 +120,21 @@ class Party:
 
     # --- events ---
 
-    def expect(self, *wanted):
-        """The next event, which has to be one of those; returns the connection it came with."""
+    def expect(self, wanted):
+        """The next event, which has to be that; returns the connection it came with."""
+        text, connection = self._next([wanted])
+        self.say(text)
+        return connection
+
+    def expect_both(self, one, other):
+        """The next two events, which are of two connections: they come in any order, and are told in one."""
+        first, _ = self._next([one, other])
+        second, _ = self._next([one, other])
+        for text in sorted([first, second]):
+            self.say(text)
+
+    def _next(self, wanted):
+        """The next event, as text, and the connection it came with."""
         while True:
             found = self._channel.next(PATIENCE)
             if found is None:
@@ -129,12 +142,12 @@ class Party:
             event, status, data, connection = found
             if event != Event.TIMEWAIT_EXIT:
                 break
-        self.say(f"{event.name} {status} {data.rstrip(bytes(1))!r}")
+        text = f"{event.name} {status} {data.rstrip(bytes(1))!r}"
         if event not in wanted:
-            raise SystemExit(f"step {self._step}: {event.name} {status} came, not {wanted[0].name}")
+            raise SystemExit(f"step {self._step}: {text} came, not {wanted[0].name}")
         if event == Event.CONNECT_REQUEST:
             self._ids.append(connection)
-        return connection
+        return text, connection
 
     def expect_nothing_more(self):
         """Nothing has happened that is not expected."""

@@ -140,8 +140,7 @@ def queue_pair_again(party):
     first = party.connected()
     if party.calls:
         party.ask()
-        party.expect(Event.REJECTED, Event.DISCONNECTED)
-        party.expect(Event.REJECTED, Event.DISCONNECTED)
+        party.expect_both(Event.DISCONNECTED, Event.REJECTED)
         first.disconnect()
     else:
         party.expect(Event.DISCONNECTED)
