@@ -234,8 +234,9 @@ impl Id {
     ) -> Result<Arc<Self>> {
         let local = manager.name();
         let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
-        let memory = Reserved::new(GFP_KERNEL).inspect_err(|_| id.forget())?;
-        id.enlist(memory).inspect_err(|_| id.forget())?;
+        Reserved::new(GFP_KERNEL)
+            .and_then(|memory| id.enlist(memory))
+            .inspect_err(|_| id.forget())?;
         Ok(id)
     }
 
@@ -290,7 +291,7 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EBUSY`
+    /// `EBUSY` if the name is in use.
     pub(super) fn enlist(self: &Arc<Self>, memory: Reserved<CommId, Arc<Self>>) -> Result {
         // A name that is still in use after four thousand million others: the request is repeated.
         self.manager

@@ -2,10 +2,10 @@
 
 //! Lanes: messages that came, on their way to identifiers.
 //!
-//! The MAD layer hands over the messages of a port one after another. From here those of one exchange
-//! stay in order, as all of them are in one lane, and those of different lanes are handled side by side
-//! on all CPUs. What tells exchanges apart is the sender's name for them, as that is in all that he
-//! sends: also in a REJ to a REQ of his own, before he knows our name.
+//! The MAD layer delivers the messages of a port one after another. A lane keeps the
+//! messages of one exchange in order; different lanes are handled in parallel on all CPUs.
+//! The sender's communication ID selects the lane: every message carries it, even a REJ
+//! that follows the sender's own REQ before our ID is known.
 
 use kernel::{
     impl_has_delayed_work,
@@ -84,8 +84,8 @@ impl Lanes {
         Ok(Self { lanes })
     }
 
-    /// Puts a notice into the lane of the exchange that the peer calls `theirs`, to be handled on `queue`.
-    /// Any context.
+    /// Queues a notice on the lane of the exchange with the peer's communication ID
+    /// `theirs`, to be handled on `queue`. Any context.
     pub(super) fn push(&self, queue: &work::Queue, theirs: CommId, notice: KBox<Notice>) {
         let lane = table::hash(&theirs) as usize % self.lanes.len().max(1);
         let Some(lane) = self.lanes.get(lane) else {

@@ -261,7 +261,8 @@ impl Manager {
         });
         let memory = Reserved::new(GFP_KERNEL)?;
         let now = self.now();
-        // One step: whatever finds it comes to the consumer after the REQ, of which it has never heard.
+        // In one step: a message that finds the identifier is reported after the REQ. The consumer
+        // does not know the identifier before that.
         let next = id.with(|inner| -> Result<Next> {
             id.enlist(memory)?;
             Ok(inner.follow(id, &actions, now, Some(notice)))

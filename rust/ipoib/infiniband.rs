@@ -10,7 +10,6 @@
 //! What the SA says comes in work of its own ([`Port::advance`]), never where the stack waits.
 
 use core::sync::atomic::{
-    AtomicBool,
     AtomicU16,
     Ordering, //
 };
@@ -102,8 +101,6 @@ struct Port {
     number: PortNumber,
     /// The P_Key of the partition, as a full member has it.
     pkey: AtomicU16,
-    /// Whether the port was active at the last look: otherwise there is no SA to ask.
-    active: AtomicBool,
     /// Where answers are handled, and address handles end.
     queue: Arc<work::Queue>,
     sa: Arc<sa::Client>,
@@ -160,7 +157,6 @@ impl Infiniband {
             pd,
             number,
             pkey: AtomicU16::new(pkey.get()),
-            active: AtomicBool::new(false),
             queue,
             sa,
             source <- new_spinlock_bh!(None, "oxib_source"),
@@ -294,7 +290,6 @@ impl Link for Infiniband {
         let port = &*self.0;
         let device = port.device();
         let active = device.is_active(port.number)?;
-        port.active.store(active, Ordering::Relaxed);
         if !active {
             port.groups.forget_known();
         }

@@ -41,8 +41,8 @@ impl State {
         }
     }
 
-    /// As [`Self::new`], if it is no membership yet: there is a reason to believe that a join works now.
-    fn hurried(self) -> Self {
+    /// Resets the backoff, unless the group is joined: the next join is due at once.
+    fn without_backoff(self) -> Self {
         let backoff = BACKOFF_MIN;
         match self {
             Self::Wanted { began, .. } => Self::Wanted {
@@ -166,11 +166,10 @@ impl Groups {
         Ok(next)
     }
 
-    /// Has the next [`Self::reconcile`] try each join that failed, and again soon if it fails: the subnet
-    /// is another one now.
-    pub(super) fn hurry(&mut self) {
+    /// Makes the joins that failed due at once, with the first backoff: the subnet has changed.
+    pub(super) fn reset_backoff(&mut self) {
         for group in self.table.values_mut() {
-            group.state = group.state.hurried();
+            group.state = group.state.without_backoff();
         }
     }
 
@@ -288,24 +287,24 @@ mod tests {
     }
 
     #[test]
-    fn a_hurried_join_begins_anew() {
+    fn a_reset_backoff_begins_anew() {
         let (mut groups, mut log) = (Groups::default(), log(Err(EAGAIN)));
         let wanted = [group(1)];
-        for now in [0, 1249, 3748] {
-            assert!(groups.reconcile(&wanted, now, &mut log).is_ok());
+        for time in [0, 1249, 3748] {
+            assert!(groups.reconcile(&wanted, time, &mut log).is_ok());
         }
         assert_eq!(log.joins, 3);
-        groups.hurry();
+        groups.reset_backoff();
         assert_eq!(groups.reconcile(&wanted, 4000, &mut log), Ok(Some(5249)));
         assert_eq!(log.joins, 4);
     }
 
     #[test]
-    fn a_membership_is_not_hurried() {
+    fn a_reset_backoff_keeps_memberships() {
         let (mut groups, mut log) = (Groups::default(), log(Ok(Join::Member)));
         let wanted = [group(1)];
         assert_eq!(groups.reconcile(&wanted, 0, &mut log), Ok(None));
-        groups.hurry();
+        groups.reset_backoff();
         assert_eq!(groups.reconcile(&wanted, 1, &mut log), Ok(None));
         assert_eq!(log.joins, 1);
     }

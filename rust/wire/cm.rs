@@ -145,8 +145,7 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
-    /// Its sender's name for the exchange that it belongs to; of a SIDR_REP, which has no other, that of
-    /// who asked.
+    /// Returns the sender's communication ID of the exchange. A SIDR_REP has only the requester's.
     pub fn sender(self) -> CommId {
         match self {
             Message::Req(req) => req.local_comm_id(),

@@ -49,7 +49,7 @@ prompt() { # kind
 for kind in ${OXIB_MACHINE:-uml qemu}; do
 	check "make demo on $kind ends well" show "$kind"
 	check "it says what its nodes are" grep -qF "the nodes are ${kinds[$kind]}" "$place/demo"
-	check "IPv4 and IPv6 answer" shown_twice ' 3 received, '
+	check "IPv4 and IPv6 answer" shown_twice ' 3 received, 0% packet loss'
 	check "TCP and UDP arrive" shown_twice 'receiver$'
 	check "make shell on $kind gives a prompt" prompt "$kind"
 done

@@ -10,5 +10,8 @@
 
 . selftests/node.sh
 
-parts '2 infiniband/traffic'
+# Of infiniband/faults a process runs all, in a job of its own.
+more=()
+[ "$MACHINE" = uml ] || more=('1 infiniband/faults 2 connected')
+parts '2 infiniband/traffic' "${more[@]}"
 finish

@@ -52,8 +52,8 @@ barrier up
 barrier serving
 
 heading "Ping, IPv4 and IPv6"
-run_here ping -c 3 -i 0.3 -w 10 10.99.0.2
-run_here ping -c 3 -i 0.3 -w 10 fd00:99::2
+run_here ping -c 3 10.99.0.2
+run_here ping -c 3 fd00:99::2
 run_here ip neighbour show dev ib0
 
 heading "iperf3, TCP"

@@ -2,10 +2,11 @@
 
 //! A packet's way in by a connection.
 //!
-//! A packet has the encapsulation header and nothing before it. It comes in pieces: the first buffer
-//! holds all of most packets, and becomes the packet's head; pages take the rest of larger ones. Both
-//! come from page pools and go back there. The stack checks the checksums: a connection protects one hop,
-//! and what a router sends on by it may have been corrupt before.
+//! A packet has the encapsulation header and nothing before it. It comes in pieces: the
+//! first buffer holds all of most packets, and becomes the packet's head; pages take the
+//! rest of larger ones. Both come from page pools and go back there. The stack verifies the
+//! checksums: a connection protects one hop, and a router may forward packets over it that
+//! were corrupt before.
 
 use core::sync::atomic::Ordering;
 

@@ -334,8 +334,8 @@ impl Port {
         group: Gid,
     ) -> Result<Join> {
         let is_broadcast = group == self.broadcast();
-        if !self.active.load(Ordering::Relaxed) {
-            // The event that it is comes, and then this one's turn.
+        if !self.device().is_active(self.number)? {
+            // There is no SA to ask. The event of the active port has the groups reconciled.
             return Ok(Join::UnderWay);
         }
         let like = match table.granted(&self.broadcast()) {

@@ -134,7 +134,7 @@ impl WorkItem<CONTROL> for Interface {
         }
         if this.subnet_changed.swap(false, Ordering::AcqRel) {
             this.doubt_destinations();
-            this.control.get(&mut rtnl).groups.hurry();
+            this.control.get(&mut rtnl).groups.reset_backoff();
         }
         let stuck = this.stuck.swap(false, Ordering::AcqRel);
         if this.broken.swap(false, Ordering::AcqRel) || stuck {

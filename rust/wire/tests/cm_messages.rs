@@ -191,9 +191,9 @@ proptest! {
         prop_assert_eq!(again.header().tid(), message.header().tid());
     }
 
-    /// What tells exchanges apart is the first field of all messages.
+    /// The sender's communication ID is the first field of every message.
     #[test]
-    fn the_sender_has_a_name_for_each_exchange((_, bytes) in message(&Kind::ALL)) {
+    fn the_sender_is_the_first_field((_, bytes) in message(&Kind::ALL)) {
         let name = u32::from_be_bytes([bytes[24], bytes[25], bytes[26], bytes[27]]);
         prop_assert_eq!(Message::parse(&bytes).unwrap().sender().get(), name);
     }
