@@ -120,9 +120,9 @@ class Party:
 
     # --- events ---
 
-    def expect(self, wanted):
-        """The next event, which has to be that; returns the connection it came with."""
-        text, connection = self._next([wanted])
+    def expect(self, *wanted):
+        """The next event, which has to be one of those; returns the connection it came with."""
+        text, connection = self._next(wanted)
         self.say(text)
         return connection
 
