@@ -7,7 +7,8 @@ compare.py REFERENCE CANDIDATE
     be the same, field for field; ids and sequence numbers are replaced by what they stand for. Prints for each
     `same STEP` or `different STEP`, and what there is to say of it in lines that begin with a space. On purpose:
 
-    early retransmission   a message that is repeated: how often is the sender's own affair
+    early retransmission   a message that is repeated: how often is the sender's own affair, and so is a SIDR_REQ that
+                           finds the service gone, after the first one was answered
     early MRA              an MRA that the other connection manager had no occasion for
 """
 
@@ -76,17 +77,23 @@ def _masked(conversation):
     return masked
 
 
+def _answers_repetition(message, essence, repeated):
+    """Whether that is what a SIDR_REQ got after another one like it had been answered."""
+    first = "SIDR_REP" in [kind for _, kind, _ in essence]
+    return message[1] == "SIDR_REP" and first and "SIDR_REQ" in repeated
+
+
 def _essence(conversation):
     """(messages without repetitions and MRAs, MRAs, number of repetitions)."""
-    essence, answers, repetitions = [], [], 0
+    essence, answers, repeated = [], [], []
     for message in _masked(conversation):
-        if message in essence or message in answers:
-            repetitions += 1
+        if message in essence or message in answers or _answers_repetition(message, essence, repeated):
+            repeated.append(message[1])
         elif message[1] == "MRA":
             answers.append(message)
         else:
             essence.append(message)
-    return essence, answers, repetitions
+    return essence, answers, len(repeated)
 
 
 def _differing(reference, candidate):
