@@ -49,11 +49,14 @@ unload_target() {
 
 # --- the host ------------------------------------------------------------------------------------------------------------
 
-# Signs of life once a second, so that it is noticed soon when the target has gone.
+# Seconds without a sign of life after which host and target give each other up: few, so that it is noticed soon when one has
+# gone.
+keep_alive=2
+
 connect() {
 	nvme connect --transport rdma --traddr "$(address_of "$nvme_family" 2)" --trsvcid 4420 --nqn "$name" \
 		--hostnqn nqn.2026-01.example:n1 --hostid 5a0d5a0d-0000-4000-8000-000000000001 \
-		--nr-io-queues 2 --keep-alive-tmo 2 --reconnect-delay 1 --ctrl-loss-tmo 600 && eventually [ -b /dev/nvme0n1 ]
+		--nr-io-queues 2 --keep-alive-tmo "$keep_alive" --reconnect-delay 1 --ctrl-loss-tmo 600 && eventually [ -b /dev/nvme0n1 ]
 }
 
 disconnect() {
