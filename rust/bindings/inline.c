@@ -28,6 +28,12 @@ int oxib_skb_linearize(struct sk_buff *skb)
 	return skb_linearize(skb);
 }
 
+/* Whether others may write to its pieces: pages of a file, or of a program that sends without a copy. */
+bool oxib_skb_may_change(const struct sk_buff *skb)
+{
+	return skb_has_shared_frag(skb);
+}
+
 /* What dev_consume_skb_any() does, with fewer calls on the way; netpoll sends with interrupts off. */
 void oxib_consume_skb(struct sk_buff *skb)
 {

@@ -46,6 +46,7 @@ struct oxib_wishes {
 /* Packets */
 struct sk_buff *oxib_skb_copy(const struct sk_buff *skb);
 int oxib_skb_linearize(struct sk_buff *skb);
+bool oxib_skb_may_change(const struct sk_buff *skb);
 void oxib_consume_skb(struct sk_buff *skb);
 void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type);
 void oxib_skb_mark_for_recycle(struct sk_buff *skb);

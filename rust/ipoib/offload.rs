@@ -137,7 +137,11 @@ fn in_one(packet: Skb, mut push: impl FnMut(Skb) -> Pushed) -> Pushed {
 
 /// Cuts a packet.
 #[inline(never)]
-fn cut(ring: &mut Ring, to: Destination, packet: Skb, segments: Segments) -> Pushed {
+fn cut(ring: &mut Ring, to: Destination, mut packet: Skb, segments: Segments) -> Pushed {
+    // The device reads later what is summed now.
+    if packet.may_change() && packet.copy_pieces().is_err() {
+        return Err(Refused::Failed(packet));
+    }
     let mut headers = [0; HEADER];
     let source = packet.data().get(..segments.headers);
     let (Some(copy), Some(source)) = (headers.get_mut(..segments.headers), source) else {

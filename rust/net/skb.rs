@@ -218,6 +218,25 @@ impl Skb {
         kernel::error::to_result(unsafe { bindings::oxib_skb_linearize(self.0.as_ptr()) })
     }
 
+    /// Whether others may write to its pieces: pages of a file, or of a program that sends without a
+    /// copy.
+    pub(crate) fn may_change(&self) -> bool {
+        // SAFETY: By the type invariant the packet is valid.
+        unsafe { bindings::oxib_skb_may_change(self.0.as_ptr()) }
+    }
+
+    /// Puts copies in place of its pieces, to which nobody else writes.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, `EINVAL`; the packet is as it was.
+    pub(crate) fn copy_pieces(&mut self) -> Result {
+        // SAFETY: By the type invariant the packet is valid and ours.
+        kernel::error::to_result(unsafe {
+            bindings::skb_copy_ubufs(self.0.as_ptr(), bindings::GFP_ATOMIC)
+        })
+    }
+
     /// Takes `n` bytes off the front.
     ///
     /// # Errors
