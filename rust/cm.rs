@@ -127,6 +127,12 @@ impl DeviceKey {
     pub(crate) fn of(device: &Device) -> Self {
         Self(core::ptr::from_ref(device).addr())
     }
+
+    /// Of no device, for tests.
+    #[cfg(CONFIG_KUNIT = "y")]
+    const fn nobodys() -> Self {
+        Self(0)
+    }
 }
 
 /// Where a SIDR_REQ came from: all hosts behind one router have its LID, so the GID counts where

@@ -54,11 +54,12 @@ pub(crate) trait Consumer: Send + Sync + 'static {
         Err(EINVAL)
     }
 
-    /// Tells the consumer which identifier it has been given to. Called once, before anything else.
+    /// Tells the consumer which identifier it has been given to: one at a time. Called before anything
+    /// else of that identifier.
     fn attach(&self, id: &Arc<Id>);
 
-    /// The identifier has ended: it is not told anything any more, and lets go of the identifier.
-    /// Called once, after everything else.
+    /// The identifier has ended: the consumer is not told anything of it any more, and lets go of it.
+    /// Called once for each, after everything else.
     fn detach(&self);
 
     /// The identifier has changed. Called with its lock held.

@@ -95,6 +95,21 @@ impl Manager {
         Some((listener, listening))
     }
 
+    /// The listener under `key`, one more consumer's now; nothing if it has gone meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if its consumer does not share it with one of that `handler`.
+    fn share(&self, key: &(DeviceKey, ServiceId), handler: usize) -> Option<Result<Arc<Id>>> {
+        self.listeners.update(key, |listener| {
+            if !listener.id.consumer.is_shared_by(handler) {
+                return Err(EINVAL);
+            }
+            listener.shared += 1;
+            Ok(listener.id.clone())
+        })
+    }
+
     /// Turns what a consumer asks to listen on into a service.
     fn service(&self, wanted: ServiceId) -> Result<ServiceId> {
         if wanted == ServiceId::ASSIGN {
@@ -133,23 +148,18 @@ impl Id {
         handler: usize,
         consumer: Arc<dyn Consumer>,
     ) -> Result<Arc<Self>> {
-        let local = manager.name();
-        let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
-        let found = id.begin_listening(service);
-        match found {
-            Ok(None) => Ok(id),
-            Ok(Some(key)) => {
-                id.destroy();
-                let shared = manager.listeners.update(&key, |other| {
-                    let shares = other.id.consumer.is_shared_by(handler);
-                    other.shared += u32::from(shares);
-                    shares.then(|| other.id.clone())
-                });
-                shared.flatten().ok_or(EINVAL)
+        loop {
+            let local = manager.name();
+            let machine = Machine::new(local);
+            let id = Self::unlisted(manager, device, consumer.clone(), local, machine)?;
+            let taken = id.begin_listening(service);
+            if matches!(taken, Ok(None)) {
+                return Ok(id);
             }
-            Err(error) => {
-                id.destroy();
-                Err(error)
+            id.destroy();
+            let shared = taken?.and_then(|key| manager.share(&key, handler));
+            if let Some(shared) = shared {
+                return shared;
             }
         }
     }
@@ -199,5 +209,80 @@ impl Id {
             !others
         });
         others
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cm_listen)]
+mod tests {
+    use kernel::{
+        new_mutex,
+        sync::Mutex, //
+    };
+
+    use super::*;
+    use crate::cm::notice::Notice;
+
+    const DEVICE: DeviceKey = DeviceKey::nobodys();
+    const SERVICE: ServiceId = ServiceId::new(1);
+
+    /// One who shares his listener with everybody. When an identifier of his ends, so does a listener
+    /// of another.
+    #[pin_data]
+    struct Sharing {
+        #[pin]
+        leaving: Mutex<Option<Arc<Id>>>,
+    }
+
+    impl Sharing {
+        fn new(leaving: Option<Arc<Id>>) -> Result<Arc<Self>> {
+            Arc::pin_init(
+                pin_init!(Self { leaving <- new_mutex!(leaving) }),
+                GFP_KERNEL,
+            )
+        }
+    }
+
+    impl Consumer for Sharing {
+        fn event(&self, _: &Arc<Id>, _: &Notice) -> Result {
+            Ok(())
+        }
+
+        fn attach(&self, _: &Arc<Id>) {}
+
+        fn detach(&self) {
+            let leaving = self.leaving.lock().take();
+            leaving.map(|listener| listener.destroy());
+        }
+
+        fn is_shared_by(&self, _: usize) -> bool {
+            true
+        }
+
+        fn as_any(&self) -> &dyn core::any::Any {
+            self
+        }
+    }
+
+    fn listen(manager: &Arc<Manager>, leaving: Option<Arc<Id>>) -> Result<Arc<Id>> {
+        Id::listen_shared(manager, DEVICE, SERVICE, 0, Sharing::new(leaving)?)
+    }
+
+    #[test]
+    fn the_last_of_those_who_share_ends_it() -> Result {
+        let manager = Manager::new(1)?;
+        let (first, second) = (listen(&manager, None)?, listen(&manager, None)?);
+        assert!(Arc::ptr_eq(&first, &second));
+        assert!(!first.destroy());
+        assert!(second.destroy());
+        assert!(manager.listeners.get(&(DEVICE, SERVICE)).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn who_comes_while_the_last_one_leaves_listens() -> Result {
+        let manager = Manager::new(1)?;
+        let last = listen(&manager, None)?;
+        assert!(listen(&manager, Some(last))?.destroy());
+        Ok(())
     }
 }
