@@ -88,7 +88,7 @@ use port::Attached;
 #[pin_data]
 pub(crate) struct Ipoib {
     // First the children that netlink made, then the ports' interfaces, which are of the kind, too.
-    _kind: Option<net::link::Registration<Interface>>,
+    _kind: net::link::Registration<Interface>,
     #[pin]
     _neighbours: Notifier<Interface>,
     #[pin]
@@ -97,35 +97,45 @@ pub(crate) struct Ipoib {
 }
 
 impl Ipoib {
-    /// Makes an interface for each port that is there, and for those that come.
+    /// Makes an interface for each port that is there, and for those that come; none if the
+    /// administrator wants none, or while another module has the kind of links.
     ///
     /// # Errors
     ///
     /// `EINVAL` for a parameter out of range, which the log names; `ENOMEM`.
-    pub(crate) fn new() -> impl PinInit<Self, Error> {
+    pub(crate) fn start() -> Result<Option<Pin<KBox<Self>>>> {
+        let options = options()?;
+        if !options.ipoib {
+            return Ok(None);
+        }
+        let Some(kind) = register_kind()? else {
+            return Ok(None);
+        };
+        let part = KBox::try_pin_init(Self::new(kind), GFP_KERNEL)?;
+        warn_of_unknown_devices(&options);
+        Ok(Some(part))
+    }
+
+    fn new(kind: net::link::Registration<Interface>) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            _: {
-                options()?;
-            },
             _debug: debug::Directory::new(),
-            _kind: register_kind()?,
+            _kind: kind,
             _neighbours <- Notifier::new(),
             _client <- client::Registration::new(),
-            _: {
-                warn_of_unknown_devices(&options()?);
-            },
         })
     }
 }
 
-/// Takes the kind of links, if it is to be had.
+/// Takes the kind of links, if it is to be had. `ib_ipoib` has it while it is loaded, and takes the
+/// private memory of any net device of type InfiniBand for its own: `ip link add` shows it all of them.
 fn register_kind() -> Result<Option<net::link::Registration<Interface>>> {
     match configure::KIND.register() {
         Ok(registration) => Ok(Some(registration)),
         Err(EEXIST) => {
-            pr_warn!(
-                "another module, ib_ipoib perhaps, has the link type `ipoib`: `ip link add` makes no \
-                 children of oxib's interfaces then, their create_child in sysfs does\n"
+            pr_err!(
+                "no interfaces: ib_ipoib is loaded, and would take them for its own. To have them, `modprobe -r \
+                 ib_ipoib` and load oxib again; `blacklist ib_ipoib` in /etc/modprobe.d keeps it away. To have \
+                 ib_ipoib, load oxib with ipoib=0 first\n"
             );
             Ok(None)
         }

@@ -28,8 +28,7 @@ mod work;
 /// The module: what it registers lives as long as it is loaded.
 #[pin_data]
 struct Oxib {
-    #[pin]
-    _ipoib: ipoib::Ipoib,
+    _ipoib: Option<Pin<KBox<ipoib::Ipoib>>>,
     _acm: acm::Acm,
     _cm: cm_export::Edge,
     _registry: registry::Registry,
@@ -42,7 +41,7 @@ impl kernel::InPlaceModule for Oxib {
             _registry: registry::Registry::new(),
             _cm: cm_export::Edge::new(),
             _acm: acm::Acm::new()?,
-            _ipoib <- ipoib::Ipoib::new(),
+            _ipoib: ipoib::Ipoib::start()?,
         })
     }
 }

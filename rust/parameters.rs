@@ -20,6 +20,7 @@ pub(crate) fn given() -> Given<'static> {
             tx_queues: bindings::oxib_tx_queues,
             max_connections: bindings::oxib_max_connections,
             connection_idle: bindings::oxib_connection_idle,
+            ipoib: bindings::oxib_ipoib,
             devices: CStr::from_char_ptr(bindings::oxib_devices.cast_const().cast()).to_bytes(),
         }
     }

@@ -41,6 +41,11 @@ module_param_named(devices, oxib_devices, charp, 0444);
 MODULE_PARM_DESC(devices,
 		 "RDMA devices to use: names separated by commas (default: all)");
 
+bool oxib_ipoib = true;
+module_param_named(ipoib, oxib_ipoib, bool, 0444);
+MODULE_PARM_DESC(ipoib,
+		 "Make IP over InfiniBand interfaces; 0 leaves that to ib_ipoib (default 1)");
+
 unsigned int oxib_half_open = 4096;
 module_param_named(half_open, oxib_half_open, uint, 0444);
 MODULE_PARM_DESC(half_open,

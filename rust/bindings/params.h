@@ -14,6 +14,7 @@ extern unsigned int oxib_tx_queues;
 extern unsigned int oxib_max_connections;
 extern unsigned int oxib_connection_idle;
 extern char *oxib_devices;
+extern bool oxib_ipoib;
 extern unsigned int oxib_half_open;
 extern char *oxib_acm;
 extern bool oxib_acm_learn;

@@ -17,6 +17,8 @@ pub(crate) struct Given<'a> {
     pub(crate) max_connections: u32,
     /// Seconds without a packet after which a connection is closed.
     pub(crate) connection_idle: u32,
+    /// Whether interfaces are made at all.
+    pub(crate) ipoib: bool,
     /// Names of RDMA devices, separated by commas; empty for all.
     pub(crate) devices: &'a [u8],
 }
@@ -46,6 +48,8 @@ pub(crate) struct Options {
     pub(crate) max_connections: u32,
     /// Seconds without a packet after which a connection is closed.
     pub(crate) connection_idle: u32,
+    /// Whether interfaces are made at all.
+    pub(crate) ipoib: bool,
     /// Which RDMA devices to use.
     pub(crate) devices: Devices<'static>,
 }
@@ -145,6 +149,7 @@ impl Options {
             tx_queues: (given.tx_queues != 0).then_some(given.tx_queues),
             max_connections: within("max_connections", given.max_connections, CONNECTIONS)?,
             connection_idle: within("connection_idle", given.connection_idle, IDLE)?,
+            ipoib: given.ipoib,
             devices: Devices(given.devices),
         })
     }
@@ -196,6 +201,7 @@ mod tests {
         tx_queues: 0,
         max_connections: 1024,
         connection_idle: 512,
+        ipoib: true,
         devices: b"",
     };
 

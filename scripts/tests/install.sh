@@ -34,6 +34,7 @@ test_version() { # version
 	check "Linux $1: the output says which release" grep -qF "load into kernel $release only" "$log"
 	check "Linux $1: and what to do on others" grep -qF 'make install KDIR=stock KERNEL=RELEASE' "$log"
 	check "Linux $1: the command oxib runs" "$target/usr/sbin/oxib" --version
+	check "Linux $1: nothing loads ib_ipoib by itself" grep -qx 'blacklist ib_ipoib' "$target/usr/lib/modprobe.d/oxib.conf"
 	check "Linux $1: its manual page is there" test -s "$target/usr/share/man/man8/oxib.8"
 }
 

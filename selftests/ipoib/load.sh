@@ -152,16 +152,25 @@ test_devices() {
 
 # --- beside the kernel's IPoIB, which takes InfiniBand ports alone ---
 
-works_beside() {
-	check_equal "each RoCE device has its interface" 2 "$(interfaces)"
-	check "ib0 comes up" ip link set ib0 up
+# ib_ipoib takes the memory of any interface of type InfiniBand for its own.
+makes_no_interface() {
+	check_equal "no device has an interface" 0 "$(interfaces)"
+	check "the log says what to do" kernel_log_has 'oxib: no interfaces: ib_ipoib is loaded.*modprobe -r ib_ipoib'
+	check_refused "ib_ipoib makes no child of what is not there" ip link add link ib0 name child type ipoib pkey 0x8001
+}
+
+leaves_interfaces_to_others() {
+	check_equal "no device has an interface with ipoib=0" 0 "$(interfaces)"
+	check "ib_ipoib can be loaded beside it" modprobe ib_ipoib
+	check "ib_ipoib can be unloaded" modprobe -r ib_ipoib
 }
 
 test_coexistence() {
 	check "the kernel's ib_ipoib can be loaded" modprobe ib_ipoib
 	dmesg --clear
-	with_oxib "send_queue_size=256" works_beside
+	with_oxib "send_queue_size=256" makes_no_interface
 	check "ib_ipoib can be unloaded after that" modprobe -r ib_ipoib
+	with_oxib "ipoib=0" leaves_interfaces_to_others
 	load_oxib || not_ok "oxib.ko can be loaded again"
 	check_refused "ib_ipoib is not loaded while oxib has the link type ipoib" modprobe ib_ipoib
 	check_equal "and takes nothing from it" 2 "$(interfaces)"
@@ -175,7 +184,7 @@ test_description() {
 		check "modinfo has its $field" holds -n "$(modinfo -F "$field" "$MODULES/oxib.ko")"
 	done
 	check_equal "its license is GPL" GPL "$(modinfo -F license "$MODULES/oxib.ko")"
-	for field in send_queue_size recv_queue_size tx_queues max_connections connection_idle devices; do
+	for field in send_queue_size recv_queue_size tx_queues max_connections connection_idle ipoib devices; do
 		check "modinfo explains $field" matches "^$field:.+" "$(modinfo -F parm "$MODULES/oxib.ko")"
 	done
 }
