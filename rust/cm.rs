@@ -19,16 +19,14 @@
 //!  port       a port and its share of the management class
 //!   ├ window    how many requests are unanswered at a time
 //!   └ round_trip  how long answers take
+//!  name       our names for connections, which nobody guesses
 //!  table      who is meant: by local and remote names, queue pairs, services
 //! ```
 //!
 //! No lock is shared by all connections: an identifier has its own, and the tables are divided.
 //! Locks are taken in this order: identifier, table.
 
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering, //
-};
+use core::sync::atomic::AtomicU32;
 
 use kernel::{
     prelude::*,
@@ -39,6 +37,7 @@ use crate::{
     rdma::{
         client,
         device::Device,
+        management::random,
         port::PortNumber, //
     },
     wire::{
@@ -64,6 +63,7 @@ mod lane;
 mod listen;
 mod machine;
 mod message;
+mod name;
 mod notice;
 mod parameters;
 mod port;
@@ -111,6 +111,7 @@ use self::{
     lane::Lanes,
     listen::Listener,
     machine::time::Time,
+    name::Names,
     port::{
         Port,
         Ports, //
@@ -167,10 +168,7 @@ pub(crate) struct Manager {
     ports: Table<(DeviceKey, u32), Arc<Port>>,
     lanes: Lanes,
     queue: Arc<work::Queue>,
-    /// The next name for a connection, before it is made hard to guess.
-    next: AtomicU32,
-    /// What makes names hard to guess.
-    scramble: u32,
+    names: Names,
     next_service: AtomicU32,
     /// Most connections of a listener that its consumer or its peers have not finished making.
     half_open: u32,
@@ -193,8 +191,7 @@ impl Manager {
             ports: Table::new()?,
             lanes: Lanes::new()?,
             queue: Arc::new(work::Queue::new()?, GFP_KERNEL)?,
-            next: AtomicU32::new(crate::rdma::management::random()),
-            scramble: crate::rdma::management::random(),
+            names: Names::new(u64::from(random()) << 32 | u64::from(random()), random()),
             next_service: AtomicU32::new(0),
             half_open,
         };
@@ -214,12 +211,7 @@ impl Manager {
 
     /// A name for a connection that was not used for long, and is not zero.
     fn name(&self) -> CommId {
-        loop {
-            let name = self.next.fetch_add(1, Ordering::Relaxed) ^ self.scramble;
-            if name != 0 {
-                return CommId::new(name);
-            }
-        }
+        self.names.next()
     }
 
     /// Whether it has the management class of a port: connections can be made over it.
@@ -247,6 +239,9 @@ impl client::Client for Client {
     }
 
     fn add(device: &Device) -> Result<Option<Self::Data>> {
+        if !crate::parameters::devices().include(device.name().to_bytes()) {
+            return Ok(None);
+        }
         let manager = crate::cm_export::manager().ok_or(ENODEV)?;
         let ports = Ports::new(&manager, device)?;
         if ports.is_empty() {

@@ -6,7 +6,10 @@ use kernel::prelude::*;
 
 use crate::{
     bindings,
-    ipoib::options::Given, //
+    ipoib::options::{
+        Devices,
+        Given, //
+    }, //
 };
 
 /// Reads the parameters.
@@ -24,6 +27,11 @@ pub(crate) fn given() -> Given<'static> {
             devices: CStr::from_char_ptr(bindings::oxib_devices.cast_const().cast()).to_bytes(),
         }
     }
+}
+
+/// Which RDMA devices to use.
+pub(crate) fn devices() -> Devices<'static> {
+    Devices::new(given().devices)
 }
 
 /// How many connections of a listener may be unfinished.

@@ -58,7 +58,12 @@ pub(crate) struct Options {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Devices<'a>(&'a [u8]);
 
-impl Devices<'_> {
+impl<'a> Devices<'a> {
+    /// Those of a parameter's value.
+    pub(crate) const fn new(names: &'a [u8]) -> Self {
+        Self(names)
+    }
+
     /// Whether the device called `name` is to be used.
     pub(crate) fn include(&self, name: &[u8]) -> bool {
         self.0.is_empty() || self.names().any(|item| item == name)
@@ -150,7 +155,7 @@ impl Options {
             max_connections: within("max_connections", given.max_connections, CONNECTIONS)?,
             connection_idle: within("connection_idle", given.connection_idle, IDLE)?,
             ipoib: given.ipoib,
-            devices: Devices(given.devices),
+            devices: Devices::new(given.devices),
         })
     }
 

@@ -113,10 +113,23 @@ has_both() {
 has_only_second() {
 	check_equal "one device has an interface" 1 "$(interfaces)"
 	check_equal "it is the one that was named" roce2 "$(ethtool -i ib0 | awk '$1 == "bus-info:" { print $2 }')"
+	check "oxib's ib_cm.ko can be loaded" insmod "$MODULES/ib_cm.ko"
+	check "the connection manager has the one that was named" has_connection_manager roce2
+	check "and leaves the other alone" has_no_connection_manager roce1
+	check "ib_cm.ko can be unloaded" rmmod ib_cm
 	dmesg --clear
 	check "a third device appears" make_roce 3
 	check_equal "it was not named, so it gets no interface" 1 "$(interfaces)"
 	unmake_roce 3
+}
+
+# A port has counters of the connection manager that has its management class.
+has_connection_manager() { # device
+	[ -d "/sys/class/infiniband/$1/ports/1/cm_tx_msgs" ]
+}
+
+has_no_connection_manager() { # device
+	[ ! -e "/sys/class/infiniband/$1/ports/1/cm_tx_msgs" ]
 }
 
 has_none_and_says_so() {
