@@ -104,6 +104,15 @@ kill_sm() { # host
 	unset "sm_processes[$1]"
 } 2>/dev/null
 
+# What the subnet managers see, and what they said: for a failure that leaves no other trace.
+explain_fabric() {
+	local host
+	for host in "${!sm_processes[@]}"; do
+		note "$host: $(at "$host" timeout 20 iblinkinfo)"
+		note "$host: $(tail -n 40 "/tmp/sm.$host/log")"
+	done
+}
+
 # A subnet manager reads its files again.
 reread() { # host...
 	local host

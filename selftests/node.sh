@@ -40,6 +40,7 @@ echo 5 >/proc/sys/kernel/printk
 explain_failure() {
 	echo t >/proc/sysrq-trigger
 	[ ! -e /sys/class/net/ib0 ] || note "$(ethtool -S ib0 | grep -v ': 0$'; ip neighbour; rdma resource show qp)"
+	! declare -F explain_fabric >/dev/null || explain_fabric
 } 2>/dev/null
 
 # Run other scripts of selftests/ in the same boot, as if they were this one. Each is for the first so many nodes.
