@@ -56,10 +56,10 @@ module_param_named(acm, oxib_acm, charp, 0444);
 MODULE_PARM_DESC(acm,
 		 "Address cache: off, prefer (before ARP and neighbour discovery) or only (default prefer)");
 
-bool oxib_acm_learn = true;
+bool oxib_acm_learn;
 module_param_named(acm_learn, oxib_acm_learn, bool, 0444);
 MODULE_PARM_DESC(acm_learn,
-		 "Learn the addresses of peers that ask for ours (default 1)");
+		 "Believe peers that ask for our address which one is theirs, if no entry says so (default 0)");
 
 unsigned int oxib_acm_entries = 1048576;
 module_param_named(acm_entries, oxib_acm_entries, uint, 0444);

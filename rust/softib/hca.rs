@@ -5,6 +5,11 @@
 //! Locks are taken in this order: queue pair, shared receive queue, port, tables; a completion queue's with any of
 //! them. None is held when a consumer is called or a frame is sent.
 
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
 use kernel::{
     impl_has_delayed_work,
     prelude::*,
@@ -13,7 +18,9 @@ use kernel::{
         Arc, //
     },
     time::{
+        delay::fsleep,
         msecs_to_jiffies,
+        Delta,
         Instant,
         Monotonic, //
     },
@@ -36,7 +43,10 @@ use crate::{
         line::Line,
         signal::Signal, //
     },
-    provider::memory::direct_map,
+    provider::{
+        device::Event,
+        memory::direct_map, //
+    },
     transport::time::Time,
     work, //
 };
@@ -92,6 +102,8 @@ pub(crate) struct Hca {
     /// Where timers run.
     pub(crate) queue: work::Queue,
     epoch: Instant<Monotonic>,
+    /// Its commands fail.
+    failed: AtomicBool,
     /// Packets of a port to itself, and of a peer in memory, each with the port noted in it.
     #[pin]
     loopback: Queue,
@@ -177,6 +189,7 @@ impl Hca {
                 counters,
                 queue: work::Queue::new()?,
                 epoch: Instant::now(),
+                failed: AtomicBool::new(false),
                 loopback <- Queue::new(),
                 loopback_work <- new_delayed_work!("softib_loopback"),
                 traps <- new_delayed_work!("softib_traps"),
@@ -184,6 +197,45 @@ impl Hca {
             }? Error),
             GFP_KERNEL,
         )
+    }
+
+    /// Takes the time of a command. Sleeps.
+    pub(crate) fn take_time(&self) {
+        if self.options.command_ms != 0 {
+            fsleep(Delta::from_millis(self.options.command_ms.into()));
+        }
+    }
+
+    /// Takes in a command. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EIO` from a device that has failed.
+    pub(crate) fn begin_command(&self) -> Result {
+        self.take_time();
+        match self.has_failed() {
+            true => Err(EIO),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether commands fail.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// From now on commands fail, or do not any more. The kernel is told if that is new.
+    pub(crate) fn set_failed(&self, failed: bool) {
+        if self.failed.swap(failed, Ordering::Relaxed) == failed {
+            return;
+        }
+        for port in 1..=self.ports() {
+            if failed {
+                self.device.dispatch(port, Event::Fatal);
+            } else if self.ports.look(port, |port| port.is_active()) == Some(true) {
+                self.device.dispatch(port, Event::PortActive);
+            }
+        }
     }
 
     /// How many ports there are.

@@ -113,6 +113,11 @@ check "options can be given to an HCA to come" mkdir -p "$softib/hca/k"
 k=$softib/hca/k
 refuses "$k/mtu" 'hca k: mtu takes' 0 128 1500 8192 ''
 refuses "$k/max_inline" 'hca k: max_inline takes' -1 1025 much
+refuses "$k/max_sge" 'hca k: max_sge takes' 0 33 many
+refuses "$k/max_wr" 'hca k: max_wr takes' 511 16385 many
+refuses "$k/srq" 'hca k: srq takes 0 or 1' 2 no
+refuses "$k/command_ms" 'hca k: command_ms takes' 1001 slow
+refuses "$k/failed" 'hca k: no device was made of it yet' 1
 refuses "$k/checksum" 'hca k: checksum takes 0 or 1' 2 on
 refuses "$k/tso" 'hca k: tso takes 0 or 1' 2 on
 refuses "$k/dma" 'hca k: dma takes 0 or 1' 2 on
@@ -127,6 +132,10 @@ check "the HCA is made" rdma link add k type softib netdev t3
 refuses "$k/mtu" 'hca k: a device was made of it: delete that' 2048
 check "it has the GUIDs" matches '^fe80:0000:0000:0000:0000:0000:00ab:cdef$' \
 	"$(cat /sys/class/infiniband/k/ports/1/gids/2)"
+check "the HCA fails" into "$k/failed" 1
+check "its port says so" refused cat /sys/class/infiniband/k/ports/1/state
+check "it works again" into "$k/failed" 0
+check "its port says so" cat /sys/class/infiniband/k/ports/1/state
 check "the HCA goes" rdma link delete k
 check "its options can be changed then" into "$k/mtu" 2048
 check "the other HCA goes" rdma link delete h

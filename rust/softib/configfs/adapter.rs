@@ -2,9 +2,12 @@
 
 //! The files of a host channel adapter: what hardware a device of its name is to stand for.
 //!
-//! They are read when the device is made: while it is there they cannot be changed.
+//! They are read when the device is made: while it is there they cannot be changed, but for `failed`.
 
-use core::fmt::Write as _;
+use core::{
+    fmt::Write as _,
+    ops::RangeInclusive, //
+};
 
 use kernel::{
     configfs,
@@ -17,16 +20,33 @@ use super::{
     element::Element,
     text, //
 };
-use crate::hca::options::{
-    Options,
-    ALIASES,
-    MAX_INLINE, //
+use crate::hca::{
+    limits,
+    options::{
+        Options,
+        ALIASES,
+        MAX_COMMAND_MS,
+        MAX_INLINE,
+        MIN_WR, //
+    },
+    peer, //
 };
 
 /// The longest name of a net device.
 const NAME: usize = 15;
 
 impl Element {
+    /// Reads a number that is one of `range`.
+    fn number_in(&self, page: &[u8], file: &str, range: RangeInclusive<u32>) -> Result<u32> {
+        let number = u32::try_from(self.number(page, file)?).ok();
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| {
+                let (least, most) = (range.start(), range.end());
+                self.refuse(format_args!("{file} takes {least} to {most}"))
+            })
+    }
+
     /// Changes the options, unless the device is there.
     fn choose(&self, file: &str, change: impl FnOnce(&mut Options)) -> Result {
         self.options()?.set(change).map_err(|error| {
@@ -103,13 +123,7 @@ impl configfs::AttributeOperations<9> for Element {
     }
 
     fn store(element: &Element, page: &[u8]) -> Result {
-        let number = element.number(page, "max_inline")?;
-        let number = u32::try_from(number)
-            .ok()
-            .filter(|number| *number <= MAX_INLINE)
-            .ok_or_else(|| {
-                element.refuse(format_args!("max_inline takes 0 to {MAX_INLINE} bytes"))
-            })?;
+        let number = element.number_in(page, "max_inline", 0..=MAX_INLINE)?;
         element.choose("max_inline", |options| options.max_inline = number)
     }
 }
@@ -230,5 +244,86 @@ impl configfs::AttributeOperations<15> for Element {
     fn store(element: &Element, page: &[u8]) -> Result {
         let dma = element.flag(page, "dma")?;
         element.choose("dma", |options| options.dma = dma)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<16> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        text::write(page, format_args!("{}\n", options.max_sge))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let number = element.number_in(page, "max_sge", 1..=limits::SEGMENTS)?;
+        element.choose("max_sge", |options| options.max_sge = number)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<17> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        text::write(page, format_args!("{}\n", options.max_wr))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let number = element.number_in(page, "max_wr", MIN_WR..=limits::WORK_REQUESTS)?;
+        element.choose("max_wr", |options| options.max_wr = number)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<18> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.srq)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let srq = element.flag(page, "srq")?;
+        element.choose("srq", |options| options.srq = srq)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<19> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let options = element.options()?.get()?;
+        text::write(page, format_args!("{}\n", options.command_ms))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let number = element.number_in(page, "command_ms", 0..=MAX_COMMAND_MS)?;
+        element.choose("command_ms", |options| options.command_ms = number)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<20> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let failed = peer::find(&element.name).is_some_and(|hca| hca.has_failed());
+        Self::show_flag(page, failed)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let failed = element.flag(page, "failed")?;
+        let hca = peer::find(&element.name).ok_or_else(|| {
+            element.fail(
+                ENODEV,
+                format_args!("no device was made of it yet (rdma link add), that could fail"),
+            )
+        })?;
+        hca.set_failed(failed);
+        Ok(())
     }
 }

@@ -92,6 +92,11 @@ impl Element {
                 peer: 13,
                 affinity: 14,
                 dma: 15,
+                max_sge: 16,
+                max_wr: 17,
+                srq: 18,
+                command_ms: 19,
+                failed: 20,
             ],
         };
         let (attributes, options) = match kind {

@@ -7,8 +7,16 @@ use kernel::{
     str::CString, //
 };
 
+use super::limits;
+
 /// The most that can be chosen of [`Options::max_inline`].
 pub(crate) const MAX_INLINE: u32 = 1024;
+
+/// The least of [`Options::max_wr`]: what the kernel's own queue pairs for management take.
+pub(crate) const MIN_WR: u32 = 512;
+
+/// The most of [`Options::command_ms`].
+pub(crate) const MAX_COMMAND_MS: u32 = 1000;
 
 /// Places of a port's GUID table that an alias can have: all but the first.
 pub(crate) const ALIASES: usize = super::port::GIDS - 1;
@@ -34,6 +42,14 @@ pub(crate) struct Options {
     pub(crate) tso: bool,
     /// More GUIDs of the first port; zeros behind them.
     pub(crate) alias_guids: [u64; ALIASES],
+    /// Pieces of memory in a work request, at most [`limits::SEGMENTS`].
+    pub(crate) max_sge: u32,
+    /// Work requests of a queue, at most [`limits::WORK_REQUESTS`].
+    pub(crate) max_wr: u32,
+    /// It has shared receive queues.
+    pub(crate) srq: bool,
+    /// Milliseconds that each command takes.
+    pub(crate) command_ms: u32,
 }
 
 impl Options {
@@ -48,6 +64,10 @@ impl Options {
         dma: false,
         tso: false,
         alias_guids: [0; ALIASES],
+        max_sge: limits::SEGMENTS,
+        max_wr: limits::WORK_REQUESTS,
+        srq: true,
+        command_ms: 0,
     };
 
     /// A copy.

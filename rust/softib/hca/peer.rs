@@ -136,6 +136,14 @@ impl Member {
 
 static MEMBERS: Locked<KVec<Member>> = Locked::new(KVec::new());
 
+/// The device that was made with that name, if it is there. Sleeps; takes the RTNL lock.
+pub(crate) fn find(name: &CStr) -> Option<Arc<Hca>> {
+    let mut rtnl = rtnl::lock();
+    let members = MEMBERS.get(&mut rtnl);
+    let member = members.iter().find(|member| *member.name == *name);
+    member.map(|member| member.hca.clone())
+}
+
 /// That a device can be joined with others. Dropping it parts it from its peer.
 pub(crate) struct Membership(Arc<Hca>);
 

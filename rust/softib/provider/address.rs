@@ -86,16 +86,21 @@ pub(super) unsafe extern "C" fn create(
     init: *mut bindings::rdma_ah_init_attr,
     _: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: By the contract; `ib_core` has filled in the device.
-    unsafe {
-        let vector = vector(&*(*init).ah_attr);
-        if vector.static_rate != 0 {
-            let counters = &device::hca((*ah).device).counters;
-            counters.add(vector.port, Counter::RatedHandles, 1);
+    from_result(|| {
+        // SAFETY: By the contract; `ib_core` has filled in the device.
+        let (hca, init) = unsafe { (device::hca((*ah).device), &*init) };
+        if init.flags & bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE != 0 {
+            hca.begin_command()?;
         }
-        Handle::create(ah, vector);
-    }
-    0
+        // SAFETY: As above.
+        let vector = vector(unsafe { &*init.ah_attr });
+        if vector.static_rate != 0 {
+            hca.counters.add(vector.port, Counter::RatedHandles, 1);
+        }
+        // SAFETY: By the contract.
+        unsafe { Handle::create(ah, vector) };
+        Ok(0)
+    })
 }
 
 /// `query_ah`.

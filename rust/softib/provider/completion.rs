@@ -76,6 +76,7 @@ pub(super) unsafe extern "C" fn create(
             let hca = device::hca((*cq).device);
             (attributes.cqe, attributes.comp_vector, hca)
         };
+        hca.begin_command()?;
         if wanted == 0 || wanted > limits::COMPLETIONS {
             return Err(EINVAL);
         }

@@ -98,6 +98,7 @@ pub(crate) enum Event {
     Gids,
     SubnetManager,
     Reregister,
+    Fatal,
 }
 
 impl Event {
@@ -110,6 +111,7 @@ impl Event {
             Self::Gids => bindings::ib_event_type_IB_EVENT_GID_CHANGE,
             Self::SubnetManager => bindings::ib_event_type_IB_EVENT_SM_CHANGE,
             Self::Reregister => bindings::ib_event_type_IB_EVENT_CLIENT_REREGISTER,
+            Self::Fatal => bindings::ib_event_type_IB_EVENT_DEVICE_FATAL,
         }
     }
 }

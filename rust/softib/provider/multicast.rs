@@ -26,6 +26,7 @@ pub(super) unsafe extern "C" fn attach(
     from_result(|| {
         // SAFETY: By the contract.
         let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
+        pair.hca.begin_command()?;
         pair.hca.groups.attach(pair, gid, Lid::new(lid))?;
         Ok(0)
     })

@@ -51,10 +51,10 @@ pub(super) unsafe extern "C" fn query_device(
         out.kernel_cap_flags |= u64::from(bindings::ib_kernel_cap_flags_IBK_UD_TSO);
     }
     out.max_qp = limits::QUEUE_PAIRS as DeviceLimit;
-    out.max_qp_wr = limits::WORK_REQUESTS as DeviceLimit;
-    out.max_send_sge = limits::SEGMENTS as DeviceLimit;
-    out.max_recv_sge = limits::SEGMENTS as DeviceLimit;
-    out.max_sge_rd = limits::SEGMENTS as DeviceLimit;
+    out.max_qp_wr = options.max_wr as DeviceLimit;
+    out.max_send_sge = options.max_sge as DeviceLimit;
+    out.max_recv_sge = options.max_sge as DeviceLimit;
+    out.max_sge_rd = options.max_sge as DeviceLimit;
     out.max_cq = limits::COMPLETION_QUEUES as DeviceLimit;
     out.max_cqe = limits::COMPLETIONS as DeviceLimit;
     out.max_mr = limits::REGIONS as DeviceLimit;
@@ -67,9 +67,11 @@ pub(super) unsafe extern "C" fn query_device(
     out.max_mcast_grp = limits::GROUPS as DeviceLimit;
     out.max_mcast_qp_attach = limits::GROUP_MEMBERS as DeviceLimit;
     out.max_total_mcast_qp_attach = limits::GROUPS as DeviceLimit;
-    out.max_srq = limits::SHARED_QUEUES as DeviceLimit;
-    out.max_srq_wr = limits::WORK_REQUESTS as DeviceLimit;
-    out.max_srq_sge = limits::SEGMENTS as DeviceLimit;
+    if options.srq {
+        out.max_srq = limits::SHARED_QUEUES as DeviceLimit;
+        out.max_srq_wr = options.max_wr as DeviceLimit;
+        out.max_srq_sge = options.max_sge as DeviceLimit;
+    }
     out.max_fast_reg_page_list_len = limits::REGION_PAGES;
     out.max_pkeys = port::PKEYS as u16;
     out.local_ca_ack_delay = 15;
@@ -120,6 +122,7 @@ pub(super) unsafe extern "C" fn query(
     from_result(|| {
         // SAFETY: By the contract.
         let (hca, out) = unsafe { (device::hca(device), &mut *out) };
+        hca.begin_command()?;
         let known = hca.ports.attributes(port as u8).ok_or(EINVAL)?;
         out.state = known.state.into();
         out.phys_state = known.physical;

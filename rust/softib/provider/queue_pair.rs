@@ -22,7 +22,6 @@ use super::{
 use crate::{
     bindings,
     hca::{
-        limits,
         queue_pair::{
             Attributes,
             Make,
@@ -112,21 +111,23 @@ pub(super) unsafe extern "C" fn create(
         // SAFETY: By the contract.
         let (init, hca, domain) =
             unsafe { (&mut *init, device::hca((*qp).device), Domain::of((*qp).pd)) };
+        hca.begin_command()?;
+        let options = &hca.options;
         let kind = type_of(init.qp_type)?;
         // What ipoib asks for and every queue pair here does anyway is no option.
         let mut known = bindings::ib_qp_create_flags_IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
-        if hca.options.tso && kind == Type::Datagram {
+        if options.tso && kind == Type::Datagram {
             known |= bindings::ib_qp_create_flags_IB_QP_CREATE_IPOIB_UD_LSO as u32;
         }
         if init.create_flags & !known != 0 {
             return Err(super::unsupported());
         }
         let cap = &mut init.cap;
-        if cap.max_send_wr > limits::WORK_REQUESTS
-            || cap.max_recv_wr > limits::WORK_REQUESTS
-            || cap.max_send_sge > limits::SEGMENTS
-            || cap.max_recv_sge > limits::SEGMENTS
-            || cap.max_inline_data > hca.options.max_inline
+        if cap.max_send_wr > options.max_wr
+            || cap.max_recv_wr > options.max_wr
+            || cap.max_send_sge > options.max_sge
+            || cap.max_recv_sge > options.max_sge
+            || cap.max_inline_data > options.max_inline
         {
             return Err(EINVAL);
         }
@@ -171,6 +172,7 @@ pub(super) unsafe extern "C" fn destroy(
 ) -> i32 {
     // SAFETY: By the contract.
     let pair = unsafe { Pair::destroy(qp) };
+    pair.hca.take_time();
     pair.end();
     pair.stop();
     // Packets that were on their way to it when it ended are done with it then, and with its completion queues.
@@ -197,6 +199,7 @@ pub(super) unsafe extern "C" fn modify(
     from_result(|| {
         // SAFETY: By the contract.
         let (pair, given) = unsafe { (Pair::part(qp), &*attributes) };
+        pair.hca.begin_command()?;
         let mask = mask as u32;
         let (current, _) = pair.query();
         let has = |bit: bindings::ib_qp_attr_mask| mask & bit != 0;
@@ -304,6 +307,7 @@ pub(super) unsafe extern "C" fn query(
     from_result(|| {
         // SAFETY: By the contract.
         let (pair, out, init) = unsafe { (Pair::part(qp), &mut *out, &mut *init) };
+        pair.hca.begin_command()?;
         let (state, known) = pair.query();
         *out = bindings::ib_qp_attr {
             qp_state: state as u32,

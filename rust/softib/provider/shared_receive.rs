@@ -11,15 +11,13 @@ use kernel::{
 };
 
 use super::{
+    device,
     object::Object,
     pd::Domain, //
 };
 use crate::{
     bindings,
-    hca::{
-        limits,
-        receive::SharedReceiveQueue, //
-    }, //
+    hca::receive::SharedReceiveQueue, //
 };
 
 /// A shared receive queue of the kernel with ours.
@@ -62,14 +60,22 @@ pub(super) unsafe extern "C" fn create(
 ) -> i32 {
     from_result(|| {
         // SAFETY: By the contract.
-        let (init, domain) = unsafe { (&mut *init, Domain::of((*srq).pd)) };
-        if init.srq_type != bindings::ib_srq_type_IB_SRQT_BASIC {
+        let (init, domain, hca) = unsafe {
+            (
+                &mut *init,
+                Domain::of((*srq).pd),
+                device::hca((*srq).device),
+            )
+        };
+        hca.begin_command()?;
+        let is_basic = init.srq_type == bindings::ib_srq_type_IB_SRQT_BASIC;
+        if !hca.options.srq || !is_basic {
             return Err(super::unsupported());
         }
         let attributes = &mut init.attr;
         if attributes.max_wr == 0
-            || attributes.max_wr > limits::WORK_REQUESTS
-            || attributes.max_sge > limits::SEGMENTS
+            || attributes.max_wr > hca.options.max_wr
+            || attributes.max_sge > hca.options.max_sge
         {
             return Err(EINVAL);
         }

@@ -175,6 +175,8 @@ bool completed(struct pair *pair, struct ib_cq *cq, const char *what, struct ib_
 bool received_with(struct pair *pair, struct side *side, enum ib_wc_status status);
 bool received(struct pair *pair, struct side *side, u32 length, struct ib_wc *wc);
 bool nothing_completed(struct pair *pair, struct ib_cq *cq, const char *what);
+/* So many notices came of what side b received, since it was made. */
+bool notified(struct pair *pair, const char *what, int number);
 bool happened(struct pair *pair, struct side *side, enum ib_event_type event);
 bool reached(struct pair *pair, struct side *side, enum ib_qp_state state);
 bool same(struct pair *pair, const char *what, u64 expected, u64 found);

@@ -97,6 +97,14 @@ bool happened(struct pair *pair, struct side *side, enum ib_event_type event)
 	return false;
 }
 
+bool notified(struct pair *pair, const char *what, int number)
+{
+	if (eventually(atomic_read(&pair->b.recv_notices) >= number))
+		/* And not once more. */
+		msleep(50);
+	return same(pair, what, number, atomic_read(&pair->b.recv_notices));
+}
+
 bool reached(struct pair *pair, struct side *side, enum ib_qp_state state)
 {
 	if (eventually(state_of(side) == state))
