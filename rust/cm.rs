@@ -9,6 +9,7 @@
 //!   │  ├ parameters  what it gives for a message
 //!   │  └ attributes  what it gets for its queue pair
 //!   ├ listen    services, and who shares them
+//!   │  └ half_open   connections of a listener that are not finished
 //!   ├ message   messages of ours, built and sent
 //!   └ consumer  who is told
 //!      └ identifier  what a consumer in this module has of it
@@ -37,8 +38,10 @@ use crate::{
     rdma::{
         client,
         device::Device,
+        mad::Received,
         management::random,
-        port::PortNumber, //
+        port::PortNumber,
+        route::AddressVector, //
     },
     wire::{
         cm::{
@@ -57,6 +60,7 @@ mod attributes;
 mod call;
 mod consumer;
 mod end;
+mod half_open;
 mod id;
 mod identifier;
 mod lane;
@@ -136,7 +140,7 @@ impl DeviceKey {
     }
 }
 
-/// Where a SIDR_REQ came from: all hosts behind one router have its LID, so the GID counts where
+/// Where a request came from: all hosts behind one router have its LID, so the GID counts where
 /// there is one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Asker {
@@ -144,6 +148,16 @@ enum Asker {
     Gid(Gid),
     /// It came without.
     Lid(u32),
+}
+
+impl Asker {
+    /// Of what was received, and the way back from there.
+    fn new(back: &AddressVector, received: &Received) -> Self {
+        match back.dgid() {
+            Some(gid) => Self::Gid(gid),
+            None => Self::Lid(received.slid()),
+        }
+    }
 }
 
 /// A remote name of a connection, and the channel adapter that chose it.

@@ -37,17 +37,20 @@ use crate::{
         mad::Received,
         route::AddressVector, //
     },
-    wire::cm::{
-        dreq::Dreq,
-        rej::{
-            Rej,
-            Rejected, //
+    wire::{
+        cm::{
+            dreq::Dreq,
+            rej::{
+                Rej,
+                Rejected, //
+            },
+            rep::Rep,
+            CommId,
+            Kind,
+            Message,
+            Reason, //
         },
-        rep::Rep,
-        CommId,
-        Kind,
-        Message,
-        Reason, //
+        gid::Gid, //
     },
 };
 
@@ -96,37 +99,43 @@ pub(super) fn handle(notice: KBox<Notice>) {
         Message::Rej(rej) => {
             let (ours, theirs) = (rej.remote_comm_id().get(), rej.local_comm_id().get());
             cm_trace::reject(ours, theirs, rej.reason().get(), false);
-            let id = manager.rejected(rej);
-            take(id, message.into(), notice);
+            let names = (rej.remote_comm_id(), rej.local_comm_id());
+            take(manager.rejected(rej), names, message.into(), notice);
         }
         Message::Mra(mra) => {
-            let id = manager.addressed(mra.remote_comm_id());
-            take(id, message.into(), notice);
+            let names = (mra.remote_comm_id(), mra.local_comm_id());
+            take(manager.addressed(names.0), names, message.into(), notice);
         }
         Message::Rtu(rtu) => {
-            let id = manager.addressed(rtu.remote_comm_id());
-            take(id, message.into(), notice);
+            let names = (rtu.remote_comm_id(), rtu.local_comm_id());
+            take(manager.addressed(names.0), names, message.into(), notice);
         }
         Message::Drep(drep) => {
-            let id = manager.addressed(drep.remote_comm_id());
-            take(id, message.into(), notice);
+            let names = (drep.remote_comm_id(), drep.local_comm_id());
+            take(manager.addressed(names.0), names, message.into(), notice);
         }
         Message::SidrRep(rep) => {
-            let id = manager.addressed(rep.request_id());
-            take(id, message.into(), notice);
+            let names = (rep.request_id(), CommId::ZERO);
+            take(manager.addressed(names.0), names, message.into(), notice);
         }
         Message::Apr(apr) => {
-            let id = manager.addressed(apr.remote_comm_id());
-            take(id, message.into(), notice);
+            let names = (apr.remote_comm_id(), apr.local_comm_id());
+            take(manager.addressed(names.0), names, message.into(), notice);
         }
     }
 }
 
+/// The two names in a message: ours, and its sender's.
+type Names = (CommId, CommId);
+
 /// Lets a message's identifier have it, if it is there, and the consumer what comes of it.
-fn take(id: Option<Arc<Id>>, incoming: Incoming, notice: KBox<Notice>) {
+fn take(id: Option<Arc<Id>>, names: Names, incoming: Incoming, notice: KBox<Notice>) {
     let Some(id) = id else {
         return notice.count_dropped(Cause::UnknownId);
     };
+    if !id.may_hear(names, &notice) {
+        return notice.count_dropped(Cause::WrongPeer);
+    }
     let now = id.manager.now();
     let next = id.with(|inner| inner.receive(&id, &incoming, None, now, notice));
     id.then(next);
@@ -154,6 +163,9 @@ impl Manager {
         let Some(id) = self.addressed(rep.remote_comm_id()) else {
             return port.count_dropped(Cause::UnknownId);
         };
+        if !id.may_hear((rep.remote_comm_id(), rep.local_comm_id()), &notice) {
+            return port.count_dropped(Cause::WrongPeer);
+        }
         let (Ok(name), Ok(qpn)) = (Reserved::new(GFP_KERNEL), Reserved::new(GFP_KERNEL)) else {
             return port.count_dropped(Cause::NoMemory);
         };
@@ -190,8 +202,8 @@ impl Manager {
                 let tid = rep.header().tid();
                 let reason = (Reason::STALE_CONNECTION, &[][..]);
                 message::reject(port, &to, tid, names, Rejected::Rep, reason);
+                self.end_stale(other, port, &to);
             }
-            self.end_stale(other);
         }
         id.then(next);
     }
@@ -234,17 +246,45 @@ impl Manager {
         });
     }
 
-    /// Ends a connection that the peer does not have any more, as it gave its queue pair to another
-    /// one (IBTA 12.4.1).
-    pub(super) fn end_stale(&self, name: CommId) {
-        if let Some(id) = self.addressed(name) {
-            // It may have been ended by now.
-            let _ = id.send_dreq(&[]);
+    /// Ends a connection that the peer at `back` does not have any more, as it gave its queue pair to
+    /// another one (IBTA 12.4.1). It has no say in what a peer elsewhere has.
+    pub(super) fn end_stale(&self, name: CommId, port: &Port, back: &AddressVector) {
+        let Some(id) = self.addressed(name) else {
+            return;
+        };
+        if !id.leads_to(port, back.dgid(), back.lid()) {
+            return port.count_dropped(Cause::WrongPeer);
         }
+        // It may have been ended by now.
+        let _ = id.send_dreq(&[]);
     }
 }
 
 impl Id {
+    /// Whether a message with these names may be from the peer: nobody else knows both. Before the
+    /// connection has both, what counts is where the message came from. A peer with both may have
+    /// got another address meanwhile.
+    fn may_hear(&self, names: Names, notice: &Notice) -> bool {
+        let known = self.look(|inner| inner.machine.ids());
+        if known.1 != CommId::ZERO && known == names {
+            return true;
+        }
+        match (&notice.port, notice.message()) {
+            (Some(port), Some(mad)) => self.leads_to(port, mad.source(), mad.slid()),
+            _ => false,
+        }
+    }
+
+    /// Whether one of its ways leads to the peer with that GID and LID, seen from `port`.
+    fn leads_to(&self, port: &Port, gid: Option<Gid>, lid: u32) -> bool {
+        let lmc = port.device().map_or(0, |device| device.lmc(port.number));
+        self.look(|inner| {
+            let ways = [inner.address.as_ref(), inner.alternate.as_deref()];
+            let mut ways = ways.into_iter().flatten();
+            ways.any(|way| way.leads_to(gid, lid, lmc))
+        })
+    }
+
     /// The peer's name for the connection.
     fn peer_name(&self) -> CommId {
         self.look(|inner| inner.machine.ids().1)

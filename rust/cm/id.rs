@@ -26,7 +26,7 @@ use super::{
         Consumer,
         Shown, //
     },
-    listen::HalfOpen,
+    half_open::HalfOpen,
     machine::{
         actions::{
             Actions,

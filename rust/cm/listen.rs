@@ -2,10 +2,7 @@
 
 //! Listeners: who is told of requests for a service, and for how long.
 
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering, //
-};
+use core::sync::atomic::Ordering;
 
 use kernel::{
     prelude::*,
@@ -14,6 +11,7 @@ use kernel::{
 
 use super::{
     consumer::Consumer,
+    half_open::Places,
     id::Id,
     machine::Machine,
     table::Reserved,
@@ -26,7 +24,7 @@ use crate::wire::cm::ServiceId;
 #[derive(Clone)]
 pub(super) struct Listener {
     id: Arc<Id>,
-    half_open: Arc<AtomicU32>,
+    pub(super) places: Arc<Places>,
     /// For how many consumers it listens.
     shared: u32,
 }
@@ -53,15 +51,6 @@ impl Drop for Listening {
     }
 }
 
-/// One of a listener's unfinished connections.
-pub(super) struct HalfOpen(Arc<AtomicU32>);
-
-impl Drop for HalfOpen {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Listener {
     /// Uses the listener, if it has not gone.
     fn listen(&self) -> Option<Listening> {
@@ -73,13 +62,6 @@ impl Listener {
             true
         });
         used.then(|| Listening(self.id.clone()))
-    }
-
-    /// Counts one more unfinished connection, if that is not too many.
-    pub(super) fn half_open(&self, most: u32) -> Option<HalfOpen> {
-        let before = self.half_open.fetch_add(1, Ordering::Relaxed);
-        let counted = HalfOpen(self.half_open.clone());
-        (before < most).then_some(counted)
     }
 }
 
@@ -170,7 +152,7 @@ impl Id {
         service: ServiceId,
     ) -> Result<Option<(DeviceKey, ServiceId)>> {
         let memory = Reserved::new(GFP_ATOMIC)?;
-        let half_open = Arc::new(AtomicU32::new(0), GFP_ATOMIC)?;
+        let places = Places::new(self.manager.half_open)?;
         self.with(|inner| {
             let before = inner.machine.clone();
             let actions = inner.machine.listen().map_err(|_| EINVAL)?;
@@ -180,7 +162,7 @@ impl Id {
             let key = (self.device, service);
             let listener = Listener {
                 id: self.clone(),
-                half_open,
+                places,
                 shared: 1,
             };
             if self.manager.listeners.claim(key, listener, memory).is_err() {

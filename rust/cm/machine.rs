@@ -400,6 +400,11 @@ impl Machine {
         self.with_timer(actions)
     }
 
+    /// The peer is waited for no longer, as if its time were over.
+    pub fn give_up(&mut self) -> Actions {
+        self.timer(0, Time::END)
+    }
+
     /// The actions, with a timer that is set whether it has changed or not.
     fn with_timer(&self, actions: Actions) -> Actions {
         let timer = match self.state.due() {

@@ -8,14 +8,12 @@ use kernel::{
 };
 
 use super::{
+    half_open::HalfOpen,
     id::{
         Id,
         Next, //
     },
-    listen::{
-        HalfOpen,
-        Listening, //
-    },
+    listen::Listening,
     machine::{
         actions::Actions,
         input::{
@@ -37,6 +35,7 @@ use super::{
     },
     port::Port,
     table::Reserved,
+    Asker,
     Manager,
     Remote, //
 };
@@ -141,7 +140,7 @@ impl Manager {
             Err(Turned::Stale(other)) => {
                 port.count_dropped(Cause::Stale);
                 reject(Reason::STALE_CONNECTION);
-                self.end_stale(other);
+                self.end_stale(other, port, &back);
             }
         }
     }
@@ -181,10 +180,12 @@ impl Manager {
         let (listener, listening) = self
             .listener(port.key, req.service_id())
             .ok_or(Turned::Rejected(Reason::INVALID_SERVICE_ID))?;
-        let half_open = listener
-            .half_open(self.half_open)
+        let received = notice.message().ok_or(EINVAL)?;
+        let (local, asker) = (self.name(), Asker::new(back, received));
+        let half_open = self
+            .half_open(&listener.places, &asker, local)
             .ok_or(Turned::Away(Cause::HalfOpen))?;
-        let completion = port.completion(notice.message().ok_or(EINVAL)?, back);
+        let completion = port.completion(received, back);
         let request = Request {
             qp_type: step.qp_type,
             completion,
@@ -192,7 +193,6 @@ impl Manager {
             listening,
             half_open,
         };
-        let local = self.name();
         let (machine, actions) = Machine::accept_req(local, &step, self.now());
         let consumer = request.listening.id().consumer().accept()?;
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;

@@ -85,12 +85,7 @@ impl Manager {
         let Some(received) = notice.message() else {
             return;
         };
-        // All hosts behind one router have its LID.
-        let asker = match back.dgid() {
-            Some(gid) => Asker::Gid(gid),
-            None => Asker::Lid(received.slid()),
-        };
-        let key = (req.request_id(), asker);
+        let key = (req.request_id(), Asker::new(&back, received));
         if self.is_asked_again(port, &key, &req, &back) {
             return port.count_duplicate(Kind::SidrReq);
         }

@@ -163,7 +163,11 @@ received() {
 }
 
 malformed() { # argument...
-	PYTHONPATH=selftests/ipoib python3 selftests/cm/malformed.py "$own" "$there" "$@"
+	malformed_from "$own" "$@"
+}
+
+malformed_from() { # address, argument...
+	PYTHONPATH=selftests/ipoib python3 selftests/cm/malformed.py "$1" "$there" "${@:2}"
 }
 
 # n2 sends, n1 takes it. A program listens there, so that requests get as far as they can.
@@ -186,16 +190,39 @@ received_more() { # before
 	holds "$(received)" -gt "$1"
 }
 
+# --- a third node's messages -----------------------------------------------------------------------------------------------
+
+# Each node speaks for it, from a second address.
+stranger_of() { # node
+	printf '10.77.0.%d\n' $((100 + $1))
+}
+
+test_forged() {
+	local stranger
+	[ "$cm" = oxib ] || return
+	stranger=$(stranger_of "$NODE")
+	ip address replace "$stranger/24" dev "$ethernet"
+	barrier stranger
+	eventually answers "$(stranger_of "$peer")" || bail_out "the peer's second address is not reached"
+	on_node 1 check "a stranger's messages stop no connection of ours, nor resolution" forged call "$own" "$there" "$stranger"
+	on_node 2 check "nor end one" forged serve "$own" "$there" "$stranger"
+	ip address delete "$stranger/24" dev "$ethernet"
+	still_works "a stranger's messages"
+}
+
+forged() { # argument...
+	PYTHONPATH=selftests/ipoib python3 selftests/cm/forged.py "$@"
+}
+
 # --- requests that nobody goes on with --------------------------------------------------------------------------------------
 
-# Beyond a number of requests that wait for the program, they are dropped, and served when their senders repeat them. One that its
-# sender has rejected does not wait.
+# Beyond half of a number of requests that wait for the program, those of the same sender are dropped, and served when he repeats
+# them. One that its sender has rejected does not wait.
 test_half_open() {
 	local dropped=0 server=
-	[ "$cm" = oxib ] || return
 	if [ "$NODE" = 1 ]; then
 		check "the connection manager goes" unload_cm
-		load_oxib half_open=16
+		load_oxib half_open=32
 		check "it takes a limit for requests that wait" load_cm "$cm"
 		python3 selftests/cm/hold.py listen "$own" "$first_port" >/tmp/hold.log 2>&1 &
 		jobs_running+=($!)
@@ -223,6 +250,72 @@ test_half_open() {
 	still_works "too many requests"
 }
 
+# One who asks for much, and for days to answer, has half of the places; sixteen more, who are as many as are left, have one each.
+# Somebody who means it is served all the same.
+test_greedy() {
+	local guest dropped=0
+	if [ "$NODE" = 1 ]; then
+		python3 selftests/cm/hold.py accept "$own" "$first_port" >/tmp/hold.log 2>&1 &
+		jobs_running+=($!)
+		many_listen 1
+		dropped=$(cm_counter rx_drops half_open)
+	else
+		add_guests
+	fi
+	barrier guests
+	on_node 2 check "one guest asks 40 times" greedy "$(guest 0)" 40 1000
+	barrier asked
+	on_node 1 check "24 are dropped" eventually counts_dropped $((dropped + 24))
+	on_node 2 check "one who means it is served" hold call "$own" "$there" "$first_port"
+	for ((guest = 1; guest <= 16; guest++)); do
+		on_node 2 check "guest $guest asks once" greedy "$(guest "$guest")" 1 $((2000 + guest))
+	done
+	barrier full
+	on_node 1 check "they have all places" eventually granted_are $((16 + 1 + 16))
+	barrier held
+	on_node 2 check "one who means it is served still" hold call "$own" "$there" "$first_port"
+	on_node 1 check "the program knows of both" eventually established_are 2
+	barrier served
+	stop_jobs
+	[ "$NODE" = 1 ] || remove_guests
+	still_works "greedy guests"
+}
+
+# Addresses of the second node's, as if others spoke.
+guest() { # number
+	printf '10.77.0.%d\n' $((120 + $1))
+}
+
+add_guests() {
+	local number
+	for ((number = 0; number <= 16; number++)); do
+		ip address replace "$(guest "$number")/24" dev "$ethernet"
+	done
+}
+
+remove_guests() {
+	local number
+	for ((number = 0; number <= 16; number++)); do
+		ip address delete "$(guest "$number")/24" dev "$ethernet"
+	done
+}
+
+greedy() { # guest, number, first
+	malformed_from "$1" greedy "$first_port" "$2" "$3"
+}
+
+hold() { # argument...
+	python3 selftests/cm/hold.py "$@"
+}
+
+established_are() { # number
+	equal "$1" "$(grep -cx ESTABLISHED /tmp/hold.log)"
+}
+
+granted_are() { # number
+	equal "$1" "$(grep -cx CONNECT_REQUEST /tmp/hold.log)"
+}
+
 # Connections that the program has not answered.
 waiting_are() { # number
 	equal "$1" "$(rdma resource show cm_id | grep -c 'state CONNECT')"
@@ -243,7 +336,11 @@ done
 test_malformed "strange messages" strange "$first_port"
 number=$(some 2000)
 test_malformed "messages at random" random "$number" 1
-test_half_open
+test_forged
+if [ "$cm" = oxib ]; then
+	test_half_open
+	test_greedy
+fi
 check "n$NODE can unload it" unload_cm
 ground_down
 finish

@@ -35,7 +35,8 @@ def _transport(bth, deth):
     }
 
 
-def _message(frame):
+def of_frame(frame):
+    """The message in an Ethernet frame; None if there is none."""
     if frame[12:14] != b"\x08\x00" or frame[14] != 0x45 or frame[14 + 9] != socket.IPPROTO_UDP:
         return None
     ip, rest = frame[14 : 14 + _IP], frame[14 + _IP :]
@@ -52,4 +53,4 @@ def _message(frame):
 
 def messages(file):
     """All of them, in their order."""
-    return [found for found in map(_message, _frames(file)) if found]
+    return [found for found in map(of_frame, _frames(file)) if found]

@@ -1,20 +1,76 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""hold.py listen OWN PORT: listen for connections, and let whoever asks for one wait."""
+"""Connections that nobody goes on with, and one that somebody does.
 
+hold.py listen OWN PORT     listen for connections, and let whoever asks for one wait
+hold.py accept OWN PORT     listen for connections, and grant each
+hold.py call OWN PEER PORT  ask for a connection; fails unless it is granted
+
+OWN and PEER are IPv4 addresses.
+"""
+
+import itertools
 import signal
 import sys
 
+from party import PATIENCE
 from rdmacm import Channel
+from rdmacm import Event
+
+_CALLING_QP, _FIRST_SERVING_QP = 0x1000, 0x2000
+# How many the kernel keeps for a program.
+_BACKLOG = 1000
+
+
+def _listen(own, port):
+    channel = Channel()
+    listener = channel.create()
+    listener.listen(own, int(port), _BACKLOG)
+    return channel, listener
+
+
+def _accept(channel):
+    for qpn in itertools.count(_FIRST_SERVING_QP):
+        event, _, _, connection = channel.next(None)
+        print(event.name, flush=True)
+        if event == Event.CONNECT_REQUEST:
+            connection.accept(qpn)
+        elif event == Event.DISCONNECTED:
+            connection.disconnect()
+
+
+def _expect(channel, wanted):
+    found = channel.next(PATIENCE)
+    if found is None or found[0] != wanted:
+        raise SystemExit(f"{found[0].name if found else 'nothing'} came, not {wanted.name}")
+
+
+def _call(own, peer, port):
+    channel = Channel()
+    connection = channel.create()
+    connection.resolve((own, 0), (peer, int(port)))
+    _expect(channel, Event.ADDR_RESOLVED)
+    connection.resolve_route()
+    _expect(channel, Event.ROUTE_RESOLVED)
+    connection.connect(_CALLING_QP)
+    _expect(channel, Event.CONNECT_RESPONSE)
+    connection.establish()
+    connection.disconnect()
+    _expect(channel, Event.DISCONNECTED)
+    connection.destroy()
 
 
 def main():
     """Do what the command line says."""
     match sys.argv[1:]:
         case ["listen", own, port]:
-            channel = Channel()
-            channel.create().listen(own, int(port), 1000)
+            _ = _listen(own, port)
             signal.pause()
+        case ["accept", own, port]:
+            channel, _ = _listen(own, port)
+            _accept(channel)
+        case ["call", own, peer, port]:
+            _call(own, peer, port)
         case _:
             raise SystemExit(__doc__)
 

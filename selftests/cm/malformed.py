@@ -7,6 +7,7 @@ malformed.py OWN PEER strange PORT          one of each kind that is wrong in on
 malformed.py OWN PEER random NUMBER SEED    so many, with as much of a message in each as chance has it
 malformed.py OWN PEER requests PORT NUMBER  so many requests, all in order, that nobody goes on with
 malformed.py OWN PEER given-up PORT NUMBER  so many, each of which its sender rejects at once
+malformed.py OWN PEER greedy PORT NUMBER FIRST  so many, numbered from there on, whose sender asks for the longest time to answer
 
 OWN and PEER are the IPv4 addresses of the Ethernet devices. Prints how many were sent.
 """
@@ -43,7 +44,7 @@ def _hello(own, peer):
     return int.from_bytes((head + b"".join(ends)).ljust(92, b"\0"))
 
 
-def _request(own, peer, port, number, **changes):
+def request(own, peer, port, number, **changes):
     """A REQ as it should be, but for the changes."""
     fields = {
         "tid": 0xABCD0000 + number,
@@ -81,7 +82,7 @@ def _strange_headers(own, peer, port):
         ("attribute", (0, 0x0F, 0x1B, 0xFFFF)),
     ):
         for value in values:
-            yield _request(own, peer, port, 1, **{name: value})
+            yield request(own, peer, port, 1, **{name: value})
 
 
 def _strange_requests(own, peer, port):
@@ -117,7 +118,7 @@ def _strange_requests(own, peer, port):
         {"data": (1 << 736) - 1},
         {"vendor": 0xFFFFFF, "modifier": 0xFFFFFFFF},
     ):
-        yield _request(own, peer, port, 2, **changes)
+        yield request(own, peer, port, 2, **changes)
 
 
 def _strangers():
@@ -147,7 +148,7 @@ def _random(own, peer, number, seed):
         if chance.randrange(2):
             yield message.build(chance.choice(_KINDS))[: 24] + chance.randbytes(message.MAD_LENGTH - 24)
             continue
-        mad = bytearray(_request(own, peer, chance.randrange(1 << 16), chance.randrange(1 << 16)))
+        mad = bytearray(request(own, peer, chance.randrange(1 << 16), chance.randrange(1 << 16)))
         for _ in range(chance.randrange(1, 20)):
             mad[chance.randrange(4, len(mad))] = chance.randrange(256)
         yield bytes(mad)
@@ -155,7 +156,7 @@ def _random(own, peer, number, seed):
 
 def _given_up(own, peer, port, number):
     for turn in range(0x1000, 0x1000 + number):
-        yield _request(own, peer, port, turn)
+        yield request(own, peer, port, turn)
         yield message.build(
             "REJ",
             local_comm_id=0x51000000 + turn,
@@ -165,15 +166,28 @@ def _given_up(own, peer, port, number):
         )
 
 
+def _greedy(own, peer, port, number, first):
+    longest = {"local_response_timeout": 31, "max_cm_retries": 15}
+    return (request(own, peer, port, first + turn, **longest) for turn in range(number))
+
+
 def _mads(options):
     own, peer, words = options.own, options.peer, [int(word) for word in options.numbers]
+    if options.what == "greedy":
+        return _greedy(own, peer, *words)
     if options.what == "strange":
         return _strange(own, peer, words[0])
     if options.what == "random":
         return _random(own, peer, *words)
     if options.what == "given-up":
         return _given_up(own, peer, *words)
-    return (_request(own, peer, words[0], 0x100 + number) for number in range(words[1]))
+    return (request(own, peer, words[0], 0x100 + number) for number in range(words[1]))
+
+
+def injector(own, peer):
+    """Sends messages to the peer's connection manager, from that address."""
+    way = argparse.Namespace(source=own, destination=peer, qpn=_GSI, qkey=_GSI_KEY, ip_options=False)
+    return Injector(way)
 
 
 def main():
@@ -181,14 +195,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("own")
     parser.add_argument("peer")
-    parser.add_argument("what", choices=("strange", "random", "requests", "given-up"))
+    parser.add_argument("what", choices=("strange", "random", "requests", "given-up", "greedy"))
     parser.add_argument("numbers", nargs="+")
     options = parser.parse_args()
-    way = argparse.Namespace(source=options.own, destination=options.peer, qpn=_GSI, qkey=_GSI_KEY, ip_options=False)
-    injector = Injector(way)
+    to_peer = injector(options.own, options.peer)
     count = 0
     for mad in _mads(options):
-        injector.send(mad)
+        to_peer.send(mad)
         count += 1
     print(count)
     return 0

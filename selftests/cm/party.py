@@ -193,10 +193,15 @@ class Party:
         self.expect(Event.ROUTE_RESOLVED)
         return connection
 
+    @property
+    def calling_qp(self):
+        """The caller's queue pair."""
+        return _FIRST_CALLING_QP + self.number
+
     def ask(self, space=Space.TCP):
         """Ask for a connection."""
         connection = self.resolved(space)
-        connection.connect(_FIRST_CALLING_QP + self.number, b"the caller's word")
+        connection.connect(self.calling_qp, b"the caller's word")
         return connection
 
     def grant(self, connection):

@@ -7,7 +7,8 @@ use super::actions::{
     Failure,
     Outgoing,
     Report,
-    Send, //
+    Send,
+    SERVICE_TIMEOUT, //
 };
 use super::connection::{
     Connection,
@@ -187,9 +188,11 @@ impl MraReqRcvd {
     }
 }
 
-/// How long a peer wants to be left alone, in milliseconds: what it says, and the packet's way.
+/// How long a peer wants to be left alone, in milliseconds: what it says, but no longer than we ask of
+/// others, and the packet's way.
 pub(super) fn service_wait(service_timeout: u8, terms: &Terms) -> u32 {
-    time::milliseconds(service_timeout).saturating_add(time::milliseconds(terms.ack_timeout))
+    let longest = service_timeout.min(SERVICE_TIMEOUT);
+    time::milliseconds(longest).saturating_add(terms.time_wait())
 }
 
 /// A REP came, the consumer has not answered.

@@ -44,6 +44,13 @@ pub(super) struct Terms {
     pub(super) patience: Patience,
 }
 
+/// How long a peer may let us wait for each try, as an exponent: 16 s, where `rdma_cm` asks for 4. It
+/// may name hours, and 16 tries.
+const LONGEST_TRY: u8 = 22;
+
+/// How long packets of a connection are waited for at most, in milliseconds: a peer may name hours.
+const LONGEST_TIME_WAIT: u32 = 300_000;
+
 impl Terms {
     /// What our REQ proposes.
     pub(super) fn proposed(param: &ReqParam) -> Terms {
@@ -80,7 +87,7 @@ impl Terms {
             ack_timeout: used(req.ack_timeout),
             alternate_timeout: req.alternate_ack_timeout.map(used),
             patience: Patience {
-                timeout: time::milliseconds(req.local_response_timeout),
+                timeout: time::milliseconds(req.local_response_timeout.min(LONGEST_TRY)),
                 retries: req.max_retries,
             },
         }
@@ -127,7 +134,7 @@ impl Terms {
 
     /// How long packets of the connection may be under way, in milliseconds.
     pub(super) fn time_wait(&self) -> u32 {
-        time::milliseconds(self.ack_timeout)
+        time::milliseconds(self.ack_timeout).min(LONGEST_TIME_WAIT)
     }
 }
 

@@ -43,6 +43,9 @@ use super::wire::cm::mra::Acknowledged;
 use super::wire::cm::reason::Reason;
 use super::wire::cm::rej::Rejected;
 
+/// How long a peer that asks for time may let us wait for its RTU altogether, in milliseconds.
+const LONGEST_WAIT: u64 = 300_000;
+
 /// A REQ of the peer's.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -290,7 +293,7 @@ impl RepSent {
         let effects = Effects::report(Report::MraReceived).after(self.0.pending.round_trip(now));
         let wait = service_wait(service_timeout, &self.0.connection.terms);
         let offering = Offering {
-            pending: self.0.pending.put_off(wait, now),
+            pending: self.0.pending.put_off(wait, now).within(LONGEST_WAIT),
             ..self.0
         };
         (MraRepRcvd(offering), effects)

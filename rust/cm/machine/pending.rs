@@ -127,6 +127,14 @@ impl Pending {
         }
     }
 
+    /// The peer is given up so many milliseconds after the first try, whatever else was agreed.
+    pub(super) fn within(self, milliseconds: u64) -> Pending {
+        Pending {
+            deadline: self.deadline.min(self.began.after(milliseconds)),
+            ..self
+        }
+    }
+
     /// How long the answer took that comes now.
     pub(super) fn round_trip(&self, now: Time) -> RoundTrip {
         RoundTrip {

@@ -7,6 +7,9 @@
 pub struct Time(u64);
 
 impl Time {
+    /// After all others.
+    pub const END: Time = Time(u64::MAX);
+
     /// The instant that many milliseconds after the fixed one.
     pub const fn new(milliseconds: u64) -> Time {
         Time(milliseconds)
@@ -116,7 +119,7 @@ mod tests {
 
     #[test]
     fn ends_of_time() {
-        let end = Time::new(u64::MAX);
+        let end = Time::END;
         assert_eq!(end.after(1), end);
         assert_eq!(Time::new(1).since(Time::new(2)), 0);
         assert_eq!(Time::new(5).since(Time::new(2)), 3);
