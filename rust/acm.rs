@@ -11,6 +11,7 @@
 //!  exchange    a peer's queue pair, found by asking its connection manager
 //!   └ host       the interface that asks and is asked
 //!  resolve     the same step by step, for who wants to see
+//!  budget      how often strangers may have the subnet administrator asked
 //!  paths       what the subnet administrator said of a port's paths
 //!  line        what waits for its turn
 //!  statistics  what is counted
@@ -28,6 +29,7 @@ use crate::{
     }, //
 };
 
+pub(crate) mod budget;
 pub(crate) mod cache;
 mod change;
 mod entry;

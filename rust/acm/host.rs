@@ -91,6 +91,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn);
 
+    /// Where the stack knows the neighbour with an address to be.
+    fn neighbour(&self, address: IpAddr) -> Option<Gid>;
+
     /// Has the stack ask whether the neighbour with an address is there: what it knows may be wrong.
     fn verify(&self, address: IpAddr);
 

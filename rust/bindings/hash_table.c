@@ -66,11 +66,17 @@ bool oxib_is_error(const void *pointer)
 	return IS_ERR(pointer);
 }
 
-/* Waits until the table has the size for what it holds, unless it changes meanwhile. Sleeps. */
+/*
+ * Waits until the table has the size for what it holds, unless it changes meanwhile. Sleeps. The work begins anew for each step
+ * of several, and as long as it gets no memory: so much patience there is not.
+ */
 void oxib_table_settle(struct rhashtable *table)
 {
-	irq_work_sync(&table->run_irq_work);
-	flush_work(&table->run_work);
+	int patience = 64;
+
+	do {
+		irq_work_sync(&table->run_irq_work);
+	} while (flush_work(&table->run_work) && --patience);
 }
 
 /* Lets others run. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
+#include <linux/if_infiniband.h>
 #include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
@@ -107,6 +108,24 @@ s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 le
 		silence = age > 0 ? jiffies_to_msecs(age) : 0;
 	neigh_release(neighbour);
 	return silence;
+}
+
+/* The hardware address of a neighbour, of INFINIBAND_ALEN bytes. False if the stack knows none. */
+bool oxib_neighbour_address(struct net_device *dev, const u8 *address, u32 length, u8 *hardware)
+{
+	struct neighbour *neighbour = oxib_find_neighbour(dev, address, length);
+	u8 snapshot[ALIGN(MAX_ADDR_LEN, sizeof(unsigned long))];
+	bool known;
+
+	if (!neighbour)
+		return false;
+	known = READ_ONCE(neighbour->nud_state) & NUD_VALID && neighbour->dev->addr_len == INFINIBAND_ALEN;
+	if (known) {
+		neigh_ha_snapshot(snapshot, neighbour, neighbour->dev);
+		memcpy(hardware, snapshot, INFINIBAND_ALEN);
+	}
+	neigh_release(neighbour);
+	return known;
 }
 
 /* Has the stack ask a neighbour of a device, or of the bond it is in, whether it is there. */

@@ -13,6 +13,7 @@ void oxib_verify_neighbours(struct net_device *dev);
 bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length);
 bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from);
 s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length);
+bool oxib_neighbour_address(struct net_device *dev, const u8 *address, u32 length, u8 *hardware);
 void oxib_verify_neighbour(struct net_device *dev, const u8 *address, u32 length);
 bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address);
 struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address);

@@ -6,7 +6,13 @@
 mod cases {
     use core::ops::ControlFlow;
 
-    use kernel::prelude::*;
+    use kernel::{
+        prelude::*,
+        time::{
+            delay::fsleep,
+            Delta, //
+        }, //
+    };
 
     use super::super::*;
 
@@ -100,12 +106,9 @@ mod cases {
         Ok(())
     }
 
-    #[test]
-    fn a_walk_in_parts_after_a_load_sees_each_once() -> Result {
-        const MANY: u64 = 3000;
-        let table = table()?;
-        fill(&table, MANY)?;
-        let mut seen = KVec::from_elem(0, MANY as usize, GFP_KERNEL)?;
+    /// Walks in parts, and checks that each of the numbers below `many` is seen once.
+    fn see_each_once(table: &Numbers, many: u64) -> Result {
+        let mut seen = KVec::from_elem(0, many as usize, GFP_KERNEL)?;
         let mut walk = Walk::new(table.clone())?;
         loop {
             let mut room = 7;
@@ -122,8 +125,30 @@ mod cases {
             if ended {
                 break;
             }
+            // The table's own work has a chance.
+            fsleep(Delta::from_millis(1));
         }
         assert!(seen.iter().all(|&times| times == 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_walk_in_parts_after_a_load_sees_each_once() -> Result {
+        let table = table()?;
+        fill(&table, 3000)?;
+        see_each_once(&table, 3000)
+    }
+
+    #[test]
+    fn so_does_a_walk_after_a_table_shrank_and_grew() -> Result {
+        let table = table()?;
+        for _ in 0..10 {
+            fill(&table, 3000)?;
+            table.write().retain(|_, _| false, |_, _| {});
+            fill(&table, 300)?;
+            see_each_once(&table, 300)?;
+            table.write().retain(|_, _| false, |_, _| {});
+        }
         Ok(())
     }
 

@@ -250,6 +250,16 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
+    /// Whether a way to `gid` is known that is to be looked for anew by time `now`.
+    pub(super) fn is_doubted(&self, gid: &Gid, now: u64) -> bool {
+        matches!(self.table.get(gid), Some(State::Ready(ready)) if ready.due <= now)
+    }
+
+    /// Whether `gid` was looked for in vain.
+    pub(super) fn is_missing(&self, gid: &Gid) -> bool {
+        matches!(self.table.get(gid), Some(State::Failed(_)))
+    }
+
     /// Asks for the way of `packet` to `gid` at time `now` (seconds).
     pub(super) fn request(&mut self, gid: Gid, packet: P, now: u64) -> Verdict<H, P> {
         let limit = if gid.is_multicast() {

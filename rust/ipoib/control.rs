@@ -53,8 +53,11 @@ use crate::{
 
 mod membership;
 mod restart;
+mod trouble;
 
 pub(super) use restart::Backoff;
+use trouble::News;
+pub(super) use trouble::Trouble;
 
 /// What is changed in the Q_Key of the link to make one that nobody uses.
 const UNUSED_QKEY: u32 = 0x7fff_0000;
@@ -75,6 +78,19 @@ const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 impl Interface {
     /// Brings the interface up: queue pairs, rings, polls, groups.
     pub(super) fn bring_up(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
+        let result = self.try_to_bring_up(rtnl);
+        let name = self.device().name();
+        match self.control.get(rtnl).start.note(&result) {
+            Some(News::Fails(error)) => {
+                dev_err!(self.rdma(), "{name}: cannot be brought up: {error:?}\n");
+            }
+            Some(News::Over) => dev_info!(self.rdma(), "{name}: can be brought up again\n"),
+            None => {}
+        }
+        result
+    }
+
+    fn try_to_bring_up(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
         let offer = self.link().refresh()?;
         let Some(pkey_index) = offer.pkey_index else {
             self.control.get(rtnl).phase = Phase::NoPkey;
@@ -88,14 +104,9 @@ impl Interface {
             .and_then(|()| self.start_receive(rtnl, &offer))
             .and_then(|()| self.open_session(rtnl))
             .and_then(|()| self.start_transmit(rtnl, offer.mtu));
-        if let Err(error) = started {
-            dev_err!(
-                self.rdma(),
-                "{}: cannot be brought up: {error:?}\n",
-                self.device().name()
-            );
+        if started.is_err() {
             self.take_down(rtnl);
-            return Err(error);
+            return started;
         }
         self.device().start_queues(rtnl);
         if self.link().is_routed() {
@@ -116,7 +127,15 @@ impl Interface {
 
     fn start_queue_pairs(&self, rtnl: &mut Rtnl, pkey_index: u16) -> Result {
         let qkey = self.link().qkey();
-        for qp in &self.queues(rtnl).pairs {
+        let queues = self.queues(rtnl);
+        let mut was_lost = false;
+        for qp in &queues.pairs {
+            was_lost |= qp.recover()?;
+        }
+        if was_lost {
+            queues.discard();
+        }
+        for qp in &queues.pairs {
             qp.start(qkey, pkey_index)?;
         }
         Ok(())
@@ -225,8 +244,7 @@ impl Interface {
             }
         }
         self.remove_transmit_queues(quiet);
-        queues.receive.discard();
-        queues.send.iter().for_each(|queue| queue.discard());
+        queues.discard();
         let forgotten = self.destinations.lock().take_all();
         self.count_dropped(forgotten.waiting());
         drop(forgotten);
@@ -297,14 +315,11 @@ impl Interface {
     /// Reads the port anew and makes the interface what the port offers.
     pub(super) fn refresh(self: &Arc<Self>, rtnl: &mut Rtnl) {
         let offer = self.link().refresh();
-        let offer = match offer.and_then(|offer| self.follow_partition(rtnl, offer)) {
-            Ok(offer) => offer,
-            Err(error) => {
-                let port = self.port().get();
-                dev_warn!(self.rdma(), "port {port} cannot be queried: {error:?}\n");
-                self.device().set_carrier(rtnl, false);
-                return self.retry_in(QUERY_AGAIN_MS);
-            }
+        let offer = offer.and_then(|offer| self.follow_partition(rtnl, offer));
+        self.tell_of_query(rtnl, &offer);
+        let Ok(offer) = offer else {
+            self.device().set_carrier(rtnl, false);
+            return self.retry_in(QUERY_AGAIN_MS);
         };
         let old = self.control.get(rtnl).offer.replace(offer);
         self.follow_gid(rtnl, &offer, old);
@@ -317,6 +332,21 @@ impl Interface {
         self.device().set_carrier(rtnl, carrier);
         if carrier && is_new {
             self.announce_soon();
+        }
+    }
+
+    fn tell_of_query(&self, rtnl: &mut Rtnl, result: &Result<Offer>) {
+        let port = self.port().get();
+        let name = self.device().name();
+        match self.control.get(rtnl).query.note(result) {
+            Some(News::Fails(error)) => dev_warn!(
+                self.rdma(),
+                "{name}: port {port} cannot be queried: {error:?}; it is tried again each second\n"
+            ),
+            Some(News::Over) => {
+                dev_info!(self.rdma(), "{name}: port {port} can be queried again\n");
+            }
+            None => {}
         }
     }
 

@@ -137,6 +137,9 @@ impl Inbound {
         start: &Start,
         identity: Identity,
     ) -> Result {
+        if self.pair.recover()? {
+            self.completions.discard();
+        }
         self.pair.start(start.qkey, start.pkey_index)?;
         let (instance, mtu) = (self.poll.instance(), start.mtu);
         let (pair, completions) = (&self.pair, &self.completions);

@@ -397,6 +397,10 @@ impl Link for Infiniband {
         self.0.known_paths.forget_to(gid)
     }
 
+    fn may_believe(&self) -> bool {
+        self.0.known_paths.may_believe()
+    }
+
     fn subnet_changed(&self) {
         self.0.cancel_paths();
     }

@@ -32,7 +32,10 @@ use kernel::{
 use super::{
     address::Destinations,
     connected::Connected,
-    control::Backoff,
+    control::{
+        Backoff,
+        Trouble, //
+    },
     debug::Files,
     inbound::{
         Inbound,
@@ -247,6 +250,10 @@ pub(super) struct Control {
     pub(super) mtu_advised: u32,
     /// When the interface may be restarted again.
     pub(super) restarts: Backoff,
+    /// Bringing it up.
+    pub(super) start: Trouble,
+    /// Asking the port what it offers.
+    pub(super) query: Trouble,
 }
 
 /// Whether the interface is up.
@@ -330,6 +337,8 @@ impl Interface {
             advised: false,
             mtu_advised: 0,
             restarts: Backoff::default(),
+            start: Trouble::default(),
+            query: Trouble::default(),
         };
         Arc::pin_init(
             pin_init!(Self {

@@ -182,6 +182,11 @@ pub(super) trait Link: Send + Sync {
         0
     }
 
+    /// Whether what a stranger says of a neighbour may have a way looked for now. It counts.
+    fn may_believe(&self) -> bool {
+        true
+    }
+
     /// The subnet has changed: what is under way may never be answered.
     fn subnet_changed(&self) {}
 

@@ -14,12 +14,16 @@ use core::{
 use kernel::sync::Arc;
 
 use super::interface::Interface;
-use crate::wire::{
-    arp,
-    encap::EtherType,
-    gid::Gid,
-    hwaddr::HwAddr,
-    nd, //
+use crate::{
+    acm::budget::SPREAD,
+    rdma::management::random,
+    wire::{
+        arp,
+        encap::EtherType,
+        gid::Gid,
+        hwaddr::HwAddr,
+        nd, //
+    },
 };
 
 /// Length of the IPv6 header, and of the fixed part of the messages below.
@@ -88,22 +92,24 @@ impl Interface {
         };
         self.heard_of(ip, address);
         let gid = address.gid();
-        let is_known = {
-            let mut destinations = self.destinations.lock();
-            let way = destinations.way(&gid).map(|way| way.lid());
-            if way.is_some_and(|known| self.link().is_same_port(known, lid)) {
-                return;
-            }
-            // What anybody may send does not have the SA asked more often than that.
-            if destinations.is_fresh(&gid, self.now()) {
-                return;
-            }
-            // One that was not found is there after all.
-            destinations.doubt(&gid)
-        };
+        if !self.is_elsewhere(&gid, lid) || !self.link().may_believe() {
+            return;
+        }
         self.forget_paths_to(&gid);
-        if is_known {
-            self.revalidate_soon(0);
+        if self.destinations.lock().doubt(&gid) {
+            self.revalidate_soon(random() % SPREAD);
+        }
+    }
+
+    /// Whether something from LID `lid` shows that what is known of the way to `gid` is wrong.
+    fn is_elsewhere(&self, gid: &Gid, lid: u16) -> bool {
+        let now = self.now();
+        let destinations = self.destinations.lock();
+        match destinations.way(gid) {
+            _ if destinations.is_fresh(gid, now) || destinations.is_doubted(gid, now) => false,
+            Some(way) => !self.link().is_same_port(way.lid(), lid),
+            // One that was not found is there after all.
+            None => destinations.is_missing(gid),
         }
     }
 

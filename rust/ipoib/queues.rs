@@ -137,7 +137,13 @@ impl Queues {
         self.pairs.first().ok_or(ENODEV)
     }
 
-    /// The same, with at most `count` queue pairs.
+    /// Throws away the completions that nobody waits for any more.
+    pub(super) fn discard(&self) {
+        self.receive.discard();
+        self.send.iter().for_each(|queue| queue.discard());
+    }
+
+    /// The same queues, with at most `count` queue pairs.
     fn first(&self, count: usize) -> Result<Self> {
         let mut first = Self {
             pairs: KVec::new(),

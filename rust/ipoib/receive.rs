@@ -181,7 +181,8 @@ impl Receiver {
     ///
     /// What the device says.
     pub(super) fn start(&mut self) -> Result {
-        self.reception.ring.post()?;
+        let ring = &mut self.reception.ring;
+        ring.post().inspect_err(|_| ring.withdraw())?;
         // Nothing is missed: the poll is scheduled once after it was enabled.
         self.completions.arm();
         Ok(())

@@ -301,6 +301,12 @@ impl Host for Interface {
         self.count_acm(counter, 1);
     }
 
+    fn neighbour(&self, address: IpAddr) -> Option<Gid> {
+        self.device()
+            .neighbour(address)
+            .map(|neighbour| neighbour.gid())
+    }
+
     fn verify(&self, address: IpAddr) {
         self.device().verify_neighbour(address);
     }

@@ -128,6 +128,28 @@ impl<T: Operations> Device<T> {
         u64::try_from(age).ok()
     }
 
+    /// The hardware address that the stack knows of the neighbour with this address.
+    pub(crate) fn neighbour(&self, address: IpAddr) -> Option<HwAddr> {
+        let find = |bytes: &[u8], hardware: &mut [u8; HwAddr::LEN]| {
+            // SAFETY: The device is valid; the address is as long as one of its family, and there is room for the
+            // other one.
+            unsafe {
+                bindings::oxib_neighbour_address(
+                    self.as_raw(),
+                    bytes.as_ptr(),
+                    bytes.len() as u32,
+                    hardware.as_mut_ptr(),
+                )
+            }
+        };
+        let mut hardware = [0; HwAddr::LEN];
+        let is_known = match address {
+            IpAddr::V4(address) => find(&address.octets(), &mut hardware),
+            IpAddr::V6(address) => find(&address.octets(), &mut hardware),
+        };
+        is_known.then(|| HwAddr::from_bytes(hardware))
+    }
+
     /// Has the stack ask the neighbour with this address whether it is there, if it knows one.
     pub(crate) fn verify_neighbour(&self, address: IpAddr) {
         let verify = |bytes: &[u8]| {

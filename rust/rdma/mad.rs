@@ -30,7 +30,10 @@ use super::{
 };
 use crate::{
     bindings,
-    wire::grh::Grh, //
+    wire::{
+        gid::Gid,
+        grh::Grh, //
+    }, //
 };
 
 /// Bytes of a management datagram (IBTA 13.4.2).
@@ -397,6 +400,16 @@ impl Received {
     /// Where the P_Key that it came with is in the port's table.
     pub(crate) fn pkey_index(&self) -> u16 {
         self.completion().pkey_index
+    }
+
+    /// The sender's GID, if it came with a global route header, or on RoCE an IP header.
+    pub(crate) fn source(&self) -> Option<Gid> {
+        let mut gid = bindings::ib_gid::default();
+        // SAFETY: By the type invariant valid; the GID is ours.
+        let is_known =
+            unsafe { bindings::oxib_source_gid(self.completion(), self.grh_ptr(), &mut gid) };
+        // SAFETY: `raw` is the union's plain view.
+        is_known.then(|| Gid::from_bytes(unsafe { gid.raw }))
     }
 
     /// Whether it came with a global route header, as always on RoCE.

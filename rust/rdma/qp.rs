@@ -2,7 +2,13 @@
 
 //! Unreliable datagram queue pairs.
 
-use core::ptr::NonNull;
+use core::{
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
+};
 
 use kernel::{
     prelude::*,
@@ -63,6 +69,8 @@ pub(crate) struct QueuePair<S: Notify, R: Notify> {
     port: PortNumber,
     inline_limit: u32,
     pieces: u32,
+    /// It was to be reset, and could not be.
+    is_lost: AtomicBool,
     _send: Arc<CompletionQueue<S>>,
     _receive: Arc<CompletionQueue<R>>,
 }
@@ -116,6 +124,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             port,
             inline_limit,
             pieces,
+            is_lost: AtomicBool::new(false),
             _send: send.clone(),
             _receive: receive.clone(),
         };
@@ -191,9 +200,25 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// What the device says; see [`Self::recover`].
     pub(crate) fn reset(&self) -> Result {
-        self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RESET), 0)
+        let done = self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RESET), 0);
+        self.is_lost.store(done.is_err(), Ordering::Relaxed);
+        done
+    }
+
+    /// Resets the queue pair if that was not possible when it was to be. Returns whether it was so: requests of before may
+    /// have completed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub(crate) fn recover(&self) -> Result<bool> {
+        let is_lost = self.is_lost.load(Ordering::Relaxed);
+        if is_lost {
+            self.reset()?;
+        }
+        Ok(is_lost)
     }
 
     /// Takes the queue pair from Send Queue Error back to Ready to Send.

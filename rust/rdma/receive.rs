@@ -96,6 +96,15 @@ impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
             .for_each(core::mem::forget);
     }
 
+    /// Ends a ring of which the device took a part, and refused another: the queue pair is reset, or has the buffers for
+    /// good.
+    #[cold]
+    pub(crate) fn withdraw(&mut self) {
+        if self.qp.reset().is_err() {
+            self.abandon();
+        }
+    }
+
     /// Bytes of memory that the ring takes, without its buffers.
     pub(crate) fn memory(&self) -> usize {
         self.requests.capacity() * size_of::<Request>()

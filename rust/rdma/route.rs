@@ -221,6 +221,17 @@ impl AddressVector {
         }
     }
 
+    /// The LID it leads to; of 32 bits on Omni-Path, 0 on RoCE.
+    pub(crate) fn lid(&self) -> u32 {
+        match self.attributes.type_ {
+            // SAFETY: The type says that this view is in use.
+            bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_OPA => unsafe {
+                self.attributes.__bindgen_anon_1.opa.dlid
+            },
+            _ => self.dlid().into(),
+        }
+    }
+
     /// The Ethernet address of the next hop, on RoCE.
     pub(crate) fn dmac(&self) -> Option<[u8; 6]> {
         match self.kind() {
@@ -241,6 +252,15 @@ impl AddressVector {
         (u32::from(self.attributes.ah_flags) & bindings::ib_ah_flags_IB_AH_GRH != 0)
             // SAFETY: `raw` is the union's plain view.
             .then(|| Gid::from_bytes(unsafe { self.attributes.grh.dgid.raw }))
+    }
+
+    /// Whether it leads to the port with that GID and LID. Where it has a GID, too, those count; else
+    /// the LIDs but for the lowest `lmc` bits, by which a port has several.
+    pub(crate) fn leads_to(&self, gid: Option<Gid>, lid: u32, lmc: u8) -> bool {
+        match (self.dgid(), gid) {
+            (Some(own), Some(other)) => own == other,
+            _ => self.lid() >> lmc == lid >> lmc,
+        }
     }
 
     /// Routers that packets may pass; 0 without a GRH.

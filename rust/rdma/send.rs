@@ -419,9 +419,11 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Some(ended)
     }
 
-    /// Leaves the memory of all requests to a device that may still read it: it is never freed.
+    /// Leaves the memory of all requests to a device that may still read it: it is never freed, nor unmapped.
     #[cold]
     pub(crate) fn abandon(&mut self) {
+        // As of a device for which nothing is mapped.
+        self.virtual_dma = true;
         self.slots
             .iter_mut()
             .filter_map(|slot| slot.buffer.take())

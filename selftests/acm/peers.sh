@@ -3,7 +3,7 @@
 #
 # The address cache within one subnet: no question for a cached neighbour leaves a host, and nothing else changes. Who does not
 # answer the exchange of queue pairs is found as ever, and not asked again and again. What others say of themselves is kept, if
-# it is where it comes from, and never in place of what an administrator says.
+# that is asked for and it is where it comes from, and never in place of what an administrator says.
 #
 # nodes: 1
 # kernels: fast
@@ -135,6 +135,32 @@ says_learned() { # host, address
 	matches 'learned$' "$(entry_at "$@")"
 }
 
+# What h1 is told that it may believe without being told to: the queue pair of who has an entry.
+test_modesty() {
+	local gid served
+	gid=$(port_field h2 gids/0)
+	cache_at h1 flush
+	served=$(statistic_at h1 sidr-served)
+	forge h2 h1 10.88.7.6 "$gid" 0x123456
+	check "h1 answers a peer that it has no entry of" eventually has_served h1 "$served"
+	cache_at h1 add 10.88.7.5 "$gid"
+	forge h2 h1 10.88.7.5 "$gid" 0x123456
+	check "it takes the queue pair of one with an entry from it" eventually says_number h1 10.88.7.5 0x123456
+	check_equal "it enters nobody" "" "$(entry_at h1 10.88.7.6)"
+}
+
+has_served() { # host, more than
+	holds "$(statistic_at "$1" sidr-served)" -gt "$2"
+}
+
+says_number() { # host, address, queue pair
+	equal "$3" "$(entry_at "$1" "$2" | awk '{ print $2 }')"
+}
+
+loaded_anew() { # parameter...
+	unload_driver && load_driver oxib "$@" && interfaces_up "${hosts[@]}" && know h1 h2 && know h2 h1
+}
+
 test_learning() {
 	cache_at h2 flush
 	flush_neighbours h1 h2
@@ -176,7 +202,33 @@ test_forged() {
 	check_equal "nothing was learned of who is elsewhere" "" "$(entry_at h1 10.88.7.7)"
 	check_equal "nor from another GID's packet" "" "$(entry_at h1 10.88.7.8)"
 	check_equal "nor from what is malformed" "" "$(entry_at h1 10.88.7.9)"
+	test_others_addresses
 	check "h1 reaches h3 all the same" host_answers h1 "$(v4_of h3)"
+}
+
+# An address that the stack knows to be h3's, by ARP alone, and one that another peer has said to have.
+test_others_addresses() {
+	local before entry
+	cache_at h1 flush
+	flush_neighbours h1
+	check "h1 knows h3 by ARP" eventually host_answers h1 "$(v4_of h3)"
+	cache_at h1 flush
+	before=$(statistic_at h1 refused)
+	forge h2 h1 "$(v4_of h3)" "$(port_field h2 gids/0)" 0x123456
+	check "h2 cannot claim its address" eventually has_refused h1 "$before"
+	check_equal "nothing was learned of it" "" "$(entry_at h1 "$(v4_of h3)")"
+	forge h3 h1 10.88.7.11 "$(port_field h3 gids/0)" 0x123456
+	check "h1 learns an address of h3's" eventually says_learned h1 10.88.7.11
+	entry=$(entry_at h1 10.88.7.11)
+	before=$(statistic_at h1 refused)
+	forge h2 h1 10.88.7.11 "$(port_field h2 gids/0)" 0x123456
+	check "h2 cannot take it" eventually has_refused h1 "$before"
+	check_equal "it is as it was" "$entry" "$(entry_at h1 10.88.7.11)"
+	know h1 h3
+}
+
+has_refused() { # host, more than
+	holds "$(statistic_at "$1" refused)" -gt "$2"
 }
 
 bring_up_fabric star h1
@@ -191,6 +243,8 @@ test_others
 test_unwilling
 test_absent
 test_new_queue_pair
+test_modesty
+check "oxib is loaded anew, to learn addresses" loaded_anew acm_learn=1
 test_learning
 test_forged
 stop_jobs

@@ -77,8 +77,7 @@ test_limited() { # mode
 # The kernel's driver ends connections in the background, and frees what they use with the child: in Linux 7.2 and 7.3 that is a use
 # after free, unless there are none any more.
 delete_child() { # host
-	[ "$driver" = oxib ] || at "$1" ip link set blue down
-	[ "$driver" = oxib ] || pause 2
+	[ "$driver" = oxib ] || { at "$1" ip link set blue down && eventually has_no_connection "$1"; } || return
 	at "$1" ip link delete blue
 }
 

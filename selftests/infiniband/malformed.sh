@@ -292,7 +292,6 @@ finds_h3_again() {
 test_neighbours() {
 	local before number
 	take_all
-	check "h1 has its addresses, of which a small MTU took one" interface_up h1
 	check "h1 knows h3" eventually host_answers h1 "$(v4_of h3)"
 	check "by IPv6, too" eventually host_answers h1 "$(v6_of h3)"
 	before=$(counter_at h1 rx_packets)
@@ -313,6 +312,39 @@ test_neighbours() {
 	done
 }
 
+# --- strangers ---------------------------------------------------------------------------------------------------------------------
+
+# Of each neighbour that h1 knows a stranger says that it is elsewhere, again and again. What h1 asks the SA for that is bounded,
+# and the neighbours stay reached.
+test_strangers() {
+	local asked host round
+	for host in h2 h3 h4; do
+		check "h1 knows $host" eventually host_answers h1 "$(v4_of "$host")"
+	done
+	# What was asked a moment ago is not asked again, whoever says what.
+	pause 3
+	asked=$(counter_at h1 sa_path_queries)
+	for round in 1 2 3 4; do
+		for host in h2 h3 h4; do
+			say_elsewhere "$host" $((round + 100))
+		done
+		pause 2.5
+	done
+	asked=$(($(counter_at h1 sa_path_queries) - asked))
+	note "h1 asked the SA $asked times for 12 lies"
+	check "a stranger's word has h1 ask the SA" holds "$asked" -ge 1
+	check "not for each of his lies" holds "$asked" -le 9
+	for host in h2 h3 h4; do
+		check "$host is reached" eventually host_answers h1 "$(v4_of "$host")"
+	done
+}
+
+say_elsewhere() { # host, LID
+	python3 selftests/infiniband/neighbour.py s1-1 "$(port_number h1 lid)" "$2" \
+		"$((16#$(queue_pair_of h1 | cut -c 4- | tr -d :)))" elsewhere "$(v4_of "$1")" "$(v6_of "$1")" "$(v4_of h1)" "$(v6_of h1)" \
+		"$(hardware_address_at "$1")" >/dev/null
+}
+
 came() { # packets at least
 	holds "$(counter_at h1 rx_packets)" -ge "$1"
 }
@@ -331,6 +363,8 @@ check "another one answers in its place" play_sa
 test_paths
 test_groups
 test_broadcast
+check "h1 has its addresses, of which a small MTU took one" interface_up h1
+test_strangers
 test_neighbours
 check "h1 takes large packets as ever" eventually host_answers h2 "$(v4_of h1)" -s 20000
 check "oxib can be unloaded" unload_driver

@@ -164,9 +164,7 @@ fn serve(id: &Arc<Id>, host: &Arc<dyn Host>, question: Question, origin: Origin)
     if answer(id, host, &question).is_ok() {
         host.count(Counter::SidrServed, 1);
     }
-    if options::learn() {
-        learn(host, question, origin);
-    }
+    learn(host, question, origin);
 }
 
 /// Says which queue pair it is.
@@ -210,7 +208,7 @@ const CHECKS: usize = 8;
 /// a while.
 fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     // Whose address is ours is not the peer.
-    if host.has(question.asker) {
+    if host.has(question.asker) || !(options::learn() || is_entered(host, &question)) {
         return;
     }
     let most = match origin {
@@ -237,6 +235,20 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     }
 }
 
+/// Whether there is an entry of a peer that says of its port what the peer says.
+fn is_entered(host: &Arc<dyn Host>, question: &Question) -> bool {
+    let known = host.cache().and_then(|cache| cache.peek(question.asker));
+    known.is_some_and(|known| known.gid == question.asker_gid)
+}
+
+/// Whether the address of a peer is known to be at another port: by the stack or, if that knows
+/// nothing of it, by the cache.
+fn is_elsewhere(host: &Arc<dyn Host>, question: &Question) -> bool {
+    let known = || host.cache()?.peek(question.asker).map(|known| known.gid);
+    let gid = host.neighbour(question.asker).or_else(known);
+    gid.is_some_and(|gid| gid != question.asker_gid)
+}
+
 /// Whether a peer is where its request came from; `None` if nobody knows. Sleeps.
 fn is_there(host: &Arc<dyn Host>, question: &Question, origin: Origin) -> Option<bool> {
     match origin {
@@ -251,16 +263,24 @@ fn is_there(host: &Arc<dyn Host>, question: &Question, origin: Origin) -> Option
 fn keep(host: &Arc<dyn Host>, question: &Question) {
     host.is_there(&question.asker_gid);
     let Some(cache) = host.cache() else { return };
+    if is_elsewhere(host, question) {
+        return host.count(Counter::Refused, 1);
+    }
     let asker: IpAddr = question.asker;
-    // Without memory at the moment, it is asked when it is wanted.
-    let _ = cache.learn(&Lesson {
+    let lesson = Lesson {
         address: asker,
         gid: question.asker_gid,
         qpn: Some(question.asker_qpn),
         pkey: Some(question.pkey),
         source: Source::Learned,
         lifetime: LIFETIME,
-    });
+    };
+    // Without memory at the moment, it is asked when it is wanted.
+    let _ = if options::learn() {
+        cache.learn(&lesson)
+    } else {
+        cache.learn_more(&lesson)
+    };
     let qpn = question.asker_qpn;
     // Of one whose queue pair an administrator gives, that is what counts.
     let is_believed = |known: Known| {

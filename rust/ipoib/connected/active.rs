@@ -120,7 +120,7 @@ impl Session {
         self.interface.connects.spawn(move || {
             if let Err(error) = Outbound::begin(&this, queue, tag, peer) {
                 let fate = if error == ENODEV || error == EBUSY {
-                    Fate::Failed
+                    Fate::Declined
                 } else {
                     Fate::Postponed
                 };
@@ -321,9 +321,14 @@ fn fate_of(notice: &Notice) -> Fate {
     let message = notice
         .message()
         .and_then(|mad| Message::parse(mad.bytes()).ok());
-    match message {
-        Some(Message::Rej(rej)) if rej.reason() == Reason::INVALID_SERVICE_ID => Fate::Unwilling,
-        _ => Fate::Failed,
+    let Some(Message::Rej(rej)) = message else {
+        return Fate::Failed;
+    };
+    match rej.reason() {
+        Reason::INVALID_SERVICE_ID => Fate::Unwilling,
+        // The next try is another matter.
+        Reason::TIMEOUT | Reason::STALE_CONNECTION => Fate::Failed,
+        _ => Fate::Declined,
     }
 }
 
@@ -361,6 +366,7 @@ impl Consumer for Outbound {
         self.id.detach();
         let fate = match self.fate.load(Ordering::Relaxed) {
             fate if fate == Fate::Unwilling as u8 => Fate::Unwilling,
+            fate if fate == Fate::Declined as u8 => Fate::Declined,
             fate if fate == Fate::Failed as u8 => Fate::Failed,
             _ => Fate::Over,
         };

@@ -41,9 +41,15 @@ const PEERS: usize = 16_384;
 /// asked for about a minute.
 const PATIENCE: u64 = 3;
 
-/// First and longest time without a try after one that failed, in seconds.
+/// First and longest time without a try after one that failed, in seconds; the longest, too, after one
+/// to a peer that said that nobody there takes connections: that is soon another matter.
 const RETRY: u64 = 1;
 const RETRY_MAX: u64 = 64;
+const RETRY_UNWILLING: u64 = 2;
+
+/// How long a peer may say so before packets that are too large for datagrams are refused, in seconds.
+/// Until then it may be on its way up; and what their senders learn, they keep to for ten minutes.
+const UNTOLD: u64 = 30;
 
 /// Time after which a peer is forgotten that was refused and not asked for again, in seconds.
 const REMEMBER: u64 = 120;
@@ -64,8 +70,7 @@ struct Connecting<P> {
     waiting: KVec<P>,
     /// When that began, in seconds.
     since: u64,
-    /// How long to wait if it fails.
-    backoff: u64,
+    before: Failures,
 }
 
 /// It can be used.
@@ -85,17 +90,26 @@ struct Closing<L> {
 /// The peer gets datagrams for a while.
 struct Refused {
     until: u64,
+    failures: Failures,
+}
+
+/// What came of the tries since there was a connection.
+#[derive(Clone, Copy)]
+struct Failures {
+    /// When the first one failed, in seconds.
+    since: Option<u64>,
+    /// How long to wait after the next, in seconds.
     backoff: u64,
-    /// There will be a connection again in a moment, most likely.
-    is_brief: bool,
+    /// Senders are told that no packets go that are too large for datagrams.
+    is_told: bool,
 }
 
 impl<P> Connecting<P> {
-    fn new(backoff: u64, since: u64) -> Self {
+    fn new(before: Failures, since: u64) -> Self {
         Self {
             waiting: KVec::new(),
             since,
-            backoff,
+            before,
         }
     }
 
@@ -127,31 +141,46 @@ impl Refused {
     /// What stands in for a state while that is changed.
     const NONE: Self = Self {
         until: 0,
-        backoff: RETRY,
-        is_brief: false,
+        failures: Failures::NONE,
     };
 
     /// After a connection that could be used.
     fn broken(now: u64) -> Self {
         Self {
             until: now + RETRY,
-            backoff: RETRY,
-            is_brief: true,
+            failures: Failures::NONE,
         }
     }
+}
 
-    /// After one that could not be made, when that was to be tried again after `backoff` seconds.
-    fn new(fate: Fate, backoff: u64, now: u64) -> Self {
-        // The address of one who is unwilling says that it takes connections: it may be on its way up.
-        let is_brief = matches!(fate, Fate::Unwilling | Fate::Postponed) && backoff == RETRY;
-        let wait = match fate {
-            Fate::Unwilling if !is_brief => RETRY_MAX,
-            Fate::Unwilling | Fate::Postponed | Fate::Over | Fate::Failed => backoff,
+impl Failures {
+    const NONE: Self = Self {
+        since: None,
+        backoff: RETRY,
+        is_told: false,
+    };
+
+    /// Nothing, after one try more.
+    fn after(self, fate: Fate, now: u64) -> Refused {
+        let since = self.since.unwrap_or(now);
+        let longest = match fate {
+            Fate::Unwilling => RETRY_UNWILLING,
+            _ => RETRY_MAX,
         };
-        Self {
+        let wait = self.backoff.min(longest);
+        let failures = Self {
+            since: Some(since),
+            backoff: (wait * 2).min(longest),
+            is_told: match fate {
+                Fate::Declined => true,
+                Fate::Unwilling => now >= since + UNTOLD,
+                // Nobody has said that there will be none.
+                Fate::Over | Fate::Failed | Fate::Postponed => self.is_told,
+            },
+        };
+        Refused {
             until: now + wait,
-            backoff: (wait * 2).min(RETRY_MAX),
-            is_brief,
+            failures,
         }
     }
 }
@@ -163,8 +192,10 @@ pub(super) enum Fate {
     Over,
     /// It failed: there is to be none for a little while.
     Failed,
-    /// The peer does not want any.
+    /// The peer has nobody who takes connections: it is down, or in datagram mode.
     Unwilling,
+    /// It cannot be: the peer, or this node, has as many as it takes.
+    Declined,
     /// It could not even be asked for: the way to the peer is not known at the moment, or there is no memory.
     Postponed,
 }
@@ -175,8 +206,8 @@ pub(super) struct Ended<L, P> {
     pub(super) link: Option<L>,
     /// Packets that waited for it.
     pub(super) waiting: KVec<P>,
-    /// There will be another in a moment, most likely: who sent them need not learn of smaller ones.
-    pub(super) is_brief: bool,
+    /// There will be none soon: who sent them is to learn of smaller ones.
+    pub(super) is_told: bool,
 }
 
 /// How a packet gets to a peer.
@@ -187,7 +218,7 @@ pub(super) enum Route<'a, L> {
     Begin(Tag),
     /// The same, and the connection is being made.
     Wait(Tag),
-    /// As a datagram, or, if it is too large, not at all: a connection will be made again in a moment, and
+    /// As a datagram, or, if it is too large, not at all: there may be a connection again soon, and
     /// what its sender learned of smaller ones would stay with him for minutes.
     Pause,
     /// As a datagram, if at all.
@@ -281,7 +312,7 @@ impl<L, P> Peers<L, P> {
         };
         let next = match state {
             State::Refused(refused) if now() >= refused.until => {
-                Some(State::Connecting(Connecting::new(refused.backoff, now())))
+                Some(State::Connecting(Connecting::new(refused.failures, now())))
             }
             _ => None,
         };
@@ -297,8 +328,9 @@ impl<L, P> Peers<L, P> {
             State::Connecting(connecting) if now() < connecting.since + PATIENCE => {
                 Route::Wait(tag)
             }
-            State::Closing(_) | State::Refused(Refused { is_brief: true, .. }) => Route::Pause,
-            State::Connecting(_) | State::Refused(_) => Route::Datagram,
+            State::Connecting(Connecting { before, .. }) if before.is_told => Route::Datagram,
+            State::Refused(Refused { failures, .. }) if failures.is_told => Route::Datagram,
+            State::Connecting(_) | State::Closing(_) | State::Refused(_) => Route::Pause,
         }
     }
 
@@ -319,7 +351,10 @@ impl<L, P> Peers<L, P> {
             }
         };
         let slot = self.slots.get_mut(index)?;
-        slot.peer = Some((peer, State::Connecting(Connecting::new(RETRY, now))));
+        slot.peer = Some((
+            peer,
+            State::Connecting(Connecting::new(Failures::NONE, now)),
+        ));
         let tag = tag(index, slot.generation);
         self.index.insert(node.into_node(peer, index as u16));
         Some(tag)
@@ -414,7 +449,7 @@ impl<L, P> Peers<L, P> {
         let mut ended = Ended {
             link: None,
             waiting: KVec::new(),
-            is_brief: false,
+            is_told: false,
         };
         let Some(slot) = self.slot(tag) else {
             return ended;
@@ -425,7 +460,7 @@ impl<L, P> Peers<L, P> {
         let refused = match state {
             State::Connecting(connecting) => {
                 ended.waiting = connecting.waiting;
-                (fate != Fate::Over).then(|| Refused::new(fate, connecting.backoff, now))
+                (fate != Fate::Over).then(|| connecting.before.after(fate, now))
             }
             State::Connected(Connected { link, .. }) => {
                 ended.link = Some(link);
@@ -445,12 +480,11 @@ impl<L, P> Peers<L, P> {
         slot.generation = slot.generation.wrapping_add(1);
         match refused {
             Some(refused) => {
-                ended.is_brief = refused.is_brief;
+                ended.is_told = refused.failures.is_told;
                 slot.peer = Some((peer, State::Refused(refused)));
             }
             None => {
                 // The next packet asks again.
-                ended.is_brief = true;
                 self.index.remove(&peer);
             }
         }

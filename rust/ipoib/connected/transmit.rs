@@ -513,10 +513,10 @@ impl Interface {
             self.end_sender(session, queue, sender);
         }
         for packet in ended.waiting {
-            if ended.is_brief {
-                self.device().count_send_dropped();
-            } else {
+            if ended.is_told {
                 session.too_big(self, packet, most);
+            } else {
+                self.device().count_send_dropped();
             }
         }
     }

@@ -30,9 +30,16 @@ pub(in crate::ipoib) struct Backoff {
     wait: u64,
 }
 
+/// Which try it is, since there was no trouble.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Try {
+    First,
+    Further,
+}
+
 impl Backoff {
     /// Begins a try at time `now`, or says how long to wait for it.
-    fn begin(&mut self, now: u64) -> core::result::Result<(), u64> {
+    fn begin(&mut self, now: u64) -> core::result::Result<Try, u64> {
         if now < self.at {
             return Err(self.at - now);
         }
@@ -40,9 +47,13 @@ impl Backoff {
         if now > self.at + 4 * RESTART_MAX {
             self.wait = 0;
         }
+        let which = match self.wait {
+            0 => Try::First,
+            _ => Try::Further,
+        };
         self.wait = (self.wait * 2).clamp(1, RESTART_MAX);
         self.at = now + self.wait;
-        Ok(())
+        Ok(which)
     }
 }
 
@@ -68,16 +79,18 @@ impl Interface {
 
     /// Takes the interface down and up again, not too often.
     fn restart(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        if let Err(seconds) = self.control.get(rtnl).restarts.begin(self.now()) {
-            self.stuck.store(true, Ordering::Release);
-            self.retry_in(1000 * seconds);
-            return;
+        match self.control.get(rtnl).restarts.begin(self.now()) {
+            Err(seconds) => {
+                self.stuck.store(true, Ordering::Release);
+                return self.retry_in(1000 * seconds);
+            }
+            Ok(Try::First) => dev_warn!(
+                self.rdma(),
+                "{}: a queue pair failed or hangs; restarting, as often as that is needed\n",
+                self.device().name()
+            ),
+            Ok(Try::Further) => {}
         }
-        dev_warn!(
-            self.rdma(),
-            "{}: a queue pair failed or hangs; restarting\n",
-            self.device().name()
-        );
         self.take_down(rtnl);
         self.bring_up_again(rtnl);
     }

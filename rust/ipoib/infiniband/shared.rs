@@ -16,12 +16,15 @@ use super::{
     Search, //
 };
 use crate::{
-    acm::paths::{
-        Claim,
-        Duty,
-        Key,
-        Path,
-        Paths, //
+    acm::{
+        budget::Budget,
+        paths::{
+            Claim,
+            Duty,
+            Key,
+            Path,
+            Paths, //
+        }, //
     },
     cm::DeviceKey,
     net::bh::{
@@ -96,6 +99,8 @@ pub(crate) struct PortPaths {
     port: PortNumber,
     #[pin]
     paths: SpinLockBh<Paths<Waiter>>,
+    #[pin]
+    budget: SpinLockBh<Budget>,
 }
 
 /// A path as it is shown.
@@ -125,6 +130,7 @@ impl PortPaths {
                 name,
                 port,
                 paths <- new_spinlock_bh!(Paths::new(), "oxib_port_paths"),
+                budget <- new_spinlock_bh!(Budget::new(), "oxib_port_budget"),
             }),
             GFP_KERNEL,
         )
@@ -175,6 +181,12 @@ impl PortPaths {
     /// Forgets those to `gid`. The same.
     pub(super) fn forget_to(&self, gid: &Gid) -> usize {
         self.paths.lock().forget_to(gid)
+    }
+
+    /// Whether what a stranger says may have the SA asked now. It counts.
+    pub(super) fn may_believe(&self) -> bool {
+        let now = work::milliseconds();
+        self.budget.lock().take(now)
     }
 
     /// How many are known, in some partitions.

@@ -74,7 +74,7 @@ mod cases {
         let tag = begin(&mut table, 1, 5)?;
         let wait = 5 + PATIENCE;
         assert!(matches!(table.route(&peer(1), || wait - 1), Route::Wait(_)));
-        assert!(is_datagram(&mut table, 1, wait));
+        assert!(is_pause(&mut table, 1, wait));
         // The connection may come all the same.
         table.connected(tag, 1, wait).map_err(|_| EINVAL)?;
         assert_eq!(link(&mut table, 1), Some(1));
@@ -108,7 +108,7 @@ mod cases {
             assert!(table.hold(tag, 5).is_ok());
             let ended = table.end(tag, Fate::Failed, now);
             assert_eq!((ended.link, ended.waiting.len()), (None, 1));
-            assert!(is_datagram(&mut table, 1, now + wait - 1));
+            assert!(is_pause(&mut table, 1, now + wait - 1));
             now += wait;
             tag = begin(&mut table, 1, now)?;
         }
@@ -120,40 +120,57 @@ mod cases {
     }
 
     #[test]
-    fn who_wants_none_is_left_alone_for_long() -> Result {
+    fn who_wants_none_may_be_on_its_way_up() -> Result {
         let mut table = Table::new()?;
-        let tag = begin(&mut table, 1, 0)?;
+        let mut now = 100;
+        let mut tag = begin(&mut table, 1, now)?;
         assert!(table.hold(tag, 5).is_ok());
-        // It is asked once more: it may have been on its way up.
-        assert!(table.end(tag, Fate::Unwilling, 0).is_brief);
-        assert!(is_pause(&mut table, 1, RETRY - 1));
-        let tag = begin(&mut table, 1, RETRY)?;
-        assert!(!table.end(tag, Fate::Unwilling, RETRY).is_brief);
-        assert!(is_datagram(&mut table, 1, RETRY + RETRY_MAX - 1));
-        begin(&mut table, 1, RETRY + RETRY_MAX)?;
+        while now < 100 + UNTOLD {
+            let wait = match now {
+                100 => RETRY,
+                _ => RETRY_UNWILLING,
+            };
+            assert!(!table.end(tag, Fate::Unwilling, now).is_told);
+            assert!(is_pause(&mut table, 1, now + wait - 1));
+            now += wait;
+            tag = begin(&mut table, 1, now)?;
+        }
+        // It has been so for longer than that takes.
+        assert!(table.end(tag, Fate::Unwilling, now).is_told);
+        assert!(is_datagram(&mut table, 1, now + RETRY_UNWILLING - 1));
+        // That stays until there is a connection.
+        now += RETRY_UNWILLING;
+        let tag = begin(&mut table, 1, now)?;
+        assert!(is_datagram(&mut table, 1, now + PATIENCE));
+        table.connected(tag, 1, now).map_err(|_| EINVAL)?;
+        assert!(!table.end(tag, Fate::Failed, now).is_told);
+        let tag = begin(&mut table, 1, now + RETRY)?;
+        assert!(!table.end(tag, Fate::Unwilling, now + RETRY).is_told);
         Ok(())
     }
 
     #[test]
-    fn what_could_not_be_asked_for_is_tried_once_more() -> Result {
-        let mut table = Table::new()?;
-        let tag = begin(&mut table, 1, 0)?;
-        assert!(table.end(tag, Fate::Postponed, 0).is_brief);
-        assert!(is_pause(&mut table, 1, 0));
-        let tag = begin(&mut table, 1, RETRY)?;
-        assert!(!table.end(tag, Fate::Postponed, RETRY).is_brief);
-        assert!(is_datagram(&mut table, 1, RETRY));
+    fn who_does_not_answer_says_nothing() -> Result {
+        for fate in [Fate::Failed, Fate::Postponed] {
+            let mut table = Table::new()?;
+            for now in [0, 100, 200, 300] {
+                let tag = begin(&mut table, 1, now)?;
+                assert!(is_pause(&mut table, 1, now + PATIENCE));
+                assert!(!table.end(tag, fate, now + 60).is_told);
+                assert!(is_pause(&mut table, 1, now + 60));
+            }
+        }
         Ok(())
     }
 
     #[test]
-    fn who_is_not_reached_gets_datagrams_at_once() -> Result {
+    fn who_has_as_many_as_it_takes_gets_datagrams_at_once() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 0)?;
-        assert!(!table.end(tag, Fate::Failed, 0).is_brief);
+        assert!(table.end(tag, Fate::Declined, 0).is_told);
         assert!(is_datagram(&mut table, 1, 0));
         let tag = begin(&mut table, 1, RETRY)?;
-        assert!(!table.end(tag, Fate::Unwilling, RETRY).is_brief);
+        assert!(table.end(tag, Fate::Failed, RETRY).is_told);
         assert!(is_datagram(&mut table, 1, RETRY));
         Ok(())
     }
@@ -164,13 +181,13 @@ mod cases {
         let mut now = 0;
         for _ in 0..5 {
             let tag = connect(&mut table, 1, now)?;
-            assert!(table.end(tag, Fate::Failed, now).is_brief);
+            assert!(!table.end(tag, Fate::Failed, now).is_told);
             assert!(is_pause(&mut table, 1, now));
             now += RETRY;
         }
         // If that fails it is as if there had been none.
         let tag = begin(&mut table, 1, now)?;
-        assert!(!table.end(tag, Fate::Failed, now).is_brief);
+        assert!(table.end(tag, Fate::Declined, now).is_told);
         assert!(is_datagram(&mut table, 1, now));
         begin(&mut table, 1, now + RETRY)?;
         Ok(())

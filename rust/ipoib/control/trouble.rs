@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What is tried again and again is told when it fails first, and when it works again.
+
+use kernel::prelude::*;
+
+/// Something that is tried, as far as the administrator knows.
+#[derive(Default)]
+pub(in crate::ipoib) struct Trouble(Option<Error>);
+
+/// What he does not know yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ipoib) enum News {
+    /// It fails, or fails for another reason.
+    Fails(Error),
+    /// It works again.
+    Over,
+}
+
+impl Trouble {
+    /// It was tried. Returns what there is to be told of that.
+    pub(in crate::ipoib) fn note<T>(&mut self, result: &Result<T>) -> Option<News> {
+        let before = self.0;
+        self.0 = result.as_ref().err().copied();
+        match (before, self.0) {
+            (before, Some(error)) if before != Some(error) => Some(News::Fails(error)),
+            (Some(_), None) => Some(News::Over),
+            _ => None,
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_trouble)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_told_once() {
+        let mut trouble = Trouble::default();
+        for (result, news) in [
+            (Ok(()), None),
+            (Err(EIO), Some(News::Fails(EIO))),
+            (Err(EIO), None),
+            (Err(ENOMEM), Some(News::Fails(ENOMEM))),
+            (Err(ENOMEM), None),
+            (Ok(()), Some(News::Over)),
+            (Ok(()), None),
+            (Err(EIO), Some(News::Fails(EIO))),
+        ] {
+            assert_eq!(trouble.note(&result), news);
+        }
+    }
+}
