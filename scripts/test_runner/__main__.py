@@ -118,7 +118,7 @@ def _explain(each, outcome):
     """A failed job: which checks failed, and the end of its logs."""
     print(f"FAILED: {each.name}", file=sys.stderr)
     for failure in outcome.result.failures[:20]:
-        print(f"  not ok - {failure}", file=sys.stderr)
+        print("  not ok -", failure.replace("\n", "\n    "), file=sys.stderr)
     for log in outcome.logs:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
         print(f"  the end of {str(log).replace('/cache', '$OXIB_CACHE', 1)}:", file=sys.stderr)

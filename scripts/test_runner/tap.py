@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reading TAP, the output of every selftest, and what cargo's test harness prints."""
 
+import itertools
 import re
 from dataclasses import dataclass, field
 
 _LINE = re.compile(r"^(not )?ok\b *\d* *-? *(.*)$")
 _PLAN = re.compile(r"^1\.\.(\d+)")
 _SKIP = re.compile(r"# *SKIP\b", re.IGNORECASE)
+# How many lines of what a failed check says are kept.
+_TOLD = 12
 _CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 
 
 @dataclass
 class Result:
-    """What a test came to. `failures` describes each failed check, so there are as many as failed."""
+    """What a test came to. `failures` describes each failed check, so there are as many as failed; the lines after the first
+    are what it said itself."""
 
     passed: int = 0
     skipped: int = 0
@@ -29,7 +33,8 @@ def read(text):
     """The result of one TAP document. A plan that was not kept is a failure; so is a document without a check."""
     result = Result()
     planned = None
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
         plan = _PLAN.match(line)
         if plan:
             planned = int(plan[1])
@@ -40,7 +45,7 @@ def read(text):
         if check is None:
             continue
         if check[1]:
-            result.failures.append(check[2])
+            result.failures.append("\n".join([check[2], *_comments(lines[number : number + _TOLD])]))
         elif _SKIP.search(line):
             result.skipped += 1
         else:
@@ -53,6 +58,11 @@ def read(text):
     elif planned == 0:
         result.skipped += 1
     return result
+
+
+def _comments(lines):
+    """Those before the first that is none."""
+    return itertools.takewhile(lambda line: line.startswith("#"), lines)
 
 
 def read_cargo(text):
