@@ -209,6 +209,12 @@ impl client::Client for Ports {
                         ),
                     }
                 }
+                LinkLayer::OmniPath => dev_warn!(
+                    device.as_dev(),
+                    "port {}: no IPoIB interface: oxib does not support Omni-Path; there is ib_ipoib for it, on a \
+                     node without oxib\n",
+                    port.get()
+                ),
                 LinkLayer::Other => {}
             }
         }

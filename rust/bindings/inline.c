@@ -515,6 +515,11 @@ bool oxib_cap_ib_cm(const struct ib_device *device, u32 port)
 	return rdma_cap_ib_cm(device, port);
 }
 
+bool oxib_is_omni_path(struct ib_device *device, u32 port)
+{
+	return rdma_cap_opa_mad(device, port) || rdma_cap_opa_ah(device, port);
+}
+
 struct ib_mad_send_buf *oxib_create_send_mad(struct ib_mad_agent *agent, u32 qpn, u16 pkey_index)
 {
 	return ib_create_send_mad(agent, qpn, pkey_index, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,

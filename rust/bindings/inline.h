@@ -132,6 +132,7 @@ struct device *oxib_device_dev(struct ib_device *device);
 u32 oxib_first_port(const struct ib_device *device);
 u32 oxib_last_port(const struct ib_device *device);
 bool oxib_cap_ib_cm(const struct ib_device *device, u32 port);
+bool oxib_is_omni_path(struct ib_device *device, u32 port);
 struct ib_mad_send_buf *oxib_create_send_mad(struct ib_mad_agent *agent, u32 qpn, u16 pkey_index);
 bool oxib_source_gid(const struct ib_wc *wc, const struct ib_grh *grh, union ib_gid *source);
 bool oxib_protocol_ib(const struct ib_device *device, u32 port);

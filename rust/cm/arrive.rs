@@ -241,7 +241,7 @@ impl Manager {
             private_data: &[],
         };
         // Lost or not sent is the same: the peer repeats its DREQ.
-        let _ = port.post(Kind::Drep, &to, |out| {
+        let _ = port.post(Kind::Drep, (&to).into(), |out| {
             message.build(dreq.header().tid(), out)
         });
     }

@@ -12,8 +12,10 @@ use super::{
         Id,
         Inner, //
     },
+    machine::time::Time,
     message::Bytes,
     port,
+    round_trip::UNHEARD,
     window::Place, //
 };
 use crate::wire::cm::Kind;
@@ -34,10 +36,10 @@ impl Inner {
     ///
     /// What sending says.
     pub(super) fn ask(&mut self, id: &Arc<Id>, request: KBox<Bytes>) -> Result {
-        let (port, address) = self.way()?;
+        let (port, to) = self.way(id)?;
         let place = port.window.enter(id);
         if place.is_some() {
-            port.post_built(address, &request)?;
+            port.post_built(to, &request)?;
         }
         self.waits = place.is_none();
         self.place = place;
@@ -45,10 +47,32 @@ impl Inner {
         Ok(())
     }
 
+    /// When to look at it again that is due later: sooner if its request keeps others waiting.
+    pub(super) fn next_look(&self, due: Time, now: Time) -> Time {
+        match self.place {
+            Some(_) => due.min(now.after(UNHEARD.into())),
+            None => due,
+        }
+    }
+
+    /// Gives the request's place to others if no answer is to be expected any more.
+    pub(super) fn let_others_in(&mut self, now: Time) {
+        let is_overdue = match (&self.port, self.machine.asked_at()) {
+            (Some(port), Some(asked)) => {
+                let round_trip = port.round_trips.of(self.asked());
+                round_trip.is_overdue(asked, now)
+            }
+            _ => true,
+        };
+        if is_overdue {
+            self.place = None;
+        }
+    }
+
     /// Sends the request that was kept back. That it cannot be sent is as if it had been lost.
-    pub(super) fn send_kept_back(&self) {
-        if let (Ok((port, address)), Some(request)) = (self.way(), &self.request) {
-            let _ = port.post_built(address, request);
+    pub(super) fn send_kept_back(&self, id: &Id) {
+        if let (Ok((port, to)), Some(request)) = (self.way(id), &self.request) {
+            let _ = port.post_built(to, request);
         }
     }
 }
@@ -64,7 +88,7 @@ impl Id {
             }
             let actions = inner.machine.sent(now);
             inner.place = Some(place);
-            inner.send_kept_back();
+            inner.send_kept_back(self);
             let _ = inner.follow(self, &actions, now, None);
         });
     }

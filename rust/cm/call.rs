@@ -137,7 +137,7 @@ impl Id {
             let sent = message
                 .build(inner.tid, &mut request)
                 .map_err(|_| EINVAL)
-                .and_then(|()| inner.answer(request));
+                .and_then(|()| inner.answer(self, request));
             inner.settle(self, before, sent, &actions)
         })
     }
@@ -335,8 +335,8 @@ impl Id {
             let sent = message
                 .build(inner.tid, &mut bytes)
                 .map_err(|_| EINVAL)
-                .and_then(|()| inner.way())
-                .and_then(|(port, address)| port.post_built(address, &bytes));
+                .and_then(|()| inner.way(self))
+                .and_then(|(port, to)| port.post_built(to, &bytes));
             inner.settle(self, before, sent, &actions)?;
             if let Some(asked) = &mut inner.asked {
                 asked.answered = Some(Answered::new(bytes, self.manager.now()));
@@ -443,9 +443,9 @@ impl Before {
 impl Inner {
     /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it does
     /// not stand in line.
-    fn answer(&mut self, rep: KBox<Bytes>) -> Result {
-        let (port, address) = self.way()?;
-        port.post_built(address, &rep)?;
+    fn answer(&mut self, id: &Id, rep: KBox<Bytes>) -> Result {
+        let (port, to) = self.way(id)?;
+        port.post_built(to, &rep)?;
         self.request = Some(rep);
         Ok(())
     }

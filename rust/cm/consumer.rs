@@ -15,11 +15,13 @@ use super::{
     },
     notice::Notice, //
 };
-use crate::wire::cm::{
-    CommId,
-    ServiceId, //
+use crate::wire::{
+    cm::{
+        CommId,
+        ServiceId, //
+    },
+    qpn::Qpn, //
 };
-
 /// What a consumer may see of an identifier at any time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shown {
@@ -68,6 +70,12 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// Whether a listener of this consumer may serve one who would use it with `handler`.
     fn is_shared_by(&self, _handler: usize) -> bool {
         false
+    }
+
+    /// The queue pair of the peer's connection manager: another one than that of general services if the
+    /// peer has sent the consumer there (reasons 24 and 25 of a REJ, IBTA 12.6.7.2).
+    fn remote_manager(&self) -> Qpn {
+        Qpn::GENERAL_SERVICES
     }
 
     /// The consumer, to be recognised by what made it.

@@ -35,7 +35,7 @@ impl Id {
         let (is_unused, leftovers) = self.with(|inner| {
             inner.telling &= !told;
             inner.say_goodbye(self, no_memory);
-            (inner.let_go(self), inner.waiting.take())
+            (inner.let_go(self), core::mem::take(&mut inner.waiting))
         });
         drop(leftovers);
         self.unlist();
@@ -67,7 +67,7 @@ impl Inner {
         let actions = self.machine.destroy(no_memory);
         match (self.waits, ends) {
             (false, _) => self.send(id, &actions, None),
-            (true, true) => self.send_kept_back(),
+            (true, true) => self.send_kept_back(id),
             (true, false) => {}
         }
     }

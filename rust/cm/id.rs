@@ -110,7 +110,7 @@ pub(super) struct Inner {
     pub(super) request: Option<KBox<Bytes>>,
     /// The request is kept back until its turn comes.
     pub(super) waits: bool,
-    /// The request's place among the port's, until something comes for it.
+    /// The request's place among the port's, until something comes for it or is overdue.
     pub(super) place: Option<Place>,
     /// The peer's request for resolution.
     pub(super) asked: Option<KBox<Asked>>,
@@ -174,7 +174,7 @@ impl Inner {
             TimerAction::Stop => work::cancel(id),
             // Its time begins with its turn.
             TimerAction::At(_) if self.waits => {}
-            TimerAction::At(due) => id.wake_at(due, now),
+            TimerAction::At(due) => id.wake_at(self.next_look(due, now), now),
         }
         if actions.remote == RemoteAction::Forget {
             self.forget_names(id);
@@ -403,6 +403,7 @@ impl Id {
             });
             let actions = inner.machine.timer(rto, now);
             inner.send(self, &actions, None);
+            inner.let_others_in(now);
             inner.follow(self, &actions, now, Some(notice))
         });
         self.then(next);

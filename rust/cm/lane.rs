@@ -107,8 +107,9 @@ impl WorkItem for Lane {
     type Pointer = Arc<Lane>;
 
     fn run(lane: Arc<Lane>) {
-        let notices = lane.chain.with(|chain| chain.take());
-        for notice in notices {
+        // Peers decide how many there are: they are put in order with no lock held.
+        let notices = lane.chain.with(core::mem::take);
+        for notice in notices.in_order() {
             arrive::handle(notice);
         }
     }

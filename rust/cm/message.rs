@@ -18,7 +18,10 @@ use super::{
         Send,
         SERVICE_TIMEOUT, //
     },
-    port::Port, //
+    port::{
+        Port,
+        Way, //
+    }, //
 };
 use crate::{
     rdma::{
@@ -66,7 +69,7 @@ impl Inner {
     pub(super) fn send(&self, id: &Id, actions: &Actions, source: Option<&AddressVector>) {
         let result = match actions.send {
             None => Ok(()),
-            Some(Send::Again) => self.send_again(),
+            Some(Send::Again) => self.send_again(id),
             Some(Send::New(outgoing)) => self.send_new(id, outgoing, &Extra::default()),
             Some(Send::Saved(outgoing)) => self.send_saved(id, outgoing, source),
         };
@@ -84,22 +87,26 @@ impl Inner {
             // Their calls build these, with more in them than an identifier keeps.
             return Err(EINVAL);
         }
-        let (port, address) = self.way()?;
-        port.post(kind(outgoing), address, |out| {
+        let (port, to) = self.way(id)?;
+        port.post(kind(outgoing), to, |out| {
             self.build(id, outgoing, extra, out)
         })
     }
 
     /// The port and the way to the peer.
-    pub(super) fn way(&self) -> Result<(&Arc<Port>, &AddressVector)> {
-        self.port.as_ref().zip(self.address.as_ref()).ok_or(EINVAL)
+    pub(super) fn way(&self, id: &Id) -> Result<(&Arc<Port>, Way<'_>)> {
+        let way = self.address.as_ref().map(|address| Way {
+            address,
+            manager: id.consumer.remote_manager(),
+        });
+        self.port.as_ref().zip(way).ok_or(EINVAL)
     }
 
     /// The kept request once more.
-    fn send_again(&self) -> Result {
-        let (port, address) = self.way()?;
+    fn send_again(&self, id: &Id) -> Result {
+        let (port, to) = self.way(id)?;
         let request = self.request.as_ref().ok_or(ENOENT)?;
-        port.post_again(address, request)
+        port.post_again(to, request)
     }
 
     fn send_saved(&self, id: &Id, outgoing: Outgoing, source: Option<&AddressVector>) -> Result {
@@ -112,7 +119,7 @@ impl Inner {
             },
             ..Extra::default()
         };
-        port.post(kind(outgoing), address, |out| {
+        port.post(kind(outgoing), address.into(), |out| {
             self.build(id, outgoing, &extra, out)
         })
     }
@@ -226,7 +233,7 @@ pub(super) fn reject(
     };
     cm_trace::reject(receiver.get(), sender.get(), reason.get(), true);
     // Lost or not sent is the same: the peer repeats its message.
-    let _ = port.post(Kind::Rej, to, |out| message.build(tid, out));
+    let _ = port.post(Kind::Rej, to.into(), |out| message.build(tid, out));
 }
 
 fn kind(outgoing: Outgoing) -> Kind {

@@ -143,8 +143,8 @@ impl Chain {
         self.head.is_none()
     }
 
-    /// Takes all, to be popped oldest first.
-    pub(super) fn take(&mut self) -> InOrder {
+    /// Oldest first. It goes through all of them: no lock for others to wait for is to be held.
+    pub(super) fn in_order(mut self) -> InOrder {
         let mut rest = self.head.take();
         let mut head = None;
         while let Some(mut notice) = rest {
@@ -155,9 +155,9 @@ impl Chain {
         InOrder { head }
     }
 
-    /// Takes the oldest. Long chains are for [`Chain::take`].
+    /// Takes the oldest. Long chains are for [`Chain::in_order`].
     pub(super) fn pop(&mut self) -> Option<KBox<Notice>> {
-        let mut rest = self.take();
+        let mut rest = core::mem::take(self).in_order();
         let oldest = rest.next();
         for notice in rest {
             self.push(notice);
@@ -190,9 +190,18 @@ impl Drop for InOrder {
     }
 }
 
+impl Default for Chain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The same.
 impl Drop for Chain {
     fn drop(&mut self) {
-        drop(self.take());
+        drop(InOrder {
+            head: self.head.take(),
+        });
     }
 }
 
@@ -215,7 +224,7 @@ mod tests {
         let mut chain = chain(&[first, second, third])?;
         assert_eq!(chain.pop().map(|notice| notice.report), Some(first));
         chain.push(Notice::new(fourth, GFP_KERNEL)?);
-        let mut notices = chain.take();
+        let mut notices = core::mem::take(&mut chain).in_order();
         for report in [second, third, fourth] {
             assert_eq!(notices.next().map(|notice| notice.report), Some(report));
         }

@@ -55,12 +55,10 @@ use crate::{
             CLASS_CM,
             HEADER_LEN,
             METHOD_SEND, //
-        }, //
+        },
+        qpn::Qpn, //
     }, //
 };
-
-/// The queue pair of every port's connection manager: general services (IBTA 12.6.1).
-const QPN: u32 = 1;
 
 /// What of a port's management datagrams is the connection manager's.
 const CLASS: mad::Class = mad::Class {
@@ -68,6 +66,24 @@ const CLASS: mad::Class = mad::Class {
     version: CLASS_VERSION,
     methods: &[METHOD_SEND],
 };
+
+/// Where a message goes.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    pub(super) address: &'a AddressVector,
+    /// The queue pair of the peer's connection manager.
+    pub(super) manager: Qpn,
+}
+
+impl<'a> From<&'a AddressVector> for Way<'a> {
+    /// To where every port's connection manager is.
+    fn from(address: &'a AddressVector) -> Self {
+        Self {
+            address,
+            manager: Qpn::GENERAL_SERVICES,
+        }
+    }
+}
 
 /// A port, for as long as an identifier uses it.
 #[pin_data]
@@ -147,10 +163,10 @@ impl Port {
     pub(super) fn post(
         &self,
         kind: Kind,
-        to: &AddressVector,
+        to: Way<'_>,
         write: impl FnOnce(&mut Bytes) -> core::result::Result<(), BuildError>,
     ) -> Result {
-        let mut message = self.sender.message(to, QPN)?;
+        let mut message = self.sender.message(to.address, to.manager.get())?;
         write(message.bytes_mut()).map_err(|_| EINVAL)?;
         cm_trace::send(|| self.traced(kind, message.bytes_mut()));
         message.post()?;
@@ -163,7 +179,7 @@ impl Port {
     /// # Errors
     ///
     /// As [`Port::post`].
-    pub(super) fn post_built(&self, to: &AddressVector, bytes: &Bytes) -> Result {
+    pub(super) fn post_built(&self, to: Way<'_>, bytes: &Bytes) -> Result {
         let kind = kind(bytes).ok_or(EINVAL)?;
         self.post(kind, to, |out| {
             *out = *bytes;
@@ -176,7 +192,7 @@ impl Port {
     /// # Errors
     ///
     /// As [`Port::post`].
-    pub(super) fn post_again(&self, to: &AddressVector, bytes: &Bytes) -> Result {
+    pub(super) fn post_again(&self, to: Way<'_>, bytes: &Bytes) -> Result {
         self.post_built(to, bytes)?;
         if let Some(kind) = kind(bytes) {
             self.counters.add(Group::Repeated, kind, 1);
@@ -265,6 +281,15 @@ impl Ports {
         };
         for number in device.ports() {
             if !device.has_communication_manager(number) {
+                continue;
+            }
+            if device.link_layer(number) == LinkLayer::OmniPath {
+                dev_warn!(
+                    device.as_dev(),
+                    "port {}: no connection manager: oxib does not support Omni-Path; there is the kernel's ib_cm for \
+                     it, on a node without oxib\n",
+                    number.get()
+                );
                 continue;
             }
             ports.ports.reserve(1, GFP_KERNEL)?;

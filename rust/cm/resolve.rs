@@ -175,7 +175,7 @@ impl Inner {
             && id.manager.now().since(answered.at) < REPEATED;
         if is_same {
             // Lost or not sent is the same: the peer repeats its message.
-            let _ = port.post_built(back, &answered.bytes);
+            let _ = port.post_built(back.into(), &answered.bytes);
         } else {
             self.forget_asker(id);
         }
@@ -217,7 +217,7 @@ fn answer_unsupported(port: &Port, to: &AddressVector, req: &SidrReq) {
         private_data: &[],
     };
     // Lost or not sent is the same: the peer repeats its message.
-    let _ = port.post(Kind::SidrRep, to, |out| {
+    let _ = port.post(Kind::SidrRep, to.into(), |out| {
         message.build(req.header().tid(), out)
     });
 }

@@ -36,6 +36,10 @@ const REP_FLOOR: u32 = 4 * FLOOR;
 /// a repetition for a new request does more harm than one late start.
 const UNKNOWN: u32 = u32::MAX;
 
+/// How long a request keeps others waiting while no request has been answered yet, in milliseconds: its peer
+/// may be one of many that do not answer at all.
+pub(super) const UNHEARD: u32 = 5 * FLOOR;
+
 /// The most that is remembered, in milliseconds: half a minute.
 const CEILING: u32 = 30_000;
 
@@ -121,6 +125,16 @@ impl RoundTrip {
         }
         let waited = u32::try_from(now.since(asked)).unwrap_or(u32::MAX);
         patience.saturating_add(waited)
+    }
+
+    /// Whether a request that was sent first at `asked` and is unanswered `now` would have been answered if it were
+    /// as others.
+    pub(super) fn is_overdue(&self, asked: Time, now: Time) -> bool {
+        let patience = match self.patience_with(asked, now) {
+            UNKNOWN => UNHEARD,
+            known => known,
+        };
+        now.since(asked) >= patience.into()
     }
 }
 
@@ -303,6 +317,23 @@ mod tests {
         answer_to(1000 + u64::from(patience), 1001 + u64::from(patience));
         let now = Time::new(1002 + u64::from(patience));
         assert_eq!(port.patience_with(asked, now), port.patience());
+    }
+
+    #[test]
+    fn the_first_keep_nobody_waiting_for_long() {
+        let port = RoundTrip::new(FLOOR);
+        let asked = Time::new(1000);
+        let at = |later: u32| asked.after(later.into());
+        assert!(!port.is_overdue(asked, at(UNHEARD - 1)));
+        assert!(port.is_overdue(asked, at(UNHEARD)));
+        // Peers that answer late have more time, and so has who stands in line.
+        let sample = actions::RoundTrip {
+            milliseconds: 2 * UNHEARD,
+            repeated: false,
+        };
+        port.sample(sample, at(2 * UNHEARD));
+        assert!(!port.is_overdue(asked, at(2 * UNHEARD)));
+        assert!(port.is_overdue(asked, at(2 * port.patience())));
     }
 
     #[test]

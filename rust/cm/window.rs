@@ -5,7 +5,7 @@
 //! A node that opens ten thousand connections at once would overrun its peers: a queue pair for
 //! management has room for some hundred datagrams, and what is lost or answered late is repeated and
 //! makes it worse. So a port has a number of places, a request takes one until something comes for
-//! it or it has to be repeated, and those that find none wait in line. Their time, which the
+//! it or should have come, and those that find none wait in line. Their time, which the
 //! consumer has chosen, begins when they are sent.
 
 use core::sync::atomic::{
@@ -47,12 +47,16 @@ const BATCH: u32 = PLACES / 4;
 pub(super) struct Window {
     /// Places that are taken. More than there are if memory was short.
     taken: AtomicU32,
-    /// How many stand in line. It changes with the line's lock held.
+    /// How many stand in line: for a moment more than there are, never fewer.
     in_line: AtomicU32,
     /// The port goes: nobody waits any more.
     closed: AtomicBool,
+    /// Those who came last, the last one first.
     #[pin]
-    line: IrqLock<Line<Arc<Id>>>,
+    newest: IrqLock<Line<Arc<Id>>>,
+    /// Those who came before them, the first one first. Only the work changes it.
+    #[pin]
+    oldest: IrqLock<Line<Arc<Id>>>,
     queue: Arc<work::Queue>,
     #[pin]
     work: DelayedWork<Window>,
@@ -74,7 +78,8 @@ impl Window {
                 taken: AtomicU32::new(0),
                 in_line: AtomicU32::new(0),
                 closed: AtomicBool::new(false),
-                line <- new_irq_lock!(Line::new(), "oxib_cm_window"),
+                newest <- new_irq_lock!(Line::new(), "oxib_cm_newest"),
+                oldest <- new_irq_lock!(Line::new(), "oxib_cm_oldest"),
                 queue: queue.clone(),
                 work <- new_delayed_work!("oxib_cm_window"),
             }),
@@ -98,10 +103,8 @@ impl Window {
             // One too many now is better than one never.
             return Some(self.take_in_any_case());
         };
-        self.line.with(|line| {
-            line.push(turn);
-            self.in_line.fetch_add(1, Ordering::SeqCst);
-        });
+        self.in_line.fetch_add(1, Ordering::SeqCst);
+        self.newest.with(|line| line.push(turn));
         // A place may have become free before the request was seen to stand in line.
         self.wake();
         None
@@ -137,15 +140,25 @@ impl Window {
         }
     }
 
-    /// The place and the identifier whose turn it is.
+    /// The place and the identifier whose turn it is. For the work alone.
     fn next(self: &Arc<Self>) -> Option<(Place, Arc<Id>)> {
         let place = self.take()?;
-        let turn = self.line.with(|line| {
-            let turn = line.pop()?;
-            self.in_line.fetch_sub(1, Ordering::SeqCst);
-            Some(turn)
-        })?;
+        let turn = self.first()?;
+        self.in_line.fetch_sub(1, Ordering::SeqCst);
         Some((place, turn.who.clone()))
+    }
+
+    /// Who has waited longest. The line is turned round with no lock held: it may be long.
+    fn first(&self) -> Option<KBox<Turn<Arc<Id>>>> {
+        if let Some(turn) = self.oldest.with(Line::pop) {
+            return Some(turn);
+        }
+        let newest = self.newest.with(core::mem::take);
+        let mut turned = newest.turned_round();
+        let turn = turned.pop();
+        // It was empty, and only the work fills it.
+        self.oldest.with(|oldest| *oldest = turned);
+        turn
     }
 }
 
@@ -169,12 +182,9 @@ impl Drop for Place {
     }
 }
 
-/// Who waits: first come, first served.
+/// Some of those who wait, one behind the other.
 struct Line<T> {
-    /// Those who came last, the last one first.
-    newest: Option<KBox<Turn<T>>>,
-    /// Those who came before them, the first one first.
-    oldest: Option<KBox<Turn<T>>>,
+    head: Option<KBox<Turn<T>>>,
 }
 
 /// One who waits.
@@ -185,33 +195,33 @@ struct Turn<T> {
 
 impl<T> Line<T> {
     const fn new() -> Self {
-        Self {
-            newest: None,
-            oldest: None,
-        }
+        Self { head: None }
     }
 
     fn push(&mut self, mut turn: KBox<Turn<T>>) {
-        turn.next = self.newest.take();
-        self.newest = Some(turn);
+        turn.next = self.head.take();
+        self.head = Some(turn);
     }
 
     fn pop(&mut self) -> Option<KBox<Turn<T>>> {
-        if self.oldest.is_none() {
-            self.turn_round();
-        }
-        let mut turn = self.oldest.take()?;
-        self.oldest = turn.next.take();
+        let mut turn = self.head.take()?;
+        self.head = turn.next.take();
         Some(turn)
     }
 
-    /// Each is turned round once, so that a long line is not gone through for every pop.
-    fn turn_round(&mut self) {
-        while let Some(mut turn) = self.newest.take() {
-            self.newest = turn.next.take();
-            turn.next = self.oldest.take();
-            self.oldest = Some(turn);
+    /// The last ones first that were first before.
+    fn turned_round(mut self) -> Self {
+        let mut turned = Self::new();
+        while let Some(turn) = self.pop() {
+            turned.push(turn);
         }
+        turned
+    }
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -236,16 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn first_come_first_served() -> Result {
+    fn turned_round_the_first_comes_first() -> Result {
         let mut line = Line::new();
         assert_eq!(pop(&mut line), None);
         for who in 0..5 {
             push(&mut line, who)?;
         }
-        assert_eq!(pop(&mut line), Some(0));
-        assert_eq!(pop(&mut line), Some(1));
-        push(&mut line, 5)?;
-        for who in 2..6 {
+        let mut line = line.turned_round();
+        for who in 0..5 {
             assert_eq!(pop(&mut line), Some(who));
         }
         assert_eq!(pop(&mut line), None);
@@ -258,8 +266,8 @@ mod tests {
         for who in 0..20_000 {
             push(&mut line, who)?;
         }
+        let mut line = line.turned_round();
         assert_eq!(pop(&mut line), Some(0));
-        push(&mut line, 1)?;
         Ok(())
     }
 }

@@ -29,11 +29,9 @@ use crate::{
         new_irq_lock,
         IrqLock, //
     },
-    rdma::device::Device, //
+    rdma::device::Device,
+    wire::qpn::Qpn, //
 };
-
-/// The queue pair of a peer's communication manager: general services.
-const GENERAL_SERVICES: u32 = 1;
 
 /// A consumer in C, with the `struct ib_cm_id` that it knows the identifier by.
 ///
@@ -44,8 +42,8 @@ const GENERAL_SERVICES: u32 = 1;
 /// # Invariants
 ///
 /// Of the C structure, `cm_handler` and `context` are the consumer's: it writes them when it makes
-/// the identifier, and later only while it is told something. The rest is written by us alone. The
-/// device is registered: consumers let go of all their identifiers before it goes.
+/// the identifier, and later only while it is told something. So is `remote_cm_qpn`, at any time, in one
+/// store. The rest is written by us alone. The device is registered: consumers let go of all their identifiers before it goes.
 #[pin_data]
 #[repr(C)]
 pub(super) struct CmId {
@@ -76,7 +74,7 @@ impl CmId {
             cm_handler: handler,
             context,
             device: device.as_raw(),
-            remote_cm_qpn: GENERAL_SERVICES,
+            remote_cm_qpn: Qpn::GENERAL_SERVICES.get(),
             ..bindings::ib_cm_id::default()
         };
         Arc::pin_init(
@@ -180,6 +178,12 @@ impl Consumer for CmId {
             addr_of_mut!((*seen).remote_id).write_volatile(shown.remote.get().to_be());
             addr_of_mut!((*seen).service_id).write_volatile(shown.service.get().to_be());
         }
+    }
+
+    fn remote_manager(&self) -> Qpn {
+        // SAFETY: As in `handler`.
+        let qpn = unsafe { addr_of!((*self.seen.get()).remote_cm_qpn).read_volatile() };
+        Qpn::new(qpn).unwrap_or(Qpn::GENERAL_SERVICES)
     }
 
     fn is_shared_by(&self, handler: usize) -> bool {

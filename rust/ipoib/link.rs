@@ -238,7 +238,7 @@ pub(super) fn new(
             let link = Infiniband::new(pd, port, pkey, queue)?;
             Ok(KBox::new(link, GFP_KERNEL)?)
         }
-        LinkLayer::Ethernet | LinkLayer::Other => {
+        LinkLayer::Ethernet | LinkLayer::OmniPath | LinkLayer::Other => {
             Ok(KBox::new(Roce::new(pd, port, queue)?, GFP_KERNEL)?)
         }
     }

@@ -33,6 +33,8 @@ pub(crate) enum LinkLayer {
     Infiniband,
     /// RoCE (v2): IP addresses of an Ethernet device.
     Ethernet,
+    /// Omni-Path: InfiniBand's verbs with other addresses and larger management datagrams.
+    OmniPath,
     /// Neither (iWARP and others): no unreliable datagrams.
     Other,
 }
@@ -51,16 +53,18 @@ impl Device {
     /// What carries the packets of `port`.
     pub(crate) fn link_layer(&self, port: PortNumber) -> LinkLayer {
         // SAFETY: By the type invariant the device is valid; `port` is one of its ports.
-        let (ib, roce) = unsafe {
+        let (omni_path, ib, roce) = unsafe {
             (
+                bindings::oxib_is_omni_path(self.as_raw(), port.get()),
                 bindings::oxib_protocol_ib(self.as_raw(), port.get()),
                 bindings::oxib_protocol_roce_v2(self.as_raw(), port.get()),
             )
         };
-        match (ib, roce) {
-            (true, _) => LinkLayer::Infiniband,
-            (false, true) => LinkLayer::Ethernet,
-            (false, false) => LinkLayer::Other,
+        match (omni_path, ib, roce) {
+            (true, _, _) => LinkLayer::OmniPath,
+            (false, true, _) => LinkLayer::Infiniband,
+            (false, false, true) => LinkLayer::Ethernet,
+            (false, false, false) => LinkLayer::Other,
         }
     }
 
@@ -144,7 +148,7 @@ impl Device {
                 let lanes = lanes(attributes.active_width.into())?;
                 Some(lanes * lane_speed(attributes.active_speed.into())?)
             }
-            LinkLayer::Other => None,
+            LinkLayer::OmniPath | LinkLayer::Other => None,
         }
     }
 }

@@ -19,6 +19,9 @@ impl Qpn {
     /// The destination of every multicast packet (IBTA 10.5).
     pub const MULTICAST: Qpn = Qpn(Self::MAX);
 
+    /// General services: where a port's connection manager is (IBTA 12.6.1).
+    pub const GENERAL_SERVICES: Qpn = Qpn(1);
+
     /// Takes a number; `None` if it needs more than 24 bits.
     pub const fn new(number: u32) -> Option<Qpn> {
         if number > Self::MAX {

@@ -281,6 +281,34 @@ test_greedy() {
 	still_works "greedy guests"
 }
 
+# --- peers that do not answer -----------------------------------------------------------------------------------------------
+
+# More of them than a port has requests out at a time, before anybody has answered any: one who would answer is asked all the
+# same, before those are asked again.
+test_silent() {
+	check "n$NODE's connection manager goes" unload_cm
+	check "n$NODE has one that knows nobody" load_cm "$cm"
+	barrier fresh
+	if [ "$NODE" = 1 ]; then
+		python3 selftests/cm/hold.py accept "$own" "$first_port" >/tmp/hold.log 2>&1 &
+		jobs_running+=($!)
+		many_listen 1
+		check "requests for another port are dropped as they arrive" drop_requests $((first_port + 1))
+	fi
+	barrier deaf
+	on_node 2 check "behind 300 silent peers, one answers" hold behind "$own" "$there" "$first_port" $((first_port + 1)) 300
+	[ "$KERNEL" = debug ] || on_node 2 check "before any of those is asked again" equal 0 "$(cm_counter tx_retries req)"
+	barrier answered
+	stop_jobs
+	[ "$NODE" = 2 ] || tc filter delete dev "$ethernet" ingress
+	still_works "silent peers"
+}
+
+# Messages are filtered by party.py.
+drop_requests() { # port
+	PYTHONPATH=selftests/cm python3 -c 'import sys, party; party.Deafness.to_requests(party.Space.TCP, int(sys.argv[1]) - party.FIRST_PORT)' "$1"
+}
+
 # Addresses of the second node's, as if others spoke.
 guest() { # number
 	printf '10.77.0.%d\n' $((120 + $1))
@@ -341,6 +369,7 @@ if [ "$cm" = oxib ]; then
 	test_half_open
 	test_greedy
 fi
+test_silent
 check "n$NODE can unload it" unload_cm
 ground_down
 finish

@@ -27,6 +27,38 @@ open_and_close() { # number
 	consumer from="$own" to="$there" cycles="$1" && rmmod cm_consumer
 }
 
+# --- a peer whose connection manager is elsewhere -------------------------------------------------------------------------------
+
+elsewhere=5
+
+# Behind the headers of IP and UDP.
+count_elsewhere() {
+	tc filter add dev "$ethernet" ingress protocol ip prio 1 u32 match ip protocol 17 0xff match u16 4791 0xffff at 22 \
+		match u32 "$elsewhere" 0xffffff at 32 action drop
+}
+
+came_elsewhere() {
+	tc -s filter show dev "$ethernet" ingress | grep -Eq 'dropped [1-9]'
+}
+
+asks_elsewhere() {
+	consumer from="$own" to="$there" parallel=1 cycles=1 manager="$elsewhere"
+}
+
+redirected() {
+	local asking=
+	on_node 2 check "messages for queue pair $elsewhere are counted" count_elsewhere
+	barrier counting
+	if [ "$NODE" = 1 ]; then
+		asks_elsewhere &
+		asking=$!
+	fi
+	on_node 2 check "a consumer who was redirected asks there" eventually came_elsewhere
+	on_node 2 tc filter delete dev "$ethernet" ingress
+	barrier came
+	[ "$NODE" = 2 ] || { pkill insmod && ! wait "$asking"; }
+}
+
 ground_up
 check "n$NODE runs the connection manager of $cm" load_cm "$cm"
 on_node 2 check "a consumer serves" consumer
@@ -36,6 +68,7 @@ for ((left = cycles; left > 0; left -= part)); do
 	on_node 1 check "$part connections come and go" open_and_close "$part"
 	barrier called
 done
+redirected
 on_node 2 check "and end" rmmod cm_consumer
 barrier ended
 check "n$NODE can unload it" unload_cm

@@ -5,6 +5,8 @@
 hold.py listen OWN PORT     listen for connections, and let whoever asks for one wait
 hold.py accept OWN PORT     listen for connections, and grant each
 hold.py call OWN PEER PORT  ask for a connection; fails unless it is granted
+hold.py behind OWN PEER PORT SILENT NUMBER
+                            the same after so many were asked for at the port SILENT, which need not be answered
 
 OWN and PEER are IPv4 addresses.
 """
@@ -45,13 +47,30 @@ def _expect(channel, wanted):
         raise SystemExit(f"{found[0].name if found else 'nothing'} came, not {wanted.name}")
 
 
-def _call(own, peer, port):
-    channel = Channel()
+def _resolved(channel, own, peer, port):
     connection = channel.create()
     connection.resolve((own, 0), (peer, int(port)))
     _expect(channel, Event.ADDR_RESOLVED)
     connection.resolve_route()
     _expect(channel, Event.ROUTE_RESOLVED)
+    return connection
+
+
+def _call(own, peer, port):
+    channel = Channel()
+    _granted(channel, _resolved(channel, own, peer, port))
+
+
+def _behind(own, peer, port, silent, number):
+    others, channel = Channel(), Channel()
+    waiting = [_resolved(others, own, peer, silent) for _ in range(int(number))]
+    connection = _resolved(channel, own, peer, port)
+    for qpn, other in enumerate(waiting, _FIRST_SERVING_QP):
+        other.connect(qpn)
+    _granted(channel, connection)
+
+
+def _granted(channel, connection):
     connection.connect(_CALLING_QP)
     _expect(channel, Event.CONNECT_RESPONSE)
     connection.establish()
@@ -71,6 +90,8 @@ def main():
             _accept(channel)
         case ["call", own, peer, port]:
             _call(own, peer, port)
+        case ["behind", own, peer, port, silent, number]:
+            _behind(own, peer, port, silent, number)
         case _:
             raise SystemExit(__doc__)
 

@@ -117,6 +117,7 @@ refuses "$k/max_sge" 'hca k: max_sge takes' 0 33 many
 refuses "$k/max_wr" 'hca k: max_wr takes' 511 16385 many
 refuses "$k/srq" 'hca k: srq takes 0 or 1' 2 no
 refuses "$k/command_ms" 'hca k: command_ms takes' 1001 slow
+refuses "$k/omni_path" 'hca k: omni_path takes 0 or 1' 2 on
 refuses "$k/failed" 'hca k: no device was made of it yet' 1
 refuses "$k/checksum" 'hca k: checksum takes 0 or 1' 2 on
 refuses "$k/tso" 'hca k: tso takes 0 or 1' 2 on

@@ -20,6 +20,7 @@ enum {
 	SOFTIB_ETHERTYPE = ETH_P_802_EX1,
 	/* A macro that bindgen cannot work out. */
 	SOFTIB_PORT_IBA_IB = RDMA_CORE_PORT_IBA_IB,
+	SOFTIB_PORT_INTEL_OPA = RDMA_CORE_PORT_INTEL_OPA,
 };
 
 /* Frames */

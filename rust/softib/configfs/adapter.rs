@@ -307,6 +307,20 @@ impl configfs::AttributeOperations<19> for Element {
 }
 
 #[vtable]
+impl configfs::AttributeOperations<21> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.omni_path)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let omni_path = element.flag(page, "omni_path")?;
+        element.choose("omni_path", |options| options.omni_path = omni_path)
+    }
+}
+
+#[vtable]
 impl configfs::AttributeOperations<20> for Element {
     type Data = Element;
 

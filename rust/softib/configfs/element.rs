@@ -97,6 +97,7 @@ impl Element {
                 srq: 18,
                 command_ms: 19,
                 failed: 20,
+                omni_path: 21,
             ],
         };
         let (attributes, options) = match kind {

@@ -50,6 +50,8 @@ pub(crate) struct Options {
     pub(crate) srq: bool,
     /// Milliseconds that each command takes.
     pub(crate) command_ms: u32,
+    /// Its ports say that they are of Omni-Path.
+    pub(crate) omni_path: bool,
 }
 
 impl Options {
@@ -68,6 +70,7 @@ impl Options {
         max_wr: limits::WORK_REQUESTS,
         srq: true,
         command_ms: 0,
+        omni_path: false,
     };
 
     /// A copy.

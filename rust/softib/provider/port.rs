@@ -84,16 +84,18 @@ pub(super) unsafe extern "C" fn query_device(
 ///
 /// Called by `ib_core` with a device of ours and room for the answer.
 pub(super) unsafe extern "C" fn immutable(
-    _device: *mut bindings::ib_device,
+    device: *mut bindings::ib_device,
     _port: u32,
     out: *mut bindings::ib_port_immutable,
 ) -> i32 {
     // SAFETY: By the contract.
-    let out = unsafe { &mut *out };
+    let (options, out) = unsafe { (&device::hca(device).options, &mut *out) };
     out.pkey_tbl_len = port::PKEYS as i32;
     out.gid_tbl_len = port::GIDS as i32;
-    out.core_cap_flags = bindings::SOFTIB_PORT_IBA_IB;
-    out.max_mad_size = bindings::IB_MGMT_MAD_SIZE;
+    (out.core_cap_flags, out.max_mad_size) = match options.omni_path {
+        true => (bindings::SOFTIB_PORT_INTEL_OPA, bindings::OPA_MGMT_MAD_SIZE),
+        false => (bindings::SOFTIB_PORT_IBA_IB, bindings::IB_MGMT_MAD_SIZE),
+    };
     0
 }
 

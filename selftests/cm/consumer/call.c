@@ -19,6 +19,7 @@ struct caller {
 	struct ib_device *device;
 	const struct ib_gid_attr *source;
 	struct sa_path_rec path;
+	u32 manager;
 	atomic_t left;
 	atomic_t threads;
 	struct completion all_done;
@@ -101,6 +102,7 @@ static int cycle(struct caller *caller)
 	id = ib_create_cm_id(caller->device, happens, &connection);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
+	id->remote_cm_qpn = caller->manager;
 	error = open_connection(caller, &connection, id);
 	if (!error)
 		error = close_connection(&connection, id);
@@ -172,7 +174,7 @@ static int run_all(struct caller *caller, unsigned int parallel)
 	return caller->error;
 }
 
-int call(struct ib_device *device, __be32 from, __be32 to, unsigned int parallel, unsigned int cycles)
+int call(struct ib_device *device, __be32 from, __be32 to, u32 manager, unsigned int parallel, unsigned int cycles)
 {
 	struct caller *caller = kzalloc(sizeof(*caller), GFP_KERNEL);
 	int error;
@@ -180,6 +182,7 @@ int call(struct ib_device *device, __be32 from, __be32 to, unsigned int parallel
 	if (!caller)
 		return -ENOMEM;
 	caller->device = device;
+	caller->manager = manager;
 	atomic_set(&caller->left, cycles);
 	init_completion(&caller->all_done);
 	error = find_way(caller, from, to);

@@ -31,6 +31,10 @@ static unsigned int cycles = 1000;
 module_param(cycles, uint, 0444);
 MODULE_PARM_DESC(cycles, "Connections in all (1000)");
 
+static unsigned int manager = 1;
+module_param(manager, uint, 0444);
+MODULE_PARM_DESC(manager, "The queue pair of the peer's connection manager, as if it had redirected us there (1)");
+
 static struct ib_device *device;
 
 u32 next_qpn(void)
@@ -52,7 +56,7 @@ static int open_and_close(void)
 		pr_err("cm_consumer: parallel has to be at least 1\n");
 		return -EINVAL;
 	}
-	return call(device, own, there, parallel, cycles);
+	return call(device, own, there, manager, parallel, cycles);
 }
 
 static struct ib_device *find_device(void)

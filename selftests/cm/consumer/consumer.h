@@ -16,7 +16,10 @@ int serve_begin(struct ib_device *device);
 /* Waits until all connections are over. */
 void serve_end(void);
 
-/* Opens and closes `cycles` connections from address `from` to address `to`, `parallel` at a time. */
-int call(struct ib_device *device, __be32 from, __be32 to, unsigned int parallel, unsigned int cycles);
+/*
+ * Opens and closes `cycles` connections from address `from` to address `to`, `parallel` at a time. The peer's connection manager is
+ * asked at queue pair `manager`.
+ */
+int call(struct ib_device *device, __be32 from, __be32 to, u32 manager, unsigned int parallel, unsigned int cycles);
 
 #endif
