@@ -12,8 +12,12 @@ use oxib_cm_machine::input::{
     ReqParam, //
 };
 use oxib_cm_machine::time::Time;
+use oxib_wire::cm::kind::Kind;
 
 use super::network::Packet;
+
+/// A stranger who has a REP of ours may ask for time, but for no more than this, in milliseconds.
+const LONGEST_WAIT: u64 = 300_000;
 
 /// How long an end waits, in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +107,11 @@ impl Request {
         };
         let over = asked.since(self.first) / self.waits.timeout;
         let left = self.waits.tries.saturating_sub(over).max(1);
-        end.max(asked.after(left * self.waits.service))
+        let end = end.max(asked.after(left * self.waits.service));
+        match self.packet.kind {
+            Kind::Rep => end.min(self.first.after(LONGEST_WAIT)),
+            _ => end,
+        }
     }
 
     /// Nobody answered: not before the end, and not after it.
