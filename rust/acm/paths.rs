@@ -29,8 +29,12 @@ use crate::{
 
 mod tests;
 
-/// Time for which a path is believed, less than that after which interfaces look for ways anew (900 s).
-pub(crate) const LIFETIME: u64 = 870_000;
+/// Time for which a path is believed of which nothing was heard: a day. What changes it is told by an event of the port, or seen by
+/// who uses it, so that it is asked for anew for the sake of what was missed only.
+pub(crate) const LIFETIME: u64 = 86_400_000;
+
+/// The same where there are so many that another one finds no room.
+const CROWDED: u64 = 900_000;
 
 /// Which path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -156,7 +160,7 @@ impl<W> Paths<W> {
             return Some(Duty { key, number });
         }
         if self.count >= PATHS {
-            self.expire(now);
+            self.expire(CROWDED, now);
         }
         let node = RBTreeNodeReservation::new(GFP_ATOMIC).ok()?;
         if self.count >= PATHS {
@@ -237,9 +241,9 @@ impl<W> Paths<W> {
             .known
     }
 
-    /// Forgets paths that are too old.
-    pub(crate) fn expire(&mut self, now: u64) {
-        let is_old = |path: &Path| path.since + LIFETIME <= now;
+    /// Forgets paths that have been known for `lifetime`.
+    fn expire(&mut self, lifetime: u64, now: u64) {
+        let is_old = |path: &Path| path.since + lifetime <= now;
         let _ = self.forget(|_, path| path.is_some_and(is_old));
     }
 

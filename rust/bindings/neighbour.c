@@ -181,7 +181,9 @@ static void oxib_note_neighbour(struct neighbour *neighbour, void *context)
 	found->list[found->count++] = neighbour;
 }
 
-static void oxib_verify_table(struct neigh_table *table, struct oxib_neighbours *found)
+/* Uses the neighbours of a device, or of the bond it is in, with no lock held. */
+static void oxib_use_table(struct neigh_table *table, struct oxib_neighbours *found,
+			   void (*use)(struct neighbour *neighbour, void *context), void *context)
 {
 	/* Who comes in between was told just now. */
 	found->room = atomic_read(&table->entries) + 16;
@@ -191,10 +193,15 @@ static void oxib_verify_table(struct neigh_table *table, struct oxib_neighbours 
 		return;
 	neigh_for_each(table, oxib_note_neighbour, found);
 	while (found->count--) {
-		neigh_update(found->list[found->count], NULL, NUD_PROBE, 0, 0);
+		use(found->list[found->count], context);
 		neigh_release(found->list[found->count]);
 	}
 	kvfree(found->list);
+}
+
+static void oxib_verify(struct neighbour *neighbour, void *context)
+{
+	neigh_update(neighbour, NULL, NUD_PROBE, 0, 0);
 }
 
 /* Has the stack ask the neighbours of a device, or of the bond it is in, whether they are there: each is sent our address. */
@@ -204,7 +211,44 @@ void oxib_verify_neighbours(struct net_device *dev)
 
 	if (!found.upper)
 		found.upper = dev;
-	oxib_verify_table(&arp_tbl, &found);
+	oxib_use_table(&arp_tbl, &found, oxib_verify, NULL);
 	if (IS_REACHABLE(CONFIG_IPV6))
-		oxib_verify_table(&nd_tbl, &found);
+		oxib_use_table(&nd_tbl, &found, oxib_verify, NULL);
+}
+
+struct oxib_confirmed {
+	oxib_confirmed_fn *use;
+	void *context;
+};
+
+static void oxib_tell_confirmed(struct neighbour *neighbour, void *context)
+{
+	u8 snapshot[ALIGN(MAX_ADDR_LEN, sizeof(unsigned long))];
+	const struct oxib_confirmed *confirmed = context;
+	long age = jiffies - READ_ONCE(neighbour->confirmed);
+
+	if (neighbour->dev->addr_len != INFINIBAND_ALEN)
+		return;
+	neigh_ha_snapshot(snapshot, neighbour, neighbour->dev);
+	confirmed->use(confirmed->context, snapshot, age > 0 ? jiffies_to_msecs(age) : 0);
+}
+
+/*
+ * Calls `use` with the hardware address of each neighbour of a device, or of the bond it is in, and the milliseconds since something
+ * has shown that it gets what it is sent. Sleeps.
+ */
+void oxib_for_each_confirmed(struct net_device *dev, oxib_confirmed_fn *use, void *context)
+{
+	struct oxib_confirmed confirmed = { .use = use, .context = context };
+	struct oxib_neighbours found = { .dev = dev };
+
+	/* It is only compared. */
+	rcu_read_lock();
+	found.upper = netdev_master_upper_dev_get_rcu(dev);
+	rcu_read_unlock();
+	if (!found.upper)
+		found.upper = dev;
+	oxib_use_table(&arp_tbl, &found, oxib_tell_confirmed, &confirmed);
+	if (IS_REACHABLE(CONFIG_IPV6))
+		oxib_use_table(&nd_tbl, &found, oxib_tell_confirmed, &confirmed);
 }

@@ -41,6 +41,17 @@ const RETRY: u64 = 1;
 /// Time until a way is looked for anew of which nothing could be learned, in seconds.
 pub(super) const SILENCE: u64 = 1;
 
+/// Time after something made ways suspect before any is looked for anew, in seconds: those that are in use are seen to lead there
+/// meanwhile, most of them. One second is lost to rounding.
+const SETTLING: u64 = 2;
+
+/// Up to so many seconds more, by chance: all ports of a subnet that is handed over to another manager hear of it at once.
+pub(super) const SETTLING_SPREAD: u32 = 3;
+
+/// How many suspects are looked for in what time then, in milliseconds: 8 a second.
+pub(super) const SUSPECTS: usize = 4;
+pub(super) const SUSPECTS_INTERVAL_MS: u32 = 500;
+
 /// Time for which a way that was just found is not doubted for what a peer says, in seconds.
 const FRESH: u64 = 2;
 
@@ -61,9 +72,9 @@ pub(super) trait Way: Clone {
 pub(super) struct Policy {
     /// Most destinations for which packets wait at a time.
     pub(super) searches: usize,
-    /// Time after which the way to a destination in use is looked for anew: it may have changed, and
-    /// nobody tells.
-    pub(super) refresh: u64,
+    /// Time after which the way to a destination in use is looked for anew, if it may change and nothing
+    /// tells.
+    pub(super) refresh: Option<u64>,
     /// Longest time that a destination is remembered not to be found.
     pub(super) memory: u64,
 }
@@ -90,12 +101,44 @@ struct Resolving<P> {
 struct Ready<H> {
     way: H,
     used: u64,
-    /// When the way is to be looked for anew, if it is in use; 0 if that is because it may be wrong.
-    due: u64,
+    /// When it was found, or found to be as before.
+    found: u64,
+    /// When the way is to be looked for anew, if it is in use.
+    due: Due,
     /// It is being looked for anew.
     search: Option<Ticket>,
     /// How often in turn it was not found then.
     refused: u32,
+}
+
+/// When a way is to be looked for anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// Not before something tells.
+    Never,
+    /// At a time.
+    At(u64),
+    /// Now: it may be wrong.
+    Now,
+    /// Once it is used [`SETTLING`] after that time, unless something shows that it still leads there.
+    Suspected(u64),
+}
+
+impl Due {
+    /// For what was found, or not answered, at time `now`.
+    fn after(refresh: Option<u64>, now: u64) -> Self {
+        refresh.map_or(Self::Never, |refresh| Self::At(now + refresh))
+    }
+
+    /// Whether a way that was used last at time `used` may be looked for anew by time `now`.
+    fn has_come(self, used: u64, now: u64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::At(due) => due <= now,
+            Self::Now => true,
+            Self::Suspected(since) => used >= since + SETTLING,
+        }
+    }
 }
 
 /// A destination that was not found; times in seconds.
@@ -244,7 +287,10 @@ impl<H: Way, P> Destinations<H, P> {
     /// Whether the way to `gid` was found, or not found, a moment ago.
     pub(super) fn is_fresh(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {
-            Some(State::Ready(ready)) => ready.due + FRESH > now + self.policy.refresh,
+            Some(State::Ready(ready)) => {
+                let is_believed = matches!(ready.due, Due::Never | Due::At(_));
+                is_believed && ready.found + FRESH > now
+            }
             Some(State::Failed(failed)) => failed.until + FRESH > now + failed.wait,
             _ => false,
         }
@@ -252,7 +298,10 @@ impl<H: Way, P> Destinations<H, P> {
 
     /// Whether a way to `gid` is known that is to be looked for anew by time `now`.
     pub(super) fn is_doubted(&self, gid: &Gid, now: u64) -> bool {
-        matches!(self.table.get(gid), Some(State::Ready(ready)) if ready.due <= now)
+        match self.table.get(gid) {
+            Some(State::Ready(ready)) => ready.due.has_come(ready.used, now),
+            _ => false,
+        }
     }
 
     /// Whether `gid` was looked for in vain.
@@ -354,7 +403,7 @@ impl<H: Way, P> Destinations<H, P> {
             ..ticket
         };
         let policy = self.policy;
-        let due = now + policy.refresh;
+        let due = Due::after(policy.refresh, now);
         let Some(state) = self.table.get_mut(gid) else {
             return End::Settled(KVec::new());
         };
@@ -370,6 +419,7 @@ impl<H: Way, P> Destinations<H, P> {
                     Ok(way) => State::Ready(Ready {
                         way,
                         used: now,
+                        found: now,
                         due,
                         search: None,
                         refused: 0,
@@ -388,6 +438,7 @@ impl<H: Way, P> Destinations<H, P> {
                 match found {
                     Ok(way) => {
                         ready.due = due;
+                        ready.found = now;
                         ready.refused = 0;
                         if !way.is_same(&ready.way) {
                             ready.way = way;
@@ -399,7 +450,7 @@ impl<H: Way, P> Destinations<H, P> {
                         return End::Changed;
                     }
                     Err(_) => {
-                        ready.due = now + SILENCE.min(policy.refresh);
+                        ready.due = Due::At(now + SILENCE);
                         ready.refused += u32::from(is_refused);
                     }
                 }
@@ -411,16 +462,32 @@ impl<H: Way, P> Destinations<H, P> {
 
     /// Notes in `out`, as far as it has room, the destinations that are to be looked for anew at time
     /// `now` and were used since `since`: the caller starts a search for each, with the ticket
-    /// returned.
+    /// returned. Those that are suspected are for [`Destinations::take_suspects`].
     pub(super) fn take_stale(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
+        let is_stale = |ready: &Ready<H>| {
+            let is_suspected = matches!(ready.due, Due::Suspected(_));
+            !is_suspected && ready.due.has_come(ready.used, now) && ready.used >= since
+        };
+        self.take(is_stale, out)
+    }
+
+    /// The same for those that are suspected: they were used since then.
+    pub(super) fn take_suspects(&mut self, now: u64, out: &mut KVec<Gid>) -> Ticket {
+        let is_stale = |ready: &Ready<H>| {
+            let is_suspected = matches!(ready.due, Due::Suspected(_));
+            is_suspected && ready.due.has_come(ready.used, now)
+        };
+        self.take(is_stale, out)
+    }
+
+    fn take(&mut self, is_stale: impl Fn(&Ready<H>) -> bool, out: &mut KVec<Gid>) -> Ticket {
         let ticket = Ticket {
             generation: self.generation,
             refresh: true,
         };
         for (gid, state) in self.table.iter_mut() {
             if let State::Ready(ready) = state {
-                let is_stale = ready.due <= now && ready.search.is_none();
-                if is_stale && ready.used >= since {
+                if ready.search.is_none() && is_stale(ready) {
                     if out.push_within_capacity(*gid).is_err() {
                         break;
                     }
@@ -436,7 +503,12 @@ impl<H: Way, P> Destinations<H, P> {
         let in_use = Self::in_use_since(now);
         self.table.values().any(|state| match state {
             State::Ready(ready) => {
-                ready.search.is_none() && ready.due <= now + SILENCE && ready.used >= in_use
+                let is_due = match ready.due {
+                    // As soon as it is used.
+                    Due::Suspected(_) => true,
+                    due => due.has_come(ready.used, now + SILENCE),
+                };
+                ready.search.is_none() && is_due && ready.used >= in_use
             }
             State::Resolving(_) | State::Failed(_) => false,
         })
@@ -465,6 +537,45 @@ impl<H: Way, P> Destinations<H, P> {
         matches!(state, State::Ready(_))
     }
 
+    /// Notes that any way may be wrong since time `since`, though most will not be: those that are used from
+    /// then on are to be looked for anew, unless something shows meanwhile that they lead there. Of
+    /// searches, and of groups, as with [`Destinations::doubt_all`].
+    pub(super) fn suspect_all(&mut self, since: u64) {
+        self.generation = self.generation.wrapping_add(1);
+        for (gid, state) in self.table.iter_mut() {
+            match state {
+                State::Ready(ready) if ready.due != Due::Now && !gid.is_multicast() => {
+                    ready.due = Due::Suspected(since);
+                }
+                _ => doubt(state),
+            }
+        }
+    }
+
+    /// Whether any is suspected.
+    pub(super) fn has_suspects(&self) -> bool {
+        let is_suspected = |state: &State<H, P>| {
+            matches!(
+                state,
+                State::Ready(Ready {
+                    due: Due::Suspected(_),
+                    ..
+                })
+            )
+        };
+        self.table.values().any(is_suspected)
+    }
+
+    /// Notes that packets to `gid` got there at time `at`.
+    pub(super) fn confirm(&mut self, gid: &Gid, at: u64) {
+        let due = Due::after(self.policy.refresh, at);
+        if let Some(State::Ready(ready)) = self.table.get_mut(gid) {
+            if matches!(ready.due, Due::Suspected(since) if since < at) {
+                ready.due = due;
+            }
+        }
+    }
+
     /// Notes that there is a way to `gid`: if it was not found, it may be looked for at once.
     pub(super) fn retry(&mut self, gid: &Gid) {
         if let Some(state @ State::Failed(_)) = self.table.get_mut(gid) {
@@ -485,7 +596,8 @@ impl<H: Way, P> Destinations<H, P> {
         let in_use = Self::in_use_since(now);
         let idle = |state: &State<H, P>| match state {
             State::Ready(ready) => {
-                ready.used + LIFETIME <= now || (ready.due == 0 && ready.used < in_use)
+                let is_doubted = matches!(ready.due, Due::Now | Due::Suspected(_));
+                ready.used + LIFETIME <= now || (is_doubted && ready.used < in_use)
             }
             State::Failed(failed) => failed.until + LIFETIME <= now,
             State::Resolving(_) => false,
@@ -583,7 +695,7 @@ impl<H: Way, P> Destinations<H, P> {
 
 fn doubt<H, P>(state: &mut State<H, P>) {
     match state {
-        State::Ready(ready) => ready.due = 0,
+        State::Ready(ready) => ready.due = Due::Now,
         State::Failed(failed) => *failed = Failed { until: 0, wait: 0 },
         State::Resolving(_) => {}
     }

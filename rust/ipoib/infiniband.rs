@@ -87,7 +87,7 @@ const NO_QKEY: u32 = 0x7fff_0b1b;
 /// What the SA's answers are worth: it tells of most changes.
 const POLICY: Policy = Policy {
     searches: 4096,
-    refresh: 900,
+    refresh: None,
     memory: 30,
 };
 

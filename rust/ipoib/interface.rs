@@ -170,6 +170,7 @@ pub(super) struct Interface {
     pub(super) gids_changed: AtomicBool,
     /// Its subnet has.
     pub(super) subnet_changed: AtomicBool,
+    pub(super) handed_over: AtomicBool,
     statistics: Statistics,
     transmit_statistics: KVec<Arc<Statistics>>,
     /// What had been completed at the watchdog's last alarm, by queue.
@@ -374,6 +375,7 @@ impl Interface {
                 stuck: AtomicBool::new(false),
                 gids_changed: AtomicBool::new(false),
                 subnet_changed: AtomicBool::new(false),
+                handed_over: AtomicBool::new(false),
                 statistics: Statistics::default(),
                 transmit_statistics,
                 alarms,

@@ -46,9 +46,10 @@ pub(super) struct PortEvents(pub(super) Arc<Interface>);
 impl event::Listener for PortEvents {
     fn event(&self, event: event::Event) {
         let is_others = match event {
-            event::Event::Port(port) | event::Event::Gids(port) | event::Event::Subnet(port) => {
-                port != self.0.port().get()
-            }
+            event::Event::Port(port)
+            | event::Event::Gids(port)
+            | event::Event::Subnet(port)
+            | event::Event::Handover(port) => port != self.0.port().get(),
             event::Event::Device => false,
         };
         if is_others {
@@ -59,6 +60,10 @@ impl event::Listener for PortEvents {
         match event {
             event::Event::Subnet(_) => {
                 self.0.subnet_changed.store(true, Ordering::Release);
+                self.0.kick();
+            }
+            event::Event::Handover(_) => {
+                self.0.handed_over.store(true, Ordering::Release);
                 self.0.kick();
             }
             event::Event::Gids(_) => {

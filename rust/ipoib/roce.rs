@@ -59,7 +59,7 @@ const NO_LID: u16 = 0;
 /// answers or it times out.
 const POLICY: Policy = Policy {
     searches: 512,
-    refresh: 60,
+    refresh: Some(60),
     memory: 1,
 };
 

@@ -16,13 +16,20 @@ use super::{
         Ticket,
         Verdict,
         Way,
-        SILENCE, //
+        SETTLING_SPREAD,
+        SILENCE,
+        SUSPECTS,
+        SUSPECTS_INTERVAL_MS, //
     },
     interface::Interface, //
 };
 use crate::{
+    acm::budget::SPREAD,
     net::skb::Skb,
-    rdma::ah::AddressHandle,
+    rdma::{
+        ah::AddressHandle,
+        management::random, //
+    },
     wire::gid::Gid, //
 };
 
@@ -175,6 +182,19 @@ impl Interface {
         self.revalidate_soon(0);
     }
 
+    /// Notes that the ways to all destinations may be wrong, though most will not be: another manager has the
+    /// subnet, and hears now from all of its ports. Traffic goes on; who is seen to get it is not asked for.
+    pub(super) fn suspect_destinations(self: &Arc<Self>) {
+        let now = self.now();
+        // From here on it is noted who is used. Without memory some are asked for that need not be.
+        let _ = self.note_used(now);
+        let since = now + u64::from(random() % SETTLING_SPREAD);
+        self.destinations.lock().suspect_all(since);
+        // What is under way may never be answered.
+        self.link().subnet_changed();
+        self.revalidate_soon(random() % SPREAD);
+    }
+
     /// Has the way to `gid` looked for anew, if one is known: it may be wrong.
     pub(super) fn doubt_destination(self: &Arc<Self>, gid: &Gid) {
         self.forget_paths_to(gid);
@@ -190,6 +210,8 @@ impl Interface {
         self.expire(now)?;
         if self.refresh_ways(now)? == BATCH {
             self.revalidate_soon(REVALIDATE_INTERVAL_MS);
+        } else if self.refresh_suspects(now)? == SUSPECTS {
+            self.revalidate_soon(SUSPECTS_INTERVAL_MS);
         } else if self.destinations.lock().is_due_soon(now) {
             self.revalidate_soon(SILENCE_MS);
         }
@@ -243,6 +265,24 @@ impl Interface {
             self.start_search(*gid, ticket);
         }
         Ok(stale.len())
+    }
+
+    /// Starts searches for some of the destinations whose ways are suspected, and used. Returns how many.
+    fn refresh_suspects(self: &Arc<Self>, now: u64) -> Result<usize> {
+        if !self.destinations.lock().has_suspects() {
+            return Ok(0);
+        }
+        self.note_used(now)?;
+        self.device().for_each_confirmed(|address, age| {
+            let at = now.saturating_sub(age.div_ceil(1000));
+            self.destinations.lock().confirm(&address.gid(), at);
+        });
+        let mut suspects = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+        let ticket = self.destinations.lock().take_suspects(now, &mut suspects);
+        for gid in &suspects {
+            self.start_search(*gid, ticket);
+        }
+        Ok(suspects.len())
     }
 
     fn expire(&self, now: u64) -> Result {

@@ -150,6 +150,16 @@ impl<T: Operations> Device<T> {
         is_known.then(|| HwAddr::from_bytes(hardware))
     }
 
+    /// Calls `use_it` for each neighbour that the stack knows, with its hardware address and the milliseconds since
+    /// something has shown that it gets what it is sent. Sleeps. Without memory some are left out.
+    pub(crate) fn for_each_confirmed<F: FnMut(&HwAddr, u64)>(&self, mut use_it: F) {
+        let context: *mut F = &mut use_it;
+        // SAFETY: The device is valid; the function is called with the context before we return.
+        unsafe {
+            bindings::oxib_for_each_confirmed(self.as_raw(), Some(confirmed::<F>), context.cast());
+        }
+    }
+
     /// Has the stack ask the neighbour with this address whether it is there, if it knows one.
     pub(crate) fn verify_neighbour(&self, address: IpAddr) {
         let verify = |bytes: &[u8]| {
@@ -169,6 +179,21 @@ impl<T: Operations> Device<T> {
         // SAFETY: The device is valid; the address is as long as one of IPv6.
         unsafe { bindings::oxib_neighbour_is_router(self.as_raw(), address.octets().as_ptr()) }
     }
+}
+
+/// The C face of what [`Device::for_each_confirmed`] calls.
+///
+/// # Safety
+///
+/// Called with an `F`, which nobody else uses, and a hardware address.
+unsafe extern "C" fn confirmed<F: FnMut(&HwAddr, u64)>(
+    context: *mut c_void,
+    hardware: *const u8,
+    milliseconds: u32,
+) {
+    // SAFETY: By the contract.
+    let (use_it, hardware) = unsafe { (&mut *context.cast::<F>(), &*hardware.cast()) };
+    use_it(HwAddr::from_ref(hardware), milliseconds.into());
 }
 
 /// Finds the driver of a neighbour's device.

@@ -16,9 +16,10 @@ use crate::bindings;
 pub(crate) enum Event {
     /// It went down, or its P_Keys or speed changed.
     Port(u32),
-    /// It went up, or its subnet changed: its LID, the subnet manager, or that asks all to register
-    /// again.
+    /// It went up, or has another LID.
     Subnet(u32),
+    /// Another subnet manager has its subnet, or it is to register again. All ports of the subnet hear of it at once.
+    Handover(u32),
     /// Its GID table changed.
     Gids(u32),
     /// The device failed as a whole.
@@ -104,9 +105,9 @@ unsafe extern "C" fn handle<L: Listener>(
         | bindings::ib_event_type_IB_EVENT_PKEY_CHANGE
         | bindings::ib_event_type_IB_EVENT_DEVICE_SPEED_CHANGE => Event::Port(port),
         bindings::ib_event_type_IB_EVENT_PORT_ACTIVE
-        | bindings::ib_event_type_IB_EVENT_LID_CHANGE
-        | bindings::ib_event_type_IB_EVENT_SM_CHANGE
-        | bindings::ib_event_type_IB_EVENT_CLIENT_REREGISTER => Event::Subnet(port),
+        | bindings::ib_event_type_IB_EVENT_LID_CHANGE => Event::Subnet(port),
+        bindings::ib_event_type_IB_EVENT_SM_CHANGE
+        | bindings::ib_event_type_IB_EVENT_CLIENT_REREGISTER => Event::Handover(port),
         bindings::ib_event_type_IB_EVENT_GID_CHANGE => Event::Gids(port),
         bindings::ib_event_type_IB_EVENT_DEVICE_FATAL => Event::Device,
         _ => return,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # events.sh [DRIVER [EVENT...]]: oxib (or ib_ipoib, to compare); restart handover lids silence cable late switch
-# replacement
+# replacement quiet; minute is not among those that run if none is named
 #
 # What happens to a subnet, and that IP over InfiniBand comes back by itself: the subnet manager restarts, another takes over,
 # all LIDs change, cables are pulled, there is no subnet manager for a while, the switch is rebooted, a host is replaced by
@@ -17,7 +17,7 @@
 
 driver=${1:-oxib}
 events=("${@:2}")
-[ ${#events[@]} != 0 ] || events=(restart handover lids silence cable late switch replacement)
+[ ${#events[@]} != 0 ] || events=(restart handover lids silence cable late switch replacement quiet)
 
 # --- measuring -------------------------------------------------------------------------------------------------------------------
 
@@ -248,6 +248,75 @@ test_replacement() {
 	check "h2 is replaced by another with its IP address" replace h2 02:99:99:99:99:01
 	comes_back "replacement" "$before" has_carrier h2
 	check_refused "it is another one" equal "$old" "$(hardware_address_at h2)"
+}
+
+# --- how many ask for ways --------------------------------------------------------------------------------------------------------
+
+tracing=/sys/kernel/tracing
+sent=$tracing/events/ib_mad/ib_mad_ib_send_mad
+
+# Queries of paths by all hosts, whatever the driver. The numbers are those of the wire.
+watch_queries() {
+	[ -e "$tracing/trace" ] || mount -t tracefs tracefs "$tracing"
+	printf 'mgmt_class == 3 && method == 1 && attr_id == %d\n' $((16#3500)) >"$sent/filter" && echo 1 >"$sent/enable" && : >"$tracing/trace"
+}
+
+watched_queries() {
+	grep -c ib_mad_ib_send_mad "$tracing/trace"
+}
+
+# They talk all the time.
+converse() { # command that a host calls another with
+	local pair
+	for pair in "${travellers[@]}"; do
+		"$1" "${pair%:*}" "${pair#*:}" >"/tmp/talk.$pair" 2>&1 &
+		jobs_running+=($!)
+	done
+}
+
+# Each sends, and hears that it came.
+by_tcp() { # host, other
+	at "$2" iperf3 -s -1 -p "521${1#h}" &
+	eventually at "$2" ss -Hltn "sport = 521${1#h}" && pause 1
+	at "$1" iperf3 -c "$(v4_of "$2")" -p "521${1#h}" -t 300 -b 200K -l 1K --bidir
+}
+
+by_ping() { # host, other
+	at "$1" ping -q -i 0.2 "$(v4_of "$2")"
+}
+
+# Another subnet manager takes over while hosts talk; how many paths they ask for.
+talk_through_handover() { # title, command of a conversation, seconds to watch
+	stop_jobs
+	converse "$2"
+	pause 5
+	check "$1: queries of paths are watched" watch_queries
+	start_sm h2 "sm_priority 15"
+	check "$1: another subnet manager takes over" eventually master_is h3 h2
+	pause "$3"
+	asked=$(watched_queries)
+	note "$1: $asked paths were asked for in $3 s after that"
+	check "$1: it leaves" kill_sm h2
+	check "$1: the first one takes over" eventually master_is h3 h1
+}
+
+# Ways that are seen to lead there are not asked for; others once.
+test_quiet() { # [seconds]
+	local asked
+	if [ "$(master)" != h1 ]; then
+		stop_sm
+		start_sm h1
+		check "h1 has the subnet manager" eventually master_is h3 h1
+	fi
+	talk_through_handover TCP by_tcp "${1:-15}"
+	[ "$driver" != oxib ] || check_equal "TCP: none was asked for" 0 "$asked"
+	talk_through_handover ping by_ping "${1:-15}"
+	[ "$driver" != oxib ] || check "ping: each way was asked for once at most" holds "$asked" -le $((2 * ${#travellers[@]}))
+}
+
+# The same, to be compared with ib_ipoib, whose questions come with those of the stack.
+test_minute() {
+	test_quiet 60
 }
 
 bring_up_fabric star h1

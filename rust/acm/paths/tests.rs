@@ -104,7 +104,7 @@ mod cases {
         assert_eq!(lid(&mut paths, 2, 0), None);
         paths.ended(asked, Some(&record(4)), 0);
         assert_eq!(lid(&mut paths, 4, 0), Some(4));
-        paths.expire(LIFETIME);
+        paths.expire(CROWDED, CROWDED);
         assert_eq!(paths.known(ALL), 0);
         Ok(())
     }

@@ -22,7 +22,7 @@ mod cases {
 
     const POLICY: Policy = Policy {
         searches: SEARCHES,
-        refresh: REFRESH,
+        refresh: Some(REFRESH),
         memory: MEMORY,
     };
 
@@ -319,6 +319,120 @@ mod cases {
         stale.clear();
         table.take_stale(later, since, &mut stale);
         assert_eq!(stale.len(), 1);
+        Ok(())
+    }
+
+    /// One whose ways stay as they are until something tells.
+    fn known(hosts: u8) -> Result<Table> {
+        let mut table = Table::new(Policy {
+            refresh: None,
+            ..POLICY
+        });
+        for n in 1..=hosts {
+            let ticket = search(&mut table, host(n), 0)?;
+            table.resolved(&host(n), ticket, Ok(n), 0);
+        }
+        Ok(table)
+    }
+
+    #[test]
+    fn nobody_is_asked_for_without_a_reason() -> Result {
+        let mut table = known(1)?;
+        let (mut stale, later) = (KVec::with_capacity(1, GFP_KERNEL)?, 1 << 40);
+        table.used(&host(1), later);
+        table.take_stale(later, 0, &mut stale);
+        table.take_suspects(later, &mut stale);
+        assert!(stale.is_empty() && !table.is_due_soon(later));
+        assert!(!table.is_doubted(&host(1), later));
+        Ok(())
+    }
+
+    #[test]
+    fn suspects_that_are_used_are_asked_for_unless_they_answer() -> Result {
+        let mut table = known(4)?;
+        assert!(!table.has_suspects());
+        let since = 100;
+        table.suspect_all(since);
+        assert!(table.has_suspects());
+        let now = since + SETTLING;
+        let mut suspects = KVec::with_capacity(8, GFP_KERNEL)?;
+        for n in 1..=3 {
+            table.used(&host(n), now - 1);
+        }
+        // At once nobody: it takes a moment until it shows who answers.
+        table.take_suspects(now - 1, &mut suspects);
+        assert!(suspects.is_empty());
+        for n in 1..=3 {
+            table.used(&host(n), now);
+        }
+        table.confirm(&host(1), now - 1);
+        // This one may have been seen before.
+        table.confirm(&host(2), since);
+        let ticket = table.take_suspects(now, &mut suspects);
+        assert_eq!(&suspects[..], &[host(2), host(3)]);
+        table.take_stale(now, 0, &mut suspects);
+        assert_eq!(suspects.len(), 2);
+        // What was suspected is answered for good; not yet used, the last one waits.
+        let end = table.resolved(&host(2), ticket, Ok(2), now);
+        assert_eq!(settled(&end), Some(0));
+        assert!(table.is_fresh(&host(2), now));
+        table.used(&host(4), now + 30);
+        suspects.clear();
+        table.take_suspects(now + 30, &mut suspects);
+        assert_eq!(&suspects[..], &[host(4)]);
+        Ok(())
+    }
+
+    /// Nodes that all hear of a hand-over at once, each of which sends to all of its peers and sees none of them answer.
+    #[test]
+    fn a_handover_is_spread() -> Result {
+        const NODES: u32 = 10_000;
+        const PEERS: u8 = 16;
+        let mut asked = [0u32; 16];
+        let mut chance = 1u32;
+        for _ in 0..NODES {
+            let mut table = known(PEERS)?;
+            chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let since = (chance >> 8) % SETTLING_SPREAD;
+            table.suspect_all(since.into());
+            for n in 1..=PEERS {
+                table.used(&host(n), 10);
+            }
+            // Each node's seconds begin when they do.
+            let mut at = 1000 * (since + SETTLING as u32) + (chance >> 16) % 1000;
+            loop {
+                let mut suspects = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+                table.take_suspects(u64::from(at / 1000), &mut suspects);
+                let second = asked.get_mut((at / 1000) as usize).ok_or(EINVAL)?;
+                *second += suspects.len() as u32;
+                if suspects.len() < SUSPECTS {
+                    break;
+                }
+                at += SUSPECTS_INTERVAL_MS;
+            }
+        }
+        assert_eq!(asked.iter().sum::<u32>(), NODES * u32::from(PEERS));
+        let peak = asked.iter().max().copied().unwrap_or(0);
+        pr_info!("a hand-over, {NODES} nodes with {PEERS} silent peers each: {peak} queries a second at most\n");
+        // Not all of them in the same second, and 8 of each.
+        assert!(peak < NODES * 8 && asked[..2] == [0; 2]);
+        Ok(())
+    }
+
+    #[test]
+    fn suspects_that_are_not_used_are_forgotten() -> Result {
+        let mut table = known(2)?;
+        table.used(&host(1), 90);
+        table.suspect_all(100);
+        // What is known to be wrong stays so.
+        assert!(table.doubt(&host(2)));
+        table.suspect_all(100);
+        assert!(table.is_doubted(&host(2), 100) && !table.is_doubted(&host(1), 100));
+        assert!(table.is_due_soon(100));
+        let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
+        table.expire(90 + IN_USE, &mut gids, &mut handles);
+        assert_eq!(table.len(), 0);
         Ok(())
     }
 

@@ -132,8 +132,14 @@ impl WorkItem<CONTROL> for Interface {
             // Ways from an entry that is gone, or came again at another place, are no use.
             this.forget_destinations();
         }
-        if this.subnet_changed.swap(false, Ordering::AcqRel) {
+        let handed_over = this.handed_over.swap(false, Ordering::AcqRel);
+        let changed = this.subnet_changed.swap(false, Ordering::AcqRel);
+        if changed {
             this.doubt_destinations();
+        } else if handed_over {
+            this.suspect_destinations();
+        }
+        if changed || handed_over {
             this.control.get(&mut rtnl).groups.reset_backoff();
         }
         let stuck = this.stuck.swap(false, Ordering::AcqRel);
