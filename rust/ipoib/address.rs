@@ -53,7 +53,7 @@ pub(super) const SUSPECTS: usize = 4;
 pub(super) const SUSPECTS_INTERVAL_MS: u32 = 500;
 
 /// Time for which a way that was just found is not doubted for what a peer says, in seconds.
-const FRESH: u64 = 2;
+pub(super) const FRESH: u64 = 2;
 
 /// A destination is in use if packets went there in the last so many seconds.
 const IN_USE: u64 = 60;
@@ -105,6 +105,8 @@ struct Ready<H> {
     found: u64,
     /// When the way is to be looked for anew, if it is in use.
     due: Due,
+    /// Somebody says that it leads elsewhere: when that may be followed up.
+    rumour: Option<u64>,
     /// It is being looked for anew.
     search: Option<Ticket>,
     /// How often in turn it was not found then.
@@ -296,10 +298,12 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Whether a way to `gid` is known that is to be looked for anew by time `now`.
+    /// Whether a way to `gid` is known that is to be looked for anew by time `now`, or is being.
     pub(super) fn is_doubted(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {
-            Some(State::Ready(ready)) => ready.due.has_come(ready.used, now),
+            Some(State::Ready(ready)) => {
+                ready.search.is_some() || ready.due.has_come(ready.used, now)
+            }
             _ => false,
         }
     }
@@ -421,6 +425,7 @@ impl<H: Way, P> Destinations<H, P> {
                         used: now,
                         found: now,
                         due,
+                        rumour: None,
                         search: None,
                         refused: 0,
                     }),
@@ -480,6 +485,20 @@ impl<H: Way, P> Destinations<H, P> {
         self.take(is_stale, out)
     }
 
+    /// The same for those of which somebody says that they are elsewhere, as many as `may_believe` grants.
+    pub(super) fn take_rumours(
+        &mut self,
+        now: u64,
+        may_believe: impl Fn() -> bool,
+        out: &mut KVec<Gid>,
+    ) -> Ticket {
+        let in_use = Self::in_use_since(now);
+        let is_due = |ready: &Ready<H>| {
+            ready.rumour.is_some_and(|at| at <= now) && ready.used >= in_use && may_believe()
+        };
+        self.take(is_due, out)
+    }
+
     fn take(&mut self, is_stale: impl Fn(&Ready<H>) -> bool, out: &mut KVec<Gid>) -> Ticket {
         let ticket = Ticket {
             generation: self.generation,
@@ -492,6 +511,7 @@ impl<H: Way, P> Destinations<H, P> {
                         break;
                     }
                     ready.search = Some(ticket);
+                    ready.rumour = None;
                 }
             }
         }
@@ -508,6 +528,7 @@ impl<H: Way, P> Destinations<H, P> {
                     Due::Suspected(_) => true,
                     due => due.has_come(ready.used, now + SILENCE),
                 };
+                let is_due = is_due || ready.rumour.is_some();
                 ready.search.is_none() && is_due && ready.used >= in_use
             }
             State::Resolving(_) | State::Failed(_) => false,
@@ -549,6 +570,17 @@ impl<H: Way, P> Destinations<H, P> {
                 }
                 _ => doubt(state),
             }
+        }
+    }
+
+    /// Notes that somebody says at time `now` that `gid` is elsewhere, to be followed up in a while. Returns whether a way is known.
+    pub(super) fn note_rumour(&mut self, gid: &Gid, now: u64) -> bool {
+        match self.table.get_mut(gid) {
+            Some(State::Ready(ready)) => {
+                ready.rumour.get_or_insert(now + FRESH);
+                true
+            }
+            _ => false,
         }
     }
 

@@ -13,7 +13,10 @@ use core::{
 
 use kernel::sync::Arc;
 
-use super::interface::Interface;
+use super::{
+    address::FRESH,
+    interface::Interface, //
+};
 use crate::{
     acm::budget::SPREAD,
     rdma::management::random,
@@ -25,6 +28,9 @@ use crate::{
         nd, //
     },
 };
+
+/// Time until something is followed up that could not be at once, in milliseconds.
+const RUMOUR_MS: u32 = 1000 * FRESH as u32 + 100;
 
 /// Length of the IPv6 header, and of the fixed part of the messages below.
 const IPV6_LEN: usize = 40;
@@ -92,9 +98,19 @@ impl Interface {
         };
         self.heard_of(ip, address);
         let gid = address.gid();
-        if !self.is_elsewhere(&gid, lid) || !self.link().may_believe() {
+        if !self.is_elsewhere(&gid, lid) {
             return;
         }
+        let (now, mut destinations) = (self.now(), self.destinations.lock());
+        let is_early = destinations.is_fresh(&gid, now) || destinations.is_doubted(&gid, now);
+        if is_early || !self.link().may_believe() {
+            // It may be said once only: it is followed up when there is time for it.
+            if destinations.note_rumour(&gid, now) {
+                self.revalidate_soon(RUMOUR_MS);
+            }
+            return;
+        }
+        drop(destinations);
         self.forget_paths_to(&gid);
         if self.destinations.lock().doubt(&gid) {
             self.revalidate_soon(random() % SPREAD);
@@ -103,10 +119,8 @@ impl Interface {
 
     /// Whether something from LID `lid` shows that what is known of the way to `gid` is wrong.
     fn is_elsewhere(&self, gid: &Gid, lid: u16) -> bool {
-        let now = self.now();
         let destinations = self.destinations.lock();
         match destinations.way(gid) {
-            _ if destinations.is_fresh(gid, now) || destinations.is_doubted(gid, now) => false,
             Some(way) => !self.link().is_same_port(way.lid(), lid),
             // One that was not found is there after all.
             None => destinations.is_missing(gid),

@@ -210,7 +210,7 @@ impl Interface {
         self.expire(now)?;
         if self.refresh_ways(now)? == BATCH {
             self.revalidate_soon(REVALIDATE_INTERVAL_MS);
-        } else if self.refresh_suspects(now)? == SUSPECTS {
+        } else if self.refresh_suspects(now)? + self.follow_rumours(now)? >= SUSPECTS {
             self.revalidate_soon(SUSPECTS_INTERVAL_MS);
         } else if self.destinations.lock().is_due_soon(now) {
             self.revalidate_soon(SILENCE_MS);
@@ -283,6 +283,20 @@ impl Interface {
             self.start_search(*gid, ticket);
         }
         Ok(suspects.len())
+    }
+
+    /// The same for those of which somebody says that they are elsewhere.
+    fn follow_rumours(self: &Arc<Self>, now: u64) -> Result<usize> {
+        let mut rumours = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+        let may_believe = || self.link().may_believe();
+        let mut destinations = self.destinations.lock();
+        let ticket = destinations.take_rumours(now, may_believe, &mut rumours);
+        drop(destinations);
+        for gid in &rumours {
+            self.forget_paths_to(gid);
+            self.start_search(*gid, ticket);
+        }
+        Ok(rumours.len())
     }
 
     fn expire(&self, now: u64) -> Result {

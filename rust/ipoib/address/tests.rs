@@ -383,6 +383,34 @@ mod cases {
         Ok(())
     }
 
+    #[test]
+    fn rumours_are_followed_up_one_by_one() -> Result {
+        let mut table = known(2)?;
+        let (now, mut out) = (100, KVec::with_capacity(4, GFP_KERNEL)?);
+        for n in 1..=2 {
+            table.used(&host(n), now);
+            assert!(table.note_rumour(&host(n), now));
+        }
+        assert!(!table.note_rumour(&host(3), now));
+        assert!(table.is_due_soon(now));
+        table.take_rumours(now, || true, &mut out);
+        table.take_rumours(now + FRESH, || false, &mut out);
+        assert!(out.is_empty());
+        let left = core::cell::Cell::new(1);
+        let one = || left.replace(0) != 0;
+        let ticket = table.take_rumours(now + FRESH, one, &mut out);
+        assert_eq!(&out[..], &[host(1)]);
+        // Said again while it is looked for: what comes of that may be too old.
+        assert!(table.is_doubted(&host(1), now + FRESH));
+        assert!(table.note_rumour(&host(1), now + FRESH));
+        let _ = table.resolved(&host(1), ticket, Ok(1), now + FRESH);
+        out.clear();
+        table.take_rumours(now + 2 * FRESH, || true, &mut out);
+        assert_eq!(&out[..], &[host(1), host(2)]);
+        assert!(!table.is_due_soon(now + 2 * FRESH));
+        Ok(())
+    }
+
     /// Nodes that all hear of a hand-over at once, each of which sends to all of its peers and sees none of them answer.
     #[test]
     fn a_handover_is_spread() -> Result {
