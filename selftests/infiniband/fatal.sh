@@ -21,9 +21,9 @@ fail() { # 1|0
 	printf '%d\n' "$1" >"$failed"
 }
 
-# What was said about h2 since the last look.
+# What the driver said about h2 since the last look. What ib_core says of commands that fail is its own.
 look() {
-	dmesg | grep -E '\] infiniband h2: ' | tail -n "+$((seen + 1))"
+	dmesg | grep -E '\] infiniband h2: ib0: ' | tail -n "+$((seen + 1))"
 }
 
 look_anew() {
