@@ -22,6 +22,7 @@ enum {
 	/* Where fields are that bindgen hides in anonymous unions, numbered by configuration. */
 	OXIB_SKB_DEV = offsetof(struct sk_buff, dev),
 	OXIB_SKB_PROTOCOL = offsetof(struct sk_buff, protocol),
+	OXIB_SKB_QUEUE_MAPPING = offsetof(struct sk_buff, queue_mapping),
 	OXIB_SKB_MAC_HEADER = offsetof(struct sk_buff, mac_header),
 	OXIB_NETDEV_MTU = offsetof(struct net_device, mtu),
 	OXIB_NETDEV_PRIV = offsetof(struct net_device, priv),

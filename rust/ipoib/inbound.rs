@@ -34,6 +34,7 @@ use super::{
     link::QueuePair,
     neighbour,
     queues::{
+        next_vector,
         Queues,
         Sizes, //
     },
@@ -105,9 +106,8 @@ impl Inbound {
     fn new(interface: &Interface, queues: &Queues, sizes: Sizes, index: u32) -> Result<Self> {
         let rdma = interface.pd.device();
         let poll = Napi::new(interface.device(), Polled::Receive(index))?;
-        let vector = index % rdma.completion_vectors();
         let waker = poll.instance().clone();
-        let completions = CompletionQueue::new(rdma, sizes.receive_ring, vector, waker)?;
+        let completions = CompletionQueue::new(rdma, sizes.receive_ring, next_vector(rdma), waker)?;
         let capacity = Capacity {
             // It never sends; some devices want to be asked for something.
             send: 1,

@@ -296,7 +296,10 @@ impl Interface {
         } = place;
         let pkey = pkey.full();
         let options = options.limited_to(rdma.max_work_requests());
-        let sizes = options.sizes(rdma.completion_vectors(), device.queues());
+        let sizes = match &parent {
+            None => options.sizes(rdma.completion_vectors(), device.queues()),
+            Some(_) => options.sizes_of_child(rdma.completion_vectors(), device.queues()),
+        };
         device.set_place(rdma, port);
         device.use_queues(rtnl, sizes.transmit_queues)?;
         device.use_receive_queues(rtnl, sizes.receive_queues)?;

@@ -23,6 +23,7 @@ use crate::{
     },
     rdma::{
         device::Device,
+        port::PortNumber,
         send::{
             self,
             Destination,
@@ -54,11 +55,11 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// What `device` does.
-    pub(super) fn of(device: &Device) -> Self {
+    /// What `device` does on `port`.
+    pub(super) fn of(device: &Device, port: PortNumber) -> Self {
         Self {
             checksums: device.computes_checksums(),
-            cuts: device.cuts_segments(),
+            cuts: device.cuts_segments(port),
         }
     }
 

@@ -169,6 +169,11 @@ impl Options {
         }
     }
 
+    /// Whether it was said how many transmit queues there are to be.
+    pub(crate) fn has_tx_queues(&self) -> bool {
+        self.tx_queues.is_some()
+    }
+
     /// Transmit queues for a device with `vectors` completion vectors on a machine of `cpus`.
     pub(crate) fn tx_queues(&self, vectors: u32, cpus: u32) -> u32 {
         let fitting = vectors.min(cpus).clamp(1, MAX_TX_QUEUES);

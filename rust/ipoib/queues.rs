@@ -46,6 +46,7 @@ use crate::{
     },
     rdma::{
         cq::CompletionQueue,
+        device::Device as RdmaDevice,
         pd::ProtectionDomain,
         port::PortNumber,
         qp::{
@@ -183,11 +184,23 @@ pub(super) fn new(
     let waker = receive.instance().clone();
     let queues = Queues {
         pairs: KVec::new(),
-        receive: CompletionQueue::new(pd.device(), sizes.receive_ring, 0, waker)?,
+        receive: CompletionQueue::new(
+            pd.device(),
+            sizes.receive_ring,
+            next_vector(pd.device()),
+            waker,
+        )?,
         send: KVec::new(),
     };
     let (queues, reapers) = complete(device, pd, port, sizes, queues)?;
     Ok((queues, Polls { receive, reapers }))
+}
+
+/// The completion vector of the next queue of received packets on a device: in turn, over all interfaces, so that no CPU gets all
+/// that comes in.
+pub(super) fn next_vector(device: &RdmaDevice) -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed) % device.completion_vectors()
 }
 
 /// Adds to `queues` what they lack to be of `sizes`. Returns the polls of those that were added.
@@ -245,6 +258,15 @@ impl Options {
             receive_queues: 1,
             send_ring: self.send_ring,
             receive_ring: self.receive_ring,
+        }
+    }
+
+    /// The same for a child: it has one transmit queue unless it was said how many. There may be many children, and each queue takes
+    /// memory and a completion queue.
+    pub(super) fn sizes_of_child(&self, vectors: u32, most: u32) -> Sizes {
+        match self.has_tx_queues() {
+            true => self.sizes(vectors, most),
+            false => self.sizes(vectors, most.min(1)),
         }
     }
 }

@@ -81,6 +81,8 @@ struct Reception {
     pool: Pool<Receiver>,
     identity: Identity,
     statistics: Arc<Statistics>,
+    /// Which of the interface's queues it is.
+    index: u16,
 }
 
 /// How the interface knows its own packets, and those of the broadcast group.
@@ -171,6 +173,7 @@ impl Receiver {
                 pool,
                 identity,
                 statistics,
+                index: index as u16,
             },
         })
     }
@@ -302,6 +305,7 @@ impl Reception {
                 if packet.kind == PacketType::Multicast {
                     self.device.count_multicast();
                 }
+                skb.set_receive_queue(self.index);
                 Some(packet.hand_over(context, skb))
             }
             Err(fault) => self.refuse(index, fault),

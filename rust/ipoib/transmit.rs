@@ -136,7 +136,7 @@ impl TransmitQueue {
             resolves: interface.resolves(),
             numbers,
             send,
-            adapter: Adapter::of(qp.device()),
+            adapter: Adapter::of(qp.device(), interface.port()),
             cache,
             interface: interface.clone(),
             statistics,

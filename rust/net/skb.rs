@@ -282,6 +282,13 @@ impl Skb {
         unsafe { self.set_field(bindings::OXIB_SKB_PROTOCOL, ethertype.to_be()) };
     }
 
+    /// Notes the receive queue that a packet came by, for who spreads what follows.
+    #[inline(always)]
+    pub(crate) fn set_receive_queue(&mut self, index: u16) {
+        // SAFETY: The field is a plain integer at that offset; zero says that none was noted.
+        unsafe { self.set_field(bindings::OXIB_SKB_QUEUE_MAPPING, index.saturating_add(1)) };
+    }
+
     /// Sets whom a packet fresh from the device was for.
     #[inline(always)]
     pub(crate) fn set_packet_type(&mut self, kind: PacketType) {

@@ -10,7 +10,10 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::port::PortNumber;
+use super::port::{
+    LinkLayer,
+    PortNumber, //
+};
 use crate::{
     bindings,
     linux::device_limit, //
@@ -110,12 +113,20 @@ impl Device {
         flags & bindings::ib_device_cap_flags_IB_DEVICE_UD_IP_CSUM as u64 != 0
     }
 
-    /// Whether it cuts long TCP segments over IPv4.
-    pub(crate) fn cuts_segments(&self) -> bool {
+    /// Whether it cuts long TCP segments over IPv4 on `port`. On one of RoCE nobody has been seen to do it, and packets there are
+    /// no different for a device that only thinks so.
+    pub(crate) fn cuts_segments(&self, port: PortNumber) -> bool {
         // SAFETY: A constant of a valid device.
         let flags = unsafe { (*self.as_raw()).attrs.kernel_cap_flags };
         let cuts = flags & u64::from(bindings::ib_kernel_cap_flags_IBK_UD_TSO) != 0;
-        cuts && self.computes_checksums()
+        cuts && self.computes_checksums() && self.link_layer(port) == LinkLayer::Infiniband
+    }
+
+    /// Whether a queue pair can be spared what it sends to groups that it is in.
+    pub(crate) fn can_block_loopback(&self) -> bool {
+        // SAFETY: A constant of a valid device.
+        let flags = unsafe { (*self.as_raw()).attrs.kernel_cap_flags };
+        flags & u64::from(bindings::ib_kernel_cap_flags_IBK_BLOCK_MULTICAST_LOOPBACK) != 0
     }
 
     /// Most work requests that a queue pair can have.

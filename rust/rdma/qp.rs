@@ -103,10 +103,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             attributes.cap.max_send_sge = pieces;
             attributes.cap.max_recv_sge = u32::from(capacity.receive != 0);
             attributes.cap.max_inline_data = inline;
-            if pd.device().cuts_segments() {
-                attributes.create_flags =
-                    bindings::ib_qp_create_flags_IB_QP_CREATE_IPOIB_UD_LSO as u32;
-            }
+            attributes.create_flags = create_flags(pd.device(), port);
             attributes.sq_sig_type = bindings::ib_sig_type_IB_SIGNAL_REQ_WR;
             attributes.qp_type = bindings::ib_qp_type_IB_QPT_UD;
             // SAFETY: All that the attributes name is valid and outlives the queue pair.
@@ -294,6 +291,18 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         // SAFETY: As in `attach`.
         kernel::error::to_result(unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, lid) })
     }
+}
+
+/// What of a device's abilities a queue pair is made with.
+fn create_flags(device: &Device, port: PortNumber) -> u32 {
+    let mut flags = 0;
+    if device.cuts_segments(port) {
+        flags |= bindings::ib_qp_create_flags_IB_QP_CREATE_IPOIB_UD_LSO as u32;
+    }
+    if device.can_block_loopback() {
+        flags |= bindings::ib_qp_create_flags_IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
+    }
+    flags
 }
 
 impl<S: Notify, R: Notify> Drop for QueuePair<S, R> {

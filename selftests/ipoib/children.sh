@@ -53,6 +53,7 @@ test_making() {
 	check_equal "its MTU is its parent's" "$(link_field .mtu)" "$(link_field .mtu c1)"
 	check "it has a queue pair of its own" holds "$(hardware_address c1)" != "$(hardware_address)"
 	check_equal "on the same GID" "$(hardware_address | cut -c 13-)" "$(hardware_address c1 | cut -c 13-)"
+	check_equal "it has one transmit queue" 1 "$(find /sys/class/net/c1/queues -name 'tx-*' | wc -l)"
 	check "another in the same partition is made, with a warning" says 'Warning: .*another child in partition 0xffff' \
 		ip link add link ib0 name c2 type ipoib pkey 0xffff mode datagram umcast 1
 	check "umcast is as it was asked for" says 'umcast +0001' ip -d link show c2

@@ -53,7 +53,10 @@ use crate::{
     },
     ipoib::{
         interface::Interface,
-        queues::Queues, //
+        queues::{
+            next_vector,
+            Queues, //
+        }, //
     },
     net::{
         errno,
@@ -170,7 +173,12 @@ impl Session {
                 queues,
                 addresses,
                 instance: instance.clone(),
-                completions: CompletionQueue::new(device, entries, 0, instance.clone())?,
+                completions: CompletionQueue::new(
+                    device,
+                    entries,
+                    next_vector(device),
+                    instance.clone(),
+                )?,
                 shared: SharedReceiveQueue::new(pd, entries, pieces)?,
                 entries,
                 pieces,
