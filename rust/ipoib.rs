@@ -196,6 +196,12 @@ impl client::Client for Ports {
         let mut interfaces = KVec::new();
         for port in device.ports() {
             match device.link_layer(port) {
+                LinkLayer::Ethernet if !device.has_groups() => dev_warn!(
+                    device.as_dev(),
+                    "port {}: no IPoIB interface: the adapter's driver has no multicast for queue pairs (attach_mcast), \
+                     without which nobody is found; its connection manager works\n",
+                    port.get()
+                ),
                 LinkLayer::Ethernet | LinkLayer::Infiniband => {
                     let pkey = default_pkey(device, port);
                     match Attached::new(device, port, pkey, options)

@@ -122,6 +122,12 @@ impl Device {
         cuts && self.computes_checksums() && self.link_layer(port) == LinkLayer::Infiniband
     }
 
+    /// Whether queue pairs can be members of groups.
+    pub(crate) fn has_groups(&self) -> bool {
+        // SAFETY: The operations of a valid device do not change.
+        unsafe { (*self.as_raw()).ops.attach_mcast }.is_some()
+    }
+
     /// Whether a queue pair can be spared what it sends to groups that it is in.
     pub(crate) fn can_block_loopback(&self) -> bool {
         // SAFETY: A constant of a valid device.

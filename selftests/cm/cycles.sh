@@ -56,7 +56,34 @@ redirected() {
 	on_node 2 check "a consumer who was redirected asks there" eventually came_elsewhere
 	on_node 2 tc filter delete dev "$ethernet" ingress
 	barrier came
-	[ "$NODE" = 2 ] || { pkill insmod && ! wait "$asking"; }
+	on_node 1 check_refused "nobody answers him there" wait "$asking"
+}
+
+# --- tracepoints -------------------------------------------------------------------------------------------------------------------
+
+tracing=/sys/kernel/tracing
+
+trace_one() {
+	[ -e "$tracing/trace" ] || mount -t tracefs tracefs "$tracing"
+	echo 1 >"$tracing/events/ib_cma/enable" && : >"$tracing/trace"
+}
+
+# As the kernel's connection manager tells it.
+has_told() { # event, state
+	grep -Eq " icm_$1: local_id=[0-9]+ remote_id=[0-9]+ state=$2 lap_state=LAP_[A-Z]+\$" "$tracing/trace"
+}
+
+traced() {
+	check "n$NODE has the tracepoints of the kernel's connection manager" trace_one
+	barrier tracing
+	on_node 1 check "a connection comes and goes" open_and_close 1
+	barrier traced
+	on_node 1 check "n1 tells of its REQ" has_told send_req IDLE
+	on_node 1 check "its RTU" has_told send_rtu REP_RCVD
+	on_node 1 check "and its DREQ" has_told send_dreq ESTABLISHED
+	on_node 2 check "n2 tells of its REP" has_told send_rep REQ_RCVD
+	on_node 2 check "and its DREP" has_told send_drep "(DREQ_RCVD|TIMEWAIT)"
+	echo 0 >"$tracing/events/ib_cma/enable"
 }
 
 ground_up
@@ -68,6 +95,7 @@ for ((left = cycles; left > 0; left -= part)); do
 	on_node 1 check "$part connections come and go" open_and_close "$part"
 	barrier called
 done
+traced
 redirected
 on_node 2 check "and end" rmmod cm_consumer
 barrier ended

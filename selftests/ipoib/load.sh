@@ -137,6 +137,13 @@ has_none_and_says_so() {
 	check "the log warns that there is no such device" kernel_log_has 'oxib: .*(roce9.*(no|not|unknown)|(no|not|unknown).*roce9)'
 }
 
+# An adapter that receives no groups is no use, and the log says why.
+has_only_groups() {
+	check_equal "one device has an interface" 1 "$(interfaces)"
+	check_equal "it is the one with groups" roce1 "$(ethtool -i ib0 | awk '$1 == "bus-info:" { print $2 }')"
+	check "the log says what the other lacks" kernel_log_has 'roce2: port 1: no IPoIB interface: .*attach_mcast'
+}
+
 follows_devices() {
 	check_equal "both devices have an interface" 2 "$(interfaces)"
 	check "a third device appears" make_roce 3
@@ -160,6 +167,10 @@ test_devices() {
 	with_oxib "devices=roce2" has_only_second
 	dmesg --clear
 	with_oxib "devices=roce9" has_none_and_says_so
+	dmesg --clear
+	check "one device has no groups" insmod "$MODULES/selftests/ipoib/adapter/poor_adapter.ko" netdev=veth2
+	with_oxib "devices=roce1,roce2" has_only_groups
+	check "it has again" rmmod poor_adapter
 	with_oxib "tx_queues=0" follows_devices
 }
 

@@ -72,7 +72,8 @@ static int open_connection(struct caller *caller, struct connection *connection,
 		.local_cm_response_timeout = RESPONSE,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
-		.max_cm_retries = CM_RETRIES,
+		/* Elsewhere nobody answers. */
+		.max_cm_retries = caller->manager == 1 ? CM_RETRIES : 0,
 	};
 	int error = ib_send_cm_req(id, &request);
 
