@@ -156,7 +156,7 @@ load() { # stream|echo|flood, argument...
 	local kind=$1 found
 	shift
 	# shellcheck disable=SC2086 # nothing, or a word
-	found=$(at h1 timeout $((10 * patience)) "$MODULES/bench/load" $marked "$kind" "$(v4_of h2)" "$@") ||
+	found=$(at h1 timeout "$longest" "$MODULES/bench/load" $marked "$kind" "$(v4_of h2)" "$@") ||
 		bail_out "the load $kind failed"
 	printf 'load %s %s\n' "$kind" "$found flows=$flows"
 }

@@ -160,7 +160,7 @@ first_port=7200
 
 # many.py, with an end if it hangs.
 many() { # argument...
-	timeout $((20 * patience)) python3 selftests/cm/many.py "$@"
+	timeout "$longest" python3 selftests/cm/many.py "$@"
 }
 
 many_listen() { # processes
@@ -234,7 +234,7 @@ declare -A servers=()
 serve() { # program, command...
 	local program=$1 status=0
 	shift
-	timeout $((10 * patience)) "$@" &
+	timeout "$longest" "$@" &
 	# shellcheck disable=SC2064 # this process
 	trap "kill $!" TERM
 	wait $! || status=$?

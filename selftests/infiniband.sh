@@ -103,7 +103,7 @@ amount=(-n 4M -w 128K)
 [ "$KERNEL" != debug ] || amount=(-n 150K -w 16K)
 
 measure() { # iperf3 option...
-	at h1 timeout $((10 * patience)) iperf3 -J "$@" >/tmp/iperf.json || {
+	at h1 timeout "$longest" iperf3 -J "$@" >/tmp/iperf.json || {
 		jq -r .error /tmp/iperf.json
 		return 1
 	}

@@ -4,7 +4,8 @@
 # What scripts inside a node are written with: TAP, meeting the other nodes, addresses, soft-RoCE, the module.
 # Source it first. Node N has 10.77.0.N on eth0, and 10.99.0.N and fd00:99::N on ib0.
 #
-# No test asserts a time. Time-outs only end what would hang, so they are far above what anything takes.
+# No test asserts a time. Time-outs only end what would hang, so they are far above what anything takes. They are below LIMIT, the
+# seconds after which the run is stopped, so that a check fails and says its name before that.
 
 set -u
 
@@ -18,6 +19,14 @@ case $KERNEL in
 debug) patience=300 frugality=5 echoes=1 ;;
 *) patience=60 frugality=1 echoes=3 ;;
 esac
+
+at_most() { # number, number: the smaller
+	printf '%d\n' $(($1 < $2 ? $1 : $2))
+}
+
+# Seconds for what ends by itself after a while: a transfer, a program that serves, the way of another node to a barrier.
+longest=$(at_most $((10 * patience)) $((${LIMIT:-3600} * 3 / 4)))
+patience=$(at_most "$patience" $((${LIMIT:-3600} / 2)))
 
 some() { # number: as it is, or on the debug kernel a part of it
 	printf '%d\n' $((($1 + frugality - 1) / frugality))
@@ -100,7 +109,7 @@ barrier() { # name
 	barrier_turns[$1]=$turn
 	: >"$meeting_place/barrier.$1.$turn.$NODE"
 	for ((node = 1; node <= NODES; node++)); do
-		local deadline=$((SECONDS + 10 * patience))
+		local deadline=$((SECONDS + longest))
 		until [ -e "$meeting_place/barrier.$1.$turn.$node" ]; do
 			((SECONDS <= deadline)) || bail_out "node n$node did not come to barrier $1"
 			pause 0.2

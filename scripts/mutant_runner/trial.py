@@ -61,7 +61,9 @@ class Trial:
 
     def _command(self, name):
         selftest = Selftest(self._tree.root / "selftests" / f"{self._script}.sh", self._tree.root)
-        options = selftest.options(kind_of(self._kernel.partition("-")[0]))
+        name = self._kernel.partition("-")[0]
+        kind = kind_of(name)
+        options = ["--timeout", str(selftest.timeout(kind, process=kind != name)), *selftest.options(kind)]
         command = ["python3", "-m", "node_runner", "run", "--name", name, "--tail", "0", "--kernel", self._kernel]
         return [*command, *options, str(selftest.path), *self._arguments]
 

@@ -113,7 +113,7 @@ def _parse(words):
     run.add_argument("--tail", type=int, default=20, help="lines of output shown of a failed node (default 20)")
     run.add_argument("script", help="path in the checkout")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
-    shell.set_defaults(icount=False, plugin="", script="shell")
+    shell.set_defaults(icount=False, plugin="", script="shell", timeout=None)
     return parser.parse_args(words)
 
 
@@ -121,7 +121,7 @@ def main():
     """Do what the command line says; the exit status says whether every node was content."""
     options = _parse(sys.argv[1:])
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
-    kernel = Kernel(_kernel_id(options.kernel), places.cache, options.append)
+    kernel = Kernel(_kernel_id(options.kernel), places.cache, options.append, options.timeout)
     kernel.build.mkdir(parents=True, exist_ok=True)
     machine_type = uml.Machine if kernel.is_uml else qemu.Machine
     machine = machine_type(Shape(options.smp, options.memory, options.icount, options.plugin), kernel)

@@ -21,6 +21,8 @@ class Kernel:
     id: str
     cache: Path
     more_options: str = ""
+    # The run's time limit, in seconds; none where somebody is at a prompt.
+    limit: int | None = None
 
     @property
     def name(self):
@@ -60,4 +62,5 @@ class Kernel:
     def command_line(self, machine, seat):
         """The kernel's command line; the assignments in capitals reach the node's first process."""
         words = f"NODE={seat.node} NODES={seat.nodes} KERNEL={self.kind} MACHINE={machine}"
+        words += f" LIMIT={self.limit}" if self.limit else ""
         return f"{_COMMAND_LINE} {self.more_options} {words}"

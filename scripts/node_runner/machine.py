@@ -3,7 +3,6 @@
 
 name: what a node finds in its variable MACHINE
 cable_type: the type of socket that a cable is
-boots_again: whether a boot that stands still says nothing of what is tested
 launch(): the process that is a node
 """
 

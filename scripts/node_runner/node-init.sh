@@ -4,7 +4,7 @@
 # The first process of a node. The root it starts on is the shared guest, read-only; it puts a writable layer in
 # memory over that, mounts what the runner gives the node, runs the node's command, and switches the node off.
 #
-# The kernel's command line gives NODE, NODES, KERNEL and MACHINE, which arrive as environment variables; on user-mode
+# The kernel's command line gives NODE, NODES, KERNEL, MACHINE and LIMIT, which arrive as environment variables; on user-mode
 # Linux DIRECTORIES, CABLES and MHZ, too.
 
 # shellcheck source=scripts/node_runner/directory.sh
@@ -116,7 +116,7 @@ inside() {
 	[ "$MACHINE" != uml ] || complete_process
 	settle
 	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin:/build/tool LANG=C.UTF-8
-	export NODE NODES KERNEL MACHINE MODULES=/build
+	export NODE NODES KERNEL MACHINE LIMIT="${LIMIT:-}" MODULES=/build
 	cd /oxib || fatal "the checkout is not there"
 	: >/out/begun
 	if [ -e /out/prompt ]; then prompt; else run_command; fi

@@ -70,9 +70,27 @@ class Node:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def has_begun(self):
+        """Whether it has come to its command."""
+        return (self.out / "begun").exists()
+
+    @property
     def boots(self):
         """Whether it is on its way to its command."""
-        return self.running and not (self.out / "begun").exists()
+        return self.running and not self.has_begun
+
+    @property
+    def died_in_boot(self):
+        """Whether its process ended before it came to its command."""
+        return self._process is not None and self._process.poll() is not None and not self.has_begun
+
+    def mistakes(self):
+        """The lines of its console so far that report a mistake."""
+        return reports.mistakes(self.console)
+
+    def names_our_modules(self):
+        """Whether its console names a module that is tested."""
+        return reports.names_our_modules(self.console)
 
     def reset(self):
         """Pull the plug, and keep nothing of what it did but its console, as node*.first-boot."""

@@ -75,9 +75,6 @@ class Machine:
 
     name = "qemu"
     cable_type = socket.SOCK_STREAM
-    # QEMU loses an interrupt of a second virtual processor now and then, as the kernel takes the time stamp counter for its
-    # clock: its local APIC has the timer's interrupt in service for ever, and the boot stands still.
-    boots_again = True
 
     def __init__(self, shape, kernel):
         self._shape = shape

@@ -33,7 +33,6 @@ class Machine:
 
     name = "uml"
     cable_type = socket.SOCK_SEQPACKET
-    boots_again = False
 
     def __init__(self, shape, kernel):
         if shape.icount or shape.plugin:

@@ -2,7 +2,6 @@
 """Run oxib's tests, some at a time, and say what came of them; see scripts/test."""
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -13,18 +12,20 @@ from concurrent.futures import wait
 from pathlib import Path
 
 from node_runner.results import Results
+from test_runner import again
+from test_runner import commands
 from test_runner import job
 from test_runner.job import PROCESS_KERNELS
 from test_runner.job import NodeJob
+from test_runner.job import Outcome
 from test_runner.job import Selftest
 from test_runner.measured import Measured
 from test_runner.room import Room
-from test_runner.tap import Result
+from test_runner.session import Session
 
 _CHECKOUT = Path("/oxib")
 _TAIL = 25
 _KERNELS = ("uml", "fast", "umldebug", "debug", "stock")
-_SLOWEST = 10
 # Seconds after which the room for another job is looked at again, though none has ended.
 _LOOK = 5
 
@@ -107,13 +108,6 @@ def _say(text):
     print(f"[{elapsed:>6}] {text}", file=sys.stderr, flush=True)
 
 
-def _interrupted(number, _frame):
-    """End at once, but not before what was started has been told to."""
-    print(f"oxib: interrupted ({signal.Signals(number).name})", file=sys.stderr)
-    job.stop_all()
-    os._exit(130)
-
-
 def _explain(each, outcome):
     """A failed job: which checks failed, and the end of its logs."""
     print(f"FAILED: {each.name}", file=sys.stderr)
@@ -127,87 +121,111 @@ def _explain(each, outcome):
     sys.stderr.flush()
 
 
-def _start(pool, waiting, running, room, out):
-    """Start what fits beside what runs, the longest first."""
-    for each in list(waiting):
-        if room.fits(each, running.values()):
-            waiting.remove(each)
-            running[pool.submit(each.run, out)] = each
+def _deadline():
+    """The time (of time.time) at which .ci/run ends the run; none without it."""
+    return float(os.environ.get("OXIB_DEADLINE", "inf"))
 
 
-class _Session:
-    """The jobs that have ended, and what they came to."""
+class _Runner:
+    """Runs jobs side by side, and those that may have failed by accident once more."""
 
-    def __init__(self, measured):
-        self.total = Result()
+    def __init__(self, pool, out, options, session, measured):
+        self._pool = pool
+        self._out = out
+        self._session = session
         self._measured = measured
-        self._outcomes = []
+        self._room = Room(options.processors, measured)
+        self._limit = None if options.soak else job.LONGEST
+        self._running = {}
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._interrupted)
 
-    def add(self, each, outcome):
-        """Enter a job that has ended."""
-        self.total.add(outcome.result)
-        self._outcomes.append((each, outcome))
-        if not outcome.result.failures and each.turn is None:
-            self._measured.add(each.test, outcome.seconds, outcome.busy)
+    def _interrupted(self, number, _frame):
+        """End what runs. The summary is written when it has ended."""
+        if self._session.interruption:
+            return
+        over = time.time() >= _deadline() - 1
+        self._session.interruption = "the time of .ci/run is over" if over else f"interrupted ({signal.Signals(number).name})"
+        # Not by print(), which this handler may have interrupted.
+        os.write(sys.stderr.fileno(), f"oxib: {self._session.interruption}: ending what runs\n".encode())
+        commands.end_all()
 
-    @property
-    def failed(self):
-        """The names of those that failed."""
-        return [each.name for each, outcome in self._outcomes if outcome.result.failures]
-
-    def write(self, path):
-        """Write what each took and came to."""
-        records = [
-            {
-                "test": each.name,
-                "seconds": round(outcome.seconds, 1),
-                "processor_seconds": round(outcome.busy, 1),
-                "passed": outcome.result.passed,
-                "failed": len(outcome.result.failures),
-                "skipped": outcome.result.skipped,
-            }
-            for each, outcome in self._outcomes
-        ]
-        path.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
-
-    def report(self):
-        """Print the slowest."""
-        slowest = sorted(self._outcomes, key=lambda ended: -ended[1].seconds)[:_SLOWEST]
-        print(f"The slowest {len(slowest)}, in seconds and processor seconds:")
-        for each, outcome in slowest:
-            print(f"{outcome.seconds:6.0f} {outcome.busy:6.0f}  {each.name}")
-
-    def report_repetitions(self):
-        """Print how often each test failed."""
-        turns = {}
-        for each, outcome in self._outcomes:
-            turns.setdefault(each.test, []).append(bool(outcome.result.failures))
-        for test, failures in turns.items():
-            print(f"{test}: {sum(failures)} of {len(failures)} failed")
-
-
-def _run_all(jobs, out, options, session, measured):
-    """Run the jobs and enter what they come to."""
-    waiting = sorted(jobs, key=lambda each: -measured.seconds(each))
-    running = {}
-    room = Room(options.processors, measured)
-    with ThreadPoolExecutor(max(1, len(jobs))) as pool:
-        while waiting or running:
-            _start(pool, waiting, running, room, out)
-            if not running:
-                break
-            done, _ = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+    def run_all(self, jobs):
+        """Run the jobs and enter what they come to."""
+        waiting = sorted(jobs, key=lambda each: -self._measured.seconds(each))
+        while self._running or waiting and not self._session.interruption:
+            self._start(waiting)
+            done, _ = wait(self._running, timeout=_LOOK, return_when=FIRST_COMPLETED)
             if not done:
-                room.look()
+                self._room.look()
             for future in done:
-                each, outcome = running.pop(future), future.result()
-                session.add(each, outcome)
-                verdict = "FAILED" if outcome.result.failures else "ok"
-                number = len(jobs) - len(waiting) - len(running)
-                times = f"{outcome.seconds:.0f} s, {outcome.busy:.0f} s of processors"
-                _say("; ".join([f"{number}/{len(jobs)} {each.name}: {verdict} in {times}", *outcome.remarks]))
-                if outcome.result.failures:
-                    _explain(each, outcome)
+                each, outcome = self._running.pop(future), self._outcome(future)
+                self._session.add(each, outcome)
+                number = len(jobs) - len(waiting) - len(self._running)
+                self._tell(f"{number}/{len(jobs)} {each.name}", each, outcome)
+        for each in waiting:
+            self._session.add_not_run(each, f"it did not run: {self._session.interruption}")
+
+    def _start(self, waiting):
+        """Start what fits beside what runs, the longest first."""
+        for each in list(waiting):
+            if not self._session.interruption and self._room.fits(each, self._running.values()):
+                waiting.remove(each)
+                self._running[self._submit(each, self._limit)] = each
+
+    def _submit(self, each, limit):
+        return self._pool.submit(each.run, self._out, limit)
+
+    def _outcome(self, future):
+        """The outcome of a job that has ended, or was ended."""
+        try:
+            outcome = future.result()
+        except commands.Closed:
+            outcome = Outcome.of_failure("")
+        except OSError as error:
+            outcome = Outcome.of_failure(f"it cannot run: {error}")
+        if self._session.interruption:
+            outcome.result.failures = [f"it was ended: {self._session.interruption}"]
+        return outcome
+
+    def _tell(self, what, each, outcome):
+        verdict = "FAILED" if outcome.failed else "ok"
+        times = f"{outcome.seconds:.0f} s, {outcome.busy:.0f} s of processors"
+        _say("; ".join([f"{what}: {verdict} in {times}", *outcome.remarks]))
+        if outcome.failed and not self._session.interruption:
+            _explain(each, outcome)
+
+    def run_failed_again(self, flakes):
+        """Run again, alone, the jobs that may have failed by accident; those that pass are added to the file `flakes`."""
+        failed = self._session.failed
+        for entry in failed:
+            if self._session.interruption:
+                return
+            why_not = again.why_not(entry, len(failed))
+            if why_not:
+                _say(f"{entry.job.name} is not run again: {why_not}")
+                continue
+            record = again.Record(entry.job, entry.outcome)
+            self._run_again(entry.job)
+            if self._session.entry(entry.job).flaky:
+                record.append_to(flakes)
+
+    def _run_again(self, each):
+        """Run a job alone until it has failed or has passed often enough."""
+        seconds = self._measured.seconds(each)
+        if time.time() + again.RUNS * seconds > _deadline():
+            _say(f"{each.name} is not run again: .ci/run leaves no time for that")
+            return
+        each.keep_first(self._out)
+        for number in range(1, again.RUNS + 1):
+            _say(f"{each.name} is run again, alone ({number} of {again.RUNS})")
+            future = self._submit(each, again.limit(seconds))
+            wait([future])
+            outcome = self._outcome(future)
+            self._session.add_second(each, outcome)
+            self._tell(f"{each.name}, again ({number} of {again.RUNS})", each, outcome)
+            if outcome.failed:
+                return
 
 
 def _parse():
@@ -221,6 +239,7 @@ def _parse():
     parser.add_argument(
         "--fuzz", type=int, metavar="SECONDS", help=f"for each fuzz target (default {_FUZZ}, with --soak {_FUZZ_SOAK})"
     )
+    parser.add_argument("--no-again", action="store_true", help="do not run a failed job again to see whether it is flaky")
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
     parser.add_argument("--repeat", type=int, metavar="TIMES", help="run each selftest so often; keep the logs of failures")
     parser.add_argument(
@@ -240,22 +259,21 @@ def main():
     jobs = _node_jobs(options)
     if not (options.test or options.no_host or options.repeat):
         jobs += _host_jobs(options)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupted)
-    measured = Measured(Path(os.environ["OXIB_CACHE"]) / "measured.json")
-    session = _Session(measured)
-    _run_all(jobs, results.path, options, session, measured)
+    cache = Path(os.environ["OXIB_CACHE"])
+    measured = Measured(cache / "measured.json")
+    session = Session(measured)
+    with ThreadPoolExecutor(max(1, len(jobs))) as pool:
+        runner = _Runner(pool, results.path, options, session, measured)
+        runner.run_all(jobs)
+        if not (options.no_again or options.repeat or options.soak):
+            runner.run_failed_again(cache / "flaky.json")
     session.write(results.path / "results.json")
     if options.repeat:
         session.report_repetitions()
     else:
-        session.report()
-    for name in session.failed:
-        print(f"failed: {name}")
-    total = session.total
-    skipped = f", {total.skipped} skipped" if total.skipped else ""
-    print(f"{total.passed} passed, {len(total.failures)} failed{skipped}", flush=True)
-    return 1 if total.failures or not total.passed else 0
+        session.report_slowest()
+    session.report()
+    return 0 if session.passed else 1
 
 
 if __name__ == "__main__":

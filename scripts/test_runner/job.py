@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A job: something with a name that is run once and comes to a result."""
 
-import os
 import re
 import shutil
-import signal
-import subprocess
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from node_runner import reports
 from node_runner.run import BOOTED_AGAIN
+from test_runner import commands
 from test_runner.tap import Result
 from test_runner.tap import read
 from test_runner.tap import read_cargo
@@ -25,6 +23,10 @@ _PATIENCE = 4
 _DEBUG_PATIENCE = 10
 # So much less where nodes are processes.
 _PROCESS_IMPATIENCE = 2
+# Seconds between the time limit of a job and its end by force: in these it ends its nodes and says what they did.
+_TO_END = 60
+# The time limit of a job in a test run, whatever its header says: one that hangs is gone after 25 minutes and leaves time for the rest.
+LONGEST = 25 * 60 - _TO_END
 _DEBUG_MEMORY = 1024
 # The name of the kernel that serves as one of the others where nodes are processes.
 PROCESS_KERNELS = {"fast": "uml", "debug": "umldebug"}
@@ -40,68 +42,87 @@ class Outcome:
 
     result: Result
     seconds: float
-    # What all its processes used of processors.
+    # The seconds of processors used by all its processes.
     busy: float
     logs: list = field(default_factory=list)
-    # What else is to be said of it.
+    # Other lines to print beside the verdict.
     remarks: list = field(default_factory=list)
+    # Reports on the nodes' consoles of a mistake, which no second run excuses.
+    mistakes: list = field(default_factory=list)
+
+    @property
+    def failed(self):
+        """Whether a check failed, or the job itself."""
+        return bool(self.result.failures)
+
+    @classmethod
+    def of_failure(cls, why):
+        """The outcome of a job that did not come to one of its own."""
+        return cls(Result(failures=[why]), 0.0, 0.0)
 
 
-# What runs now, so that an interruption can end it. The lock is held while a command is being started, and kept for
-# good once no more may be.
-_running = set()
-_starting = threading.Lock()
-
-
-def _call(command, log):
-    """Run a command with its output in a log, in a process group of its own: its status, and the seconds of processors
-    that it and what it waited for used."""
-    with open(log, "wb") as output:
-        with _starting:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-            )
-            _running.add(process)
-        _pid, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        _running.discard(process)
-        return process.returncode, usage.ru_utime + usage.ru_stime
-
-
-def stop_all():
-    """End the commands that run, each with all it started, wait for them, and let no other start."""
-    _starting.acquire(timeout=5)
-    for process in list(_running):
-        os.killpg(process.pid, signal.SIGTERM)
-    # Whoever called it waits for it.
-    while _running:
-        time.sleep(0.1)
+def _move(path, to):
+    """Rename a file or directory, in place of what has that name."""
+    if to.is_dir():
+        shutil.rmtree(to)
+    if path.exists():
+        path.rename(to)
 
 
 class HostJob:
-    """A command that runs in the toolchain root, no node needed."""
+    """A command that runs in the toolchain root. `runs` are patterns for the directories in out/ of the runs of nodes that it starts,
+    if it starts some."""
 
     # The seconds that it takes and the processors that it keeps busy, where neither has been measured.
     guess = (300, 1.0)
     memory = _HOST_MEMORY
     turn = None
+    kernel = None
 
-    def __init__(self, name, command, reader):
+    def __init__(self, name, command, reader, runs=()):
         self.name = self.test = name
         self._command = command
         self._reader = reader
+        self._runs = runs
 
-    def run(self, out):
-        """Run it; its output is in `out`."""
+    @property
+    def may_run_again(self):
+        """Whether a failure may be the machine's: it boots nodes."""
+        return bool(self._runs)
+
+    def run(self, out, limit):
+        """Run it, for `limit` seconds at most; its output is in `out`."""
         log = out / f"{self.name}.log"
-        began = time.monotonic()
-        status, busy = _call(self._command, log)
+        # File systems take the time from a clock that is a little late.
+        began, written_after = time.monotonic(), time.time() - 1
+        ended = commands.call(self._command, log, limit)
         result = self._reader(log.read_text(encoding="utf-8", errors="replace"))
-        if status != 0 and not result.failures:
-            result.failures.append(f"it ended with status {status}")
-        if status == 0 and not result.failures and result.passed == 0:
+        if ended.late:
+            result.failures.append(f"its time limit of {limit:.0f} s was over")
+        if ended.status != 0 and not result.failures:
+            result.failures.append(f"it ended with status {ended.status}")
+        if not result.failures and result.passed == 0:
             result.passed = 1
-        return Outcome(result, time.monotonic() - began, busy, [log])
+        consoles = [console for console in self._consoles(out) if console.stat().st_mtime >= written_after]
+        return Outcome(result, time.monotonic() - began, ended.busy, [log], mistakes=_mistakes([log, *consoles]) if self._runs else [])
+
+    def _directories(self, out):
+        return [directory for pattern in self._runs for directory in sorted(out.parent.glob(pattern)) if directory.is_dir()]
+
+    def _consoles(self, out):
+        return [console for directory in self._directories(out) for console in sorted(directory.glob("node*.console"))]
+
+    def keep_first(self, out):
+        """Put aside the output of a run that is made again."""
+        _move(out / f"{self.name}.log", out / f"{self.name}.first.log")
+        first = out / f"{self.name}.first"
+        first.mkdir(exist_ok=True)
+        for directory in self._directories(out):
+            _move(directory, first / directory.name)
+
+
+def _mistakes(consoles):
+    return [f"{console.stem}: {line}" for console in consoles for line in reports.mistakes(console)]
 
 
 def cargo_tests(manifest):
@@ -110,9 +131,13 @@ def cargo_tests(manifest):
     return HostJob("-".join(["host", *Path(manifest).parent.parts[1:]]), command, read_cargo)
 
 
+# The tests of scripts that boot nodes, with patterns for the directories of these runs in out/ in the cache.
+_RUNS_OF_SCRIPTS = {"demo": ("demo-*",)}
+
+
 def of_scripts(path):
     """A test of the checkout's own scripts, which prints TAP."""
-    return HostJob(f"host-scripts-{path.stem}", ["bash", str(path)], read)
+    return HostJob(f"host-scripts-{path.stem}", ["bash", str(path)], read, _RUNS_OF_SCRIPTS.get(path.stem, ()))
 
 
 def fuzzing(seconds):
@@ -193,10 +218,9 @@ class Selftest:
         patience = _DEBUG_PATIENCE if kind == "debug" else _PATIENCE
         return int(self._headers["timeout"]) * patience // (_PROCESS_IMPATIENCE if process else 1)
 
-    def options(self, kind, process):
-        """The node runner's options for a run on a kernel of that kind."""
-        options = ["--nodes", str(self.nodes), "--memory", str(self.memory(kind))]
-        options += ["--smp", self._headers["smp"], "--timeout", str(self.timeout(kind, process))]
+    def options(self, kind):
+        """The node runner's options for a run on a kernel of that kind, without its time limit."""
+        options = ["--nodes", str(self.nodes), "--memory", str(self.memory(kind)), "--smp", self._headers["smp"]]
         if self._headers.get("icount") == "yes":
             options.append("--icount")
         if "append" in self._headers:
@@ -207,6 +231,8 @@ class Selftest:
 class NodeJob:
     """A selftest with arguments on one kernel, which an identifier as fast-7.3 names; the turn tells repetitions apart."""
 
+    may_run_again = True
+
     def __init__(self, selftest, kernel, arguments=(), turn=None):
         name = kernel.partition("-")[0]
         kind = _KINDS.get(name, name)
@@ -215,39 +241,53 @@ class NodeJob:
         self.name = self.test if turn is None else f"{self.test} {turn}"
         self.kernel = kernel
         process = name in _KINDS
+        self._timeout = selftest.timeout(kind, process)
         # Machines that are emulated are slower than processes, and busier.
-        self.guess = (selftest.timeout(kind, process) / (8 if process else 4), 0.7 if kind == "fast" else 1.0)
+        self.guess = (self._timeout / (8 if process else 4), 0.7 if kind == "fast" else 1.0)
         self.memory = selftest.nodes * selftest.memory(kind) * (_KASAN_MEMORY if kind == "debug" else 1)
-        self._options = selftest.options(kind, process)
+        self._options = selftest.options(kind)
         self._selftest = selftest
         self._arguments = arguments
+        turns = "" if turn is None else f"-{turn}"
+        self._directory = f"{selftest.subject.replace('/', '-')}-{kernel}{turns}"
 
-    def run(self, out):
-        """Boot the nodes; the run's results are in `out`, below the test's name."""
-        name = f"{self._selftest.subject.replace('/', '-')}-{self.kernel}"
-        if self.turn is not None:
-            name += f"-{self.turn}"
-        log = out / f"{name}.run"
-        command = ["python3", "-m", "node_runner", "run", "--name", f"{out.name}/{name}", "--tail", "0"]
-        command += ["--kernel", self.kernel, *self._options, str(self._selftest.path), *self._arguments]
+    def command(self, name, limit):
+        """The node runner's command for a run of that name, which takes `limit` seconds at most."""
+        timeout = self._timeout if limit is None else min(self._timeout, limit)
+        command = ["python3", "-m", "node_runner", "run", "--name", name, "--tail", "0", "--kernel", self.kernel]
+        return [*command, "--timeout", str(timeout), *self._options, str(self._selftest.path), *self._arguments]
+
+    def run(self, out, limit):
+        """Boot the nodes, for `limit` seconds at most; the run's results are in `out`, below the test's name."""
+        log = out / f"{self._directory}.run"
         began = time.monotonic()
-        status, busy = _call(command, log)
-        logs = sorted((out / name).glob("node*.log"))
+        at_end = None if limit is None else limit + _TO_END
+        ended = commands.call(self.command(f"{out.name}/{self._directory}", limit), log, at_end)
+        seconds = time.monotonic() - began
+        logs = sorted((out / self._directory).glob("node*.log"))
         result = _result_of_nodes(logs)
         complaints = log.read_text(encoding="utf-8", errors="replace").splitlines()[:-1]
         remarks = [line for line in complaints if BOOTED_AGAIN in line]
-        if status != 0:
+        if ended.status != 0:
             result.failures += [line for line in complaints if "ended with status 1" not in line or not result.failures]
             if not result.failures:
-                result.failures.append(f"the node runner ended with status {status}")
-        logs += sorted((out / name).glob("node*.console"))
+                result.failures.append(f"the node runner ended with status {ended.status}")
+        consoles = sorted((out / self._directory).glob("node*.console"))
         if self.turn is not None and not result.failures:
             # Of many repetitions only the failures are kept.
-            log.unlink()
-            shutil.rmtree(out / name)
-            (out / f".{name}.lock").unlink()
-            logs = []
-        return Outcome(result, time.monotonic() - began, busy, logs, remarks)
+            self._remove(out)
+            logs = consoles = []
+        return Outcome(result, seconds, ended.busy, logs + consoles, remarks, _mistakes(consoles))
+
+    def _remove(self, out):
+        (out / f"{self._directory}.run").unlink()
+        shutil.rmtree(out / self._directory)
+        (out / f".{self._directory}.lock").unlink()
+
+    def keep_first(self, out):
+        """Put aside the results of a run that is made again."""
+        _move(out / f"{self._directory}.run", out / f"{self._directory}.first.run")
+        _move(out / self._directory, out / f"{self._directory}.first")
 
 
 def _result_of_nodes(logs):

@@ -32,7 +32,7 @@ stop_capture() {
 }
 
 play() { # name of the pass
-	timeout $((10 * patience)) python3 selftests/cm/scenario.py run "$role" \
+	timeout "$longest" python3 selftests/cm/scenario.py run "$role" \
 		"$(address_of v4 "$NODE")" "$(address_of v4 "$peer")" >"/out/$1.events"
 }
 

@@ -14,7 +14,7 @@ amount=(-n 2M)
 [ "$KERNEL" != debug ] || amount=(-n 150K -l 4K)
 
 transfers() { # iperf3 option...: what the receiver got, in bytes
-	at h1 timeout $((10 * patience)) iperf3 -J "${amount[@]}" "$@" >/tmp/iperf.json || {
+	at h1 timeout "$longest" iperf3 -J "${amount[@]}" "$@" >/tmp/iperf.json || {
 		jq -r .error /tmp/iperf.json
 		return 1
 	}

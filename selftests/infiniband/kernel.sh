@@ -66,7 +66,7 @@ run() { # description, test, [option...]
 	interfaces_up h1 h2
 	at h1 env PATH="$programs:$PATH" NETIF=ib0 LOCAL_V4="$(v4_of h1)" LOCAL_V6="$(v6_of h1)" REMOTE_V4="$(v4_of h2)" \
 		REMOTE_V6="$(v6_of h2)" REMOTE_TYPE=netns REMOTE_ARGS=h2 \
-		timeout $((10 * patience)) python3 "$tests/$2.py" "${@:3}" >"$output" 2>&1
+		timeout "$longest" python3 "$tests/$2.py" "${@:3}" >"$output" 2>&1
 	report_all "$1" "$2"
 }
 

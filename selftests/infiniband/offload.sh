@@ -66,7 +66,7 @@ sends_file() { # from, to
 
 # Pages of a file that change while they are sent: checksum and bytes have to be of one moment.
 sends_changing_file() { # from, to
-	at "$1" timeout $((8 * patience)) python3 selftests/infiniband/changing.py "$(v4_of "$2")" 5002 $((32 * length))
+	at "$1" timeout "$longest" python3 selftests/infiniband/changing.py "$(v4_of "$2")" 5002 $((32 * length))
 }
 
 # Five datagrams to a port that nobody has.

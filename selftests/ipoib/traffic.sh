@@ -69,7 +69,7 @@ tcp=()
 [ "$KERNEL" != debug ] || amount=(-n 150K) tcp=(-l 4K -w 8K)
 
 measured() { # iperf3 option...: what the receiver got, in bytes
-	timeout $((10 * patience)) iperf3 -J "${amount[@]}" "$@" >/tmp/iperf.json || {
+	timeout "$longest" iperf3 -J "${amount[@]}" "$@" >/tmp/iperf.json || {
 		jq -r .error /tmp/iperf.json
 		return 1
 	}
@@ -88,7 +88,7 @@ test_iperf() {
 
 same_bytes() { # address, port
 	local sent
-	sent=$(timeout $((10 * patience)) python3 selftests/ipoib/transfer.py send "$1" "$2" "$(some 10000000)") || return
+	sent=$(timeout "$longest" python3 selftests/ipoib/transfer.py send "$1" "$2" "$(some 10000000)") || return
 	equal "$sent" "$(told "digest.$2" "$peer")"
 }
 

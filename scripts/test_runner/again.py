@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Decides which failed jobs are run again, and records those that then pass.
+
+A node without processor time fails as one with a mistake in it does: a limit runs out, or the kernel reports a lockup. A second
+run, alone, tells the two apart. Reports that starvation does not explain need no second run.
+"""
+
+import datetime
+import json
+import os
+
+# The runs, alone, that a job has to pass after one that failed.
+RUNS = 2
+# With more failures than these the fault is not one job's bad luck.
+_MOST = 4
+# The limit of such a run: so many times the seconds that the job takes, between these.
+_TIMES = 3
+_LEAST_SECONDS, _MOST_SECONDS = 300, 900
+# Lines of a log that a record keeps.
+_TAIL = 25
+
+
+def why_not(entry, failed):
+    """Returns why a failed job is not run again, or an empty string; `failed` is the number of failed jobs."""
+    if failed > _MOST:
+        return f"more than {_MOST} jobs failed"
+    if not entry.job.may_run_again:
+        return "it boots no nodes"
+    if entry.outcome.mistakes:
+        return f"the kernel reported a mistake ({entry.outcome.mistakes[0]})"
+    return ""
+
+
+def limit(seconds):
+    """The time limit, in seconds, of another run of a job that takes so many seconds alone."""
+    return int(min(_MOST_SECONDS, max(_LEAST_SECONDS, _TIMES * seconds)))
+
+
+def _tail(logs):
+    """The last lines of the first script log with a failed check in it, or else of the last one."""
+    texts = [log.read_text(encoding="utf-8", errors="replace") for log in logs if log.suffix == ".log"]
+    chosen = next((text for text in texts if "\nnot ok" in f"\n{text}"), texts[-1] if texts else "")
+    return chosen.splitlines()[-_TAIL:]
+
+
+class Record:
+    """What the first run of a job that may be flaky came to, read before its logs are put aside."""
+
+    def __init__(self, job, outcome):
+        self._fields = {
+            "commit": os.environ.get("OXIB_COMMIT", "unknown"),
+            "job": job.test,
+            "kernel": job.kernel,
+            "checks": outcome.result.failures,
+            "tail": _tail(outcome.logs),
+        }
+
+    def append_to(self, path):
+        """Add it to the records of flaky jobs, a line of JSON each."""
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        with open(path, "a", encoding="utf-8") as records:
+            records.write(json.dumps({"date": now, **self._fields}) + "\n")
