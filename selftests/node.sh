@@ -28,6 +28,10 @@ at_most() { # number, number: the smaller
 longest=$(at_most $((10 * patience)) $((${LIMIT:-3600} * 3 / 4)))
 patience=$(at_most "$patience" $((${LIMIT:-3600} / 2)))
 
+# Where time is the count of instructions (bench/), it leaps while all tasks wait for the host's disks: to the next timer, and to the
+# next, a minute in a second. Patience ends there by itself only if nothing happens at all; the node runner's limit is in real time.
+[ "${CLOCK:-}" != instructions ] || patience=6000 longest=60000
+
 some() { # number: as it is, or on the debug kernel a part of it
 	printf '%d\n' $((($1 + frugality - 1) / frugality))
 }
@@ -278,6 +282,24 @@ reaches() { # address, [ping option...]: every request is answered
 
 answers() { # address, [ping option...]: one
 	ping -q -c 1 -W 2 "${@:2}" "$1"
+}
+
+# A client of iperf3's has its results in /tmp/iperf.json. A server may not listen yet; it has one client at a time, and may not
+# have noticed that the one before has gone.
+iperf() { # command...
+	local deadline=$((SECONDS + patience)) error
+	until timeout "$longest" "$@" --json >/tmp/iperf.json; do
+		error=$(jq -r .error /tmp/iperf.json)
+		if [[ $error != *"server is busy"* && $error != *"Connection refused"* ]] || ((SECONDS > deadline)); then
+			printf '%s\n' "$error"
+			return 1
+		fi
+		pause 0.2
+	done
+}
+
+iperf_received() { # bytes that its receiver got at least
+	holds "$(jq '[.end.sum_received, .end.sum] | map(.bytes // 0) | max' /tmp/iperf.json)" -gt "$1"
 }
 
 kernel_log_has() { # extended regular expression

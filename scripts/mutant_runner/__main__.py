@@ -3,8 +3,12 @@
 
 import argparse
 import os
+import queue
 import signal
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from mutant_runner.crates import CRATES
@@ -16,8 +20,9 @@ from mutant_runner.mutant import dozen
 from mutant_runner.mutant import mutants_of
 from mutant_runner.tree import CHECKOUT
 from mutant_runner.tree import Tree
+from mutant_runner.tree import end_all
 from mutant_runner.trial import Trial
-from mutant_runner.trial import kind_of
+from node_runner.kernel import kind_of
 from node_runner.results import Results
 
 _AT_LEAST = 60
@@ -32,15 +37,17 @@ class _Tap:
     def __init__(self):
         self.number = 0
         self.failures = 0
+        self._lock = threading.Lock()
 
     def check(self, good, text, *notes):
         """A check, with lines about it."""
-        self.number += 1
-        self.failures += not good
-        print(f"{'ok' if good else 'not ok'} {self.number} - {text}")
-        for note in notes:
-            print(f"# {note}")
-        sys.stdout.flush()
+        with self._lock:
+            self.number += 1
+            self.failures += not good
+            print(f"{'ok' if good else 'not ok'} {self.number} - {text}")
+            for note in notes:
+                print(f"# {note}")
+            sys.stdout.flush()
 
     def finish(self):
         """The plan; returns the exit status."""
@@ -74,72 +81,92 @@ def _check(mutants):
 
 
 class _Patches:
-    """Trials of patches."""
+    """Trials of patches, one at a time in each tree."""
 
-    def __init__(self, tree, out, tap):
-        self._tree = tree
+    def __init__(self, trees, out, tap):
         self._out = out
         self._tap = tap
+        self._trees = trees
+        self._free = queue.SimpleQueue()
+        for tree in trees:
+            self._free.put(tree)
         # By test and kernel: how long it takes without a mutant, or why it fails.
         self._baselines = {}
 
-    def _build(self, kernel, name):
-        log = self._out / f"{name}.build"
-        return log if self._tree.run(["scripts/modules", kernel], log) else None
+    @contextmanager
+    def _tree(self):
+        tree = self._free.get()
+        try:
+            yield tree
+        finally:
+            self._free.put(tree)
 
-    def _trial(self, mutant, kernel):
-        return Trial(self._tree, self._out, (mutant.test, *mutant.arguments), kernel)
+    def _side_by_side(self, work, items):
+        """Work on each item, as many at a time as there are trees."""
+        with ThreadPoolExecutor(len(self._trees)) as pool:
+            for future in [pool.submit(work, item) for item in items]:
+                future.result()
+
+    def _build(self, tree, kernel, name):
+        log = self._out / f"{name}.build"
+        return log if tree.run(["scripts/modules", kernel], log) else None
+
+    def _trial(self, tree, mutant, kernel):
+        return Trial(tree, self._out, (mutant.test, *mutant.arguments), kernel)
 
     def _key(self, mutant, kernel):
         return mutant.test, *mutant.arguments, kernel
 
-    def baseline(self, mutants, kernel):
-        """Run each test that they need without a mutant: what fails in any case shows nothing."""
-        self._tree.restore()
-        name = f"baseline-{kernel}"
-        log = self._build(kernel, name)
-        for mutant in mutants:
-            key = self._key(mutant, kernel)
-            if key in self._baselines:
-                continue
-            if log:
-                self._baselines[key] = f"the modules do not build as they are: {log}"
-                continue
-            flat = "-".join(key).replace("/", "-")
-            verdict = self._trial(mutant, kernel).run(f"baseline-{flat}", None, _LONGEST)
-            self._baselines[key] = f"the test fails as it is: {verdict.why}" if verdict.failed else verdict.seconds
+    def try_on(self, mutants, kernel):
+        """Look which of the mutants are noticed on a kernel."""
+        for number, tree in enumerate(self._trees, 1):
+            tree.restore()
+            if log := self._build(tree, kernel, f"baseline-{kernel}-{number}"):
+                return self._tap.check(False, f"the modules for {kernel} build as they are", f"see {log}")
+        tests = {self._key(mutant, kernel): mutant for mutant in mutants}
+        self._side_by_side(lambda mutant: self._baseline(mutant, kernel), tests.values())
+        self._side_by_side(lambda mutant: self._attempt(mutant, kernel), mutants)
+        return None
 
-    def attempt(self, mutant, kernel):
+    def _baseline(self, mutant, kernel):
+        """Run its test without a mutant: what fails in any case shows nothing."""
+        key = self._key(mutant, kernel)
+        flat = "-".join(key).replace("/", "-").replace(":", "-")
+        with self._tree() as tree:
+            verdict = self._trial(tree, mutant, kernel).run(f"baseline-{flat}", None, _LONGEST)
+        self._baselines[key] = f"the test fails as it is: {verdict.why}" if verdict.failed else verdict.seconds
+
+    def _attempt(self, mutant, kernel):
+        with self._tree() as tree:
+            self._attempt_in(tree, mutant, kernel)
+
+    def _attempt_in(self, tree, mutant, kernel):
         """Break it, build it, run the test."""
         title = f"{mutant.name} ({kernel}): {' '.join((mutant.test, *mutant.arguments))}"
         before = self._baselines[self._key(mutant, kernel)]
         if isinstance(before, str):
             return self._tap.check(False, title, before)
         name = f"{mutant.name.replace('/', '-')}-{kernel}"
-        self._tree.restore()
+        tree.restore()
         try:
-            mutant.apply(self._tree.root)
+            mutant.apply(tree.root)
         except Mistake as mistake:
             return self._tap.check(False, title, mistake)
-        log = self._build(kernel, name)
-        if log:
+        if log := self._build(tree, kernel, name):
             return self._tap.check(False, title, f"it does not build; see {log}")
         limit = max(_SHORTEST, _PATIENCE * before)
-        verdict = self._trial(mutant, kernel).run(name, mutant.report, limit)
+        verdict = self._trial(tree, mutant, kernel).run(name, mutant.report, limit)
         if verdict.failed:
             return self._tap.check(True, title, f"in {verdict.seconds:.0f} s: {verdict.why}")
         return self._tap.check(False, title, f"it survives: {mutant.what}", "a test is missing")
 
 
-def _try_patches(mutants, tree, out, tap):
-    patches = _Patches(tree, out, tap)
+def _try_patches(mutants, trees, out, tap):
+    patches = _Patches(trees, out, tap)
     kernels = dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant))
-    # One after the other: each has a build directory, and what is built in it for one mutant is of use for the next.
+    # One kernel after the other: what is built for one mutant is of use for the next.
     for kernel in kernels:
-        mine = [mutant for mutant in mutants if kernel in _kernel_ids(mutant)]
-        patches.baseline(mine, kernel)
-        for mutant in mine:
-            patches.attempt(mutant, kernel)
+        patches.try_on([mutant for mutant in mutants if kernel in _kernel_ids(mutant)], kernel)
 
 
 def _try_crates(names, tree, out, tap):
@@ -177,12 +204,16 @@ def _parse():
     parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
     parser.add_argument("--crates", action="store_true", help="only cargo-mutants on the crates")
     parser.add_argument("--patches", action="store_true", help="only the patches")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="patches to try at a time (default: one a processor)")
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
     return parser.parse_args()
 
 
 def _interrupted(number, _frame):
-    raise KeyboardInterrupt(signal.Signals(number).name)
+    """End at once, but not before what was started has ended."""
+    print(f"oxib: interrupted ({signal.Signals(number).name})", file=sys.stderr)
+    end_all()
+    os._exit(130)
 
 
 def main():
@@ -207,11 +238,11 @@ def main():
         signal.signal(number, _interrupted)
     cache = Path(os.environ["OXIB_CACHE"])
     results = Results.first_free(cache / "out/mutants")
-    tree, tap = Tree(cache), _Tap()
+    trees, tap = [Tree(cache, number) for number in range(1, max(1, options.jobs) + 1)], _Tap()
     if mutants:
-        _try_patches(mutants, tree, results.path, tap)
+        _try_patches(mutants, trees, results.path, tap)
     if options.crates or not (options.names or options.patches or options.turn is not None):
-        _try_crates(options.names, tree, results.path, tap)
+        _try_crates(options.names, trees[0], results.path, tap)
     return tap.finish()
 
 
@@ -220,5 +251,3 @@ if __name__ == "__main__":
         sys.exit(main())
     except Mistake as mistake:
         sys.exit(f"oxib: {mistake}")
-    except KeyboardInterrupt as interrupt:
-        sys.exit(f"oxib: interrupted ({interrupt})")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The copy of the checkout that mutants are made of, in the cache."""
+"""Copies of the checkout that mutants are made of, in the cache."""
 
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 CHECKOUT = Path("/oxib")
@@ -14,14 +15,27 @@ _UNSHARE = ("unshare", "--mount", "--propagation", "unchanged", "--")
 _ENTER = 'mount --bind "$1" /oxib && cd /oxib && shift && exec "$@"'
 
 
-class Tree:
-    """A copy of the checkout with a build directory of its own for each kernel."""
+# Commands that run now, so that an interruption can end them; the lock is kept for good once no more may be started.
+_running = set()
+_starting = threading.Lock()
 
-    def __init__(self, cache):
-        self.root = Path(cache) / "mutants"
-        self.root.mkdir(exist_ok=True)
+
+def end_all():
+    """End the commands that run, and let no other start."""
+    _starting.acquire(timeout=5)
+    for process in list(_running):
+        end(process)
+
+
+class Tree:
+    """A copy of the checkout with a build directory of its own for each kernel. Copies are numbered from 1."""
+
+    def __init__(self, cache, number=1):
+        name = f"mutants-{number}"
+        self.root = Path(cache) / "mutants" / str(number)
+        self.root.mkdir(parents=True, exist_ok=True)
         # Neither the modules of the checkout nor its command may be taken for those of a mutant.
-        self._environment = os.environ | {"OXIB_BUILD": "build-mutants", "OXIB_CHECKOUT_ID": "mutants"}
+        self._environment = os.environ | {"OXIB_BUILD": f"build-{name}", "OXIB_CHECKOUT_ID": name}
 
     def restore(self):
         """Make the copy as the checkout is. What differs gets a new time, so that make builds it again; nothing else does."""
@@ -31,8 +45,8 @@ class Tree:
 
     def start(self, command, log, **environment):
         """Start a command that finds the copy in the place of the checkout; its output is in the log."""
-        with open(log, "wb") as output:
-            return subprocess.Popen(
+        with open(log, "wb") as output, _starting:
+            process = subprocess.Popen(
                 [*_UNSHARE, "/bin/bash", "-c", _ENTER, "mutant", self.root, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -40,15 +54,16 @@ class Tree:
                 start_new_session=True,
                 env=self._environment | environment,
             )
+            _running.add(process)
+            return process
 
     def run(self, command, log, **environment):
         """Run it to its end; returns its status."""
         process = self.start(command, log, **environment)
         try:
             return process.wait()
-        except BaseException:
+        finally:
             end(process)
-            raise
 
 
 def end(process):
@@ -56,3 +71,4 @@ def end(process):
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
     process.wait()
+    _running.discard(process)

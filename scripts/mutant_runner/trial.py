@@ -23,11 +23,6 @@ class Verdict:
     seconds: float
 
 
-def kind_of(kernel):
-    """What the header of a selftest calls a kernel of that name."""
-    return {"uml": "fast", "umldebug": "debug"}.get(kernel, kernel)
-
-
 class Trial:
     """A test with its arguments on a kernel, whose identifier is as fast-7.3."""
 
@@ -61,9 +56,7 @@ class Trial:
 
     def _command(self, name):
         selftest = Selftest(self._tree.root / "selftests" / f"{self._script}.sh", self._tree.root)
-        name = self._kernel.partition("-")[0]
-        kind = kind_of(name)
-        options = ["--timeout", str(selftest.timeout(kind, process=kind != name)), *selftest.options(kind)]
+        options = ["--timeout", str(selftest.timeout(self._kernel)), *selftest.options(self._kernel)]
         command = ["python3", "-m", "node_runner", "run", "--name", name, "--tail", "0", "--kernel", self._kernel]
         return [*command, *options, str(selftest.path), *self._arguments]
 

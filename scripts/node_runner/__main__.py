@@ -94,7 +94,8 @@ def _run_shell(run):
     return 0
 
 
-def _parse(words):
+def parse(words):
+    """The options of a command line, without the name of the program."""
     parser = argparse.ArgumentParser(prog="scripts/nodes", description="Boot nodes joined by Ethernet cables.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a script of the checkout in every node")
@@ -119,7 +120,7 @@ def _parse(words):
 
 def main():
     """Do what the command line says; the exit status says whether every node was content."""
-    options = _parse(sys.argv[1:])
+    options = parse(sys.argv[1:])
     places = Places(Path(os.environ["OXIB_CACHE"]), Path("/oxib"))
     kernel = Kernel(_kernel_id(options.kernel), places.cache, options.append, options.timeout)
     kernel.build.mkdir(parents=True, exist_ok=True)

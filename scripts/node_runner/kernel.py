@@ -9,8 +9,23 @@ from pathlib import Path
 # A busy host takes a node's processors away for many seconds: a soft lockup is one of a minute, as an RCU stall is.
 _COMMAND_LINE = "ro loglevel=7 panic=-1 oops=panic kunit.enable=0 random.trust_cpu=on watchdog_thresh=30"
 
-# Its kind, for each name: what tests ask for.
-_KINDS = {"uml": "fast", "umldebug": "debug"}
+# The names of the kernels that are processes, by their kind, which is what tests ask for.
+PROCESS_KERNELS = {"fast": "uml", "debug": "umldebug"}
+_KINDS = {name: kind for kind, name in PROCESS_KERNELS.items()}
+
+
+def _name_of(kernel):
+    return kernel.partition("-")[0]
+
+
+def is_process(kernel):
+    """Whether the kernel of that name, or of that identifier, is a process of the host."""
+    return _name_of(kernel) in _KINDS
+
+
+def kind_of(kernel):
+    """The kind that tests ask for: fast, debug or stock."""
+    return _KINDS.get(_name_of(kernel), _name_of(kernel))
 
 
 @dataclass(frozen=True)
@@ -27,17 +42,17 @@ class Kernel:
     @property
     def name(self):
         """The name without the version: fast, debug, stock, uml or umldebug."""
-        return self.id.partition("-")[0]
+        return _name_of(self.id)
 
     @property
     def is_uml(self):
         """Whether it is a process of the host."""
-        return self.name in _KINDS
+        return is_process(self.id)
 
     @property
     def kind(self):
         """The kind that tests ask for: fast, debug or stock."""
-        return _KINDS.get(self.name, self.name)
+        return kind_of(self.id)
 
     @property
     def tree(self):

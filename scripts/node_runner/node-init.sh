@@ -4,8 +4,8 @@
 # The first process of a node. The root it starts on is the shared guest, read-only; it puts a writable layer in
 # memory over that, mounts what the runner gives the node, runs the node's command, and switches the node off.
 #
-# The kernel's command line gives NODE, NODES, KERNEL, MACHINE and LIMIT, which arrive as environment variables; on user-mode
-# Linux DIRECTORIES, CABLES and MHZ, too.
+# The kernel's command line gives NODE, NODES, KERNEL, MACHINE, LIMIT and CLOCK, which arrive as environment variables; on
+# user-mode Linux DIRECTORIES, CABLES and MHZ, too.
 
 # shellcheck source=scripts/node_runner/directory.sh
 . /oxib/scripts/node_runner/directory.sh
@@ -15,8 +15,8 @@
 switch_off() {
 	sync
 	sleep 1000000 &
-	# That has to be loaded before the root goes.
-	while [ -e /proc/self ] && ! grep -q sleep "/proc/$!/comm"; do :; done
+	# That has to be loaded, libraries and all, before the root goes. It is when it sleeps: whoever waits for a file does not.
+	while [ -e /proc/self ] && ! grep -q '^State:.S' "/proc/$!/status"; do :; done
 	echo o >/proc/sysrq-trigger
 	wait
 }
@@ -70,6 +70,12 @@ complete_process() {
 		fatal "the node has no cables: build the modules for its kernel"
 }
 
+# Programs find softib's library where it was built.
+offer_provider() {
+	[ ! -d /build/softib_provider ] ||
+		echo "driver /build/softib_provider/libsoftib" >/etc/libibverbs.d/softib.driver
+}
+
 settle() {
 	umask 022
 	hostname "n$NODE"
@@ -77,6 +83,7 @@ settle() {
 	ip link set lo up
 	echo 1 >/proc/sys/kernel/panic_on_oops
 	stop_fair_servers
+	offer_provider
 }
 
 # The scheduler's fair server keeps real-time tasks from starving the others; no node has such tasks. Its timer warns of
@@ -116,7 +123,7 @@ inside() {
 	[ "$MACHINE" != uml ] || complete_process
 	settle
 	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin:/build/tool LANG=C.UTF-8
-	export NODE NODES KERNEL MACHINE LIMIT="${LIMIT:-}" MODULES=/build
+	export NODE NODES KERNEL MACHINE LIMIT="${LIMIT:-}" CLOCK="${CLOCK:-}" MODULES=/build
 	cd /oxib || fatal "the checkout is not there"
 	: >/out/begun
 	if [ -e /out/prompt ]; then prompt; else run_command; fi

@@ -37,9 +37,9 @@ def _processor(shape):
 
 
 def _clock(shape):
-    """What the node's kernel is told of its clock."""
+    """What the node's kernel is told of its clock, and its first process."""
     if shape.icount:
-        return f"tsc=reliable tsc_early_khz={tsc.ICOUNT_KHZ}"
+        return f"CLOCK=instructions tsc=reliable tsc_early_khz={tsc.ICOUNT_KHZ}"
     if kvm_usable():
         return ""
     return f"tsc=reliable tsc_early_khz={tsc.host_khz()}"

@@ -74,8 +74,9 @@ class Run:
 
         Such a failure says nothing of what is tested, unless a module of ours was at work or another node has a report already.
         QEMU loses an interrupt of a second virtual processor now and then, as the kernel takes the time stamp counter for its
-        clock: its local APIC has the timer's interrupt in service for ever, and the boot stands still. Another of its
-        machines died of "Oops: int3" seconds into the boot, before any module was loaded.
+        clock: its local APIC has the timer's interrupt in service for ever, and the boot stands still. It ends itself
+        (an assertion of iotlb_to_section) where one virtual processor uses a device's registers while another changes the map
+        of all such registers. Another of its machines died of "Oops: int3" seconds into the boot, before any module was loaded.
         """
         if any(node.has_begun and node.mistakes() for node in self.nodes):
             return []

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait
 from pathlib import Path
 
+from node_runner.kernel import PROCESS_KERNELS
 from node_runner.results import Results
 from test_runner import again
 from test_runner import commands
 from test_runner import job
-from test_runner.job import PROCESS_KERNELS
 from test_runner.job import NodeJob
 from test_runner.job import Outcome
 from test_runner.job import Selftest
@@ -43,6 +43,8 @@ def _node_jobs(options):
         if not chosen:
             names = "\n  ".join(test.subject for test in _selftests())
             raise SystemExit(f"oxib: there is no selftest {options.test}; there are\n  {names}")
+    names = {test.subject for test in chosen}
+    chosen = [test for test in chosen if test.whole not in names]
     kinds = options.kernels.split(",")
     kernels = [(test, kernel) for test in chosen for kind in test.kinds if kind in kinds for kernel in _kernels(test, kind, options)]
     turns = range(1, options.repeat + 1) if options.repeat else [None]
@@ -97,8 +99,19 @@ def _host_jobs(options):
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
     scripts = sorted((_CHECKOUT / "scripts/tests").glob("*.sh"))
-    others = [job.of_scripts(path) for path in scripts] + fuzzing
+    others = [job.of_scripts(path) for path in scripts] + fuzzing + _benchmarks(options)
     return [job.cargo_tests(str(manifest)) for manifest in manifests] + others
+
+
+# What scripts/bench --smoke takes, one after the other without a name.
+_BENCHMARKS = ("packets", "cm", "fabric", "ipoib", "acm", "profile")
+
+
+def _benchmarks(options):
+    """They run on the fast kernel alone."""
+    if "fast" not in options.kernels.split(",") or not (_CHECKOUT / "scripts/bench").exists():
+        return []
+    return [job.benchmark(name) for name in _BENCHMARKS]
 
 
 def _say(text):

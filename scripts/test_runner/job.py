@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node_runner import reports
+from node_runner.kernel import is_process
+from node_runner.kernel import kind_of
 from node_runner.run import BOOTED_AGAIN
 from test_runner import commands
 from test_runner.tap import Result
@@ -15,7 +17,7 @@ from test_runner.tap import read
 from test_runner.tap import read_cargo
 
 _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
-_HEADER = re.compile(r"^# (nodes|kernels|machine|also|instead|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
+_HEADER = re.compile(r"^# (nodes|kernels|machine|also|instead|part|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
 # Headers say what is enough on an ordinary machine with the fast kernel; one may be as much slower. A limit is for what hangs: on
 # a machine whose processors others use as well, a test takes several times as long.
 _PATIENCE = 4
@@ -28,9 +30,6 @@ _TO_END = 60
 # The time limit of a job in a test run, whatever its header says: one that hangs is gone after 25 minutes and leaves time for the rest.
 LONGEST = 25 * 60 - _TO_END
 _DEBUG_MEMORY = 1024
-# The name of the kernel that serves as one of the others where nodes are processes.
-PROCESS_KERNELS = {"fast": "uml", "debug": "umldebug"}
-_KINDS = {name: kind for kind, name in PROCESS_KERNELS.items()}
 # MiB of this machine's memory that a job without nodes may take, and for each MiB of a node with KASAN.
 _HOST_MEMORY = 1024
 _KASAN_MEMORY = 1.25
@@ -75,12 +74,12 @@ class HostJob:
 
     # The seconds that it takes and the processors that it keeps busy, where neither has been measured.
     guess = (300, 1.0)
-    memory = _HOST_MEMORY
     turn = None
     kernel = None
 
-    def __init__(self, name, command, reader, runs=()):
+    def __init__(self, name, command, reader, runs=(), memory=_HOST_MEMORY):
         self.name = self.test = name
+        self.memory = memory
         self._command = command
         self._reader = reader
         self._runs = runs
@@ -150,6 +149,20 @@ def mutants():
     return HostJob("mutants", ["scripts/mutants", "--turn"], read)
 
 
+# Nodes of benchmarks have up to 2 GiB.
+_BENCHMARK_MEMORY = 2560
+
+
+# Patterns for the directories of their runs in out/ in the cache, where the name of the benchmark is not in them.
+_RUNS_OF_BENCHMARKS = {"packets": "smoke/bench", "profile": "smoke/profile"}
+
+
+def benchmark(name):
+    """A benchmark with the smallest counts, in nodes of the fast kernel."""
+    runs = _RUNS_OF_BENCHMARKS.get(name, f"smoke/bench-{name}*")
+    return HostJob(f"bench-{name}", ["scripts/bench", "--smoke", name], read, (runs,), _BENCHMARK_MEMORY)
+
+
 class Selftest:
     """A script of selftests/ with what its header asks for."""
 
@@ -204,23 +217,28 @@ class Selftest:
         return self._headers.get("instead") == "uml"
 
     @property
+    def whole(self):
+        """The test that it is a part of, if it is of one: where that runs, it need not."""
+        return self._headers.get("part")
+
+    @property
     def nodes(self):
         """The number of its nodes."""
         return int(self._headers["nodes"])
 
-    def memory(self, kind):
-        """MiB of each node."""
+    def memory(self, kernel):
+        """MiB of each node on that kernel."""
         memory = int(self._headers["memory"])
-        return max(memory, _DEBUG_MEMORY) if kind == "debug" else memory
+        return max(memory, _DEBUG_MEMORY) if kind_of(kernel) == "debug" else memory
 
-    def timeout(self, kind, process):
-        """Seconds after which a run on a kernel of that kind is stopped, where nodes are processes or are not."""
-        patience = _DEBUG_PATIENCE if kind == "debug" else _PATIENCE
-        return int(self._headers["timeout"]) * patience // (_PROCESS_IMPATIENCE if process else 1)
+    def timeout(self, kernel):
+        """Seconds after which a run on that kernel is stopped."""
+        patience = _DEBUG_PATIENCE if kind_of(kernel) == "debug" else _PATIENCE
+        return int(self._headers["timeout"]) * patience // (_PROCESS_IMPATIENCE if is_process(kernel) else 1)
 
-    def options(self, kind):
-        """The node runner's options for a run on a kernel of that kind, without its time limit."""
-        options = ["--nodes", str(self.nodes), "--memory", str(self.memory(kind)), "--smp", self._headers["smp"]]
+    def options(self, kernel):
+        """The node runner's options for a run on that kernel, without its time limit."""
+        options = ["--nodes", str(self.nodes), "--memory", str(self.memory(kernel)), "--smp", self._headers["smp"]]
         if self._headers.get("icount") == "yes":
             options.append("--icount")
         if "append" in self._headers:
@@ -234,18 +252,16 @@ class NodeJob:
     may_run_again = True
 
     def __init__(self, selftest, kernel, arguments=(), turn=None):
-        name = kernel.partition("-")[0]
-        kind = _KINDS.get(name, name)
         self.test = f"{selftest.subject} ({kernel})"
         self.turn = turn
         self.name = self.test if turn is None else f"{self.test} {turn}"
         self.kernel = kernel
-        process = name in _KINDS
-        self._timeout = selftest.timeout(kind, process)
+        kind = kind_of(kernel)
+        self._timeout = selftest.timeout(kernel)
         # Machines that are emulated are slower than processes, and busier.
-        self.guess = (self._timeout / (8 if process else 4), 0.7 if kind == "fast" else 1.0)
-        self.memory = selftest.nodes * selftest.memory(kind) * (_KASAN_MEMORY if kind == "debug" else 1)
-        self._options = selftest.options(kind)
+        self.guess = (self._timeout / (8 if is_process(kernel) else 4), 0.7 if kind == "fast" else 1.0)
+        self.memory = selftest.nodes * selftest.memory(kernel) * (_KASAN_MEMORY if kind == "debug" else 1)
+        self._options = selftest.options(kernel)
         self._selftest = selftest
         self._arguments = arguments
         turns = "" if turn is None else f"-{turn}"
