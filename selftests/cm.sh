@@ -10,7 +10,7 @@
 # --- which connection manager a node runs ------------------------------------------------------------------------------
 
 # In the order in which they can be unloaded. What stands on the connection manager comes before it.
-above_cm=(nvme_rdma nvmet_rdma rdma_ucm rdma_cm iw_cm ib_ipoib)
+above_cm=(nvme_rdma nvmet_rdma ib_srp ib_srpt rdma_ucm rdma_cm iw_cm ib_ipoib)
 
 is_loaded() { # module
 	[ -d "/sys/module/$1" ]
@@ -39,8 +39,11 @@ load_cm() { # oxib|kernel
 	modprobe -a rdma_cm rdma_ucm && runs_cm "$1"
 }
 
+# Parameters of oxib, where a script wants other ones.
+oxib_parameters=()
+
 load_oxib_cm() {
-	is_loaded oxib || load_oxib || return
+	is_loaded oxib || load_oxib "${oxib_parameters[@]}" || return
 	[ -e "$MODULES/ib_cm.ko" ] || {
 		printf 'there is no %s: oxib has no connection manager\n' "$MODULES/ib_cm.ko"
 		return 1

@@ -22,6 +22,10 @@ use super::{
             self,
             Incoming, //
         },
+        peer::{
+            self,
+            Names, //
+        },
         state::StateName, //
     },
     message,
@@ -124,9 +128,6 @@ pub(super) fn handle(notice: KBox<Notice>) {
         }
     }
 }
-
-/// The two names in a message: ours, and its sender's.
-type Names = (CommId, CommId);
 
 /// Lets a message's identifier have it, if it is there, and the consumer what comes of it.
 fn take(id: Option<Arc<Id>>, names: Names, incoming: Incoming, notice: KBox<Notice>) {
@@ -261,14 +262,14 @@ impl Manager {
 }
 
 impl Id {
-    /// Whether a message with these names may be from the peer: nobody else knows both. Before the
-    /// connection has both, what counts is where the message came from. A peer with both may have
-    /// got another address meanwhile.
+    /// Whether a message with these names may be from the peer.
     fn may_hear(&self, names: Names, notice: &Notice) -> bool {
         let known = self.look(|inner| inner.machine.ids());
-        if known.1 != CommId::ZERO && known == names {
-            return true;
-        }
+        peer::may_be(known, names, || self.is_from_peer(notice))
+    }
+
+    /// Whether a message came from an address of the peer's.
+    pub(super) fn is_from_peer(&self, notice: &Notice) -> bool {
         match (&notice.port, notice.message()) {
             (Some(port), Some(mad)) => self.leads_to(port, mad.source(), mad.slid()),
             _ => false,

@@ -47,10 +47,19 @@ impl Inner {
         Ok(())
     }
 
-    /// When to look at it again that is due later: sooner if its request keeps others waiting.
+    /// The time of the next look at an identifier that is due later: sooner if its request keeps
+    /// others waiting, or was sent before anybody knew how long answers take.
     pub(super) fn next_look(&self, due: Time, now: Time) -> Time {
+        let soon = u64::from(UNHEARD);
+        let asked = self.machine.asked_at();
+        let port = asked.and(self.port.as_ref());
+        let is_unmeasured = port.is_some_and(|port| !port.round_trips.of(self.asked()).is_known());
         match self.place {
-            Some(_) => due.min(now.after(UNHEARD.into())),
+            Some(_) => due.min(now.after(soon)),
+            None if is_unmeasured => {
+                let waited = asked.map_or(0, |asked| now.since(asked));
+                due.min(now.after(waited.max(soon)))
+            }
             None => due,
         }
     }

@@ -218,7 +218,8 @@ impl Order {
         if self.number == length {
             return;
         }
-        self.first = (self.first + length - 1) % length;
+        let before = self.first.checked_sub(1);
+        self.first = before.unwrap_or(length.saturating_sub(1));
         if let Some(slot) = self.names.get_mut(self.first) {
             *slot = name;
             self.number += 1;

@@ -55,6 +55,8 @@ pub mod message;
 mod mra;
 #[path = "machine/passive.rs"]
 mod passive;
+#[path = "machine/peer.rs"]
+pub mod peer;
 #[path = "machine/pending.rs"]
 mod pending;
 #[path = "machine/qp.rs"]
@@ -94,7 +96,10 @@ use self::input::{
     SidrReqParam, //
 };
 use self::passive::ReqRcvd;
-use self::pending::Pending;
+use self::pending::{
+    Pending,
+    Tick, //
+};
 use self::qp::{
     QpInit,
     QpRtr,
@@ -393,9 +398,10 @@ impl Machine {
     /// The timer came due. Too early is no matter.
     ///
     /// `rto` is the time after which a request that is sent now would be repeated: answers may have
-    /// become slower since this one was sent, and then it is not repeated yet.
+    /// become slower since this one was sent, and then it is not repeated yet. Zero says nothing.
     pub fn timer(&mut self, rto: u32, now: Time) -> Actions {
-        let actions = self.step(|state| expire::expire(state, rto, now));
+        let tick = Tick::new(self.local, rto, now);
+        let actions = self.step(|state| expire::expire(state, tick));
         // It has gone off, so that one which stays the same has to be set again.
         self.with_timer(actions)
     }

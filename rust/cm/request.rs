@@ -151,6 +151,11 @@ impl Manager {
         let Some(id) = self.remote_ids.get(&name).and_then(|id| self.ids.get(&id)) else {
             return false;
         };
+        // The answer would leave the peer without one.
+        if !id.is_from_peer(notice) {
+            port.count_dropped(Cause::WrongPeer);
+            return true;
+        }
         let source = id.way_back(port, notice, &[StateName::MraReqSent, StateName::TimeWait]);
         let now = self.now();
         let nothing = id.with(|inner| {

@@ -5,11 +5,13 @@
 //! The mean and the deviation are kept as TCP keeps those of its round trip (RFC 6298), shared by
 //! all connections of the port, for each kind of request.
 //!
-//! Which of its copies a repeated request was answered for, nobody can tell. If few requests have to
-//! be repeated, those were lost, and the time until their answer says nothing about the peers: it is
-//! left out, as TCP does (Karn). If many have to, the peers are slower than was thought: then the
-//! time counts from the first copy, too long rather than too short, so that a slow peer is not asked
-//! ever faster.
+//! Which of its copies a repeated request was answered for, nobody can tell. If the answer comes
+//! as soon after the last copy as answers come, it is most likely for that one: the others were
+//! lost, or the peer dropped them because it has too much to do, and the time until the answer
+//! says nothing about how long answers take. It is left out, as TCP does (Karn). So are the
+//! answers that come later, as long as they are few. If they are many, the peers are slower than
+//! was thought: then the time counts from the first copy, too long rather than too short, so that
+//! a slow peer is not asked ever faster.
 //!
 //! Peers that get many requests at once answer them one after the other, the last ones late. So a request
 //! is repeated only if one that was sent later has been answered, or if nobody has answered anything for
@@ -94,15 +96,31 @@ impl RoundTrip {
         }
     }
 
-    /// Takes in how long an answer took that came `now`.
+    /// Takes in how long an answer took that came `now`. Where it came late, and requests that
+    /// were sent much later have been answered before, a message was lost on the way, perhaps the
+    /// answer, which the peer repeats by itself: that says nothing of the others.
     pub(super) fn sample(&self, sample: actions::RoundTrip, now: Time) {
         let sent = now.get().saturating_sub(sample.milliseconds.into());
-        self.overtaken.fetch_max(sent, Ordering::Relaxed);
-        self.answered.store(now.get(), Ordering::Relaxed);
+        let overtaken = self.overtaken.fetch_max(sent, Ordering::Relaxed);
         // A sample that another CPU's overwrites is no loss.
         let estimate = Estimate::unpack(self.estimate.load(Ordering::Relaxed));
-        let estimate = estimate.learn(sample);
+        let patience = estimate.patience().max(self.floor);
+        let is_overtaken = overtaken.saturating_sub(sent) > u64::from(patience / 4);
+        if is_overtaken && sample.milliseconds > patience {
+            return;
+        }
+        self.answered.store(now.get(), Ordering::Relaxed);
+        // One answer that took far too long may have been lost once. Several lead there as well.
+        let estimate = estimate.learn(actions::RoundTrip {
+            milliseconds: sample.milliseconds.min(patience),
+            ..sample
+        });
         self.estimate.store(estimate.pack(), Ordering::Relaxed);
+    }
+
+    /// Whether anybody has been asked and has answered.
+    pub(super) fn is_known(&self) -> bool {
+        Estimate::unpack(self.estimate.load(Ordering::Relaxed)).mean8 != 0
     }
 
     /// When to ask once more, in milliseconds after the first time.
@@ -145,7 +163,8 @@ struct Estimate {
     mean8: u32,
     /// The deviation × 4, in milliseconds.
     deviation4: u32,
-    /// The part of the last [`MEMORY`] requests or so that had to be repeated, of [`ALL`].
+    /// The part of the last [`MEMORY`] requests or so that had to be repeated, and were not
+    /// answered for the last copy as it seems, of [`ALL`].
     repeated: u32,
 }
 
@@ -193,10 +212,12 @@ impl Estimate {
     }
 
     fn learn(self, sample: actions::RoundTrip) -> Self {
-        let new = if sample.repeated { ALL } else { 0 };
+        let usual = self.mean8 / 8 + self.deviation4 / 4;
+        let is_late = sample.since_repeated.is_some_and(|since| since > usual);
+        let new = if is_late { ALL } else { 0 };
         let repeated = self.repeated - self.repeated / MEMORY + new / MEMORY;
         let known = Self { repeated, ..self };
-        if sample.repeated && repeated <= TOO_MANY {
+        if sample.since_repeated.is_some() && !(is_late && repeated > TOO_MANY) {
             return known;
         }
         known.follow(sample.milliseconds.clamp(1, CEILING))
@@ -227,14 +248,15 @@ impl Estimate {
     }
 }
 
-#[kernel::prelude::kunit_tests(oxib_cm_round_trip)]
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_cm_round_trip))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
     use super::*;
 
     fn answered(port: &RoundTrip, milliseconds: u32) {
         let sample = actions::RoundTrip {
             milliseconds,
-            repeated: false,
+            since_repeated: None,
         };
         port.sample(sample, Time::new(0));
     }
@@ -242,7 +264,7 @@ mod tests {
     fn answered_late(port: &RoundTrip, milliseconds: u32) {
         let sample = actions::RoundTrip {
             milliseconds,
-            repeated: true,
+            since_repeated: Some(milliseconds / 2),
         };
         port.sample(sample, Time::new(0));
     }
@@ -301,7 +323,7 @@ mod tests {
         let answer_to = |sent: u64, at: u64| {
             let sample = actions::RoundTrip {
                 milliseconds: (at - sent) as u32,
-                repeated: false,
+                since_repeated: None,
             };
             port.sample(sample, Time::new(at));
         };
@@ -329,7 +351,7 @@ mod tests {
         // Peers that answer late have more time, and so has who stands in line.
         let sample = actions::RoundTrip {
             milliseconds: 2 * UNHEARD,
-            repeated: false,
+            since_repeated: None,
         };
         port.sample(sample, at(2 * UNHEARD));
         assert!(!port.is_overdue(asked, at(2 * UNHEARD)));

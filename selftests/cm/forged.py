@@ -102,6 +102,8 @@ def _stays(party, injector, own, peer):
         _wait_for_drops(before + 1)
     party.meet()
     party.expect_nothing_more()
+    # Nobody goes on, and disconnects, before both have looked.
+    party.meet()
 
 
 def _connection(party, injector, own, peer):

@@ -4,7 +4,7 @@
 
 hold.py listen OWN PORT     listen for connections, and let whoever asks for one wait
 hold.py accept OWN PORT     listen for connections, and grant each
-hold.py call OWN PEER PORT  ask for a connection; fails unless it is granted
+hold.py call OWN PEER PORT  ask for a connection, and say when it was granted; fails unless it is
 hold.py behind OWN PEER PORT SILENT NUMBER
                             the same after so many were asked for at the port SILENT, which need not be answered
 
@@ -14,6 +14,7 @@ OWN and PEER are IPv4 addresses.
 import itertools
 import signal
 import sys
+import time
 
 from party import PATIENCE
 from rdmacm import Channel
@@ -71,8 +72,10 @@ def _behind(own, peer, port, silent, number):
 
 
 def _granted(channel, connection):
+    before = time.monotonic()
     connection.connect(_CALLING_QP)
     _expect(channel, Event.CONNECT_RESPONSE)
+    print(f"granted after {(time.monotonic() - before) * 1000:.0f} ms", flush=True)
     connection.establish()
     connection.disconnect()
     _expect(channel, Event.DISCONNECTED)

@@ -35,8 +35,9 @@ pub struct Actions {
 pub struct RoundTrip {
     /// Milliseconds since it was sent first.
     pub milliseconds: u32,
-    /// It was repeated meanwhile: it was lost, or the peer is slower than was thought.
-    pub repeated: bool,
+    /// Milliseconds since it was repeated last, if it was: it was lost or dropped, or the peer is
+    /// slower than was thought.
+    pub since_repeated: Option<u32>,
 }
 
 /// A message, and where its bytes come from.

@@ -24,7 +24,8 @@ use super::input::{
 use super::mra::Mra;
 use super::pending::{
     Due,
-    Pending, //
+    Pending,
+    Tick, //
 };
 use super::release::TimeWait;
 use super::state::{
@@ -104,8 +105,8 @@ impl Asking {
     }
 
     /// The timer came due, in the state that is made of this by `same`.
-    fn expired(mut self, rto: u32, now: Time, same: fn(Asking) -> State) -> Step {
-        match self.pending.expire(rto, now) {
+    fn expired(mut self, tick: Tick, same: fn(Asking) -> State) -> Step {
+        match self.pending.expire(tick) {
             Due::Nothing => (same(self), Effects::NONE),
             Due::Again => (same(self), Effects::send(Send::Again)),
             Due::Over => step(Asking::failed(Failure::Timeout)),
@@ -151,8 +152,8 @@ impl ReqSent {
         Asking::failed(failure)
     }
 
-    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
-        self.0.expired(rto, now, |asking| ReqSent(asking).into())
+    pub(super) fn expired(self, tick: Tick) -> Step {
+        self.0.expired(tick, |asking| ReqSent(asking).into())
     }
 }
 
@@ -183,8 +184,8 @@ impl MraReqRcvd {
         Asking::failed(failure)
     }
 
-    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
-        self.0.expired(rto, now, |asking| MraReqRcvd(asking).into())
+    pub(super) fn expired(self, tick: Tick) -> Step {
+        self.0.expired(tick, |asking| MraReqRcvd(asking).into())
     }
 }
 

@@ -6,6 +6,7 @@ use super::actions::{
     Effects,
     Failure, //
 };
+use super::pending::Tick;
 use super::state::{
     step,
     State,
@@ -14,20 +15,20 @@ use super::state::{
 use super::time::Time;
 use super::Request;
 
-/// The timer came due; `rto` is the time that answers take now.
-pub(super) fn expire(state: State, rto: u32, now: Time) -> Step {
+/// Handles the timer, which came due.
+pub(super) fn expire(state: State, tick: Tick) -> Step {
     match state {
-        State::ReqSent(state) => state.expired(rto, now),
-        State::MraReqRcvd(state) => state.expired(rto, now),
-        State::ReqRcvd(state) => state.expired(now),
-        State::MraReqSent(state) => state.expired(now),
-        State::RepSent(state) => state.expired(rto, now),
-        State::MraRepRcvd(state) => state.expired(rto, now),
-        State::RepRcvd(state) => state.expired(now),
-        State::MraRepSent(state) => state.expired(now),
-        State::DreqSent(state) => state.expired(rto, now),
-        State::TimeWait(state) => state.expired(now),
-        State::SidrReqSent(state) => state.expired(rto, now),
+        State::ReqSent(state) => state.expired(tick),
+        State::MraReqRcvd(state) => state.expired(tick),
+        State::ReqRcvd(state) => state.expired(tick.now),
+        State::MraReqSent(state) => state.expired(tick.now),
+        State::RepSent(state) => state.expired(tick),
+        State::MraRepRcvd(state) => state.expired(tick),
+        State::RepRcvd(state) => state.expired(tick.now),
+        State::MraRepSent(state) => state.expired(tick.now),
+        State::DreqSent(state) => state.expired(tick),
+        State::TimeWait(state) => state.expired(tick.now),
+        State::SidrReqSent(state) => state.expired(tick),
         // Stopped too late.
         other => (other, Effects::NONE),
     }

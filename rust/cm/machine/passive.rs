@@ -24,7 +24,8 @@ use super::input::{
 use super::mra::Mra;
 use super::pending::{
     Due,
-    Pending, //
+    Pending,
+    Tick, //
 };
 use super::release::{
     DreqRcvd,
@@ -264,8 +265,8 @@ impl Offering {
     }
 
     /// The timer came due, in the state that is made of this by `same`.
-    fn expired(mut self, rto: u32, now: Time, same: fn(Offering) -> State) -> Step {
-        match self.pending.expire(rto, now) {
+    fn expired(mut self, tick: Tick, same: fn(Offering) -> State) -> Step {
+        match self.pending.expire(tick) {
             Due::Nothing => (same(self), Effects::NONE),
             Due::Again => (same(self), Effects::send(Send::Again)),
             Due::Over => step(self.failed(Failure::Timeout)),
@@ -315,9 +316,8 @@ impl RepSent {
         self.0.failed(failure)
     }
 
-    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
-        self.0
-            .expired(rto, now, |offering| RepSent(offering).into())
+    pub(super) fn expired(self, tick: Tick) -> Step {
+        self.0.expired(tick, |offering| RepSent(offering).into())
     }
 }
 
@@ -350,8 +350,7 @@ impl MraRepRcvd {
         self.0.failed(failure)
     }
 
-    pub(super) fn expired(self, rto: u32, now: Time) -> Step {
-        self.0
-            .expired(rto, now, |offering| MraRepRcvd(offering).into())
+    pub(super) fn expired(self, tick: Tick) -> Step {
+        self.0.expired(tick, |offering| MraRepRcvd(offering).into())
     }
 }

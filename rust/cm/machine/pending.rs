@@ -5,6 +5,7 @@
 use super::actions::RoundTrip;
 use super::input::Patience;
 use super::time::Time;
+use super::wire::cm::comm_id::CommId;
 
 /// A request that is out.
 ///
@@ -13,6 +14,10 @@ use super::time::Time;
 /// is made good sooner here: the first repetition comes after a round trip's time, the next ones
 /// after twice as long each, up to the consumer's choice. How long it takes altogether until the
 /// peer is given up is as ever.
+///
+/// Repetitions after the first come by up to half of their interval earlier, each request's by a
+/// part of its own. Requests that a busy peer drops together would otherwise be repeated together,
+/// and dropped again.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     /// When it was sent first.
@@ -29,6 +34,25 @@ pub(super) struct Pending {
     longest: u32,
     /// How many tries the consumer allows after the first.
     retries: u8,
+    /// The peer has asked for time, and `next` is when that is over.
+    put_off: bool,
+}
+
+/// The timer of a request coming due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tick {
+    pub(super) now: Time,
+    /// Milliseconds after which a request that is sent now would be repeated; zero if unknown.
+    rto: u32,
+    /// Our name for the connection.
+    name: CommId,
+}
+
+impl Tick {
+    /// The timer of the connection that we call `name`.
+    pub(super) fn new(name: CommId, rto: u32, now: Time) -> Tick {
+        Tick { now, rto, name }
+    }
 }
 
 /// What is to be done when the timer of a request has come due.
@@ -57,6 +81,7 @@ impl Pending {
             interval,
             longest,
             retries: patience.retries,
+            put_off: false,
         }
     }
 
@@ -85,30 +110,55 @@ impl Pending {
             .map_or(self.deadline, |next| next.min(self.deadline))
     }
 
-    /// The timer came due; a request sent now would be repeated after `rto` milliseconds.
-    pub(super) fn expire(&mut self, rto: u32, now: Time) -> Due {
+    /// Handles the timer, which came due.
+    pub(super) fn expire(&mut self, tick: Tick) -> Due {
+        let now = tick.now;
         if now >= self.deadline {
             return Due::Over;
         }
-        self.follow(rto);
+        self.follow(tick);
         if self.next.is_none_or(|next| now < next) {
             return Due::Nothing;
         }
         self.interval = self.interval.saturating_mul(2).min(self.longest);
         self.sent = now;
-        self.next = Some(now.after(self.interval.into()));
+        self.next = Some(now.after(self.spread(self.interval, tick.name).into()));
+        self.put_off = false;
         Due::Again
     }
 
-    /// Waits for as long as answers take by now: a peer that is busy with many requests would only
-    /// be given more to do, and may take a repetition that it sees late for a new request.
-    fn follow(&mut self, rto: u32) {
-        let rto = rto.min(self.longest);
-        if rto > self.interval {
-            self.interval = rto;
-            let next = self.sent.after(rto.into());
-            self.next = self.next.map(|old| old.max(next));
+    /// Waits for as long as answers take by now: a peer that is busy with many requests would
+    /// only be given more to do, and may take a repetition that it sees late for a new request.
+    /// Once the peer has caught up, a request that it has not answered is late after its own
+    /// interval again.
+    fn follow(&mut self, tick: Tick) {
+        // A try can be spread no further.
+        let unmeasured = self.longest - self.longest / 3;
+        let rto = tick.rto.min(unmeasured);
+        if rto == 0 {
+            return;
         }
+        let is_unmeasured = self.interval >= unmeasured;
+        if self.is_first_try() && !self.put_off && is_unmeasured {
+            self.interval = rto;
+        }
+        let wait = self.spread(self.interval, tick.name).max(rto);
+        let next = self.sent.after(wait.into());
+        self.next = self.next.map(|old| match self.put_off {
+            false if self.is_first_try() => next,
+            _ => old.max(self.sent.after(rto.into())),
+        });
+    }
+
+    /// An interval that begins now, longer by up to a half, and no longer than a try. Requests
+    /// that were sent together get different ones.
+    fn spread(&self, interval: u32, name: CommId) -> u32 {
+        let longest = interval.saturating_add(interval / 2).min(self.longest);
+        // Fibonacci hashing: the upper half is mixed.
+        let seed = u64::from(name.get()) ^ self.sent.get() << 20;
+        let lot = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let earlier = u64::from(longest / 3) * lot >> 32;
+        longest - earlier as u32
     }
 
     /// The peer asks for time: nothing is repeated before that is over. From then on a try takes as
@@ -123,6 +173,7 @@ impl Pending {
             next: self.next.filter(|_| left > 0).map(|next| next.max(over)),
             deadline: self.deadline.max(last),
             longest: self.longest.max(milliseconds),
+            put_off: true,
             ..self
         }
     }
@@ -137,9 +188,10 @@ impl Pending {
 
     /// How long the answer took that comes now.
     pub(super) fn round_trip(&self, now: Time) -> RoundTrip {
+        let milliseconds = |sent| u32::try_from(now.since(sent)).unwrap_or(u32::MAX);
         RoundTrip {
-            milliseconds: u32::try_from(now.since(self.began)).unwrap_or(u32::MAX),
-            repeated: !self.is_first_try(),
+            milliseconds: milliseconds(self.began),
+            since_repeated: (!self.is_first_try()).then(|| milliseconds(self.sent)),
         }
     }
 }
@@ -149,35 +201,112 @@ impl Pending {
 mod tests {
     use super::*;
 
-    /// Runs a request that nobody answers: how often it is repeated, when last, when it ends.
-    fn unanswered(mut pending: Pending) -> (u32, u64, u64) {
-        let (mut count, mut last) = (0, 0);
+    fn tick(rto: u32, now: Time) -> Tick {
+        Tick::new(CommId::ZERO, rto, now)
+    }
+
+    /// Runs a request that nobody answers. Returns the number of its repetitions and its end.
+    fn unanswered(mut pending: Pending) -> (u32, u64) {
+        let mut count = 0;
         loop {
             let now = pending.due();
-            match pending.expire(0, now) {
-                Due::Nothing => return (count, last, u64::MAX),
-                Due::Again => (count, last) = (count + 1, now.get()),
-                Due::Over => return (count, last, now.get()),
+            match pending.expire(tick(0, now)) {
+                Due::Nothing => return (count, u64::MAX),
+                Due::Again => count += 1,
+                Due::Over => return (count, now.get()),
+            }
+        }
+    }
+
+    /// Checks that it is repeated as often as this, and ends then.
+    fn assert_unanswered(pending: Pending, repetitions: [u32; 2], end: u64) {
+        let [fewest, most] = repetitions;
+        let (count, over) = unanswered(pending);
+        assert!((fewest..=most).contains(&count));
+        assert_eq!(over, end);
+    }
+
+    #[test]
+    fn nobody_answers() {
+        // Timeout, retries, first repetition; the least and the greatest number of repetitions,
+        // the end.
+        let table = [
+            (4096, 0, 20, [0, 0], 4096),
+            (4096, 1, 20, [8, 9], 8192),
+            (10, 2, 20, [2, 3], 30),
+            (1000, 2, 1000, [2, 3], 3000),
+            (0, 3, 0, [3, 3], 4),
+            (100, 3, 30, [4, 6], 400),
+        ];
+        for (timeout, retries, rto, repetitions, end) in table {
+            let patience = Patience { timeout, retries };
+            let pending = Pending::new(patience, rto, Time::new(0));
+            assert_unanswered(pending, repetitions, end);
+        }
+    }
+
+    /// The intervals between the repetitions of a request that nobody answers.
+    fn assert_intervals(name: u32, mut check: impl FnMut(u64)) {
+        let patience = Patience {
+            timeout: 4096,
+            retries: 15,
+        };
+        let (mut pending, mut last) = (Pending::new(patience, 20, Time::new(0)), Time::new(0));
+        for _ in 0..20 {
+            let due = pending.due();
+            let again = pending.expire(Tick::new(CommId::new(name), 20, due));
+            if again == Due::Again {
+                check(due.since(last));
+                last = due;
             }
         }
     }
 
     #[test]
-    fn nobody_answers() {
-        // Timeout, retries, first repetition; how many there are, when the last, when the end.
-        let table = [
-            (4096, 0, 20, (0, 0, 4096)),
-            (4096, 1, 20, (8, 20 * 255, 8192)),
-            (10, 2, 20, (2, 20, 30)),
-            (1000, 2, 1000, (2, 2000, 3000)),
-            (0, 3, 0, (3, 3, 4)),
-            (100, 3, 30, (5, 30 + 60 + 100 + 100 + 100, 400)),
-        ];
-        for (timeout, retries, rto, expected) in table {
-            let patience = Patience { timeout, retries };
-            let pending = Pending::new(patience, rto, Time::new(0));
-            assert_eq!(unanswered(pending), expected);
+    fn intervals_double_and_differ() {
+        let mut first = [0_u64; 16];
+        for (name, first) in (0..16).zip(first.iter_mut()) {
+            let mut interval = 20;
+            assert_intervals(name, |gap| {
+                *first = if *first == 0 { gap } else { *first };
+                // Up to half as long again, and no longer than a try.
+                let longest = 4096.min(interval + interval / 2);
+                assert!((longest - longest / 3..=longest).contains(&gap));
+                interval = 4096.min(2 * interval);
+            });
         }
+        // Of 16 requests in 10 ms, some are repeated at the same time, but not many.
+        for gap in first {
+            assert!(first.iter().filter(|other| **other == gap).count() < 6);
+        }
+    }
+
+    #[test]
+    fn a_request_that_was_sent_in_ignorance_is_repeated_when_its_time_is_known() {
+        let patience = Patience {
+            timeout: 4096,
+            retries: 15,
+        };
+        let mut pending = Pending::new(patience, u32::MAX, Time::new(0));
+        assert_eq!(pending.due(), Time::new(4096));
+        assert_eq!(pending.expire(tick(u32::MAX, Time::new(100))), Due::Nothing);
+        assert!(pending.due() >= Time::new(2 * 4096 / 3));
+        assert_eq!(pending.expire(tick(150, Time::new(100))), Due::Nothing);
+        assert!((150..=225).contains(&pending.due().get()));
+        assert_eq!(pending.expire(tick(50, Time::new(300))), Due::Again);
+    }
+
+    #[test]
+    fn a_peer_that_has_caught_up_gets_no_more_time() {
+        let patience = Patience {
+            timeout: 4096,
+            retries: 15,
+        };
+        let mut pending = Pending::new(patience, 20, Time::new(0));
+        // Others are answered before it, and then none.
+        assert_eq!(pending.expire(tick(1500, Time::new(100))), Due::Nothing);
+        assert_eq!(pending.due(), Time::new(1500));
+        assert_eq!(pending.expire(tick(40, Time::new(200))), Due::Again);
     }
 
     #[test]
@@ -191,15 +320,15 @@ mod tests {
         assert_eq!(pending.round_trip(Time::new(5010)).milliseconds, 10);
         assert_eq!(pending.due(), Time::new(5020));
         assert!(pending.is_first_try());
-        assert_eq!(pending.clone().expire(0, Time::new(5020)), Due::Again);
-        assert_eq!(unanswered(pending).2, 5300);
+        assert_eq!(pending.clone().expire(tick(0, Time::new(5020))), Due::Again);
+        assert_eq!(unanswered(pending).1, 5300);
         let patience = Patience {
             timeout: 100,
             retries: 0,
         };
         let mut once = Pending::new(patience, 20, Time::new(0));
         once.start(Time::new(7));
-        assert_eq!(unanswered(once), (0, 0, 107));
+        assert_eq!(unanswered(once), (0, 107));
     }
 
     #[test]
@@ -210,12 +339,13 @@ mod tests {
         };
         let mut pending = Pending::new(patience, 20, Time::new(0));
         assert!(pending.is_first_try());
-        assert!(!pending.round_trip(Time::new(10)).repeated);
-        assert_eq!(pending.expire(0, Time::new(20)), Due::Again);
+        let first = pending.round_trip(Time::new(10));
+        assert_eq!(first.since_repeated, None);
+        assert_eq!(pending.expire(tick(0, Time::new(20))), Due::Again);
         assert!(!pending.is_first_try());
         let round_trip = RoundTrip {
             milliseconds: 30,
-            repeated: true,
+            since_repeated: Some(10),
         };
         assert_eq!(pending.round_trip(Time::new(30)), round_trip);
     }
@@ -229,7 +359,7 @@ mod tests {
         let pending = Pending::new(patience, u32::MAX, Time::new(u64::MAX - 1));
         let mut pending = pending.put_off(u32::MAX, Time::new(u64::MAX));
         assert_eq!(pending.due(), Time::new(u64::MAX));
-        assert_eq!(pending.expire(0, Time::new(u64::MAX)), Due::Over);
+        assert_eq!(pending.expire(tick(0, Time::new(u64::MAX))), Due::Over);
     }
 
     #[test]
@@ -240,24 +370,21 @@ mod tests {
         };
         let pending = Pending::new(patience, 20, Time::new(0));
         let mut early = pending.clone().put_off(1000, Time::new(10));
-        assert_eq!(early.expire(0, Time::new(1009)), Due::Nothing);
+        assert_eq!(early.expire(tick(0, Time::new(1009))), Due::Nothing);
         assert_eq!(early.due(), Time::new(1010));
         assert_eq!(early.round_trip(Time::new(10)).milliseconds, 10);
-        // At 1010, then 40, 80 and so on later; three times a second after it was asked for.
-        assert_eq!(unanswered(early), (6, 1010 + 40 * 31, 3010));
+        // At 1010, then 40 to 60, 80 to 120 and so on later; three times a second after it was
+        // asked for.
+        assert_unanswered(early, [6, 7], 3010);
         // One try was over, or two, or all were.
-        let table = [
-            (150, (5, 1150 + 40 * 15, 2150)),
-            (250, (0, 0, 1250)),
-            (299, (0, 0, 1299)),
-        ];
+        let table = [(150, (5, 2150)), (250, (0, 1250)), (299, (0, 1299))];
         for (now, expected) in table {
             let late = pending.clone().put_off(1000, Time::new(now));
             assert_eq!(unanswered(late), expected);
         }
         // Less than the consumer allows is nothing.
         let short = pending.put_off(1, Time::new(10));
-        assert_eq!(unanswered(short).2, 300);
+        assert_eq!(unanswered(short).1, 300);
     }
 
     #[test]
@@ -267,8 +394,8 @@ mod tests {
             retries: 0,
         };
         let mut pending = Pending::new(patience, 20, Time::new(0));
-        assert_eq!(pending.expire(0, Time::new(99)), Due::Nothing);
+        assert_eq!(pending.expire(tick(0, Time::new(99))), Due::Nothing);
         let pending = pending.put_off(1000, Time::new(99));
-        assert_eq!(unanswered(pending), (0, 0, 1099));
+        assert_eq!(unanswered(pending), (0, 1099));
     }
 }

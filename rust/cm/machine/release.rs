@@ -12,7 +12,8 @@ use super::actions::{
 use super::connection::Connection;
 use super::pending::{
     Due,
-    Pending, //
+    Pending,
+    Tick, //
 };
 use super::state::{
     step,
@@ -63,8 +64,9 @@ impl DreqSent {
         (TimeWait::after(&self.connection, now), effects)
     }
 
-    pub(super) fn expired(mut self, rto: u32, now: Time) -> Step {
-        match self.pending.expire(rto, now) {
+    pub(super) fn expired(mut self, tick: Tick) -> Step {
+        let now = tick.now;
+        match self.pending.expire(tick) {
             Due::Nothing => (self.into(), Effects::NONE),
             Due::Again => (self.into(), Effects::send(Send::Again)),
             Due::Over => step(self.failed(Failure::Timeout, now)),

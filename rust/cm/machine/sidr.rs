@@ -12,7 +12,8 @@ use super::actions::{
 use super::input::SidrReqParam;
 use super::pending::{
     Due,
-    Pending, //
+    Pending,
+    Tick, //
 };
 use super::state::{
     step,
@@ -46,8 +47,8 @@ impl SidrReqSent {
         (Idle::default(), Effects::report(report))
     }
 
-    pub(super) fn expired(mut self, rto: u32, now: Time) -> Step {
-        match self.pending.expire(rto, now) {
+    pub(super) fn expired(mut self, tick: Tick) -> Step {
+        match self.pending.expire(tick) {
             Due::Nothing => (self.into(), Effects::NONE),
             Due::Again => (self.into(), Effects::send(Send::Again)),
             Due::Over => step(self.failed(Failure::Timeout)),

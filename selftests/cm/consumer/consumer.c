@@ -2,7 +2,8 @@
 /*
  * A consumer that uses the connection manager from within the kernel, with nothing between them. The connections have no
  * queue pairs. Without `to` it serves until it is unloaded. With it, loading it opens and closes connections, one after
- * the other in each of some threads; loading fails if one of them does not come up or does not end in order.
+ * the other in each of some threads, or with `at_once` all at once; loading fails if one of them does not come up or does not
+ * end in order. With `watch` it only records how requests are reported.
  */
 
 #include <linux/inet.h>
@@ -31,9 +32,17 @@ static unsigned int cycles = 1000;
 module_param(cycles, uint, 0444);
 MODULE_PARM_DESC(cycles, "Connections in all (1000)");
 
+static unsigned int at_once;
+module_param(at_once, uint, 0444);
+MODULE_PARM_DESC(at_once, "Connections that are opened at once, instead of all others (0)");
+
 static unsigned int manager = 1;
 module_param(manager, uint, 0444);
 MODULE_PARM_DESC(manager, "The queue pair of the peer's connection manager, as if it had redirected us there (1)");
+
+static bool watch;
+module_param(watch, bool, 0444);
+MODULE_PARM_DESC(watch, "Record how requests that their senders reject are reported (N)");
 
 static struct ib_device *device;
 
@@ -46,7 +55,9 @@ u32 next_qpn(void)
 
 static int open_and_close(void)
 {
+	struct way way = {};
 	__be32 own, there;
+	int error;
 
 	if (!from || !in4_pton(from, -1, (u8 *)&own, -1, NULL) || !in4_pton(to, -1, (u8 *)&there, -1, NULL)) {
 		pr_err("cm_consumer: from and to have to be IPv4 addresses\n");
@@ -56,7 +67,13 @@ static int open_and_close(void)
 		pr_err("cm_consumer: parallel has to be at least 1\n");
 		return -EINVAL;
 	}
-	return call(device, own, there, manager, parallel, cycles);
+	way.manager = manager;
+	error = find_way(&way, device, own, there);
+	if (error)
+		return error;
+	error = at_once ? storm(&way, at_once) : call(&way, parallel, cycles);
+	lose_way(&way);
+	return error;
 }
 
 static struct ib_device *find_device(void)
@@ -80,7 +97,10 @@ static int __init consumer_init(void)
 		pr_err("cm_consumer: there is no RDMA device on %s\n", netdev);
 		return -ENODEV;
 	}
-	error = to ? open_and_close() : serve_begin(device);
+	if (to)
+		error = open_and_close();
+	else
+		error = watch ? watch_begin(device) : serve_begin(device);
 	if (error)
 		ib_device_put(device);
 	return error;
@@ -88,7 +108,9 @@ static int __init consumer_init(void)
 
 static void __exit consumer_exit(void)
 {
-	if (!to)
+	if (watch && !to)
+		watch_end();
+	else if (!to)
 		serve_end();
 	ib_device_put(device);
 }

@@ -12,14 +12,33 @@
 /* A number of a queue pair that nobody has; those of one node differ. */
 u32 next_qpn(void);
 
+/* The way to a peer, and the queue pair of its connection manager. */
+struct way {
+	struct ib_device *device;
+	const struct ib_gid_attr *source;
+	struct sa_path_rec path;
+	u32 manager;
+};
+
+int find_way(struct way *way, struct ib_device *device, __be32 from, __be32 to);
+void lose_way(struct way *way);
+
+/* Sends a REQ of `id` for a queue pair that nobody has. */
+int ask(struct way *way, struct ib_cm_id *id);
+
 int serve_begin(struct ib_device *device);
 /* Waits until all connections are over. */
 void serve_end(void);
 
-/*
- * Opens and closes `cycles` connections from address `from` to address `to`, `parallel` at a time. The peer's connection manager is
- * asked at queue pair `manager`.
- */
-int call(struct ib_device *device, __be32 from, __be32 to, u32 manager, unsigned int parallel, unsigned int cycles);
+/* Opens and closes `cycles` connections, `parallel` at a time. */
+int call(struct way *way, unsigned int parallel, unsigned int cycles);
+
+/* Opens so many connections at once, says how long that took, and closes them when all are up. */
+int storm(struct way *way, unsigned int number);
+
+int watch_begin(struct ib_device *device);
+
+/* Ends all identifiers that are left. */
+void watch_end(void);
 
 #endif

@@ -13,6 +13,10 @@ mod simulation;
 use std::time::SystemTime;
 
 use simulation::consumer::Temper;
+use simulation::forger::{
+    self,
+    Forger, //
+};
 use simulation::random::Random;
 use simulation::world::{
     Scenario,
@@ -30,6 +34,8 @@ enum Sort {
     Slow,
     /// Anything.
     Wild,
+    /// Somebody forges messages.
+    Forged(Forger),
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -39,6 +45,7 @@ fn number(variable: &str) -> Option<u64> {
 
 fn scenario(sort: Sort, random: &mut Random) -> Scenario {
     match sort {
+        Sort::Forged(forger) => forger::scenario(random, forger),
         Sort::Fair => Scenario {
             loss: 0,
             duplicates: 0,
@@ -74,6 +81,9 @@ fn run(sort: Sort, seed: u64) {
     let mut random = Random::new(seed);
     let scenario = scenario(sort, &mut random);
     let mut world = World::new(scenario, random);
+    if let Sort::Forged(forger) = sort {
+        return forger::converse(world, forger, |_| {}, |_| true);
+    }
     world.run();
     world.judge_every_schedule();
     match sort {
@@ -82,7 +92,7 @@ fn run(sort: Sort, seed: u64) {
         // MRAs and then RTUs may be lost, one after the other, until the patience is over.
         Sort::Slow if scenario.loss == 0 => world.judge_willing(),
         Sort::Slow => {}
-        Sort::Wild => {}
+        Sort::Wild | Sort::Forged(_) => {}
     }
 }
 
@@ -119,4 +129,14 @@ fn slow_schedules() {
 #[test]
 fn wild_schedules() {
     run_all(Sort::Wild);
+}
+
+#[test]
+fn schedules_with_a_strangers_forgeries() {
+    run_all(Sort::Forged(Forger::Stranger));
+}
+
+#[test]
+fn schedules_with_anybodys_forgeries() {
+    run_all(Sort::Forged(Forger::Anybody));
 }

@@ -8,6 +8,7 @@ use oxib_cm_machine::actions::Report;
 use oxib_cm_machine::state::StateName;
 use oxib_wire::cm::kind::Kind;
 
+use super::network::Origin;
 use super::node::{
     Id,
     Node, //
@@ -65,10 +66,11 @@ impl World {
     }
 }
 
-/// The first identifier of an end; later ones are made by messages that come too late.
+/// The first identifier of an end whose peer is the other end; later ones are made by messages
+/// that come too late.
 fn first(node: &Node) -> &Id {
     node.ids
         .values()
-        .next()
+        .find(|id| id.peer == Origin::Peer)
         .expect("each end has an identifier")
 }

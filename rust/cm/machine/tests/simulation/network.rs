@@ -30,6 +30,15 @@ impl Side {
     }
 }
 
+/// Where a message comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Origin {
+    /// The address of the other end.
+    Peer,
+    /// That of somebody who has no part in the conversation.
+    Stranger,
+}
+
 /// What a message says.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Body {
@@ -41,10 +50,33 @@ pub enum Body {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Packet {
     pub to: Side,
+    pub from: Origin,
+    /// The channel adapter that it names: anybody may write anything there.
+    pub adapter: Origin,
     pub kind: Kind,
     /// The receiver's name for the connection, as far as the sender knows it.
     pub receiver: CommId,
     pub body: Body,
+}
+
+impl Packet {
+    /// The sender's name for the connection.
+    pub fn sender(&self) -> CommId {
+        match self.body {
+            Body::Req(req) => req.sender,
+            Body::Answer(Incoming::Rep(rep)) => rep.sender,
+            Body::Answer(
+                Incoming::Mra { sender, .. }
+                | Incoming::Rej { sender, .. }
+                | Incoming::Rtu { sender }
+                | Incoming::Dreq { sender, .. }
+                | Incoming::Drep { sender }
+                | Incoming::Lap { sender, .. }
+                | Incoming::Apr { sender },
+            ) => sender,
+            Body::Answer(_) => CommId::ZERO,
+        }
+    }
 }
 
 /// What it does to messages.

@@ -15,6 +15,7 @@ use oxib_cm_machine::input::{
     Req,
     ReqParam, //
 };
+use oxib_cm_machine::peer;
 use oxib_cm_machine::time::Time;
 use oxib_cm_machine::Machine;
 use oxib_wire::cm::comm_id::CommId;
@@ -27,6 +28,7 @@ use oxib_wire::qpn::Qpn;
 
 use super::network::{
     Body,
+    Origin,
     Packet,
     Side, //
 };
@@ -40,6 +42,8 @@ use super::record::{
 #[derive(Debug)]
 pub struct Id {
     pub machine: Machine,
+    /// Where its peer is.
+    pub peer: Origin,
     pub timer: Option<Time>,
     pub request: Option<Request>,
     pub reports: Reports,
@@ -57,9 +61,9 @@ pub struct Id {
 pub struct Node {
     pub side: Side,
     pub ids: BTreeMap<u32, Id>,
-    /// By the peer's names. There is one peer.
-    pub by_remote_id: BTreeMap<CommId, u32>,
-    pub by_remote_qpn: BTreeMap<u32, u32>,
+    /// By the names that peers chose, and their channel adapters.
+    pub by_remote_id: BTreeMap<(Origin, CommId), u32>,
+    pub by_remote_qpn: BTreeMap<(Origin, u32), u32>,
     /// Passive connections that are not established yet.
     pub half_open: i32,
 }
@@ -85,10 +89,17 @@ impl Node {
     }
 
     /// Puts an identifier into its place.
-    pub fn insert(&mut self, machine: Machine, req: ReqParam, rep: RepParam, waits: Waits) -> u32 {
+    pub fn insert(
+        &mut self,
+        machine: Machine,
+        peer: Origin,
+        (req, rep): (ReqParam, RepParam),
+        waits: Waits,
+    ) -> u32 {
         let name = machine.ids().0.get();
         let id = Id {
             machine,
+            peer,
             timer: None,
             request: None,
             reports: Reports::default(),
@@ -109,7 +120,7 @@ impl Node {
 
     /// The identifier that a message is for.
     pub fn find(&self, packet: &Packet) -> Option<u32> {
-        let by_name = |sender| self.by_remote_id.get(&sender).copied();
+        let by_name = |sender| self.by_remote_id.get(&(packet.adapter, sender)).copied();
         let found = match packet.body {
             Body::Req(req) => by_name(req.sender),
             Body::Answer(Incoming::Rej { sender, reason, .. }) if reason == Reason::TIMEOUT => {
@@ -120,14 +131,33 @@ impl Node {
         found.filter(|name| self.ids.get(name).is_some_and(|id| !id.destroyed))
     }
 
-    /// Enters an identifier under the peer's names; another one that has the queue pair already is
-    /// the answer.
-    pub fn claim(&mut self, name: u32, remote: CommId, qpn: Qpn) -> Result<(), u32> {
-        if let Some(other) = self.by_remote_qpn.get(&qpn.get()) {
+    /// Whether the identifier of this name may be told of a message: what its peer may have sent.
+    pub fn may_hear(&self, name: u32, packet: &Packet) -> bool {
+        let id = &self.ids[&name];
+        let named = (packet.receiver, packet.sender());
+        let is_from_peer = || packet.from == id.peer;
+        match packet.body {
+            // It is the machine that compares the sender's name.
+            Body::Answer(Incoming::Dreq { .. } | Incoming::Lap { .. }) => true,
+            Body::Req(_) => is_from_peer(),
+            Body::Answer(_) => peer::may_be(id.machine.ids(), named, is_from_peer),
+        }
+    }
+
+    /// Enters an identifier under the names that its peer gives in `packet`; another one that has
+    /// the queue pair already is the answer.
+    pub fn claim(
+        &mut self,
+        name: u32,
+        packet: &Packet,
+        (remote, qpn): (CommId, Qpn),
+    ) -> Result<(), u32> {
+        let qpn = (packet.adapter, qpn.get());
+        if let Some(other) = self.by_remote_qpn.get(&qpn) {
             return Err(*other);
         }
-        self.by_remote_id.insert(remote, name);
-        self.by_remote_qpn.insert(qpn.get(), name);
+        self.by_remote_id.insert((packet.adapter, remote), name);
+        self.by_remote_qpn.insert(qpn, name);
         Ok(())
     }
 
@@ -161,6 +191,8 @@ impl Node {
         };
         Packet {
             to: self.side.other(),
+            from: Origin::Peer,
+            adapter: Origin::Peer,
             kind,
             receiver: remote,
             body,
@@ -242,6 +274,8 @@ pub fn reject_stale(packet: &Packet) -> Packet {
     };
     Packet {
         to: packet.to.other(),
+        from: Origin::Peer,
+        adapter: Origin::Peer,
         kind: Kind::Rej,
         receiver,
         body: Body::Answer(Incoming::Rej {
@@ -259,6 +293,8 @@ pub fn release_unknown(packet: &Packet) -> Option<Packet> {
     };
     Some(Packet {
         to: packet.to.other(),
+        from: Origin::Peer,
+        adapter: Origin::Peer,
         kind: Kind::Drep,
         receiver: sender,
         body: Body::Answer(Incoming::Drep {

@@ -85,7 +85,7 @@ impl Request {
     /// It goes out again: not too soon after the last time, and not after its end.
     pub fn repeat(&mut self, now: Time) {
         let gap = now.since(self.last);
-        let shortest = u64::from(self.rto).min(self.waits.timeout);
+        let shortest = u64::from(self.rto).min(self.waits.timeout - self.waits.timeout / 3);
         assert!(gap >= shortest, "repeated after {gap} ms, not {shortest}");
         let asked = self.put_off.map_or(0, |_| self.waits.service);
         let longest = self.waits.timeout + asked;

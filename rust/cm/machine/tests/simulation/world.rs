@@ -39,6 +39,7 @@ use super::consumer::{
 use super::network::{
     Body,
     Network,
+    Origin,
     Packet,
     Side,
     Weather, //
@@ -72,9 +73,11 @@ enum Task {
 /// Everything.
 pub struct World {
     scenario: Scenario,
-    random: Random,
-    now: Time,
+    pub random: Random,
+    pub now: Time,
     network: Network,
+    /// Where the message came from that is being dealt with.
+    source: Origin,
     pub active: Node,
     pub passive: Node,
     tasks: BTreeMap<(Time, u64), Task>,
@@ -90,6 +93,7 @@ impl World {
             scenario,
             random,
             now: Time::new(1),
+            source: Origin::Peer,
             network: Network::new(Weather {
                 loss: scenario.loss,
                 duplicates: scenario.duplicates,
@@ -131,26 +135,34 @@ impl World {
     /// Lets everything happen, in the order of time, until nothing more does.
     pub fn run(&mut self) {
         for _ in 0..20_000 {
-            let timer = self.next_timer();
-            let task = self.tasks.keys().next().map(|(time, _)| *time);
-            let arrival = self.network.next();
-            let times = [timer.map(|(time, ..)| time), task, arrival];
-            let Some(next) = times.into_iter().flatten().min() else {
+            if !self.step_on() {
                 return;
-            };
-            assert!(next >= self.now);
-            self.now = next;
-            if arrival == Some(next) {
-                let packet = self.network.arrive().expect("a message arrives");
-                self.deliver(packet);
-            } else if task == Some(next) {
-                let (_, task) = self.tasks.pop_first().expect("there is a task");
-                self.perform(task);
-            } else if let Some((_, side, name)) = timer {
-                self.expire(side, name);
             }
         }
         panic!("it does not come to an end");
+    }
+
+    /// Lets the next thing happen; whether there was one.
+    pub fn step_on(&mut self) -> bool {
+        let timer = self.next_timer();
+        let task = self.tasks.keys().next().map(|(time, _)| *time);
+        let arrival = self.network.next();
+        let times = [timer.map(|(time, ..)| time), task, arrival];
+        let Some(next) = times.into_iter().flatten().min() else {
+            return false;
+        };
+        assert!(next >= self.now);
+        self.now = next;
+        if arrival == Some(next) {
+            let packet = self.network.arrive().expect("a message arrives");
+            self.deliver(packet);
+        } else if task == Some(next) {
+            let (_, task) = self.tasks.pop_first().expect("there is a task");
+            self.perform(task);
+        } else if let Some((_, side, name)) = timer {
+            self.expire(side, name);
+        }
+        true
     }
 
     fn next_timer(&self) -> Option<(Time, Side, u32)> {
@@ -216,7 +228,8 @@ impl World {
     fn connect(&mut self) {
         let (req, rep) = self.params();
         let machine = Machine::new(self.active.next_name());
-        let name = self.active.insert(machine, req, rep, Waits::asking(&req));
+        let waits = Waits::asking(&req);
+        let name = self.active.insert(machine, Origin::Peer, (req, rep), waits);
         let plan = self.scenario.temper.begin(&mut self.random);
         self.plan_all(Side::Active, name, plan);
         let now = self.now;
@@ -262,11 +275,21 @@ impl World {
         let id = id.expect("an identifier without a consumer has no timer");
         // It has gone off.
         id.timer = None;
-        self.step(side, name, |machine| Ok(machine.timer(0, now)));
+        let rto = id.req.rto;
+        self.step(side, name, |machine| Ok(machine.timer(rto, now)));
     }
 
-    fn deliver(&mut self, packet: Packet) {
+    /// A message arrives, sent by whomever.
+    pub fn deliver(&mut self, packet: Packet) {
+        self.source = packet.from;
         let found = self.node(packet.to).find(&packet);
+        if found.is_none_or(|name| self.node(packet.to).may_hear(name, &packet)) {
+            self.dispatch(found, packet);
+        }
+        self.source = Origin::Peer;
+    }
+
+    fn dispatch(&mut self, found: Option<u32>, packet: Packet) {
         match (found, packet.body) {
             (Some(name), Body::Req(_)) => self.receive(packet.to, name, Incoming::DuplicateReq),
             (None, Body::Req(_)) => self.accept(packet),
@@ -274,7 +297,7 @@ impl World {
             (Some(name), Body::Answer(message)) => self.receive(packet.to, name, message),
             (None, Body::Answer(_)) => {
                 if let Some(answer) = release_unknown(&packet) {
-                    self.send(answer);
+                    self.send(answer, self.source);
                 }
             }
         }
@@ -289,14 +312,15 @@ impl World {
     fn accept(&mut self, packet: Packet) {
         let Body::Req(req) = packet.body else { return };
         let local = self.passive.next_name();
-        if let Err(other) = self.passive.claim(local.get(), req.sender, req.qpn) {
+        let names = (req.sender, req.qpn);
+        if let Err(other) = self.passive.claim(local.get(), &packet, names) {
             self.disconnect_stale(packet, other);
             return;
         }
-        let (own, rep) = self.params();
+        let params = self.params();
         let (machine, actions) = Machine::accept_req(local, &req, self.now);
         let waits = Waits::asked(&req);
-        let name = self.passive.insert(machine, own, rep, waits);
+        let name = self.passive.insert(machine, packet.from, params, waits);
         self.passive.half_open += 1;
         let plan = self.scenario.temper.begin(&mut self.random);
         self.plan_all(Side::Passive, name, plan);
@@ -310,7 +334,7 @@ impl World {
         };
         let node = self.node(packet.to);
         if let Some(qpn) = node.ids[&name].machine.takes_rep(&rep) {
-            if let Err(other) = node.claim(name, rep.sender, qpn) {
+            if let Err(other) = node.claim(name, &packet, (rep.sender, qpn)) {
                 self.disconnect_stale(packet, other);
                 return;
             }
@@ -319,12 +343,19 @@ impl World {
     }
 
     /// The peer's queue pair has another connection, which is over without our having been told.
+    /// Strangers have no say in that.
     fn disconnect_stale(&mut self, packet: Packet, other: u32) {
-        self.send(reject_stale(&packet));
-        self.call(packet.to, other, Call::SendDreq);
+        self.send(reject_stale(&packet), packet.from);
+        if self.node(packet.to).ids[&other].peer == packet.from {
+            self.call(packet.to, other, Call::SendDreq);
+        }
     }
 
-    fn send(&mut self, packet: Packet) {
+    /// Sends a message. What strangers are sent is nobody's concern.
+    fn send(&mut self, packet: Packet, to: Origin) {
+        if to == Origin::Stranger {
+            return;
+        }
         *self.sent.entry(packet.kind).or_insert(0) += 1;
         self.network.send(packet, self.now, &mut self.random);
     }
@@ -370,7 +401,11 @@ impl World {
                 node.keep_request(name, packet, now);
                 packet
             }
-            Some(Send::Saved(outgoing)) => node.build(name, outgoing),
+            // To where the duplicate came from.
+            Some(Send::Saved(outgoing)) => {
+                let packet = node.build(name, outgoing);
+                return self.send(packet, self.source);
+            }
             Some(Send::Again) => {
                 let id = node.ids.get_mut(&name).expect("it has just stepped");
                 let request = id.request.as_mut().expect("the request has been kept");
@@ -378,7 +413,8 @@ impl World {
                 request.packet
             }
         };
-        self.send(packet);
+        let to = self.node(side).ids[&name].peer;
+        self.send(packet, to);
     }
 
     /// Timer, tables and kept request.

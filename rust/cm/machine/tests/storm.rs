@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Storms: thousands of connections that are opened to one listener at once. Nobody is rejected,
+//! nobody gives up, and nobody waits much longer than the listener's node needs for all of them.
+//!
+//! Time is simulated: the same on every machine.
+
+mod congestion;
+#[path = "simulation/random.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod random;
+#[path = "../../round_trip.rs"]
+#[allow(dead_code, reason = "the kernel module uses the rest")]
+mod round_trip;
+
+/// The names by which `round_trip.rs` has the crates in the kernel module.
+mod machine {
+    pub use oxib_cm_machine::actions;
+    pub use oxib_cm_machine::time;
+}
+mod wire {
+    pub use oxib_wire::cm;
+}
+
+use congestion::ground::{
+    End,
+    Ground,
+    Storm, //
+};
+use oxib_wire::cm::kind::Kind;
+
+/// One node calls one whose processor needs 50 µs for each datagram. The default of `half_open`.
+const FAIR: Storm = Storm {
+    clients: 10_000,
+    nodes: 1,
+    places: 4096,
+    datagram: 50,
+    program: 0,
+    loss: 0,
+    seed: 1,
+};
+
+/// Lets a storm pass. Everybody has his connection in the end.
+fn pass(storm: Storm) -> Ground {
+    let mut ground = Ground::new(storm);
+    ground.connect_all();
+    assert_everybody_is_up(&ground, storm);
+    ground
+}
+
+fn assert_everybody_is_up(ground: &Ground, storm: Storm) {
+    let requests = ground.sent(End::Caller, Kind::Req);
+    println!(
+        "{storm:?}: {} ms, {} failed, {requests} REQs, {} dropped, {} overrun",
+        ground.took(),
+        ground.caller.failed,
+        ground.listener.dropped,
+        ground.overrun(End::Listener),
+    );
+    assert_eq!(ground.listener.rejected, 0, "{storm:?}");
+    assert_eq!(ground.caller.failed, 0, "{storm:?}");
+}
+
+/// The milliseconds that the listener's node needs at least: for each client two datagrams, and
+/// the program's part.
+fn least(storm: Storm) -> u64 {
+    storm.clients as u64 * storm.program.max(2 * storm.datagram) / 1000
+}
+
+#[test]
+fn with_places_for_all_nobody_asks_twice() {
+    for (datagram, program) in [(50, 0), (200, 0), (200, 1000), (200, 5000)] {
+        let storm = Storm {
+            datagram,
+            program,
+            ..FAIR
+        };
+        let ground = pass(storm);
+        assert_eq!(ground.listener.dropped, 0, "{storm:?}");
+        assert_eq!(ground.sent(End::Caller, Kind::Req), 10_000, "{storm:?}");
+        assert!(ground.took() <= least(storm) + 100, "{storm:?}");
+    }
+}
+
+#[test]
+fn with_few_places_nobody_gives_up() {
+    for clients in [1000, 10_000] {
+        for (datagram, program) in [(50, 0), (200, 0), (200, 1000), (200, 5000)] {
+            let storm = Storm {
+                clients,
+                places: 64,
+                datagram,
+                program,
+                ..FAIR
+            };
+            let ground = pass(storm);
+            // Two tries of `rdma_cm`.
+            assert!(ground.took() <= 3 * least(storm) + 9216, "{storm:?}");
+        }
+    }
+}
+
+#[test]
+fn many_nodes_at_once() {
+    for nodes in [10, 100, 1000, 10_000] {
+        for (places, program) in [(4096, 0), (4096, 1000), (64, 0)] {
+            let storm = Storm {
+                nodes,
+                places,
+                program,
+                ..FAIR
+            };
+            let ground = pass(storm);
+            assert!(ground.took() <= 2 * least(storm) + 5 * 4608, "{storm:?}");
+        }
+    }
+}
+
+/// Times that a thousand connections take with each of some seeds, in order.
+fn with_loss(datagram: u64, is_known: bool) -> Vec<u64> {
+    let storm = Storm {
+        clients: 1000,
+        datagram,
+        ..FAIR
+    };
+    let one = |seed| {
+        let storm = Storm { seed, ..storm };
+        let mut ground = Ground::new(storm);
+        if is_known {
+            ground.connect_all();
+        }
+        ground.lose(10);
+        ground.connect_all();
+        assert_everybody_is_up(&ground, storm);
+        ground.took()
+    };
+    let mut took: Vec<u64> = (0..20).map(one).collect();
+    took.sort();
+    took
+}
+
+#[test]
+fn what_is_lost_is_made_good_within_a_part_of_a_try() {
+    for datagram in [50, 200] {
+        for is_known in [true, false] {
+            let took = with_loss(datagram, is_known);
+            println!("{datagram} us, known before: {is_known}: {took:?} ms");
+            // A try of `rdma_cm` takes 4608 ms.
+            let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
+            assert!(median <= 1152, "{took:?}");
+            assert!(worst <= 3072, "{took:?}");
+        }
+    }
+}
