@@ -73,6 +73,7 @@ mod resolve;
 mod roce;
 mod search;
 mod statistics;
+mod together;
 mod transmit;
 
 pub(crate) use infiniband::{

@@ -103,15 +103,11 @@ amount=(-n 4M -w 128K)
 [ "$KERNEL" != debug ] || amount=(-n 150K -w 16K)
 
 measure() { # iperf3 option...
-	at h1 timeout "$longest" iperf3 -J "$@" >/tmp/iperf.json || {
-		jq -r .error /tmp/iperf.json
-		return 1
-	}
+	iperf ip netns exec h1 iperf3 "$@"
 }
 
 measured() { # iperf3 option...: what the receiver got, in bytes
-	measure "${amount[@]}" "$@" &&
-		holds "$(jq '[.end.sum_received, .end.sum] | map(.bytes // 0) | max' /tmp/iperf.json)" -gt 10000
+	measure "${amount[@]}" "$@" && iperf_received 10000
 }
 
 both_ways_for() { # seconds, iperf3 option...

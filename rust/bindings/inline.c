@@ -3,6 +3,7 @@
 #include <linux/icmpv6.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
+#include <linux/kmemleak.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 #include <net/dst.h>
@@ -41,6 +42,19 @@ void oxib_consume_skb(struct sk_buff *skb)
 		dev_consume_skb_any(skb);
 	else
 		consume_skb(skb);
+}
+
+/*
+ * Lets go of all but the packet's memory, which stays with a device for good: sockets, routes and network namespaces
+ * would wait for it.
+ */
+void oxib_skb_leave(struct sk_buff *skb)
+{
+	struct sk_buff_fclones *clones = container_of(skb, struct sk_buff_fclones, skb2);
+
+	skb_orphan(skb);
+	skb_scrub_packet(skb, true);
+	kmemleak_not_leak(skb->fclone == SKB_FCLONE_CLONE ? &clones->skb1 : skb);
 }
 
 void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type)
@@ -145,6 +159,18 @@ u32 oxib_page_pool_pages(struct page_pool *pool)
 {
 	return READ_ONCE(pool->pages_state_hold_cnt) -
 	       (u32)atomic_read(&pool->pages_state_release_cnt);
+}
+
+/* The pool stays for good, whoever destroys it. */
+void oxib_page_pool_get(struct page_pool *pool)
+{
+	page_pool_get(pool);
+}
+
+/* The memory stays with a device for good. */
+void oxib_not_leak(const void *memory)
+{
+	kmemleak_not_leak(memory);
 }
 
 void *oxib_page_address(struct page *page)

@@ -49,6 +49,7 @@ struct sk_buff *oxib_skb_copy(const struct sk_buff *skb);
 int oxib_skb_linearize(struct sk_buff *skb);
 bool oxib_skb_may_change(const struct sk_buff *skb);
 void oxib_consume_skb(struct sk_buff *skb);
+void oxib_skb_leave(struct sk_buff *skb);
 void oxib_skb_set_pkt_type(struct sk_buff *skb, u8 type);
 void oxib_skb_mark_for_recycle(struct sk_buff *skb);
 u32 oxib_skb_frags(const struct sk_buff *skb);
@@ -64,6 +65,8 @@ u16 oxib_skb_sum(const struct sk_buff *skb, u32 offset, u32 length);
 
 /* Pages */
 u32 oxib_page_pool_pages(struct page_pool *pool);
+void oxib_page_pool_get(struct page_pool *pool);
+void oxib_not_leak(const void *memory);
 void *oxib_page_address(struct page *page);
 u64 oxib_page_pool_dma_addr(struct page *page);
 void oxib_page_pool_sync_for_cpu(struct page_pool *pool, struct page *page, u32 offset, u32 length);

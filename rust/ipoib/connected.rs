@@ -304,13 +304,9 @@ impl Interface {
         let Some(session) = self.connected.control.get(rtnl).session.take() else {
             return;
         };
-        let quiet = session.close();
+        session.close();
         let (control, held) = self.connected.control.open(rtnl);
-        if let Some(mut arrivals) = control.arrivals.disable(held) {
-            if !quiet {
-                arrivals.abandon();
-            }
-        }
+        drop(control.arrivals.disable(held));
         session.discard();
     }
 

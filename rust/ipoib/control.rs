@@ -28,6 +28,7 @@ use super::{
         Identity,
         Receiver, //
     },
+    together,
     transmit::{
         Reaper,
         TransmitQueue, //
@@ -127,6 +128,7 @@ impl Interface {
 
     fn start_queue_pairs(&self, rtnl: &mut Rtnl, pkey_index: u16) -> Result {
         let qkey = self.link().qkey();
+        self.control.get(rtnl).qkey = Some(qkey);
         let queues = self.queues(rtnl);
         let mut was_lost = false;
         for qp in &queues.pairs {
@@ -135,10 +137,9 @@ impl Interface {
         if was_lost {
             queues.discard();
         }
-        for qp in &queues.pairs {
-            qp.start(qkey, pkey_index)?;
-        }
-        Ok(())
+        together::for_each(&self.works, &queues.pairs, move |qp| {
+            qp.start(qkey, pkey_index)
+        })
     }
 
     fn start_receive(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> Result {
@@ -168,7 +169,6 @@ impl Interface {
             Mode::Connected => BULK_CONNECTED,
             Mode::Datagram => BULK * (self.device().mtu() + encap::LEN as u32),
         };
-        self.control.get(rtnl).qkey = Some(qkey);
         let queues = self.queues(rtnl);
         for (index, qp) in queues.pairs.iter().enumerate() {
             let senders = match &session {
@@ -223,38 +223,29 @@ impl Interface {
         let queues = self.queues(rtnl);
         let (control, held) = self.control.open(rtnl);
         let receiver = control.polls.receive.disable(held);
-        let mut quiet = true;
         // All of them, whatever becomes of one.
         for queue in &mut control.inbound {
             if let Err(error) = queue.stop(held) {
-                quiet = false;
                 self.cannot_reset(error);
             }
         }
-        for qp in &queues.pairs {
-            if let Err(error) = qp.reset() {
-                quiet = false;
-                self.cannot_reset(error);
-            }
+        if let Err(error) = together::for_each(&self.works, &queues.pairs, |qp| qp.reset()) {
+            self.cannot_reset(error);
         }
-        // In Reset no device touches their memory any more; otherwise it may, so it is not freed.
-        if let Some(mut receiver) = receiver {
-            if !quiet {
-                receiver.abandon();
-            }
-        }
-        self.remove_transmit_queues(quiet);
+        // Only now: the memory of a queue pair that is not in Reset stays with the device.
+        drop(receiver);
+        self.remove_transmit_queues();
         queues.discard();
         let forgotten = self.destinations.lock().take_all();
         self.count_dropped(forgotten.waiting());
         drop(forgotten);
     }
 
-    /// Tells the administrator that memory is lost.
+    /// Tells the administrator that a queue pair may go on to use memory.
     pub(super) fn cannot_reset(&self, error: Error) {
         dev_err!(
             self.rdma(),
-            "{}: queue pair cannot be reset: {error:?}; its buffers stay with the device\n",
+            "{}: a queue pair cannot be reset: {error:?}\n",
             self.device().name()
         );
     }
@@ -278,6 +269,10 @@ impl Interface {
 
     /// The same for some of them, which have `qkey`.
     pub(super) fn silence_pairs<'a>(&self, pairs: impl Iterator<Item = &'a QueuePair>, qkey: u32) {
+        if self.link().rdma().link_layer(self.port()) != LinkLayer::Ethernet {
+            // Not rxe.
+            return;
+        }
         let mut changed = false;
         for qp in pairs {
             // Of a queue pair that never started, or failed, the state says no: nothing arrives.
@@ -288,14 +283,14 @@ impl Interface {
         }
     }
 
-    fn remove_transmit_queues(&self, quiet: bool) {
+    fn remove_transmit_queues(&self) {
         for index in 0..self.device().queues() {
             let Ok(mut guard) = self.device().lock_queue(index) else {
                 continue;
             };
             let ended = guard.with_queue(|data, queue| {
                 queue.reset();
-                data.map_or(0, |data| data.clear(quiet))
+                data.map_or(0, |data| data.clear())
             });
             let data = guard.take();
             drop(guard);

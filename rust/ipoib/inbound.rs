@@ -158,9 +158,8 @@ impl Inbound {
     pub(super) fn stop(&mut self, held: Held<'_>) -> Result {
         let receiver = self.poll.disable(held);
         let stopped = self.pair.reset();
-        if let (Some(mut receiver), Err(_)) = (receiver, stopped) {
-            receiver.abandon();
-        }
+        // Only now: see `ReceiveRing`.
+        drop(receiver);
         self.completions.discard();
         stopped
     }

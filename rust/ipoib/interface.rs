@@ -128,7 +128,7 @@ pub(super) struct Interface {
     link: KBox<dyn Link>,
     pub(super) options: Options,
     /// Where the work runs that does not wait for peers.
-    works: work::Queue,
+    pub(super) works: work::Queue,
     /// Where children are removed.
     pub(super) removals: work::Queue,
     /// Where the searches run.

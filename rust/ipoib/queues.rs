@@ -53,7 +53,10 @@ use crate::{
             self,
             Capacity, //
         },
-        send::PIECES, //
+        send::{
+            FEW,
+            MANY, //
+        }, //
     }, //
 };
 
@@ -233,7 +236,8 @@ fn complete(
             send: sizes.send_ring,
             receive: if index == 0 { sizes.receive_ring } else { 0 },
             inline: INLINE,
-            pieces: PIECES as u32,
+            // Only what a device cuts is long enough to be worth so many.
+            pieces: if rdma.cuts_segments(port) { MANY } else { FEW } as u32,
         };
         let pair = qp::QueuePair::new(pd, port, &sent, &received, capacity)?;
         pairs.push(pair, GFP_KERNEL)?;

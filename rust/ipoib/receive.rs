@@ -11,8 +11,7 @@ use super::{
     interface::Interface,
     link::QueuePair,
     neighbour,
-    statistics::Statistics,
-    transmit::Reaper, //
+    statistics::Statistics, //
 };
 use crate::{
     net::{
@@ -39,7 +38,11 @@ use crate::{
             Status,
             BATCH, //
         },
-        receive::ReceiveQueue, //
+        dma::ReceiveMemory,
+        receive::{
+            Done,
+            ReceiveRing, //
+        }, //
     },
     wire::{
         encap,
@@ -58,7 +61,7 @@ const HEADROOM: usize = 64;
 const MAC_START: usize = HEADROOM + grh::LEN - encap::PSEUDO_LEN;
 
 /// Buffers posted in one call at least, unless the poll ends. The smallest ring is four times that.
-const CHAIN: u32 = 32;
+const CHAIN: usize = 32;
 
 /// Packets up to this length are copied: cheaper than a page of their own.
 const COPY_LIMIT: usize = 256;
@@ -68,6 +71,7 @@ pub(super) type Queue = CompletionQueue<Arc<Instance<Receiver>>>;
 
 /// The poll of received packets.
 pub(super) struct Receiver {
+    pair: Arc<QueuePair>,
     completions: Arc<Queue>,
     batch: Batch,
     reception: Reception,
@@ -77,7 +81,7 @@ pub(super) struct Receiver {
 struct Reception {
     device: Device<Interface>,
     interface: Arc<Interface>,
-    ring: ReceiveQueue<Buffer, Arc<Instance<Reaper>>, Arc<Instance<Receiver>>>,
+    ring: ReceiveRing<Buffer, QueuePair>,
     pool: Pool<Receiver>,
     identity: Identity,
     statistics: Arc<Statistics>,
@@ -156,14 +160,12 @@ impl Receiver {
             HEADROOM,
             grh::LEN + mtu as usize,
         )?;
-        let mut ring = ReceiveQueue::new(qp, entries)?;
-        for index in 0..ring.capacity() {
-            ring.supply(index, pool.take_sleeping()?)?;
-        }
+        let ring = ReceiveRing::new(qp, entries, 1, |_| pool.take_sleeping())?;
         let statistics = interface.receive_statistics(index).ok_or(EINVAL)?.clone();
         statistics.memory_buffers.set(pool.memory() as u64);
         statistics.memory_rings.set(ring.memory() as u64);
         Ok(Self {
+            pair: qp.clone(),
             completions: completions.clone(),
             batch: Batch::new(),
             reception: Reception {
@@ -184,16 +186,16 @@ impl Receiver {
     ///
     /// What the device says.
     pub(super) fn start(&mut self) -> Result {
-        let ring = &mut self.reception.ring;
-        ring.post().inspect_err(|_| ring.withdraw())?;
+        if let Err(error) = self.reception.ring.post() {
+            // It may have taken a part.
+            if let Err(error) = self.pair.reset() {
+                self.reception.interface.cannot_reset(error);
+            }
+            return Err(error);
+        }
         // Nothing is missed: the poll is scheduled once after it was enabled.
         self.completions.arm();
         Ok(())
-    }
-
-    /// Leaves the buffers to a device that may still write into them.
-    pub(super) fn abandon(&mut self) {
-        self.reception.ring.abandon();
     }
 
     /// Changes what the interface knows its own packets by.
@@ -215,6 +217,7 @@ impl Poll for Receiver {
             completions,
             batch,
             reception,
+            ..
         } = self;
         let mut done = 0;
         while done < budget {
@@ -254,13 +257,13 @@ impl Reception {
         }
         let statistics = &self.statistics;
         statistics.rx_completions.add(completions.len() as u64);
-        if self.ring.chained() >= CHAIN {
+        if self.ring.waiting() >= CHAIN {
             self.post();
         }
     }
 
     fn post(&mut self) {
-        if self.ring.chained() == 0 {
+        if self.ring.waiting() == 0 {
             return;
         }
         self.statistics.rx_posts.add(1);
@@ -268,7 +271,7 @@ impl Reception {
             .memory_buffers
             .set(self.pool.memory() as u64);
         if self.ring.post().is_err() {
-            // What was refused stays chained; without buffers nothing comes that would post it.
+            // What was refused waits; without buffers nothing comes that would post it.
             self.statistics.rx_post_errors.add(1);
             self.interface.restart_soon();
         }
@@ -277,85 +280,68 @@ impl Reception {
     /// Handles one completion. Returns the length of the packet that the stack got, if it did.
     #[inline(always)]
     fn receive(&mut self, context: &Context<'_>, completion: &Completion) -> Option<usize> {
-        let index = completion.id() as usize;
+        let Self {
+            device,
+            interface,
+            ring,
+            pool,
+            identity,
+            statistics,
+            index,
+        } = self;
         let length = completion.length();
-        let buffer = self.ring.buffer(index)?;
+        let mut done = ring.complete(completion)?;
         match completion.status() {
-            Status::Success => buffer.arrived(length),
+            Status::Success => {}
             Status::Flushed => {
                 // The queue pair went out of service, by an error that it may not report otherwise
-                // (rxe does not). The buffer goes back to its pool.
-                drop(self.ring.take(index));
-                self.interface.recover();
+                // (rxe does not). The ring ends, and its buffers with it.
+                interface.recover();
                 return None;
             }
             Status::Failed(_) => {
-                self.statistics.rx_errors.add(1);
-                self.ring.repost(index);
+                statistics.rx_errors.add(1);
+                done.repost();
                 return None;
             }
         }
-        let result = examine(&self.identity, &self.interface, completion, buffer, length)
-            .and_then(|packet| Ok((packet, self.wrap(context, index, length)?)));
+        let received = done.buffer(0)?;
+        received.arrived(length);
+        let result =
+            examine(identity, interface, completion, received, length).and_then(|packet| {
+                let skb = match length <= COPY_LIMIT {
+                    true => copy(context, device, &mut done, length),
+                    false => take(device, &mut done, pool, length),
+                };
+                Ok((packet, skb?))
+            });
+        let result = result.inspect_err(|_| {
+            if let Some(buffer) = done.buffer(0) {
+                buffer.departs();
+            }
+        });
+        done.repost();
         match result {
             Ok((packet, mut skb)) => {
+                if length <= COPY_LIMIT {
+                    statistics.rx_copied.add(1);
+                }
                 if completion.is_checked() {
                     skb.is_checked();
                 }
                 if packet.kind == PacketType::Multicast {
-                    self.device.count_multicast();
+                    device.count_multicast();
                 }
-                skb.set_receive_queue(self.index);
+                skb.set_receive_queue(*index);
                 Some(packet.hand_over(context, skb))
             }
-            Err(fault) => self.refuse(index, fault),
+            Err(fault) => self.refuse(fault),
         }
     }
 
-    /// Makes a packet of a received buffer, by copying or by giving the buffer away and taking
-    /// another one; slot `index` is posted again. On a fault it is as it was.
-    #[inline(always)]
-    fn wrap(
-        &mut self,
-        context: &Context<'_>,
-        index: usize,
-        length: usize,
-    ) -> core::result::Result<Skb, Fault> {
-        let buffer = self.ring.buffer(index).ok_or(Fault::Memory)?;
-        // The pseudo header is the same for all packets, or GRO would keep them apart.
-        buffer.bytes_mut(MAC_START, encap::PSEUDO_LEN).fill(0);
-        let frame = length - (MAC_START - HEADROOM);
-        if length <= COPY_LIMIT {
-            let bytes = buffer.bytes(MAC_START, frame);
-            let skb = Skb::copied(context, &self.device, 0, bytes).map_err(|_| Fault::Memory)?;
-            buffer.departs();
-            self.ring.repost(index);
-            self.statistics.rx_copied.add(1);
-            return Ok(skb);
-        }
-        let fresh = self.pool.take().map_err(|_| Fault::Memory)?;
-        let buffer = self.ring.take(index).ok_or(Fault::Memory)?;
-        match Skb::from_buffer(&self.device, buffer, MAC_START, frame) {
-            Ok(skb) => {
-                let _ = self.ring.supply(index, fresh);
-                Ok(skb)
-            }
-            Err(buffer) => {
-                // The slot keeps what it had; `refuse` posts it.
-                drop(fresh);
-                self.ring.put_back(index, buffer);
-                Err(Fault::Memory)
-            }
-        }
-    }
-
-    /// Counts a packet that goes no further and posts its buffer again.
+    /// Counts a packet that goes no further.
     #[cold]
-    fn refuse(&mut self, index: usize, fault: Fault) -> Option<usize> {
-        if let Some(buffer) = self.ring.buffer(index) {
-            buffer.departs();
-        }
-        self.ring.repost(index);
+    fn refuse(&mut self, fault: Fault) -> Option<usize> {
         let statistics = &self.statistics;
         let counter = match fault {
             Fault::Short => &statistics.rx_drop_short,
@@ -372,6 +358,53 @@ impl Reception {
         self.device.count_receive_dropped();
         None
     }
+}
+
+/// Makes a packet of a received buffer by copying.
+#[inline(always)]
+fn copy(
+    context: &Context<'_>,
+    device: &Device<Interface>,
+    done: &mut Done<'_, Buffer>,
+    length: usize,
+) -> core::result::Result<Skb, Fault> {
+    let header = done.bytes_mut(0, MAC_START, encap::PSEUDO_LEN);
+    clear_pseudo_header(header.ok_or(Fault::Memory)?);
+    let buffer = done.buffer(0).ok_or(Fault::Memory)?;
+    let bytes = buffer.bytes(MAC_START, frame(length));
+    let skb = Skb::copied(context, device, 0, bytes).map_err(|_| Fault::Memory)?;
+    buffer.departs();
+    Ok(skb)
+}
+
+/// Makes a packet of a received buffer, for which the request gets another one. On a fault the
+/// request keeps its buffer.
+#[inline(always)]
+fn take(
+    device: &Device<Interface>,
+    done: &mut Done<'_, Buffer>,
+    pool: &mut Pool<Receiver>,
+    length: usize,
+) -> core::result::Result<Skb, Fault> {
+    let fresh = pool.take().map_err(|_| Fault::Memory)?;
+    let mut buffer = done.exchange(0, fresh).ok_or(Fault::Memory)?;
+    clear_pseudo_header(buffer.bytes_mut(MAC_START, encap::PSEUDO_LEN));
+    Skb::from_buffer(device, buffer, MAC_START, frame(length)).map_err(|buffer| {
+        drop(done.exchange(0, buffer));
+        Fault::Memory
+    })
+}
+
+/// The pseudo header is the same for all packets, or GRO would keep them apart.
+#[inline(always)]
+fn clear_pseudo_header(header: &mut [u8]) {
+    header.fill(0);
+}
+
+/// Bytes of the packet that the stack gets, of `length` received.
+#[inline(always)]
+fn frame(length: usize) -> usize {
+    length - (MAC_START - HEADROOM)
 }
 
 /// Checks the headers of a received packet.

@@ -204,7 +204,12 @@ impl Interface {
     }
 
     /// Looks anew for some of the destinations of which that is due, the most used first, and forgets
-    /// those that are doubted and not in use. There is a next time if there may be more.
+    /// those that are doubted and not in use, or were not used for long. There is a next time if there may
+    /// be more.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`: some were left as they are.
     pub(super) fn revalidate(self: &Arc<Self>) -> Result {
         let now = self.now();
         self.expire(now)?;
@@ -223,17 +228,6 @@ impl Interface {
         let forgotten = self.destinations.lock().forget(gid);
         drop(forgotten);
         self.for_each_queue(|queue| queue.forget(&[*gid]));
-    }
-
-    /// Looks anew for destinations in use, and forgets those that were not used for long.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`: some were left as they are.
-    pub(super) fn age(self: &Arc<Self>) -> Result {
-        let now = self.now();
-        self.note_used(now)?;
-        self.revalidate()
     }
 
     /// Takes down which destinations the queues' caches were asked for.
@@ -272,7 +266,6 @@ impl Interface {
         if !self.destinations.lock().has_suspects() {
             return Ok(0);
         }
-        self.note_used(now)?;
         self.device().for_each_confirmed(|address, age| {
             let at = now.saturating_sub(age.div_ceil(1000));
             self.destinations.lock().confirm(&address.gid(), at);
@@ -299,7 +292,10 @@ impl Interface {
         Ok(rumours.len())
     }
 
+    /// Those that are in use are noted before: a machine that stood still for minutes has not done so in time, and goes
+    /// on with what it sends.
     fn expire(&self, now: u64) -> Result {
+        self.note_used(now)?;
         loop {
             let mut gids = KVec::with_capacity(BATCH, GFP_KERNEL)?;
             let mut handles = KVec::with_capacity(BATCH, GFP_KERNEL)?;

@@ -52,6 +52,7 @@ use crate::{
         ah::AddressHandle,
         cq::{
             Batch,
+            Completion,
             CompletionQueue,
             Status,
             BATCH, //
@@ -363,7 +364,7 @@ impl TransmitQueue {
             queue.completed(posted.done.packets, posted.done.bytes);
             statistics.count_sent(device, posted.done.packets, posted.done.bytes);
         }
-        if posted.refused != 0 {
+        if posted.refused != 0 || posted.stuck {
             self.refused(device, queue, &posted);
         }
     }
@@ -408,28 +409,23 @@ impl TransmitQueue {
 
     /// Ends the packets that a completion stands for.
     #[inline]
-    fn complete(&mut self, id: u64, status: Status, budget: usize) -> Completed {
-        if let Some(of_connection) = Tag::of(id) {
-            return self.complete_connected(of_connection, status, budget);
+    fn complete(&mut self, completion: &Completion, budget: usize) -> Completed {
+        if let Some((tag, _)) = Tag::of(completion.id()) {
+            return self.complete_connected(tag, completion, budget);
         }
-        if status != Status::Success {
+        if completion.status() != Status::Success {
             // Flushed, too: an interface that is taken down polls no more, so this is an error that
             // the queue pair may not report otherwise.
             self.statistics.tx_errors.add(1);
             self.interface.recover();
         }
-        self.send.complete(id, budget as i32).unwrap_or_default()
+        self.send
+            .complete(completion, budget as i32)
+            .unwrap_or_default()
     }
 
-    /// Ends all packets, after the queue pair was reset; if it could not be (`quiet` is false), their
-    /// memory stays with the device. Returns how many there were.
-    pub(super) fn clear(&mut self, quiet: bool) -> usize {
-        if !quiet {
-            self.send.abandon();
-        }
-        if let Some(senders) = &mut self.senders {
-            senders.abandon();
-        }
+    /// Ends all packets; unless the queue pair is in Reset, their memory stays with the device. Returns how many there were.
+    pub(super) fn clear(&mut self) -> usize {
         self.statistics.memory_rings.set(0);
         self.send.clear().packets as usize
     }
@@ -546,7 +542,7 @@ impl Reaper {
         if let Some(queue) = guard.as_mut() {
             for completion in completions {
                 let status = completion.status();
-                let ended = queue.complete(completion.id(), status, budget);
+                let ended = queue.complete(completion, budget);
                 all += ended;
                 if status == Status::Success {
                     sent += ended;

@@ -55,7 +55,8 @@ unsafe impl<P: Poll> Send for Pool<P> {}
 /// # Invariants
 ///
 /// `page` is a page of `pool` that this value owns, at `address`; `pool` is valid while a page of
-/// it is out, also after it was destroyed: `page_pool_destroy` frees it when the last page is back.
+/// it is out, also after it was destroyed: `page_pool_destroy` frees it when the last page is back,
+/// and does nothing to a pool of which a page was left to a device.
 pub(crate) struct Buffer {
     page: NonNull<bindings::page>,
     pool: NonNull<bindings::page_pool>,
@@ -216,8 +217,13 @@ impl<P: Poll> Pool<P> {
 
 impl<P: Poll> Drop for Pool<P> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the pool is valid, and nobody takes pages any more.
-        unsafe { bindings::page_pool_destroy(self.pool.as_ptr()) }
+        // SAFETY: By the type invariant the pool is valid, and `&mut self` says that nobody takes
+        // pages any more. The poll no longer runs, as its queue drops the pool. A pool of which a
+        // page was left to a device stays, so it must forget the poll first.
+        unsafe {
+            bindings::page_pool_disable_direct_recycling(self.pool.as_ptr());
+            bindings::page_pool_destroy(self.pool.as_ptr());
+        }
     }
 }
 
@@ -251,7 +257,7 @@ impl Buffer {
 
     /// Says that the device wrote `length` bytes after the headroom, before they are read.
     #[inline(always)]
-    pub(crate) fn arrived(&mut self, length: usize) {
+    pub(crate) fn arrived(&self, length: usize) {
         if self.virtual_dma {
             return;
         }
@@ -270,7 +276,7 @@ impl Buffer {
 
     /// Says that the device may write again, after the bytes were read.
     #[inline(always)]
-    pub(crate) fn departs(&mut self) {
+    pub(crate) fn departs(&self) {
         if self.virtual_dma {
             return;
         }
@@ -307,15 +313,6 @@ impl Buffer {
         unsafe { core::slice::from_raw_parts(self.address.as_ptr().add(offset), end - offset) }
     }
 
-    /// As [`Self::bytes`], to be written.
-    #[inline(always)]
-    pub(crate) fn bytes_mut(&mut self, offset: usize, len: usize) -> &mut [u8] {
-        let end = core::cmp::min(offset + len, self.usable());
-        let offset = core::cmp::min(offset, end);
-        // SAFETY: As in `bytes`; `&mut self` makes it exclusive.
-        unsafe { core::slice::from_raw_parts_mut(self.address.as_ptr().add(offset), end - offset) }
-    }
-
     /// Lets go of the page: a packet owns it now.
     #[inline(always)]
     pub(super) fn forget(self) {
@@ -331,7 +328,8 @@ impl Drop for Buffer {
 }
 
 // SAFETY: The page neither moves nor goes away while the buffer is owned, and is mapped at `dma`
-// for as long.
+// for as long. `leave` keeps the page and a user's reference of its pool, without which
+// `page_pool_destroy` would unmap it.
 unsafe impl ReceiveMemory for Buffer {
     #[inline(always)]
     fn dma_address(&self) -> u64 {
@@ -341,5 +339,23 @@ unsafe impl ReceiveMemory for Buffer {
     #[inline(always)]
     fn length(&self) -> usize {
         self.usable() - self.shape.headroom
+    }
+
+    #[inline(always)]
+    fn bytes_mut(&mut self, offset: usize, len: usize) -> &mut [u8] {
+        let end = core::cmp::min(offset + len, self.usable());
+        let offset = core::cmp::min(offset, end);
+        // SAFETY: As in `bytes`: the range is inside the page, which this value owns. `&mut self`
+        // makes the access exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.address.as_ptr().add(offset), end - offset) }
+    }
+
+    /// A pool that is destroyed unmaps all its pages, also those that are not back. So this one
+    /// never is.
+    #[cold]
+    fn leave(self) {
+        // SAFETY: By the type invariant the pool is valid.
+        unsafe { bindings::oxib_page_pool_get(self.pool.as_ptr()) };
+        self.forget();
     }
 }

@@ -530,4 +530,10 @@ unsafe impl Pieces for Skb {
     fn done(self, budget: i32) {
         self.consume(budget)
     }
+
+    #[cold]
+    fn leave(self) {
+        // SAFETY: By the type invariant the packet is ours to give.
+        unsafe { bindings::oxib_skb_leave(self.into_raw()) };
+    }
 }

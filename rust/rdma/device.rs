@@ -141,6 +141,25 @@ impl Device {
         device_limit(unsafe { (*self.as_raw()).attrs.max_qp_wr })
     }
 
+    /// Tells the administrator that the memory of `count` requests is lost: the device may still
+    /// use it, as their queue pair could not be reset. `what` names the requests.
+    #[cold]
+    pub(super) fn report_left(&self, what: &str, count: usize) {
+        dev_err!(
+            self.as_dev(),
+            "the memory of {count} {what} stays with the device for good: it may still use it\n"
+        );
+    }
+
+    /// Tells the administrator that a queue pair could not be destroyed.
+    #[cold]
+    pub(super) fn report_undead(&self, error: i32) {
+        dev_err!(
+            self.as_dev(),
+            "a queue pair cannot be destroyed (error {error}): it stays for good\n"
+        );
+    }
+
     /// The version of its firmware, in words of its own; empty if it has none.
     pub(crate) fn firmware(&self) -> Firmware {
         let mut text = [0u8; Firmware::LEN];

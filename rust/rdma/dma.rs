@@ -28,20 +28,31 @@ pub(crate) unsafe trait Pieces {
 
     /// Ends the value after it was sent. `budget` is that of the poll this happens in, 0 outside.
     fn done(self, budget: i32);
+
+    /// Leaves the memory to a device that may still read it: it is never freed. What else the
+    /// value holds is let go.
+    fn leave(self);
 }
 
-/// Something that owns memory that a device may write, mapped for it.
+/// Memory that a device may write, mapped for it, with one owner.
 ///
 /// # Safety
 ///
 /// `length` bytes from `dma_address` on are mapped for the device and owned by the value while it
-/// lives.
+/// lives; after [`Self::leave`] for ever. The mapping does not change.
 pub(crate) unsafe trait ReceiveMemory {
     /// The device's address of the memory.
     fn dma_address(&self) -> u64;
 
     /// Length in bytes.
     fn length(&self) -> usize;
+
+    /// Bytes of the memory and of what surrounds it, at most `len` from `offset` on, to be written.
+    fn bytes_mut(&mut self, offset: usize, len: usize) -> &mut [u8];
+
+    /// Leaves the memory to a device that may still write into it: it is never freed, nor
+    /// unmapped.
+    fn leave(self);
 }
 
 /// Maps `length` bytes from `address` on for reading by `device`.

@@ -5,7 +5,7 @@
 use core::{
     ptr::NonNull,
     sync::atomic::{
-        AtomicBool,
+        AtomicU8,
         Ordering, //
     }, //
 };
@@ -22,7 +22,12 @@ use super::{
     },
     device::Device,
     pd::ProtectionDomain,
-    port::PortNumber, //
+    port::PortNumber,
+    receive::{
+        PostReceive,
+        ReceiveTarget, //
+    },
+    send::FEW, //
 };
 use crate::{
     bindings,
@@ -63,17 +68,26 @@ pub(crate) enum State {
 /// # Invariants
 ///
 /// The pointer is a valid queue pair in `pd`; its completion queues are `_send` and `_receive`.
+/// While `service` is [`IN_RESET`], the queue pair is in Reset: [`Self::start`] and [`Self::reset`]
+/// of one queue pair are not called at the same time, as those who have them called hold the RTNL.
 pub(crate) struct QueuePair<S: Notify, R: Notify> {
     qp: NonNull<bindings::ib_qp>,
     pd: Arc<ProtectionDomain>,
     port: PortNumber,
     inline_limit: u32,
     pieces: u32,
-    /// It was to be reset, and could not be.
-    is_lost: AtomicBool,
+    /// Whether the device uses memory for it.
+    service: AtomicU8,
     _send: Arc<CompletionQueue<S>>,
     _receive: Arc<CompletionQueue<R>>,
 }
+
+/// The device has forgotten all work requests.
+const IN_RESET: u8 = 0;
+/// It may use the memory of each that was posted.
+const IN_SERVICE: u8 = 1;
+/// The same, though it was to be reset: that failed.
+const LOST: u8 = 2;
 
 // SAFETY: Queue pairs are used from all threads.
 unsafe impl<S: Notify, R: Notify> Send for QueuePair<S, R> {}
@@ -93,8 +107,8 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         receive: &Arc<CompletionQueue<R>>,
         capacity: Capacity,
     ) -> Result<Arc<Self>> {
-        let pieces = capacity.pieces.min(pd.device().max_send_pieces()).max(1);
-        let attempt = |inline| {
+        let most = capacity.pieces.min(pd.device().max_send_pieces()).max(1);
+        let attempt = |inline, pieces| {
             let mut attributes: bindings::ib_qp_init_attr = pin_init::zeroed();
             attributes.send_cq = send.as_raw();
             attributes.recv_cq = receive.as_raw();
@@ -110,10 +124,17 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             let qp = unsafe {
                 bindings::ib_create_qp_kernel(pd.as_raw(), &mut attributes, c"oxib".as_char_ptr())
             };
-            kernel::error::from_err_ptr(qp).map(|qp| (qp, attributes.cap.max_inline_data))
+            kernel::error::from_err_ptr(qp).map(|qp| (qp, attributes.cap.max_inline_data, pieces))
         };
-        // A device without inline sends may refuse the wish; it is no need.
-        let (qp, inline_limit) = attempt(capacity.inline).or_else(|_| attempt(0))?;
+        // A device without inline sends may refuse the wish, as one that lacks room for so long
+        // requests; it is no need.
+        let few = most.min(FEW as u32);
+        let inline = capacity.inline;
+        let mut made = attempt(inline, most);
+        for (inline, pieces) in [(0, most), (inline, few), (0, few)] {
+            made = made.or_else(|_| attempt(inline, pieces));
+        }
+        let (qp, inline_limit, pieces) = made?;
         // INVARIANT: Just created with these.
         let this = Self {
             qp: NonNull::new(qp).ok_or(ENOMEM)?,
@@ -121,7 +142,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             port,
             inline_limit,
             pieces,
-            is_lost: AtomicBool::new(false),
+            service: AtomicU8::new(IN_RESET),
             _send: send.clone(),
             _receive: receive.clone(),
         };
@@ -140,6 +161,14 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     /// The device.
     pub(crate) fn device(&self) -> &Device {
         self.pd.device()
+    }
+
+    /// Which queue pair it is, as completions say it ([`Completion::queue_pair`]).
+    ///
+    /// [`Completion::queue_pair`]: super::cq::Completion::queue_pair
+    #[inline(always)]
+    pub(crate) fn address(&self) -> usize {
+        self.as_raw().addr()
     }
 
     /// Most bytes that a send may carry in its work request.
@@ -165,6 +194,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says; the queue pair is in Reset or wants [`Self::reset`].
     pub(crate) fn start(&self, qkey: u32, pkey_index: u16) -> Result {
+        self.service.store(IN_SERVICE, Ordering::Release);
         let mut attributes = self.attributes(bindings::ib_qp_state_IB_QPS_INIT);
         attributes.qkey = qkey;
         attributes.pkey_index = pkey_index;
@@ -200,8 +230,14 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     /// What the device says; see [`Self::recover`].
     pub(crate) fn reset(&self) -> Result {
         let done = self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RESET), 0);
-        self.is_lost.store(done.is_err(), Ordering::Relaxed);
+        let service = if done.is_ok() { IN_RESET } else { LOST };
+        self.service.store(service, Ordering::Release);
         done
+    }
+
+    /// Whether it is in Reset, where the device touches no memory for it.
+    pub(crate) fn is_in_reset(&self) -> bool {
+        self.service.load(Ordering::Acquire) == IN_RESET
     }
 
     /// Resets the queue pair if that was not possible when it was to be. Returns whether it was so: requests of before may
@@ -211,7 +247,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says.
     pub(crate) fn recover(&self) -> Result<bool> {
-        let is_lost = self.is_lost.load(Ordering::Relaxed);
+        let is_lost = self.service.load(Ordering::Acquire) == LOST;
         if is_lost {
             self.reset()?;
         }
@@ -293,6 +329,38 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     }
 }
 
+// SAFETY: The queue pair is valid as long as the value lives. `service` is `IN_RESET` only while
+// the queue pair is in Reset (type invariant); there the device has forgotten what was posted, and
+// `takes_receives` refuses more.
+unsafe impl<S: Notify, R: Notify> ReceiveTarget for QueuePair<S, R> {
+    type Raw = bindings::ib_qp;
+
+    fn as_raw(&self) -> *mut bindings::ib_qp {
+        self.as_raw()
+    }
+
+    fn post_receive(&self) -> Option<PostReceive<bindings::ib_qp>> {
+        // SAFETY: The operations of a valid device do not change.
+        unsafe { (*self.device().as_raw()).ops.post_recv }
+    }
+
+    fn local_key(&self) -> u32 {
+        self.pd.local_key()
+    }
+
+    fn takes_receives(&self) -> bool {
+        !self.is_in_reset()
+    }
+
+    fn quiesce(&self) -> bool {
+        self.is_in_reset()
+    }
+
+    fn report_left(&self, requests: usize) {
+        self.device().report_left("receives", requests);
+    }
+}
+
 /// What of a device's abilities a queue pair is made with.
 fn create_flags(device: &Device, port: PortNumber) -> u32 {
     let mut flags = 0;
@@ -308,6 +376,12 @@ fn create_flags(device: &Device, port: PortNumber) -> u32 {
 impl<S: Notify, R: Notify> Drop for QueuePair<S, R> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant valid; the rings on it hold it and are gone.
-        unsafe { bindings::ib_destroy_qp_user(self.as_raw(), core::ptr::null_mut()) };
+        let result = unsafe { bindings::ib_destroy_qp_user(self.as_raw(), core::ptr::null_mut()) };
+        if result != 0 {
+            // It is there still, and so is all that it uses.
+            let used = (self.pd.clone(), self._send.clone(), self._receive.clone());
+            core::mem::forget(used);
+            self.device().report_undead(result);
+        }
     }
 }

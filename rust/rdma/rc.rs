@@ -105,16 +105,20 @@ struct Events {
 /// # Invariants
 ///
 /// The pointer is a valid queue pair in `pd`; its completion queues are `_send` and `_receive`, its
-/// shared receive queue, if it has one, is `_shared`, and its context is `events`.
+/// shared receive queue, if it has one, is `shared`, and its context is `events`. Unless `in_service`, it is in
+/// Reset.
 pub(crate) struct QueuePair<S: Notify, R: Notify> {
     qp: NonNull<bindings::ib_qp>,
     pd: Arc<ProtectionDomain>,
     inline_limit: u32,
     pieces: u32,
-    events: Pin<KBox<Events>>,
+    /// There until the queue pair is destroyed.
+    events: Option<Pin<KBox<Events>>>,
     _send: Arc<CompletionQueue<S>>,
     _receive: Arc<CompletionQueue<R>>,
-    _shared: Option<Arc<SharedReceiveQueue>>,
+    shared: Option<Arc<SharedReceiveQueue>>,
+    /// It has left Reset, and is noted as a user of `shared`.
+    in_service: AtomicBool,
 }
 
 // SAFETY: Queue pairs are used from all threads.
@@ -196,10 +200,11 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             pd: pd.clone(),
             inline_limit: attributes.cap.max_inline_data,
             pieces: capacity.pieces,
-            events,
+            events: Some(events),
             _send: send.clone(),
             _receive: receive.clone(),
-            _shared: shared.cloned(),
+            shared: shared.cloned(),
+            in_service: AtomicBool::new(false),
         })
     }
 
@@ -236,6 +241,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     /// Which queue pair it is, as completions say it ([`Completion::queue_pair`]).
     ///
     /// [`Completion::queue_pair`]: super::cq::Completion::queue_pair
+    #[inline(always)]
     pub(crate) fn address(&self) -> usize {
         self.as_raw().addr()
     }
@@ -258,6 +264,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says.
     pub(crate) fn initialise(&self, with: &Initial) -> Result {
+        self.enter_service()?;
         let mut attributes = Self::attributes(bindings::ib_qp_state_IB_QPS_INIT);
         attributes.port_num = with.port.get();
         attributes.pkey_index = with.pkey_index;
@@ -335,13 +342,37 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// What the device says.
     pub(crate) fn reset(&self) -> Result {
-        self.modify(&mut Self::attributes(bindings::ib_qp_state_IB_QPS_RESET), 0)
+        self.modify(&mut Self::attributes(bindings::ib_qp_state_IB_QPS_RESET), 0)?;
+        self.leave_service();
+        Ok(())
+    }
+
+    /// Whether it is in Reset, where the device touches no memory for it.
+    pub(crate) fn is_in_reset(&self) -> bool {
+        !self.in_service.load(Ordering::Acquire)
+    }
+
+    fn enter_service(&self) -> Result {
+        if !self.in_service.swap(true, Ordering::AcqRel) {
+            let entered = self.shared.as_ref().map_or(Ok(()), |shared| shared.enter());
+            entered.inspect_err(|_| self.in_service.store(false, Ordering::Release))?;
+        }
+        Ok(())
+    }
+
+    fn leave_service(&self) {
+        if self.in_service.swap(false, Ordering::AcqRel) {
+            if let Some(shared) = &self.shared {
+                shared.leave();
+            }
+        }
     }
 
     /// Whether, after [`Self::fail`], it holds no receive of the shared queue any more: all are in
     /// the completion queue (IBTA 11.6.3.1).
     pub(crate) fn is_drained(&self) -> bool {
-        self.events.last.load(Ordering::Acquire)
+        let events = self.events.as_ref();
+        events.is_some_and(|events| events.last.load(Ordering::Acquire))
     }
 }
 
@@ -349,7 +380,14 @@ impl<S: Notify, R: Notify> Drop for QueuePair<S, R> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant valid; the rings on it hold it and are gone. No event comes
         // after this returns.
-        unsafe { bindings::ib_destroy_qp_user(self.as_raw(), core::ptr::null_mut()) };
+        let result = unsafe { bindings::ib_destroy_qp_user(self.as_raw(), core::ptr::null_mut()) };
+        if result == 0 {
+            return self.leave_service();
+        }
+        // It is there still, and so is all that it uses.
+        let used = (self.pd.clone(), self._send.clone(), self._receive.clone());
+        core::mem::forget((used, self.shared.clone(), self.events.take()));
+        self.device().report_undead(result);
     }
 }
 

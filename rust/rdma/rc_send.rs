@@ -12,7 +12,10 @@ use kernel::{
 };
 
 use super::{
-    cq::Notify,
+    cq::{
+        Completion,
+        Notify, //
+    },
     dma::{
         self,
         Pieces, //
@@ -248,16 +251,15 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
         next
     }
 
-    /// Drops the part of a chain that the device refused, from `bad` on.
+    /// Drops the part of a chain that the device refused, from `bad` on. A device that names none
+    /// of the chain may have taken any of it, so nothing is dropped.
     #[cold]
     fn take_back(&mut self, chain: Span, bad: *const bindings::ib_send_wr, posted: &mut Posted) {
-        let taken = chain
-            .iter()
-            .position(|sequence| {
-                let slot = self.slots.get(self.ring.slot(sequence));
-                slot.is_some_and(|slot| core::ptr::eq(&slot.wr, bad))
-            })
-            .unwrap_or(0) as u32;
+        let named = chain.iter().position(|sequence| {
+            let slot = self.slots.get(self.ring.slot(sequence));
+            slot.is_some_and(|slot| core::ptr::eq(&slot.wr, bad))
+        });
+        let taken = named.map_or(chain.len(), |position| position as u32);
         let refused = self.ring.refuse(taken);
         let ended = self.release(refused, 0);
         posted.packets = taken;
@@ -278,29 +280,43 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
         done
     }
 
-    /// Ends the requests that the completion of `sequence` stands for; the packets among them that had not
-    /// ended with their post. `budget` is that of the poll.
-    /// `None` if the number is of no request with the device.
-    pub(crate) fn complete(&mut self, sequence: u32, budget: i32) -> Option<Completed> {
+    /// Ends the requests that a completion stands for; the packets among them that had not ended with their post.
+    /// `budget` is that of the poll. `None` if it is of no request with the device.
+    pub(crate) fn complete(&mut self, completion: &Completion, budget: i32) -> Option<Completed> {
+        let (tag, sequence) = Tag::of(completion.id())?;
+        if completion.queue_pair() != self.qp.address() || tag != self.tag {
+            return None;
+        }
         let span = self.ring.complete(sequence)?;
         Some(self.release(span, budget))
     }
 
-    /// Leaves the memory of all requests to a device that may still read it: it is never freed, nor unmapped.
-    #[cold]
-    pub(crate) fn abandon(&mut self) {
-        // As of a device for which nothing is mapped.
-        self.virtual_dma = true;
-        self.slots
-            .iter_mut()
-            .filter_map(|slot| slot.buffer.take())
-            .for_each(core::mem::forget);
-    }
-
-    /// Ends all requests, after the queue pair was reset.
+    /// Ends all requests. Unless the queue pair is in Reset, a device may still read their memory: it is neither freed
+    /// nor unmapped.
     pub(crate) fn clear(&mut self) -> Completed {
         let span = self.ring.clear();
+        if span.len() != 0 && !self.qp.is_in_reset() {
+            self.leave_memory();
+        }
         self.release(span, 0)
+    }
+
+    /// Leaves the memory of all requests to the device. The ring takes no packets any more.
+    #[cold]
+    fn leave_memory(&mut self) {
+        self.pieces = 0;
+        // As of a device for which nothing is mapped.
+        self.virtual_dma = true;
+        let mut left = 0;
+        for slot in &mut self.slots {
+            if let Some(buffer) = slot.buffer.take() {
+                buffer.leave();
+                left += 1;
+            }
+        }
+        if left != 0 {
+            self.qp.device().report_left("sends of a connection", left);
+        }
     }
 
     fn release(&mut self, span: Span, budget: i32) -> Completed {
@@ -320,7 +336,6 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
 
 impl<B: Pieces, S: Notify, R: Notify> Drop for SendRing<B, S, R> {
     fn drop(&mut self) {
-        // The owner has reset the queue pair; whatever is left is ours.
         self.clear();
     }
 }

@@ -1,6 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The receive side of a datagram queue pair: prebuilt work requests, given back in chains.
+//! Rings of receive work requests.
+//!
+//! A ring holds prebuilt requests with their memory and posts them in chains, to a queue pair or to
+//! a shared receive queue.
+//!
+//! The ring knows the owner of each request. From the post on the device owns it and may write into
+//! its memory at any time. The completion returns it as a [`Done`], the only access to the memory:
+//! to read it, to exchange it, and to post it again, once. A ring that ends while the device owns
+//! requests frees no memory unless nothing can write into it any more
+//! ([`ReceiveTarget::quiesce`]).
+//!
+//! A request may name several pieces of memory, so that a large message needs no large page and a
+//! small one uses the first piece only.
+
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
 
 use kernel::{
     prelude::*,
@@ -8,242 +25,604 @@ use kernel::{
 };
 
 use super::{
-    cq::Notify,
-    dma::ReceiveMemory,
-    qp::QueuePair, //
+    cq::Completion,
+    dma::ReceiveMemory, //
 };
 use crate::bindings;
 
-/// A work request with its one piece of memory, at a place of its own for good.
-#[repr(C)]
-#[derive(pin_init::Zeroable)]
-struct Request {
-    wr: bindings::ib_recv_wr,
-    sge: bindings::ib_sge,
-}
-
-/// The requests that wait to be posted: linked from `first` to `last`.
-#[derive(Clone, Copy)]
-struct Chain {
-    first: usize,
-    last: usize,
-    length: u32,
-}
-
-/// The receive side of a queue pair. Its owner serialises it: all changes take `&mut self`.
+/// A queue that receives are posted to.
 ///
-/// # Invariants
+/// # Safety
 ///
-/// `requests[i].wr.sg_list` points to `requests[i].sge`; the vector never moves. A posted request's
-/// memory is that of `buffers[i]`.
-pub(crate) struct ReceiveQueue<B: ReceiveMemory, S: Notify, R: Notify> {
-    qp: Arc<QueuePair<S, R>>,
-    post_recv: PostReceive,
-    requests: KVVec<Request>,
-    buffers: KVVec<Option<B>>,
-    chain: Option<Chain>,
+/// - [`Self::as_raw`] is valid for [`Self::post_receive`] as long as the value lives.
+/// - Once [`Self::quiesce`] has returned true, no device writes into memory of requests that were
+///   posted before, and [`Self::takes_receives`] returns false until those requests are forgotten.
+pub(crate) unsafe trait ReceiveTarget {
+    /// The C type of the queue.
+    type Raw;
+
+    /// The C object.
+    fn as_raw(&self) -> *mut Self::Raw;
+
+    /// The device's own function; `None` if it cannot receive so.
+    fn post_receive(&self) -> Option<PostReceive<Self::Raw>>;
+
+    /// The key of all memory.
+    fn local_key(&self) -> u32;
+
+    /// Whether requests may be posted now.
+    fn takes_receives(&self) -> bool;
+
+    /// Ends the queue's use by its ring. Returns whether the device has forgotten all that was
+    /// posted.
+    fn quiesce(&self) -> bool;
+
+    /// Tells the administrator that the memory of so many requests was left to the device.
+    fn report_left(&self, requests: usize);
 }
 
-/// The device's own function.
-type PostReceive = unsafe extern "C" fn(
-    *mut bindings::ib_qp,
+/// A device's own function that receives are posted with.
+pub(crate) type PostReceive<Raw> = unsafe extern "C" fn(
+    *mut Raw,
     *const bindings::ib_recv_wr,
     *mut *const bindings::ib_recv_wr,
 ) -> i32;
 
-// SAFETY: As for the send side.
-unsafe impl<B: ReceiveMemory + Send, S: Notify, R: Notify> Send for ReceiveQueue<B, S, R> {}
+/// A work request and its owner.
+struct Slot {
+    wr: bindings::ib_recv_wr,
+    /// Whether the device owns it: from the post to the completion.
+    is_given: bool,
+}
 
-impl<B: ReceiveMemory, S: Notify, R: Notify> ReceiveQueue<B, S, R> {
-    /// Makes a ring of `capacity` requests without buffers.
+/// The most requests of a ring: their numbers have 16 bits for the place.
+const MOST: u32 = 1 << 16;
+
+/// The bits of a request's number: the ring, how often the request was posted (modulo 65536), and
+/// its place.
+const RING_SHIFT: u32 = 32;
+const TURN: u64 = 1 << 16;
+const TURNS: u64 = 0xffff << 16;
+
+/// The requests of a queue with their memory. The owner serialises it: changes take `&mut self`.
+///
+/// # Invariants
+///
+/// - `slots[i].wr.sg_list` points to the `pieces` elements of `places` from `i * pieces` on;
+///   neither vector moves. The memory that they name is that of the same elements of `buffers`.
+/// - `waiting` has each index at most once, and only those of slots that are not given.
+pub(crate) struct ReceiveRing<B: ReceiveMemory, D: ReceiveTarget> {
+    target: Arc<D>,
+    post_receive: PostReceive<D::Raw>,
+    pieces: usize,
+    slots: KVVec<Slot>,
+    places: KVVec<bindings::ib_sge>,
+    buffers: KVVec<B>,
+    /// Requests to be posted, in this order.
+    waiting: KVVec<u32>,
+}
+
+// SAFETY: The raw pointers in the requests are into the ring's own vectors, which do not move with
+// it. The buffers are sent as `B: Send`, the target is shared as `D: Send + Sync`.
+unsafe impl<B: ReceiveMemory + Send, D: ReceiveTarget + Send + Sync> Send for ReceiveRing<B, D> {}
+
+/// Returns the number of a new ring. A number comes again after 2^32 rings.
+fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl<B: ReceiveMemory, D: ReceiveTarget> ReceiveRing<B, D> {
+    /// Makes a ring of `entries` requests of `pieces` pieces of memory each, which `supply` gives
+    /// by their place in a request. All wait to be posted.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `ENOTSUPP` if the device cannot receive.
-    pub(crate) fn new(qp: &Arc<QueuePair<S, R>>, capacity: u32) -> Result<Self> {
-        // SAFETY: The operations of a valid device do not change.
-        let post_recv = unsafe { (*qp.device().as_raw()).ops.post_recv }.ok_or(ENOTSUPP)?;
-        let mut requests = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
-        let mut buffers = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
-        for id in 0..capacity {
-            requests.push(Request::new(qp.pd().local_key(), id), GFP_KERNEL)?;
-            buffers.push(None, GFP_KERNEL)?;
+    /// `ENOMEM`; `EINVAL` for more than 65536 entries; `ENOTSUPP` if the device cannot receive so;
+    /// what `supply` says.
+    pub(crate) fn new(
+        target: &Arc<D>,
+        entries: u32,
+        pieces: u32,
+        mut supply: impl FnMut(usize) -> Result<B>,
+    ) -> Result<Self> {
+        let post_receive = target.post_receive().ok_or(ENOTSUPP)?;
+        if entries > MOST {
+            return Err(EINVAL);
         }
-        // INVARIANT: The vector has its final size and place.
-        for request in &mut requests {
-            request.wr.sg_list = &raw mut request.sge;
+        let (count, pieces) = (entries as usize, pieces.max(1) as usize);
+        let mut slots = KVVec::with_capacity(count, GFP_KERNEL)?;
+        let mut places = KVVec::with_capacity(count * pieces, GFP_KERNEL)?;
+        let mut buffers = KVVec::with_capacity(count * pieces, GFP_KERNEL)?;
+        let mut waiting = KVVec::with_capacity(count, GFP_KERNEL)?;
+        for index in 0..count * pieces {
+            let buffer = supply(index % pieces)?;
+            places.push(place(target.local_key(), &buffer), GFP_KERNEL)?;
+            buffers.push(buffer, GFP_KERNEL)?;
+        }
+        let number = u64::from(next_number()) << RING_SHIFT;
+        // INVARIANT: The vector of places has its final size and place, and a chunk for each
+        // request. None is given.
+        for (index, chunk) in places.chunks_exact_mut(pieces).enumerate() {
+            slots.push(Slot::new(number | index as u64, chunk), GFP_KERNEL)?;
+            waiting.push(index as u32, GFP_KERNEL)?;
         }
         Ok(Self {
-            qp: qp.clone(),
-            post_recv,
-            requests,
+            target: target.clone(),
+            post_receive,
+            pieces,
+            slots,
+            places,
             buffers,
-            chain: None,
+            waiting,
         })
-    }
-
-    /// Number of requests.
-    pub(crate) fn capacity(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Leaves the buffers to a device that may still write into them: they are never freed.
-    #[cold]
-    pub(crate) fn abandon(&mut self) {
-        self.buffers
-            .iter_mut()
-            .filter_map(Option::take)
-            .for_each(core::mem::forget);
-    }
-
-    /// Ends a ring of which the device took a part, and refused another: the queue pair is reset, or has the buffers for
-    /// good.
-    #[cold]
-    pub(crate) fn withdraw(&mut self) {
-        if self.qp.reset().is_err() {
-            self.abandon();
-        }
     }
 
     /// Bytes of memory that the ring takes, without its buffers.
     pub(crate) fn memory(&self) -> usize {
-        self.requests.capacity() * size_of::<Request>()
-            + self.buffers.capacity() * size_of::<Option<B>>()
+        self.slots.capacity() * size_of::<Slot>()
+            + self.places.capacity() * size_of::<bindings::ib_sge>()
+            + self.buffers.capacity() * size_of::<B>()
+            + self.waiting.capacity() * size_of::<u32>()
     }
 
-    /// Gives slot `index` a buffer and chains it to be posted.
+    /// Takes back the request that a completion ends. `None` if the completion is of another ring,
+    /// of an earlier post, or of a request that the device does not own.
+    #[inline(always)]
+    pub(crate) fn complete(&mut self, completion: &Completion) -> Option<Done<'_, B>> {
+        self.take_back(completion.id())
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, id: u64) -> Option<Done<'_, B>> {
+        let index = id as u16;
+        let slot = self.slots.get_mut(usize::from(index))?;
+        if slot.id() != id || !core::mem::replace(&mut slot.is_given, false) {
+            return None;
+        }
+        let first = usize::from(index) * self.pieces;
+        let range = first..first + self.pieces;
+        Some(Done {
+            index: index.into(),
+            places: self.places.get_mut(range.clone())?,
+            buffers: self.buffers.get_mut(range)?,
+            waiting: &mut self.waiting,
+        })
+    }
+
+    /// The number of requests that wait for [`Self::post`].
+    #[inline(always)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Gives the requests that wait to the device.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no such slot.
-    #[inline]
-    pub(crate) fn supply(&mut self, index: usize, buffer: B) -> Result {
-        let request = self.requests.get_mut(index).ok_or(EINVAL)?;
-        request.sge.addr = buffer.dma_address();
-        request.sge.length = buffer.length() as u32;
-        *self.buffers.get_mut(index).ok_or(EINVAL)? = Some(buffer);
-        self.link(index);
-        Ok(())
-    }
-
-    /// The buffer of a completed request. `None` if the slot has none.
-    #[inline(always)]
-    pub(crate) fn buffer(&mut self, index: usize) -> Option<&mut B> {
-        self.buffers.get_mut(index)?.as_mut()
-    }
-
-    /// Takes the buffer of a completed request away. `None` if the slot has none.
-    #[inline]
-    pub(crate) fn take(&mut self, index: usize) -> Option<B> {
-        self.buffers.get_mut(index)?.take()
-    }
-
-    /// Gives a buffer back that was taken, without posting it.
-    pub(crate) fn put_back(&mut self, index: usize, buffer: B) {
-        if let Some(slot) = self.buffers.get_mut(index) {
-            *slot = Some(buffer);
-        }
-    }
-
-    /// Chains a completed request to be posted again with the buffer that it has.
-    #[inline(always)]
-    pub(crate) fn repost(&mut self, index: usize) {
-        if self.buffers.get(index).is_some_and(Option::is_some) {
-            self.link(index);
-        }
-    }
-
-    #[inline(always)]
-    fn link(&mut self, index: usize) {
-        let Some(request) = self.requests.get_mut(index) else {
-            return;
-        };
-        request.wr.next = core::ptr::null_mut();
-        let wr: *mut bindings::ib_recv_wr = &raw mut request.wr;
-        let chain = match self.chain {
-            None => Chain {
-                first: index,
-                last: index,
-                length: 1,
-            },
-            Some(chain) => {
-                if let Some(last) = self.requests.get_mut(chain.last) {
-                    last.wr.next = wr;
-                }
-                Chain {
-                    last: index,
-                    length: chain.length + 1,
-                    ..chain
-                }
-            }
-        };
-        self.chain = Some(chain);
-    }
-
-    /// Length of the chain that waits for [`Self::post`].
-    #[inline(always)]
-    pub(crate) fn chained(&self) -> u32 {
-        self.chain.map_or(0, |chain| chain.length)
-    }
-
-    /// Gives the chain to the device.
-    ///
-    /// # Errors
-    ///
-    /// What the device says. The requests that it refused stay chained for the next call.
-    #[inline]
+    /// The device's error; the requests that it refused wait for the next call. `EPIPE` if the
+    /// target takes no requests, as a queue pair in Reset.
     pub(crate) fn post(&mut self) -> Result {
-        let Some(chain) = self.chain.take() else {
+        if !self.target.takes_receives() {
+            return Err(EPIPE);
+        }
+        let first = self.link();
+        if first.is_null() {
             return Ok(());
-        };
-        let Some(first) = self.requests.get(chain.first) else {
-            return Ok(());
-        };
+        }
         let mut bad: *const bindings::ib_recv_wr = core::ptr::null();
-        // SAFETY: The chain is linked and ends with a null `next` (`link`); by the type invariant
-        // its memory stays until the completion. The queue pair is valid.
-        let result = unsafe { (self.post_recv)(self.qp.as_raw(), &raw const first.wr, &mut bad) };
-        kernel::error::to_result(result).inspect_err(|_| self.keep(chain, bad))
-    }
-
-    /// Keeps the part of a chain that the device refused, from `bad` on.
-    #[cold]
-    fn keep(&mut self, chain: Chain, bad: *const bindings::ib_recv_wr) {
-        let mut first = chain.first;
-        let mut length = chain.length;
-        // A device that names none has taken none.
-        while length > 1 && !bad.is_null() {
-            match self.requests.get(first) {
-                Some(request) if !core::ptr::eq(&request.wr, bad) => {
-                    // The next request by its number, which is its slot.
-                    let next = request.wr.next;
-                    let Some(next) = self
-                        .requests
-                        .iter()
-                        .position(|r| core::ptr::eq(&r.wr, next))
-                    else {
-                        return;
-                    };
-                    first = next;
-                    length -= 1;
-                }
-                _ => break,
+        // SAFETY: The target is valid. The requests are linked, the last one to null. They are
+        // noted as given, so that their memory stays until the completion.
+        let result = unsafe { (self.post_receive)(self.target.as_raw(), first, &mut bad) };
+        match kernel::error::to_result(result) {
+            Ok(()) => {
+                self.waiting.clear();
+                Ok(())
+            }
+            Err(error) => {
+                self.keep(bad);
+                Err(error)
             }
         }
-        self.chain = Some(Chain {
-            first,
-            length,
-            ..chain
+    }
+
+    /// Links the requests that wait, notes them as given, and gives them new numbers. Returns the
+    /// first one, or null.
+    #[inline(always)]
+    fn link(&mut self) -> *const bindings::ib_recv_wr {
+        let mut next: *mut bindings::ib_recv_wr = core::ptr::null_mut();
+        for index in self.waiting.iter().rev() {
+            if let Some(slot) = self.slots.get_mut(*index as usize) {
+                slot.give();
+                slot.wr.next = next;
+                next = &raw mut slot.wr;
+            }
+        }
+        next
+    }
+
+    /// Keeps the requests that the device refused, from `bad` on. A device that names none of the
+    /// chain may have taken any of it, so all of it counts as given.
+    #[cold]
+    fn keep(&mut self, bad: *const bindings::ib_recv_wr) {
+        let slots = &mut self.slots;
+        let is_bad = |index: &u32| {
+            let slot = slots.get(*index as usize);
+            slot.is_some_and(|slot| core::ptr::eq(&slot.wr, bad))
+        };
+        let refused = self.waiting.iter().position(is_bad);
+        let taken = refused.unwrap_or(self.waiting.len());
+        let mut position = 0;
+        self.waiting.retain(|index| {
+            position += 1;
+            let is_refused = position > taken;
+            if let Some(slot) = slots.get_mut(*index as usize).filter(|_| is_refused) {
+                slot.is_given = false;
+            }
+            is_refused
         });
     }
 }
 
-impl Request {
-    fn new(local_key: u32, id: u32) -> Self {
-        let mut this: Self = pin_init::zeroed();
-        this.wr.__bindgen_anon_1.wr_id = u64::from(id);
-        this.wr.num_sge = 1;
-        this.sge.lkey = local_key;
-        this
+impl<B: ReceiveMemory, D: ReceiveTarget> Drop for ReceiveRing<B, D> {
+    fn drop(&mut self) {
+        let given = self.slots.iter().filter(|slot| slot.is_given).count();
+        if given == 0 || self.target.quiesce() {
+            return;
+        }
+        // A device may still write there: the memory is lost, neither freed nor unmapped.
+        for slot in self.slots.iter().rev() {
+            let first = self.buffers.len().saturating_sub(self.pieces);
+            while self.buffers.len() > first {
+                match self.buffers.pop() {
+                    Some(buffer) if slot.is_given => buffer.leave(),
+                    _ => {}
+                }
+            }
+        }
+        self.target.report_left(given);
+    }
+}
+
+/// A request that the device is done with. Dropping it leaves it to the ring, unposted.
+#[must_use = "a request that is not posted again receives nothing"]
+pub(crate) struct Done<'r, B> {
+    index: u32,
+    places: &'r mut [bindings::ib_sge],
+    buffers: &'r mut [B],
+    waiting: &'r mut KVVec<u32>,
+}
+
+impl<B: ReceiveMemory> Done<'_, B> {
+    /// A piece of its memory. `None` if it has no such piece.
+    ///
+    /// The reference is not `&mut B`: the request names this piece; another one takes its place by
+    /// [`Self::exchange`] only.
+    #[inline(always)]
+    pub(crate) fn buffer(&self, piece: usize) -> Option<&B> {
+        self.buffers.get(piece)
+    }
+
+    /// The bytes of a piece, to be written: at most `len` from `offset` on. `None` if there is no
+    /// such piece.
+    #[inline(always)]
+    pub(crate) fn bytes_mut(
+        &mut self,
+        piece: usize,
+        offset: usize,
+        len: usize,
+    ) -> Option<&mut [u8]> {
+        Some(self.buffers.get_mut(piece)?.bytes_mut(offset, len))
+    }
+
+    /// Replaces a piece of its memory, and returns the old one. `None`, with `buffer` dropped, if
+    /// it has no such piece.
+    #[inline(always)]
+    pub(crate) fn exchange(&mut self, piece: usize, buffer: B) -> Option<B> {
+        let (has, place) = (self.buffers.get_mut(piece)?, self.places.get_mut(piece)?);
+        place.addr = buffer.dma_address();
+        place.length = buffer.length() as u32;
+        Some(core::mem::replace(has, buffer))
+    }
+
+    /// Queues it for the next [`ReceiveRing::post`].
+    #[inline(always)]
+    pub(crate) fn repost(self) {
+        // Each request waits at most once, so there is room.
+        let _ = self.waiting.push_within_capacity(self.index);
+    }
+}
+
+impl Slot {
+    fn new(id: u64, places: &mut [bindings::ib_sge]) -> Self {
+        let mut wr: bindings::ib_recv_wr = pin_init::zeroed();
+        wr.__bindgen_anon_1.wr_id = id;
+        wr.sg_list = places.as_mut_ptr();
+        wr.num_sge = places.len() as i32;
+        Self {
+            wr,
+            is_given: false,
+        }
+    }
+
+    /// The number that its completion has.
+    #[inline(always)]
+    fn id(&self) -> u64 {
+        // SAFETY: Both variants of the union are plain data of 64 bits; `wr_id` is the one in use.
+        unsafe { self.wr.__bindgen_anon_1.wr_id }
+    }
+
+    /// Makes it the device's, with a number that no completion of an earlier post has.
+    #[inline(always)]
+    fn give(&mut self) {
+        let id = self.id();
+        let turn = id.wrapping_add(TURN) & TURNS;
+        self.wr.__bindgen_anon_1.wr_id = id & !TURNS | turn;
+        self.is_given = true;
+    }
+}
+
+/// The entry of a work request that names `buffer`.
+fn place(local_key: u32, buffer: &impl ReceiveMemory) -> bindings::ib_sge {
+    bindings::ib_sge {
+        addr: buffer.dma_address(),
+        length: buffer.length() as u32,
+        lkey: local_key,
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_receive_ring)]
+mod tests {
+    use core::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// A device that takes `room` requests and counts them.
+    struct Device {
+        room: AtomicU32,
+        taken: AtomicU32,
+        is_quiet: bool,
+        is_in_reset: AtomicBool,
+        /// Whether it says which request it refused first.
+        names_bad: bool,
+        left: AtomicU32,
+    }
+
+    /// Memory that counts itself.
+    struct Memory(&'static AtomicU32);
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    // SAFETY: Nobody writes to it.
+    unsafe impl ReceiveMemory for Memory {
+        fn dma_address(&self) -> u64 {
+            0x1000
+        }
+
+        fn length(&self) -> usize {
+            64
+        }
+
+        fn bytes_mut(&mut self, _offset: usize, _len: usize) -> &mut [u8] {
+            &mut []
+        }
+
+        fn leave(self) {
+            core::mem::forget(self);
+        }
+    }
+
+    // SAFETY: No device is behind it.
+    unsafe impl ReceiveTarget for Device {
+        type Raw = Self;
+
+        fn as_raw(&self) -> *mut Self {
+            core::ptr::from_ref(self).cast_mut()
+        }
+
+        fn post_receive(&self) -> Option<PostReceive<Self>> {
+            Some(post)
+        }
+
+        fn local_key(&self) -> u32 {
+            7
+        }
+
+        fn takes_receives(&self) -> bool {
+            !self.is_in_reset.load(Ordering::Relaxed)
+        }
+
+        fn quiesce(&self) -> bool {
+            self.is_quiet
+        }
+
+        fn report_left(&self, requests: usize) {
+            self.left.store(requests as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `device` is valid, and so are all requests from `wr` up to null.
+    unsafe extern "C" fn post(
+        device: *mut Device,
+        mut wr: *const bindings::ib_recv_wr,
+        bad: *mut *const bindings::ib_recv_wr,
+    ) -> i32 {
+        // SAFETY: The caller keeps device and requests valid for the call.
+        unsafe {
+            while !wr.is_null() {
+                if (*device).room.load(Ordering::Relaxed) == 0 {
+                    if (*device).names_bad {
+                        *bad = wr;
+                    }
+                    return ENOMEM.to_errno();
+                }
+                (*device).room.fetch_sub(1, Ordering::Relaxed);
+                (*device).taken.fetch_add(1, Ordering::Relaxed);
+                wr = (*wr).next;
+            }
+        }
+        0
+    }
+
+    type Ring = ReceiveRing<Memory, Device>;
+
+    impl Memory {
+        fn new(count: &'static AtomicU32) -> Self {
+            count.fetch_add(1, Ordering::Relaxed);
+            Self(count)
+        }
+    }
+
+    fn ring(room: u32, is_quiet: bool, count: &'static AtomicU32) -> Result<Ring> {
+        ring_of(room, is_quiet, true, count)
+    }
+
+    fn ring_of(
+        room: u32,
+        is_quiet: bool,
+        names_bad: bool,
+        count: &'static AtomicU32,
+    ) -> Result<Ring> {
+        let device = Device {
+            room: AtomicU32::new(room),
+            taken: AtomicU32::new(0),
+            is_quiet,
+            is_in_reset: AtomicBool::new(false),
+            names_bad,
+            left: AtomicU32::new(0),
+        };
+        let device = Arc::new(device, GFP_KERNEL)?;
+        Ring::new(&device, 4, 2, |_| Ok(Memory::new(count)))
+    }
+
+    /// The number of a request as it was posted last.
+    fn id(ring: &Ring, index: usize) -> u64 {
+        ring.slots.get(index).map_or(0, Slot::id)
+    }
+
+    #[test]
+    fn completion_gives_a_request_back_once() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut ring = ring(8, true, &COUNT)?;
+        // Before the post it is the ring's own.
+        let unposted = id(&ring, 0);
+        assert!(ring.take_back(unposted).is_none());
+        ring.post()?;
+        let first = id(&ring, 0);
+        assert!(ring.take_back(first | 4).is_none());
+        assert!(ring.take_back(first).is_some());
+        assert!(ring.take_back(first).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn completion_of_another_ring_gives_nothing_back() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (mut one, mut other) = (ring(8, true, &COUNT)?, ring(8, true, &COUNT)?);
+        one.post()?;
+        other.post()?;
+        let strange = id(&other, 0);
+        assert!(one.take_back(strange).is_none());
+        assert!(other.take_back(strange).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn refused_requests_wait_for_the_next_post() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut ring = ring(3, true, &COUNT)?;
+        assert!(ring.post().is_err());
+        assert_eq!(ring.waiting(), 1);
+        let (taken, refused) = (id(&ring, 2), id(&ring, 3));
+        assert!(ring.take_back(refused).is_none());
+        assert!(ring.take_back(taken).is_some());
+        ring.target.room.store(8, Ordering::Relaxed);
+        ring.post()?;
+        assert_eq!(ring.waiting(), 0);
+        assert_eq!(ring.target.taken.load(Ordering::Relaxed), 4);
+        let posted = id(&ring, 3);
+        assert!(ring.take_back(posted).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn request_is_posted_again_with_other_memory() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut ring = ring(8, true, &COUNT)?;
+        ring.post()?;
+        let first = id(&ring, 1);
+        let mut done = ring.take_back(first).ok_or(EINVAL)?;
+        assert!(done.buffer(1).is_some() && done.buffer(2).is_none());
+        assert!(done.exchange(1, Memory::new(&COUNT)).is_some());
+        assert!(done.exchange(2, Memory::new(&COUNT)).is_none());
+        done.repost();
+        assert_eq!(COUNT.load(Ordering::Relaxed), 8);
+        assert_eq!(ring.waiting(), 1);
+        ring.post()
+    }
+
+    #[test]
+    fn completion_of_an_earlier_post_gives_nothing_back() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut ring = ring(16, true, &COUNT)?;
+        ring.post()?;
+        let before = id(&ring, 2);
+        ring.take_back(before).ok_or(EINVAL)?.repost();
+        ring.post()?;
+        assert!(ring.take_back(before).is_none());
+        let now = id(&ring, 2);
+        assert!(ring.take_back(now).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn requests_that_the_device_may_have_taken_are_given() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut ring = ring_of(3, true, false, &COUNT)?;
+        assert!(ring.post().is_err());
+        assert_eq!(ring.waiting(), 0);
+        let last = id(&ring, 3);
+        assert!(ring.take_back(last).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_posted_to_a_target_in_reset() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut ring = ring(8, true, &COUNT)?;
+        ring.target.is_in_reset.store(true, Ordering::Relaxed);
+        assert_eq!(ring.post(), Err(EPIPE));
+        assert_eq!(ring.waiting(), 4);
+        assert_eq!(ring.target.taken.load(Ordering::Relaxed), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn memory_stays_with_a_device_that_is_not_quiet() -> Result {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        COUNT.store(0, Ordering::Relaxed);
+        for (is_quiet, left) in [(true, 0), (false, 8)] {
+            let mut ring = ring(8, is_quiet, &COUNT)?;
+            ring.post()?;
+            let device = ring.target.clone();
+            drop(ring);
+            assert_eq!(COUNT.load(Ordering::Relaxed), left);
+            assert_eq!(device.left.load(Ordering::Relaxed), left / 2);
+        }
+        // Of what was never posted nothing is lost.
+        drop(ring(8, false, &COUNT)?);
+        assert_eq!(COUNT.load(Ordering::Relaxed), 8);
+        // Of a chain of which the device took a part, that part is.
+        let mut part = ring(3, false, &COUNT)?;
+        assert!(part.post().is_err());
+        drop(part);
+        assert_eq!(COUNT.load(Ordering::Relaxed), 8 + 6);
+        Ok(())
     }
 }

@@ -14,7 +14,10 @@ use kernel::{
 
 use super::{
     ah::AddressHandle,
-    cq::Notify,
+    cq::{
+        Completion,
+        Notify, //
+    },
     dma::{
         self,
         Pieces, //
@@ -41,9 +44,13 @@ pub(crate) use pieces::{
 };
 use slot::Slot;
 
-/// Pieces of memory of a request at most: headers, and data that lies at three places. What lies at more
-/// is to be copied into one.
-pub(crate) const PIECES: usize = 4;
+/// Pieces of memory of most requests: headers, and data that lies at three places. What lies at
+/// more is to be copied into one, but for what a device cuts.
+pub(crate) const FEW: usize = 4;
+
+/// Pieces of memory of a request that a device cuts, at most: as many as the stack's packets lie
+/// in.
+pub(crate) const MANY: usize = bindings::OXIB_SKB_PIECES as usize;
 
 /// The share of the ring that may go by without a completion.
 pub(super) const SIGNAL_SHARE: u32 = 4;
@@ -108,8 +115,8 @@ impl core::ops::AddAssign for Completed {
 ///
 /// # Invariants
 ///
-/// - `slots[i].wr.wr.sg_list` points to `slots[i].sges`, and `slots[i].wr.wr.next` to the request of
-///   the slot after it, in a circle; the vector never moves.
+/// - `slots[i].wr.wr.next` points to the request of the slot after it, in a circle; the vector
+///   never moves.
 /// - A request between the ring's tail and head names an address handle that `handles` or `retired`
 ///   holds, and memory that `headers` or its slot holds, or, for a part of a packet, the slot of the
 ///   last part that the device was given; mapped, or (inline) until the post.
@@ -161,7 +168,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         let post_send = unsafe { (*qp.device().as_raw()).ops.post_send }.ok_or(ENOTSUPP)?;
         let mut slots = KVVec::with_capacity(capacity as usize, GFP_KERNEL)?;
         for _ in 0..capacity {
-            slots.push(Slot::new(qp.pd().local_key(), qkey), GFP_KERNEL)?;
+            let slot = Slot::new(qp.pd().local_key(), qkey, qp.pieces() as usize)?;
+            slots.push(slot, GFP_KERNEL)?;
         }
         link(&mut slots);
         let mut table = KVec::with_capacity(usize::from(handles), GFP_KERNEL)?;
@@ -255,7 +263,12 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
 
     /// Bytes of memory that the ring takes.
     pub(crate) fn memory(&self) -> usize {
+        let more = match self.pieces > FEW {
+            true => self.slots.len() * self.pieces * size_of::<bindings::ib_sge>(),
+            false => 0,
+        };
         self.slots.capacity() * size_of::<Slot<B>>()
+            + more
             + self.headers.memory()
             + self.handles.capacity() * size_of::<Option<Arc<AddressHandle>>>()
             + self.free_handles.capacity() * size_of::<u16>()
@@ -355,16 +368,15 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         posted
     }
 
-    /// Drops the part of a chain that the device refused, from `bad` on.
+    /// Drops the part of a chain that the device refused, from `bad` on. A device that names none
+    /// of the chain may have taken any of it, so nothing is dropped.
     #[cold]
     fn take_back(&mut self, chain: Span, bad: *const bindings::ib_send_wr, posted: &mut Posted) {
-        let taken = chain
-            .iter()
-            .position(|sequence| {
-                let slot = self.slots.get(self.ring.slot(sequence));
-                slot.is_some_and(|slot| slot.request() == bad)
-            })
-            .unwrap_or(0) as u32;
+        let named = chain.iter().position(|sequence| {
+            let slot = self.slots.get(self.ring.slot(sequence));
+            slot.is_some_and(|slot| slot.request() == bad)
+        });
+        let taken = named.map_or(chain.len(), |position| position as u32);
         let refused = self.ring.refuse(taken);
         self.keep_memory(taken, refused);
         let ended = self.release(refused, 0);
@@ -407,11 +419,14 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         done
     }
 
-    /// Ends the requests that the completion numbered `id` stands for. `budget` is that of the
-    /// poll. `None` if the number is of no request with the device.
+    /// Ends the requests that a completion stands for. `budget` is that of the poll. `None` if it is of no request with
+    /// the device.
     #[inline]
-    pub(crate) fn complete(&mut self, id: u64, budget: i32) -> Option<Completed> {
-        let span = self.ring.complete(u32::try_from(id).ok()?)?;
+    pub(crate) fn complete(&mut self, completion: &Completion, budget: i32) -> Option<Completed> {
+        if completion.queue_pair() != self.qp.address() {
+            return None;
+        }
+        let span = self.ring.complete(u32::try_from(completion.id()).ok()?)?;
         let ended = self.release(span, budget);
         if !self.retired.is_empty() {
             self.drop_retired();
@@ -419,25 +434,37 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Some(ended)
     }
 
-    /// Leaves the memory of all requests to a device that may still read it: it is never freed, nor unmapped.
-    #[cold]
-    pub(crate) fn abandon(&mut self) {
-        // As of a device for which nothing is mapped.
-        self.virtual_dma = true;
-        self.slots
-            .iter_mut()
-            .filter_map(|slot| slot.buffer.take())
-            .for_each(core::mem::forget);
-        core::mem::forget(core::mem::replace(&mut self.headers, Headers::NONE));
-    }
-
-    /// Ends all requests, after the queue pair was reset.
+    /// Ends all requests. Unless the queue pair is in Reset, a device may still read their memory: it is neither freed
+    /// nor unmapped.
     pub(crate) fn clear(&mut self) -> Completed {
         let span = self.ring.clear();
         self.unsignalled = 0;
+        if span.len() != 0 && !self.qp.is_in_reset() {
+            self.leave_memory();
+        }
         let ended = self.release(span, 0);
         self.drop_retired();
         ended
+    }
+
+    /// Leaves the memory of all requests to the device. The ring forgets its address handles, so
+    /// that it takes no packets any more.
+    #[cold]
+    fn leave_memory(&mut self) {
+        // As of a device for which nothing is mapped.
+        self.virtual_dma = true;
+        self.handles.iter_mut().for_each(|handle| *handle = None);
+        let mut left = 0;
+        for slot in &mut self.slots {
+            if let Some(buffer) = slot.buffer.take() {
+                buffer.leave();
+                left += 1;
+            }
+        }
+        core::mem::replace(&mut self.headers, Headers::NONE).leave();
+        if left != 0 {
+            self.qp.device().report_left("sends", left);
+        }
     }
 
     #[inline]
@@ -452,6 +479,7 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
             if !self.virtual_dma && !slot.is_inline() {
                 slot.unmap(self.qp.device());
             }
+            slot.narrow();
             if let Some(buffer) = slot.buffer.take() {
                 buffer.done(budget);
             }
@@ -462,7 +490,6 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
 
 impl<B: Pieces, S: Notify, R: Notify> Drop for SendQueue<B, S, R> {
     fn drop(&mut self) {
-        // The owner has reset the queue pair; whatever is left is ours.
         self.clear();
     }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! Shared receive queues: one ring of buffers for the queue pairs of many peers.
-//!
-//! A message goes to several pieces of memory, so that a large one needs no large page and a small
-//! one takes no more than the first of them away.
 
-use core::ptr::NonNull;
+use core::{
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    }, //
+};
 
 use kernel::{
     prelude::*,
@@ -14,8 +17,11 @@ use kernel::{
 
 use super::{
     device::Device,
-    dma::ReceiveMemory,
-    pd::ProtectionDomain, //
+    pd::ProtectionDomain,
+    receive::{
+        PostReceive,
+        ReceiveTarget, //
+    }, //
 };
 use crate::{
     bindings,
@@ -26,11 +32,17 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// The pointer is a valid shared receive queue in `pd`.
+/// The pointer is a valid shared receive queue in `pd`. Each queue pair of it that is not in Reset
+/// is counted in `users`.
 pub(crate) struct SharedReceiveQueue {
     srq: NonNull<bindings::ib_srq>,
     pd: Arc<ProtectionDomain>,
+    /// The number of queue pairs that may write into memory that was posted here, and [`CLOSED`].
+    users: AtomicU32,
 }
+
+/// The bit of `users` that says that the ring has ended: no queue pair may become a user any more.
+const CLOSED: u32 = 1 << 31;
 
 // SAFETY: Shared receive queues are used from all threads.
 unsafe impl Send for SharedReceiveQueue {}
@@ -63,6 +75,7 @@ impl SharedReceiveQueue {
             Self {
                 srq,
                 pd: pd.clone(),
+                users: AtomicU32::new(0),
             },
             GFP_KERNEL,
         )?)
@@ -70,6 +83,57 @@ impl SharedReceiveQueue {
 
     pub(super) fn as_raw(&self) -> *mut bindings::ib_srq {
         self.srq.as_ptr()
+    }
+
+    /// Notes a queue pair that leaves Reset.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if there is no memory for it any more.
+    pub(super) fn enter(&self) -> Result {
+        let before = self.users.fetch_add(1, Ordering::AcqRel);
+        if before & CLOSED != 0 {
+            self.leave();
+            return Err(ENODEV);
+        }
+        Ok(())
+    }
+
+    /// Notes that a queue pair which has entered is in Reset again, or gone.
+    pub(super) fn leave(&self) {
+        self.users.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+// SAFETY: The queue is valid as long as the value lives. Only queue pairs that have left Reset
+// receive, and `users` counts those (type invariant). `quiesce` sets `CLOSED`, after which `enter`
+// lets no queue pair become a user, and `takes_receives` is false.
+unsafe impl ReceiveTarget for SharedReceiveQueue {
+    type Raw = bindings::ib_srq;
+
+    fn as_raw(&self) -> *mut bindings::ib_srq {
+        self.as_raw()
+    }
+
+    fn post_receive(&self) -> Option<PostReceive<bindings::ib_srq>> {
+        // SAFETY: The operations of a valid device do not change.
+        unsafe { (*self.pd.device().as_raw()).ops.post_srq_recv }
+    }
+
+    fn local_key(&self) -> u32 {
+        self.pd.local_key()
+    }
+
+    fn takes_receives(&self) -> bool {
+        self.users.load(Ordering::Acquire) & CLOSED == 0
+    }
+
+    fn quiesce(&self) -> bool {
+        self.users.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED == 0
+    }
+
+    fn report_left(&self, requests: usize) {
+        self.pd.device().report_left("shared receives", requests);
     }
 }
 
@@ -91,179 +155,5 @@ impl Device {
     pub(crate) fn max_shared_requests(&self) -> u32 {
         // SAFETY: A constant of a valid device.
         device_limit(unsafe { (*self.as_raw()).attrs.max_srq_wr })
-    }
-}
-
-/// The requests of a shared receive queue with their memory. Its owner serialises it: all changes
-/// take `&mut self`.
-///
-/// # Invariants
-///
-/// `requests[i].sg_list` points to the `pieces` elements of `places` from `i * pieces` on; neither
-/// vector moves. The memory of a posted request is that of the same elements of `buffers`.
-pub(crate) struct SharedRing<B: ReceiveMemory> {
-    srq: Arc<SharedReceiveQueue>,
-    post_recv: PostReceive,
-    pieces: usize,
-    requests: KVVec<bindings::ib_recv_wr>,
-    places: KVVec<bindings::ib_sge>,
-    buffers: KVVec<Option<B>>,
-    /// Requests to be posted.
-    waiting: KVVec<u32>,
-}
-
-/// The device's own function.
-type PostReceive = unsafe extern "C" fn(
-    *mut bindings::ib_srq,
-    *const bindings::ib_recv_wr,
-    *mut *const bindings::ib_recv_wr,
-) -> i32;
-
-// SAFETY: The pointers in the requests are into the ring's own memory; the buffers may move as
-// `B: Send`.
-unsafe impl<B: ReceiveMemory + Send> Send for SharedRing<B> {}
-
-impl<B: ReceiveMemory> SharedRing<B> {
-    /// Makes the requests of `srq`, which was made with as many `entries` and `pieces`, without memory.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`; `ENOTSUPP` if the device cannot receive so.
-    pub(crate) fn new(srq: &Arc<SharedReceiveQueue>, entries: u32, pieces: u32) -> Result<Self> {
-        // SAFETY: The operations of a valid device do not change.
-        let post_recv = unsafe { (*srq.pd.device().as_raw()).ops.post_srq_recv }.ok_or(ENOTSUPP)?;
-        let count = entries as usize;
-        let each = pieces as usize;
-        let mut requests = KVVec::with_capacity(count, GFP_KERNEL)?;
-        let mut places = KVVec::with_capacity(count * each, GFP_KERNEL)?;
-        let mut buffers = KVVec::with_capacity(count * each, GFP_KERNEL)?;
-        for _ in 0..count * each {
-            let place = bindings::ib_sge {
-                lkey: srq.pd.local_key(),
-                ..bindings::ib_sge::default()
-            };
-            places.push(place, GFP_KERNEL)?;
-            buffers.push(None, GFP_KERNEL)?;
-        }
-        // INVARIANT: The vector of places has its final size and place, and a chunk for each request.
-        for (id, chunk) in places.chunks_exact_mut(each.max(1)).enumerate() {
-            let mut request: bindings::ib_recv_wr = pin_init::zeroed();
-            request.__bindgen_anon_1.wr_id = id as u64;
-            request.sg_list = chunk.as_mut_ptr();
-            request.num_sge = pieces as i32;
-            requests.push(request, GFP_KERNEL)?;
-        }
-        Ok(Self {
-            srq: srq.clone(),
-            post_recv,
-            pieces: each,
-            requests,
-            places,
-            buffers,
-            waiting: KVVec::with_capacity(count, GFP_KERNEL)?,
-        })
-    }
-
-    /// Number of requests.
-    pub(crate) fn capacity(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Bytes of memory that the ring takes, without its buffers.
-    pub(crate) fn memory(&self) -> usize {
-        self.requests.capacity() * size_of::<bindings::ib_recv_wr>()
-            + self.places.capacity() * size_of::<bindings::ib_sge>()
-            + self.buffers.capacity() * size_of::<Option<B>>()
-            + self.waiting.capacity() * size_of::<u32>()
-    }
-
-    fn place(&self, index: usize, piece: usize) -> Option<usize> {
-        (index < self.requests.len() && piece < self.pieces).then(|| index * self.pieces + piece)
-    }
-
-    /// The memory of a piece of a completed request. `None` if it has none.
-    #[inline]
-    pub(crate) fn buffer(&mut self, index: usize, piece: usize) -> Option<&mut B> {
-        let place = self.place(index, piece)?;
-        self.buffers.get_mut(place)?.as_mut()
-    }
-
-    /// Gives a piece of a completed request other memory; returns what it had.
-    #[inline]
-    pub(crate) fn exchange(&mut self, index: usize, piece: usize, buffer: B) -> Option<B> {
-        let place = self.place(index, piece)?;
-        let element = self.places.get_mut(place)?;
-        element.addr = buffer.dma_address();
-        element.length = buffer.length() as u32;
-        self.buffers.get_mut(place)?.replace(buffer)
-    }
-
-    /// Has a completed request posted again by the next [`Self::post`].
-    #[inline]
-    pub(crate) fn repost(&mut self, index: usize) {
-        if index < self.requests.len() {
-            // Each request is there at most once, so there is room.
-            let _ = self.waiting.push_within_capacity(index as u32);
-        }
-    }
-
-    /// How many requests wait for [`Self::post`].
-    #[inline]
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Gives the requests that wait to the device.
-    ///
-    /// # Errors
-    ///
-    /// What the device says. The requests that it refused wait for the next call.
-    pub(crate) fn post(&mut self) -> Result {
-        let mut first: *mut bindings::ib_recv_wr = core::ptr::null_mut();
-        for index in self.waiting.iter().rev() {
-            if let Some(request) = self.requests.get_mut(*index as usize) {
-                request.next = first;
-                first = request;
-            }
-        }
-        if first.is_null() {
-            return Ok(());
-        }
-        let mut bad: *const bindings::ib_recv_wr = core::ptr::null();
-        // SAFETY: The requests are linked, the last one to null; by the type invariant their memory
-        // stays until the completion. The queue is valid.
-        let result = unsafe { (self.post_recv)(self.srq.as_raw(), first, &mut bad) };
-        let posted = kernel::error::to_result(result);
-        if posted.is_ok() {
-            self.waiting.clear();
-        } else {
-            self.keep(bad);
-        }
-        posted
-    }
-
-    /// Keeps what the device refused, from `bad` on. A device that names none has taken none.
-    #[cold]
-    fn keep(&mut self, bad: *const bindings::ib_recv_wr) {
-        let requests = &self.requests;
-        let taken = self.waiting.iter().position(|index| {
-            let request = requests.get(*index as usize);
-            request.is_some_and(|request| core::ptr::eq(request, bad))
-        });
-        let taken = taken.unwrap_or(0);
-        let mut position = 0;
-        self.waiting.retain(|_| {
-            position += 1;
-            position > taken
-        });
-    }
-
-    /// Leaves the memory to a device that may still write into it: it is never freed.
-    #[cold]
-    pub(crate) fn abandon(&mut self) {
-        self.buffers
-            .iter_mut()
-            .filter_map(Option::take)
-            .for_each(core::mem::forget);
     }
 }

@@ -134,6 +134,13 @@ impl<'a> Message<'a> {
         })
     }
 
+    /// Whether there is an option that gives `own`.
+    fn gives(&self, own: HwAddr) -> bool {
+        let options = self.body.get(self.what.fixed()..).unwrap_or_default();
+        nd::find(options, self.what.option())
+            .is_ok_and(|found| found.is_some_and(|address| is_same(address, own)))
+    }
+
     /// Changes the option that gives `own`, if there is one. Whether there is.
     fn change(&mut self, own: HwAddr, change: impl FnOnce(&mut nd::LinkLayerOption)) -> bool {
         let options = self.body.get_mut(self.what.fixed()..).unwrap_or_default();
@@ -253,8 +260,7 @@ fn ask_arp(datagram: &mut [u8], own: HwAddr, Manner { known, watched }: Manner) 
 fn ask_nd(mut message: Message<'_>, own: HwAddr, known: bool) -> Asked {
     let announces = message.what == Discovery::NeighbourAdvertisement;
     if announces && !known {
-        let announced = message.change(own, |_| {});
-        return if announced {
+        return if message.gives(own) {
             Asked::Announced
         } else {
             Asked::Nothing
@@ -504,6 +510,19 @@ mod tests {
             let gone = bytes[44 + fixed] == 253;
             assert_eq!(gone, asked == Asked::Silent);
         }
+    }
+
+    #[test]
+    fn announcement_is_left_alone() {
+        // Of the two ways to write zero as a checksum, it keeps its own.
+        let mut bytes = as_other(136, 20, 2);
+        bytes[42..44].fill(0xff);
+        let before = bytes;
+        assert_eq!(
+            ask(EtherType::Ipv6, &mut bytes, OWN, manner(false)),
+            Asked::Announced
+        );
+        assert_eq!(bytes, before);
     }
 
     #[test]

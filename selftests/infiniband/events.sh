@@ -252,19 +252,6 @@ test_replacement() {
 
 # --- how many ask for ways --------------------------------------------------------------------------------------------------------
 
-tracing=/sys/kernel/tracing
-sent=$tracing/events/ib_mad/ib_mad_ib_send_mad
-
-# Queries of paths by all hosts, whatever the driver. The numbers are those of the wire.
-watch_queries() {
-	[ -e "$tracing/trace" ] || mount -t tracefs tracefs "$tracing"
-	printf 'mgmt_class == 3 && method == 1 && attr_id == %d\n' $((16#3500)) >"$sent/filter" && echo 1 >"$sent/enable" && : >"$tracing/trace"
-}
-
-watched_queries() {
-	grep -c ib_mad_ib_send_mad "$tracing/trace"
-}
-
 # They talk all the time.
 converse() { # command that a host calls another with
 	local pair

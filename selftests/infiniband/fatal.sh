@@ -4,7 +4,7 @@
 # A device that fails, and works again after a while: what is below an interface that is up, below one that comes up meanwhile,
 # and below one that is taken down. Each trouble is in the log once, and its end; traffic comes back by itself.
 #
-# Where a queue pair cannot be reset, its buffers stay with the device for good: on the debug kernel kmemleak tells of them.
+# Where a queue pair cannot be reset, its buffers stay with the device for good (infiniband/resets).
 #
 # fatal.sh [DRIVER]: of all hosts, oxib or ib_ipoib, of which not all passes: it does not come up again.
 #

@@ -91,6 +91,7 @@ done
 check "the interfaces of h4 come up" host_up h4
 check "h4 reaches h3" eventually host_reaches h4 "$(v4_of h3)"
 storm h4 h3
+eventually has_programs h4 2
 check "the namespace of h4 ends" end_namespace h4
 check "its HCA goes" eventually interface_is_gone h4
 check "others reach each other" works

@@ -69,11 +69,7 @@ tcp=()
 [ "$KERNEL" != debug ] || amount=(-n 150K) tcp=(-l 4K -w 8K)
 
 measured() { # iperf3 option...: what the receiver got, in bytes
-	timeout "$longest" iperf3 -J "${amount[@]}" "$@" >/tmp/iperf.json || {
-		jq -r .error /tmp/iperf.json
-		return 1
-	}
-	holds "$(jq '[.end.sum_received, .end.sum] | map(.bytes // 0) | max' /tmp/iperf.json)" -gt 10000
+	iperf iperf3 "${amount[@]}" "$@" && iperf_received 10000
 }
 
 test_iperf() {

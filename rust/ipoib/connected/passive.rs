@@ -350,9 +350,8 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // In Reset no device touches memory for it any more.
-        if self.qp.reset().is_ok() {
-            self.session.queue_pairs.fetch_sub(1, Ordering::Release);
-        }
+        // One that cannot be reset is destroyed; if that fails too, the shared queue knows.
+        let _ = self.qp.reset();
+        self.session.queue_pairs.fetch_sub(1, Ordering::Release);
     }
 }

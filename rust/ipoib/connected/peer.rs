@@ -418,17 +418,6 @@ impl<L, P> Peers<L, P> {
         }
     }
 
-    /// What sends on each connection.
-    pub(super) fn links(&mut self) -> impl Iterator<Item = &mut L> {
-        let peers = self.slots.iter_mut().filter_map(|slot| slot.peer.as_mut());
-        peers.filter_map(|(_, state)| match state {
-            State::Connected(Connected { link, .. }) | State::Closing(Closing { link }) => {
-                Some(link)
-            }
-            State::Connecting(_) | State::Refused(_) => None,
-        })
-    }
-
     /// A connection failed: nothing more is to be sent on it. Whether it was in use until now: then
     /// the caller has it taken away.
     pub(super) fn break_off(&mut self, tag: Tag) -> bool {

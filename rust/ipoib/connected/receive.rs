@@ -44,8 +44,13 @@ use crate::{
             Status,
             BATCH, //
         },
+        dma::ReceiveMemory,
         rc_send::PIECES,
-        srq::SharedRing, //
+        receive::{
+            Done,
+            ReceiveRing, //
+        },
+        srq::SharedReceiveQueue, //
     },
     wire::{
         connected::MAX_PACKET,
@@ -108,7 +113,7 @@ struct Reception {
     session: Arc<Session>,
     device: Device<Interface>,
     statistics: Arc<Statistics>,
-    ring: SharedRing<Buffer>,
+    ring: ReceiveRing<Buffer, SharedReceiveQueue>,
     heads: Pool<Arrivals>,
     pages: Pool<Arrivals>,
 }
@@ -132,14 +137,11 @@ impl Arrivals {
         let mut heads = Pool::new(rdma, device, instance, HEADROOM, HEAD)?;
         let order = order_of(session.pieces);
         let mut pages = Pool::of_pages(rdma, device, instance, order, SPARE)?;
-        let mut ring = SharedRing::new(&session.shared, session.entries, session.pieces)?;
-        for index in 0..ring.capacity() {
-            drop(ring.exchange(index, 0, heads.take_sleeping()?));
-            for piece in 1..session.pieces as usize {
-                drop(ring.exchange(index, piece, pages.take_sleeping()?));
-            }
-            ring.repost(index);
-        }
+        let (entries, pieces) = (session.entries, session.pieces);
+        let ring = ReceiveRing::new(&session.shared, entries, pieces, |piece| match piece {
+            0 => heads.take_sleeping(),
+            _ => pages.take_sleeping(),
+        })?;
         let statistics = interface.connected_statistics().clone();
         statistics
             .memory_buffers
@@ -169,11 +171,6 @@ impl Arrivals {
         // Nothing is missed: the poll is scheduled once after it was enabled.
         self.completions.arm();
         Ok(())
-    }
-
-    /// Leaves the buffers to a device that may still write into them.
-    pub(super) fn abandon(&mut self) {
-        self.reception.ring.abandon();
     }
 }
 
@@ -248,100 +245,53 @@ impl Reception {
 
     /// Handles one completion. Returns the length of the packet that the stack got, if it did.
     fn receive(&mut self, context: &Context<'_>, completion: &Completion) -> Option<usize> {
-        let index = completion.id() as usize;
+        let Self {
+            session,
+            device,
+            statistics,
+            ring,
+            heads,
+            pages,
+        } = self;
+        let mut done = ring.complete(completion)?;
         match completion.status() {
             Status::Success => {}
             Status::Flushed => {
                 // Its connection ends: the buffers serve the others.
-                self.ring.repost(index);
+                done.repost();
                 return None;
             }
             Status::Failed(_) => {
-                self.statistics.rx_errors.add(1);
-                self.ring.repost(index);
+                statistics.rx_errors.add(1);
+                done.repost();
                 return None;
             }
         }
-        self.session.activity.note(completion.queue_pair());
+        session.activity.note(completion.queue_pair());
         let length = completion.length();
-        let result = self
-            .examine(index, length)
-            .and_then(|ethertype| Ok((ethertype, self.wrap(context, index, length)?)));
+        let result = examine(&done, length).and_then(|ethertype| {
+            let skb = match length <= COPY_LIMIT {
+                true => copy(context, device, &mut done, length),
+                false => take(device, &mut done, (heads, pages), length),
+            };
+            Ok((ethertype, skb?))
+        });
+        let result = result.inspect_err(|_| {
+            if let Some(head) = done.buffer(0) {
+                head.departs();
+            }
+        });
         // With its own buffers or with others.
-        self.ring.repost(index);
+        done.repost();
         match result {
-            Ok((ethertype, skb)) => Some(hand_over(context, ethertype, skb)),
+            Ok((ethertype, skb)) => {
+                if length <= COPY_LIMIT {
+                    statistics.rx_copied.add(1);
+                }
+                Some(hand_over(context, ethertype, skb))
+            }
             Err(fault) => self.refuse(fault),
         }
-    }
-
-    /// Checks a packet's header.
-    fn examine(
-        &mut self,
-        index: usize,
-        length: usize,
-    ) -> core::result::Result<encap::EtherType, Fault> {
-        let head = self.ring.buffer(index, 0).ok_or(Fault::Memory)?;
-        head.arrived(length);
-        let received = head.bytes(HEADROOM, length);
-        let (ethertype, _) = encap::Header::parse(received).map_err(|error| match error {
-            encap::EncapError::Short(_) => Fault::Short,
-            encap::EncapError::EtherType(_) => Fault::Header,
-        })?;
-        Ok(ethertype)
-    }
-
-    /// Makes a packet of received buffers, by copying or by taking other buffers for them. On a fault
-    /// they are as they were.
-    fn wrap(
-        &mut self,
-        context: &Context<'_>,
-        index: usize,
-        length: usize,
-    ) -> core::result::Result<Skb, Fault> {
-        let head = self.ring.buffer(index, 0).ok_or(Fault::Memory)?;
-        // The pseudo header is the same for all packets, or GRO would keep them apart.
-        head.bytes_mut(MAC_START, encap::PSEUDO_LEN).fill(0);
-        if length <= COPY_LIMIT {
-            let bytes = head.bytes(MAC_START, encap::PSEUDO_LEN + length);
-            let skb = Skb::copied(context, &self.device, 0, bytes).map_err(|_| Fault::Memory)?;
-            head.departs();
-            self.statistics.rx_copied.add(1);
-            return Ok(skb);
-        }
-        let first = length.min(head.usable() - HEADROOM);
-        let fresh = self.heads.take().map_err(|_| Fault::Memory)?;
-        let head = self.ring.exchange(index, 0, fresh).ok_or(Fault::Memory)?;
-        match Skb::from_buffer(&self.device, head, MAC_START, encap::PSEUDO_LEN + first) {
-            Ok(skb) => self.add_pages(index, skb, length - first),
-            Err(head) => {
-                drop(self.ring.exchange(index, 0, head));
-                Err(Fault::Memory)
-            }
-        }
-    }
-
-    /// Adds the pages that hold the last `rest` bytes. A packet that cannot have them all is lost.
-    fn add_pages(
-        &mut self,
-        index: usize,
-        mut skb: Skb,
-        mut rest: usize,
-    ) -> core::result::Result<Skb, Fault> {
-        let mut piece = 1;
-        while rest != 0 {
-            let fresh = self.pages.take().map_err(|_| Fault::Memory)?;
-            let mut page = self
-                .ring
-                .exchange(index, piece, fresh)
-                .ok_or(Fault::Memory)?;
-            let length = rest.min(page.usable());
-            page.arrived(length);
-            skb.add(page, length).map_err(|_| Fault::Memory)?;
-            rest -= length;
-            piece += 1;
-        }
-        Ok(skb)
     }
 
     /// Counts a packet that goes no further.
@@ -356,6 +306,83 @@ impl Reception {
         self.device.count_receive_dropped();
         None
     }
+}
+
+/// Checks a packet's header.
+fn examine(
+    done: &Done<'_, Buffer>,
+    length: usize,
+) -> core::result::Result<encap::EtherType, Fault> {
+    let head = done.buffer(0).ok_or(Fault::Memory)?;
+    head.arrived(length);
+    let received = head.bytes(HEADROOM, length);
+    let (ethertype, _) = encap::Header::parse(received).map_err(|error| match error {
+        encap::EncapError::Short(_) => Fault::Short,
+        encap::EncapError::EtherType(_) => Fault::Header,
+    })?;
+    Ok(ethertype)
+}
+
+/// Makes a packet of a received buffer by copying.
+fn copy(
+    context: &Context<'_>,
+    device: &Device<Interface>,
+    done: &mut Done<'_, Buffer>,
+    length: usize,
+) -> core::result::Result<Skb, Fault> {
+    let header = done.bytes_mut(0, MAC_START, encap::PSEUDO_LEN);
+    clear_pseudo_header(header.ok_or(Fault::Memory)?);
+    let head = done.buffer(0).ok_or(Fault::Memory)?;
+    let bytes = head.bytes(MAC_START, encap::PSEUDO_LEN + length);
+    let skb = Skb::copied(context, device, 0, bytes).map_err(|_| Fault::Memory)?;
+    head.departs();
+    Ok(skb)
+}
+
+/// Makes a packet of received buffers, for which the request gets others. Without memory for the
+/// first one the request keeps its buffers; a packet without memory for all others is lost.
+fn take(
+    device: &Device<Interface>,
+    done: &mut Done<'_, Buffer>,
+    (heads, pages): (&mut Pool<Arrivals>, &mut Pool<Arrivals>),
+    length: usize,
+) -> core::result::Result<Skb, Fault> {
+    let fresh = heads.take().map_err(|_| Fault::Memory)?;
+    let mut head = done.exchange(0, fresh).ok_or(Fault::Memory)?;
+    clear_pseudo_header(head.bytes_mut(MAC_START, encap::PSEUDO_LEN));
+    let first = length.min(head.usable() - HEADROOM);
+    match Skb::from_buffer(device, head, MAC_START, encap::PSEUDO_LEN + first) {
+        Ok(skb) => add_pages(done, pages, skb, length - first),
+        Err(head) => {
+            drop(done.exchange(0, head));
+            Err(Fault::Memory)
+        }
+    }
+}
+
+/// Adds the pages that hold the last `rest` bytes.
+fn add_pages(
+    done: &mut Done<'_, Buffer>,
+    pages: &mut Pool<Arrivals>,
+    mut skb: Skb,
+    mut rest: usize,
+) -> core::result::Result<Skb, Fault> {
+    let mut piece = 1;
+    while rest != 0 {
+        let fresh = pages.take().map_err(|_| Fault::Memory)?;
+        let page = done.exchange(piece, fresh).ok_or(Fault::Memory)?;
+        let length = rest.min(page.usable());
+        page.arrived(length);
+        skb.add(page, length).map_err(|_| Fault::Memory)?;
+        rest -= length;
+        piece += 1;
+    }
+    Ok(skb)
+}
+
+/// The pseudo header is the same for all packets, or GRO would keep them apart.
+fn clear_pseudo_header(header: &mut [u8]) {
+    header.fill(0);
 }
 
 /// Gives a packet to the stack. Returns its length without link-layer headers.

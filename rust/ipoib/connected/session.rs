@@ -437,8 +437,8 @@ impl Session {
         Some(longest.clone())
     }
 
-    /// Ends all connections; none is made any more. Whether the device lets go of all memory.
-    pub(super) fn close(self: &Arc<Self>) -> bool {
+    /// Ends all connections, and waits, not for ever, until the device lets go of their memory; none is made any more.
+    pub(super) fn close(self: &Arc<Self>) {
         let (listeners, outbound, inbound) = {
             let mut members = self.members.lock();
             members.open = false;
@@ -458,7 +458,7 @@ impl Session {
         let statistics = self.interface.statistics();
         statistics.connections_out.set(0);
         statistics.connections_in.set(0);
-        self.wait(|| self.queue_pairs.load(Ordering::Acquire) == 0)
+        self.wait(|| self.queue_pairs.load(Ordering::Acquire) == 0);
     }
 
     /// Throws away completions that nobody polls any more.

@@ -39,7 +39,10 @@ use crate::{
         skb::Skb, //
     },
     rdma::{
-        cq::Status,
+        cq::{
+            Completion,
+            Status, //
+        },
         dma::Pieces,
         rc_send::{
             SendRing,
@@ -168,12 +171,6 @@ impl Senders {
     /// The queue goes on.
     pub(in crate::ipoib) fn unblock(&mut self) {
         self.blocked = None;
-    }
-
-    /// Leaves the memory of connections that did not end in time to a device that may still read it. There
-    /// are none of a session that was closed, unless the device or its peers hang.
-    pub(in crate::ipoib) fn abandon(&mut self) {
-        self.peers.links().for_each(|sender| sender.ring.abandon());
     }
 
     /// Bytes of memory that the table takes.
@@ -396,7 +393,7 @@ impl TransmitQueue {
             self.statistics
                 .count_sent(device, posted.done.packets, posted.done.bytes);
         }
-        if posted.refused != 0 {
+        if posted.refused != 0 || posted.stuck {
             self.refused_by_connection(device, queue, tag, &posted);
         }
     }
@@ -427,8 +424,8 @@ impl TransmitQueue {
     /// Ends the packets that a completion of a connection stands for.
     pub(in crate::ipoib) fn complete_connected(
         &mut self,
-        (tag, sequence): (Tag, u32),
-        status: Status,
+        tag: Tag,
+        completion: &Completion,
         budget: usize,
     ) -> Completed {
         let Some(senders) = self.senders.as_deref_mut() else {
@@ -439,9 +436,9 @@ impl TransmitQueue {
             return Completed::default();
         };
         let free = sender.ring.free();
-        let ended = sender.ring.complete(sequence, budget as i32);
+        let ended = sender.ring.complete(completion, budget as i32);
         senders.in_flight -= sender.ring.free() - free;
-        if status != Status::Success {
+        if completion.status() != Status::Success {
             // The peer went, or is not ready: no trouble of ours.
             self.statistics.tx_drop_connection.add(1);
             senders.break_off(tag);
@@ -529,7 +526,6 @@ impl Interface {
                 self.rdma(),
                 "{name}: queue pair of a connection cannot be reset: {error:?}; its buffers stay with the device\n"
             );
-            sender.ring.abandon();
         }
         let (requests, unsignalled) = (
             sender.ring.capacity() - sender.ring.free(),

@@ -231,7 +231,7 @@ impl WorkItem<AGE> for Interface {
 
     fn run(this: Arc<Self>) {
         // Without memory at the moment, the next time will do.
-        let _ = this.age();
+        let _ = this.revalidate();
         // Nothing tells of a changed MTU below: the control work looks.
         this.kick();
         this.schedule_age();

@@ -16,9 +16,12 @@ use super::{
     Refused,
     SendQueue, //
 };
-use crate::rdma::{
-    cq::Notify,
-    dma::Pieces, //
+use crate::{
+    bindings,
+    rdma::{
+        cq::Notify,
+        dma::Pieces, //
+    }, //
 };
 
 /// Bytes of headers that the driver writes for one packet.
@@ -82,6 +85,16 @@ impl Headers {
     pub(super) fn memory(&self) -> usize {
         self.0.len() * GROUP * HEADER
     }
+
+    /// Leaves the memory to a device that may still read it: it is never freed.
+    #[cold]
+    pub(super) fn leave(self) {
+        if !self.0.is_empty() {
+            // SAFETY: The pointer is the beginning of an allocation, which is never freed.
+            unsafe { bindings::oxib_not_leak(self.0.as_ptr().cast()) };
+        }
+        core::mem::forget(self);
+    }
 }
 
 impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
@@ -125,6 +138,7 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         let named = Cursor::at(headers).name(slot, 0, &buffer, length - headers);
         let Ok(count) = named.and_then(|n| if n > self.pieces { Err(TooMany) } else { Ok(n) })
         else {
+            slot.narrow();
             return Err(Refused::Scattered(buffer));
         };
         slot.set_count(count);
@@ -134,6 +148,7 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         if !inline && !self.virtual_dma {
             // SAFETY: The slot keeps the buffer until the completion, where the mapping ends.
             if unsafe { slot.map(self.qp.device()) }.is_err() {
+                slot.narrow();
                 return Err(Refused::Failed(buffer));
             }
         }
@@ -170,6 +185,11 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
             match self.push_part(to, &buffer, number, &mut cursor, &mut part) {
                 Ok(length) => bytes += length,
                 Err(fault) => {
+                    // The one that was not added, too.
+                    let failed = self.ring.slot(self.ring.next());
+                    if let Some(slot) = self.slots.get_mut(failed) {
+                        slot.narrow();
+                    }
                     self.withdraw(number);
                     return Err(match fault {
                         Fault::Scattered => Refused::Scattered(buffer),
@@ -224,10 +244,11 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
     /// Takes the last `count` requests out of the chain again: parts of a packet that is given back.
     fn withdraw(&mut self, count: u32) {
         for sequence in self.ring.withdraw(count).iter() {
-            if let Some(slot) = self.slots.get(self.ring.slot(sequence)) {
+            if let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) {
                 if !self.virtual_dma {
                     slot.unmap(self.qp.device());
                 }
+                slot.narrow();
             }
         }
     }

@@ -6,7 +6,7 @@ use kernel::prelude::*;
 
 use super::{
     Work,
-    PIECES, //
+    FEW, //
 };
 use crate::{
     bindings,
@@ -24,10 +24,20 @@ use crate::{
 const INLINE: bindings::ib_send_flags = bindings::ib_send_flags_IB_SEND_INLINE;
 
 /// A work request with its pieces of memory, at a place of its own for good.
+///
+/// # Invariants
+///
+/// Once it is linked, `wr.wr.sg_list` points to the first element of `more` if `is_wide`, else of
+/// `few`.
 #[repr(C)]
 pub(super) struct Slot<B> {
     pub(super) wr: bindings::ib_ud_wr,
-    sges: [bindings::ib_sge; PIECES],
+    /// The pieces of most requests.
+    few: [bindings::ib_sge; FEW],
+    /// Those of requests that have more; empty if none may.
+    more: KVec<bindings::ib_sge>,
+    /// The pieces are in `more`.
+    is_wide: bool,
     /// Bytes on the wire, and packets there.
     pub(super) bytes: u32,
     pub(super) packets: u32,
@@ -45,27 +55,39 @@ pub(super) struct Cursor {
 pub(super) struct TooMany;
 
 impl<B: Pieces> Slot<B> {
-    pub(super) fn new(local_key: u32, qkey: u32) -> Self {
-        let (mut wr, mut sges): (bindings::ib_ud_wr, [bindings::ib_sge; PIECES]) =
-            pin_init::zeroed();
+    /// Makes one for requests of up to `pieces` pieces.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(local_key: u32, qkey: u32, pieces: usize) -> Result<Self> {
+        let mut wr: bindings::ib_ud_wr = pin_init::zeroed();
         wr.wr.num_sge = 1;
         wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
         wr.remote_qkey = qkey;
-        for sge in &mut sges {
-            sge.lkey = local_key;
-        }
-        Self {
+        let none = bindings::ib_sge {
+            lkey: local_key,
+            ..bindings::ib_sge::default()
+        };
+        let more = match pieces > FEW {
+            true => KVec::from_elem(none, pieces, GFP_KERNEL)?,
+            false => KVec::new(),
+        };
+        Ok(Self {
             wr,
-            sges,
+            few: [none; FEW],
+            more,
+            is_wide: false,
             bytes: 0,
             packets: 0,
             buffer: None,
-        }
+        })
     }
 
     /// Points the request to its memory and to the request after it.
     pub(super) fn link(&mut self, next: *mut bindings::ib_send_wr) -> *mut bindings::ib_send_wr {
-        self.wr.wr.sg_list = self.sges.as_mut_ptr();
+        // INVARIANT: The slot does not move any more.
+        self.wr.wr.sg_list = self.pieces_mut().as_mut_ptr();
         self.wr.wr.next = next;
         &raw mut self.wr.wr
     }
@@ -85,10 +107,44 @@ impl<B: Pieces> Slot<B> {
         self.buffer.is_none() && !self.is_inline()
     }
 
-    /// Names one piece of memory: an address as the device wants it.
+    fn pieces(&self) -> &[bindings::ib_sge] {
+        match self.is_wide {
+            true => &self.more,
+            false => &self.few,
+        }
+    }
+
+    fn pieces_mut(&mut self) -> &mut [bindings::ib_sge] {
+        match self.is_wide {
+            true => &mut self.more,
+            false => &mut self.few,
+        }
+    }
+
+    /// Moves the pieces to where there is room for more.
+    #[cold]
+    fn widen(&mut self) -> Result<(), TooMany> {
+        let first = self.more.get_mut(..FEW).filter(|_| !self.is_wide);
+        first.ok_or(TooMany)?.copy_from_slice(&self.few);
+        self.is_wide = true;
+        // INVARIANT: As it says.
+        self.wr.wr.sg_list = self.more.as_mut_ptr();
+        Ok(())
+    }
+
+    /// Makes the slot one for few pieces again, once the request is done.
+    #[inline]
+    pub(super) fn narrow(&mut self) {
+        if core::mem::replace(&mut self.is_wide, false) {
+            // INVARIANT: As it says.
+            self.wr.wr.sg_list = self.few.as_mut_ptr();
+        }
+    }
+
+    /// Names one piece of memory: an address as the device wants it. The slot is not wide.
     #[inline(always)]
     pub(super) fn set_whole(&mut self, address: u64, length: u32) {
-        let [first, ..] = &mut self.sges;
+        let [first, ..] = &mut self.few;
         first.addr = address;
         first.length = length;
         self.wr.wr.num_sge = 1;
@@ -103,7 +159,10 @@ impl<B: Pieces> Slot<B> {
         address: u64,
         length: u32,
     ) -> Result<(), TooMany> {
-        let sge = self.sges.get_mut(index).ok_or(TooMany)?;
+        if index >= self.pieces().len() {
+            self.widen()?;
+        }
+        let sge = self.pieces_mut().get_mut(index).ok_or(TooMany)?;
         sge.addr = address;
         sge.length = length;
         Ok(())
@@ -154,7 +213,7 @@ impl<B: Pieces> Slot<B> {
     pub(super) unsafe fn map(&mut self, device: &Device) -> Result {
         let count = self.wr.wr.num_sge as usize;
         for index in 0..count {
-            let Some(sge) = self.sges.get_mut(index) else {
+            let Some(sge) = self.pieces_mut().get_mut(index) else {
                 break;
             };
             let address = core::ptr::NonNull::new(sge.addr as *mut u8).ok_or(EINVAL)?;
@@ -173,7 +232,7 @@ impl<B: Pieces> Slot<B> {
 
     /// Ends the mappings of what was named and mapped; the device is done with it.
     pub(super) fn unmap(&self, device: &Device) {
-        for sge in self.sges.iter().take(self.wr.wr.num_sge as usize) {
+        for sge in self.pieces().iter().take(self.wr.wr.num_sge as usize) {
             // SAFETY: Mapped by `map` with this length, or by the ring in its place.
             unsafe { dma::unmap(device, sge.addr, sge.length as usize) };
         }
@@ -243,12 +302,14 @@ mod tests {
         }
 
         fn done(self, _budget: i32) {}
+
+        fn leave(self) {}
     }
 
     /// What a slot names, from its second piece on.
     fn named(slot: &Slot<Packet>, count: usize) -> Option<KVec<(u64, u32)>> {
         let mut pieces = KVec::new();
-        for sge in slot.sges.get(1..count)? {
+        for sge in slot.pieces().get(1..count)? {
             pieces.push((sge.addr, sge.length), GFP_KERNEL).ok()?;
         }
         Some(pieces)
@@ -257,7 +318,7 @@ mod tests {
     #[test]
     fn requests_take_one_after_the_other() -> Result {
         let packet = Packet(&[(0x1000, 10), (0x2000, 0), (0x3000, 5), (0x4000, 20)]);
-        let mut slot = Slot::new(0, 0);
+        let mut slot = Slot::new(0, 0, FEW)?;
         let mut cursor = Cursor::at(4);
         let table: [(usize, &[(u64, u32)]); 4] = [
             (3, &[(0x1004, 3)]),
@@ -276,10 +337,36 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_pieces() {
+    fn there_are_only_so_many_pieces() -> Result {
         let packet = Packet(&[(0x1000, 1), (0x2000, 1), (0x3000, 1), (0x4000, 1)]);
-        let mut slot = Slot::new(0, 0);
+        let mut slot = Slot::new(0, 0, FEW)?;
         assert!(Cursor::at(0).name(&mut slot, 1, &packet, 4).is_err());
         assert!(Cursor::at(0).name(&mut slot, 0, &packet, 4).is_ok());
+        Ok(())
+    }
+
+    #[test]
+    fn a_slot_is_wide_until_its_request_is_done() -> Result {
+        let packet = Packet(&[
+            (0x1000, 1),
+            (0x2000, 1),
+            (0x3000, 1),
+            (0x4000, 1),
+            (0x5000, 1),
+        ]);
+        let mut slot = Slot::new(7, 0, FEW + 1)?;
+        slot.link(core::ptr::null_mut());
+        let few = slot.wr.wr.sg_list;
+        assert!(Cursor::at(0).name(&mut slot, 0, &packet, 5).is_ok());
+        assert!(slot.wr.wr.sg_list != few);
+        let expected: &[(u64, u32)] = &[(0x2000, 1), (0x3000, 1), (0x4000, 1), (0x5000, 1)];
+        assert_eq!(named(&slot, 5).as_deref(), Some(expected));
+        assert!(slot.pieces().iter().all(|sge| sge.lkey == 7));
+        assert!(Cursor::at(0).name(&mut slot, 1, &packet, 5).is_err());
+        slot.narrow();
+        assert!(slot.wr.wr.sg_list == few);
+        slot.set_whole(0x6000, 9);
+        assert_eq!(slot.pieces().first().map(|sge| sge.addr), Some(0x6000));
+        Ok(())
     }
 }
