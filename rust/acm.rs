@@ -13,6 +13,7 @@
 //!  resolve     the same step by step, for who wants to see
 //!  budget      how often strangers may have the subnet administrator asked
 //!  paths       what the subnet administrator said of a port's paths
+//!  local_service  paths for programs that connect by rdma_cm
 //!  line        what waits for its turn
 //!  statistics  what is counted
 //!  options     parameters
@@ -38,6 +39,7 @@ mod expiry;
 mod host;
 pub(crate) mod line;
 mod load;
+pub(crate) mod local_service;
 mod netlink;
 pub(crate) mod options;
 pub(crate) mod paths;

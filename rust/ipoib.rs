@@ -34,9 +34,14 @@ use kernel::{
 };
 
 use crate::{
+    acm::local_service::{
+        self,
+        LocalService, //
+    },
     net::{
         self,
         neighbour::Notifier,
+        netlink_socket::Listening,
         upper::Held, //
     },
     parameters,
@@ -94,6 +99,8 @@ pub(crate) struct Ipoib {
     _neighbours: Notifier<Interface>,
     #[pin]
     _client: client::Registration<Ports>,
+    // After the interfaces, which its programs wait for.
+    _programs: Option<Listening<LocalService>>,
     _debug: debug::Directory,
 }
 
@@ -122,6 +129,7 @@ impl Ipoib {
             _debug: debug::Directory::new(),
             _kind: kind,
             _neighbours <- Notifier::new(),
+            _programs: local_service::listen()?,
             _client <- client::Registration::new(),
         })
     }

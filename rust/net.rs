@@ -15,6 +15,7 @@ pub(crate) mod link;
 pub(crate) mod namespace;
 pub(crate) mod napi;
 pub(crate) mod neighbour;
+pub(crate) mod netlink_socket;
 pub(crate) mod page_pool;
 pub(crate) mod queue;
 pub(crate) mod queue_statistics;

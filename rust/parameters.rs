@@ -56,6 +56,8 @@ pub(crate) struct Acm {
     pub(crate) mode: &'static [u8],
     /// Whether peers' requests teach it.
     pub(crate) learn: bool,
+    /// Whether, and how, programs get paths: a word.
+    pub(crate) programs: &'static [u8],
     /// Most entries of a namespace.
     pub(crate) entries: u32,
 }
@@ -67,6 +69,8 @@ pub(crate) fn acm() -> Acm {
         Acm {
             mode: CStr::from_char_ptr(bindings::oxib_acm.cast_const().cast()).to_bytes(),
             learn: bindings::oxib_acm_learn,
+            programs: CStr::from_char_ptr(bindings::oxib_acm_programs.cast_const().cast())
+                .to_bytes(),
             entries: bindings::oxib_acm_entries,
         }
     }

@@ -165,6 +165,16 @@ pub(crate) fn release(paths: &Arc<PortPaths>) {
     drop(gone);
 }
 
+/// The paths of that port of the device of that name. Sleeps.
+pub(crate) fn port_of(name: &[u8], port: u8) -> Option<Arc<PortPaths>> {
+    let ports = PORTS.lock();
+    let known = ports.iter().find(|known| {
+        let (known_name, known_port) = known.paths.place();
+        known_name.to_bytes() == name && known_port.get() == u32::from(port)
+    })?;
+    Some(known.paths.clone())
+}
+
 /// The paths of the port with that number, counted from 0. Sleeps.
 pub(crate) fn port(number: usize) -> Option<Arc<PortPaths>> {
     PORTS.lock().get(number).map(|known| known.paths.clone())

@@ -73,6 +73,8 @@ pub mod inbound;
 mod ipv6;
 #[path = "wire/lid.rs"]
 pub mod lid;
+#[path = "wire/local_service.rs"]
+pub mod local_service;
 #[path = "wire/lrh.rs"]
 pub mod lrh;
 #[path = "wire/mad.rs"]

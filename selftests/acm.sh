@@ -10,6 +10,23 @@
 
 driver=oxib
 
+# --- what programs connect by ------------------------------------------------------------------------------------------------------
+
+load_managers() { # [kernel]: on its connection manager, not on oxib's
+	modprobe -a ib_uverbs && { [ "${1:-}" = kernel ] || insmod "$MODULES/ib_cm.ko"; } && modprobe -a rdma_cm rdma_ucm
+}
+
+unload_managers() {
+	local module
+	for module in rdma_ucm rdma_cm iw_cm ib_cm; do
+		[ ! -d "/sys/module/$module" ] || rmmod "$module" || return
+	done
+}
+
+listens_cm() { # host, port
+	at "$1" rdma resource show cm_id | grep -q "state LISTEN .*:$2 "
+}
+
 # --- the cache -------------------------------------------------------------------------------------------------------------------
 
 # Each host has a namespace, and so a cache, of its own.

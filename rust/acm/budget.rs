@@ -44,7 +44,8 @@ impl Budget {
     }
 }
 
-#[kernel::prelude::kunit_tests(oxib_acm_budget)]
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_acm_budget))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
     use super::*;
 

@@ -11,6 +11,10 @@ use kernel::{
 
 use super::{
     exchange::Exchange,
+    local_service::{
+        Program,
+        Wanted, //
+    },
     options::Mode,
     Cache,
     Counter, //
@@ -82,6 +86,10 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// `ENXIO` if there is none, `EAGAIN` without an answer.
     fn path(&self, gid: Gid) -> Result<PathRecord>;
 
+    /// Finds a path from the port for a program, which is told when it is known. Sleeps, but not as long as the subnet
+    /// administrator takes.
+    fn find_path(self: Arc<Self>, wanted: Wanted, program: Program);
+
     /// Has the subnet administrator asked anew for the way to the port at `gid`, which may be wrong. Any context.
     fn doubt_way(self: Arc<Self>, gid: &Gid);
 
@@ -96,6 +104,9 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// Has the stack ask whether the neighbour with an address is there: what it knows may be wrong.
     fn verify(&self, address: IpAddr);
+
+    /// Has `rdma_cm` look anew at the addresses that it waits for.
+    fn wake_resolvers(&self);
 
     /// Sends a packet of the stack's that was held back.
     fn send(&self, packet: Skb);

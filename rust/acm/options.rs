@@ -49,6 +49,29 @@ impl Mode {
     }
 }
 
+/// Whether programs that connect by `rdma_cm` get paths that are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Programs {
+    /// No: each connection asks the subnet administrator.
+    Off,
+    /// Those that were asked for with the same service ID and class of the quality of service.
+    Exact,
+    /// All, those of IP over InfiniBand among them: the subnet administrator makes no difference.
+    Shared,
+}
+
+impl Programs {
+    /// Takes the word of the parameter.
+    fn parse(word: &[u8]) -> Option<Programs> {
+        match word.trim_ascii() {
+            b"off" => Some(Programs::Off),
+            b"exact" => Some(Programs::Exact),
+            b"shared" => Some(Programs::Shared),
+            _ => None,
+        }
+    }
+}
+
 /// Fewest and most entries that a namespace may be allowed.
 const ENTRIES: core::ops::RangeInclusive<u32> = 1..=1 << 26;
 
@@ -63,6 +86,13 @@ pub(super) fn check() -> Result {
         pr_err!(
             "acm={}: give off, prefer or only; not loaded\n",
             kernel::str::BStr::from_bytes(given.mode)
+        );
+        return Err(EINVAL);
+    }
+    if Programs::parse(given.programs).is_none() {
+        pr_err!(
+            "acm_programs={}: give off, exact or shared; not loaded\n",
+            kernel::str::BStr::from_bytes(given.programs)
         );
         return Err(EINVAL);
     }
@@ -82,6 +112,12 @@ pub(super) fn check() -> Result {
 pub(crate) fn mode() -> Mode {
     // Checked when the module was loaded.
     Mode::parse(parameters::acm().mode).unwrap_or(Mode::Prefer)
+}
+
+/// Whether, and how, programs get paths.
+pub(crate) fn programs() -> Programs {
+    // Checked when the module was loaded.
+    Programs::parse(parameters::acm().programs).unwrap_or(Programs::Exact)
 }
 
 /// Whether entries are learned from peers' requests.
@@ -111,5 +147,15 @@ mod tests {
             assert_eq!(Mode::parse(word), None);
         }
         assert_eq!(Mode::new(3), None);
+    }
+
+    #[test]
+    fn programs_by_word() {
+        assert_eq!(Programs::parse(b"off\n"), Some(Programs::Off));
+        assert_eq!(Programs::parse(b"exact"), Some(Programs::Exact));
+        assert_eq!(Programs::parse(b"shared"), Some(Programs::Shared));
+        for word in [&b""[..], b"on", b"exactly"] {
+            assert_eq!(Programs::parse(word), None);
+        }
     }
 }

@@ -36,6 +36,9 @@ pub(crate) const LIFETIME: u64 = 86_400_000;
 /// The same where there are so many that another one finds no room.
 const CROWDED: u64 = 900_000;
 
+/// Most paths of a port that are for services, which any program of the node makes known by connecting: IP keeps the rest.
+const SERVICES: usize = PATHS / 2;
+
 /// Which path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Key {
@@ -47,6 +50,17 @@ pub(crate) struct Key {
     pub(crate) pkey: u16,
     /// For which traffic class.
     pub(crate) traffic_class: u8,
+    /// For which service, if a program asked.
+    pub(crate) service: Option<Service>,
+}
+
+/// Service that a program wants a path for. The subnet administrator may choose by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Service {
+    /// The service ID.
+    pub(crate) id: u64,
+    /// The class of the quality of service.
+    pub(crate) qos_class: Option<u16>,
 }
 
 impl Key {
@@ -57,7 +71,13 @@ impl Key {
             sgid: wanted.sgid(),
             pkey: wanted.pkey(),
             traffic_class: wanted.traffic_class(),
+            service: None,
         }
+    }
+
+    /// The same for a program's service.
+    pub(crate) fn for_service(self, service: Option<Service>) -> Self {
+        Self { service, ..self }
     }
 
     /// Whether it is of one of these partitions.
@@ -105,6 +125,8 @@ pub(crate) enum Claim<W> {
 pub(crate) struct Paths<W> {
     table: RBTree<Key, State<W>>,
     count: usize,
+    /// Number of those that are for services.
+    services: usize,
     last: u64,
 }
 
@@ -114,6 +136,7 @@ impl<W> Paths<W> {
         Self {
             table: RBTree::new(),
             count: 0,
+            services: 0,
             last: 0,
         }
     }
@@ -159,16 +182,21 @@ impl<W> Paths<W> {
             *state = asked;
             return Some(Duty { key, number });
         }
-        if self.count >= PATHS {
+        if !self.has_room(&key) {
             self.expire(CROWDED, now);
         }
         let node = RBTreeNodeReservation::new(GFP_ATOMIC).ok()?;
-        if self.count >= PATHS {
+        if !self.has_room(&key) {
             return None;
         }
         self.table.insert(node.into_node(key, asked));
         self.count += 1;
+        self.services += usize::from(key.service.is_some());
         Some(Duty { key, number })
+    }
+
+    fn has_room(&self, key: &Key) -> bool {
+        self.count < PATHS && (key.service.is_none() || self.services < SERVICES)
     }
 
     /// The SA has answered, or not. Returns who waited: they claim the path anew.
@@ -199,6 +227,7 @@ impl<W> Paths<W> {
     fn remove(&mut self, key: &Key) {
         if self.table.remove(key).is_some() {
             self.count -= 1;
+            self.services -= usize::from(key.service.is_some());
         }
     }
 
@@ -217,6 +246,7 @@ impl<W> Paths<W> {
                 continue;
             }
             known += usize::from(path.is_some());
+            self.services -= usize::from(key.service.is_some());
             let (next, node) = current.remove_current();
             cursor = next;
             self.count -= 1;

@@ -68,6 +68,10 @@ counters! {
     RouterNoOxib = 25,
     /// Bulk loads.
     Loads = 26,
+    /// Questions of programs for a path or an address that were answered.
+    ProgramsAnswered = 28,
+    /// The same that were left to the subnet administrator.
+    ProgramsDeclined = 29,
 }
 
 impl Index for Counter {
@@ -86,7 +90,9 @@ mod tests {
     fn places_and_attributes_are_in_order() {
         for (place, counter) in Counter::ALL.iter().enumerate() {
             assert_eq!(counter.place(), place);
-            assert_eq!(usize::from(counter.attribute()), place + 7);
+            // 27 is for alignment.
+            let expected = place + 7 + usize::from(place >= 20);
+            assert_eq!(usize::from(counter.attribute()), expected);
         }
     }
 }

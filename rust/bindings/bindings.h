@@ -44,4 +44,5 @@
 #include "link.h"
 #include "lock.h"
 #include "neighbour.h"
+#include "netlink_socket.h"
 #include "params.h"

@@ -252,3 +252,20 @@ void oxib_for_each_confirmed(struct net_device *dev, oxib_confirmed_fn *use, voi
 	if (IS_REACHABLE(CONFIG_IPV6))
 		oxib_use_table(&nd_tbl, &found, oxib_tell_confirmed, &confirmed);
 }
+
+/*
+ * Has rdma_cm look anew at the addresses that it waits for, of all devices: it does when it is told of a neighbour. That is the
+ * one that stands for the group of all hosts, which a device with IPv4 has, or may have, and which never changes. Any context.
+ */
+void oxib_wake_resolvers(struct net_device *dev)
+{
+	__be32 all_hosts = htonl(INADDR_ALLHOSTS_GROUP);
+	struct neighbour *neighbour = neigh_lookup(&arp_tbl, &all_hosts, dev);
+
+	if (!neighbour)
+		neighbour = neigh_create(&arp_tbl, &all_hosts, dev);
+	if (IS_ERR(neighbour))
+		return;
+	call_netevent_notifiers(NETEVENT_NEIGH_UPDATE, neighbour);
+	neigh_release(neighbour);
+}

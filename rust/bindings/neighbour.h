@@ -20,4 +20,6 @@ void oxib_verify_neighbour(struct net_device *dev, const u8 *address, u32 length
 bool oxib_neighbour_is_router(struct net_device *dev, const u8 *address);
 struct net_device *oxib_failed_neighbour(unsigned long event, void *subject, u8 *address);
 
+void oxib_wake_resolvers(struct net_device *dev);
+
 #endif

@@ -61,6 +61,11 @@ module_param_named(acm_learn, oxib_acm_learn, bool, 0444);
 MODULE_PARM_DESC(acm_learn,
 		 "Believe peers that ask for our address which one is theirs, if no entry says so (default 0)");
 
+char *oxib_acm_programs = "exact";
+module_param_named(acm_programs, oxib_acm_programs, charp, 0444);
+MODULE_PARM_DESC(acm_programs,
+		 "Paths for programs that connect by rdma_cm: off (they ask the subnet administrator), exact (known for each service ID and QoS class) or shared (one for all of them, and for IP) (default exact)");
+
 unsigned int oxib_acm_entries = 1048576;
 module_param_named(acm_entries, oxib_acm_entries, uint, 0444);
 MODULE_PARM_DESC(acm_entries,

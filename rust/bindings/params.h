@@ -18,6 +18,7 @@ extern bool oxib_ipoib;
 extern unsigned int oxib_half_open;
 extern char *oxib_acm;
 extern bool oxib_acm_learn;
+extern char *oxib_acm_programs;
 extern unsigned int oxib_acm_entries;
 
 #endif

@@ -3,6 +3,7 @@
 //! The InfiniBand link: paths and groups come from the subnet administrator (SA).
 //!
 //! - [`path`] asks for the ways to ports: at most so many queries at a time, one for a destination.
+//! - [`program`] finds paths for programs, by the same queries.
 //! - [`group`] joins groups: as a full member those that the stack wants, to send only those that
 //!   packets go to. The first is the broadcast group (RFC 4391 §5), which gives the Q_Key and the MTU
 //!   of the link; all others are made like it.
@@ -40,6 +41,10 @@ use super::{
     search::Search, //
 };
 use crate::{
+    acm::local_service::{
+        Program,
+        Wanted, //
+    },
     net::{
         bh::{
             new_spinlock_bh,
@@ -71,6 +76,7 @@ use crate::{
 mod answer;
 mod group;
 mod path;
+mod program;
 mod shared;
 
 use group::Groups;
@@ -352,6 +358,10 @@ impl Link for Infiniband {
 
     fn path_record(&self, interface: &Interface, gid: Gid) -> Result<PathRecord> {
         self.0.path_record(interface, gid)
+    }
+
+    fn find_path(&self, interface: Arc<Interface>, wanted: &Wanted, program: Program) {
+        self.0.find_path(interface, wanted, program);
     }
 
     fn carrier_group(&self, mgid: Gid) -> Gid {

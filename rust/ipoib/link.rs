@@ -38,6 +38,10 @@ use super::{
     transmit::Reaper, //
 };
 use crate::{
+    acm::local_service::{
+        Program,
+        Wanted, //
+    },
     net::{
         napi::Instance,
         rtnl::Rtnl, //
@@ -139,6 +143,11 @@ pub(super) trait Link: Send + Sync {
     /// `ENXIO` if there is none, `EAGAIN` without an answer; `ENOTSUPP` if the link has no SA.
     fn path_record(&self, _interface: &Interface, _gid: Gid) -> Result<PathRecord> {
         Err(ENOTSUPP)
+    }
+
+    /// Finds a path from the port for a program. Sleeps. A link without an SA leaves the question to `ib_sa`.
+    fn find_path(&self, _interface: Arc<Interface>, _wanted: &Wanted, program: Program) {
+        drop(program);
     }
 
     /// The group of the link that carries `mgid`.

@@ -25,6 +25,10 @@ use crate::{
             Exchange,
             Fate, //
         },
+        local_service::{
+            Program,
+            Wanted, //
+        },
         options::Mode,
         Cache,
         Counter,
@@ -271,6 +275,10 @@ impl Host for Interface {
         self.link().path_record(self, gid)
     }
 
+    fn find_path(self: Arc<Self>, wanted: Wanted, program: Program) {
+        self.clone().link().find_path(self, &wanted, program);
+    }
+
     fn doubt_way(self: Arc<Self>, gid: &Gid) {
         self.doubt_destination(gid);
     }
@@ -309,6 +317,10 @@ impl Host for Interface {
 
     fn verify(&self, address: IpAddr) {
         self.device().verify_neighbour(address);
+    }
+
+    fn wake_resolvers(&self) {
+        self.device().wake_resolvers();
     }
 
     fn send(&self, packet: Skb) {

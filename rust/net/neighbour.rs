@@ -174,6 +174,12 @@ impl<T: Operations> Device<T> {
         }
     }
 
+    /// Has `rdma_cm` look anew at the addresses that it waits for. Nothing happens if the device has no IPv4. Any context.
+    pub(crate) fn wake_resolvers(&self) {
+        // SAFETY: The device is valid.
+        unsafe { bindings::oxib_wake_resolvers(self.as_raw()) }
+    }
+
     /// Whether the neighbour with this address is known to be a router.
     pub(crate) fn is_router(&self, address: Ipv6Addr) -> bool {
         // SAFETY: The device is valid; the address is as long as one of IPv6.

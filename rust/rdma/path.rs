@@ -5,7 +5,10 @@
 use super::gid::Entry;
 use crate::{
     bindings,
-    wire::gid::Gid, //
+    wire::{
+        gid::Gid,
+        local_service::PATH_RECORD, //
+    }, //
 };
 
 /// What a path leads through.
@@ -169,6 +172,25 @@ impl PathRecord {
                 dmac,
             };
         }
+    }
+
+    /// The record as the subnet administrator sends it.
+    pub(crate) fn bytes(&self) -> [u8; PATH_RECORD] {
+        let mut raw = self.0;
+        let mut bytes = [0; PATH_RECORD];
+        // SAFETY: The record is read, and the attribute of that length written.
+        unsafe { bindings::ib_sa_pack_path(&mut raw, bytes.as_mut_ptr().cast()) };
+        bytes
+    }
+
+    /// Whether the way back is the same.
+    pub(crate) fn is_reversible(&self) -> bool {
+        self.0.reversible != 0
+    }
+
+    /// Sets the class of the quality of service that the path was asked for.
+    pub(crate) fn set_qos_class(&mut self, class: u16) {
+        self.0.qos_class = class.to_be();
     }
 
     /// Sets the service that the path was asked for.

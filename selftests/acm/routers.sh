@@ -63,7 +63,7 @@ route_from() { # host, router or *
 	local number router=$2
 	number=$(host_number "$1")
 	[ "$router" = '*' ] || router=$(router_guid "$2-$number")
-	routes_of "$1" "$prefix$((3 - number)) $router"
+	routes_of "$1" "$(prefix_of $((3 - number))) $router"
 	reread "$1"
 }
 

@@ -64,6 +64,12 @@ fn bytes(mtu: u8) -> u16 {
 fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Result {
     let (name, number) = port.place();
     put_path(message, &shown.record, number)?;
+    if let Some(service) = shown.key.service {
+        message.put(attribute::SERVICE_ID, &service.id.to_ne_bytes())?;
+        if let Some(class) = service.qos_class {
+            message.put_u16(attribute::QOS_CLASS, class)?;
+        }
+    }
     message.put_u32(attribute::AGE, shown.age)?;
     message.put_u32(attribute::LIFETIME, shown.left)?;
     message.put_text(attribute::DEVICE, name)

@@ -20,6 +20,7 @@ mod cases {
             sgid: NEAR,
             pkey: 0xffff,
             traffic_class: 0,
+            service: None,
         }
     }
 
@@ -123,6 +124,40 @@ mod cases {
             assert_eq!(last, Some(key(n)));
         }
         assert!(paths.next(last.as_ref(), ALL).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn services_are_apart_and_leave_room_for_others() -> Result {
+        let mut paths = Paths::new();
+        let service = |id| Service {
+            id,
+            qos_class: Some(0),
+        };
+        let for_service = |id| key(1).for_service(Some(service(id)));
+        let own = duty(&mut paths, 1, 0)?;
+        paths.ended(own, Some(&record(1)), 0);
+        for id in 0..SERVICES as u64 {
+            match paths.claim(for_service(id), 0, 0) {
+                Claim::Ask(Some(duty), _) => paths.ended(duty, Some(&record(2)), 0),
+                _ => return Err(EINVAL),
+            };
+        }
+        assert_eq!(lid(&mut paths, 1, 0), Some(1));
+        let more = SERVICES as u64;
+        assert!(matches!(
+            paths.claim(for_service(more), 0, 0),
+            Claim::Ask(None, _)
+        ));
+        duty(&mut paths, 2, 0)?;
+        // Old ones make room, those of others too.
+        assert!(matches!(
+            paths.claim(for_service(more), 0, CROWDED),
+            Claim::Ask(Some(_), _)
+        ));
+        assert_eq!(paths.services, 1);
+        let _ = paths.forget_all();
+        assert_eq!((paths.count, paths.services), (0, 0));
         Ok(())
     }
 

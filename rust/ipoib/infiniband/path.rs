@@ -40,6 +40,7 @@ use crate::{
         sa::path::{
             Answer,
             Asker,
+            Components,
             Query, //
         }, //
     },
@@ -50,7 +51,7 @@ use crate::{
 const WINDOW: usize = 64;
 
 /// How long the SA may take, in milliseconds; it is asked again after each tenth of that.
-const TIMEOUT: u32 = 5000;
+pub(super) const TIMEOUT: u32 = 5000;
 
 /// How often a task claims a path before it gives up: those who asked before it did not find one.
 const CLAIMS: usize = 4;
@@ -90,7 +91,7 @@ impl Paths {
     }
 
     /// The number of a query that begins now; `None` while the interface is down, or without memory.
-    fn take_off(&mut self) -> Option<u64> {
+    pub(super) fn take_off(&mut self) -> Option<u64> {
         if !self.is_open || self.flights.reserve(1, GFP_ATOMIC).is_err() {
             return None;
         }
@@ -117,7 +118,7 @@ impl Paths {
         }
     }
 
-    fn ended(&mut self, number: u64) {
+    pub(super) fn ended(&mut self, number: u64) {
         self.flights.retain(|flight| flight.number != number);
     }
 }
@@ -230,7 +231,7 @@ impl Port {
             .map_err(Error::from)
             .and_then(|asked| {
                 // What could not be asked ends with its drop.
-                let begun = self.sa.ask_path(wanted, TIMEOUT, asked);
+                let begun = self.sa.ask_path(wanted, Components::LINK, TIMEOUT, asked);
                 begun.map_err(|(error, _)| error)
             });
         match begun {
@@ -243,13 +244,13 @@ impl Port {
     }
 
     /// Tells who waits what came of a query.
-    fn done(&self, duty: Option<Duty>, found: Option<&PathRecord>) {
+    pub(super) fn done(&self, duty: Option<Duty>, found: Option<&PathRecord>) {
         if let Some(duty) = duty {
             self.known_paths.ended(duty, found);
         }
     }
 
-    fn began(&self, interface: &Interface, number: u64, query: Query) {
+    pub(super) fn began(&self, interface: &Interface, number: u64, query: Query) {
         let mut paths = self.paths.lock();
         // Under the lock, which makes this the only writer.
         interface.statistics().sa_path_queries.add(1);
@@ -313,7 +314,7 @@ impl Port {
     }
 
     /// The path of an answer, if it is the one that was asked for.
-    fn checked(
+    pub(super) fn checked(
         &self,
         interface: &Interface,
         wanted: &PathRecord,

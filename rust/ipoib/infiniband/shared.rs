@@ -12,12 +12,15 @@ use kernel::{
 };
 
 use super::{
+    program,
+    Interface,
     Port,
     Search, //
 };
 use crate::{
     acm::{
         budget::Budget,
+        local_service::Program,
         paths::{
             Claim,
             Duty,
@@ -47,6 +50,8 @@ use crate::{
 pub(super) enum Waiter {
     /// An interface's search, which goes back into that one's line.
     Search(Arc<Port>, Search),
+    /// A program, whose question came by this interface.
+    Program(Arc<Interface>, Program),
     /// A task, which is woken whatever becomes of this.
     Task(Alarm),
 }
@@ -80,8 +85,9 @@ impl Drop for Alarm {
 
 impl Waiter {
     /// The path is known, or is to be asked for by this one.
-    fn wake(self) {
+    fn wake(self, found: Option<&PathRecord>) {
         match self {
+            Waiter::Program(interface, program) => program::tell(&interface, program, found),
             Waiter::Search(port, search) => {
                 port.note_path(search);
                 port.advance_soon();
@@ -157,25 +163,31 @@ impl PortPaths {
         self.paths.lock().claim(Key::of(wanted), waiter, now)
     }
 
+    /// The same for one that a program wants.
+    pub(super) fn claim_for(&self, key: Key, waiter: Waiter) -> Claim<Waiter> {
+        let now = work::milliseconds();
+        self.paths.lock().claim(key, waiter, now)
+    }
+
     /// The SA has answered, or not.
     pub(super) fn ended(&self, duty: Duty, found: Option<&PathRecord>) {
         let now = work::milliseconds();
         let waiting = self.paths.lock().ended(duty, found, now);
-        waiting.into_iter().for_each(Waiter::wake);
+        waiting.into_iter().for_each(|waiter| waiter.wake(found));
     }
 
     /// Forgets all. Returns how many were known.
     pub(crate) fn forget_all(&self) -> usize {
         let gone = self.paths.lock().forget_all();
         let known = gone.known;
-        gone.for_each_waiting(Waiter::wake);
+        gone.for_each_waiting(|waiter| waiter.wake(None));
         known
     }
 
     /// Forgets those in some partitions.
     pub(crate) fn forget_in(&self, partitions: &[Pkey]) {
         let gone = self.paths.lock().forget_in(partitions);
-        gone.for_each_waiting(Waiter::wake);
+        gone.for_each_waiting(|waiter| waiter.wake(None));
     }
 
     /// Forgets those to `gid`. The same.

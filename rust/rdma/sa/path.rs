@@ -26,8 +26,29 @@ use crate::{
     rdma::path::PathRecord, //
 };
 
-/// What a query names: both GIDs, the traffic class, one path, the P_Key.
-const COMPONENTS: u64 = component(2) | component(3) | component(10) | component(12) | component(13);
+/// Components that every query names: both GIDs, one path, the P_Key.
+const COMPONENTS: u64 = component(2) | component(3) | component(12) | component(13);
+
+/// Components that a query names besides.
+#[derive(Clone, Copy)]
+pub(crate) struct Components(u64);
+
+impl Components {
+    /// The traffic class, as the paths of a link have it.
+    pub(crate) const LINK: Self = Self(component(10));
+    /// The service ID.
+    pub(crate) const SERVICE: Self = Self(component(0) | component(1));
+    /// The class of the quality of service.
+    pub(crate) const QOS_CLASS: Self = Self(component(14));
+
+    /// Adds `more`, if `is_named`.
+    pub(crate) const fn and(self, is_named: bool, more: Self) -> Self {
+        match is_named {
+            true => Self(self.0 | more.0),
+            false => self,
+        }
+    }
+}
 
 /// Who asked for a path.
 pub(crate) trait Asker: Send + Sized + 'static {
@@ -122,7 +143,7 @@ struct Context<A> {
 pub(crate) type NotBegun<A> = (Error, KBox<A>);
 
 impl Client {
-    /// Asks for the path between the GIDs of `wanted` with its P_Key and traffic class. It is asked
+    /// Asks for the path between the GIDs of `wanted` with its P_Key, and what `named` says of it. It is asked
     /// again a few times until `timeout` milliseconds are over. Sleeps.
     ///
     /// # Errors
@@ -131,6 +152,7 @@ impl Client {
     pub(crate) fn ask_path<A: Asker>(
         &self,
         mut wanted: PathRecord,
+        named: Components,
         timeout: u32,
         asker: KBox<A>,
     ) -> core::result::Result<Query, NotBegun<A>> {
@@ -161,7 +183,7 @@ impl Client {
                     self.device().as_raw(),
                     self.port().get(),
                     wanted.as_raw(),
-                    COMPONENTS,
+                    COMPONENTS | named.0,
                     timeout as usize,
                     bindings::GFP_KERNEL,
                     Some(answered::<A>),
@@ -224,7 +246,7 @@ impl Client {
         )?;
         let question = KBox::new(Question(waiter.clone()), GFP_KERNEL)?;
         let query = self
-            .ask_path(wanted, timeout, question)
+            .ask_path(wanted, Components::LINK, timeout, question)
             .map_err(|(error, _)| error)?;
         begun(query);
         waiter.done.wait_for_completion();

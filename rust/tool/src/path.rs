@@ -48,6 +48,12 @@ pub struct Path {
     /// The flow label.
     #[serde(skip_serializing_if = "Option::is_none")]
     flow_label: Option<u32>,
+    /// The service that a program asked for it for, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_id: Option<String>,
+    /// The class of the quality of service that a program asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    qos_class: Option<u16>,
     /// Seconds since it was asked for.
     age: Option<u32>,
     /// Seconds for which it is used.
@@ -73,6 +79,10 @@ impl Path {
             rate: attributes.u8(attribute::RATE)?.and_then(gigabits),
             hop_limit: attributes.u8(attribute::HOP_LIMIT)?,
             flow_label: attributes.u32(attribute::FLOW_LABEL)?,
+            service_id: attributes
+                .u64(attribute::SERVICE_ID)?
+                .map(|id| format!("{id:#018x}")),
+            qos_class: attributes.u16(attribute::QOS_CLASS)?,
             age: attributes.u32(attribute::AGE)?,
             lifetime: attributes.u32(attribute::LIFETIME)?,
             device: attributes.text(attribute::DEVICE)?,
@@ -135,6 +145,8 @@ impl fmt::Display for Path {
         }
         word(f, "hoplimit", self.hop_limit)?;
         word(f, "flowlabel", self.flow_label.filter(|label| *label != 0))?;
+        word(f, "service", self.service_id.as_deref())?;
+        word(f, "qos", self.qos_class)?;
         word(f, "dev", self.device.as_deref())?;
         word(f, "port", self.port)?;
         word(f, "age", self.age)?;
@@ -162,6 +174,8 @@ mod tests {
             .u8(attribute::RATE, 3)
             .u8(attribute::HOP_LIMIT, 255)
             .u32(attribute::FLOW_LABEL, 0)
+            .bytes(attribute::SERVICE_ID, 0x0106_1234u64.to_ne_bytes().to_vec())
+            .u16(attribute::QOS_CLASS, 2)
             .u32(attribute::AGE, 7)
             .u32(attribute::LIFETIME, 900)
             .bytes(attribute::DEVICE, b"h1\0".to_vec())
@@ -170,12 +184,14 @@ mod tests {
         let path = Path::read(Attributes::new(&bytes)).unwrap();
         assert_eq!(
             path.to_string(),
-            "fec0::2 from fec0::1 pkey 0xffff tclass 0 dlid 5 slid 3 sl 0 mtu 2048 rate 10Gb/s hoplimit 255 dev h1 port 1 age 7 lifetime 900"
+            "fec0::2 from fec0::1 pkey 0xffff tclass 0 dlid 5 slid 3 sl 0 mtu 2048 rate 10Gb/s hoplimit 255 service 0x0000000001061234 qos 2 dev h1 port 1 age 7 lifetime 900"
         );
         let json: serde_json::Value = serde_json::to_value(&path).unwrap();
         assert_eq!(json["pkey"], "0xffff");
         assert_eq!(json["rate"], 10.0);
         assert_eq!(json["hop_limit"], 255);
+        assert_eq!(json["service_id"], "0x0000000001061234");
+        assert_eq!(json["qos_class"], 2);
         assert_eq!(json["device"], "h1");
     }
 

@@ -132,6 +132,10 @@ pub mod path {
     pub const FLOW_LABEL: u16 = 15;
     /// u32: the interface from which a path is wanted.
     pub const IFINDEX: u16 = 16;
+    /// u64: the service that a program asked for it for.
+    pub const SERVICE_ID: u16 = 17;
+    /// u16: the class of the quality of service that a program asked for.
+    pub const QOS_CLASS: u16 = 18;
 }
 
 /// Attributes of what is found step by step.

@@ -88,4 +88,6 @@ pub const STATISTICS: Names = &[
     (24, "path-invalidated"),
     (25, "router-no-oxib"),
     (26, "loads"),
+    (28, "programs-answered"),
+    (29, "programs-declined"),
 ];

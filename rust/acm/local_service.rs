@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Paths and addresses for programs that connect by `rdma_cm`.
+//!
+//! *Paths* come out of what is known of their port's. `ib_sa` asks whoever listens as a local service before it asks the
+//! subnet administrator (SA), and gives the program what it is told as if the SA had said it. This module listens. One query
+//! to the SA answers all who ask for the same path meanwhile; what it said is kept as the paths of IP over InfiniBand are,
+//! and is forgotten with them.
+//!
+//! Questions that are not answered here go to the SA: at once if `ib_sa` is told so ([`Program`]'s drop), else after a
+//! time-out of its own. They are:
+//!
+//! - our own queries, which come by here as all do: they name no service, or do not demand that the way back is the same;
+//! - ports without an interface of oxib's in the partition, which could not be told when a path changes;
+//! - paths whose way back is another one.
+//!
+//! *Addresses* are asked for where IP goes through a gateway, and InfiniBand by its own routers: `rdma_cm` wants the peer's GID
+//! then, and the neighbour is the gateway. The cache has it.
+
+use core::net::IpAddr;
+
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+
+use super::{
+    options::{
+        self,
+        Programs, //
+    },
+    paths::{
+        Key,
+        Service, //
+    },
+    Counter,
+    Host, //
+};
+use crate::{
+    net::netlink_socket::{
+        self,
+        Listener,
+        Listening,
+        Socket, //
+    },
+    rdma::{
+        path::{
+            PathKind,
+            PathRecord, //
+        },
+        sa::path::Components, //
+    },
+    registry,
+    wire::{
+        gid::Gid,
+        local_service::{
+            address_answer,
+            path_answer,
+            path_refusal,
+            question,
+            PathQuestion,
+            Question,
+            Sequence, //
+        },
+        pkey::Pkey, //
+    }, //
+};
+
+/// Time after its question at which `rdma_cm` waits for an answer, at the earliest: before, it is lost.
+const ADDRESS_DELAY: Delta = Delta::from_millis(1);
+
+/// Time after that at which `rdma_cm` is woken once more, to ask again if the answer was too early all the same.
+const ADDRESS_AGAIN: Delta = Delta::from_millis(15);
+
+/// Hears what `ib_sa` and `rdma_cm` ask.
+pub(crate) struct LocalService {
+    programs: Programs,
+}
+
+/// Begins to listen, unless the administrator does not want it.
+///
+/// # Errors
+///
+/// `ENOMEM`, and what the network stack says.
+pub(crate) fn listen() -> Result<Option<Listening<LocalService>>> {
+    match options::programs() {
+        Programs::Off => Ok(None),
+        programs => Listening::new(
+            netlink_socket::RDMA,
+            netlink_socket::LOCAL_SERVICES,
+            LocalService { programs },
+        )
+        .map(Some),
+    }
+}
+
+impl Listener for LocalService {
+    fn heard(&self, socket: &Arc<Socket<Self>>, message: &[u8]) {
+        match question(message) {
+            Some((sequence, Question::Path(asked))) => {
+                let program = Program::new(socket.clone(), sequence);
+                if let (Some(host), Some(wanted)) = (host_of(&asked), self.wanted(&asked)) {
+                    host.find_path(wanted, program);
+                }
+            }
+            Some((sequence, Question::Address(interface, address))) => {
+                if let Some((host, gid)) = find_address(interface, address) {
+                    answer_later(socket, host, sequence, gid);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// Finds who has an address, and the interface that leads there. `None` also if several interfaces of that number (0 is any)
+/// know different ones: the question does not say in which namespace it is asked.
+fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)> {
+    let (mut found, mut agree) = (None, true);
+    registry::for_each(|host| {
+        if interface != 0 && host.index() != interface {
+            return;
+        }
+        let known = host.cache().and_then(|cache| cache.peek(address));
+        let is_ours = |pkey: Pkey| pkey.base() == host.pkey().base();
+        if let Some(known) = known.filter(|known| known.pkey.is_none_or(is_ours)) {
+            let (_, gid) = found.get_or_insert_with(|| (host.clone(), known.gid));
+            agree &= *gid == known.gid;
+        }
+    });
+    found.filter(|_| agree)
+}
+
+/// Answers a question for an address as soon as `rdma_cm` waits for it, and wakes it: it does not by itself. Without memory it
+/// hears nothing, and its time runs out.
+fn answer_later(
+    socket: &Arc<Socket<LocalService>>,
+    host: Arc<dyn Host>,
+    sequence: Sequence,
+    gid: Gid,
+) {
+    let own = socket.clone();
+    let _ = socket.spawn_slow(move || {
+        fsleep(ADDRESS_DELAY);
+        if own.send(&address_answer(sequence, &gid)).is_ok() {
+            host.count(Counter::ProgramsAnswered, 1);
+        }
+        host.wake_resolvers();
+        fsleep(ADDRESS_AGAIN);
+        host.wake_resolvers();
+    });
+}
+
+/// The interface on the port that a question is about, in its partition.
+fn host_of(asked: &PathQuestion<'_>) -> Option<Arc<dyn Host>> {
+    let pkey = Pkey::new(asked.pkey?);
+    let port = registry::port_of(asked.device, asked.port)?;
+    registry::find(|host| port.is_at(host.location()) && host.pkey().base() == pkey.base())
+}
+
+/// A path that a program wants.
+pub(crate) struct Wanted {
+    /// Where it begins and ends, and what else the query names.
+    pub(crate) record: PathRecord,
+    /// Components that the query names besides.
+    pub(crate) named: Components,
+    /// By what it is known.
+    pub(crate) key: Key,
+}
+
+impl LocalService {
+    /// Returns the path that a question is for; `None` if it is one of those that are not answered.
+    fn wanted(&self, asked: &PathQuestion<'_>) -> Option<Wanted> {
+        let id = asked.service_id.filter(|_| asked.reversible)?;
+        let mut record = PathRecord::new(PathKind::Infiniband);
+        record.set_sgid(asked.sgid?);
+        record.set_dgid(asked.dgid?);
+        record.set_pkey(asked.pkey?);
+        record.set_traffic_class(asked.traffic_class.unwrap_or(0));
+        let key = Key::of(&record);
+        if self.programs == Programs::Shared {
+            // As IP over InfiniBand asks.
+            let named = Components::LINK;
+            return Some(Wanted { record, named, key });
+        }
+        record.set_service_id(id);
+        record.set_qos_class(asked.qos_class.unwrap_or(0));
+        let named = Components::SERVICE
+            .and(asked.traffic_class.is_some(), Components::LINK)
+            .and(asked.qos_class.is_some(), Components::QOS_CLASS);
+        let service = Service {
+            id,
+            qos_class: asked.qos_class,
+        };
+        Some(Wanted {
+            record,
+            named,
+            key: key.for_service(Some(service)),
+        })
+    }
+}
+
+/// The question of a program. One that is dropped without an answer goes to the SA.
+pub(crate) struct Program {
+    /// Until it is answered.
+    socket: Option<Arc<Socket<LocalService>>>,
+    sequence: Sequence,
+}
+
+impl Program {
+    fn new(socket: Arc<Socket<LocalService>>, sequence: Sequence) -> Self {
+        Self {
+            socket: Some(socket),
+            sequence,
+        }
+    }
+
+    /// Answers it, soon. Returns whether the path is one for it. Any context.
+    pub(crate) fn answer(mut self, path: &PathRecord) -> bool {
+        // A connection's packets go both ways.
+        if !path.is_reversible() {
+            return false;
+        }
+        let (path, sequence) = (*path, self.sequence);
+        if let Some(socket) = self.socket.take() {
+            send(&socket, move |socket| {
+                socket.send(&path_answer(sequence, &path.bytes()))
+            });
+        }
+        true
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let sequence = self.sequence;
+        if let Some(socket) = self.socket.take() {
+            send(&socket, move |socket| socket.send(&path_refusal(sequence)));
+        }
+    }
+}
+
+/// Sends in process context, and with no lock held: the program goes on in the call. Without memory `ib_sa` hears nothing, and asks
+/// after its time-out.
+fn send(
+    socket: &Arc<Socket<LocalService>>,
+    send: impl FnOnce(&Socket<LocalService>) -> Result + Send + 'static,
+) {
+    let own = socket.clone();
+    let _ = socket.spawn(move || {
+        let _ = send(&own);
+    });
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Paths for programs: found among those that are known, or asked for.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    path::TIMEOUT,
+    shared::Waiter,
+    Interface,
+    Port, //
+};
+use crate::{
+    acm::{
+        local_service::{
+            Program,
+            Wanted, //
+        },
+        paths::{
+            Claim,
+            Duty, //
+        },
+        Counter, //
+    },
+    rdma::{
+        path::PathRecord,
+        sa::path::{
+            Answer,
+            Asker, //
+        }, //
+    }, //
+};
+
+/// A query for a program, as long as it is under way.
+struct Asked {
+    port: Arc<Port>,
+    number: u64,
+    /// Others may wait for the answer.
+    duty: Option<Duty>,
+    /// The path that is wanted.
+    wanted: PathRecord,
+    interface: Arc<Interface>,
+    program: Program,
+}
+
+impl Asker for Asked {
+    fn answered(self: KBox<Self>, answer: Answer) {
+        let Self {
+            port,
+            number,
+            duty,
+            wanted,
+            interface,
+            program,
+        } = KBox::into_inner(self);
+        port.paths.lock().ended(number);
+        let path = port.checked(&interface, &wanted, answer).ok();
+        port.done(duty, path.as_ref());
+        tell(&interface, program, path.as_ref());
+        // Searches may have waited for their turn.
+        port.advance_soon();
+    }
+}
+
+/// Tells a program of its path, or has the SA asked for it.
+pub(super) fn tell(interface: &Interface, program: Program, path: Option<&PathRecord>) {
+    let is_answered = path.is_some_and(|path| program.answer(path));
+    let counter = match is_answered {
+        true => Counter::ProgramsAnswered,
+        false => Counter::ProgramsDeclined,
+    };
+    interface.count_acm(counter, 1);
+}
+
+impl Port {
+    /// Finds a path for a program: at once, or when the SA has answered whoever asked first. Sleeps.
+    pub(super) fn find_path(
+        self: &Arc<Self>,
+        interface: Arc<Interface>,
+        wanted: &Wanted,
+        program: Program,
+    ) {
+        let waiter = Waiter::Program(interface.clone(), program);
+        let claim = self.known_paths.claim_for(wanted.key, waiter);
+        let counter = match claim {
+            Claim::Known(..) => Counter::PathHits,
+            Claim::Ask(..) | Claim::Waits => Counter::PathMisses,
+        };
+        interface.count_acm(counter, 1);
+        match claim {
+            Claim::Known(path, Waiter::Program(_, program)) => {
+                tell(&interface, program, Some(&path));
+            }
+            Claim::Ask(duty, Waiter::Program(_, program)) => {
+                self.ask_for(interface, wanted, duty, program);
+            }
+            _ => {}
+        }
+    }
+
+    fn ask_for(
+        self: &Arc<Self>,
+        interface: Arc<Interface>,
+        wanted: &Wanted,
+        duty: Option<Duty>,
+        program: Program,
+    ) {
+        let Some(number) = self.paths.lock().take_off() else {
+            return self.done(duty, None);
+        };
+        let asked = Asked {
+            port: self.clone(),
+            number,
+            duty,
+            wanted: wanted.record,
+            interface: interface.clone(),
+            program,
+        };
+        let begun = KBox::new(asked, GFP_KERNEL)
+            .map_err(Error::from)
+            .and_then(|asked| {
+                // What could not be asked ends with its drop.
+                let begun = self
+                    .sa
+                    .ask_path(wanted.record, wanted.named, TIMEOUT, asked);
+                begun.map_err(|(error, _)| error)
+            });
+        match begun {
+            Ok(query) => self.began(&interface, number, query),
+            Err(_) => {
+                self.paths.lock().ended(number);
+                self.done(duty, None);
+            }
+        }
+    }
+}

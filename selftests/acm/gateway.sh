@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# An IP subnet for each InfiniBand subnet: IP goes through a gateway, a Linux host that is in both, and programs that connect by
+# rdma_cm go through the InfiniBand router, to the same IP address. The cache tells them the peer's GID.
+#
+# nodes: 1
+# kernels: fast debug
+# timeout: 500
+
+. selftests/acm.sh
+
+# --- the layout ------------------------------------------------------------------------------------------------------------------
+
+address_in() { # 4|6, subnet, number
+	if [ "$1" = 4 ]; then printf '10.77.%d.%d\n' "$2" "$3"; else printf 'fd00:77:%d::%x\n' "$2" "$3"; fi
+}
+
+prefix_in() { # 4|6, subnet
+	if [ "$1" = 4 ]; then printf '10.77.%d.0/24\n' "$2"; else printf 'fd00:77:%d::/64\n' "$2"; fi
+}
+
+has_both() { # host with an interface for each of its ports
+	at "$1" ip link show ib0 && at "$1" ip link show ib1
+}
+
+# Of ports, from the first, the interfaces are ib0 and ib1: the first has dev_port 0.
+interface_of() { # host, port
+	at "$1" grep -lx $(($2 - 1)) -r /sys/class/net/ib0 /sys/class/net/ib1 --include=dev_port 2>/dev/null | cut -d / -f 5
+}
+
+give_address() { # host, interface, subnet, number
+	local family
+	for family in 4 6; do
+		at "$1" ip address add "$(address_in "$family" "$3" "$4")/$([ "$family" = 4 ] && echo 24 || echo 64)" dev "$2" nodad || return
+	done
+	at "$1" ip link set "$2" up && eventually has_carrier "$1" "$2"
+}
+
+gateway_up() {
+	local subnet
+	at g1 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 || return
+	for subnet in 1 2; do
+		give_address g1 "$(interface_of g1 "$subnet")" "$subnet" 254 || return
+	done
+}
+
+host_up() { # host, its subnet, the other one
+	local family
+	give_address "$1" ib0 "$2" 1 || return
+	for family in 4 6; do
+		at "$1" ip route add "$(prefix_in "$family" "$3")" via "$(address_in "$family" "$2" 254)" || return
+	done
+}
+
+both_active() {
+	[ "$(port_field g1 state 2)" = '4: ACTIVE' ]
+}
+
+have_prefixes() {
+	gid_has_prefix h1 1 && gid_has_prefix h2 2
+}
+
+# --- what goes which way ---------------------------------------------------------------------------------------------------------
+
+forwarded() { # packets that the gateway has passed on
+	local number v4 v6
+	read -ra v4 < <(at g1 grep '^Ip: [0-9]' /proc/net/snmp)
+	read -r _ v6 < <(at g1 grep '^Ip6OutForwDatagrams' /proc/net/snmp6)
+	number=${v4[6]}
+	printf '%d\n' $((number + v6))
+}
+
+routed() {
+	cat /sys/class/net/r1-1/statistics/rx_packets
+}
+
+# The data of the connection crosses the router, and none of it the gateway.
+connects_by_router() { # 4|6
+	local address before gateway more
+	address=$(address_in "$1" 2 1)
+	at h2 timeout $((4 * patience)) rping -s -a "$address" -C 100 -S 1000 -V >/tmp/server 2>&1 &
+	eventually listens_cm h2 7174 || return
+	before=$(routed) gateway=$(forwarded)
+	at h1 timeout "$patience" rping -c -a "$address" -C 100 -S 1000 -V || return
+	more=$(($(routed) - before))
+	gateway=$(($(forwarded) - gateway))
+	printf 'the router took in %d packets, the gateway passed on %d\n' "$more" "$gateway"
+	holds "$more" -ge 200 && holds "$gateway" -le 4
+}
+
+passes_gateway() { # 4|6
+	local before
+	before=$(forwarded)
+	at h1 ping -q -c 10 -i 0.05 -W "$patience" "$(address_in "$1" 2 1)" && holds $(($(forwarded) - before)) -ge 20
+}
+
+# Without an entry there is nothing to tell; with entries that do not agree nothing is told.
+is_not_found() { # 4|6
+	at h1 timeout 20 rping -d -c -a "$(address_in "$1" 2 1)" -C 1 2>&1 | grep RDMA_CM_EVENT_ADDR_ERROR
+}
+
+# Long before its time is out: who is not woken is told then.
+is_found_soon() { # 4|6
+	at h1 timeout "$patience" python3 selftests/acm/resolve_address.py "$(address_in "$1" 2 1)" | grep RDMA_CM_EVENT_ADDR_RESOLVED
+}
+
+knows_far() { # host whose cache it is, of whom
+	local family
+	for family in 4 6; do
+		printf 'replace %s %s\n' "$(address_in "$family" 2 1)" "$(port_field "$2" gids/0)"
+	done | cache_at "$1" -
+}
+
+forgets_far() { # host
+	local family
+	for family in 4 6; do
+		printf 'del %s\n' "$(address_in "$family" 2 1)"
+	done | cache_at "$1" -
+}
+
+load_softib || bail_out "softib.ko could not be loaded"
+fabric_up gateway || bail_out "the fabric could not be built"
+start_subnet 1 2 h1
+start_subnet 2 1 h2
+eventually all_active || bail_out "not all ports became active"
+eventually both_active || bail_out "the gateway's second port did not become active"
+eventually have_prefixes || bail_out "not all ports have their subnet's prefix"
+# So that its ib0 gets the number of g1's.
+at h1 ip link add filler type dummy
+load_driver oxib acm_learn=0 || bail_out "oxib could not be loaded"
+load_managers || bail_out "the connection managers could not be loaded"
+check "the gateway has two interfaces" eventually has_both g1
+check "the gateway is up" gateway_up
+check "h1 is up, in its IP subnet" host_up h1 1 2
+check "h2 is up, in another one" host_up h2 2 1
+for family in 4 6; do
+	check "IPv$family: a ping goes through the gateway" eventually passes_gateway "$family"
+done
+check "a program finds nobody whose entry is not there" is_not_found 4
+check "h1 learns where h2 is" knows_far h1 h2
+for family in 4 6; do
+	check "IPv$family: a program is told without waiting for its time-out" is_found_soon "$family"
+	check "IPv$family: a program's connection goes through the router" connects_by_router "$family"
+	check "IPv$family: and another one" connects_by_router "$family"
+done
+check "another namespace knows somebody else by that address" knows_far g1 h1
+check_equal "whose interface has the same number" "$(at h1 cat /sys/class/net/ib0/ifindex)" "$(at g1 cat /sys/class/net/ib0/ifindex)"
+check "then nothing is told" is_not_found 4
+check "it forgets that" forgets_far g1
+check "programs connect again" connects_by_router 4
+check "the connection managers can be unloaded" eventually unload_managers
+take_down_routed_fabric
+finish

@@ -1,0 +1,238 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Programs that connect by rdma_cm get their paths from the cache: the subnet administrators are asked once for a peer and a
+# service, however many connections there are, across a router too; never, where the administrator says that they make no
+# difference; and for each connection, where he wants that. What was said is forgotten when it is doubtful. Nobody else can
+# answer the kernel's questions, or ask them.
+#
+# programs.sh [exact|shared|off|kernel|beside|leaving...]: with acm_programs= so; exact with the kernel's ib_cm, beside another
+# service, and unloaded while programs ask
+#
+# nodes: 1
+# kernels: fast debug
+# timeout: 900
+
+. selftests/acm.sh
+
+sections=("$@")
+[ $# -gt 0 ] || sections=(exact shared off kernel beside leaving)
+[ "$KERNEL" != debug ] || [ $# -gt 0 ] || sections=(exact leaving)
+
+many=$(some 50)
+
+# --- programs --------------------------------------------------------------------------------------------------------------------
+
+# So many connections at once, of a program to another host.
+connects() { # connections, port, host, to host
+	local server address
+	address=$(v4_of "$4")
+	at "$4" timeout $((4 * patience)) ucmatose -b "$address" -p "$2" -c "$1" -C 1 -S 100 >/tmp/server 2>&1 &
+	server=$!
+	eventually listens_cm "$4" "$2" || return
+	at "$3" timeout $((4 * patience)) ucmatose -s "$address" -p "$2" -c "$1" -C 1 -S 100 && wait "$server"
+}
+
+# The queries that a command has sent, by all hosts, for paths.
+asks() { # least, most, command...
+	local number
+	: >"$tracing/trace"
+	"${@:3}" || return
+	number=$(watched_queries)
+	printf 'the subnet administrators were asked %d times\n' "$number"
+	holds "$number" -ge "$1" && holds "$number" -le "$2"
+}
+
+programs_at() { # host, answered|declined
+	oxib -n "$1" -j acm stats | jq ".\"programs-$2\" // .programs_$2"
+}
+
+answered() {
+	programs_at h1 answered
+}
+
+# --- what is tested --------------------------------------------------------------------------------------------------------------
+
+# With queue pairs: across a router the kernel's connection manager says none.
+know_whole() { # host
+	local host
+	for host in h1 h2 h3; do
+		printf 'replace %s %s qpn %s\n' "$(v4_of "$host")" "$(port_field "$host" gids/0)" "$(qpn_of "$host")"
+	done | cache_at "$1" -
+}
+
+begin() { # acm_programs, [kernel]
+	local host
+	bring_up_routed_fabric acm_learn=0 "acm_programs=$1"
+	load_managers "${2:-}" || bail_out "the connection managers could not be loaded"
+	for host in h1 h2 h3; do
+		know_whole "$host"
+	done
+	check "$1: h1 reaches h2" eventually host_answers h1 "$(v4_of h2)"
+	check "$1: h1 reaches h3, behind the router" eventually host_answers h1 "$(v4_of h3)"
+	watch_queries
+}
+
+end() {
+	echo 0 >"$sent/enable"
+	check "the connection managers can be unloaded" eventually unload_managers
+	take_down_routed_fabric
+}
+
+test_once() { # description
+	local before peer
+	before=$(answered)
+	for peer in h2 h3; do
+		check "$1: $many connections to $peer ask once" asks 1 1 connects "$many" 7471 h1 "$peer"
+		check "$1: as many more ask for nothing" asks 0 0 connects "$many" 7471 h1 "$peer"
+	done
+	check "$1: all of them were answered" holds $(($(answered) - before)) -ge $((4 * many))
+}
+
+test_services() {
+	check "exact: another service asks once for itself" asks 1 1 connects 5 7472 h1 h2
+	check "exact: it asks no more" asks 0 0 connects 5 7472 h1 h2
+	check "exact: the path is shown with its service" says h1 'oxib acm paths' 'service 0x0000000001061d30'
+}
+
+# What an administrator or the subnet manager does that makes paths doubtful.
+test_doubt() {
+	check "exact: paths can be forgotten" at h1 oxib acm paths flush
+	# IP asks for its own path, if it has something to send.
+	check "exact: then it is asked anew" asks 1 2 connects 5 7471 h1 h2
+	check "exact: the port of h1 goes down and comes up" bounce h1
+	check "exact: h1 reaches h2 again" eventually host_answers h1 "$(v4_of h2)"
+	check "exact: it is asked anew" asks 1 10 connects 5 7471 h1 h2
+	check "exact: then no more" asks 0 0 connects 5 7471 h1 h2
+}
+
+bounce() { # host
+	at "$1" ip link set port1 down && eventually is_not_active "$1" && at "$1" ip link set port1 up && eventually is_active "$1" &&
+		eventually has_carrier "$1"
+}
+
+is_not_active() { # host
+	! is_active "$1"
+}
+
+# A peer that is not there: the subnet administrator says so, and not the cache.
+test_nobody() {
+	local declined
+	declined=$(programs_at h1 declined)
+	at h1 ip neighbour replace 10.88.0.99 lladdr "00:00:00:99:$(absent)" dev ib0 nud permanent
+	check_refused "exact: nobody is connected to who is not there" at h1 timeout "$patience" ucmatose -s 10.88.0.99 -p 7471 -c 1
+	check "exact: that question was left to the subnet administrator" holds "$(programs_at h1 declined)" -gt "$declined"
+}
+
+absent() {
+	port_field h2 gids/0 | sed 's/....$/dead/; s/://g; s/../&:/g; s/:$//'
+}
+
+test_strangers() {
+	local before
+	before=$(oxib -n h1 -j acm stats)
+	check "exact: who is not root cannot ask, nor answer" python3 selftests/acm/local_service.py as 65534 refused
+	check "exact: root asks in vain" python3 selftests/acm/local_service.py heard
+	check "exact: what is malformed goes nowhere" python3 selftests/acm/local_service.py malformed
+	check_equal "exact: none of it was counted" "$(jq -S 'with_entries(select(.key | test("program")))' <<<"$before")" \
+		"$(oxib -n h1 -j acm stats | jq -S 'with_entries(select(.key | test("program")))')"
+	check "exact: programs connect as before" asks 0 0 connects 5 7471 h1 h2
+}
+
+test_exact() {
+	begin exact
+	test_once exact
+	test_services
+	test_doubt
+	test_nobody
+	test_strangers
+	end
+}
+
+test_shared() {
+	local peer
+	begin shared
+	for peer in h2 h3; do
+		check "shared: the path that IP has serves programs for $peer" asks 0 0 connects "$many" 7471 h1 "$peer"
+	done
+	check "shared: another service too" asks 0 0 connects 5 7472 h1 h2
+	check "shared: paths can be forgotten" at h1 oxib acm paths flush
+	check "shared: and asked for ahead" at h1 oxib acm paths preload dev ib0
+	check "shared: then programs ask for nothing" asks 0 0 connects "$many" 7471 h1 h3
+	end
+}
+
+test_off() {
+	begin off
+	check "off: each connection asks" asks "$many" $((2 * many)) connects "$many" 7471 h1 h2
+	check_equal "off: nothing is answered" 0 "$(answered)"
+	check "off: nobody hears the group" listeners_are 0
+	end
+}
+
+test_kernel() {
+	begin exact kernel
+	test_once "the kernel's connection manager"
+	end
+}
+
+# Both answer the kernel, and the first one counts: what that one declines, the subnet administrator is asked.
+test_beside() {
+	begin exact
+	python3 selftests/acm/local_service.py decline >/tmp/declined &
+	jobs_running+=($!)
+	check "beside: another service listens, too" eventually grep -q listening /tmp/declined
+	check "beside: $many connections come up" asks 0 "$((2 * many))" connects "$many" 7471 h1 h2
+	check "beside: across the router, too" asks 0 "$((2 * many))" connects "$many" 7471 h1 h3
+	check "beside: the other one was asked for each" holds "$(grep -c asked /tmp/declined)" -ge $((2 * many))
+	end
+}
+
+# With the kernel's ib_cm programs stay when oxib goes.
+asks_on() {
+	local turn
+	for ((turn = 0; turn < 200; turn++)); do
+		at h1 timeout 5 ucmatose -s "$(v4_of h3)" -p 7471 -c 20 -C 1
+	done
+} >/dev/null 2>&1
+
+test_leaving() {
+	begin exact kernel
+	in_background_at h3 ucmatose -b "$(v4_of h3)" -p 7471 -c 100000 -C 1
+	check "leaving: h3 listens" eventually listens_cm h3 7471
+	asks_on &
+	jobs_running+=($!)
+	check "leaving: programs ask" eventually holds_answered 1
+	check "leaving: oxib can be unloaded meanwhile" unload_driver
+	stop_jobs
+	check "leaving: nobody hears the group any more" listeners_are 0
+	check "leaving: the programs end" eventually no_program
+	check "leaving: it can be loaded without interfaces" load_driver oxib ipoib=0
+	check "leaving: nor then, as nothing would be known" listeners_are 0
+	check "leaving: and with them again" reload
+	check "leaving: it hears the group" listeners_are 1
+	check "leaving: interfaces come up" interfaces_up "${hosts[@]}"
+	end
+}
+
+reload() {
+	unload_driver && load_driver oxib
+}
+
+# Sockets in the group of local services.
+listeners_are() { # number
+	equal "$1" "$(awk '$2 == 20 && $4 == "00000004"' /proc/net/netlink | wc -l)"
+}
+
+no_program() {
+	! pgrep ucmatose
+}
+
+holds_answered() {
+	holds "$(answered)" -ge "$1"
+}
+
+for section in "${sections[@]}"; do
+	"test_$section"
+done
+finish
