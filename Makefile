@@ -23,7 +23,7 @@ MAKEFLAGS += --no-print-directory
 all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or a test kernel)
 	@scripts/modules $(KDIR)
 
-demo: ## two nodes talk IP over InfiniBand through oxib; prepares what is missing
+demo: ## two nodes talk IP over InfiniBand through oxib, and two subnets across a router; prepares what is missing
 	@scripts/demo
 
 test: ## every test but the soak; prepares what is missing. T=folder/name REPEAT=50: one, so often
@@ -55,7 +55,7 @@ lint: ## format, clippy, rustdoc, shellcheck and the like
 doc: ## the documentation of the source
 	@scripts/doc
 
-install: ## the modules into /lib/modules, the command into /usr/sbin (or below DESTDIR=), for KDIR=
+install: ## the modules into /lib/modules, the command into /usr/sbin (or below DESTDIR=), for KDIR=; SOFTIB=y: the fabric, too
 	@scripts/install $(KDIR)
 
 clean: ## remove what was built from this checkout, and results

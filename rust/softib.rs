@@ -50,6 +50,7 @@ use softib::{
 #[pin_data]
 struct Softib {
     _link: provider::link::Registration,
+    _farewell: provider::farewell::Registration,
     #[pin]
     _configfs: configfs::Registration,
     _options: configfs::options::Ready,
@@ -66,6 +67,7 @@ impl kernel::InPlaceModule for Softib {
             _notifier: net::notifier::Registration::new()?,
             _options: configfs::options::Ready::new(),
             _configfs <- configfs::Top::register(),
+            _farewell: provider::farewell::Registration::new()?,
             _link: provider::link::Registration::new(),
         })
     }

@@ -30,6 +30,11 @@ in_background_at() { # host, command...
 	in_background ip netns exec "$@"
 }
 
+# Whether so many programs have come into a host. One that comes when those there have been ended keeps the namespace.
+has_programs() { # host, number
+	holds "$(ip netns pids "$1" | wc -l)" -ge "$2"
+}
+
 # The hosts of the fabric that is up.
 hosts=()
 
@@ -104,9 +109,13 @@ kill_sm() { # host
 	unset "sm_processes[$1]"
 } 2>/dev/null
 
-# What the subnet managers see, and what they said: for a failure that leaves no other trace.
+# What the subnet managers see, and what they said; interfaces, and what their driver said: for a failure that leaves no other trace.
 explain_fabric() {
 	local host
+	for host in "${hosts[@]:0:8}"; do
+		note "$host: $(at "$host" ip -br address show dev ib0; at "$host" ethtool -S ib0 | grep -v ': 0$')"
+	done
+	note "$(dmesg | grep -E 'infiniband|oxib|ib[0-9]:' | tail -n 20)"
 	for host in "${!sm_processes[@]}"; do
 		note "$host: $(at "$host" timeout 20 iblinkinfo)"
 		note "$host: $(tail -n 40 "/tmp/sm.$host/log")"
@@ -268,4 +277,20 @@ pull() { # host
 
 put_back() { # host
 	ip -n "$1" link set port1 up
+}
+
+# --- queries of the subnet administrator -------------------------------------------------------------------------------------------
+
+tracing=/sys/kernel/tracing
+sent=$tracing/events/ib_mad/ib_mad_ib_send_mad
+
+# Starts to count the queries of paths by all hosts, with either driver. The numbers are those of the wire: class, method,
+# attribute.
+watch_queries() {
+	[ -e "$tracing/trace" ] || mount -t tracefs tracefs "$tracing"
+	printf 'mgmt_class == 3 && method == 1 && attr_id == %d\n' $((16#3500)) >"$sent/filter" && echo 1 >"$sent/enable" && : >"$tracing/trace"
+}
+
+watched_queries() {
+	grep -c ib_mad_ib_send_mad "$tracing/trace"
 }

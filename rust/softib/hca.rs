@@ -17,6 +17,7 @@ use kernel::{
         rcu,
         Arc, //
     },
+    task::might_sleep,
     time::{
         delay::fsleep,
         msecs_to_jiffies,
@@ -52,11 +53,13 @@ use crate::{
 };
 
 pub(crate) mod address;
+mod answers;
 mod arrival;
 pub(crate) mod completion;
 mod connection;
 pub(crate) mod counters;
 mod datagram;
+pub(crate) mod faults;
 mod groups;
 mod handover;
 pub(crate) mod limits;
@@ -72,14 +75,20 @@ mod queue_pairs;
 pub(crate) mod receive;
 pub(crate) mod region;
 pub(crate) mod send;
+mod vectors;
 
-use counters::Counters;
+use counters::{
+    Counter,
+    Counters, //
+};
+use faults::Faults;
 use groups::Groups;
 use options::Options;
 use peer::Far;
 use port::Ports;
 use queue_pairs::QueuePairs;
 use region::Regions;
+use vectors::Vectors;
 
 /// A host channel adapter.
 #[pin_data]
@@ -99,11 +108,16 @@ pub(crate) struct Hca {
     #[pin]
     pub(crate) regions: Regions,
     pub(crate) counters: Counters,
+    pub(crate) vectors: Vectors,
     /// Where timers run.
     pub(crate) queue: work::Queue,
     epoch: Instant<Monotonic>,
     /// Its commands fail.
     failed: AtomicBool,
+    /// Management datagrams are not answered: the device goes.
+    silent: AtomicBool,
+    /// Other failures.
+    pub(crate) faults: Faults,
     /// Packets of a port to itself, and of a peer in memory, each with the port noted in it.
     #[pin]
     loopback: Queue,
@@ -187,9 +201,12 @@ impl Hca {
                 groups <- Groups::new(),
                 regions <- Regions::new(base),
                 counters,
+                vectors: Vectors::new(),
                 queue: work::Queue::new()?,
                 epoch: Instant::now(),
                 failed: AtomicBool::new(false),
+                silent: AtomicBool::new(false),
+                faults: Faults::default(),
                 loopback <- Queue::new(),
                 loopback_work <- new_delayed_work!("softib_loopback"),
                 traps <- new_delayed_work!("softib_traps"),
@@ -201,6 +218,9 @@ impl Hca {
 
     /// Takes the time of a command. Sleeps.
     pub(crate) fn take_time(&self) {
+        // Also where it takes none: hardware would.
+        might_sleep();
+        self.counters.add(peer::PORT, Counter::Commands, 1);
         if self.options.command_ms != 0 {
             fsleep(Delta::from_millis(self.options.command_ms.into()));
         }

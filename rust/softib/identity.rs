@@ -18,6 +18,11 @@ use crate::{
     }, //
 };
 
+/// The vendor: nobody's number, of 24 bits, as soft-RoCE has it. Programs take 0 for a mistake.
+pub(crate) const VENDOR: u32 = 0xff_ffff;
+/// The device, by the vendor's numbers.
+pub(crate) const DEVICE: u16 = 1;
+
 /// A description in the form of the wire.
 fn description(text: &[u8]) -> [u8; DESCRIPTION_LEN] {
     let mut description = [0; DESCRIPTION_LEN];
@@ -33,9 +38,9 @@ pub(crate) fn identity(node_type: NodeType, guid: u64, name: &[u8]) -> Identity 
         node_type,
         node_guid: guid,
         system_guid: guid,
-        device: 1,
+        device: DEVICE,
         revision: 1,
-        vendor: 0,
+        vendor: VENDOR,
         description: description(name),
     }
 }

@@ -7,7 +7,10 @@ use kernel::error::Error;
 
 pub(crate) mod address;
 pub(crate) mod completion;
+mod context;
 pub(crate) mod device;
+pub(crate) mod farewell;
+mod inline_data;
 pub(crate) mod link;
 pub(crate) mod memory;
 mod multicast;
@@ -21,6 +24,7 @@ pub(crate) mod queue_pair;
 pub(crate) mod region;
 pub(crate) mod shared_receive;
 mod statistics;
+pub(crate) mod user_memory;
 pub(crate) mod vector;
 
 /// What a device says that does not do it.

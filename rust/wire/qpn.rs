@@ -19,6 +19,9 @@ impl Qpn {
     /// The destination of every multicast packet (IBTA 10.5).
     pub const MULTICAST: Qpn = Qpn(Self::MAX);
 
+    /// Subnet management (IBTA 3.9.5).
+    pub const SUBNET_MANAGEMENT: Qpn = Qpn(0);
+
     /// General services: where a port's connection manager is (IBTA 12.6.1).
     pub const GENERAL_SERVICES: Qpn = Qpn(1);
 

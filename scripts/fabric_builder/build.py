@@ -70,7 +70,7 @@ def _make_cables(cables):
 
 def _make_hca(node):
     """The device, named like its node; what it is described with to others is that name, too."""
-    options = dict(node.options)
+    options = node.all_options()
     if 2 in node.ports:
         options["port2"] = node.net_device(2)
     if options:

@@ -3,12 +3,17 @@
 
 from dataclasses import dataclass, field
 
+from .personalities import PERSONALITIES
+
 # One is a host in a network namespace of its own, the other a device in the namespace of whoever builds the fabric.
 HOST = "host"
 HCA = "hca"
 SWITCH = "switch"
 ROUTER = "router"
 KINDS = (HOST, HCA, SWITCH, ROUTER)
+
+# An option that stands for others, of hosts and HCAs.
+PERSONALITY = "personality"
 
 # As many as softib makes.
 _MOST_PORTS = {HOST: 2, HCA: 2, SWITCH: 63, ROUTER: 254}
@@ -38,7 +43,18 @@ class Node:
         for key in options:
             if key in self.options:
                 raise Mistake(f"{self.kind} {self.name} has the option {key} already")
+        name = options.get(PERSONALITY)
+        if name is not None and self.kind not in (HOST, HCA):
+            raise Mistake(f"{self.kind} {self.name} cannot have a personality: it is no HCA")
+        if name is not None and name not in PERSONALITIES:
+            raise Mistake(f"there is no personality '{name}', but {', '.join(PERSONALITIES)}")
         self.options |= options
+
+    def all_options(self):
+        """Its options, and those of the adapter that it resembles, if it is to resemble one."""
+        own = dict(self.options)
+        name = own.pop(PERSONALITY, None)
+        return PERSONALITIES.get(name, {}) | own
 
     def free_port(self):
         """The first port without a cable."""
@@ -95,8 +111,10 @@ class Topology:
         if name in self.nodes:
             other = self.nodes[name]
             raise Mistake(f"the name {name} is taken by the {other.kind} of line {other.line}")
-        self.nodes[name] = Node(name, kind, len(self.nodes) + 1, line, dict(options or {}))
-        return self.nodes[name]
+        node = Node(name, kind, len(self.nodes) + 1, line)
+        node.add_options(options or {})
+        self.nodes[name] = node
+        return node
 
     def add_cable(self, ends, line):
         """A cable between two ends: each 'NAME', which takes the first free port, 'NAME:PORT', or '@NETDEVICE'."""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # `make demo` and `make shell`, with nodes of both kinds, or of the kind that MACHINE= chose for the tests: they say which, the demo's
-# nodes reach each other, and the prompt obeys. Runs in the toolchain root, when the modules have been built.
+# nodes reach each other, across a router, too, and the prompt obeys. Runs in the toolchain root, when the modules have been built.
 
 set -u
 
@@ -21,8 +21,8 @@ show() { # kind
 	}
 }
 
-shown_twice() { # regular expression
-	equal 2 "$(grep -c "$1" "$place/demo")" && return
+shown() { # number of lines, regular expression
+	equal "$1" "$(grep -c "$2" "$place/demo")" && return
 	cat "$place/demo"
 	return 1
 }
@@ -49,8 +49,10 @@ prompt() { # kind
 for kind in ${OXIB_MACHINE:-uml qemu}; do
 	check "make demo on $kind ends well" show "$kind"
 	check "it says what its nodes are" grep -qF "the nodes are ${kinds[$kind]}" "$place/demo"
-	check "IPv4 and IPv6 answer" shown_twice ' 3 received, 0% packet loss'
-	check "TCP and UDP arrive" shown_twice 'receiver$'
+	check "IPv4 and IPv6 answer, and IPv4 across the router" shown 3 ' 3 received, 0% packet loss'
+	check "TCP and UDP arrive, and TCP across the router" shown 3 'receiver$'
+	check "rping crosses the router" shown 1 'ping data: rdma-ping-9: '
+	check "nothing is sent to a group for that" shown 1 'packets of h1 to groups meanwhile: 0$'
 	check "make shell on $kind gives a prompt" prompt "$kind"
 done
 finish

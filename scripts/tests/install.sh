@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# `make install KDIR=stock`, for each version of Debian's kernel: what it installs, and what it says of the release.
+# `make install KDIR=stock`, for each version of Debian's kernel: what it installs, and what it says of the release; and with the
+# software fabric.
 # Runs in the toolchain root, when the modules have been built.
 
 set -u
@@ -38,7 +39,26 @@ test_version() { # version
 	check "Linux $1: its manual page is there" test -s "$target/usr/share/man/man8/oxib.8"
 }
 
+install_fabric() {
+	make --no-print-directory install KDIR=stock KERNEL="$OXIB_KERNEL" SOFTIB=y DESTDIR="$place/fabric" >"$place/log.fabric" 2>&1 || {
+		cat "$place/log.fabric"
+		return 1
+	}
+}
+
+test_fabric() {
+	local target=$place/fabric
+	check "SOFTIB=y: the modules are installed" install_fabric
+	check_equal "SOFTIB=y: softib.ko as well" "ib_cm.ko oxib.ko softib.ko" "$(files_in "$target"/lib/modules/*/updates)"
+	check_equal "SOFTIB=y: libibverbs is told of its library" "driver softib" "$(cat "$target/etc/libibverbs.d/softib.driver")"
+	check_equal "SOFTIB=y: which is there" libsoftib "$(basename "$target"/usr/lib/x86_64-linux-gnu/libibverbs/libsoftib-rdmav*.so | cut -d - -f 1)"
+	check "SOFTIB=y: softib-fabric reads the topologies that are there" \
+		"$target/usr/sbin/softib-fabric" check "$target/usr/share/softib/topologies/star.fabric"
+	check_refused "SOFTIB=yes is refused" make --no-print-directory install KDIR=stock KERNEL="$OXIB_KERNEL" SOFTIB=yes DESTDIR="$target"
+}
+
 for version in "${OXIB_KERNEL:?}" ${OXIB_OTHER_KERNELS:-}; do
 	test_version "$version"
 done
+test_fabric
 finish

@@ -117,8 +117,15 @@ refuses "$k/max_sge" 'hca k: max_sge takes' 0 33 many
 refuses "$k/max_wr" 'hca k: max_wr takes' 511 16385 many
 refuses "$k/srq" 'hca k: srq takes 0 or 1' 2 no
 refuses "$k/command_ms" 'hca k: command_ms takes' 1001 slow
-refuses "$k/omni_path" 'hca k: omni_path takes 0 or 1' 2 on
+for flag in omni_path multicast sleeping_ah interrupts overtaking own_multicast; do
+	refuses "$k/$flag" "hca k: $flag takes 0 or 1" 2 on ''
+done
 refuses "$k/failed" 'hca k: no device was made of it yet' 1
+refuses "$k/refuse_every" 'hca k: no device was made of it yet' 0 5
+refuses "$k/refuse_every" 'hca k: refuse_every takes 0 to 65536' 65537
+refuses "$k/refuse_every" 'hca k: refuse_every takes a number' -1 some ''
+refuses "$k/resets_fail" 'hca k: no device was made of it yet' 0 1
+refuses "$k/resets_fail" 'hca k: resets_fail takes 0 or 1' 2 yes ''
 refuses "$k/checksum" 'hca k: checksum takes 0 or 1' 2 on
 refuses "$k/tso" 'hca k: tso takes 0 or 1' 2 on
 refuses "$k/dma" 'hca k: dma takes 0 or 1' 2 on
@@ -137,6 +144,10 @@ check "the HCA fails" into "$k/failed" 1
 check "its port says so" refused cat /sys/class/infiniband/k/ports/1/state
 check "it works again" into "$k/failed" 0
 check "its port says so" cat /sys/class/infiniband/k/ports/1/state
+check "it refuses requests" into "$k/refuse_every" 7
+check "it says which" file_says "$k/refuse_every" 7
+check "its resets fail" into "$k/resets_fail" 1
+check "it says so" file_says "$k/resets_fail" 1
 check "the HCA goes" rdma link delete k
 check "its options can be changed then" into "$k/mtu" 2048
 check "the other HCA goes" rdma link delete h

@@ -31,6 +31,14 @@ run_section() { # heading
 	check "$1: there are commands" holds "$number" -gt 0
 }
 
+# The servers of the page end with their clients.
+wait_for_servers() {
+	local job
+	for job in $(jobs -p); do
+		[[ " ${sm_processes[*]} " == *" $job "* ]] || check "a server ends well" wait "$job"
+	done
+}
+
 five='A fabric in five commands'
 check_equal "there are five commands" 5 "$(commands_of "$five" | wc -l)"
 mapfile -t five_commands < <(commands_of "$five")
@@ -53,6 +61,8 @@ for port in "" "$(at h1 ibswitches | sed -nE 's/.* lid ([0-9]+) .*/\1/p') 1"; do
 	check "perfquery -x $port: packets to groups are counted, and others" says h1 "perfquery -x $port" \
 		'UnicastXmitPkts:\.+[1-9]' 'UnicastRcvPkts:\.+[1-9]' 'MulticastXmitPkts:\.+[1-9]' 'MulticastRcvPkts:\.+[1-9]'
 done
+run_section 'Programs'
+wait_for_servers
 rmmod ib_ipoib
 check "$five: ${five_commands[4]}" runs_as_written "${five_commands[4]}"
 check_equal "nothing is left of it" "" "$(ip netns list)$(rdma link show)"

@@ -14,11 +14,7 @@ amount=(-n 2M)
 [ "$KERNEL" != debug ] || amount=(-n 150K -l 4K)
 
 transfers() { # iperf3 option...: what the receiver got, in bytes
-	at h1 timeout "$longest" iperf3 -J "${amount[@]}" "$@" >/tmp/iperf.json || {
-		jq -r .error /tmp/iperf.json
-		return 1
-	}
-	holds "$(jq '[.end.sum_received, .end.sum] | map(.bytes // 0) | max' /tmp/iperf.json)" -gt 10000
+	iperf ip netns exec h1 iperf3 "${amount[@]}" "$@" && iperf_received 10000
 }
 
 test_traffic() { # mode, MTU

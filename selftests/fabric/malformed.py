@@ -73,6 +73,16 @@ def _wrong_management(dlid, slid):
         yield f"one that returns, at hop {pointer} of {count}", smp(0xFFFF, 0xFFFF, directed(pointer, count, returning=True))
 
 
+# More than the kernel keeps receives posted for management (512): one that ends in an error is not posted again.
+_MANY = 600
+
+
+def _too_long(dlid, slid):
+    """Management datagrams of more than 256 bytes."""
+    for _ in range(_MANY):
+        yield "a long MAD", gmp(dlid, slid, mad(0x04) + bytes(64))
+
+
 def _random(dlid, slid, count):
     """Of good packets some bits and the length are changed; half of them have a right CRC all the same."""
     chance = random.Random(4711)
@@ -91,7 +101,7 @@ def _random(dlid, slid, count):
 def main():
     """Send them all."""
     interface, dlid, slid, count = sys.argv[1], *map(int, sys.argv[2:5])
-    wrong = [*_wrong(dlid, slid), *_wrong_global(dlid, slid), *_wrong_management(dlid, slid)]
+    wrong = [*_wrong(dlid, slid), *_wrong_global(dlid, slid), *_wrong_management(dlid, slid), *_too_long(dlid, slid)]
     print(packets.put_on_cable(interface, (frame for _, frame in wrong)))
     packets.put_on_cable(interface, _random(dlid, slid, count))
 

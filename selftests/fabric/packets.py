@@ -78,14 +78,18 @@ def gmp(dlid, slid, datagram, **transport):
     return whole(dlid, slid, bth(UD_SEND_ONLY, 1, **transport) + deth() + datagram)
 
 
+def ethernet(packet):
+    """The Ethernet frame that carries a packet on a cable."""
+    # It has 46 bytes of payload, at least; what is shorter is filled up, as any card would.
+    return (b"\xff" * 6 + b"\x02" + bytes(5) + struct.pack(">H", ETHERTYPE) + packet).ljust(60, b"\0")
+
+
 def put_on_cable(interface, frames):
-    """Send them by that net device. How many there were."""
-    # An Ethernet frame has 46 bytes of payload, at least; what is shorter is filled up, as any card would.
-    head = b"\xff" * 6 + b"\x02" + bytes(5) + struct.pack(">H", ETHERTYPE)
+    """Send packets by that net device. How many there were."""
     sent = 0
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as cable:
         cable.bind((interface, 0))
         for frame in frames:
-            cable.send((head + frame).ljust(60, b"\0"))
+            cable.send(ethernet(frame))
             sent += 1
     return sent

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The ground goes from under HCAs at work: their net devices are deleted, or move to another network namespace; namespaces end
-# with HCAs inside, also while these are being deleted; softib.ko is unloaded.
+# with HCAs inside, also while these are being deleted; an HCA goes that is asked for its counters; softib.ko is unloaded.
 #
 # removal.sh [TIMES [short]]: how many times namespaces end while HCAs are deleted, 1; without a fabric of hosts with two ports,
 # for the debug kernel. More in soak/fabric.
@@ -34,6 +34,14 @@ no_cable_is_left() {
 
 # In hosts that have IP over InfiniBand: datagrams to one, and to all, also to themselves; and what verbs there are.
 traffic() { # host...
+	local host
+	start_traffic "$@"
+	for host in "$@"; do
+		eventually has_programs "$host" 3 || note "not all of them came into $host"
+	done
+}
+
+start_traffic() { # host...
 	local host
 	for host in "$@"; do
 		at "$host" ping -q "${storm[@]}" -s 1000 "$(v4_of h1)" &
@@ -141,6 +149,33 @@ is_linked() { # host
 	[ "$(port_field "$1" phys_state)" = '5: LinkUp' ]
 }
 
+# An HCA whose address handles take time is mostly at work on an answer.
+write_slow_fabric() {
+	printf '%s\n' 'host h1' 'host h2 command_ms=5' 'cable h1 h2' >/tmp/slow.fabric
+}
+
+test_questions() {
+	local round topologies=/tmp umad
+	write_slow_fabric
+	check "two hosts, one with slow commands" eventually fabric_up slow
+	start_sm h1
+	check "both become active" eventually all_active
+	umad=$(at h1 grep -lx h1 -r /sys/class/infiniband_mad --include=ibdev | cut -d / -f 5)
+	at h1 python3 selftests/fabric/questions.py "/dev/infiniband/$umad" "$(port_number h2 lid)" 0.006 &
+	for ((round = 1; round <= 5; round++)); do
+		check "the slow one answers, round $round" eventually is_asked h2
+		check "it is deleted meanwhile" at h2 rdma link delete h2
+		check "it is made again" eventually at h2 rdma link add h2 type softib netdev port1
+		check "it becomes active" eventually is_active h2
+	done
+	kill $!
+	check "the fabric is cleared away" clear_away
+}
+
+is_asked() { # host
+	holds "$(at "$1" cat "/sys/class/infiniband/$1/ports/1/counters/port_rcv_packets")" -gt 20
+}
+
 test_unloading() {
 	check "two hosts back to back" start pair
 	traffic h2 h1
@@ -181,6 +216,7 @@ check "the test of verbs can be loaded" load_verbs_test
 echo 1 >/sys/module/verbs_test/parameters/patience
 test_net_device
 test_namespaces
+test_questions
 test_unloading
 test_options
 test_second_port

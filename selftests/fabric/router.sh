@@ -70,8 +70,8 @@ test_one_router() {
 
 # The subnets reach each other by that router.
 route_by() { # router
-	routes_of h1 "${prefix}2 $(router_guid "$1-1")"
-	routes_of h2 "${prefix}1 $(router_guid "$1-2")"
+	routes_of h1 "$(prefix_of 2) $(router_guid "$1-1")"
+	routes_of h2 "$(prefix_of 1) $(router_guid "$1-2")"
 }
 
 test_either_router() { # router
@@ -98,7 +98,7 @@ test_two_routers() {
 	route_by r2
 	reread h1 h2
 	test_either_router r2
-	routes_of h1 "${prefix}2 *"
+	routes_of h1 "$(prefix_of 2) *"
 	reread h1
 	check "the cable of r2 is pulled" ip link set r2-1 down
 	check "h1 has a path to h2 by the router that is left" eventually has_path h1 h2 "$(router_lid h1 r1)"

@@ -10,31 +10,10 @@
 
 . selftests/fabric.sh
 
-routers=/sys/kernel/config/softib/router
-prefix=0xfec000000000000
-
-gid_of() { # host
-	port_field "$1" gids/0
-}
-
-has_prefix() { # host, subnet
-	matches "^fec0:0000:0000:000$2:" "$(gid_of "$1")"
-}
-
-# The LID of a router's port in the subnet of a host.
-router_lid() { # host, router
-	at "$1" ibnetdiscover --ports | awk -v name="'$2'" '$1 == "RT" && index($0, name) { print $2; exit }'
-}
-
-tell() { # router, routes|neighbours, entry...
-	local table
-	table=$(IFS=, && printf '%s' "${*:3}")
-	printf '%s\n' "$table" >"$routers/$1/$2"
-}
-
-neighbour() { # host
-	printf '%s %s\n' "$(gid_of "$1")" "$(port_number "$1" lid)"
-}
+# shellcheck source=selftests/subnets.sh
+. selftests/subnets.sh
+# shellcheck source=selftests/chain.sh
+. selftests/chain.sh
 
 dropped() { # router, cause
 	awk -v cause="$2" '$1 == cause { print $2 }' "$routers/$1/drops"
@@ -50,13 +29,7 @@ not_reached() { # router, cause, argument of the test of verbs...
 
 load_softib || bail_out "softib.ko could not be loaded"
 fabric_up chain || bail_out "the fabric could not be built"
-for number in 1 2 3; do
-	start_sm "h$number" "subnet_prefix $prefix$number"
-done
-check "every port becomes active" eventually all_active
-for number in 1 2 3; do
-	check "h$number has a GID of its subnet" eventually has_prefix "h$number" "$number"
-done
+check "every port becomes active, and each host has a GID of its subnet" start_chain
 check "the test of verbs can be loaded" load_verbs_test
 first="$(router_lid h1 r1) $(router_lid h2 r1)"
 second="$(router_lid h2 r2) $(router_lid h3 r2)"
@@ -69,19 +42,19 @@ check "nobody is reached by a router that knows nobody" not_reached r1 no_neighb
 check "nor another subnet by one without routes" not_reached r1 no_subnet h1 h3 unreliable "$both"
 echo 60 >/sys/module/verbs_test/parameters/patience
 
-check "r1 is told of its neighbours" tell r1 neighbours "$(neighbour h1)" "$(neighbour h2)"
+check "r1 is told of its neighbours" inform r1 neighbours "$(neighbour h1)" "$(neighbour h2)"
 # shellcheck disable=SC2086 # two words
 verbs "across r1: " h1 h2 datagram $first
-check "r2 is told of its neighbours" tell r2 neighbours "$(neighbour h2)" "$(neighbour h3)"
-check "r1 is told of the third subnet" tell r1 routes "fec0:0:0:3::/64 2 ${second% *}"
-check "r2 is told of the first" tell r2 routes "fec0:0:0:1::/64 1 ${first#* }"
+check "r2 is told of its neighbours" inform r2 neighbours "$(neighbour h2)" "$(neighbour h3)"
+check "r1 is told of the third subnet" inform r1 routes "fec0:0:0:3::/64 2 ${second% *}"
+check "r2 is told of the first" inform r2 routes "fec0:0:0:1::/64 1 ${first#* }"
 # shellcheck disable=SC2086
 verbs "across both routers: " h1 h3 unreliable $both
 # shellcheck disable=SC2086
 verbs "across both routers: " h3 h1 reliable ${both#* } ${both% *}
 check "the tables say what they were told" matches "^fec0:0:0:3::/64 2 ${second% *}\$" "$(cat "$routers/r1/routes")"
 check_equal "a line for each" 2 "$(wc -l <"$routers/r2/neighbours")"
-check "r2's route is taken away" tell r2 routes ''
+check "r2's route is taken away" inform r2 routes ''
 echo 1 >/sys/module/verbs_test/parameters/patience
 check "the first subnet is not reached any more" not_reached r2 no_subnet h3 h1 unreliable "${both#* } ${both% *}"
 check "it can be unloaded" rmmod verbs_test

@@ -61,6 +61,9 @@ host h1 mtu|1: host h1 has no cable
 host h1 =3|1: '=3' is no option: an option is NAME=VALUE
 host h1 a=1 a=2|1: the option a is there twice
 host h1 a=1\nhost h1 a=2|2: host h1 has the option a already
+host h1 personality=none|1: there is no personality 'none', but connectx3, connectx5, irdma, poor
+switch s1 personality=poor|1: switch s1 cannot have a personality: it is no HCA
+host h1 personality=poor\nhost h1 personality=irdma|2: host h1 has the option personality already
 END
 check_refused "files with mistakes are refused" scripts/fabric check /tmp/bad*.fabric
 mapfile -t said < <(scripts/fabric check /tmp/bad*.fabric 2>&1)

@@ -3,10 +3,10 @@
 #
 # The ground every other test stands on: a node boots, sees its directories, and its cables carry packets.
 #
-# On the debug kernel it is a part of debug/ipoib.
+# On the debug kernel it is a part of debug/ipoib, on Debian's of stock/all.
 #
 # nodes: 2
-# kernels: fast stock
+# kernels: fast
 # timeout: 180
 
 . selftests/node.sh

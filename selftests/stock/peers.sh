@@ -6,6 +6,7 @@
 #
 # nodes: 2
 # kernels: stock
+# part: stock/all
 # timeout: 400
 
 . selftests/infiniband.sh

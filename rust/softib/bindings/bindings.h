@@ -19,3 +19,4 @@
 
 #include "../../bindings/lock.h"
 #include "inline.h"
+#include "programs.h"

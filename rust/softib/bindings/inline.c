@@ -218,6 +218,16 @@ void softib_notify_cq(struct ib_cq *cq)
 		cq->comp_handler(cq, cq->cq_context);
 }
 
+/* As from the handler of an interrupt. */
+void softib_notify_cq_by_interrupt(struct ib_cq *cq)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	softib_notify_cq(cq);
+	local_irq_restore(flags);
+}
+
 void softib_notify_qp(struct ib_qp *qp, enum ib_event_type type)
 {
 	struct ib_event event = { .device = qp->device, .element.qp = qp, .event = type };

@@ -53,6 +53,7 @@ void softib_bh_enable(void);
 /* RDMA devices */
 bool softib_device_try_get(struct ib_device *device);
 void softib_notify_cq(struct ib_cq *cq);
+void softib_notify_cq_by_interrupt(struct ib_cq *cq);
 void softib_notify_qp(struct ib_qp *qp, enum ib_event_type event);
 void softib_notify_srq(struct ib_srq *srq, enum ib_event_type event);
 int softib_processor(u32 number);

@@ -2,7 +2,8 @@
 
 //! The files of a host channel adapter: what hardware a device of its name is to stand for.
 //!
-//! They are read when the device is made: while it is there they cannot be changed, but for `failed`.
+//! They are read when the device is made: while it is there they cannot be changed. Those of
+//! failures can be written only then.
 
 use core::{
     fmt::Write as _,
@@ -13,7 +14,8 @@ use kernel::{
     configfs,
     page::PAGE_SIZE,
     prelude::*,
-    str::CString, //
+    str::CString,
+    sync::Arc, //
 };
 
 use super::{
@@ -21,6 +23,7 @@ use super::{
     text, //
 };
 use crate::hca::{
+    faults::MAX_REFUSE_EVERY,
     limits,
     options::{
         Options,
@@ -29,7 +32,8 @@ use crate::hca::{
         MAX_INLINE,
         MIN_WR, //
     },
-    peer, //
+    peer,
+    Hca, //
 };
 
 /// The longest name of a net device.
@@ -45,6 +49,16 @@ impl Element {
                 let (least, most) = (range.start(), range.end());
                 self.refuse(format_args!("{file} takes {least} to {most}"))
             })
+    }
+
+    /// The device of that name, for it to fail.
+    fn device(&self) -> Result<Arc<Hca>> {
+        peer::find(&self.name).ok_or_else(|| {
+            self.fail(
+                ENODEV,
+                format_args!("no device was made of it yet (rdma link add), that could fail"),
+            )
+        })
     }
 
     /// Changes the options, unless the device is there.
@@ -331,13 +345,125 @@ impl configfs::AttributeOperations<20> for Element {
 
     fn store(element: &Element, page: &[u8]) -> Result {
         let failed = element.flag(page, "failed")?;
-        let hca = peer::find(&element.name).ok_or_else(|| {
-            element.fail(
-                ENODEV,
-                format_args!("no device was made of it yet (rdma link add), that could fail"),
-            )
-        })?;
-        hca.set_failed(failed);
+        element.device()?.set_failed(failed);
         Ok(())
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<22> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let hca = peer::find(&element.name);
+        let every = hca.map_or(0, |hca| hca.faults.refuse_every());
+        text::write(page, format_args!("{every}\n"))
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let every = element.number_in(page, "refuse_every", 0..=MAX_REFUSE_EVERY)?;
+        element.device()?.faults.set_refuse_every(every);
+        Ok(())
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<23> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let fail = peer::find(&element.name).is_some_and(|hca| hca.faults.resets_fail());
+        Self::show_flag(page, fail)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let fail = element.flag(page, "resets_fail")?;
+        element.device()?.faults.set_resets_fail(fail);
+        Ok(())
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<24> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.multicast)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let flag = element.flag(page, "multicast")?;
+        element.choose("multicast", |options| options.multicast = flag)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<25> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.sleeping_ah)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let flag = element.flag(page, "sleeping_ah")?;
+        element.choose("sleeping_ah", |options| options.sleeping_ah = flag)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<26> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.interrupts)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let flag = element.flag(page, "interrupts")?;
+        element.choose("interrupts", |options| options.interrupts = flag)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<27> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.overtaking)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let flag = element.flag(page, "overtaking")?;
+        element.choose("overtaking", |options| options.overtaking = flag)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<28> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Self::show_flag(page, element.options()?.get()?.own_multicast)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let flag = element.flag(page, "own_multicast")?;
+        element.choose("own_multicast", |options| options.own_multicast = flag)
+    }
+}
+
+#[vtable]
+impl configfs::AttributeOperations<29> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let mut page = text::Page::new(page);
+        if let Some(hca) = peer::find(&element.name) {
+            for count in hca.vectors.counts(kernel::cpu::nr_cpu_ids()) {
+                writeln!(page, "{count}").map_err(|_| EOVERFLOW)?;
+            }
+        }
+        Ok(page.len())
     }
 }

@@ -98,6 +98,14 @@ impl Element {
                 command_ms: 19,
                 failed: 20,
                 omni_path: 21,
+                refuse_every: 22,
+                resets_fail: 23,
+                multicast: 24,
+                sleeping_ah: 25,
+                interrupts: 26,
+                overtaking: 27,
+                own_multicast: 28,
+                vectors: 29,
             ],
         };
         let (attributes, options) = match kind {

@@ -38,6 +38,7 @@ use crate::{
     wire::{
         deth::Deth,
         grh,
+        mad,
         opcode::Service,
         packet::Packet,
         qpn::Qpn, //
@@ -94,8 +95,7 @@ impl Hca {
         let mut from = 0;
         while let Some((pair, next)) = self.groups.next(from, &group, link.dlid) {
             from = next;
-            // Not to who sent it.
-            if own && pair.number == deth.source() {
+            if own && pair.number == deth.source() && !pair.own_multicast {
                 continue;
             }
             members += 1;
@@ -197,6 +197,14 @@ impl QueuePair {
         if !inner.takes_datagrams(port) {
             return Err(Counter::WrongQueuePair);
         }
+        // A management datagram has 256 bytes (IBTA 13.4.2). One with more fits in no receive. The
+        // kernel takes a receive that ends in an error for one of a queue pair that is in error, and
+        // posts no other in its place: after some hundred the port would be deaf. One with less is
+        // for the kernel to judge.
+        let managed = matches!(self.kind, Type::Smi | Type::Gsi);
+        if managed && packet.payload.len() > mad::LEN {
+            return Err(Counter::Malformed);
+        }
         let ports = &self.hca.ports;
         let pkey = packet.transport.pkey;
         let own = inner.attributes.pkey_index;
@@ -225,7 +233,7 @@ impl QueuePair {
         let Some((request, segments)) = receives.front() else {
             return Err(Counter::NoReceive);
         };
-        let regions = &self.hca.regions;
+        let (regions, domain) = (&self.hca.regions, self.receive_domain());
         completion.request = request;
         completion.length = (grh::LEN + packet.payload.len()) as u32;
         let room: usize = segments.iter().map(|segment| segment.len()).sum();
@@ -233,9 +241,9 @@ impl QueuePair {
             completion.status = Status::LocalLength;
         } else {
             let header = packet.head.grh.map_or(Ok(()), |grh| {
-                regions.scatter(self.domain, segments, 0, &grh.bytes())
+                regions.scatter(domain, segments, 0, &grh.bytes())
             });
-            let data = regions.scatter(self.domain, segments, grh::LEN, packet.payload);
+            let data = regions.scatter(domain, segments, grh::LEN, packet.payload);
             if header.and(data).is_err() {
                 completion.status = Status::LocalProtection;
             }

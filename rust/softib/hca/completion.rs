@@ -102,6 +102,10 @@ struct Ring {
     capacity: usize,
     armed: Armed,
     overrun: bool,
+    /// Whether the consumer may be at work on what it took: it has not asked for more since.
+    in_hand: bool,
+    /// Completions of different queue pairs overtake each other.
+    overtaking: bool,
 }
 
 impl Ring {
@@ -114,8 +118,18 @@ impl Ring {
         }
     }
 
+    /// Adds a completion; whether there was room.
     #[inline]
     fn push(&mut self, completion: &Completion) -> bool {
+        let appended = self.append(completion);
+        if self.overtaking && appended && self.count > 1 {
+            self.overtake(self.place(self.count - 2), self.place(self.count - 1));
+        }
+        appended
+    }
+
+    #[inline]
+    fn append(&mut self, completion: &Completion) -> bool {
         if self.count == self.capacity {
             return false;
         }
@@ -131,6 +145,18 @@ impl Ring {
         }
         self.count += 1;
         true
+    }
+
+    /// Lets the completion at `second` go before that at `first`, if they are of different queue
+    /// pairs.
+    fn overtake(&mut self, first: usize, second: usize) {
+        let pair_of = |place: usize| self.entries.get(place).map(|entry| entry.queue_pair);
+        let (Some(one), Some(other)) = (pair_of(first), pair_of(second)) else {
+            return;
+        };
+        if one != other {
+            self.entries.swap(first, second);
+        }
     }
 
     /// Runs `take` on the oldest, which goes; whether there was one.
@@ -158,7 +184,7 @@ impl Ring {
         for _ in 0..self.count {
             if let Some(completion) = self.pop() {
                 if completion.queue_pair != queue_pair {
-                    self.push(&completion);
+                    self.append(&completion);
                 }
             }
         }
@@ -184,7 +210,7 @@ pub(crate) struct CompletionQueue {
     #[pin]
     ring: IrqLock<Ring>,
     handle: Handle,
-    vector: Vector,
+    pub(crate) vector: Vector,
     #[pin]
     work: DelayedWork<CompletionQueue>,
 }
@@ -232,12 +258,18 @@ impl<'a> Event<'a> {
 }
 
 impl CompletionQueue {
-    /// Makes one for `capacity` completions, whose events run where `vector` says.
+    /// Makes one for `capacity` completions, whose events run where `vector` says. With
+    /// `overtaking`, completions of different queue pairs overtake each other.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn new(handle: Handle, vector: Vector, capacity: usize) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        handle: Handle,
+        vector: Vector,
+        capacity: usize,
+        overtaking: bool,
+    ) -> Result<Arc<Self>> {
         let ring = Ring {
             entries: KVVec::with_capacity(capacity, GFP_KERNEL)?,
             first: 0,
@@ -245,6 +277,8 @@ impl CompletionQueue {
             capacity,
             armed: Armed::Nothing,
             overrun: false,
+            in_hand: false,
+            overtaking,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -264,18 +298,27 @@ impl CompletionQueue {
 
     /// Adds a completion. The event that is owed is raised without the caller's locks.
     pub(crate) fn push(self: &Arc<Self>, completion: &Completion, solicited: bool) -> Event<'_> {
-        let fires = self.ring.with(|ring| {
-            if !ring.push(completion) {
-                // IBTA 11.6.3.2: what does not fit is lost, and the consumer sized the queue wrongly.
-                if !ring.overrun {
-                    pr_err!("a completion queue of {} entries overran; completions are lost: its consumer posts more than it made room for\n", ring.capacity);
-                }
-                ring.overrun = true;
-                return false;
+        let (fires, overran) = self.ring.with(|ring| {
+            if ring.push(completion) {
+                return (ring.fires(completion, solicited), false);
             }
-            ring.fires(completion, solicited)
+            // IBTA 11.6.3.2: what does not fit is lost, and the consumer sized the queue wrongly.
+            (false, !core::mem::replace(&mut ring.overrun, true))
         });
+        if overran {
+            self.report_overrun();
+        }
         Event(fires.then_some(self))
+    }
+
+    /// Tells a program by an event (IBTA 11.6.3.2), and of a consumer in the kernel the kernel's
+    /// log. The caller may hold the lock of a queue pair.
+    #[cold]
+    fn report_overrun(&self) {
+        if !self.handle.tell_program_of_overrun() {
+            let capacity = self.ring.with(|ring| ring.capacity);
+            pr_err!("a completion queue of {capacity} entries overran; completions are lost: its consumer posts more than it made room for\n");
+        }
     }
 
     /// Takes the oldest completions, as long as `take` wants more.
@@ -285,6 +328,7 @@ impl CompletionQueue {
             while taken < wanted && ring.take(&mut take) {
                 taken += 1;
             }
+            ring.in_hand = taken > 0;
             taken
         })
     }
@@ -293,6 +337,7 @@ impl CompletionQueue {
     /// already.
     pub(crate) fn arm(&self, solicited: bool) -> bool {
         self.ring.with(|ring| {
+            ring.in_hand = false;
             if !solicited {
                 ring.armed = Armed::Any;
             } else if ring.armed == Armed::Nothing {
@@ -300,6 +345,12 @@ impl CompletionQueue {
             }
             ring.count != 0
         })
+    }
+
+    /// Returns whether the consumer may be at work on completions that it took. A consumer in the kernel that has done
+    /// with them polls again, or asks for an event.
+    pub(crate) fn is_in_hand(&self) -> bool {
+        self.ring.with(|ring| ring.in_hand)
     }
 
     /// Forgets the completions of a queue pair that ends.

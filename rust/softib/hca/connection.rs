@@ -308,10 +308,11 @@ impl Memory for Shell<'_, '_> {
 
     fn scatter_receive(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Denied> {
         let segments = self.held.segments();
+        let domain = self.pair.receive_domain();
         self.pair
             .hca
             .regions
-            .scatter(self.pair.domain, segments, offset as usize, bytes)
+            .scatter(domain, segments, offset as usize, bytes)
     }
 
     fn check(&mut self, remote: &Remote, access: Access) -> Result<(), Denied> {

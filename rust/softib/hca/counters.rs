@@ -48,10 +48,16 @@ pub(crate) enum Counter {
     LinkDowned,
     /// Address handles that were made with a static rate.
     RatedHandles,
+    /// Sends of long segments that the device cut.
+    CutSends,
+    /// Packets that these became.
+    CutPackets,
+    /// Commands to the device, of its first port.
+    Commands,
 }
 
 /// How many there are.
-pub(crate) const COUNT: usize = Counter::RatedHandles as usize + 1;
+pub(crate) const COUNT: usize = Counter::Commands as usize + 1;
 
 /// Names, in the order of the counters.
 pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
@@ -73,6 +79,9 @@ pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
     c"no_member",
     c"link_downed",
     c"rated_handles",
+    c"cut_sends",
+    c"cut_packets",
+    c"commands",
 ];
 
 /// The counters of a device's ports.

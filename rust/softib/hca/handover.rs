@@ -26,6 +26,7 @@ use super::{
         Type, //
     },
     region::{
+        only_inline_piece,
         only_piece,
         Need,
         ALL_MEMORY, //
@@ -187,13 +188,20 @@ impl Parcel<'_> {
     fn copy(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
         let length = datagram.length;
-        let base = match datagram.inline {
-            true => 0,
-            false => self.from.hca.regions.base(),
+        let base = self.from.hca.regions.base();
+        let from = match datagram.inline {
+            // Keys do not matter here (IBTA 11.4.1.1).
+            true => only_inline_piece(datagram.segments, datagram.from, length),
+            false => {
+                let domain = self.from.domain;
+                only_piece(domain, datagram.segments, base, datagram.from, length)
+            }
         };
-        let from = only_piece(datagram.segments, base, datagram.from, length);
         let base = to.hca.regions.base();
-        match (from, only_piece(segments, base, grh::LEN, length)) {
+        match (
+            from,
+            only_piece(to.receive_domain(), segments, base, grh::LEN, length),
+        ) {
             (Some(from), Some(to)) => {
                 from.copy(&to);
                 Some(())
@@ -215,8 +223,8 @@ impl Parcel<'_> {
         let mut each = |from: Memory| {
             let mut done = 0;
             let regions = &to.hca.regions;
-            let need = Need::LocalWrite;
-            let copied = regions.walk(to.domain, segments, place, from.len(), need, |room| {
+            let (need, domain) = (Need::LocalWrite, to.receive_domain());
+            let copied = regions.walk(domain, segments, place, from.len(), need, |room| {
                 if let Some(part) = from.part(done, room.len()) {
                     part.copy(&room);
                 }

@@ -2,8 +2,8 @@
 
 //! How much a device promises.
 
-/// Completions of a queue.
-pub(crate) const COMPLETIONS: u32 = 1 << 17;
+/// Completions of a queue: what libfabric wants for 256 peers fits.
+pub(crate) const COMPLETIONS: u32 = 1 << 18;
 
 /// Completion queues.
 pub(crate) const COMPLETION_QUEUES: u32 = 1 << 16;

@@ -191,6 +191,9 @@ impl Hca {
         question: &[u8; mad::LEN],
         answer: &mut [u8; mad::LEN],
     ) -> Processed {
+        if self.is_silent_on(question) {
+            return Processed::Consumed;
+        }
         let counters = |port: u8| self.counters.of_port(port);
         let outcome = self.manage(|node, now| {
             let source = Lid::new(source);

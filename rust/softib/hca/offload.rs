@@ -4,10 +4,13 @@
 
 use kernel::sync::Arc;
 
-use super::queue_pair::{
-    Chain,
-    Datagram,
-    QueuePair, //
+use super::{
+    counters::Counter,
+    queue_pair::{
+        Chain,
+        Datagram,
+        QueuePair, //
+    }, //
 };
 use crate::{
     net::checksum::sum,
@@ -37,6 +40,9 @@ impl QueuePair {
         datagram: &Datagram<'_>,
         cut: &Cut<'_>,
     ) -> Status {
+        let (counters, port) = (&self.hca.counters, chain.attributes.port);
+        counters.add(port, Counter::CutSends, 1);
+        counters.add(port, Counter::CutPackets, cut.count() as u64);
         let mut room = [0; MAX_HEADER];
         for number in 0..cut.count() {
             let data = cut.data(number);

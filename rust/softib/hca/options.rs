@@ -52,6 +52,16 @@ pub(crate) struct Options {
     pub(crate) command_ms: u32,
     /// Its ports say that they are of Omni-Path.
     pub(crate) omni_path: bool,
+    /// Queue pairs can be members of groups.
+    pub(crate) multicast: bool,
+    /// Address handles are made where one may sleep only.
+    pub(crate) sleeping_ah: bool,
+    /// Completion events come with interrupts off.
+    pub(crate) interrupts: bool,
+    /// Completions of different queue pairs overtake each other.
+    pub(crate) overtaking: bool,
+    /// Queue pairs that do not ask to be spared it get what they send to groups of theirs.
+    pub(crate) own_multicast: bool,
 }
 
 impl Options {
@@ -71,6 +81,11 @@ impl Options {
         srq: true,
         command_ms: 0,
         omni_path: false,
+        multicast: true,
+        sleeping_ah: false,
+        interrupts: false,
+        overtaking: false,
+        own_multicast: false,
     };
 
     /// A copy.

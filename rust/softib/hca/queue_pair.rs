@@ -147,6 +147,7 @@ pub(crate) struct Make {
     pub(crate) receive_segments: u32,
     pub(crate) inline: u32,
     pub(crate) signal_all: bool,
+    pub(crate) own_multicast: bool,
     /// Of the special queue pairs: whose they are.
     pub(crate) port: u8,
 }
@@ -246,6 +247,8 @@ pub(crate) struct QueuePair {
     pub(crate) receive_queue: Arc<CompletionQueue>,
     pub(crate) shared: Option<Arc<SharedReceiveQueue>>,
     pub(crate) signal_all: bool,
+    /// Whether it gets what it sends to groups that it is in.
+    pub(crate) own_multicast: bool,
     pub(crate) sends: u32,
     pub(crate) send_segments: u32,
     pub(crate) receives: u32,
@@ -302,6 +305,7 @@ impl QueuePair {
                 receive_queue: make.receive_queue,
                 shared: make.shared,
                 signal_all: make.signal_all,
+                own_multicast: make.own_multicast,
                 sends: make.sends,
                 send_segments: make.send_segments,
                 receives: make.receives,
@@ -320,6 +324,13 @@ impl QueuePair {
         )?;
         place.fill(this.clone());
         Ok(this)
+    }
+
+    /// The protection domain of its receives: of a shared queue, that queue's (IBTA 10.2.9.1).
+    pub(crate) fn receive_domain(&self) -> Domain {
+        self.shared
+            .as_ref()
+            .map_or(self.domain, |shared| shared.domain)
     }
 
     /// Ends it: no packet finds it any more, its completions are gone. What runs for it in soft interrupts ends a

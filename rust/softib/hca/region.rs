@@ -3,7 +3,12 @@
 //! Memory regions (IBTA 10.6): which memory a key names, and who may use it how.
 
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::Arc, //
 };
 
@@ -14,11 +19,13 @@ use crate::{
     },
     provider::{
         memory::{
+            random,
             Memory,
             Segment, //
         },
         pd::Domain,
-        region::kernel_memory, //
+        region::kernel_memory,
+        user_memory::UserMemory, //
     },
     transport::shell::Denied, //
 };
@@ -72,8 +79,67 @@ impl Rights {
 pub(crate) enum Extent {
     /// All of the kernel's; addresses are its own.
     All,
-    /// Pages of one size.
+    /// Pages of one size, which work requests register and invalidate.
     Pages(Pages),
+    /// Memory of a program.
+    Pinned(Pinned),
+    /// Memory that was given back: there is none.
+    Gone,
+}
+
+impl Extent {
+    /// Whether the whole key is random. The consumer of the other regions changes the low bits.
+    fn has_random_tag(&self) -> bool {
+        matches!(self, Self::Pinned(_))
+    }
+}
+
+/// Memory of a program, in pages of the kernel's size.
+pub(crate) struct Pinned {
+    pub(crate) pages: KVVec<Memory>,
+    /// The address of the first byte, to who has the key.
+    pub(crate) address: u64,
+    /// Where in the first page that is.
+    pub(crate) offset: usize,
+    pub(crate) length: u64,
+    /// Keeps it pinned.
+    pub(crate) memory: UserMemory,
+}
+
+impl Pinned {
+    /// Runs `each` on the parts that `length` bytes from an address have in the pages.
+    fn walk(&self, address: u64, length: usize, each: impl FnMut(Memory)) -> Option<()> {
+        let place = locate(address, length, self.address, self.length)? + self.offset;
+        walk_pages(&self.pages, PAGE_SIZE, place, length, each)
+    }
+}
+
+/// Returns how far an address is from the `first` of a region of `size` bytes; `None` if not all of
+/// `length` bytes from there are inside.
+fn locate(address: u64, length: usize, first: u64, size: u64) -> Option<usize> {
+    let offset = address.checked_sub(first)?;
+    let end = offset.checked_add(length as u64)?;
+    (end <= size).then_some(usize::try_from(offset).ok()?)
+}
+
+/// Runs `each` on the parts that `length` bytes from `place` have in pages of one size.
+fn walk_pages(
+    pages: &[Memory],
+    page_size: usize,
+    mut place: usize,
+    length: usize,
+    mut each: impl FnMut(Memory),
+) -> Option<()> {
+    let mut left = length;
+    while left != 0 {
+        let page = pages.get(place.checked_div(page_size)?)?;
+        let inside = place.checked_rem(page_size)?;
+        let part = left.min(page_size - inside);
+        each(page.part(inside, part)?);
+        place += part;
+        left -= part;
+    }
+    Some(())
 }
 
 /// Pages that are one behind the other to who has the key.
@@ -101,31 +167,16 @@ impl Pages {
         })
     }
 
-    /// Where an address is in the pages; `None` if not all of `length` bytes from there are inside.
-    fn locate(&self, address: u64, length: usize) -> Option<usize> {
-        let offset = address.checked_sub(self.address)?;
-        let end = offset.checked_add(length as u64)?;
-        (end <= self.length).then_some(usize::try_from(offset).ok()? + self.offset)
-    }
-
     /// Runs `each` on the parts that `length` bytes from an address have in the pages.
-    fn walk(&self, address: u64, length: usize, mut each: impl FnMut(Memory)) -> Option<()> {
-        let mut place = self.locate(address, length)?;
-        let mut left = length;
-        while left != 0 {
-            let page = self.pages.get(place.checked_div(self.page_size)?)?;
-            let inside = place.checked_rem(self.page_size)?;
-            let part = left.min(self.page_size - inside);
-            each(page.part(inside, part)?);
-            place += part;
-            left -= part;
-        }
-        Some(())
+    fn walk(&self, address: u64, length: usize, each: impl FnMut(Memory)) -> Option<()> {
+        let place = locate(address, length, self.address, self.length)? + self.offset;
+        walk_pages(&self.pages, self.page_size, place, length, each)
     }
 }
 
 /// What is locked of a region.
 pub(crate) struct State {
+    domain: Domain,
     /// The whole key; its low bits may be changed by a registration.
     pub(crate) key: u32,
     pub(crate) valid: bool,
@@ -146,7 +197,6 @@ pub(crate) struct Registration {
 /// A memory region.
 #[pin_data]
 pub(crate) struct Region {
-    domain: Domain,
     /// The distance that [`Regions`] has.
     base: u64,
     #[pin]
@@ -169,7 +219,7 @@ impl Region {
             };
             let own = (state.key ^ wanted.key) >> KEY_TAG_BITS == 0;
             let size = wanted.page_size;
-            if state.valid || !own || self.domain != domain || !size.is_power_of_two() {
+            if state.valid || !own || state.domain != domain || !size.is_power_of_two() {
                 return Err(Denied);
             }
             self.mapped
@@ -192,7 +242,7 @@ impl Region {
     /// [`Denied`] if the key is not the one, or is not that of memory which work requests register.
     pub(crate) fn invalidate(&self, domain: Domain, key: u32) -> Result<(), Denied> {
         self.state.with(|state| {
-            let right = state.valid && state.key == key && self.domain == domain;
+            let right = state.valid && state.key == key && state.domain == domain;
             if !right || !matches!(state.extent, Extent::Pages(_)) {
                 return Err(Denied);
             }
@@ -215,11 +265,9 @@ impl Region {
         need: Need,
         mut each: impl FnMut(Memory),
     ) -> Result<(), Denied> {
-        if self.domain != domain {
-            return Err(Denied);
-        }
         self.state.with(|state| {
-            if !state.valid || state.key != key || !state.rights.allow(need) {
+            let right = state.valid && state.key == key && state.domain == domain;
+            if !right || !state.rights.allow(need) {
                 return Err(Denied);
             }
             match &state.extent {
@@ -229,22 +277,58 @@ impl Region {
                     Ok(())
                 }
                 Extent::Pages(pages) => pages.walk(address, length, each).ok_or(Denied),
+                Extent::Pinned(pinned) => pinned.walk(address, length, each).ok_or(Denied),
+                Extent::Gone => Err(Denied),
             }
+        })
+    }
+
+    /// Changes at once what the key names, in which domain, and what may be done with it. Returns the
+    /// memory that it named before, to be dropped where one may sleep.
+    pub(crate) fn change(&self, domain: Domain, rights: Rights, extent: Extent) -> Extent {
+        self.state.with(|state| {
+            state.domain = domain;
+            state.rights = rights;
+            core::mem::replace(&mut state.extent, extent)
+        })
+    }
+
+    /// Takes the memory away: nobody reads or writes it from now on. Returns the list of it, to be
+    /// dropped where one may sleep, and the key.
+    pub(crate) fn end(&self) -> (Extent, u32) {
+        self.state.with(|state| {
+            state.valid = false;
+            let extent = core::mem::replace(&mut state.extent, Extent::Gone);
+            (extent, state.key)
         })
     }
 }
 
-/// The part of a list that has one piece only, under the key of all memory, as most have; its
-/// address is `base` below the kernel's.
+/// The part of a list that has one piece only, under the key of all memory, as most of the kernel's
+/// have; its address is `base` below the kernel's.
 #[inline]
 pub(super) fn only_piece(
+    domain: Domain,
     segments: &[Segment],
     base: u64,
     offset: usize,
     length: usize,
 ) -> Option<Memory> {
     match segments {
-        [only] if only.key() == ALL_MEMORY => only.memory(base).part(offset, length),
+        [only] => only.memory(domain, base)?.part(offset, length),
+        _ => None,
+    }
+}
+
+/// The part of an inline send that has one piece only.
+#[inline]
+pub(super) fn only_inline_piece(
+    segments: &[Segment],
+    offset: usize,
+    length: usize,
+) -> Option<Memory> {
+    match segments {
+        [only] => only.inline_memory().part(offset, length),
         _ => None,
     }
 }
@@ -257,7 +341,39 @@ pub(crate) struct Regions {
     /// [`direct_map`]: crate::provider::memory::direct_map
     base: u64,
     #[pin]
-    table: IrqLock<KVec<Option<Arc<Region>>>>,
+    table: IrqLock<Table>,
+}
+
+/// The regions, by the bits of their keys that do not change. These are random, so that a peer that
+/// knows one key of a device does not know the others.
+struct Table {
+    regions: RBTree<u32, Arc<Region>>,
+    count: u32,
+}
+
+impl Table {
+    /// Adds a region; `false` if another one has that place.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if there are too many.
+    fn insert(&mut self, node: RBTreeNode<u32, Arc<Region>>, place: u32) -> Result<bool> {
+        if self.count >= super::limits::REGIONS {
+            return Err(ENOMEM);
+        }
+        if self.regions.get(&place).is_some() {
+            return Ok(false);
+        }
+        self.regions.insert(node);
+        self.count += 1;
+        Ok(true)
+    }
+
+    fn remove(&mut self, place: u32) -> Option<RBTreeNode<u32, Arc<Region>>> {
+        let removed = self.regions.remove_node(&place)?;
+        self.count -= 1;
+        Some(removed)
+    }
 }
 
 impl Regions {
@@ -265,7 +381,13 @@ impl Regions {
     pub(crate) fn new(base: u64) -> impl PinInit<Self> {
         pin_init!(Self {
             base,
-            table <- new_irq_lock!(KVec::new(), "softib_regions"),
+            table <- new_irq_lock!(
+                Table {
+                    regions: RBTree::new(),
+                    count: 0,
+                },
+                "softib_regions"
+            ),
         })
     }
 
@@ -288,55 +410,40 @@ impl Regions {
         extent: Extent,
     ) -> Result<Arc<Region>> {
         let pages = match &extent {
-            Extent::All => 0,
             Extent::Pages(pages) => pages.pages.capacity(),
+            _ => 0,
+        };
+        let tag = match extent.has_random_tag() {
+            true => random() & ((1 << KEY_TAG_BITS) - 1),
+            false => 0,
         };
         let mapped = KVec::with_capacity(pages, GFP_KERNEL)?;
         let region = Arc::pin_init(
             pin_init!(Region {
-                domain,
                 base: self.base,
                 mapped <- new_irq_lock!(mapped, "softib_mapped"),
-                state <- new_irq_lock!(State { key: 0, valid, rights, extent }, "softib_region"),
+                state <- new_irq_lock!(
+                    State { domain, key: 0, valid, rights, extent },
+                    "softib_region"
+                ),
             }),
             GFP_KERNEL,
         )?;
-        let place = self.insert(&region)?;
-        // Place 0 would be the key of all memory.
-        let key = (place as u32 + 1) << KEY_TAG_BITS;
+        let key = self.insert(&region)? << KEY_TAG_BITS | tag;
         region.state.with(|state| state.key = key);
         Ok(region)
     }
 
-    fn insert(&self, region: &Arc<Region>) -> Result<usize> {
+    /// Adds a region at a random place, which it returns.
+    fn insert(&self, region: &Arc<Region>) -> Result<u32> {
         loop {
-            // Made before the lock is taken, and big enough unless others were faster.
-            let wanted = self.table.with(|table| table.len() + 1);
-            let mut larger = KVec::with_capacity(wanted.next_power_of_two(), GFP_KERNEL)?;
-            let place = self.table.with(|table| {
-                if let Some(place) = table.iter().position(Option::is_none) {
-                    if let Some(slot) = table.get_mut(place) {
-                        *slot = Some(region.clone());
-                    }
-                    return Ok(Some(place));
-                }
-                let place = table.len();
-                if place as u32 >= super::limits::REGIONS {
-                    return Err(ENOMEM);
-                }
-                if table.capacity() == place {
-                    if larger.capacity() <= place {
-                        return Ok(None);
-                    }
-                    for slot in table.drain_all() {
-                        let _ = larger.push_within_capacity(slot);
-                    }
-                    core::mem::swap(table, &mut larger);
-                }
-                let _ = table.push_within_capacity(Some(region.clone()));
-                Ok(Some(place))
-            })?;
-            if let Some(place) = place {
+            let place = random() >> KEY_TAG_BITS;
+            // Place 0 would be the key of all memory.
+            if place == 0 {
+                continue;
+            }
+            let node = RBTreeNode::new(place, region.clone(), GFP_KERNEL)?;
+            if self.table.with(|table| table.insert(node, place))? {
                 return Ok(place);
             }
         }
@@ -344,20 +451,14 @@ impl Regions {
 
     /// The region of a key, valid or not.
     pub(crate) fn find(&self, key: u32) -> Option<Arc<Region>> {
-        let place = (key >> KEY_TAG_BITS).checked_sub(1)?;
-        self.table
-            .with(|table| table.get(place as usize).cloned().flatten())
+        let place = key >> KEY_TAG_BITS;
+        self.table.with(|table| table.regions.get(&place).cloned())
     }
 
     /// Takes out the region of a key.
     pub(crate) fn remove(&self, key: u32) {
-        let Some(place) = (key >> KEY_TAG_BITS).checked_sub(1) else {
-            return;
-        };
         // Dropped without the lock.
-        let removed = self
-            .table
-            .with(|table| table.get_mut(place as usize).and_then(Option::take));
+        let removed = self.table.with(|table| table.remove(key >> KEY_TAG_BITS));
         drop(removed);
     }
 
@@ -386,7 +487,8 @@ impl Regions {
             }
             let part = length.min(size - offset);
             if segment.key() == ALL_MEMORY {
-                each(segment.memory(self.base).part(offset, part).ok_or(Denied)?);
+                let memory = segment.memory(domain, self.base).ok_or(Denied)?;
+                each(memory.part(offset, part).ok_or(Denied)?);
             } else {
                 self.find(segment.key()).ok_or(Denied)?.access(
                     segment.key(),
@@ -419,7 +521,7 @@ impl Regions {
         offset: usize,
         out: &mut [u8],
     ) -> Result<(), Denied> {
-        if let Some(memory) = only_piece(segments, self.base, offset, out.len()) {
+        if let Some(memory) = only_piece(domain, segments, self.base, offset, out.len()) {
             memory.read(out);
             return Ok(());
         }
@@ -444,7 +546,7 @@ impl Regions {
         offset: usize,
         data: &[u8],
     ) -> Result<(), Denied> {
-        if let Some(memory) = only_piece(segments, self.base, offset, data.len()) {
+        if let Some(memory) = only_piece(domain, segments, self.base, offset, data.len()) {
             memory.write(data);
             return Ok(());
         }

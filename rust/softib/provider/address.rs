@@ -91,6 +91,8 @@ pub(super) unsafe extern "C" fn create(
         let (hca, init) = unsafe { (device::hca((*ah).device), &*init) };
         if init.flags & bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE != 0 {
             hca.begin_command()?;
+        } else if hca.options.sleeping_ah {
+            return Err(super::unsupported());
         }
         // SAFETY: As above.
         let vector = vector(unsafe { &*init.ah_attr });

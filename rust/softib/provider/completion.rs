@@ -35,7 +35,11 @@ pub(super) type Queue = Object<bindings::ib_cq, Arc<CompletionQueue>>;
 ///
 /// The queue is valid until [`CompletionQueue::stop`] has returned and what ran in soft interrupts then is over;
 /// nobody raises an event later: no queue pair is left that could.
-pub(crate) struct Handle(NonNull<bindings::ib_cq>);
+pub(crate) struct Handle {
+    cq: NonNull<bindings::ib_cq>,
+    /// Events come with interrupts off.
+    by_interrupt: bool,
+}
 
 // SAFETY: The consumer may be called from any thread.
 unsafe impl Send for Handle {}
@@ -45,8 +49,14 @@ unsafe impl Sync for Handle {}
 impl Handle {
     /// Calls the consumer. In soft interrupt context.
     pub(crate) fn notify(&self) {
+        let cq = self.cq.as_ptr();
         // SAFETY: By the type invariant valid.
-        unsafe { bindings::softib_notify_cq(self.0.as_ptr()) };
+        unsafe {
+            match self.by_interrupt {
+                true => bindings::softib_notify_cq_by_interrupt(cq),
+                false => bindings::softib_notify_cq(cq),
+            }
+        }
     }
 
     /// The same where soft interrupts are on.
@@ -56,6 +66,13 @@ impl Handle {
         self.notify();
         // SAFETY: As above.
         unsafe { bindings::softib_bh_enable() };
+    }
+
+    /// Tells the program that has the queue that completions were lost; `false` if none has it. Any
+    /// context.
+    pub(crate) fn tell_program_of_overrun(&self) -> bool {
+        // SAFETY: By the type invariant the queue is live.
+        unsafe { bindings::softib_tell_program_of_overrun(self.cq.as_ptr()) }
     }
 }
 
@@ -71,24 +88,30 @@ pub(super) unsafe extern "C" fn create(
 ) -> i32 {
     from_result(|| {
         // SAFETY: By the contract.
-        let (wanted, number, hca) = unsafe {
-            let attributes = &*attributes;
-            let hca = device::hca((*cq).device);
-            (attributes.cqe, attributes.comp_vector, hca)
-        };
+        let (attributes, hca) = unsafe { (&*attributes, device::hca((*cq).device)) };
+        let (wanted, number) = (attributes.cqe, attributes.comp_vector);
         hca.begin_command()?;
+        // Neither time stamps, nor queues that overrun on purpose.
+        if attributes.flags != 0 {
+            return Err(super::unsupported());
+        }
         if wanted == 0 || wanted > limits::COMPLETIONS {
             return Err(EINVAL);
         }
         let vector = Vector::new(number, hca.options.affinity)?;
         // INVARIANT: The part of the object that is destroyed below, which stops it first.
-        let handle = Handle(NonNull::new(cq).ok_or(EINVAL)?);
-        let queue = CompletionQueue::new(handle, vector, wanted as usize)?;
+        let handle = Handle {
+            cq: NonNull::new(cq).ok_or(EINVAL)?,
+            by_interrupt: hca.options.interrupts,
+        };
+        let overtaking = hca.options.overtaking;
+        let queue = CompletionQueue::new(handle, vector, wanted as usize, overtaking)?;
         // SAFETY: By the contract.
         unsafe {
             (*cq).cqe = wanted as i32;
             Queue::create(cq, queue);
         }
+        hca.vectors.add(number);
         Ok(0)
     })
 }
@@ -103,12 +126,14 @@ pub(super) unsafe extern "C" fn destroy(
     _: *mut bindings::ib_udata,
 ) -> i32 {
     // SAFETY: By the contract.
-    let queue = unsafe { Queue::destroy(cq) };
+    let (hca, queue) = unsafe { (device::hca((*cq).device), Queue::destroy(cq)) };
     queue.stop();
+    hca.vectors.remove(queue.vector.number);
     0
 }
 
-/// `poll_cq`.
+/// `poll_cq`, for the kernel's consumers alone: the device does not offer the kernel's command for
+/// programs, which poll by [`softib_poll_for_program`].
 ///
 /// # Safety
 ///
@@ -129,6 +154,62 @@ pub(super) unsafe extern "C" fn poll(
         }
     });
     taken as i32
+}
+
+/// Takes the oldest completions out of a program's queue, and returns how many.
+///
+/// # Safety
+///
+/// Called by the command for that (`bindings/programs.c`), with a live queue and room for `count`
+/// completions.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn softib_poll_for_program(
+    cq: *mut bindings::ib_cq,
+    count: u32,
+    out: *mut bindings::ib_uverbs_wc,
+) -> u32 {
+    // SAFETY: The caller keeps the queue.
+    let queue = unsafe { Queue::part(cq) };
+    let mut next = out;
+    let taken = queue.poll(count as usize, |completion| {
+        let mut known = bindings::ib_wc::default();
+        write(completion, &mut known);
+        // SAFETY: The queue is locked, and a queue pair takes its completions out of it before it
+        // goes (`QueuePair::end`): this one is still there. The caller has room for each completion.
+        unsafe {
+            next.write(in_user_form(
+                &known,
+                (*completion.queue_pair.as_raw()).qp_num,
+            ));
+            next = next.add(1);
+        }
+    });
+    taken as u32
+}
+
+/// Returns a completion in the form in which the kernel gives it to programs.
+fn in_user_form(known: &bindings::ib_wc, number: u32) -> bindings::ib_uverbs_wc {
+    let mut out = bindings::ib_uverbs_wc {
+        status: known.status,
+        opcode: known.opcode,
+        vendor_err: known.vendor_err,
+        byte_len: known.byte_len,
+        qp_num: number,
+        src_qp: known.src_qp,
+        wc_flags: known.wc_flags as u32,
+        pkey_index: known.pkey_index,
+        slid: known.slid as u16,
+        sl: known.sl,
+        dlid_path_bits: known.dlid_path_bits,
+        port_num: known.port_num as u8,
+        ..Default::default()
+    };
+    // SAFETY: Each member of both unions is a number of the same size, and all are written.
+    unsafe {
+        out.wr_id = known.__bindgen_anon_1.wr_id;
+        out.ex.invalidate_rkey = known.ex.invalidate_rkey;
+    }
+    out
 }
 
 /// `req_notify_cq`.

@@ -252,14 +252,6 @@ unsafe fn plug_and_register(
     to_result(unsafe { bindings::ib_register_device(device, name.as_char_ptr(), dma_device) })
 }
 
-/// `disassociate_ucontext`: nothing, as there are no users' contexts. Only a device that has it can change its
-/// network namespace (`rdma dev set … netns …`).
-///
-/// # Safety
-///
-/// The core calls it.
-pub(super) unsafe extern "C" fn disassociate(_context: *mut bindings::ib_ucontext) {}
-
 /// `dealloc_driver`: the end of a device.
 ///
 /// # Safety

@@ -14,7 +14,11 @@ use core::sync::atomic::{
 
 use kernel::prelude::*;
 
-use crate::bindings;
+use super::pd::Domain;
+use crate::{
+    bindings,
+    hca::region::ALL_MEMORY, //
+};
 
 /// Returns the distance from the addresses of a device whose consumers map their memory to those of
 /// the kernel.
@@ -23,12 +27,22 @@ pub(crate) fn direct_map() -> u64 {
     unsafe { bindings::softib_direct_map() }
 }
 
+/// Returns a random number.
+pub(crate) fn random() -> u32 {
+    // SAFETY: The function has no preconditions.
+    unsafe { bindings::softib_random() }
+}
+
 /// A piece of memory in a work request, under a key that says how its address is meant.
 ///
 /// # Invariants
 ///
-/// A consumer gave it with a request that is not completed: with the key of all memory, its bytes are the device's to
-/// read and write until then (the contract of `ib_post_send` and `ib_post_recv`).
+/// A consumer gave it with a request that is not completed. If the consumer is in the kernel and the
+/// key is that of all memory, or the send is inline, its bytes are the device's to read and write until
+/// then (the contract of `ib_post_send` and `ib_post_recv`). What a program gives may be anything, but
+/// the data of its inline sends has been copied ([`InlineData`]).
+///
+/// [`InlineData`]: super::inline_data::InlineData
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(crate) struct Segment(bindings::ib_sge);
@@ -86,21 +100,29 @@ impl Segment {
     }
 
     /// Returns the kernel's memory of a segment under the key of all memory, for a device whose
-    /// addresses are `base` below the kernel's.
+    /// addresses are `base` below the kernel's. `None` for one under another key, or of a program,
+    /// as the domain of its queue says.
     #[inline]
-    pub(crate) fn memory(&self, base: u64) -> Memory {
+    pub(crate) fn memory(&self, domain: Domain, base: u64) -> Option<Memory> {
+        if self.key() != ALL_MEMORY || domain.is_of_program() {
+            return None;
+        }
         // INVARIANT: That of the segment.
-        Memory {
+        Some(Memory {
             address: self.0.addr.wrapping_add(base),
             length: self.len(),
-        }
+        })
     }
 
     /// Returns the kernel's memory of a segment of an inline send, which names the kernel's own
     /// addresses in any case.
     #[inline]
     pub(crate) fn inline_memory(&self) -> Memory {
-        self.memory(0)
+        // INVARIANT: That of the segment.
+        Memory {
+            address: self.0.addr,
+            length: self.len(),
+        }
     }
 }
 

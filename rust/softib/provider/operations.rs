@@ -5,6 +5,7 @@
 use super::{
     address,
     completion,
+    context,
     device,
     multicast,
     pd,
@@ -17,7 +18,8 @@ use super::{
 };
 use crate::bindings;
 
-/// The kernel has no number for this driver: no user space library knows it.
+/// The kernel has no number for this driver. The library for programs (`softib_provider`) knows its
+/// devices by their parent.
 pub(super) const DRIVER: bindings::rdma_driver_id = bindings::rdma_driver_id_RDMA_DRIVER_UNKNOWN;
 
 /// Gives a device its operations.
@@ -26,16 +28,20 @@ pub(super) const DRIVER: bindings::rdma_driver_id = bindings::rdma_driver_id_RDM
 ///
 /// `device` is valid and not registered yet, and one of ours: its objects are those that the operations expect.
 pub(super) unsafe fn set(device: *mut bindings::ib_device) {
-    let operations = bindings::ib_device_ops {
+    let mut operations = bindings::ib_device_ops {
         owner: crate::linux::this_module().as_ptr(),
         driver_id: DRIVER,
+        uverbs_abi_ver: bindings::SOFTIB_ABI_VERSION,
         size_ib_ah: size_of::<address::Handle>(),
         size_ib_cq: size_of::<completion::Queue>(),
         size_ib_pd: size_of::<bindings::ib_pd>(),
         size_ib_qp: size_of::<queue_pair::Pair>(),
         size_ib_srq: size_of::<shared_receive::Queue>(),
+        size_ib_ucontext: size_of::<bindings::ib_ucontext>(),
         dealloc_driver: Some(device::deallocate),
-        disassociate_ucontext: Some(device::disassociate),
+        alloc_ucontext: Some(context::alloc),
+        dealloc_ucontext: Some(context::dealloc),
+        disassociate_ucontext: Some(context::disassociate),
         query_device: Some(port::query_device),
         modify_device: Some(port::modify_device),
         get_port_immutable: Some(port::immutable),
@@ -50,6 +56,7 @@ pub(super) unsafe fn set(device: *mut bindings::ib_device) {
         alloc_pd: Some(pd::alloc),
         dealloc_pd: Some(pd::dealloc),
         create_ah: Some(address::create),
+        create_user_ah: Some(address::create),
         query_ah: Some(address::query),
         destroy_ah: Some(address::destroy),
         create_cq: Some(completion::create),
@@ -67,15 +74,22 @@ pub(super) unsafe fn set(device: *mut bindings::ib_device) {
         destroy_qp: Some(queue_pair::destroy),
         post_send: Some(post::send),
         post_recv: Some(post::receive),
-        attach_mcast: Some(multicast::attach),
-        detach_mcast: Some(multicast::detach),
         get_dma_mr: Some(region::all_memory),
-        reg_user_mr: Some(region::user_memory),
+        reg_user_mr: Some(region::register_user),
+        rereg_user_mr: Some(region::change),
         alloc_mr: Some(region::allocate),
         map_mr_sg: Some(region::map),
         dereg_mr: Some(region::deregister),
         ..Default::default()
     };
+    // SAFETY: The caller's promise.
+    if unsafe { device::hca(device) }.options.multicast {
+        operations.attach_mcast = Some(multicast::attach);
+        operations.detach_mcast = Some(multicast::detach);
+    }
     // SAFETY: The caller's promise; the table is copied.
-    unsafe { bindings::ib_set_device_ops(device, &operations) };
+    unsafe {
+        bindings::ib_set_device_ops(device, &operations);
+        bindings::softib_define_commands(device);
+    }
 }

@@ -28,12 +28,32 @@ pub(super) unsafe extern "C" fn dealloc(
     0
 }
 
-/// Names a protection domain.
+/// The name of a protection domain.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Domain(usize);
+pub(crate) struct Domain {
+    address: usize,
+    of_program: bool,
+}
 
 impl Domain {
-    pub(super) fn of(pd: *const bindings::ib_pd) -> Self {
-        Self(pd as usize)
+    /// Returns the name of a protection domain.
+    ///
+    /// # Safety
+    ///
+    /// `pd` is live.
+    pub(super) unsafe fn of(pd: *const bindings::ib_pd) -> Self {
+        Self {
+            address: pd as usize,
+            // SAFETY: The caller keeps the domain alive; `ib_core` sets the field before the device
+            // sees the domain.
+            of_program: unsafe { !(*pd).uobject.is_null() },
+        }
+    }
+
+    /// Whether a program has it. Its work requests name memory by keys of regions alone: the key of
+    /// all memory is the kernel's.
+    #[inline]
+    pub(crate) fn is_of_program(self) -> bool {
+        self.of_program
     }
 }

@@ -13,6 +13,7 @@ use crate::{
         management,
         port, //
     },
+    identity,
     linux::DeviceLimit, //
 };
 
@@ -30,6 +31,8 @@ pub(super) unsafe extern "C" fn query_device(
     let (options, device, out) = unsafe { (&device::hca(device).options, &*device, &mut *out) };
     out.sys_image_guid = device.node_guid;
     out.fw_ver = 1;
+    out.vendor_id = identity::VENDOR;
+    out.vendor_part_id = identity::DEVICE.into();
     out.max_mr_size = u64::MAX;
     out.page_size_cap = u64::from(u32::MAX) & !(bindings::PAGE_SIZE as u64 - 1);
     out.device_cap_flags = (bindings::ib_device_cap_flags_IB_DEVICE_BAD_PKEY_CNTR
@@ -64,9 +67,11 @@ pub(super) unsafe extern "C" fn query_device(
     out.max_qp_init_rd_atom = limits::READS as DeviceLimit;
     out.max_res_rd_atom = (limits::READS * limits::QUEUE_PAIRS) as DeviceLimit;
     out.atomic_cap = bindings::ib_atomic_cap_IB_ATOMIC_HCA;
-    out.max_mcast_grp = limits::GROUPS as DeviceLimit;
-    out.max_mcast_qp_attach = limits::GROUP_MEMBERS as DeviceLimit;
-    out.max_total_mcast_qp_attach = limits::GROUPS as DeviceLimit;
+    if options.multicast {
+        out.max_mcast_grp = limits::GROUPS as DeviceLimit;
+        out.max_mcast_qp_attach = limits::GROUP_MEMBERS as DeviceLimit;
+        out.max_total_mcast_qp_attach = limits::GROUPS as DeviceLimit;
+    }
     if options.srq {
         out.max_srq = limits::SHARED_QUEUES as DeviceLimit;
         out.max_srq_wr = options.max_wr as DeviceLimit;

@@ -12,7 +12,10 @@ use kernel::{
 
 use super::{
     address,
+    device,
+    inline_data::InlineData,
     memory::Segment,
+    pd::Domain,
     queue_pair::Pair,
     region,
     shared_receive, //
@@ -69,6 +72,11 @@ pub(super) unsafe extern "C" fn send(
 ) -> i32 {
     // SAFETY: By the contract.
     let pair = unsafe { Pair::part(qp) };
+    if pair.domain.is_of_program() {
+        // SAFETY: `ib_uverbs` posts for programs; it has put the requests and their lists into
+        // memory of its own.
+        return unsafe { send_of_program(pair, next, bad) };
+    }
     let mut result = 0;
     let mut burst = Burst::begin();
     // What a chain holds of a peer it lets go before that can end: who ends a queue pair waits for it.
@@ -93,6 +101,73 @@ pub(super) unsafe extern "C" fn send(
     result
 }
 
+/// Posts the requests of a program. Sleeps.
+///
+/// # Safety
+///
+/// The caller keeps to the contract of [`send`], and nobody else has the lists of the requests
+/// during the call.
+unsafe fn send_of_program(
+    pair: &Arc<QueuePair>,
+    mut next: *const bindings::ib_send_wr,
+    bad: *mut *const bindings::ib_send_wr,
+) -> i32 {
+    while !next.is_null() {
+        // SAFETY: The caller gives a chain of valid requests, whose lists are nobody else's.
+        if let Err(error) = unsafe { send_one_of_program(pair, next) } {
+            // SAFETY: The caller has room for it, as it keeps to the contract of `send`.
+            unsafe { *bad = next };
+            return error.to_errno();
+        }
+        // SAFETY: The caller's request is valid, as it keeps to the contract of `send`.
+        next = unsafe { (*next).next };
+    }
+    0
+}
+
+/// Posts one request of a program. Sleeps.
+///
+/// # Safety
+///
+/// The caller keeps to the contract of [`send_of_program`], for one request.
+unsafe fn send_one_of_program(
+    pair: &Arc<QueuePair>,
+    request: *const bindings::ib_send_wr,
+) -> Result {
+    // SAFETY: The caller gives a valid request, whose list is nobody else's. The call below uses the
+    // data before it is dropped.
+    let _data = unsafe { InlineData::take(pair, &*request) }?;
+    // SAFETY: The caller gives a request of the queue pair's kind: one for datagrams is the first
+    // part of a `struct ib_ud_wr`.
+    if !pair.kind.is_connected() && unsafe { !has_own_address(pair, request) } {
+        return Err(EINVAL);
+    }
+    let guard = rcu::read_lock();
+    let mut chain = pair.begin_chain();
+    // SAFETY: The caller gives a valid request.
+    let posted = unsafe { post_one(pair, &mut chain, request) };
+    pair.end_chain(chain);
+    drop(guard);
+    if pair.kind.is_connected() {
+        pair.send_posted();
+    }
+    posted
+}
+
+/// Whether the address handle of a request is of the queue pair's protection domain
+/// (IBTA 10.2.2.1).
+///
+/// # Safety
+///
+/// The caller keeps to the contract of [`datagram`].
+unsafe fn has_own_address(pair: &QueuePair, request: *const bindings::ib_send_wr) -> bool {
+    // SAFETY: The caller gives a `struct ib_ud_wr`, and keeps its handle, with the handle's domain.
+    unsafe {
+        let ah = (*request.cast::<bindings::ib_ud_wr>()).ah;
+        !ah.is_null() && Domain::of((*ah).pd) == pair.domain
+    }
+}
+
 /// Posts one request.
 ///
 /// # Safety
@@ -104,6 +179,7 @@ unsafe fn post_one(
     chain: &mut Chain,
     request: *const bindings::ib_send_wr,
 ) -> Result {
+    pair.hca.take_request_of(pair.kind)?;
     if pair.kind.is_connected() {
         // SAFETY: The caller's promise.
         return pair.post_send(unsafe { connected(pair, request) }?);
@@ -249,7 +325,7 @@ fn atomic(request: &bindings::ib_atomic_wr) -> (Kind, Operation, Local) {
 /// The region of the request is live.
 unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local) {
     // SAFETY: The caller's promise.
-    let (mr, region) = unsafe { (&*request.mr, region::Registered::part(request.mr)) };
+    let (mr, part) = unsafe { (&*request.mr, region::Registered::part(request.mr)) };
     let wanted = Registration {
         key: request.key,
         rights: region::rights(request.access as u32),
@@ -260,7 +336,7 @@ unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local
     (
         Kind::Register,
         Operation::Local(work::Local::Register),
-        Local::Register(region.clone(), wanted),
+        Local::Register(part.region.clone(), wanted),
     )
 }
 
@@ -381,6 +457,7 @@ pub(super) unsafe extern "C" fn receive(
     unsafe {
         let pair = Pair::part(qp);
         receives(first, bad, pair.receive_segments, |id, segments| {
+            pair.hca.take_request_of(pair.kind)?;
             pair.post_receive(id, segments)
         })
     }
@@ -399,7 +476,9 @@ pub(super) unsafe extern "C" fn receive_shared(
     // SAFETY: By the contract.
     unsafe {
         let queue = shared_receive::Queue::part(srq);
+        let hca = device::hca((*srq).device);
         receives(first, bad, queue.segments_each, |id, segments| {
+            hca.faults.take_request()?;
             queue.post(id, segments)
         })
     }

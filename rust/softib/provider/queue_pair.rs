@@ -112,10 +112,15 @@ pub(super) unsafe extern "C" fn create(
         let (init, hca, domain) =
             unsafe { (&mut *init, device::hca((*qp).device), Domain::of((*qp).pd)) };
         hca.begin_command()?;
+        // `ib_core` checks them for the kernel's consumers, and not for all ways of programs.
+        if init.send_cq.is_null() || init.recv_cq.is_null() {
+            return Err(EINVAL);
+        }
         let options = &hca.options;
         let kind = type_of(init.qp_type)?;
-        // What ipoib asks for and every queue pair here does anyway is no option.
-        let mut known = bindings::ib_qp_create_flags_IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
+        let blocks_loopback =
+            bindings::ib_qp_create_flags_IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
+        let mut known = blocks_loopback;
         if options.tso && kind == Type::Datagram {
             known |= bindings::ib_qp_create_flags_IB_QP_CREATE_IPOIB_UD_LSO as u32;
         }
@@ -148,6 +153,7 @@ pub(super) unsafe extern "C" fn create(
                 receive_segments: cap.max_recv_sge,
                 inline: cap.max_inline_data,
                 signal_all: init.sq_sig_type == bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
+                own_multicast: options.own_multicast && init.create_flags & blocks_loopback == 0,
                 port: init.port_num as u8,
             }
         };
@@ -217,6 +223,7 @@ pub(super) unsafe extern "C" fn modify(
             return Err(EINVAL);
         }
         check(pair, given, mask)?;
+        pair.hca.may_change(pair.kind, current)?;
         pair.modify(state, |known| apply(known, given, mask))?;
         Ok(0)
     })
@@ -317,7 +324,7 @@ pub(super) unsafe extern "C" fn query(
             rq_psn: known.receive_psn.get(),
             sq_psn: known.send_psn.get(),
             dest_qp_num: known.destination.get(),
-            qp_access_flags: region::flags(known.access) as i32,
+            qp_access_flags: region::flags_of(known.access) as i32,
             pkey_index: known.pkey_index,
             max_rd_atomic: known.max_reads,
             max_dest_rd_atomic: known.max_reads_of_peer,

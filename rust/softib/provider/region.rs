@@ -3,6 +3,7 @@
 //! Memory regions.
 
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     sync::Arc, //
 };
@@ -11,7 +12,8 @@ use super::{
     device,
     memory::Memory,
     object::Object,
-    pd::Domain, //
+    pd::Domain,
+    user_memory::UserMemory, //
 };
 use crate::{
     bindings,
@@ -20,6 +22,7 @@ use crate::{
         region::{
             Extent,
             Pages,
+            Pinned,
             Region,
             Rights, //
         }, //
@@ -27,7 +30,12 @@ use crate::{
 };
 
 /// A region of the kernel with ours.
-pub(super) type Registered = Object<bindings::ib_mr, Arc<Region>>;
+pub(super) type Registered = Object<bindings::ib_mr, Part>;
+
+/// The device's part of a region of the kernel.
+pub(super) struct Part {
+    pub(super) region: Arc<Region>,
+}
 
 /// The kernel's memory at an address that a peer named, which the consumer opened all of to it.
 pub(crate) fn kernel_memory(address: u64, length: usize) -> Option<Memory> {
@@ -62,11 +70,19 @@ unsafe fn register(
     rights: Rights,
     extent: Extent,
 ) -> Result<*mut bindings::ib_mr> {
-    // SAFETY: The caller's promise.
-    let hca = unsafe { device::hca((*pd).device) };
-    let region = hca.regions.add(Domain::of(pd), valid, rights, extent)?;
+    // SAFETY: The caller keeps `pd`, and with it its device.
+    let (hca, domain) = unsafe { (device::hca((*pd).device), Domain::of(pd)) };
+    // Not to be used before it has the memory for good.
+    let region = hca.regions.add(domain, false, rights, extent)?;
     let key = region.state.with(|state| state.key);
-    let mr = Registered::allocate(region).inspect_err(|_| hca.regions.remove(key))?;
+    let part = Part {
+        region: region.clone(),
+    };
+    let mr = Registered::allocate(part).inspect_err(|_| {
+        let _ = region.end();
+        hca.regions.remove(key);
+    })?;
+    region.state.with(|state| state.valid = valid);
     // SAFETY: Just made, and ours.
     unsafe {
         (*mr).lkey = key;
@@ -124,7 +140,8 @@ pub(super) unsafe extern "C" fn map(
 ) -> i32 {
     // SAFETY: By the contract.
     unsafe {
-        Registered::part(mr).mapped.with(|mapped| mapped.clear());
+        let region = &Registered::part(mr).region;
+        region.mapped.with(|mapped| mapped.clear());
         bindings::ib_sg_to_pages(mr, list, count, offset, Some(map_page))
     }
 }
@@ -136,7 +153,7 @@ pub(super) unsafe extern "C" fn map(
 /// Called by [`map`] for each page of the list.
 unsafe extern "C" fn map_page(mr: *mut bindings::ib_mr, address: u64) -> i32 {
     // SAFETY: By the contract.
-    let (region, size) = unsafe { (Registered::part(mr), (*mr).page_size as usize) };
+    let (region, size) = unsafe { (&Registered::part(mr).region, (*mr).page_size as usize) };
     // SAFETY: As above; the device is one of ours.
     let base = unsafe { device::hca((*mr).device) }.regions.base();
     // INVARIANT: The consumer mapped the page for the device, until it has taken the registration back.
@@ -164,35 +181,133 @@ pub(super) unsafe extern "C" fn deregister(
     // SAFETY: By the contract; each region here came from `allocate`.
     unsafe {
         let hca = device::hca((*mr).device);
-        let region = Registered::free(mr);
-        let key = region.state.with(|state| {
-            state.valid = false;
-            state.key
-        });
+        let part = Registered::free(mr);
+        let (extent, key) = part.region.end();
         hca.regions.remove(key);
+        // Unpins memory of a program, which nothing reaches any more.
+        drop(extent);
     }
     0
 }
 
-/// `reg_user_mr`: there are no user space consumers.
+/// The access flags that a program may ask for. Those that are optional change nothing here.
+const OF_PROGRAMS: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
+    | bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
+    | bindings::ib_access_flags_IB_ACCESS_REMOTE_READ
+    | bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
+    | bindings::ib_access_flags_IB_ZERO_BASED
+    | bindings::ib_access_flags_IB_ACCESS_HUGETLB
+    | bindings::ib_access_flags_IB_ACCESS_OPTIONAL;
+
+/// `reg_user_mr`: memory of a program, pinned.
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
-pub(super) unsafe extern "C" fn user_memory(
-    _pd: *mut bindings::ib_pd,
-    _start: u64,
-    _length: u64,
-    _address: u64,
-    _access: i32,
-    _: *mut bindings::ib_dmah,
+/// Called by `ib_core` with a live protection domain, for the process whose memory it is.
+pub(super) unsafe extern "C" fn register_user(
+    pd: *mut bindings::ib_pd,
+    start: u64,
+    length: u64,
+    address: u64,
+    access: i32,
+    dma_hints: *mut bindings::ib_dmah,
     _: *mut bindings::ib_udata,
 ) -> *mut bindings::ib_mr {
-    super::unsupported().to_ptr()
+    if !dma_hints.is_null() {
+        return super::unsupported().to_ptr();
+    }
+    // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call. Nobody else has the new
+    // object yet; `ib_core` does not always fill these in.
+    pointer_or_error(unsafe {
+        pin((*pd).device, start, length, address, access).and_then(|pinned| {
+            let mr = register(pd, true, rights(access as u32), Extent::Pinned(pinned))?;
+            (*mr).iova = address;
+            (*mr).length = length;
+            Ok(mr)
+        })
+    })
+}
+
+/// Pins memory of the calling process.
+///
+/// # Safety
+///
+/// `device` is one of ours that stays registered until the memory is no longer pinned.
+unsafe fn pin(
+    device: *mut bindings::ib_device,
+    start: u64,
+    length: u64,
+    address: u64,
+    access: i32,
+) -> Result<Pinned> {
+    if access as u32 & !OF_PROGRAMS != 0 {
+        return Err(super::unsupported());
+    }
+    address.checked_add(length).ok_or(EINVAL)?;
+    // SAFETY: The caller keeps the device.
+    let memory = unsafe { UserMemory::new(device, start, length, access)? };
+    Ok(Pinned {
+        pages: memory.pages()?,
+        address,
+        offset: start as usize & (PAGE_SIZE - 1),
+        length,
+        memory,
+    })
+}
+
+/// `rereg_user_mr`: changes what a region has of memory, rights and domain, under the same key. If
+/// something is refused, it stays as it was.
+///
+/// # Safety
+///
+/// Called by `ib_core` with live objects: a region that [`register_user`] made, and its protection
+/// domain or another one.
+pub(super) unsafe extern "C" fn change(
+    mr: *mut bindings::ib_mr,
+    flags: i32,
+    start: u64,
+    length: u64,
+    address: u64,
+    access: i32,
+    pd: *mut bindings::ib_pd,
+    _: *mut bindings::ib_udata,
+) -> *mut bindings::ib_mr {
+    let changes = |bit: i32| flags & bit != 0;
+    let translation = changes(bindings::ib_mr_rereg_flags_IB_MR_REREG_TRANS as i32)
+        .then_some((start, length, address));
+    let access = changes(bindings::ib_mr_rereg_flags_IB_MR_REREG_ACCESS as i32).then_some(access);
+    // SAFETY: `ib_core` keeps `mr` during the call.
+    let region = unsafe { &Registered::part(mr).region };
+    let now = region.state.with(|state| match &state.extent {
+        Extent::Pinned(pinned) => Some((
+            flags_of(state.rights) as i32,
+            (pinned.memory.start(), pinned.length, pinned.address),
+            pinned.memory.is_own(),
+        )),
+        _ => None,
+    });
+    let (access_now, translation_now) = match now {
+        Some((access, place, is_own)) if is_own || translation.is_some() => (access, place),
+        // The same addresses may be others' memory in another process.
+        _ => return EINVAL.to_ptr(),
+    };
+    let access = access.unwrap_or(access_now);
+    let (start, length, address) = translation.unwrap_or(translation_now);
+    // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call.
+    match unsafe { pin((*pd).device, start, length, address, access) } {
+        Ok(pinned) => {
+            // SAFETY: As above.
+            let domain = unsafe { Domain::of(pd) };
+            // Unpins the memory that was replaced.
+            drop(region.change(domain, rights(access as u32), Extent::Pinned(pinned)));
+            core::ptr::null_mut()
+        }
+        Err(error) => error.to_ptr(),
+    }
 }
 
 /// Writes the kernel's access flags.
-pub(super) fn flags(rights: Rights) -> u32 {
+pub(super) fn flags_of(rights: Rights) -> u32 {
     let bit = |has: bool, bit: bindings::ib_access_flags| if has { bit } else { 0 };
     bit(
         rights.local_write,

@@ -14,9 +14,13 @@ use kernel::{
 
 use crate::bindings;
 
-/// The processor of a completion vector, if events are to run there.
+/// A completion vector.
 #[derive(Clone, Copy)]
-pub(crate) struct Vector(Option<u32>);
+pub(crate) struct Vector {
+    pub(super) number: u32,
+    /// Its processor, if events are to run there.
+    processor: Option<u32>,
+}
 
 impl Vector {
     /// The vector of that number; with `affinity`, it is a processor's.
@@ -28,13 +32,16 @@ impl Vector {
         // SAFETY: Reads which processors there are.
         let processor = unsafe { bindings::softib_processor(number) };
         let processor = u32::try_from(processor).map_err(|_| EINVAL)?;
-        Ok(Self(affinity.then_some(processor)))
+        Ok(Self {
+            number,
+            processor: affinity.then_some(processor),
+        })
     }
 
     /// Whether an event can run on the processor that asks. With preemption off.
     #[inline]
     pub(crate) fn is_here(self) -> bool {
-        self.0.is_none_or(|processor| {
+        self.processor.is_none_or(|processor| {
             // SAFETY: Reads this processor's number, and whether the other is on.
             unsafe { bindings::softib_may_run_here(processor) }
         })
@@ -47,7 +54,7 @@ impl Vector {
         T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID> + Send + Sync + 'static,
     {
         // -1 for the one that asks.
-        let processor = self.0.map_or(-1, |processor| processor as i32);
+        let processor = self.processor.map_or(-1, |processor| processor as i32);
         // SAFETY: The work is put into a queue, and the answer is whether it was. It takes a reference along.
         let queued = unsafe {
             owner.__enqueue(|work| bindings::softib_queue_work_on(processor, work.cast()))

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Verbs of programs, see programs.c.
+ */
+
+#ifndef SOFTIB_PROGRAMS_H
+#define SOFTIB_PROGRAMS_H
+
+#include <linux/types.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "abi.h"
+
+struct ib_cq;
+struct ib_device;
+struct ib_umem;
+
+/* Is given the kernel's address of each page in turn. Anything but 0 ends that. */
+typedef int (*softib_page_fn)(void *context, u64 address);
+
+u32 softib_random(void);
+struct ib_umem *softib_umem_get(struct ib_device *device, u64 start, u64 length, int access);
+u64 softib_umem_pages(struct ib_umem *umem);
+int softib_umem_each_page(struct ib_umem *umem, softib_page_fn each, void *context);
+bool softib_is_own_memory(struct ib_umem *umem);
+bool softib_copy_from_program(void *to, u64 from, size_t length);
+bool softib_tell_program_of_overrun(struct ib_cq *cq);
+void softib_define_commands(struct ib_device *device);
+
+/* In Rust: takes the oldest completions out of a program's queue, and returns how many. */
+u32 softib_poll_for_program(struct ib_cq *cq, u32 room, struct ib_uverbs_wc *out);
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Contexts: what a program has of a device from opening to closing it.
+
+use crate::bindings;
+
+/// `alloc_ucontext`: nothing is to be made. `ib_uverbs` keeps the objects of a context, and
+/// destroys them when it is closed.
+///
+/// # Safety
+///
+/// Has no preconditions.
+pub(super) unsafe extern "C" fn alloc(
+    _context: *mut bindings::ib_ucontext,
+    _: *mut bindings::ib_udata,
+) -> i32 {
+    0
+}
+
+/// `dealloc_ucontext`: nothing is to be given up.
+///
+/// # Safety
+///
+/// Has no preconditions.
+pub(super) unsafe extern "C" fn dealloc(_context: *mut bindings::ib_ucontext) {}
+
+/// `disassociate_ucontext`: programs map no memory of a device that would have to be taken away.
+/// With this, a device goes or changes its network namespace while programs have it open, and they
+/// are told `EIO`.
+///
+/// # Safety
+///
+/// Has no preconditions.
+pub(super) unsafe extern "C" fn disassociate(_context: *mut bindings::ib_ucontext) {}

@@ -1,0 +1,331 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Unmodified programs with user-space verbs on softib, by Debian's libibverbs and softib's provider, on
+# a switch and across one router and two; what programs must not do; programs that are killed, and HCAs that go
+# under them.
+#
+# programs.sh [star|misuse|ends|routed|chain...]
+#
+# nodes: 1
+# kernels: fast debug
+# timeout: 900
+
+. selftests/acm.sh
+# shellcheck source=selftests/chain.sh
+. selftests/chain.sh
+
+sections=("$@")
+[ $# -gt 0 ] || sections=(star misuse ends routed chain)
+
+iterations=$(some 100)
+# Those of perftest when nothing says otherwise, as of the pingpongs.
+exchange_port=18515
+
+# --- a server and its client ------------------------------------------------------------------------
+
+listens_tcp() { # host, port
+	at "$1" ss -ltn | grep -q ":$2 "
+}
+
+# Both have to end well. What the server said is shown if not.
+serve_and_call() { # tcp|cm, port, server host, client host, 'server words', 'client words'
+	local kind=$1 port=$2 server=$3 client=$4 process status=0
+	# shellcheck disable=SC2086 # words
+	at "$server" timeout $((4 * patience)) $5 >/tmp/server 2>&1 &
+	process=$!
+	eventually "listens_$kind" "$server" "$port" || printf 'the server does not listen\n'
+	# shellcheck disable=SC2086 # words
+	at "$client" timeout $((2 * patience)) $6 || {
+		status=$?
+		printf 'the client ended with %d\n' "$status"
+		kill "$process"
+	}
+	wait "$process" || {
+		status=$?
+		printf 'the server ended with %d, having said:\n' "$status"
+		tail -n 15 /tmp/server
+	}
+	return "$status"
+}
+
+# Programs that find their peer by its IP address, and connect by the connection manager.
+by_address() { # description, server host, client host
+	local address many program
+	address=$(v4_of "$2")
+	many=$(some 20)
+	check "$1: rping" serve_and_call cm 7174 "$2" "$3" "rping -s -a $address -C 20 -S 4000 -V" \
+		"rping -c -a $address -C 20 -S 4000 -V"
+	check "$1: ucmatose" serve_and_call cm 7471 "$2" "$3" "ucmatose -b $address -c $many -C 10 -S 1000" \
+		"ucmatose -s $address -c $many -C 10 -S 1000"
+	check "$1: udaddy" serve_and_call cm 7174 "$2" "$3" "udaddy -b $address -c $many -C 1 -S 1000" \
+		"udaddy -s $address -c $many -C 1 -S 1000"
+	for program in rstream riostream; do
+		check "$1: $program" serve_and_call cm 7471 "$2" "$3" "$program -b $address -S 1000 -I 10 -C 10" \
+			"$program -s $address -S 1000 -I 10 -C 10"
+	done
+	check "$1: cmtime" serve_and_call cm 7471 "$2" "$3" "cmtime -b $address -c $(some 100)" \
+		"cmtime -s $address -c $(some 100)"
+}
+
+has_joined() {
+	grep -q 'joined dgid' /tmp/server
+}
+
+# Of one host to another, by a group that both join.
+by_group() { # receiving host, sending host
+	local receiver words="-m 239.7.7.7 -C 10 -S 1000"
+	# shellcheck disable=SC2086 # words
+	at "$1" timeout $((4 * patience)) stdbuf -oL mckey $words -b "$(v4_of "$1")" >/tmp/server 2>&1 &
+	receiver=$!
+	eventually has_joined || printf 'the receiver does not join\n'
+	# shellcheck disable=SC2086 # words
+	at "$2" timeout $((2 * patience)) mckey $words -s -b "$(v4_of "$2")" || kill "$receiver"
+	wait "$receiver" || {
+		tail -n 15 /tmp/server
+		return 1
+	}
+}
+
+# perftest: of atomic operations the size is fixed.
+perftest_words() { # program, device, iterations
+	printf '%s -d %s -F -n %d' "$1" "$2" "$3"
+	case $1 in
+	ib_atomic_*) ;;
+	*) printf ' -s 4096' ;;
+	esac
+}
+
+# Between its two connections the server of perftest listens anew, and with -R its client does not wait
+# for that. But the client looks up the server's name for each of them, which takes long here: a name
+# server is asked first that nobody is.
+slow_names() { # host...
+	local host
+	for host in "$@"; do
+		printf '%s server-%s\n' "$(v4_of "$host")" "$host" >>/etc/hosts
+	done
+	printf '%s\n' "nameserver $(v4_of h99)" "options attempts:1 timeout:$frugality" >/etc/resolv.conf
+	echo 'hosts: dns files' >/etc/nsswitch.conf
+}
+
+perftest() { # description, server host, client host, tcp|cm, 'more words'
+	local program words address
+	address=$(v4_of "$2")
+	[ "$4" != cm ] || address=server-$2
+	for program in ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do
+		words="$(perftest_words "$program" "$2" "$iterations") $5"
+		check "$1: $program $5" serve_and_call "$4" "$exchange_port" "$2" "$3" "$words" \
+			"${words/-d $2/-d $3} $address"
+	done
+}
+
+# --- on a switch ------------------------------------------------------------------------------------
+
+pingpong() { # rc|uc|ud|srq, 'more words'
+	local words="-g 0 -n $iterations $2"
+	serve_and_call tcp "$exchange_port" h1 h2 "ibv_$1_pingpong -d h1 $words" "ibv_$1_pingpong -d h2 $words $(v4_of h1)"
+}
+
+test_devices() {
+	check "ibv_devices finds the HCA of each host" says h1 ibv_devices '^ *h1 '
+	check "and no other one" says h2 ibv_devices '^ *h2 '
+	check_equal "in each host one" 1 "$(at h1 ibv_devices | grep -c '[0-9a-f]\{16\}$')"
+	check "ibv_devinfo opens it" says h1 "ibv_devinfo -v" 'state:.*PORT_ACTIVE' 'link_layer:.*InfiniBand' \
+		'max_mw:.*0' 'GID\[  0\].*fe80:'
+	check_refused "a host opens no HCA of another one" at h1 ibv_devinfo -d h2
+}
+
+test_pingpongs() {
+	local kind
+	for kind in rc uc ud srq; do
+		check "ibv_${kind}_pingpong" pingpong "$kind" ""
+		check "ibv_${kind}_pingpong with events" pingpong "$kind" -e
+	done
+	for kind in rc uc; do
+		check "ibv_${kind}_pingpong with data that is checked" pingpong "$kind" -c
+	done
+}
+
+# What programs have of a kind of objects, the kernel's consumers left out.
+objects_of_programs() { # host, qp|cq|pd|mr|cm_id|ctx
+	at "$1" rdma -j resource show "$2" | jq '[.. | objects | select(has("pid") and (.pid != 0))] | length'
+}
+
+has_no_objects() { # host
+	local kind
+	for kind in qp cq pd mr cm_id ctx; do
+		equal "$kind: 0" "$kind: $(objects_of_programs "$1" "$kind")" || return
+	done
+}
+
+has_objects() { # host, kind...
+	local host=$1 kind
+	shift
+	for kind in "$@"; do
+		holds "$(objects_of_programs "$host" "$kind")" -gt 0 || return
+	done
+}
+
+# --- programs that end at once, and devices that do ------------------------------------------------------
+
+start_traffic() { # seconds
+	at h1 timeout $((4 * patience)) ib_write_bw -d h1 -F -D "$1" -s 4096 >/tmp/server 2>&1 &
+	server=$!
+	eventually listens_tcp h1 "$exchange_port" || return
+	at h2 timeout $((4 * patience)) ib_write_bw -d h2 -F -D "$1" -s 4096 "$(v4_of h1)" >/tmp/client 2>&1 &
+	client=$!
+	eventually has_objects h1 qp mr && eventually has_objects h2 qp mr && pause 1
+}
+
+has_traffic() {
+	local before
+	before=$(port_field h2 counters/port_xmit_packets)
+	pause 1
+	holds "$(port_field h2 counters/port_xmit_packets)" -gt "$before"
+}
+
+test_killed() {
+	check "ib_write_bw writes" start_traffic 60
+	check "rdma shows what it has" has_objects h1 qp cq pd mr ctx
+	check "there is traffic" has_traffic
+	pkill -KILL --ns $$ --nslist pid ib_write_bw
+	wait "$server" "$client" 2>/dev/null
+	check "nothing is left of the killed server" eventually has_no_objects h1
+	check "nor of the client" eventually has_no_objects h2
+	check "the HCA works" pingpong rc ""
+}
+
+has_ended() { # process
+	! kill -0 "$1" 2>/dev/null
+}
+
+test_removed() {
+	check "ib_write_bw writes" start_traffic 60
+	check "its HCA goes under traffic" rdma_link_delete h2
+	check "the program ends" eventually has_ended "$client"
+	check_refused "with an error" wait "$client"
+	pkill -KILL --ns $$ --nslist pid ib_write_bw
+	wait "$server" 2>/dev/null
+	check "nothing is left of the other end" eventually has_no_objects h1
+}
+
+rdma_link_delete() { # host
+	at "$1" rdma link delete "$1"
+}
+
+# As no one that the limit does not bind.
+as_nobody() { # kilobytes that may be pinned, command...
+	at h1 prlimit --memlock=$(($1 * 1024)) setpriv --reuid 65534 --regid 65534 --clear-groups "${@:2}"
+}
+
+does_not_register() {
+	matches "Couldn't register MR" "$(as_nobody 64 timeout "$patience" ibv_rc_pingpong -d h1 -s 1000000 2>&1)"
+}
+
+test_limit() {
+	check "a program pins no more than RLIMIT_MEMLOCK" does_not_register
+	check_equal "within it, it does" 124 "$(
+		as_nobody 4096 timeout 3 ibv_rc_pingpong -d h1 -s 1000000 >/dev/null 2>&1
+		echo $?
+	)"
+	check "nothing is left of it" eventually has_no_objects h1
+}
+
+# --- what a program must not do --------------------------------------------------------------------------
+
+misuse() {
+	local verdict rest ended=0
+	while read -r verdict rest; do
+		case $verdict in
+		ok) ok "misuse: $rest" ;;
+		not) not_ok "misuse: ${rest#ok }" ;;
+		end) ended=1 ;;
+		*) note "$verdict $rest" ;;
+		esac
+	done < <(at h3 timeout "$longest" "$MODULES/softib_provider/misuse" h3 2>&1)
+	check_equal "misuse came to its end" 1 "$ended"
+	check "nothing is left of it" eventually has_no_objects h3
+}
+
+# --- topologies --------------------------------------------------------------------------------------------
+
+bring_up_star() {
+	bring_up_fabric star h1
+	load_driver oxib || bail_out "oxib could not be loaded"
+	check "the connection manager is loaded" load_managers
+	check "every host's interface comes up" interfaces_up "${hosts[@]}"
+}
+
+take_down_star() {
+	stop_jobs
+	check "the connection manager can be unloaded" unload_managers
+	check "oxib can be unloaded" unload_driver
+	take_down_fabric
+}
+
+test_star() {
+	bring_up_star
+	test_devices
+	test_pingpongs
+	by_address "switch" h1 h2
+	check "switch: mckey" by_group h1 h2
+	perftest "switch" h1 h2 tcp ""
+	perftest "switch" h1 h2 cm "-R"
+	check "nothing is left of all that" eventually has_no_objects h1
+	take_down_star
+}
+
+test_misuse() {
+	bring_up_star
+	misuse
+	take_down_star
+}
+
+test_ends() {
+	bring_up_star
+	test_limit
+	test_killed
+	test_removed
+	take_down_star
+}
+
+# The LIDs that programs exchange are of the other subnet; perftest can be told the router's.
+test_routed() {
+	bring_up_routed_fabric
+	check "the connection manager is loaded" load_managers
+	know h1 h2 h3 h4 && know h3 h1 h2 h4
+	check "h3 reaches h1 by IP" eventually host_answers h3 "$(v4_of h1)"
+	by_address "router" h1 h3
+	perftest "router" h1 h3 cm "-R"
+	check "router: ib_send_lat with the router's LID" serve_and_call tcp "$exchange_port" h1 h3 \
+		"ib_send_lat -d h1 -F -n $iterations -x 0 --dlid $(router_lid h1 r1)" \
+		"ib_send_lat -d h3 -F -n $iterations -x 0 --dlid $(router_lid h3 r1) $(v4_of h1)"
+	check "nothing is left of all that" eventually has_no_objects h3
+	check "the connection manager can be unloaded" unload_managers
+	take_down_routed_fabric
+}
+
+# Of h2, between the routers, too.
+test_chain() {
+	load_softib || bail_out "softib.ko could not be loaded"
+	fabric_up chain || bail_out "the fabric chain could not be built"
+	check "three subnets have their ports active" start_chain
+	check "the routers are told where everything is" inform_chain
+	load_driver oxib || bail_out "oxib could not be loaded"
+	check "every host's interface comes up" interfaces_up "${hosts[@]}"
+	check "the connection manager is loaded" load_managers
+	know h1 h2 h3 && know h2 h1 h3 && know h3 h1 h2
+	check "h3 reaches h1 by IP" eventually host_answers h3 "$(v4_of h1)"
+	by_address "two routers" h1 h3
+	perftest "two routers" h1 h3 cm "-R"
+	check "from between the routers, rping" serve_and_call cm 7174 h1 h2 "rping -s -a $(v4_of h1) -C 20 -V" \
+		"rping -c -a $(v4_of h1) -C 20 -V"
+	take_down_star
+}
+
+ulimit -l unlimited
+slow_names h1
+for section in "${sections[@]}"; do
+	"test_$section"
+done
+finish
