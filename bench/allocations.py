@@ -12,7 +12,10 @@ from pathlib import Path
 
 _SLABS = Path("/sys/kernel/debug/slab")
 _OURS = ("ib_cm", "oxib")
-_OTHERS = ("rdma_cm", "rdma_ucm")
+# A frame of the fabric is its own, whoever had a packet sent.
+_OTHERS = ("rdma_cm", "rdma_ucm", "softib")
+# Packets come and go, and the stack keeps some of them for the next ones, whoever polled.
+_PACKETS = "__alloc_skb"
 _COUNT = re.compile(r"^ *(\d+) ")
 
 
@@ -20,7 +23,7 @@ def _allocations(text, modules):
     """(number, first of the modules or None) of each place that allocated."""
     for block in re.split(r"\n(?= *\d+ )", text):
         count, module = _COUNT.match(block), modules.search(block)
-        if count:
+        if count and _PACKETS not in block:
             yield int(count[1]), module and module[1]
 
 

@@ -85,6 +85,7 @@ struct bench {
 
 /* meter.c */
 bool bench_goes_on(const struct bench *bench);
+void bench_empty(struct bench *bench, void (*begin)(void *context), void *context);
 void bench_begin(struct bench *bench);
 void bench_end(struct bench *bench);
 int bench_drain(struct bench *bench, bool (*done)(void *context), void *context);
@@ -113,6 +114,7 @@ int bench_transmit_queue_ipoib(struct bench *bench);
 int bench_transmit_queue_floor(struct bench *bench);
 int bench_receive_ipoib(struct bench *bench);
 int bench_receive_floor(struct bench *bench);
+int bench_receive_floor_joined(struct bench *bench);
 int bench_transmit_device_single(struct bench *bench);
 int bench_transmit_device_single_events(struct bench *bench);
 int bench_transmit_device_chain(struct bench *bench);

@@ -9,6 +9,7 @@
 #    LOSS: the percentage of messages that are lost (default 1). A lost one costs seconds, and cmtime spins meanwhile.
 #    KIND (or several, with commas between)
 #         counts    the node runs with --icount and the profiler: instructions, times, messages
+#         loss      the node runs with --icount: times and messages while some are lost, by another seed in each repetition
 #         rate      connections in a second, on as many processors as the node has
 #         memory    the node was booted with slab_debug=U: who allocated what
 
@@ -18,7 +19,7 @@ cm=$1
 kind=$2
 connections=$3
 repetitions=$4
-loss=${5:-1}
+percentage=${5:-1}
 near=10.78.0.1
 far=10.78.0.2
 
@@ -90,7 +91,14 @@ counts() {
 		/build/bench/mark end
 		printf 'cm counts connect=%d disconnect=%d messages=%d\n' \
 			"$(step 'cm connect' 2)" "$(step disconnect 1)" "$sent"
-		lose "$loss" "$repetition" || bail_out "the cable cannot lose"
+	done
+}
+
+loss() {
+	local seed
+	cmtime_both
+	for ((seed = 1; seed <= repetitions; seed++)); do
+		lose "$percentage" "$seed" || bail_out "the cable cannot lose"
 		cmtime_both
 		lose_nothing
 		printf 'cm loss connect=%d messages=%d\n' "$(step 'cm connect' 2)" "$sent"
@@ -119,6 +127,7 @@ memory() {
 	python3 bench/allocations.py >/tmp/after
 	printf 'cm memory bytes=%d\n' $(($(</tmp/after) - $(</tmp/before)))
 	kill "$holder" "$server"
+	wait "$holder" "$server"
 }
 
 export PYTHONDONTWRITEBYTECODE=1

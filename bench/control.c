@@ -25,6 +25,7 @@ static const struct {
 	{ "tx-device-chain-events", bench_transmit_device_chain_events },
 	{ "rx-ipoib", bench_receive_ipoib },
 	{ "rx-floor", bench_receive_floor },
+	{ "rx-floor-joined", bench_receive_floor_joined },
 	{ "rx-device", bench_receive_device },
 	{ "fabric-single", bench_fabric_single },
 	{ "fabric-chain", bench_fabric_chain },

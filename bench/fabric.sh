@@ -7,11 +7,14 @@
 # fabric.sh packets ROUNDS REPETITIONS                            in a node with --icount: what a datagram costs
 # fabric.sh packets ROUNDS 1 hop|peer MEASUREMENT BYTES BURST     one, with the addresses of symbols in /out, for a profiler
 # fabric.sh tcp veth|datagram|offloads|connected MEBIBYTES        in such a node, with the profiler: what TCP costs
-# fabric.sh memory [HCAS TOPOLOGY]                                what 64 HCAs and 8 switches take, and a fabric (large)
+# fabric.sh memory [HCAS]                                         what 64 HCAs take, and 8 switches
+# fabric.sh memory_fabric [TOPOLOGY]                              what a fabric takes (large), in a boot of its own: the kernel keeps
+#                                                                 of what has gone, and gives back later
 #
 # Several of these, with -- between, are done one after the other.
 
 . selftests/fabric.sh
+. bench/available.sh
 . bench/sequence.sh
 
 control=/sys/kernel/debug/oxib_bench
@@ -83,7 +86,8 @@ bare_pair() {
 }
 
 transfer() { # address, MiB
-	at h1 iperf3 -J -c "$1" -n "$2M" >/tmp/iperf.json || bail_out "the transfer failed: $(jq -r .error /tmp/iperf.json)"
+	local error
+	error=$(iperf ip netns exec h1 iperf3 -c "$1" -n "$2M") || bail_out "the transfer failed: $error"
 }
 
 tcp() { # veth|datagram|offloads|connected, MiB
@@ -114,7 +118,6 @@ tcp() { # veth|datagram|offloads|connected, MiB
 	eventually host_answers h1 "$address" || bail_out "h2 is not reached"
 	stop_sm
 	in_background_at h2 iperf3 -s
-	eventually serves || bail_out "iperf3 does not serve"
 	transfer "$address" 8
 	cat /proc/kallsyms >/out/kallsyms
 	"$MODULES/bench/mark" begin
@@ -124,39 +127,28 @@ tcp() { # veth|datagram|offloads|connected, MiB
 	take_down_fabric
 }
 
-serves() {
-	[ -n "$(at h2 ss -Hltn 'sport = :5201')" ]
-}
-
 # --- memory ------------------------------------------------------------------------------------------------------------------
-
-available() { # KiB
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo
-}
 
 cables() { # first number, last
 	seq "$1" "$2" | sed 's/.*/link add c& type dummy/' | ip -batch -
 }
 
-memory() { # [HCAs, topology]
-	local before devices with number hcas=${1:-64}
+memory() { # [HCAs]
+	local before with number hcas=${1:-64}
 	load_softib || bail_out "softib.ko could not be loaded"
 	cables 1 224
-	before=$(available)
+	before=$(available_at_rest)
 	for ((number = 1; number <= hcas; number++)); do
 		rdma link add "a$number" type softib netdev "c$number" || bail_out "there is no HCA $number"
 	done
-	with=$(available)
+	with=$(available_at_rest)
 	printf 'memory hcas=%d kib=%d\n' "$hcas" $((before - with))
-	devices=$with
 	for ((number = 0; number < 8; number++)); do
 		mkdir -p "$configuration/switch/s$number"
 		seq -f 'c%g' -s ' ' $((65 + 20 * number)) $((84 + 20 * number)) >"$configuration/switch/s$number/ports"
 		echo 1 >"$configuration/switch/s$number/enable" || bail_out "there is no switch $number"
 	done
-	printf 'memory switches=8 ports=20 kib=%d\n' $((devices - $(available)))
+	printf 'memory switches=8 ports=20 kib=%d\n' $((with - $(available_at_rest)))
 	for ((number = 0; number < 8; number++)); do
 		echo 0 >"$configuration/switch/s$number/enable"
 		rmdir "$configuration/switch/s$number"
@@ -167,9 +159,13 @@ memory() { # [HCAs, topology]
 	done
 	seq 1 224 | sed 's/.*/link delete c&/' | ip -batch -
 	rmmod softib
-	before=$(available)
-	bring_up_fabric "${2:-large}" h1
-	printf 'memory fabric=1 kib=%d\n' $((before - $(available)))
+}
+
+memory_fabric() { # [topology]
+	local before
+	before=$(available_at_rest)
+	bring_up_fabric "${1:-large}" h1
+	printf 'memory fabric=1 kib=%d\n' $((before - $(available_at_rest)))
 	take_down_fabric
 }
 

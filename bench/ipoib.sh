@@ -16,6 +16,7 @@
 #          memory [HOSTS]                            a node booted with slab_debug=U: what an interface and a destination take
 
 . selftests/infiniband.sh
+. bench/available.sh
 . bench/sequence.sh
 
 driver=$1
@@ -92,8 +93,13 @@ prepare_packets() {
 measure() { # measurement, bytes, burst
 	local found
 	found=$(nsenter --net=/run/netns/h1 chrt --idle 0 sh -c "echo '$1 $2 $3 $rounds' >$control && cat $control") ||
-		bail_out "the measurement $1 $2 $3 $rounds failed"
+		fail_measurement "$1 $2 $3 $rounds"
 	printf 'result %s %s\n' "$1" "$found"
+}
+
+fail_measurement() { # which
+	note "$(at h1 ethtool -S ib0 | grep -v ': 0$'; ip -n h1 -s link show ib0; tc -s -n h1 qdisc show dev ib0; ip -n h1 neigh show dev ib0)"
+	bail_out "the measurement $1 failed"
 }
 
 # How long the byte queue limit waits until it comes down: see node.sh.
@@ -110,6 +116,7 @@ measure_all() { # MTU
 			measure tx-subnet-chain "$bytes" "$burst"
 			measure rx-subnet-ipoib "$bytes" "$burst"
 			measure rx-floor "$bytes" "$burst"
+			measure rx-floor-joined "$bytes" "$burst"
 			measure rx-subnet-device "$bytes" "$burst"
 		done
 		limit_hold_time 20
@@ -223,12 +230,6 @@ rate() { # repetitions, MiB, milliseconds
 
 # --- memory ------------------------------------------------------------------------------------------------------------------
 
-available() { # KiB
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo
-}
-
 allocated() {
 	python3 bench/allocations.py "$driver"
 }
@@ -270,11 +271,10 @@ memory() { # [hosts]
 	bring_up_fabric bench 'h1 sweep_interval 0'
 	load_driver "$driver" || bail_out "$driver could not be loaded"
 	eventually has_interface "h$last"
-	pause 1
-	before=$(available)
+	before=$(available_at_rest)
 	interfaces_up "${hosts[@]}" || bail_out "IP over InfiniBand did not come up"
 	eventually host_answers h1 "$(v4_of h2)" || bail_out "h2 is not reached"
-	printf 'memory interface=%d\n' $(((before - $(available)) * 1024 / ${#hosts[@]}))
+	printf 'memory interface=%d\n' $(((before - $(available_at_rest)) * 1024 / ${#hosts[@]}))
 	destinations >/tmp/neighbours
 	number=$(wc -l </tmp/neighbours)
 	ip -n h1 -batch - </tmp/neighbours

@@ -2,7 +2,7 @@
 /*
  * Receiving, up to a UDP socket. For the interface under test, frames for its queue pair arrive on the Ethernet device,
  * as if from a card. For the floor, a net device whose poll makes the packets out of nothing: what any driver has the
- * stack do for a packet it received.
+ * stack do for a packet it received, with a soft interrupt of its own or in one of the device.
  */
 
 #include <linux/etherdevice.h>
@@ -101,7 +101,8 @@ int bench_receive_ipoib(struct bench *bench)
 #define PAGE_ORDER 1
 
 struct floor {
-	struct napi_struct napi;
+	/* The driver's, and one of the device below, whose soft interrupt is there anyway. */
+	struct napi_struct napi, below;
 	struct net_device *poller, *device;
 	struct page_pool *pool;
 	struct bench *bench;
@@ -159,7 +160,33 @@ static int poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
-static int floor_rounds(struct floor *floor)
+/* A device below delivers the burst: the driver's poll joins the soft interrupt in which it does. */
+static int poll_below(struct napi_struct *napi, int budget)
+{
+	struct floor *floor = container_of(napi, struct floor, below);
+
+	if (floor->left)
+		napi_schedule(&floor->napi);
+	napi_complete_done(napi, 0);
+	return 0;
+}
+
+/* As from a device's interrupt, which does not wake ksoftirqd. */
+static void interrupt(struct napi_struct *napi)
+{
+	local_bh_disable();
+	napi_schedule(napi);
+	local_bh_enable();
+}
+
+static void interrupt_below(void *context)
+{
+	struct floor *floor = context;
+
+	interrupt(&floor->below);
+}
+
+static int floor_rounds(struct floor *floor, struct napi_struct *first)
 {
 	struct awaited awaited = { &floor->sink };
 	struct bench *bench = floor->bench;
@@ -169,10 +196,7 @@ static int floor_rounds(struct floor *floor)
 		floor->left = bench->burst;
 		awaited.received += bench->burst;
 		bench_begin(bench);
-		/* As from a device's interrupt, which does not wake ksoftirqd. */
-		local_bh_disable();
-		napi_schedule(&floor->napi);
-		local_bh_enable();
+		interrupt(first);
 		error = bench_drain(bench, all_received, &awaited);
 		bench_end(bench);
 	}
@@ -193,7 +217,9 @@ static int floor_open(struct floor *floor)
 	if (!floor->poller)
 		return -ENOMEM;
 	netif_napi_add(floor->poller, &floor->napi, poll);
+	netif_napi_add(floor->poller, &floor->below, poll_below);
 	napi_enable(&floor->napi);
+	napi_enable(&floor->below);
 	floor->pool = page_pool_create(&params);
 	if (IS_ERR(floor->pool))
 		return PTR_ERR(floor->pool);
@@ -206,14 +232,16 @@ static void floor_close(struct floor *floor)
 		bench_sink_close(&floor->sink);
 	if (!floor->poller)
 		return;
+	napi_disable(&floor->below);
 	napi_disable(&floor->napi);
 	if (!IS_ERR_OR_NULL(floor->pool))
 		page_pool_destroy(floor->pool);
+	netif_napi_del(&floor->below);
 	netif_napi_del(&floor->napi);
 	free_netdev(floor->poller);
 }
 
-int bench_receive_floor(struct bench *bench)
+static int receive_floor(struct bench *bench, bool joined)
 {
 	struct floor *floor = kzalloc(sizeof(*floor), GFP_KERNEL);
 	int error = -ENODEV;
@@ -230,10 +258,24 @@ int bench_receive_floor(struct bench *bench)
 	if (!error) {
 		bench_datagram(floor->packet, BENCH_FLOOR_IP(BENCH_PEER), BENCH_FLOOR_IP(BENCH_US),
 			       bench->bytes);
-		error = floor_rounds(floor);
+		if (joined)
+			bench_empty(bench, interrupt_below, floor);
+		error = floor_rounds(floor, joined ? &floor->below : &floor->napi);
 	}
 	floor_close(floor);
 	dev_put(floor->device);
 	kfree(floor);
 	return error;
+}
+
+/* The device's event is the cause of a soft interrupt. */
+int bench_receive_floor(struct bench *bench)
+{
+	return receive_floor(bench, false);
+}
+
+/* The device's event comes in a soft interrupt, which the packet therefore does not pay. */
+int bench_receive_floor_joined(struct bench *bench)
+{
+	return receive_floor(bench, true);
 }

@@ -8,7 +8,7 @@
 # "connections WHOSE peers=NUMBER connections=NUMBER queries=NUMBER", "ib_acme answers=NUMBER ns=NUMBER".
 #
 # resolve.sh oxib|ib_ipoib subnet|router REPETITIONS
-# resolve.sh oxib|ib_ipoib connections NUMBER         path queries for so many connections of TCP to 10 peers
+# resolve.sh oxib|ib_ipoib connections NUMBER [PEERS] path queries for so many connections of TCP to 10 peers, or so many
 # resolve.sh oxib|ib_ipoib ibacm REPETITIONS          what ib_acme takes that ibacm answers from its cache
 #
 # Several of these, with -- between, are done one after the other.
@@ -173,10 +173,11 @@ listen_all() {
 	done
 }
 
-connections() { # number
-	local each=$(($1 / 10))
-	echo 'star hosts=11' >"$topology"
-	bring_up_fabric bench 'h11 sweep_interval 0'
+connections() { # number, [peers]
+	local peers=${2:-10} each
+	each=$(($1 / peers))
+	echo "star hosts=$((peers + 1))" >"$topology"
+	bring_up_fabric bench "h$((peers + 1)) sweep_interval 0"
 	load_driver "$driver" || bail_out "$driver could not be loaded"
 	interfaces_up "${hosts[@]}" || bail_out "IP over InfiniBand did not come up"
 	[ "$driver" = ib_ipoib ] || know_all
@@ -189,7 +190,7 @@ connections() { # number
 	# shellcheck disable=SC2046 # words
 	at h1 python3 bench/connections.py open 7300 "$each" $(for host in "${hosts[@]:1}"; do v4_of "$host"; done) ||
 		bail_out "not all connections came up"
-	printf 'connections tcp peers=10 connections=%d queries=%d\n' "$1" "$(end_count h1)"
+	printf 'connections tcp peers=%d connections=%d queries=%d\n' "$peers" "$1" "$(end_count h1)"
 	stop_jobs
 	check "$driver can be unloaded" unload_driver
 	take_down_fabric

@@ -67,13 +67,13 @@ def _resolution_rows(results):
 
 
 def _query_rows(results):
-    yield ("path queries for connections to 10 peers", "connections", *DRIVERS)
+    yield ("path queries for connections", "peers", "connections", *DRIVERS)
     for kind, title in _KINDS:
         found = [results.queries(driver, kind) for driver in DRIVERS]
         counts = [str(each["queries"]) if each else "-" for each in found]
-        number = max((each["connections"] for each in found if each), default=0)
-        if number:
-            yield (title, str(number), *counts)
+        measured = [each for each in found if each]
+        if measured:
+            yield (title, str(measured[0]["peers"]), str(measured[0]["connections"]), *counts)
 
 
 def aims(results):

@@ -12,6 +12,8 @@ _PATHS = {
     "TX socket": ("tx-socket-ipoib", "tx-socket-floor", "tx-subnet-single"),
     "RX": ("rx-subnet-ipoib", "rx-floor", "rx-subnet-device"),
 }
+# On a wire softib delivers in a soft interrupt: it is in the device's floor, so the stack's must not have it again.
+_ON_A_WIRE = {"rx-floor": "rx-floor-joined"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ def costs(results, fabric):
         for size in ("64", "MTU"):
             for burst in (32,) if path == "TX socket" else (1, 8, 32):
                 bytes_ = 64 if size == "64" else results.mtu(fabric) - 28
+                if fabric == "hop":
+                    stack = _ON_A_WIRE.get(stack, stack)
                 floors = (results.floor(fabric, name, size, burst) for name in (stack, device))
                 totals = (results.packet(fabric, driver, total, size, burst) for driver in DRIVERS)
                 found.append(Cost(path, bytes_, burst, *floors, *totals))

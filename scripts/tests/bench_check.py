@@ -111,12 +111,14 @@ def _cm():
         "connections a second, one CPU": 8000.0,
         "connections a second, two CPUs": 3000.0,
         "time for 20 at 1 % loss": 0.2,
+        "time for 20 at 1 % loss, worst": 0.3,
         "memory, established": 800.0,
         "messages": 5.0,
         "messages at 1 % loss": 5.1,
     }
     return {
         "connections": 20,
+        "seeds": {"kernel": 20, "oxib": 20},
         "figures": [
             {"name": name, "kernel": value, "oxib": value} for name, value in names.items()
         ],
@@ -207,6 +209,12 @@ class Documents(unittest.TestCase):
         document["traffic"].clear()
         self.assertNotEqual(check.complaints("ipoib", document, smoke=True), [])
 
+    def test_with_the_smallest_counts_steps_are_timed_by_the_clock(self):
+        document = _cm()
+        document["figures"][1].update(kernel=1e9)
+        self.assertEqual(check.complaints("cm", document, smoke=True), [])
+        self.assertNotEqual(check.complaints("cm", document), [])
+
     def test_infinity_and_nan_are_refused_wherever_they_are(self):
         for value in (math.inf, -math.inf, math.nan):
             self.refused(
@@ -296,7 +304,7 @@ class Documents(unittest.TestCase):
         )
         self.refused(
             "cm",
-            lambda d: d["figures"][6].update(kernel=-5.0),
+            lambda d: d["figures"][7].update(kernel=-5.0),
             "memory, established: kernel's is -5.0",
         )
         self.refused("fabric", lambda d: d["memory"]["hcas"].update(kib=0), "hcas: 0 KiB")
@@ -316,7 +324,17 @@ class Documents(unittest.TestCase):
             "cm", lambda d: d["figures"][0].update(oxib=1000.0), "oxib's whole system has 1000"
         )
         self.refused(
-            "cm", lambda d: d["figures"][7].update(oxib=2.0), "oxib sends 2.0 for a connection"
+            "cm", lambda d: d["figures"][8].update(oxib=2.0), "oxib sends 2.0 for a connection"
+        )
+        self.refused(
+            "cm",
+            lambda d: d["figures"][6].update(oxib=0.1),
+            "oxib's median is 0.2, above the worst, 0.1",
+        )
+        self.refused(
+            "cm",
+            lambda d: d["seeds"].update(oxib=3),
+            "the numbers of seeds are {'kernel': 20, 'oxib': 3}",
         )
         self.refused(
             "fabric",
