@@ -67,27 +67,56 @@ hash_of() {
 checkout_id() {
 	printf '%s\n' "$OXIB_CHECKOUT_ID"
 }
-OXIB_CHECKOUT_ID=${OXIB_CHECKOUT_ID:-$(printf '%s' "$checkout" | cksum | cut -d ' ' -f 1)}
+OXIB_CHECKOUT_ID=${OXIB_CHECKOUT_ID:-$(basename "$checkout")-$(printf '%s' "$checkout" | cksum | cut -d ' ' -f 1)}
 export OXIB_CHECKOUT_ID
+
+# The checkout's own directory in the cache, with build/, out/ and log/: checkouts that work at the same time do not disturb each
+# other. In the toolchain root these are /cache/build and so on (see in-toolchain).
+if [ -n "${OXIB_INSIDE:-}" ]; then
+	own=$cache
+else
+	own=$cache/checkouts/$OXIB_CHECKOUT_ID
+fi
+
+# use_own: make the checkout's own directory, and hold it as it is until this process and what it started end, as descriptor 6.
+use_own() {
+	mkdir -p "$own/build" "$own/out" "$own/log" "$cache/lock"
+	touch "$own/.used"
+	exec 6>>"$cache/lock/checkout-$OXIB_CHECKOUT_ID"
+	flock --shared 6
+}
+
+# Days after which the directory of a checkout that was not used any more is removed.
+own_days=30
+
+# tidy_checkouts: remove the directories of checkouts that have not been used for long, and are not in use.
+tidy_checkouts() {
+	local used directory
+	while read -r used; do
+		directory=$(dirname "$used")
+		flock --nonblock "$cache/lock/checkout-$(basename "$directory")" rm -rf --one-file-system "$directory" || :
+	done < <(find "$cache/checkouts" -mindepth 2 -maxdepth 2 -name .used -mtime "+$own_days" 2>/dev/null)
+}
 
 # seed_crates PREFIX: what cargo builds for this checkout begins with what it has built for another one, but for the project's own
 # crates and programs: cargo would take another checkout's for this one's where its files are newer.
 seed_crates() (
-	own=$cache/build/$1-$OXIB_CHECKOUT_ID
-	[ -d "$cache/build" ] && [ ! -d "$own" ] || return 0
+	mine=$own/build/$1-$OXIB_CHECKOUT_ID
+	[ ! -d "$mine" ] || return 0
 	cache_lock "seed-$1"
-	[ ! -d "$own" ] || return 0
+	[ ! -d "$mine" ] || return 0
 	other=$(newest_crates "$1")
 	[ -n "$other" ] || return 0
-	rm -rf "$own.new"
-	mkdir -p "$own.new"
+	rm -rf "$mine.new"
+	mkdir -p "$mine.new"
 	crates_of_others "$other" | tar --directory "$other" --null --files-from=- --create --file=- |
-		tar --directory "$own.new" --extract --file=-
-	mv -T "$own.new" "$own"
+		tar --directory "$mine.new" --extract --file=-
+	mv -T "$mine.new" "$mine"
 )
 
 newest_crates() { # prefix
-	find "$cache/build" -maxdepth 1 -name "$1-*" ! -name '*.new' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2-
+	find "$cache"/checkouts/*/build -maxdepth 1 -name "$1-*" ! -name '*.new' -printf '%T@ %p\n' 2>/dev/null |
+		sort -n | tail -n 1 | cut -d ' ' -f 2-
 }
 
 # What is not the project's own: its crates have its name in theirs, its programs have names without an ending.

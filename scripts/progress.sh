@@ -3,7 +3,7 @@
 #
 # Visible progress: each long command becomes a step with a name, an elapsed time and a log. Sourced after cache.sh.
 
-# shellcheck disable=SC2154 # cache is cache.sh's
+# shellcheck disable=SC2154 # own is cache.sh's
 
 elapsed() {
 	local seconds
@@ -47,8 +47,8 @@ progress_watch() { # pid, name, log
 step() {
 	local name=$1 began=$SECONDS log pid status=0
 	shift
-	mkdir -p "$cache/log"
-	log=$cache/log/$(printf '%s' "$name" | tr -c '[:alnum:]._-' '-').log
+	mkdir -p "$own/log"
+	log=$own/log/$(printf '%s' "$name" | tr -c '[:alnum:]._-' '-').log
 	say "$name"
 	# A group of its own, so that an interruption ends all that the command started, and not only the command.
 	setsid "$@" >"$log" 2>&1 </dev/null &

@@ -15,6 +15,7 @@ from node_runner.kernel import Kernel
 from node_runner.machine import Shape
 from node_runner.results import Results
 from node_runner.results import Taken
+from node_runner.results import shown
 from node_runner.run import Run
 
 
@@ -76,8 +77,7 @@ def _run_script(run, places, options):
     seconds = run.watch(options.timeout, _show if options.verbose else None)
     failed = _explain(run, 0 if options.verbose else options.tail)
     verdict = "failed" if failed else "passed"
-    place = run.directory.relative_to(places.cache)
-    print(f"run {run.directory.name}: {verdict} in {seconds:.0f} s; logs: {place}/ in the cache", file=sys.stderr)
+    print(f"run {run.directory.name}: {verdict} in {seconds:.0f} s; logs: {shown(run.directory)}/", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -3,7 +3,13 @@
 
 import fcntl
 import itertools
+import os
 import shutil
+
+
+def shown(path):
+    """A path below /cache as it is outside of the toolchain root, where each checkout has a directory of its own in the cache."""
+    return str(path).replace("/cache", f"$OXIB_CACHE/checkouts/{os.environ['OXIB_CHECKOUT_ID']}", 1)
 
 
 class Taken(Exception):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from node_runner.kernel import PROCESS_KERNELS
 from node_runner.results import Results
+from node_runner.results import shown
 from test_runner import again
 from test_runner import commands
 from test_runner import job
@@ -128,7 +129,7 @@ def _explain(each, outcome):
         print("  not ok -", failure.replace("\n", "\n    "), file=sys.stderr)
     for log in outcome.logs:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
-        print(f"  the end of {str(log).replace('/cache', '$OXIB_CACHE', 1)}:", file=sys.stderr)
+        print(f"  the end of {shown(log)}:", file=sys.stderr)
         for line in lines:
             print(f"  | {line}", file=sys.stderr)
     sys.stderr.flush()
@@ -142,12 +143,12 @@ def _deadline():
 class _Runner:
     """Runs jobs side by side, and those that may have failed by accident once more."""
 
-    def __init__(self, pool, out, options, session, measured):
+    def __init__(self, pool, out, room, options, session, measured):
         self._pool = pool
         self._out = out
         self._session = session
         self._measured = measured
-        self._room = Room(options.processors, measured)
+        self._room = Room(options.processors, measured, room)
         self._limit = None if options.soak else job.LONGEST
         self._running = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -168,16 +169,25 @@ class _Runner:
         waiting = sorted(jobs, key=lambda each: -self._measured.seconds(each))
         while self._running or waiting and not self._session.interruption:
             self._start(waiting)
+            if not self._running:
+                # Other runs have all the memory.
+                time.sleep(_LOOK)
+                continue
             done, _ = wait(self._running, timeout=_LOOK, return_when=FIRST_COMPLETED)
             if not done:
                 self._room.look()
             for future in done:
                 each, outcome = self._running.pop(future), self._outcome(future)
+                self._room.take(self._running.values())
                 self._session.add(each, outcome)
                 number = len(jobs) - len(waiting) - len(self._running)
                 self._tell(f"{number}/{len(jobs)} {each.name}", each, outcome)
         for each in waiting:
             self._session.add_not_run(each, f"it did not run: {self._session.interruption}")
+
+    def close(self):
+        """Leave the machine to other runs."""
+        self._room.close()
 
     def _start(self, waiting):
         """Start what fits beside what runs, the longest first."""
@@ -185,6 +195,7 @@ class _Runner:
             if not self._session.interruption and self._room.fits(each, self._running.values()):
                 waiting.remove(each)
                 self._running[self._submit(each, self._limit)] = each
+                self._room.take(self._running.values())
 
     def _submit(self, each, limit):
         return self._pool.submit(each.run, self._out, limit)
@@ -276,10 +287,11 @@ def main():
     measured = Measured(cache / "measured.json")
     session = Session(measured)
     with ThreadPoolExecutor(max(1, len(jobs))) as pool:
-        runner = _Runner(pool, results.path, options, session, measured)
+        runner = _Runner(pool, results.path, cache / "room", options, session, measured)
         runner.run_all(jobs)
         if not (options.no_again or options.repeat or options.soak):
             runner.run_failed_again(cache / "flaky.json")
+        runner.close()
     session.write(results.path / "results.json")
     if options.repeat:
         session.report_repetitions()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The seconds and processor seconds of each job, from run to run."""
+"""The seconds and processor seconds of each job, from run to run and from checkout to checkout."""
 
+import fcntl
 import json
 
 # A job takes longer beside others. The least that it took is kept, and may grow by as much from one run to the next.
@@ -12,10 +13,13 @@ class Measured:
 
     def __init__(self, path):
         self._path = path
+        self._known = self._read()
+
+    def _read(self):
         try:
-            self._known = json.loads(path.read_text(encoding="utf-8"))
+            return json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            self._known = {}
+            return {}
 
     def seconds(self, job):
         """The seconds that a job takes alone."""
@@ -28,12 +32,15 @@ class Measured:
         return known["busy"] / max(1.0, known["seconds"]) if known else job.guess[1]
 
     def add(self, name, seconds, busy):
-        """Enter what a job that passed took."""
-        known = self._known.get(name)
-        if known:
-            seconds = min(seconds, known["seconds"] * _GROWTH)
-        self._known[name] = {"seconds": round(seconds, 1), "busy": round(busy, 1)}
-        self._save()
+        """Enter what a job that passed took. Other runs may have entered theirs meanwhile."""
+        with open(self._path.with_suffix(".lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._known = self._read()
+            known = self._known.get(name)
+            if known:
+                seconds = min(seconds, known["seconds"] * _GROWTH)
+            self._known[name] = {"seconds": round(seconds, 1), "busy": round(busy, 1)}
+            self._save()
 
     def _save(self):
         temporary = self._path.with_suffix(".tmp")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What jobs that run side by side may take together."""
+"""What jobs that run side by side may take together, those of other runs on this machine included."""
 
+import fcntl
+import json
 import os
 import time
 
-# Of the memory that is free at the start.
+# Of the memory that would be free if no run went on.
 _OF_MEMORY = 0.9
 # A job's processors are busy by turns, so that more of them than there are keep those that there are busy.
 _OF_PROCESSORS = 1.2
@@ -17,12 +19,13 @@ _JOBS_PER_PROCESSOR = 3
 _NODE_MEMORY = "/tmp"
 
 
-def _available():
-    """MiB of memory that is free, in all and for nodes that are processes."""
+def _memory():
+    """MiB of memory that are free, in all and for nodes that are processes, and that there are."""
     with open("/proc/meminfo", encoding="ascii") as lines:
         fields = dict(line.split(":") for line in lines)
+    free, total = (int(fields[name].split()[0]) >> 10 for name in ("MemAvailable", "MemTotal"))
     place = os.statvfs(_NODE_MEMORY)
-    return min(int(fields["MemAvailable"].split()[0]) >> 10, place.f_bavail * place.f_frsize >> 20)
+    return min(free, place.f_bavail * place.f_frsize >> 20), min(total, place.f_blocks * place.f_frsize >> 20)
 
 
 def _idle_ticks():
@@ -31,26 +34,86 @@ def _idle_ticks():
         return int(lines.readline().split()[4])
 
 
-class Room:
-    """The processors and the memory of this machine."""
+class _Ledger:
+    """The jobs of all runs on this machine: a file for each run in one directory, locked as long as the run lives."""
 
-    def __init__(self, processors, measured):
+    def __init__(self, directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._path = directory / f"{os.getpid()}-{time.time_ns()}"
+        # Nobody should find it before it is locked.
+        hidden = directory / f".{self._path.name}"
+        self._file = open(hidden, "w+", encoding="utf-8")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self.write([])
+        hidden.rename(self._path)
+
+    def write(self, jobs):
+        """Say what this run's jobs take: (MiB of memory, processors) of each."""
+        self._file.seek(0)
+        self._file.truncate()
+        json.dump(jobs, self._file)
+        self._file.flush()
+
+    def others(self):
+        """The same of all other runs. A run's file without its lock is what is left of one that ended."""
+        jobs = []
+        for path in self._directory.iterdir():
+            if path != self._path and not path.name.startswith("."):
+                jobs += _read(path)
+        return jobs
+
+    def close(self):
+        """This run takes nothing any more."""
+        self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as entry:
+            try:
+                fcntl.flock(entry, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return [tuple(job) for job in json.load(entry)]
+            path.unlink(missing_ok=True)
+    except (OSError, ValueError):
+        # It ended, or is being written, this very moment.
+        pass
+    return []
+
+
+class Room:
+    """The processors and the memory of this machine. `directory` is where runs tell each other what they take."""
+
+    def __init__(self, processors, measured, directory):
         self._looked = (time.monotonic(), _idle_ticks())
         self._idle = 0.0
         self._jobs = processors * _JOBS_PER_PROCESSOR
         self._processors = processors * _OF_PROCESSORS
-        self._memory = _available() * _OF_MEMORY
         self._measured = measured
+        self._ledger = _Ledger(directory)
+        free, total = _memory()
+        # Jobs of other runs may not have taken yet what they will take.
+        self._memory = min(free + sum(memory for memory, _ in self._ledger.others()), total) * _OF_MEMORY
+
+    def _taken_by(self, jobs):
+        return [(job.memory, self._measured.share(job)) for job in jobs]
 
     def fits(self, job, running):
-        """Whether a job may start beside those that run. Alone, any job may."""
-        others = list(running)
-        if not others:
+        """Whether a job may start beside those that run. Alone in its run, any job may that there is memory for."""
+        own = list(running)
+        together = self._taken_by([*own, job])
+        others = self._ledger.others()
+        if not own and not others:
             return True
-        together = [*others, job]
-        if len(together) > self._jobs or sum(each.memory for each in together) > self._memory:
+        if sum(memory for memory, _ in together + others) > self._memory:
             return False
-        if sum(self._measured.share(each) for each in together) <= self._processors:
+        if not own:
+            return True
+        if len(together) > self._jobs:
+            return False
+        if sum(share for _, share in together + others) <= self._processors:
             return True
         # What they take together may be less than each took when it was measured, or than was guessed.
         if self._idle < _IDLE:
@@ -58,8 +121,16 @@ class Room:
         self._idle = 0.0
         return True
 
+    def take(self, running):
+        """Tell other runs which jobs run now."""
+        self._ledger.write(self._taken_by(running))
+
     def look(self):
         """See how many processors were idle since the last time; one more job may start for that."""
         (then, idle_then), now = self._looked, (time.monotonic(), _idle_ticks())
         self._looked = now
         self._idle = (now[1] - idle_then) / _TICKS / max(1.0, now[0] - then)
+
+    def close(self):
+        """No job of this run takes anything any more."""
+        self._ledger.close()

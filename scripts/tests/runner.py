@@ -8,6 +8,7 @@ descriptor 3 is on its node's console.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,7 +31,7 @@ out=$DIRECTORIES/out
 exec 3>&1
 [ ! -e /cache/boot.sh ] || . /cache/boot.sh
 : >"$out/begun"
-bash "$out/command" >"$out/log" 2>&1
+setpriv --pdeathsig KILL bash "$out/command" >"$out/log" 2>&1
 echo $? >"$out/status"
 """
 
@@ -47,6 +48,8 @@ passes() { printf 'ok 1 - it holds\\n1..1\\n'; exit 0; }
 fails() { printf 'not ok 1 - it holds\\n1..1\\n'; exit 1; }
 """
 
+_RUN_MADE = ("python3", "-m", "test_runner", "--machine", "uml", "--test", "made")
+
 _KASAN = "BUG: KASAN: slab-use-after-free in oxib_made_up"
 _SOFT_LOCKUP = "watchdog: BUG: soft lockup - CPU#1 stuck for 67s!"
 _EXPEDITED = "rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 1-.... } 65 jiffies"
@@ -62,16 +65,19 @@ class Runs(unittest.TestCase):
         self._place = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self._place)
         self.checkout, self.cache = self._place / "checkout", self._place / "cache"
+        self._make_checkout()
+        kernel = self.cache / f"kernel/uml-{_KERNEL}"
+        kernel.mkdir(parents=True)
+        (kernel / "linux").write_text(_LINUX)
+        (kernel / "linux").chmod(0o755)
+
+    def _make_checkout(self):
         (self.checkout / "selftests/made").mkdir(parents=True)
         (self.checkout / "scripts/tests").mkdir(parents=True)
         for name in ("test_runner", "node_runner"):
             shutil.copytree(_CHECKOUT / "scripts" / name, self.checkout / "scripts" / name)
         shutil.copytree(_CHECKOUT / ".ci", self.checkout / ".ci")
         (self.checkout / "Makefile").write_text(_MAKEFILE)
-        kernel = self.cache / f"kernel/uml-{_KERNEL}"
-        kernel.mkdir(parents=True)
-        (kernel / "linux").write_text(_LINUX)
-        (kernel / "linux").chmod(0o755)
 
     def made(self, name, script, headers=""):
         """Add a made-up selftest."""
@@ -226,7 +232,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(sum(line.startswith("failed: made/once") for line in self.report), 5)
 
     def test_a_job_that_hangs_is_ended_and_run_again(self):
-        self.made("hangs", "[ $turn != 1 ] || sleep 1000; passes", "# timeout: 1")
+        self.made("hangs", "[ $turn != 1 ] || exec sleep 1000; passes", "# timeout: 1")
         self.run_tests()
         self.closes(0, "1 flaky: made/hangs (uml-7.3)", "1 passed, 0 failed")
         self.assertIn("n1: stopped: the run's time limit of 2 s was over", self.results()["made/hangs"]["first"]["failures"])
@@ -275,6 +281,25 @@ class Runs(unittest.TestCase):
         self.closes(1, "failed: host-scripts-demo", "1 passed, 1 failed")
         self.assertEqual(self.turns("demo"), 1)
 
+    def test_two_runs_at_once_share_the_machine(self):
+        total = int(re.search(r"MemTotal: *(\d+)", Path("/proc/meminfo").read_text())[1]) >> 10
+        journal = "echo begins >>/cache/journal; sleep 2; echo ends >>/cache/journal; passes"
+        self.made("large", journal, f"# memory: {total * 6 // 10}")
+        first = self.start(*_RUN_MADE)
+        while not (self.cache / "journal").exists():
+            time.sleep(0.1)
+        self.checkout = self._place / "another"
+        self._make_checkout()
+        self.made("large2", journal, f"# memory: {total * 6 // 10}")
+        self.run_tests()
+        self.closes(0, "1 passed, 0 failed")
+        self.end(first)
+        self.closes(0, "1 passed, 0 failed")
+        self.assertEqual((self.cache / "journal").read_text().split(), ["begins", "ends"] * 2)
+        measured = json.loads((self.cache / "measured.json").read_text())
+        self.assertEqual(sorted(measured), ["made/large (uml-7.3)", "made/large2 (uml-7.3)"])
+        self.assertEqual(list((self.cache / "room").iterdir()), [])
+
     def _ends_in_the_middle(self, reason):
         """What is to be seen when .ci/run is ended while a job runs and another waits for it."""
         self.assertEqual((self.status, self.report[-1]), (1, "1 passed, 2 failed"), self.said)
@@ -287,7 +312,7 @@ class Runs(unittest.TestCase):
     def _make_three(self):
         """A job that ends, one that hangs, and one that has no room beside it. The longest starts first."""
         self.made("ends", "passes", "# timeout: 200")
-        self.made("hangs", "sleep 1000", "# timeout: 150")
+        self.made("hangs", "exec sleep 1000", "# timeout: 150")
         self.made("waits", "passes", "# timeout: 100\n# memory: 100000000")
 
     def test_the_deadline_ends_what_runs(self):
