@@ -14,11 +14,13 @@ export OXIB_MACHINE := $(MACHINE)
 T ?=
 # How often to run the selftest T.
 REPEAT ?=
+# Not empty: `make gate` runs a commit that has passed once more.
+AGAIN ?=
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test shell kunit selftest soak mutants bench lint doc install clean distclean help
+.PHONY: all demo test gate shell kunit selftest soak mutants bench lint doc install clean distclean help
 
 all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with Rust, or a test kernel)
 	@scripts/modules $(KDIR)
@@ -39,6 +41,9 @@ selftest: ## one selftest on its kernels: T=folder or T=folder/name
 	@if [ -z "$(T)" ]; then echo "usage: make selftest T=folder/name, out of:"; \
 		find selftests -mindepth 2 -name '*.sh' | sed 's|selftests/|  |; s|\.sh$$||' | sort; exit 2; fi
 	@scripts/test --test $(T)
+
+gate: ## .ci/run on the last commit, in a clean clone beside this checkout; AGAIN=1: though it has passed
+	@AGAIN="$(AGAIN)" scripts/gate
 
 soak: ## the tests that are too long for every run
 	@scripts/test --soak
