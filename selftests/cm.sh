@@ -144,17 +144,15 @@ listen_all() { # port...
 
 # Wait until a process of this shell ends by itself, and take its status. One that does not is ended.
 ends_well() { # process, log
-	eventually has_ended "$1" || kill "$1"
+	eventually has_ended "$1" || {
+		explain_program "$1"
+		kill "$1"
+	}
 	wait "$1" || {
 		printf 'it ended with status %d, having said:\n' $?
 		tail -n 15 "$2"
 		return 1
 	}
-}
-
-# Also one that is a zombie because the shell has not heard of its end: then it is the shell that is late.
-has_ended() { # process
-	! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$1/status"
 }
 
 # --- many connections -----------------------------------------------------------------------------------------------------
@@ -272,10 +270,10 @@ check_servers() { # v4|v6
 call() { # program, command...
 	local program=$1 deadline=$((SECONDS + patience))
 	shift
-	timeout $((2 * patience)) "$@" || return
+	watched $((2 * patience)) "$@" || return
 	until [ -e "$meeting_place/served.$program" ] || ((SECONDS > deadline)); do
 		pause 0.2
-		[ "$program" != mckey ] || [ -e "$meeting_place/served.mckey" ] || timeout $((2 * patience)) "$@" || return
+		[ "$program" != mckey ] || [ -e "$meeting_place/served.mckey" ] || watched $((2 * patience)) "$@" || return
 	done
 }
 

@@ -41,7 +41,8 @@ hosts=()
 # No subnet manager finds what one of an earlier fabric left.
 fabric_up() { # topology
 	rm -rf /tmp/sm.*
-	scripts/fabric up "$topologies/$1.fabric" && mapfile -t hosts < <(ip netns list | awk '{ print $1 }' | sort -V)
+	scripts/fabric up "$topologies/$1.fabric" && mapfile -t hosts < <(ip netns list | awk '{ print $1 }' | sort -V) &&
+		ip -all netns exec sh -c '. scripts/node_runner/patience.sh; be_patient_in_namespace' >/dev/null
 }
 
 fabric_down() {

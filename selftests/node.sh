@@ -9,16 +9,19 @@
 
 set -u
 
-: "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MACHINE:?}" "${MODULES:?}"
+: "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MACHINE:?}" "${MODULES:?}" "${PATIENCE:?}"
 
 # shellcheck source=scripts/node_runner/directory.sh
 . scripts/node_runner/directory.sh
 
 # The debug kernel is slow, most of all beside others: it waits longer and, where numbers do not matter, does less.
 case $KERNEL in
-debug) patience=300 frugality=5 echoes=1 ;;
-*) patience=60 frugality=1 echoes=3 ;;
+debug) frugality=5 echoes=1 ;;
+*) frugality=1 echoes=3 ;;
 esac
+
+# How long scripts wait: see scripts/node_runner/patience.sh.
+patience=$PATIENCE
 
 at_most() { # number, number: the smaller
 	printf '%d\n' $(($1 < $2 ? $1 : $2))
@@ -26,7 +29,6 @@ at_most() { # number, number: the smaller
 
 # Seconds for what ends by itself after a while: a transfer, a program that serves, the way of another node to a barrier.
 longest=$(at_most $((10 * patience)) $((${LIMIT:-3600} * 3 / 4)))
-patience=$(at_most "$patience" $((${LIMIT:-3600} / 2)))
 
 # Where time is the count of instructions (bench/), it leaps while all tasks wait for the host's disks: to the next timer, and to the
 # next, a minute in a second. Patience ends there by itself only if nothing happens at all; the node runner's limit is in real time.
@@ -38,10 +40,6 @@ some() { # number: as it is, or on the debug kernel a part of it
 
 # The serial line is slow as well: what the kernel only tells stays off it, what it complains of does not.
 echo 5 >/proc/sys/kernel/printk
-
-# When the kernel says that a net device is still in use and cannot go. Its documentation advises slow systems to give more than
-# the 10 seconds, which the other kernels are held to.
-[ "$KERNEL" != debug ] || echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
 
 # --- TAP ---------------------------------------------------------------------------------------------------------------
 
@@ -157,6 +155,9 @@ stop_jobs() {
 	fi
 	jobs_running=()
 }
+
+# shellcheck source=selftests/watched.sh
+. selftests/watched.sh
 
 # --- Ethernet and soft-RoCE ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@
 
 # shellcheck source=scripts/node_runner/directory.sh
 . /oxib/scripts/node_runner/directory.sh
+# shellcheck source=scripts/node_runner/patience.sh
+. /oxib/scripts/node_runner/patience.sh
 
 # The switch works while this process waits; it must neither end nor touch a disk that is going away. Nor may it run:
 # user-mode Linux ends the programs on other processors, and this one's end is a panic.
@@ -80,6 +82,7 @@ settle() {
 	umask 022
 	hostname "n$NODE"
 	echo "127.0.0.1 localhost n$NODE" >/etc/hosts
+	be_patient
 	ip link set lo up
 	echo 1 >/proc/sys/kernel/panic_on_oops
 	stop_fair_servers
@@ -123,7 +126,7 @@ inside() {
 	[ "$MACHINE" != uml ] || complete_process
 	settle
 	export HOME=/tmp TERM="${TERM:-linux}" PATH=/usr/sbin:/usr/bin:/sbin:/bin:/build/tool LANG=C.UTF-8
-	export NODE NODES KERNEL MACHINE LIMIT="${LIMIT:-}" CLOCK="${CLOCK:-}" MODULES=/build
+	export NODE NODES KERNEL MACHINE LIMIT="${LIMIT:-}" PATIENCE CLOCK="${CLOCK:-}" MODULES=/build
 	cd /oxib || fatal "the checkout is not there"
 	: >/out/begun
 	if [ -e /out/prompt ]; then prompt; else run_command; fi

@@ -38,6 +38,8 @@ class Space(IntEnum):
 
 # Of an id, what librdmacm calls its options: level and number.
 _ACK_TIMEOUT = (0, 3)
+# Milliseconds for an address or a route to be resolved, unless the caller says otherwise.
+_RESOLVE = 1000 * int(os.environ.get("PATIENCE", 60))
 
 
 class _Parameters(ctypes.Structure):
@@ -157,7 +159,7 @@ class Connection:
         """What tells it from others, as long as it is there."""
         return self._id
 
-    def resolve(self, source, destination, timeout=5000):
+    def resolve(self, source, destination, timeout=_RESOLVE):
         """Find the way; each is (host, port). Answered by ADDR_RESOLVED."""
         _call("rdma_resolve_addr", self._id, _address(*source), _address(*destination), timeout)
 
@@ -166,7 +168,7 @@ class Connection:
         value = ctypes.c_uint8(exponent)
         _call("rdma_set_option", self._id, *_ACK_TIMEOUT, ctypes.byref(value), 1)
 
-    def resolve_route(self, timeout=5000):
+    def resolve_route(self, timeout=_RESOLVE):
         """Answered by ROUTE_RESOLVED."""
         _call("rdma_resolve_route", self._id, timeout)
 

@@ -36,9 +36,10 @@ serve_and_call() { # tcp|cm, port, server host, client host, 'server words', 'cl
 	process=$!
 	eventually "listens_$kind" "$server" "$port" || printf 'the server does not listen\n'
 	# shellcheck disable=SC2086 # words
-	at "$client" timeout $((2 * patience)) $6 || {
+	watched $((2 * patience)) at "$client" $6 || {
 		status=$?
 		printf 'the client ended with %d\n' "$status"
+		has_ended "$process" || explain_program "$process"
 		kill "$process"
 	}
 	wait "$process" || {
@@ -193,10 +194,6 @@ test_killed() {
 	check "nothing is left of the killed server" eventually has_no_objects h1
 	check "nor of the client" eventually has_no_objects h2
 	check "the HCA works" pingpong rc ""
-}
-
-has_ended() { # process
-	! kill -0 "$1" 2>/dev/null
 }
 
 test_removed() {
