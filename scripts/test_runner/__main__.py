@@ -96,11 +96,11 @@ def _host_jobs(options):
     seconds = options.fuzz or (_FUZZ_SOAK if options.soak else _FUZZ)
     fuzzing = [job.fuzzing(seconds)] if (_CHECKOUT / "scripts/fuzz").exists() else []
     if options.soak:
-        return fuzzing + ([job.mutants()] if (_CHECKOUT / "scripts/mutants").exists() else [])
+        return fuzzing + ([job.mutants()] if (_CHECKOUT / "scripts/mutants").exists() else []) + _benchmarks(options)
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
     scripts = sorted((_CHECKOUT / "scripts/tests").glob("*.sh"))
-    others = [job.of_scripts(path) for path in scripts] + fuzzing + _benchmarks(options)
+    others = [job.of_scripts(path) for path in scripts] + fuzzing
     return [job.cargo_tests(str(manifest)) for manifest in manifests] + others
 
 
@@ -113,6 +113,14 @@ def _benchmarks(options):
     if "fast" not in options.kernels.split(",") or not (_CHECKOUT / "scripts/bench").exists():
         return []
     return [job.benchmark(name) for name in _BENCHMARKS]
+
+
+def _needs(options):
+    """The kernels that the jobs need, the default version's first."""
+    kernels = {each.kernel for each in _node_jobs(options)}
+    if options.soak and not (options.test or options.no_host) and _benchmarks(options):
+        kernels.add(f"fast-{os.environ['OXIB_KERNEL']}")
+    return sorted(kernels, key=_order)
 
 
 def _say(text):
@@ -276,8 +284,7 @@ def main():
     """Run what was asked for; the last line of the output has the counts."""
     options = _parse()
     if options.needs:
-        # The default version's first.
-        print(*dict.fromkeys(sorted((each.kernel for each in _node_jobs(options)), key=_order)))
+        print(*_needs(options))
         return 0
     results = Results.first_free(Path(os.environ["OXIB_CACHE"]) / "out/tests")
     jobs = _node_jobs(options)
