@@ -54,7 +54,8 @@ def _node_jobs(options):
 
 def _arguments(test, kernel, options):
     """The arguments of a test's script: a machine beside a process may do less."""
-    return test.arguments_beside if options.machine == "uml" and kernel.startswith("fast-") else []
+    beside = options.machine == "uml" and test.also_pc and kernel.startswith("stock-")
+    return test.arguments_beside if beside else []
 
 
 def _also_in_soak(test, options):
@@ -70,7 +71,7 @@ def _names(test, kind, options):
         return ["uml" if test.process_instead else kind]
     names = [PROCESS_KERNELS[kind]]
     if kind == "fast" and test.also_pc and not options.no_other:
-        names.append(kind)
+        names.append("stock")
     return names
 
 

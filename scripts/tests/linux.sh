@@ -94,7 +94,7 @@ check_choice "an identifier stays what it is" stock-7.2 '7.2 7.3' '' kernel_id s
 check_choice "those of processes, too" umldebug-7.3 '7.2 7.3' '' kernel_id umldebug
 check_failure "other names are refused" 'no test kernel slow; there are' '7.3' '' kernel_id slow
 # What nodes are, whatever this machine has.
-check_choice "MACHINE=qemu boots the kernel fast" fast '7.3' '' env_machine qemu node_kernel
+check_choice "MACHINE=qemu boots a kernel for PCs" yes '7.3' '' is_one_of "fast stock" env_machine qemu node_kernel
 check_choice "MACHINE=uml the kernel uml" uml '7.3' '' env_machine uml node_kernel
 check_choice "without MACHINE= it is one of the two" yes '7.3' '' is_one_of "fast uml" node_kernel
 check_failure "other machines are refused" 'there are qemu and uml' '7.3' '' env_machine pc node_kernel

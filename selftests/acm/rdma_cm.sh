@@ -7,7 +7,6 @@
 #
 # nodes: 3
 # kernels: fast
-# machine: qemu
 # timeout: 500
 
 . selftests/crossing.sh
