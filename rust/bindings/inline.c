@@ -521,6 +521,12 @@ const char *oxib_device_name(const struct ib_device *device)
 	return dev_name(&device->dev);
 }
 
+/* The name of the device on its bus, as lspci has it; of one without a bus, its own. */
+const char *oxib_bus_name(const struct ib_device *device)
+{
+	return dev_name(device->dev.parent ?: &device->dev);
+}
+
 struct device *oxib_device_dev(struct ib_device *device)
 {
 	return &device->dev;

@@ -132,6 +132,7 @@ void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 /* RDMA */
 void oxib_device_get(struct ib_device *device);
 const char *oxib_device_name(const struct ib_device *device);
+const char *oxib_bus_name(const struct ib_device *device);
 struct device *oxib_device_dev(struct ib_device *device);
 u32 oxib_first_port(const struct ib_device *device);
 u32 oxib_last_port(const struct ib_device *device);

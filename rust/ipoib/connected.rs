@@ -221,18 +221,15 @@ impl Interface {
 
     /// Makes the MTU that of the mode.
     fn follow_mode(self: &Arc<Self>, rtnl: &mut Rtnl, mode: Mode) {
-        let most = match mode {
+        let mtu = match mode {
             Mode::Connected => MAX_MTU,
-            Mode::Datagram => self.datagram_mtu().min(self.device().mtu()),
+            Mode::Datagram => self.mtu_after_connected(rtnl),
         };
         if !self.is_alive() {
             // Nobody has to be told.
-            self.device().store_mtu(most);
-        } else if self.device().mtu() != most {
-            if let Err(error) = self.device().request_mtu(rtnl, most) {
-                let name = self.device().name();
-                dev_warn!(self.rdma(), "{name}: MTU {most} cannot be set: {error:?}\n");
-            }
+            self.device().store_mtu(mtu);
+        } else if self.device().mtu() != mtu {
+            self.change_mtu_to(rtnl, mtu);
         }
         if mode == Mode::Datagram {
             self.release_service();

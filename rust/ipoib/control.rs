@@ -57,8 +57,10 @@ mod restart;
 mod trouble;
 
 pub(super) use restart::Backoff;
-use trouble::News;
-pub(super) use trouble::Trouble;
+pub(super) use trouble::{
+    News,
+    Trouble, //
+};
 
 /// What is changed in the Q_Key of the link to make one that nobody uses.
 const UNUSED_QKEY: u32 = 0x7fff_0000;
@@ -494,7 +496,7 @@ impl Interface {
         }
     }
 
-    /// Keeps the MTU within what the port carries, and at its most where it was so before.
+    /// Makes the MTU what the administrator wishes for, as far as the link carries it.
     fn follow_mtu(&self, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
         if self.mode() == Mode::Connected {
             // It is a matter of what the peers take.
@@ -506,21 +508,27 @@ impl Interface {
         }
         let most = payload(offer.mtu);
         let now = self.device().mtu();
-        match old {
-            None => {
-                // Who made the interface may have wished for less.
-                if now == 0 || now > most {
-                    self.device().store_mtu(most);
-                }
-                self.note_small_mtu(most);
-            }
-            Some(old) if now > most || (now == payload(old.mtu) && now != most) => {
-                if let Err(error) = self.device().request_mtu(rtnl, most) {
-                    let name = self.device().name();
-                    dev_warn!(self.rdma(), "{name}: MTU {most} cannot be set: {error:?}\n");
-                }
-            }
-            Some(_) => {}
+        if old.is_none() {
+            // Whoever made the interface may have given it an MTU.
+            let wish = Some(now).filter(|mtu| *mtu != 0);
+            self.control.get(rtnl).wished_mtu = wish;
+            self.device().store_mtu(granted(wish, most));
+            return self.note_small_mtu(most);
+        }
+        let mtu = granted(self.control.get(rtnl).wished_mtu, most);
+        if now != mtu {
+            self.change_mtu_to(rtnl, mtu);
+        }
+    }
+
+    /// Changes the MTU because the link or the mode has changed.
+    pub(super) fn change_mtu_to(&self, rtnl: &mut Rtnl, mtu: u32) {
+        self.control.get(rtnl).following_mtu = Some(mtu);
+        let changed = self.device().request_mtu(rtnl, mtu);
+        self.control.get(rtnl).following_mtu = None;
+        if let Err(error) = changed {
+            let name = self.device().name();
+            dev_warn!(self.rdma(), "{name}: MTU {mtu} cannot be set: {error:?}\n");
         }
     }
 
@@ -542,6 +550,17 @@ impl Interface {
         offer.map_or(self.device().mtu(), |offer| payload(offer.mtu))
     }
 
+    /// The MTU in datagrams of an interface that was in connected mode, where an administrator may have
+    /// made it smaller than what datagrams carry.
+    pub(super) fn mtu_after_connected(&self, rtnl: &mut Rtnl) -> u32 {
+        let (most, now) = (self.datagram_mtu(), self.device().mtu());
+        let wish = &mut self.control.get(rtnl).wished_mtu;
+        if now < most {
+            *wish = Some(now);
+        }
+        granted(*wish, most)
+    }
+
     /// Logs why `mtu` is refused, once for each limit `most`: programs may try again and again.
     fn advise_mtu(&self, rtnl: &mut Rtnl, mtu: u32, most: u32) {
         let advised = &mut self.control.get(rtnl).mtu_advised;
@@ -556,18 +575,44 @@ impl Interface {
         }
     }
 
-    /// Changes the MTU; see [`Operations::change_mtu`](crate::net::device::Operations).
+    /// Logs that `mtu` is set as soon as the link carries more than `most`, once for each such limit.
+    fn advise_later_mtu(&self, rtnl: &mut Rtnl, mtu: u32, most: u32) {
+        let advised = &mut self.control.get(rtnl).mtu_advised;
+        if *advised != most {
+            *advised = most;
+            dev_info!(
+                self.rdma(),
+                "{}: MTU {most} instead of {mtu} until the link carries more: {}\n",
+                self.device().name(),
+                self.link().mtu_advice()
+            );
+        }
+    }
+
+    /// Changes the MTU; see [`Operations::change_mtu`](crate::net::device::Operations). More than the
+    /// link carries now, but not more than the port could carry, is a wish that comes true when the link
+    /// carries it, as with the kernel's `ib_ipoib`.
     pub(super) fn set_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
         if self.mode() == Mode::Connected {
             // Within the stack's bounds. What a peer takes less of is its own affair.
             self.device().store_mtu(mtu);
             return Ok(());
         }
-        let most = payload(self.link().refresh()?.mtu);
-        if mtu > most {
-            self.advise_mtu(rtnl, mtu, most);
+        let offer = self.link().refresh()?;
+        let (most, possible) = (payload(offer.mtu), payload(offer.possible));
+        if mtu > possible {
+            self.advise_mtu(rtnl, mtu, possible);
             return Err(EINVAL);
         }
+        if mtu > most {
+            self.advise_later_mtu(rtnl, mtu, most);
+        }
+        let control = self.control.get(rtnl);
+        let old_wish = control.wished_mtu;
+        if control.following_mtu != Some(mtu) {
+            control.wished_mtu = Some(mtu);
+        }
+        let mtu = mtu.min(most);
         let old = self.device().mtu();
         self.device().store_mtu(mtu);
         let Phase::Up { mtu: buffers, .. } = self.control.get(rtnl).phase else {
@@ -577,6 +622,7 @@ impl Interface {
             // Larger buffers are needed.
             self.take_down(rtnl);
             self.bring_up(rtnl).inspect_err(|_| {
+                self.control.get(rtnl).wished_mtu = old_wish;
                 self.device().store_mtu(old);
                 self.bring_up_again(rtnl);
             })?;
@@ -593,6 +639,11 @@ fn payload(mtu: u32) -> u32 {
     mtu.saturating_sub(encap::LEN as u32)
 }
 
+/// The MTU for an administrator's wish, if there is one, on a link that carries `most`.
+fn granted(wish: Option<u32>, most: u32) -> u32 {
+    wish.map_or(most, |mtu| mtu.min(most))
+}
+
 #[kernel::prelude::kunit_tests(oxib_control)]
 mod tests {
     use super::*;
@@ -601,5 +652,17 @@ mod tests {
     fn encapsulation_is_taken_off() {
         assert_eq!(payload(4096), 4092);
         assert_eq!(payload(0), 0);
+    }
+
+    #[test]
+    fn wishes_are_granted_as_far_as_the_link_goes() {
+        for (wish, most, mtu) in [
+            (None, 2044, 2044),
+            (Some(1500), 2044, 1500),
+            (Some(4092), 2044, 2044),
+            (Some(4092), 4092, 4092),
+        ] {
+            assert_eq!(granted(wish, most), mtu);
+        }
     }
 }

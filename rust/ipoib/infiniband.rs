@@ -313,6 +313,7 @@ impl Link for Infiniband {
             lid: state.lid,
             mtu: of_group.map_or(largest, |mtu| mtu.min(largest)),
             largest,
+            possible: state.max_mtu.max(largest),
             pkey_index: device.pkey_index(port.number, port.pkey()),
             first_pkey: port.first_pkey(),
             active,

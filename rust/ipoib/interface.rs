@@ -247,7 +247,12 @@ pub(super) struct Control {
     pub(super) guid: Option<[u8; 8]>,
     /// The lack of a GID was logged.
     pub(super) advised: bool,
-    /// The largest MTU when the log last said why a larger one is refused.
+    /// The MTU in datagrams that an administrator wishes for, which may be more than the link carries
+    /// now; `None`: as much as it carries.
+    pub(super) wished_mtu: Option<u32>,
+    /// The MTU that is being set because the link or the mode has changed, which is nobody's wish.
+    pub(super) following_mtu: Option<u32>,
+    /// The largest MTU when the log last said why a larger one is refused or not set yet.
     pub(super) mtu_advised: u32,
     /// When the interface may be restarted again.
     pub(super) restarts: Backoff,
@@ -339,6 +344,8 @@ impl Interface {
             qkey: None,
             guid: None,
             advised: false,
+            wished_mtu: None,
+            following_mtu: None,
             mtu_advised: 0,
             restarts: Backoff::default(),
             start: Trouble::default(),

@@ -96,6 +96,8 @@ pub(super) struct Offer {
     pub(super) mtu: u32,
     /// Largest payload that may ever arrive.
     pub(super) largest: u32,
+    /// Largest payload that the port may come to carry, when its neighbour and the group allow it.
+    pub(super) possible: u32,
     /// Where the port has the interface's P_Key; `None` if it is no member of the partition.
     pub(super) pkey_index: Option<u16>,
     /// The first P_Key of the port's table, of which the partition is that of the port's own interface;

@@ -156,6 +156,7 @@ impl Link for Roce {
             lid: NO_LID,
             mtu,
             largest: mtu,
+            possible: mtu,
             pkey_index: Some(0),
             first_pkey: None,
             active,

@@ -69,7 +69,8 @@ use crate::{
     wire::{
         encap,
         gid::Gid,
-        hwaddr::HwAddr, //
+        hwaddr::HwAddr,
+        mgid, //
     }, //
 };
 
@@ -278,14 +279,21 @@ impl TransmitQueue {
         })
     }
 
-    /// Asks the interface's table for a destination that the cache does not hold.
+    /// Asks the interface's table for a destination that the cache does not hold. Packets to a group of
+    /// another link, or of none, go to that of this link, as with the kernel's `ib_ipoib`.
     #[cold]
     fn find(
         &mut self,
         device: &Device<Interface>,
-        gid: Gid,
+        mut gid: Gid,
         packet: Skb,
     ) -> Option<(HandleId, Skb)> {
+        if gid.is_multicast() {
+            gid = mgid::in_partition(gid, self.interface.pkey());
+            if let Some(handle) = self.cache.get(Key::new(&gid.bytes())) {
+                return Some((handle, packet));
+            }
+        }
         self.statistics.address_misses.add(1);
         let statistics = &self.statistics;
         match self.interface.request(gid, packet) {

@@ -84,7 +84,7 @@ impl<T: Operations> Table<T> {
         copy_text(&mut info.version, bindings::OXIB_VERSION);
         if let Some(driver) = driver {
             let (rdma, _) = driver.place();
-            copy_text(&mut info.bus_info, rdma.name().to_bytes());
+            copy_text(&mut info.bus_info, rdma.bus_name().to_bytes());
             copy_text(&mut info.fw_version, rdma.firmware().text());
         }
     }

@@ -68,6 +68,14 @@ impl Device {
         unsafe { CStr::from_char_ptr(bindings::oxib_device_name(self.as_raw())) }
     }
 
+    /// The name of the device on its bus (`0000:3b:00.0`), by which inventory tools know it; of one
+    /// without a bus, its own.
+    pub(crate) fn bus_name(&self) -> &CStr {
+        // SAFETY: By the type invariant the device is valid, and so is its parent; names are
+        // NUL-terminated.
+        unsafe { CStr::from_char_ptr(bindings::oxib_bus_name(self.as_raw())) }
+    }
+
     /// The device as the log's macros want it.
     pub(crate) fn as_dev(&self) -> &kernel::device::Device {
         // SAFETY: The embedded device lives as long as the RDMA device.

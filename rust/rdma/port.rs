@@ -39,6 +39,11 @@ pub(crate) enum LinkLayer {
     Other,
 }
 
+/// Returns the bytes that an MTU's code stands for: 1 is 256 bytes, 5 is 4096 (IBTA 14.2.5.6).
+fn mtu_bytes(code: bindings::ib_mtu) -> u32 {
+    128 << code.clamp(1, 5)
+}
+
 /// What an InfiniBand port is set to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InfinibandPort {
@@ -47,6 +52,8 @@ pub(crate) struct InfinibandPort {
     /// Largest payload in bytes of one packet: what its neighbour takes, or, before that is known, what
     /// it could take itself.
     pub(crate) mtu: u32,
+    /// Largest payload in bytes of one packet that the port itself could take.
+    pub(crate) max_mtu: u32,
 }
 
 impl Device {
@@ -101,8 +108,8 @@ impl Device {
         Ok(InfinibandPort {
             // LIDs of InfiniBand have 16 bits.
             lid: attributes.lid as u16,
-            // IBTA 14.2.5.6: 1 is 256 bytes, 5 is 4096.
-            mtu: 128 << code.clamp(1, 5),
+            mtu: mtu_bytes(code),
+            max_mtu: mtu_bytes(attributes.max_mtu),
         })
     }
 

@@ -127,6 +127,23 @@ pub const fn broadcast(pkey: Pkey, scope: Scope) -> Gid {
     )
 }
 
+/// Returns the group of the link in the partition of `pkey` that a sender means by the multicast GID
+/// `gid`: that with the link's P_Key in the place that RFC 4391 §4 gives it. DHCP clients and other
+/// programs that make link-layer addresses themselves leave these bytes zero.
+pub const fn in_partition(gid: Gid, pkey: Pkey) -> Gid {
+    let mut bytes = gid.bytes();
+    [bytes[4], bytes[5]] = pkey.full().bytes();
+    Gid::from_bytes(bytes)
+}
+
+/// Whether a multicast GID may be a group of the link with the given broadcast group: it has the
+/// link's flags, scope and P_Key, and a signature whose low byte is that of IP (RFC 4391 §4).
+pub fn is_of_link(gid: &Gid, broadcast: &Gid) -> bool {
+    let [prefix, scope, _, signature, p0, p1, ..] = gid.bytes();
+    let [own_prefix, own_scope, _, own_signature, own_p0, own_p1, ..] = broadcast.bytes();
+    (prefix, scope, signature, p0, p1) == (own_prefix, own_scope, own_signature, own_p0, own_p1)
+}
+
 /// Which traffic of its link a group carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MgidKind {
@@ -209,6 +226,29 @@ mod tests {
             *byte = value;
         }
         Gid::from_bytes(bytes)
+    }
+
+    #[test]
+    fn groups_of_other_partitions_are_those_of_the_own_one() {
+        for (p0, p1) in [(0, 0), (0xff, 0xff), (0x80, 0x01), (0x00, 0x01)] {
+            let mut bytes = MDNS;
+            [bytes[4], bytes[5]] = [p0, p1];
+            assert_eq!(
+                in_partition(Gid::from_bytes(bytes), PKEY),
+                Gid::from_bytes(MDNS)
+            );
+        }
+    }
+
+    #[test]
+    fn groups_of_a_link_have_its_scope_and_partition() {
+        let own = broadcast(PKEY, Scope::LinkLocal);
+        assert!(is_of_link(&Gid::from_bytes(MDNS), &own));
+        assert!(is_of_link(&with(MDNS, 2, 0x60), &own));
+        assert!(is_of_link(&with(MDNS, 15, 1), &own));
+        for (index, value) in [(0, 0xfe), (1, 0x15), (3, 0x1c), (4, 0), (5, 2)] {
+            assert!(!is_of_link(&with(MDNS, index, value), &own));
+        }
     }
 
     #[test]

@@ -21,7 +21,10 @@ use crate::{
     },
     net::rtnl::Rtnl,
     rdma::management::random,
-    wire::gid::Gid, //
+    wire::{
+        gid::Gid,
+        mgid, //
+    }, //
 };
 
 /// How an interface's groups are joined and left.
@@ -74,8 +77,11 @@ impl Interface {
         let addresses = self.device().multicast_addresses()?;
         let mut wanted = KVec::with_capacity(addresses.len() + 1, GFP_KERNEL)?;
         wanted.push(broadcast, GFP_KERNEL)?;
-        for address in &addresses {
-            wanted.push(self.link().carrier_group(address.gid()), GFP_KERNEL)?;
+        let own = self.broadcast().gid();
+        // Others are no groups of this link, and nobody could be heard there.
+        let groups = addresses.iter().map(|address| address.gid());
+        for group in groups.filter(|group| mgid::is_of_link(group, &own)) {
+            wanted.push(self.link().carrier_group(group), GFP_KERNEL)?;
         }
         let queues = self.queues(rtnl);
         let qp = queues.main()?;

@@ -15,6 +15,7 @@ use super::{
     Port, //
 };
 use crate::{
+    ipoib::control::News,
     rdma::{
         path::PathRecord,
         sa::multicast::Record, //
@@ -29,7 +30,7 @@ use crate::{
 const UNICAST: core::ops::RangeInclusive<u32> = 1..=0xbfff;
 const MULTICAST: core::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
 
-/// Seconds in which one wrong answer is logged.
+/// Seconds in which one wrong answer, or one refusal, is logged.
 const LOG_INTERVAL: u64 = 10;
 
 /// What is wrong with an answer.
@@ -101,23 +102,63 @@ pub(super) fn check_group(group: &Gid, record: &Record) -> Result<(), Wrong> {
     }
 }
 
+/// Whether the log is to be spared now; if not, it is for a while from now on.
+fn keep_quiet(quiet_until: &mut u64, now: u64) -> bool {
+    let is_quiet = now < *quiet_until;
+    if !is_quiet {
+        *quiet_until = now + LOG_INTERVAL;
+    }
+    is_quiet
+}
+
 impl Port {
     /// Counts a wrong answer to a question about `gid`, and says so, not too often.
     pub(super) fn note_wrong(&self, interface: &Interface, gid: Gid, wrong: Wrong) {
-        let now = interface.now();
         let mut quiet_until = self.quiet_until.lock();
         // Under the lock, which makes this the only writer.
         interface.statistics().sa_answers_wrong.add(1);
-        if now < *quiet_until {
-            return;
-        }
-        *quiet_until = now + LOG_INTERVAL;
+        let is_quiet = keep_quiet(&mut quiet_until, interface.now());
         drop(quiet_until);
-        dev_warn!(
-            self.device().as_dev(),
-            "{}: the subnet administrator's answer about {gid:?} is not used: {wrong}\n",
-            interface.device().name()
-        );
+        if !is_quiet {
+            dev_warn!(
+                self.device().as_dev(),
+                "{}: the subnet administrator's answer about {gid:?} is not used: {wrong}\n",
+                interface.device().name()
+            );
+        }
+    }
+
+    /// Logs that the port may not join a group other than the broadcast group, not too often.
+    pub(super) fn tell_refused(&self, interface: &Interface, group: Gid, error: Error) {
+        if !keep_quiet(&mut self.quiet_until.lock(), interface.now()) {
+            dev_warn!(
+                self.device().as_dev(),
+                "{}: the subnet administrator does not let port {} join {group:?}: {error:?}; it is \
+                 asked again\n",
+                interface.device().name(),
+                self.number.get()
+            );
+        }
+    }
+
+    /// Logs that the port may not join the broadcast group, without which the link stays down, or that it
+    /// may again.
+    pub(super) fn tell_of_broadcast(&self, interface: &Interface, news: Option<News>) {
+        let name = interface.device().name();
+        let (number, pkey) = (self.number.get(), self.pkey().get());
+        match news {
+            Some(News::Fails(error)) => dev_warn!(
+                self.device().as_dev(),
+                "{name}: port {number} cannot join the broadcast group of P_Key {pkey:#06x}: {error:?}; \
+                 the link stays down, and the subnet administrator is asked again: has its partition \
+                 `ipoib`, and this port as a full member?\n"
+            ),
+            Some(News::Over) => dev_info!(
+                self.device().as_dev(),
+                "{name}: port {number} has joined the broadcast group of P_Key {pkey:#06x}\n"
+            ),
+            None => {}
+        }
     }
 }
 

@@ -33,6 +33,7 @@ use super::{
     Search, //
 };
 use crate::{
+    ipoib::control::Trouble,
     net::bh::{
         new_spinlock_bh,
         SpinLockBh, //
@@ -204,6 +205,8 @@ struct Table {
     sending: KVec<Sending>,
     /// The parameters of the broadcast group, as last heard.
     known: Option<Record>,
+    /// Joining the broadcast group.
+    joining: Trouble,
 }
 
 /// The groups of a port.
@@ -301,7 +304,10 @@ impl Port {
             Some(Answer::Granted(record)) => {
                 full.refused = 0;
                 self.attach(&mut table, qp, &record)?;
+                let is_broadcast = group == self.broadcast();
+                let news = is_broadcast.then(|| table.joining.note(&Ok(())));
                 drop(table);
+                self.tell_of_broadcast(interface, news.flatten());
                 // Its address handle may be of the membership before.
                 interface.doubt_destination(&group);
                 Ok(Join::Member)
@@ -313,13 +319,21 @@ impl Port {
                 let is_lost = full.attached.is_none() || full.refused >= REFUSALS;
                 // Under the lock, which makes this the only writer.
                 interface.statistics().sa_joins_failed.add(1);
-                if is_lost {
-                    if group == self.broadcast() {
-                        table.known = None;
-                    }
-                    let full = table.full.remove(&group);
-                    drop(table);
-                    self.end(qp, group, full);
+                let is_broadcast = group == self.broadcast();
+                if is_lost && is_broadcast {
+                    table.known = None;
+                }
+                let news = is_broadcast.then(|| table.joining.note::<()>(&Err(error)));
+                let lost = if is_lost {
+                    table.full.remove(&group)
+                } else {
+                    None
+                };
+                drop(table);
+                self.end(qp, group, lost);
+                match news {
+                    Some(news) => self.tell_of_broadcast(interface, news),
+                    None => self.tell_refused(interface, group, error),
                 }
                 Err(error)
             }
