@@ -244,7 +244,7 @@ pub(crate) struct Client;
 static HANDLE: client::Handle = client::Handle::new();
 
 impl client::Client for Client {
-    type Data = KBox<Ports>;
+    type Data = Ports;
 
     const NAME: &'static CStr = c"oxib_cm";
 
@@ -261,6 +261,6 @@ impl client::Client for Client {
         if ports.is_empty() {
             return Ok(None);
         }
-        Ok(Some(KBox::new(ports, GFP_KERNEL)?))
+        Ok(Some(ports))
     }
 }

@@ -182,7 +182,7 @@ struct Ports;
 static HANDLE: client::Handle = client::Handle::new();
 
 impl client::Client for Ports {
-    type Data = KBox<KVec<Attached>>;
+    type Data = KVec<Attached>;
 
     const NAME: &'static CStr = c"oxib";
 
@@ -236,7 +236,7 @@ impl client::Client for Ports {
         if interfaces.is_empty() {
             return Ok(None);
         }
-        Ok(Some(KBox::new(interfaces, GFP_KERNEL)?))
+        Ok(Some(interfaces))
     }
 
     fn net_device(ports: &KVec<Attached>, wanted: &client::Wanted) -> Option<Held> {

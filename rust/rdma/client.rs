@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Being told of RDMA devices that come and go.
+//! Being told of RDMA devices that come, go, and get other names.
 
 use core::sync::atomic::{
     AtomicPtr,
@@ -9,6 +9,7 @@ use core::sync::atomic::{
 
 use kernel::{
     prelude::*,
+    sync::SetOnce,
     types::{
         ForeignOwnable,
         Opaque, //
@@ -31,7 +32,7 @@ use crate::{
 /// A user of RDMA devices.
 pub(crate) trait Client: 'static {
     /// What is kept per device. It is dropped when the device goes, before its end.
-    type Data: ForeignOwnable + Send + Sync;
+    type Data: Send + Sync;
 
     /// Its name, for `ib_core`'s lists.
     const NAME: &'static CStr;
@@ -39,7 +40,8 @@ pub(crate) trait Client: 'static {
     /// Where its one registration is noted.
     fn handle() -> &'static Handle;
 
-    /// A device came. `Ok(None)`: no interest in it.
+    /// Takes up a device that came. `Ok(None)`: no interest in it as long as it has this name. It is
+    /// offered again under another one: udev names devices a moment after they appear.
     ///
     /// # Errors
     ///
@@ -47,13 +49,13 @@ pub(crate) trait Client: 'static {
     fn add(device: &Device) -> Result<Option<Self::Data>>;
 
     /// The net device that a connection request is for, if it is one of this client's, or stands on one.
-    fn net_device(
-        _data: <Self::Data as ForeignOwnable>::Borrowed<'_>,
-        _wanted: &Wanted,
-    ) -> Option<Held> {
+    fn net_device(_data: &Self::Data, _wanted: &Wanted) -> Option<Held> {
         None
     }
 }
+
+/// A client's data of a device, once it has taken the device up.
+type Slot<C> = SetOnce<<C as Client>::Data>;
 
 /// What is known of the net device that a connection request came for.
 pub(crate) struct Wanted {
@@ -111,6 +113,7 @@ impl<C: Client> Registration<C> {
                 client.name = C::NAME.as_char_ptr();
                 client.add = Some(add::<C>);
                 client.remove = Some(remove::<C>);
+                client.rename = Some(rename::<C>);
                 client.get_net_dev_by_params = Some(net_device::<C>);
                 // INVARIANT: Nulled before the registration ends, below and in `drop`.
                 let noted = C::handle().0.compare_exchange(
@@ -149,13 +152,41 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
     kernel::error::from_result(|| {
         // SAFETY: By the contract the device is registered until `remove` returns.
         let borrowed = unsafe { Device::from_raw(device) };
-        let data = C::add(borrowed)?.ok_or(ENODEV)?;
+        let data = KBox::new(Slot::<C>::new(), GFP_KERNEL)?;
+        if let Some(taken) = C::add(borrowed)? {
+            data.populate(taken);
+        }
         let client = C::handle().0.load(Ordering::Acquire);
         // SAFETY: By the contract `C` is registered, so by the invariant of `Handle` this is its
         // client, and it is being added to the device.
         unsafe { bindings::ib_set_client_data(device, client, data.into_foreign()) };
         Ok(0)
     })
+}
+
+/// Offers a device under its new name to a client that has not taken it up.
+///
+/// # Safety
+///
+/// Called by `ib_core` with what `add` set for a device that stays registered meanwhile, once at a time.
+unsafe extern "C" fn rename<C: Client>(device: *mut bindings::ib_device, data: *mut c_void) {
+    // SAFETY: By the contract `data` came from `into_foreign` in `add`, and `remove` waits for us.
+    let slot = unsafe { KBox::<Slot<C>>::borrow(data) };
+    if slot.as_ref().is_some() {
+        return;
+    }
+    // SAFETY: By the contract the device stays registered.
+    let device = unsafe { Device::from_raw(device) };
+    match C::add(device) {
+        Ok(Some(taken)) => {
+            slot.populate(taken);
+        }
+        Ok(None) => {}
+        Err(error) => dev_err!(
+            device.as_dev(),
+            "not used under its new name: {error:?}\n"
+        ),
+    }
 }
 
 /// Drops the data that [`Client::add`] returned.
@@ -165,7 +196,7 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
 /// Called by `ib_core` once per device whose `add` succeeded, with what that set.
 unsafe extern "C" fn remove<C: Client>(_device: *mut bindings::ib_device, data: *mut c_void) {
     // SAFETY: By the contract `data` came from `into_foreign` in `add`, and is given back once.
-    drop(unsafe { C::Data::from_foreign(data) });
+    drop(unsafe { KBox::<Slot<C>>::from_foreign(data) });
 }
 
 /// The C face of [`Client::net_device`].
@@ -186,7 +217,10 @@ unsafe extern "C" fn net_device<C: Client>(
         return core::ptr::null_mut();
     }
     // SAFETY: By the contract `data` came from `into_foreign` in `add`, and `remove` waits for us.
-    let data = unsafe { C::Data::borrow(data) };
+    let slot = unsafe { KBox::<Slot<C>>::borrow(data) };
+    let Some(data) = slot.as_ref() else {
+        return core::ptr::null_mut();
+    };
     let wanted = Wanted {
         port,
         pkey: Pkey::new(pkey),

@@ -144,6 +144,23 @@ has_none_and_says_so() {
 	check "the log warns that there is no such device" kernel_log_has 'oxib: .*(roce9.*(no|not|unknown)|(no|not|unknown).*roce9)'
 }
 
+# udev gives devices their persistent names a moment after they appear.
+follows_names() {
+	check_equal "no device has the name" 0 "$(interfaces)"
+	check "oxib's ib_cm.ko can be loaded" insmod "$MODULES/ib_cm.ko"
+	check "a device gets the name" rdma dev set roce2 name late0
+	check "and an interface" eventually interfaces_are 1
+	check_equal "that is its own" late0 "$(device_of_ib0)"
+	check "the connection manager has it" has_connection_manager late0
+	check "and leaves the other alone" has_no_connection_manager roce1
+	check "it gets another name" rdma dev set late0 name roce2
+	check_equal "its interface stays" 1 "$(interfaces)"
+	check "it gets the name once more" rdma dev set roce2 name late0
+	check_equal "and no second interface" 1 "$(interfaces)"
+	check "ib_cm.ko can be unloaded" rmmod ib_cm
+	rdma dev set late0 name roce2
+}
+
 # An adapter that receives no groups is no use, and the log says why.
 has_only_groups() {
 	check_equal "one device has an interface" 1 "$(interfaces)"
@@ -174,6 +191,7 @@ test_devices() {
 	with_oxib "devices=roce2" has_only_second
 	dmesg --clear
 	with_oxib "devices=roce9" has_none_and_says_so
+	with_oxib "devices=late0" follows_names
 	dmesg --clear
 	check "one device has no groups" insmod "$MODULES/selftests/ipoib/adapter/poor_adapter.ko" netdev=veth2
 	with_oxib "devices=roce1,roce2" has_only_groups
