@@ -561,30 +561,24 @@ impl Interface {
         granted(*wish, most)
     }
 
-    /// Logs why `mtu` is refused, once for each limit `most`: programs may try again and again.
-    fn advise_mtu(&self, rtnl: &mut Rtnl, mtu: u32, most: u32) {
+    /// Logs why `mtu` is refused, or is not set before the link carries more than `most`. Once for each
+    /// such limit: programs may try again and again.
+    fn advise_mtu(&self, rtnl: &mut Rtnl, mtu: u32, most: u32, possible: u32) {
         let advised = &mut self.control.get(rtnl).mtu_advised;
-        if *advised != most {
-            *advised = most;
+        let limit = if mtu > possible { possible } else { most };
+        if core::mem::replace(advised, limit) == limit {
+            return;
+        }
+        let (name, advice) = (self.device().name(), self.link().mtu_advice());
+        if mtu > possible {
             dev_warn!(
                 self.rdma(),
-                "{}: MTU {mtu} is refused, the largest is {most} now: {}\n",
-                self.device().name(),
-                self.link().mtu_advice()
+                "{name}: MTU {mtu} is refused, the largest is {possible} now: {advice}\n"
             );
-        }
-    }
-
-    /// Logs that `mtu` is set as soon as the link carries more than `most`, once for each such limit.
-    fn advise_later_mtu(&self, rtnl: &mut Rtnl, mtu: u32, most: u32) {
-        let advised = &mut self.control.get(rtnl).mtu_advised;
-        if *advised != most {
-            *advised = most;
+        } else {
             dev_info!(
                 self.rdma(),
-                "{}: MTU {most} instead of {mtu} until the link carries more: {}\n",
-                self.device().name(),
-                self.link().mtu_advice()
+                "{name}: MTU {most} instead of {mtu} until the link carries more: {advice}\n"
             );
         }
     }
@@ -600,12 +594,11 @@ impl Interface {
         }
         let offer = self.link().refresh()?;
         let (most, possible) = (payload(offer.mtu), payload(offer.possible));
-        if mtu > possible {
-            self.advise_mtu(rtnl, mtu, possible);
-            return Err(EINVAL);
-        }
         if mtu > most {
-            self.advise_later_mtu(rtnl, mtu, most);
+            self.advise_mtu(rtnl, mtu, most, possible);
+        }
+        if mtu > possible {
+            return Err(EINVAL);
         }
         let control = self.control.get(rtnl);
         let old_wish = control.wished_mtu;
