@@ -86,8 +86,8 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// `ENXIO` if there is none, `EAGAIN` without an answer.
     fn path(&self, gid: Gid) -> Result<PathRecord>;
 
-    /// Finds a path from the port for a program, which is told when it is known. Sleeps, but not as long as the subnet
-    /// administrator takes.
+    /// Finds a path from the port for a program, which is told when it is known. Sleeps, but not
+    /// as long as the subnet administrator takes.
     fn find_path(self: Arc<Self>, wanted: Wanted, program: Program);
 
     /// Has the subnet administrator asked anew for the way to the port at `gid`, which may be wrong. Any context.

@@ -2,20 +2,23 @@
 
 //! Paths and addresses for programs that connect by `rdma_cm`.
 //!
-//! *Paths* come out of what is known of their port's. `ib_sa` asks whoever listens as a local service before it asks the
-//! subnet administrator (SA), and gives the program what it is told as if the SA had said it. This module listens. One query
-//! to the SA answers all who ask for the same path meanwhile; what it said is kept as the paths of IP over InfiniBand are,
-//! and is forgotten with them.
+//! *Paths* come out of what is known of their port's. `ib_sa` asks whoever listens as a local
+//! service before it asks the subnet administrator (SA), and gives the program what it is told as
+//! if the SA had said it. This module listens. One query to the SA answers all who ask for the
+//! same path meanwhile; what it said is kept as the paths of IP over InfiniBand are, and is
+//! forgotten with them.
 //!
-//! Questions that are not answered here go to the SA: at once if `ib_sa` is told so ([`Program`]'s drop), else after a
-//! time-out of its own. They are:
+//! Questions that are not answered here go to the SA: at once if `ib_sa` is told so ([`Program`]'s
+//! drop), else after a time-out of its own. They are:
 //!
-//! - our own queries, which come by here as all do: they name no service, or do not demand that the way back is the same;
-//! - ports without an interface of oxib's in the partition, which could not be told when a path changes;
+//! - our own queries, which come by here as all do: they name no service, or do not demand that
+//!   the way back is the same;
+//! - ports without an interface of oxib's in the partition, which could not be told when a path
+//!   changes;
 //! - paths whose way back is another one.
 //!
-//! *Addresses* are asked for where IP goes through a gateway, and InfiniBand by its own routers: `rdma_cm` wants the peer's GID
-//! then, and the neighbour is the gateway. The cache has it.
+//! *Addresses* are asked for where IP goes through a gateway, and InfiniBand by its own routers:
+//! `rdma_cm` wants the peer's GID then, and the neighbour is the gateway. The cache has it.
 
 use core::net::IpAddr;
 
@@ -70,10 +73,12 @@ use crate::{
     }, //
 };
 
-/// Time after its question at which `rdma_cm` waits for an answer, at the earliest: before, it is lost.
+/// Time after its question at which `rdma_cm` waits for an answer, at the earliest: before, it is
+/// lost.
 const ADDRESS_DELAY: Delta = Delta::from_millis(1);
 
-/// Time after that at which `rdma_cm` is woken once more, to ask again if the answer was too early all the same.
+/// Time after that at which `rdma_cm` is woken once more, to ask again if the answer was too early
+/// all the same.
 const ADDRESS_AGAIN: Delta = Delta::from_millis(15);
 
 /// Hears what `ib_sa` and `rdma_cm` ask.
@@ -117,8 +122,9 @@ impl Listener for LocalService {
     }
 }
 
-/// Finds who has an address, and the interface that leads there. `None` also if several interfaces of that number (0 is any)
-/// know different ones: the question does not say in which namespace it is asked.
+/// Finds who has an address, and the interface that leads there. `None` also if several interfaces
+/// of that number (0 is any) know different ones: the question does not say in which namespace it
+/// is asked.
 fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)> {
     let (mut found, mut agree) = (None, true);
     registry::for_each(|host| {
@@ -135,8 +141,8 @@ fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)>
     found.filter(|_| agree)
 }
 
-/// Answers a question for an address as soon as `rdma_cm` waits for it, and wakes it: it does not by itself. Without memory it
-/// hears nothing, and its time runs out.
+/// Answers a question for an address as soon as `rdma_cm` waits for it, and wakes it: it does not
+/// by itself. Without memory it hears nothing, and its time runs out.
 fn answer_later(
     socket: &Arc<Socket<LocalService>>,
     host: Arc<dyn Host>,
@@ -244,8 +250,8 @@ impl Drop for Program {
     }
 }
 
-/// Sends in process context, and with no lock held: the program goes on in the call. Without memory `ib_sa` hears nothing, and asks
-/// after its time-out.
+/// Sends in process context, and with no lock held: the program goes on in the call. Without
+/// memory `ib_sa` hears nothing, and asks after its time-out.
 fn send(
     socket: &Arc<Socket<LocalService>>,
     send: impl FnOnce(&Socket<LocalService>) -> Result + Send + 'static,

@@ -36,7 +36,8 @@ pub(crate) const LIFETIME: u64 = 86_400_000;
 /// The same where there are so many that another one finds no room.
 const CROWDED: u64 = 900_000;
 
-/// Most paths of a port that are for services, which any program of the node makes known by connecting: IP keeps the rest.
+/// Most paths of a port that are for services, which any program of the node makes known by
+/// connecting: IP keeps the rest.
 const SERVICES: usize = PATHS / 2;
 
 /// Which path.

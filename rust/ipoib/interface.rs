@@ -247,8 +247,8 @@ pub(super) struct Control {
     pub(super) guid: Option<[u8; 8]>,
     /// The lack of a GID was logged.
     pub(super) advised: bool,
-    /// The MTU in datagrams that an administrator wishes for, which may be more than the link carries
-    /// now; `None`: as much as it carries.
+    /// The MTU in datagrams that an administrator wishes for, which may be more than the link
+    /// carries now; `None`: as much as it carries.
     pub(super) wished_mtu: Option<u32>,
     /// The MTU that is being set because the link or the mode has changed, which is nobody's wish.
     pub(super) following_mtu: Option<u32>,

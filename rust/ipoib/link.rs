@@ -147,7 +147,8 @@ pub(super) trait Link: Send + Sync {
         Err(ENOTSUPP)
     }
 
-    /// Finds a path from the port for a program. Sleeps. A link without an SA leaves the question to `ib_sa`.
+    /// Finds a path from the port for a program. Sleeps. A link without an SA leaves the question
+    /// to `ib_sa`.
     fn find_path(&self, _interface: Arc<Interface>, _wanted: &Wanted, program: Program) {
         drop(program);
     }
@@ -193,7 +194,8 @@ pub(super) trait Link: Send + Sync {
         0
     }
 
-    /// Whether what a stranger says of a neighbour may have a way looked for now. It counts.
+    /// Whether one more search may begin because of what a stranger says of a neighbour. Takes its
+    /// place among those.
     fn may_believe(&self) -> bool {
         true
     }

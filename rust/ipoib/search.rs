@@ -203,9 +203,9 @@ impl Interface {
         }
     }
 
-    /// Looks anew for some of the destinations of which that is due, the most used first, and forgets
-    /// those that are doubted and not in use, or were not used for long. There is a next time if there may
-    /// be more.
+    /// Looks anew for some of the destinations of which that is due, the most used first, and
+    /// forgets those that are doubted and not in use, or were not used for long. There is a next
+    /// time if there may be more.
     ///
     /// # Errors
     ///
@@ -292,8 +292,8 @@ impl Interface {
         Ok(rumours.len())
     }
 
-    /// Those that are in use are noted before: a machine that stood still for minutes has not done so in time, and goes
-    /// on with what it sends.
+    /// Those that are in use are noted before: a machine that stood still for minutes has not done
+    /// so in time, and goes on with what it sends.
     fn expire(&self, now: u64) -> Result {
         self.note_used(now)?;
         loop {

@@ -279,8 +279,9 @@ impl TransmitQueue {
         })
     }
 
-    /// Asks the interface's table for a destination that the cache does not hold. Packets to a group of
-    /// another link, or of none, go to that of this link, as with the kernel's `ib_ipoib`.
+    /// Asks the interface's table for a destination that the cache does not hold. Packets to a
+    /// group of another link, or of none, go to that of this link, as with the kernel's
+    /// `ib_ipoib`.
     #[cold]
     fn find(
         &mut self,
@@ -432,7 +433,8 @@ impl TransmitQueue {
             .unwrap_or_default()
     }
 
-    /// Ends all packets; unless the queue pair is in Reset, their memory stays with the device. Returns how many there were.
+    /// Ends all packets; unless the queue pair is in Reset, their memory stays with the device.
+    /// Returns how many there were.
     pub(super) fn clear(&mut self) -> usize {
         self.statistics.memory_rings.set(0);
         self.send.clear().packets as usize

@@ -174,7 +174,8 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// Has `rdma_cm` look anew at the addresses that it waits for. Nothing happens if the device has no IPv4. Any context.
+    /// Has `rdma_cm` look anew at the addresses that it waits for. Nothing happens if the device
+    /// has no IPv4. Any context.
     pub(crate) fn wake_resolvers(&self) {
         // SAFETY: The device is valid.
         unsafe { bindings::oxib_wake_resolvers(self.as_raw()) }

@@ -42,7 +42,8 @@ const MESSAGE: usize = 512;
 
 /// Listener of a group.
 pub(crate) trait Listener: Send + Sync + Sized + 'static {
-    /// Takes a message of the kernel's; longer ones than 512 bytes are cut. Called in process context, one at a time.
+    /// Takes a message of the kernel's; longer ones than 512 bytes are cut. Called in process
+    /// context, one at a time.
     fn heard(&self, socket: &Arc<Socket<Self>>, message: &[u8]);
 }
 
@@ -56,8 +57,8 @@ unsafe impl Send for Raw {}
 ///
 /// # Invariants
 ///
-/// The C socket, while there is one, is open, and what it calls is given this value, which a [`Listening`] keeps until the
-/// socket is closed.
+/// The C socket, while there is one, is open, and what it calls is given this value, which a
+/// [`Listening`] keeps until the socket is closed.
 #[pin_data]
 pub(crate) struct Socket<L: Listener> {
     listener: L,
@@ -88,14 +89,15 @@ impl<L: Listener> WorkItem for Socket<L> {
 }
 
 impl<L: Listener> Socket<L> {
-    /// Takes the next message of the kernel's, and returns its length; `None` if there is none. What did not fit into the
-    /// socket's buffer was lost: its senders know.
+    /// Takes the next message of the kernel's, and returns its length; `None` if there is none.
+    /// What did not fit into the socket's buffer was lost: its senders know.
     fn receive(&self, buffer: &mut [u8; MESSAGE]) -> Option<usize> {
         loop {
             let mut sender = 0;
             let open = self.open.lock();
             let Raw(socket) = open.as_ref()?;
-            // SAFETY: By the type invariant the socket is open, and stays so while the lock is held; the buffer has room.
+            // SAFETY: By the type invariant the socket is open, and stays so while the lock is
+            // held; the buffer has room.
             let length = unsafe {
                 bindings::oxib_netlink_receive(
                     socket.as_ptr(),
@@ -123,8 +125,8 @@ impl<L: Listener> Socket<L> {
     pub(crate) fn send(&self, message: &[u8]) -> Result {
         let open = self.open.lock();
         let Raw(socket) = open.as_ref().ok_or(ENODEV)?;
-        // SAFETY: By the type invariant the socket is open, and stays so while the lock is held; the message is read before
-        // the call returns.
+        // SAFETY: By the type invariant the socket is open, and stays so while the lock is held;
+        // the message is read before the call returns.
         let sent = unsafe {
             bindings::oxib_netlink_send(socket.as_ptr(), message.as_ptr().cast(), message.len())
         };
@@ -152,8 +154,9 @@ impl<L: Listener> Socket<L> {
     }
 }
 
-/// Work that sends. It is of a lock class of its own: who removes a device by netlink waits for work of other queues, with a lock
-/// held of the class that the kernel takes when it is sent a message.
+/// Work that sends. It is of a lock class of its own: who removes a device by netlink waits for
+/// work of other queues, with a lock held of the class that the kernel takes when it is sent a
+/// message.
 #[pin_data]
 struct Task<F> {
     #[pin]
@@ -191,7 +194,8 @@ impl<F: FnOnce() + Send + 'static> WorkItem for Task<F> {
 pub(crate) struct Listening<L: Listener>(Arc<Socket<L>>);
 
 impl<L: Listener> Listening<L> {
-    /// Opens a socket in the first network namespace for what the kernel tells a group of a netlink family. Sleeps.
+    /// Opens a socket in the first network namespace for what the kernel tells a group of a
+    /// netlink family. Sleeps.
     ///
     /// # Errors
     ///
@@ -247,7 +251,8 @@ impl<L: Listener> Drop for Listening<L> {
 ///
 /// Called by the network stack with a socket of [`Listening::new`] that is open.
 unsafe extern "C" fn ready<L: Listener>(sk: *mut bindings::sock) {
-    // SAFETY: By the contract and the invariant of `Socket` the value is there while the call lasts; it is in an `Arc`.
+    // SAFETY: By the contract and the invariant of `Socket` the value is there while the call
+    // lasts; it is in an `Arc`.
     let socket = unsafe {
         let raw = bindings::oxib_netlink_listener(sk)
             .cast::<Socket<L>>()

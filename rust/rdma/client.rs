@@ -40,8 +40,8 @@ pub(crate) trait Client: 'static {
     /// Where its one registration is noted.
     fn handle() -> &'static Handle;
 
-    /// Takes up a device that came. `Ok(None)`: no interest in it as long as it has this name. It is
-    /// offered again under another one: udev names devices a moment after they appear.
+    /// Takes up a device that came. `Ok(None)`: no interest in it as long as it has this name. It
+    /// is offered again under another one: udev names devices a moment after they appear.
     ///
     /// # Errors
     ///
@@ -168,7 +168,8 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
 ///
 /// # Safety
 ///
-/// Called by `ib_core` with what `add` set for a device that stays registered meanwhile, once at a time.
+/// Called by `ib_core` with what `add` set for a device that stays registered meanwhile, once at a
+/// time.
 unsafe extern "C" fn rename<C: Client>(device: *mut bindings::ib_device, data: *mut c_void) {
     // SAFETY: By the contract `data` came from `into_foreign` in `add`, and `remove` waits for us.
     let slot = unsafe { KBox::<Slot<C>>::borrow(data) };

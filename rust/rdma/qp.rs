@@ -84,9 +84,9 @@ pub(crate) struct QueuePair<S: Notify, R: Notify> {
 
 /// The device has forgotten all work requests.
 const IN_RESET: u8 = 0;
-/// It may use the memory of each that was posted.
+/// The device may use the memory of each request that was posted.
 const IN_SERVICE: u8 = 1;
-/// The same, though it was to be reset: that failed.
+/// The device may still use that memory: the reset failed.
 const LOST: u8 = 2;
 
 // SAFETY: Queue pairs are used from all threads.

@@ -104,9 +104,9 @@ struct Events {
 ///
 /// # Invariants
 ///
-/// The pointer is a valid queue pair in `pd`; its completion queues are `_send` and `_receive`, its
-/// shared receive queue, if it has one, is `shared`, and its context is `events`. Unless `in_service`, it is in
-/// Reset.
+/// The pointer is a valid queue pair in `pd`; its completion queues are `_send` and `_receive`,
+/// its shared receive queue, if it has one, is `shared`, and its context is `events`. Unless
+/// `in_service`, it is in Reset.
 pub(crate) struct QueuePair<S: Notify, R: Notify> {
     qp: NonNull<bindings::ib_qp>,
     pd: Arc<ProtectionDomain>,
@@ -117,7 +117,7 @@ pub(crate) struct QueuePair<S: Notify, R: Notify> {
     _send: Arc<CompletionQueue<S>>,
     _receive: Arc<CompletionQueue<R>>,
     shared: Option<Arc<SharedReceiveQueue>>,
-    /// It has left Reset, and is noted as a user of `shared`.
+    /// Whether the queue pair has left Reset, and is noted as a user of `shared`.
     in_service: AtomicBool,
 }
 

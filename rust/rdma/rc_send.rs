@@ -280,8 +280,9 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
         done
     }
 
-    /// Ends the requests that a completion stands for; the packets among them that had not ended with their post.
-    /// `budget` is that of the poll. `None` if it is of no request with the device.
+    /// Ends the requests that a completion stands for; the packets among them that had not ended
+    /// with their post. `budget` is that of the poll. `None` if it is of no request with the
+    /// device.
     pub(crate) fn complete(&mut self, completion: &Completion, budget: i32) -> Option<Completed> {
         let (tag, sequence) = Tag::of(completion.id())?;
         if completion.queue_pair() != self.qp.address() || tag != self.tag {
@@ -291,8 +292,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
         Some(self.release(span, budget))
     }
 
-    /// Ends all requests. Unless the queue pair is in Reset, a device may still read their memory: it is neither freed
-    /// nor unmapped.
+    /// Ends all requests. Unless the queue pair is in Reset, a device may still read their memory:
+    /// it is neither freed nor unmapped.
     pub(crate) fn clear(&mut self) -> Completed {
         let span = self.ring.clear();
         if span.len() != 0 && !self.qp.is_in_reset() {

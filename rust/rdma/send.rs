@@ -419,8 +419,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         done
     }
 
-    /// Ends the requests that a completion stands for. `budget` is that of the poll. `None` if it is of no request with
-    /// the device.
+    /// Ends the requests that a completion stands for. `budget` is that of the poll. `None` if it
+    /// is of no request with the device.
     #[inline]
     pub(crate) fn complete(&mut self, completion: &Completion, budget: i32) -> Option<Completed> {
         if completion.queue_pair() != self.qp.address() {
@@ -434,8 +434,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Some(ended)
     }
 
-    /// Ends all requests. Unless the queue pair is in Reset, a device may still read their memory: it is neither freed
-    /// nor unmapped.
+    /// Ends all requests. Unless the queue pair is in Reset, a device may still read their memory:
+    /// it is neither freed nor unmapped.
     pub(crate) fn clear(&mut self) -> Completed {
         let span = self.ring.clear();
         self.unsignalled = 0;

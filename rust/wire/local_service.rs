@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Netlink messages by which the kernel asks a local service for paths and addresses, so that the subnet administrator need
-//! not be asked (`RDMA_NL_LS` of `uapi/rdma/rdma_netlink.h`).
+//! Netlink messages by which the kernel asks a local service for paths and addresses, so that the
+//! subnet administrator need not be asked (`RDMA_NL_LS` of `uapi/rdma/rdma_netlink.h`).
 //!
-//! A message is a netlink header, a fixed part, and attributes, in the byte order of the machine. An answer has the number
-//! of its request, no fixed part, and the attribute that was wanted.
+//! A message is a netlink header, a fixed part, and attributes, in the byte order of the machine.
+//! An answer has the number of its request, no fixed part, and the attribute that was wanted.
 
 use core::net::{
     IpAddr,
@@ -30,12 +30,13 @@ const IP_RESOLVE: u16 = CLIENT | 2;
 /// Flag of an answer that says that there is nothing to say (`RDMA_NL_LS_F_ERR`).
 const REFUSED: u16 = 0x0100;
 
-/// The fixed part of a request for a path (`struct rdma_ls_resolve_header`), padded: a name, padded with zeros; the port; what
-/// the path is for.
+/// The fixed part of a request for a path (`struct rdma_ls_resolve_header`), padded: a name,
+/// padded with zeros; the port; what the path is for.
 const NAME: usize = 64;
 const PATH_FIXED: usize = 68;
 
-/// The fixed part of a request for an address (`struct rdma_ls_ip_resolve_header`): an interface's number.
+/// The fixed part of a request for an address (`struct rdma_ls_ip_resolve_header`): an interface's
+/// number.
 const ADDRESS_FIXED: usize = 4;
 
 /// A path for both directions, and for management too (`LS_RESOLVE_PATH_USE_ALL`).
@@ -60,10 +61,11 @@ mod attribute {
 /// Length of a path record (IBTA 15.2.5.16).
 pub const PATH_RECORD: usize = 64;
 
-/// What a path record in an answer is good for: it is the first choice, for management too, and for both directions.
+/// Flags of a path record in an answer: the first choice, for management too, in both directions.
 const PATH_FLAGS: u32 = 1 | 2 | 8 | 32;
 
-/// Length of an answer with a path record: header, the attribute's header, flags, a reserved word, the record.
+/// Length of an answer with a path record: header, the attribute's header, flags, a reserved word,
+/// the record.
 pub const PATH_ANSWER: usize = HEADER + 4 + 8 + PATH_RECORD;
 
 /// Length of an answer with a GID.
@@ -99,7 +101,7 @@ pub struct PathQuestion<'a> {
     pub qos_class: Option<u16>,
 }
 
-/// What is asked.
+/// A question of `ib_sa` or `rdma_cm`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Question<'a> {
     /// Which path leads there?

@@ -127,9 +127,9 @@ pub const fn broadcast(pkey: Pkey, scope: Scope) -> Gid {
     )
 }
 
-/// Returns the group of the link in the partition of `pkey` that a sender means by the multicast GID
-/// `gid`: that with the link's P_Key in the place that RFC 4391 §4 gives it. DHCP clients and other
-/// programs that make link-layer addresses themselves leave these bytes zero.
+/// Returns the group of the link in the partition of `pkey` that a sender means by the multicast
+/// GID `gid`: that with the link's P_Key in the place that RFC 4391 §4 gives it. DHCP clients and
+/// other programs that make link-layer addresses themselves leave these bytes zero.
 pub const fn in_partition(gid: Gid, pkey: Pkey) -> Gid {
     let mut bytes = gid.bytes();
     [bytes[4], bytes[5]] = pkey.full().bytes();

@@ -21,7 +21,7 @@ commit() { # what .ci/run does
 
 make_repository() {
 	mkdir -p "$repository/scripts" "$repository/.ci"
-	cp scripts/gate "$repository/scripts/"
+	cp scripts/gate scripts/signals.sh "$repository/scripts/"
 	cp Makefile .gitignore "$repository/"
 	git -C "$repository" init --quiet
 }

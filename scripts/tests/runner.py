@@ -77,6 +77,7 @@ class Runs(unittest.TestCase):
         for name in ("test_runner", "node_runner"):
             shutil.copytree(_CHECKOUT / "scripts" / name, self.checkout / "scripts" / name)
         shutil.copytree(_CHECKOUT / ".ci", self.checkout / ".ci")
+        shutil.copy(_CHECKOUT / "scripts/signals.sh", self.checkout / "scripts")
         (self.checkout / "Makefile").write_text(_MAKEFILE)
 
     def made(self, name, script, headers=""):

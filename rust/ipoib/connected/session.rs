@@ -437,7 +437,8 @@ impl Session {
         Some(longest.clone())
     }
 
-    /// Ends all connections, and waits, not for ever, until the device lets go of their memory; none is made any more.
+    /// Ends all connections, and waits, not for ever, until the device lets go of their memory;
+    /// none is made any more.
     pub(super) fn close(self: &Arc<Self>) {
         let (listeners, outbound, inbound) = {
             let mut members = self.members.lock();

@@ -8,7 +8,7 @@ use kernel::prelude::*;
 #[derive(Default)]
 pub(in crate::ipoib) struct Trouble(Option<Error>);
 
-/// What the administrator does not know yet.
+/// News of it for the administrator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ipoib) enum News {
     /// It fails, or fails for another reason.

@@ -141,8 +141,8 @@ impl Port {
         }
     }
 
-    /// Logs that the port may not join the broadcast group, without which the link stays down, or that it
-    /// may again.
+    /// Logs that the port may not join the broadcast group, without which the link stays down, or
+    /// that it may again.
     pub(super) fn tell_of_broadcast(&self, interface: &Interface, news: Option<News>) {
         let name = interface.device().name();
         let (number, pkey) = (self.number.get(), self.pkey().get());

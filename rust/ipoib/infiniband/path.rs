@@ -167,7 +167,7 @@ impl Port {
         drop(refused);
     }
 
-    /// Asks for as many ways as may be asked for now.
+    /// Asks for paths until the line is empty or the window of queries is full.
     pub(super) fn ask_paths(self: &Arc<Self>) {
         loop {
             let Some((search, number)) = self.paths.lock().begin() else {

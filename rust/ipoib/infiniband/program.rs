@@ -76,7 +76,8 @@ pub(super) fn tell(interface: &Interface, program: Program, path: Option<&PathRe
 }
 
 impl Port {
-    /// Finds a path for a program: at once, or when the SA has answered whoever asked first. Sleeps.
+    /// Finds a path for a program: at once, or when the SA has answered whoever asked first.
+    /// Sleeps.
     pub(super) fn find_path(
         self: &Arc<Self>,
         interface: Arc<Interface>,

@@ -143,8 +143,8 @@ struct Context<A> {
 pub(crate) type NotBegun<A> = (Error, KBox<A>);
 
 impl Client {
-    /// Asks for the path between the GIDs of `wanted` with its P_Key, and what `named` says of it. It is asked
-    /// again a few times until `timeout` milliseconds are over. Sleeps.
+    /// Asks for the path between the GIDs of `wanted` with its P_Key, and what `named` says of it.
+    /// It is asked again a few times until `timeout` milliseconds are over. Sleeps.
     ///
     /// # Errors
     ///

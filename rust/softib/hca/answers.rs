@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Whether the kernel may answer management datagrams: not while it takes the device apart (`provider::farewell`).
+//! Whether the kernel may answer management datagrams: not while it takes the device apart
+//! (`provider::farewell`).
 
 use core::sync::atomic::Ordering;
 
@@ -27,7 +28,8 @@ impl Hca {
 
     /// Lets the kernel answer no more, and waits for the answers that it is at work on. Sleeps.
     pub(crate) fn end_answers(&self) {
-        // Seen by who takes completions after their queue was found not to be in hand: the queue has a lock.
+        // Seen by who takes completions after their queue was found not to be in hand: the queue
+        // has a lock.
         self.silent.store(true, Ordering::Relaxed);
         while (1..=self.ports()).any(|port| self.is_managed(port)) {
             fsleep(Delta::from_millis(1));
@@ -42,8 +44,8 @@ impl Hca {
         })
     }
 
-    /// Returns whether the kernel must not get a datagram, as it would answer: it does so to those of classes that nobody
-    /// registered for, too.
+    /// Returns whether the kernel must not get a datagram, as it would answer: it does so to those
+    /// of classes that nobody registered for, too.
     pub(super) fn is_silent_on(&self, question: &[u8; mad::LEN]) -> bool {
         let Ok((header, _)) = mad::Header::ref_from_prefix(question) else {
             return false;

@@ -198,9 +198,9 @@ impl QueuePair {
             return Err(Counter::WrongQueuePair);
         }
         // A management datagram has 256 bytes (IBTA 13.4.2). One with more fits in no receive. The
-        // kernel takes a receive that ends in an error for one of a queue pair that is in error, and
-        // posts no other in its place: after some hundred the port would be deaf. One with less is
-        // for the kernel to judge.
+        // kernel takes a receive that ends in an error for one of a queue pair that is in error,
+        // and posts no other in its place: after some hundred the port would be deaf. One with
+        // less is for the kernel to judge.
         let managed = matches!(self.kind, Type::Smi | Type::Gsi);
         if managed && packet.payload.len() > mad::LEN {
             return Err(Counter::Malformed);

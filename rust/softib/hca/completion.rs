@@ -347,8 +347,8 @@ impl CompletionQueue {
         })
     }
 
-    /// Returns whether the consumer may be at work on completions that it took. A consumer in the kernel that has done
-    /// with them polls again, or asks for an event.
+    /// Returns whether the consumer may be at work on completions that it took. A consumer in the
+    /// kernel that has done with them polls again, or asks for an event.
     pub(crate) fn is_in_hand(&self) -> bool {
         self.ring.with(|ring| ring.in_hand)
     }

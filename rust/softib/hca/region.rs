@@ -283,8 +283,8 @@ impl Region {
         })
     }
 
-    /// Changes at once what the key names, in which domain, and what may be done with it. Returns the
-    /// memory that it named before, to be dropped where one may sleep.
+    /// Changes at once what the key names, in which domain, and what may be done with it. Returns
+    /// the memory that it named before, to be dropped where one may sleep.
     pub(crate) fn change(&self, domain: Domain, rights: Rights, extent: Extent) -> Extent {
         self.state.with(|state| {
             state.domain = domain;

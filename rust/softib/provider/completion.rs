@@ -175,7 +175,8 @@ pub(crate) unsafe extern "C" fn softib_poll_for_program(
         let mut known = bindings::ib_wc::default();
         write(completion, &mut known);
         // SAFETY: The queue is locked, and a queue pair takes its completions out of it before it
-        // goes (`QueuePair::end`): this one is still there. The caller has room for each completion.
+        // goes (`QueuePair::end`): this one is still there. The caller has room for each
+        // completion.
         unsafe {
             next.write(in_user_form(
                 &known,

@@ -2,10 +2,12 @@
 
 //! The end of a device's answers to management datagrams, before the kernel takes the device apart.
 //!
-//! `ib_core` answers Get() and Set() from the completion queue of a port's management (`agent_send_response`). When the
-//! device goes, it frees the agent that it answers with while that queue still runs: an answer under way then uses freed
-//! memory (Linux 7.2, 7.3). It may take an address handle's time, so that a question in that time is no rarity. A client
-//! that comes after `ib_core`'s own is told first that a device goes: from then on there is nothing to answer.
+//! `ib_core` answers Get() and Set() from the completion queue of a port's management
+//! (`agent_send_response`). When the device goes, it frees the agent that it answers with while
+//! that queue still runs: an answer under way then uses freed memory (Linux 7.2, 7.3). It may take
+//! an address handle's time, so that a question in that time is no rarity. A client that comes
+//! after `ib_core`'s own is told first that a device goes: from then on there is nothing to
+//! answer.
 
 use core::ptr::null_mut;
 
@@ -37,7 +39,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// What `ib_core` says: `ENOMEM`.
+    /// `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         let client = CLIENT.0.get();
         // SAFETY: Static; nobody else has it before it is registered, nor after `drop`.

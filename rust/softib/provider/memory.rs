@@ -37,10 +37,10 @@ pub(crate) fn random() -> u32 {
 ///
 /// # Invariants
 ///
-/// A consumer gave it with a request that is not completed. If the consumer is in the kernel and the
-/// key is that of all memory, or the send is inline, its bytes are the device's to read and write until
-/// then (the contract of `ib_post_send` and `ib_post_recv`). What a program gives may be anything, but
-/// the data of its inline sends has been copied ([`InlineData`]).
+/// A consumer gave it with a request that is not completed. If the consumer is in the kernel and
+/// the key is that of all memory, or the send is inline, its bytes are the device's to read and
+/// write until then (the contract of `ib_post_send` and `ib_post_recv`). What a program gives may
+/// be anything, but the data of its inline sends has been copied ([`InlineData`]).
 ///
 /// [`InlineData`]: super::inline_data::InlineData
 #[repr(transparent)]

@@ -134,8 +134,8 @@ unsafe fn send_one_of_program(
     pair: &Arc<QueuePair>,
     request: *const bindings::ib_send_wr,
 ) -> Result {
-    // SAFETY: The caller gives a valid request, whose list is nobody else's. The call below uses the
-    // data before it is dropped.
+    // SAFETY: The caller gives a valid request, whose list is nobody else's. The call below uses
+    // the data before it is dropped.
     let _data = unsafe { InlineData::take(pair, &*request) }?;
     // SAFETY: The caller gives a request of the queue pair's kind: one for datagrams is the first
     // part of a `struct ib_ud_wr`.

@@ -216,8 +216,8 @@ pub(super) unsafe extern "C" fn register_user(
     if !dma_hints.is_null() {
         return super::unsupported().to_ptr();
     }
-    // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call. Nobody else has the new
-    // object yet; `ib_core` does not always fill these in.
+    // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call. Nobody else has the
+    // new object yet; `ib_core` does not always fill these in.
     pointer_or_error(unsafe {
         pin((*pd).device, start, length, address, access).and_then(|pinned| {
             let mr = register(pd, true, rights(access as u32), Extent::Pinned(pinned))?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Memory of programs that is pinned: the kernel neither moves it nor gives it to others, and counts
-//! it against the program's limit (RLIMIT_MEMLOCK).
+//! Memory of programs that is pinned: the kernel neither moves it nor gives it to others, and
+//! counts it against the program's limit (RLIMIT_MEMLOCK).
 
 use core::ptr::NonNull;
 
