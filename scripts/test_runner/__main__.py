@@ -236,18 +236,23 @@ class _Runner:
                 return
             why_not = again.why_not(entry, len(failed))
             if why_not:
-                _say(f"{entry.job.name} is not run again: {why_not}")
+                self._leave(entry.job, why_not)
                 continue
             record = again.Record(entry.job, entry.outcome)
             self._run_again(entry.job)
             if self._session.entry(entry.job).flaky:
                 record.append_to(flakes)
 
+    def _leave(self, each, why):
+        """Say why a failed job is not run again, here and in the closing lines: these are what a shortened output keeps."""
+        _say(f"{each.name} is not run again: {why}")
+        self._session.add_not_again(each, why)
+
     def _run_again(self, each):
         """Run a job alone until it has failed or has passed often enough."""
         seconds = self._measured.seconds(each)
         if time.time() + again.RUNS * seconds > _deadline():
-            _say(f"{each.name} is not run again: .ci/run leaves no time for that")
+            self._leave(each, ".ci/run leaves no time for that")
             return
         each.keep_first(self._out)
         for number in range(1, again.RUNS + 1):

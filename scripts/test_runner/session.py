@@ -11,6 +11,8 @@ from test_runner.tap import Result
 _SLOWEST = 10
 # What the report repeats of a failed job: failed checks, and lines of its logs that say why (of a node within it, too).
 _REPEATED = 6
+# Lines of what the command of a failed check printed that are repeated with it; see `check` of selftests/tap.sh.
+_PRINTED = 5
 _SAYS_WHY = re.compile(r"Bail out!|^oxib: |^n\d+\| not ok|^error")
 
 
@@ -23,6 +25,8 @@ class Entry:
     # The outcome of its first run, where it was run again.
     first: Outcome | None = None
     ran: bool = True
+    # The reason why it was not run again, where it failed and was not.
+    not_again: str = ""
 
     @property
     def flaky(self):
@@ -30,13 +34,28 @@ class Entry:
         return self.first is not None and not self.outcome.failed
 
 
+def _with_output(failure):
+    """The first line of a failure, and what the command of the check printed."""
+    lines = failure.splitlines()
+    ends = [number for number, line in enumerate(lines) if number and line.endswith(" failed:")]
+    printed = lines[ends[-1] + 1 :][:_PRINTED] if ends else []
+    return [*lines[:1], *(line.removeprefix("#") for line in printed)]
+
+
 def _reasons(outcome):
     """A few lines that say why a job failed."""
-    reasons = [failure.splitlines()[0] for failure in outcome.result.failures[:_REPEATED] if failure]
+    reasons = [line for failure in outcome.result.failures[:_REPEATED] for line in _with_output(failure)]
     for log in outcome.logs:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         reasons += [line for line in lines if _SAYS_WHY.search(line)][-_REPEATED:]
-    return list(dict.fromkeys(reasons))[: 2 * _REPEATED]
+    return list(dict.fromkeys(reasons))[: 4 * _REPEATED]
+
+
+def _second_run(entry):
+    """What became of the second run of a job that failed, for the line that names it."""
+    if entry.first:
+        return ", and again when it ran alone"
+    return f", not run again: {entry.not_again}" if entry.not_again else ""
 
 
 def _counts(result):
@@ -85,6 +104,10 @@ class Session:
         """Enter a job that could not run."""
         self._entries[job.name] = Entry(job, Outcome.of_failure(why), ran=False)
 
+    def add_not_again(self, job, why):
+        """Enter the reason why a job that failed was not run again."""
+        self._entries[job.name].not_again = why
+
     def entry(self, job):
         """The entry of a job that was entered."""
         return self._entries[job.name]
@@ -130,7 +153,7 @@ class Session:
         if self.interruption:
             print(f"ended before all jobs had run: {self.interruption}")
         for entry in self.failed:
-            print(f"{'failed' if entry.ran else 'did not run'}: {entry.job.name}")
+            print(f"{'failed' if entry.ran else 'did not run'}: {entry.job.name}{_second_run(entry)}")
             # The lines about it may be far above, or cut away.
             for line in _reasons(entry.outcome) if entry.ran else ():
                 print(f"  {line}")

@@ -151,23 +151,29 @@ class Runs(unittest.TestCase):
     def test_a_job_that_always_fails_has_failed(self):
         self.made("always", "fails")
         self.run_tests()
-        self.closes(1, "failed: made/always (uml-7.3)", "0 passed, 1 failed")
+        self.closes(1, "failed: made/always (uml-7.3), and again when it ran alone", "0 passed, 1 failed")
         self.assertEqual(self.report[-2], "  it holds")
         self.assertEqual(self.turns("always"), 2)
         record = self.results()["made/always"]
         self.assertEqual((record["flaky"], record["failed"], record["first"]["failed"]), (False, 1, 1))
         self.assertEqual(self.flakes(), [])
 
+    def test_the_closing_lines_have_what_a_failed_check_printed(self):
+        self.made("says", "printf 'not ok 1 - alike\\n# what the node was about\\n# diff a b failed:\\n#   1c1\\n#   < x\\n1..1\\n'; exit 1")
+        self.run_tests()
+        self.assertEqual(self.report[-4:-1], ["  alike", "     1c1", "     < x"])
+
     def test_a_job_that_fails_in_two_runs_of_three_has_failed(self):
         self.made("often", "[ $turn = 2 ] || fails; passes")
         self.run_tests()
-        self.closes(1, "failed: made/often (uml-7.3)", "0 passed, 1 failed")
+        self.closes(1, "failed: made/often (uml-7.3), and again when it ran alone", "0 passed, 1 failed")
         self.assertEqual((self.turns("often"), self.flakes()), (3, []))
 
     def test_a_report_of_a_mistake_counts_at_once(self):
         self.made("kasan", f"[ $turn != 1 ] || echo '{_KASAN}' >&3; passes")
         self.run_tests()
-        self.closes(1, "failed: made/kasan (uml-7.3)", "1 passed, 1 failed")
+        why = f"the kernel reported a mistake (node1: {_KASAN})"
+        self.closes(1, f"failed: made/kasan (uml-7.3), not run again: {why}", "1 passed, 1 failed")
         self.assertEqual(self.turns("kasan"), 1)
         self.assertEqual(self.results()["made/kasan"]["mistakes"], [f"node1: {_KASAN}"])
 
@@ -183,7 +189,8 @@ class Runs(unittest.TestCase):
         lines = "\n".join([*[_SOFT_LOCKUP] * 6, _KASAN])
         self.made("both", f"[ $turn != 1 ] || echo '{lines}' >&3; passes")
         self.run_tests()
-        self.closes(1, "failed: made/both (uml-7.3)", "1 passed, 5 failed")
+        why = f"the kernel reported a mistake (node1: {_KASAN})"
+        self.closes(1, f"failed: made/both (uml-7.3), not run again: {why}", "1 passed, 5 failed")
         self.assertEqual(self.turns("both"), 1)
 
     def test_a_node_that_dies_before_it_begins_is_booted_again(self):
@@ -200,7 +207,8 @@ class Runs(unittest.TestCase):
         self.boot("echo 'Oops: int3: 0000 [#1]'; exit 1")
         self.made("never", "passes")
         self.run_tests()
-        self.assertEqual((self.status, "failed: made/never (uml-7.3)" in self.report), (1, True))
+        self.assertEqual(self.status, 1)
+        self.assertTrue(any(line.startswith("failed: made/never (uml-7.3), not run again: ") for line in self.report))
         self.assertRegex(self.report[-1], "^0 passed, [1-9][0-9]* failed$")
         self.assertIn("the kernel reported a mistake", self.said)
 
@@ -253,15 +261,16 @@ class Runs(unittest.TestCase):
     def test_where_no_time_is_left_the_job_has_failed(self):
         self.made("late", "[ $turn != 1 ] || fails; passes", "# timeout: 1000")
         self.run_tests(OXIB_DEADLINE=str(time.time() + 60))
-        self.closes(1, "failed: made/late (uml-7.3)", "0 passed, 1 failed")
-        self.assertIn("made/late (uml-7.3) is not run again: .ci/run leaves no time for that", self.said)
+        why = "not run again: .ci/run leaves no time for that"
+        self.closes(1, f"failed: made/late (uml-7.3), {why}", "0 passed, 1 failed")
+        self.assertIn(f"made/late (uml-7.3) is {why}", self.said)
         self.assertEqual(self.turns("late"), 1)
 
     def test_host_jobs_are_not_run_again(self):
         self.host("once", "[ $turn != 1 ] || fails; passes")
         self.made("steady", "passes")
         self.run_tests("--kernels", "fast")
-        self.closes(1, "failed: host-scripts-once", "1 passed, 1 failed")
+        self.closes(1, "failed: host-scripts-once, not run again: it boots no nodes", "1 passed, 1 failed")
         self.assertIn("host-scripts-once is not run again: it boots no nodes", self.said)
 
     def test_the_demo_is_run_again_as_it_boots_nodes(self):
@@ -279,7 +288,8 @@ class Runs(unittest.TestCase):
         self.host("demo", f"mkdir -p {directory}; echo '{_KASAN}' >{directory}/node1.console; fails")
         self.made("steady", "passes")
         self.run_tests("--kernels", "fast")
-        self.closes(1, "failed: host-scripts-demo", "1 passed, 1 failed")
+        why = f"the kernel reported a mistake (node1: {_KASAN})"
+        self.closes(1, f"failed: host-scripts-demo, not run again: {why}", "1 passed, 1 failed")
         self.assertEqual(self.turns("demo"), 1)
 
     def test_two_runs_at_once_share_the_machine(self):
@@ -347,7 +357,7 @@ class Runs(unittest.TestCase):
         self.closes(0, "1 flaky: made/once (uml-7.3)", "1 passed, 0 failed")
         self.made("once", "fails")
         self.end(self.start("bash", ".ci/run"))
-        self.closes(1, "failed: made/once (uml-7.3)", "0 passed, 1 failed")
+        self.closes(1, "failed: made/once (uml-7.3), and again when it ran alone", "0 passed, 1 failed")
 
 
 class Limits(unittest.TestCase):
