@@ -21,6 +21,7 @@ from test_runner.job import NodeJob
 from test_runner.job import Outcome
 from test_runner.job import Selftest
 from test_runner.measured import Measured
+from test_runner.ready import Ready
 from test_runner.room import Room
 from test_runner.session import Session
 
@@ -158,6 +159,7 @@ class _Runner:
         self._session = session
         self._measured = measured
         self._room = Room(options.processors, measured, room)
+        self._ready = Ready(options.ready)
         self._limit = None if options.soak else job.LONGEST
         self._running = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -177,10 +179,12 @@ class _Runner:
         """Run the jobs and enter what they come to."""
         waiting = sorted(jobs, key=lambda each: -self._measured.seconds(each))
         while self._running or waiting and not self._session.interruption:
+            self._drop_those_without_kernel(waiting)
             self._start(waiting)
             if not self._running:
-                # Other runs have all the memory.
-                time.sleep(_LOOK)
+                # Other runs have all the memory, or the kernels of those that wait are still being made.
+                if waiting:
+                    time.sleep(_LOOK)
                 continue
             done, _ = wait(self._running, timeout=_LOOK, return_when=FIRST_COMPLETED)
             if not done:
@@ -198,10 +202,19 @@ class _Runner:
         """Leave the machine to other runs."""
         self._room.close()
 
+    def _drop_those_without_kernel(self, waiting):
+        """Give up the jobs whose kernel could not be made."""
+        for each in [each for each in waiting if self._ready.has_failed(each.kernel)]:
+            waiting.remove(each)
+            self._session.add_not_run(each, f"it did not run: the kernel {each.kernel} or its modules could not be made")
+
+    def _can_start(self, each):
+        return not self._session.interruption and self._ready.has(each.kernel) and self._room.fits(each, self._running.values())
+
     def _start(self, waiting):
         """Start what fits beside what runs, the longest first."""
         for each in list(waiting):
-            if not self._session.interruption and self._room.fits(each, self._running.values()):
+            if self._can_start(each):
                 waiting.remove(each)
                 self._running[self._submit(each, self._limit)] = each
                 self._room.take(self._running.values())
@@ -279,6 +292,7 @@ def _parse():
     )
     parser.add_argument("--no-again", action="store_true", help="do not run a failed job again to see whether it is flaky")
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
+    parser.add_argument("--ready", type=Path, metavar="DIRECTORY", help="where a file tells of each kernel that it is made (default: all are)")
     parser.add_argument("--repeat", type=int, metavar="TIMES", help="run each selftest so often; keep the logs of failures")
     parser.add_argument(
         "--processors", type=int, default=os.cpu_count(), help="how many to keep busy with jobs side by side (default: all)"

@@ -22,6 +22,8 @@ _TAIL = 25
 
 def why_not(entry, failed):
     """Returns why a failed job is not run again, or an empty string; `failed` is the number of failed jobs."""
+    if not entry.ran:
+        return "it could not run"
     if failed > _MOST:
         return f"more than {_MOST} jobs failed"
     if not entry.job.may_run_again:

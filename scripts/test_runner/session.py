@@ -55,7 +55,7 @@ def _second_run(entry):
     """What became of the second run of a job that failed, for the line that names it."""
     if entry.first:
         return ", and again when it ran alone"
-    return f", not run again: {entry.not_again}" if entry.not_again else ""
+    return f", not run again: {entry.not_again}" if entry.ran and entry.not_again else ""
 
 
 def _counts(result):
@@ -155,7 +155,7 @@ class Session:
         for entry in self.failed:
             print(f"{'failed' if entry.ran else 'did not run'}: {entry.job.name}{_second_run(entry)}")
             # The lines about it may be far above, or cut away.
-            for line in _reasons(entry.outcome) if entry.ran else ():
+            for line in _reasons(entry.outcome) if entry.ran or not self.interruption else ():
                 print(f"  {line}")
         flaky = sorted(entry.job.name for entry in self._entries.values() if entry.flaky)
         if flaky:

@@ -292,6 +292,25 @@ class Runs(unittest.TestCase):
         self.closes(1, f"failed: host-scripts-demo, not run again: {why}", "1 passed, 1 failed")
         self.assertEqual(self.turns("demo"), 1)
 
+    def test_a_job_waits_for_its_kernel(self):
+        (self.cache / "out/ready").mkdir(parents=True)
+        self.made("waits", ": >/cache/journal; passes")
+        process = self.start(*_RUN_MADE, "--ready", "/cache/out/ready")
+        time.sleep(1)
+        self.assertFalse((self.cache / "journal").exists())
+        (self.cache / f"out/ready/uml-{_KERNEL}").touch()
+        self.end(process)
+        self.closes(0, "1 passed, 0 failed")
+
+    def test_a_job_without_its_kernel_does_not_run(self):
+        (self.cache / "out/ready").mkdir(parents=True)
+        (self.cache / f"out/ready/uml-{_KERNEL}").touch()
+        (self.cache / f"out/ready/umldebug-{_KERNEL}.failed").touch()
+        self.made("both", "passes", "# kernels: fast debug")
+        self.run_tests("--test", "made", "--ready", "/cache/out/ready")
+        self.closes(1, "did not run: made/both (umldebug-7.3)", "1 passed, 1 failed")
+        self.assertEqual(self.report[-2], "  it did not run: the kernel umldebug-7.3 or its modules could not be made")
+
     def test_two_runs_at_once_share_the_machine(self):
         total = int(re.search(r"MemTotal: *(\d+)", Path("/proc/meminfo").read_text())[1]) >> 10
         journal = "echo begins >>/cache/journal; sleep 2; echo ends >>/cache/journal; passes"

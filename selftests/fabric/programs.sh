@@ -7,6 +7,8 @@
 #
 # programs.sh [star|misuse|ends|routed|chain...]
 #
+# The debug kernel runs the parts that reach memory and locks: one program of each kind, on a switch.
+#
 # nodes: 1
 # kernels: fast debug
 # timeout: 900
@@ -15,8 +17,15 @@
 # shellcheck source=selftests/chain.sh
 . selftests/chain.sh
 
-sections=("$@")
-[ $# -gt 0 ] || sections=(star misuse ends routed chain)
+programs=(rping ucmatose udaddy rstream riostream cmtime)
+perftests=(ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw)
+sections=(star misuse ends routed chain)
+if [ "$KERNEL" = debug ]; then
+	programs=(rping udaddy riostream)
+	perftests=(ib_send_lat ib_write_bw ib_read_bw ib_atomic_lat)
+	sections=(star misuse ends)
+fi
+[ $# = 0 ] || sections=("$@")
 
 iterations=$(some 100)
 # Those of perftest when nothing says otherwise, as of the pingpongs.
@@ -50,23 +59,35 @@ serve_and_call() { # tcp|cm, port, server host, client host, 'server words', 'cl
 	return "$status"
 }
 
+# The server's words of a program that finds its peer by IP address; its client's are the same but for what asks for a peer.
+words_of() { # program, server's address
+	local many
+	many=$(some 20)
+	case $1 in
+	rping) printf 'rping -s -a %s -C 20 -S 4000 -V' "$2" ;;
+	ucmatose) printf 'ucmatose -b %s -c %d -C 10 -S 1000' "$2" "$many" ;;
+	udaddy) printf 'udaddy -b %s -c %d -C 1 -S 1000' "$2" "$many" ;;
+	rstream | riostream) printf '%s -b %s -S 1000 -I 10 -C 10' "$1" "$2" ;;
+	cmtime) printf 'cmtime -b %s -c %d' "$2" "$(some 100)" ;;
+	esac
+}
+
+# rping and udaddy meet at the port that is the default of both, the others at another one.
+port_of() { # program
+	case $1 in
+	rping | udaddy) echo 7174 ;;
+	*) echo 7471 ;;
+	esac
+}
+
 # Programs that find their peer by its IP address, and connect by the connection manager.
 by_address() { # description, server host, client host
-	local address many program
-	address=$(v4_of "$2")
-	many=$(some 20)
-	check "$1: rping" serve_and_call cm 7174 "$2" "$3" "rping -s -a $address -C 20 -S 4000 -V" \
-		"rping -c -a $address -C 20 -S 4000 -V"
-	check "$1: ucmatose" serve_and_call cm 7471 "$2" "$3" "ucmatose -b $address -c $many -C 10 -S 1000" \
-		"ucmatose -s $address -c $many -C 10 -S 1000"
-	check "$1: udaddy" serve_and_call cm 7174 "$2" "$3" "udaddy -b $address -c $many -C 1 -S 1000" \
-		"udaddy -s $address -c $many -C 1 -S 1000"
-	for program in rstream riostream; do
-		check "$1: $program" serve_and_call cm 7471 "$2" "$3" "$program -b $address -S 1000 -I 10 -C 10" \
-			"$program -s $address -S 1000 -I 10 -C 10"
+	local program words
+	for program in "${programs[@]}"; do
+		words=$(words_of "$program" "$(v4_of "$2")")
+		check "$1: $program" serve_and_call cm "$(port_of "$program")" "$2" "$3" "$words" \
+			"$(sed 's/rping -s/rping -c/; s/ -b / -s /' <<<"$words")"
 	done
-	check "$1: cmtime" serve_and_call cm 7471 "$2" "$3" "cmtime -b $address -c $(some 100)" \
-		"cmtime -s $address -c $(some 100)"
 }
 
 has_joined() {
@@ -113,7 +134,7 @@ perftest() { # description, server host, client host, tcp|cm, 'more words'
 	local program words address
 	address=$(v4_of "$2")
 	[ "$4" != cm ] || address=server-$2
-	for program in ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do
+	for program in "${perftests[@]}"; do
 		words="$(perftest_words "$program" "$2" "$iterations") $5"
 		check "$1: $program $5" serve_and_call "$4" "$exchange_port" "$2" "$3" "$words" \
 			"${words/-d $2/-d $3} $address"
