@@ -14,6 +14,8 @@ export OXIB_MACHINE := $(MACHINE)
 T ?=
 # How often to run the selftest T.
 REPEAT ?=
+# Not empty: `make test` only prints what it would make and run, and what that takes.
+PLAN ?=
 # Not empty: `make gate` runs a commit that has passed once more.
 AGAIN ?=
 
@@ -28,8 +30,8 @@ all: ## the modules and the command oxib, for KDIR= (a kernel tree prepared with
 demo: ## two nodes talk IP over InfiniBand through oxib, and two subnets across a router; prepares what is missing
 	@scripts/demo
 
-test: ## every test but the soak; prepares what is missing. T=folder/name REPEAT=50: one, so often
-	@scripts/test $(if $(T),--test $(T)) $(if $(REPEAT),--repeat $(REPEAT))
+test: ## every test but the soak; prepares what is missing. T=folder/name REPEAT=50: one, so often; PLAN=1: only say what that is
+	@OXIB_PLAN="$(PLAN)" scripts/test $(if $(T),--test $(T)) $(if $(REPEAT),--repeat $(REPEAT))
 
 shell: ## two nodes, a prompt on the first
 	@scripts/shell

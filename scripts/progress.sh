@@ -3,7 +3,7 @@
 #
 # Visible progress: each long command becomes a step with a name, an elapsed time and a log. Sourced after cache.sh.
 
-# shellcheck disable=SC2154 # own is cache.sh's
+# shellcheck disable=SC2154 # cache and own are cache.sh's
 
 elapsed() {
 	local seconds
@@ -82,4 +82,10 @@ side_by_side() {
 	done
 	trap - INT TERM HUP
 	return "$status"
+}
+
+# took THING: keep how long this script took to make it, in seconds, for `make test PLAN=1`.
+took() {
+	mkdir -p "$cache/took"
+	printf '%d\n' "$SECONDS" >"$cache/took/$1"
 }

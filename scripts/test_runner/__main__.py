@@ -125,6 +125,17 @@ def _needs(options):
     return sorted(kernels, key=_order)
 
 
+def _print_plan(jobs, measured):
+    """Print what the jobs take, by what was measured here, the dearest first."""
+    known = {each.name: measured.known(each.test) for each in jobs}
+    print("To be run, with the seconds and the processor seconds that it took:")
+    for name, took in sorted(known.items(), key=lambda item: -item[1]["busy"] if item[1] else 0):
+        print(f"{took['seconds']:8.0f} {took['busy']:6.0f}  {name}" if took else f"{'unknown':>15}  {name}")
+    unknown = sum(took is None for took in known.values())
+    total = sum(took["busy"] for took in known.values() if took)
+    print(f"{len(jobs)} jobs, {total:.0f} processor seconds" + (f", and those of {unknown} that are unknown" if unknown else ""))
+
+
 def _say(text):
     """A line with the time since the user's command began, as scripts/progress.sh counts it."""
     seconds = int(time.time()) - int(os.environ["OXIB_PROGRESS_START"])
@@ -292,6 +303,7 @@ def _parse():
     )
     parser.add_argument("--no-again", action="store_true", help="do not run a failed job again to see whether it is flaky")
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
+    parser.add_argument("--plan", action="store_true", help="only print what would run, and what that took when it ran last")
     parser.add_argument("--ready", type=Path, metavar="DIRECTORY", help="where a file tells of each kernel that it is made (default: all are)")
     parser.add_argument("--repeat", type=int, metavar="TIMES", help="run each selftest so often; keep the logs of failures")
     parser.add_argument(
@@ -306,12 +318,15 @@ def main():
     if options.needs:
         print(*_needs(options))
         return 0
-    results = Results.first_free(Path(os.environ["OXIB_CACHE"]) / "out/tests")
+    cache = Path(os.environ["OXIB_CACHE"])
     jobs = _node_jobs(options)
     if not (options.test or options.no_host or options.repeat):
         jobs += _host_jobs(options)
-    cache = Path(os.environ["OXIB_CACHE"])
     measured = Measured(cache / "measured.json")
+    if options.plan:
+        _print_plan(jobs, measured)
+        return 0
+    results = Results.first_free(cache / "out/tests")
     session = Session(measured)
     with ThreadPoolExecutor(max(1, len(jobs))) as pool:
         runner = _Runner(pool, results.path, cache / "room", options, session, measured)

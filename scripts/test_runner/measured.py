@@ -21,6 +21,10 @@ class Measured:
         except (OSError, ValueError):
             return {}
 
+    def known(self, name):
+        """The seconds and processor seconds (`busy`) of a job of that name; None if it has not been measured."""
+        return self._known.get(name)
+
     def seconds(self, job):
         """The seconds that a job takes alone."""
         known = self._known.get(job.test)

@@ -292,6 +292,16 @@ class Runs(unittest.TestCase):
         self.closes(1, f"failed: host-scripts-demo, not run again: {why}", "1 passed, 1 failed")
         self.assertEqual(self.turns("demo"), 1)
 
+    def test_the_plan_has_what_was_measured(self):
+        self.made("steady", "passes")
+        self.run_tests("--test", "made", "--plan")
+        unknown = ["        unknown  made/steady (uml-7.3)", "1 jobs, 0 processor seconds, and those of 1 that are unknown"]
+        self.assertEqual((self.status, self.report[1:]), (0, unknown))
+        self.assertFalse((self.cache / "turns.steady").exists())
+        self.run_tests()
+        self.run_tests("--test", "made", "--plan")
+        self.assertRegex("\n".join(self.report[1:]), r"^ +\d+ +\d+  made/steady \(uml-7.3\)\n1 jobs, \d+ processor seconds$")
+
     def test_a_job_waits_for_its_kernel(self):
         (self.cache / "out/ready").mkdir(parents=True)
         self.made("waits", ": >/cache/journal; passes")
