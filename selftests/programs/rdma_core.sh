@@ -4,6 +4,9 @@
 # rdma-core's own tests, those that Debian packages with its Python bindings, on an HCA of softib with oxib's connection manager and
 # with the kernel's, and on soft-RoCE. What comes of each is in the tables beside this file.
 #
+# rdma_core.sh [all]: on soft-RoCE all of them, too, and not only those of rdma_cm. The others reach nothing of this project: they
+# show what softib is compared with.
+#
 # nodes: 1
 # kernels: fast
 # memory: 2048
@@ -11,6 +14,7 @@
 
 . selftests/acm.sh
 
+extent=${1:-own}
 here=$PWD/selftests/programs
 suite=/tmp/suite
 
@@ -95,8 +99,13 @@ on_rxe() {
 	modprobe rdma_rxe && rdma link add rxe0 type rxe netdev wire
 	check "soft-RoCE is active" eventually rxe_is_active
 	check "oxib and its connection manager are loaded" load_both
-	run_modules node rxe0 "${names[@]}" >/tmp/rxe
-	check_table soft-RoCE "$here/rdma_core.rxe" /tmp/rxe 2
+	if [ "$extent" = all ]; then
+		run_modules node rxe0 "${names[@]}" >/tmp/rxe
+		check_table soft-RoCE "$here/rdma_core.rxe" /tmp/rxe 2
+	else
+		run_modules node rxe0 test_rdmacm >/tmp/rxe
+		check "soft-RoCE: rdma_cm's tests come out as in the table" diff <(grep test_rdmacm "$here/rdma_core.rxe") /tmp/rxe
+	fi
 	check "the connection manager can be unloaded" unload_managers
 	check "oxib can be unloaded" unload_oxib
 	rdma link delete rxe0
