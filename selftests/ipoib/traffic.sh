@@ -4,9 +4,11 @@
 # The main job: two nodes exchange IPv4 and IPv6 over ib0, in packets of all sizes, over TCP and UDP, and what is on
 # the link and in the neighbour tables looks as IP over InfiniBand does.
 #
+# traffic.sh [short]: smaller amounts and fewer sizes, for machines that are emulated
+#
 # nodes: 2
 # kernels: fast
-# also: qemu
+# also: qemu short
 # timeout: 240
 
 . selftests/node.sh
@@ -14,6 +16,8 @@
 v4=10.99.0.$peer
 v6=fd00:99::$peer
 ib_mtu=4092
+sizes=(0 1 8 44 64 512 1000) fragmented=(9000 20000 60000)
+[ "${1:-}" != short ] || sizes=(0 64) fragmented=(20000) frugality=5
 
 # --- neighbours ---
 
@@ -43,10 +47,10 @@ permanent_neighbour() { # hardware address
 
 test_sizes() { # address, length of the headers
 	local size
-	for size in 0 1 8 44 64 512 1000 $((ib_mtu - $2)); do
+	for size in "${sizes[@]}" $((ib_mtu - $2)); do
 		check "ping $1 with $size bytes in one packet" reaches "$1" -M do -s "$size"
 	done
-	for size in $((ib_mtu - $2 + 1)) 9000 20000 60000; do
+	for size in $((ib_mtu - $2 + 1)) "${fragmented[@]}"; do
 		check "ping $1 with $size bytes in fragments" reaches "$1" -s "$size"
 	done
 	check_refused "a packet of the MTU and one byte cannot leave whole" answers "$1" -M do -s $((ib_mtu - $2 + 1))
@@ -66,6 +70,7 @@ flood() { # address, size
 # amount in small blocks and windows, so that most of it is not still on its way when the sender ends the test.
 amount=(-n 4M)
 tcp=()
+[ "${1:-}" != short ] || amount=(-n 1M)
 [ "$KERNEL" != debug ] || amount=(-n 150K) tcp=(-l 4K -w 8K)
 
 measured() { # iperf3 option...: what the receiver got, in bytes
