@@ -264,7 +264,7 @@ ipoib_up() { # host...
 }
 
 host_reaches() { # host, address, [ping option...]
-	at "$1" ping -q -c "$echoes" -i 0.2 -W "$patience" "${@:3}" "$2"
+	at "$1" ping -q -c "$echoes" -i 0.2 -W "$answer_within" "${@:3}" "$2"
 }
 
 host_answers() { # host, address, [ping option...]: one

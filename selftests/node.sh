@@ -87,9 +87,12 @@ pause() { # seconds
 	! read -r -t "$1" -u "$silence"
 }
 
-# Try a command until it succeeds.
+# The seconds in which a ping has to be answered.
+answer_within=$patience
+
+# Try a command until it succeeds. A ping that is lost is sent again soon: the whole patience is for all tries together.
 eventually() { # command...
-	local deadline=$((SECONDS + patience))
+	local deadline=$((SECONDS + patience)) answer_within=3
 	until "$@" >/dev/null 2>&1; do
 		if ((SECONDS > deadline)); then
 			"$@"
@@ -278,7 +281,7 @@ statistic() { # name: rx_packets, tx_bytes, ...
 }
 
 reaches() { # address, [ping option...]: every request is answered
-	ping -q -c "$echoes" -i 0.2 -W "$patience" "${@:2}" "$1"
+	ping -q -c "$echoes" -i 0.2 -W "$answer_within" "${@:2}" "$1"
 }
 
 answers() { # address, [ping option...]: one
