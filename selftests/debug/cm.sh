@@ -10,5 +10,5 @@
 
 . selftests/node.sh
 
-parts '2 cm/programs oxib:oxib' '2 cm/cycles oxib 300' '2 cm/load oxib 16 50 4'
+parts '2 cm/programs few oxib:oxib' '2 cm/cycles oxib 300' '2 cm/load oxib 16 50 4'
 finish
