@@ -20,6 +20,7 @@ import capture
 import malformed
 import message
 import packets
+from patience import at_least
 
 # Requests in a group. With a dozen rejections each, and one more, they fit into a management queue pair of 512.
 _GROUP = 32
@@ -29,7 +30,7 @@ _TOGETHER = 4
 _ETHERTYPE_IPV4 = 0x0800
 # softib takes its frames before those who ask for them by their type.
 _ALL_FRAMES = 0x0003
-_PATIENCE = 60
+_PATIENCE = at_least(60)
 # Seconds after which the peer is asked once more: the answer may be lost among many other frames.
 _TURN = 0.5
 _TIMEOUT = 4

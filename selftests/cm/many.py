@@ -15,13 +15,15 @@ import os
 import select
 import sys
 
+from patience import at_least
 from rdmacm import Channel
 from rdmacm import Event
 
 _FIRST_PORT = 7200
 # For a connection that waits behind thousands of others. Nothing takes as long.
-_PATIENCE = 300
-_RESOLVE_TIMEOUT = 120_000
+_PATIENCE = at_least(300)
+# In milliseconds.
+_RESOLVE_TIMEOUT = 1000 * at_least(120)
 _SERVED = (Event.CONNECT_REQUEST, Event.ESTABLISHED, Event.DISCONNECTED)
 # What an accepted connection comes to that the peer knows nothing of.
 _NOT_TAKEN_UP = (Event.UNREACHABLE, Event.REJECTED)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The two nodes of a scenario: what either does with connections, step by step, and where both wait for each other."""
 
-import os
 import re
 import socket
 import subprocess
 import time
 
+from patience import at_least
 from rdmacm import Channel
 from rdmacm import Event
 from rdmacm import Space
@@ -15,7 +15,7 @@ _CONTROL = 7900
 FIRST_PORT, _FIRST_SOURCE_PORT = 7100, 8100
 _FIRST_CALLING_QP, _FIRST_SERVING_QP = 0x1000, 0x2000
 # An MRA of rdma_cm's, which a busy node sends, puts a request off for 68 s.
-PATIENCE = 300 if os.environ.get("KERNEL") == "debug" else 120
+PATIENCE = at_least(120)
 _ATTRIBUTES = {"REQ": 0x10, "REP": 0x13, "RTU": 0x14, "DREQ": 0x15, "DREP": 0x16, "SIDR_REQ": 0x17}
 # Where in an IPv4 packet a message begins, behind the MAD's header.
 _MESSAGE = 72

@@ -8,6 +8,8 @@ import socket
 import struct
 from enum import IntEnum
 
+from patience import PATIENCE
+
 _LIBRARY = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 
 
@@ -39,7 +41,7 @@ class Space(IntEnum):
 # Of an id, what librdmacm calls its options: level and number.
 _ACK_TIMEOUT = (0, 3)
 # Milliseconds for an address or a route to be resolved, unless the caller says otherwise.
-_RESOLVE = 1000 * int(os.environ.get("PATIENCE", 60))
+_RESOLVE = 1000 * PATIENCE
 
 
 class _Parameters(ctypes.Structure):

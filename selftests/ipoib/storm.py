@@ -17,7 +17,9 @@ _PORT = 7200
 _GROUP = "239.1.2.9"
 # One packet copied on arrival, one that is not, one of the MTU, one in fragments.
 _SIZES = (18, 1000, 4064, 9000)
-_PATIENCE = 5
+# Seconds after which a TCP connection is given up and the next one tried. Not the node's patience: a connection that died with
+# the interface would leave a minute without TCP.
+_GIVE_UP_AFTER = 5
 
 
 def _for_ever(action, *arguments):
@@ -38,14 +40,14 @@ def _shower(peer4, peer6, pause):
 
 
 def _pour(peer, pause):
-    with socket.create_connection((peer, _PORT), timeout=_PATIENCE) as connection:
+    with socket.create_connection((peer, _PORT), timeout=_GIVE_UP_AFTER) as connection:
         while True:
             connection.sendall(bytes(1 << 16))
             time.sleep(pause)
 
 
 def _drain(connection):
-    connection.settimeout(_PATIENCE)
+    connection.settimeout(_GIVE_UP_AFTER)
     try:
         with connection:
             while connection.recv(1 << 18):
