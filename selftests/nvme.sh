@@ -49,9 +49,12 @@ unload_target() {
 
 # --- the host ------------------------------------------------------------------------------------------------------------
 
-# Seconds without a sign of life after which host and target give each other up: few, so that it is noticed soon when one has
-# gone.
-keep_alive=2
+# Seconds without a sign of life after which host and target give each other up. A target that goes says so, by ending its
+# connections; if that message is lost the host still notices within the patience of `eventually`. Fewer seconds than a queue pair
+# waits before it repeats a lost packet (4.3 s on softib) would end controllers that are well: the host then waits a minute for
+# the answer to its first command.
+# shellcheck disable=SC2154 # node.sh's
+keep_alive=$((patience / 2))
 
 connect() {
 	nvme connect --transport rdma --traddr "$(address_of "$nvme_family" 2)" --trsvcid 4420 --nqn "$name" \

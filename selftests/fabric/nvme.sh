@@ -11,10 +11,6 @@
 . selftests/fabric.sh
 . selftests/nvme.sh
 
-# Longer than a queue pair waits before it repeats a lost packet, which is 4.3 s here: a target that hears nothing for so long
-# right after the first command ends the controller, and the host then waits a minute for the command's answer.
-keep_alive=30
-
 # The target is where nvme.sh looks for it.
 address_of() { # v4, node
 	printf '10.88.0.%d\n' "$2"
