@@ -203,7 +203,7 @@ test_forged() {
 	check_equal "nor from another GID's packet" "" "$(entry_at h1 10.88.7.8)"
 	check_equal "nor from what is malformed" "" "$(entry_at h1 10.88.7.9)"
 	test_others_addresses
-	check "h1 reaches h3 all the same" host_answers h1 "$(v4_of h3)"
+	check "h1 reaches h3 all the same" host_reaches h1 "$(v4_of h3)"
 }
 
 # An address that the stack knows to be h3's, by ARP alone, and one that another peer has said to have.

@@ -24,7 +24,7 @@ at_end() { # 'namespace device', command...
 }
 
 echoed() { # echoes
-	at h1 ping -q -c "$1" -i 0.05 -W 2 "$(v4_of h2)"
+	at h1 ping -q -c "$1" -i 0.05 -W "$patience" "$(v4_of h2)"
 }
 
 # Of many echoes some come back and some do not.

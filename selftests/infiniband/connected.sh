@@ -73,12 +73,12 @@ whole_packets() { # address, size...
 
 # The first packet makes the connections, and is not lost for it, with oxib. The kernel's driver, as long as it has no
 # path, says of large ones that they are too big, and routes remember that.
-connected_to() { # address
+connected_to() { # address, [ping option...]
 	if [ "$driver" != oxib ]; then
 		eventually host_answers h1 "$1"
 		at h1 ip route flush cache
 	fi
-	host_answers h1 "$1" -M do -s 20000
+	host_answers h1 "$1" -M do -s 20000 "${@:2}"
 }
 
 # --- what is tried, by node 1 with node 2 ---
@@ -189,7 +189,7 @@ test_idle() {
 			pause 1
 		done
 		check_connections "idle connections of h1 are closed" h1 0 0
-		check "and made again" connected_to "$(v4_of h1 2)"
+		check "and made again" connected_to "$(v4_of h1 2)" -W "$patience"
 	fi
 	barrier idle
 }
@@ -212,7 +212,7 @@ else
 	barrier ready
 	v4=$(v4_of h1 2)
 	v6=$(v6_of h1 2)
-	check "the first large packet waits for its connection" connected_to "$v4"
+	check "the first large packet waits for its connection" connected_to "$v4" -W "$patience"
 	check_connections "h1 of n1 is connected to h1 of n2" h1 1 1 "$v4"
 	test_sizes "$v4" "$v6"
 	test_iperf "$v4" "$v6"
