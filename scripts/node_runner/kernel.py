@@ -2,12 +2,14 @@
 """A test kernel in the cache: its image and the directories that a node mounts."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 # Unit tests run as modules are loaded, which takes its time: only where asked for.
-# A busy host takes a node's processors away for many seconds: a soft lockup is one of a minute, as an RCU stall is.
-_COMMAND_LINE = "ro loglevel=7 panic=-1 oops=panic kunit.enable=0 random.trust_cpu=on watchdog_thresh=30"
+_COMMAND_LINE = "ro loglevel=7 panic=-1 oops=panic kunit.enable=0 random.trust_cpu=on"
+_PATIENCE = Path(__file__).with_name("patience.sh")
+_STALLS = re.compile(r'^STALLS="(.*)"$', re.MULTILINE)
 
 # The names of the kernels that are processes, by their kind, which is what tests ask for.
 PROCESS_KERNELS = {"fast": "uml", "debug": "umldebug"}
@@ -26,6 +28,11 @@ def is_process(kernel):
 def kind_of(kernel):
     """The kind that tests ask for: fast, debug or stock."""
     return _KINDS.get(_name_of(kernel), _name_of(kernel))
+
+
+def _stalls():
+    """The words of the command line that say when the kernel reports a stall."""
+    return _STALLS.search(_PATIENCE.read_text(encoding="utf-8"))[1]
 
 
 @dataclass(frozen=True)
@@ -78,4 +85,4 @@ class Kernel:
         """The kernel's command line; the assignments in capitals reach the node's first process."""
         words = f"NODE={seat.node} NODES={seat.nodes} KERNEL={self.kind} MACHINE={machine}"
         words += f" LIMIT={self.limit}" if self.limit else ""
-        return f"{_COMMAND_LINE} {self.more_options} {words}"
+        return f"{_COMMAND_LINE} {_stalls()} {self.more_options} {words}"

@@ -15,15 +15,20 @@ if [ "$PATIENCE" -gt $((${LIMIT:-3600} / 2)) ]; then
 fi
 export PATIENCE
 
+# Seconds until the kernel reports a stall, as words of its command line, which node_runner/kernel.py puts there: a boot may
+# stand still as well, before any program can set them. A soft lockup is reported after twice its threshold, of which the kernel
+# takes 60 at most; then an RCU grace period, a work queue.
+# shellcheck disable=SC2034 # kernel.py reads it
+STALLS="watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 workqueue.watchdog_thresh=120"
+
 _tell() { # value, file
 	[ ! -w "$2" ] || echo "$1" >"$2"
 }
 
 # The node's kernel, before its devices come up.
 be_patient() {
-	# Seconds until a stall is reported: an RCU grace period, a work queue; and that a net device is still in use.
-	_tell 120 /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout
-	_tell 120 /sys/module/workqueue/parameters/watchdog_thresh
+	# Seconds until a task counts as hung, and until the kernel reports that a net device is still in use.
+	_tell 120 /proc/sys/kernel/hung_task_timeout_secs
 	_tell 60 /proc/sys/net/core/netdev_unregister_timeout_secs
 	# Three times as many solicitations until a neighbour counts as gone. Network namespaces take these over.
 	_tell 9 /proc/sys/net/ipv4/neigh/default/ucast_solicit
