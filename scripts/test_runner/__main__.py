@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import random
 import signal
 import sys
 import time
@@ -97,10 +98,12 @@ _FUZZ, _FUZZ_SOAK = 3, 300
 def _host_jobs(options):
     seconds = options.fuzz or (_FUZZ_SOAK if options.soak else _FUZZ)
     fuzzing = [job.fuzzing(seconds)] if (_CHECKOUT / "scripts/fuzz").exists() else []
-    if options.soak:
-        return fuzzing + ([job.mutants()] if (_CHECKOUT / "scripts/mutants").exists() else []) + _benchmarks(options)
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
+    if options.soak:
+        seed = random.randrange(1 << 32)
+        tests = [job.cargo_soak(str(manifest), seed) for manifest in manifests]
+        return tests + fuzzing + ([job.mutants()] if (_CHECKOUT / "scripts/mutants").exists() else []) + _benchmarks(options)
     scripts = sorted((_CHECKOUT / "scripts/tests").glob("*.sh"))
     others = [job.of_scripts(path) for path in scripts] + fuzzing
     return [job.cargo_tests(str(manifest)) for manifest in manifests] + others

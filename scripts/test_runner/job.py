@@ -70,19 +70,20 @@ def _move(path, to):
 
 class HostJob:
     """A command that runs in the toolchain root. `runs` are patterns for the directories in out/ of the runs of nodes that it starts,
-    if it starts some."""
+    if it starts some; `remarks` are said beside its verdict."""
 
     # The seconds that it takes and the processors that it keeps busy, where neither has been measured.
     guess = (300, 1.0)
     turn = None
     kernel = None
 
-    def __init__(self, name, command, reader, runs=(), memory=_HOST_MEMORY):
+    def __init__(self, name, command, reader, runs=(), memory=_HOST_MEMORY, remarks=()):
         self.name = self.test = name
         self.memory = memory
         self._command = command
         self._reader = reader
         self._runs = runs
+        self._remarks = list(remarks)
 
     @property
     def may_run_again(self):
@@ -103,7 +104,8 @@ class HostJob:
         if not result.failures and result.passed == 0:
             result.passed = 1
         consoles = [console for console in self._consoles(out) if console.stat().st_mtime >= written_after]
-        return Outcome(result, time.monotonic() - began, ended.busy, [log], mistakes=_mistakes([log, *consoles]) if self._runs else [])
+        mistakes = _mistakes([log, *consoles]) if self._runs else []
+        return Outcome(result, time.monotonic() - began, ended.busy, [log], self._remarks, mistakes)
 
     def _directories(self, out):
         return [directory for pattern in self._runs for directory in sorted(out.parent.glob(pattern)) if directory.is_dir()]
@@ -125,9 +127,23 @@ def _mistakes(consoles):
 
 
 def cargo_tests(manifest):
-    """The host tests of a crate."""
-    command = ["scripts/cargo", "test", "--manifest-path", manifest]
-    return HostJob("-".join(["host", *Path(manifest).parent.parts[1:]]), command, read_cargo)
+    """The host tests of a crate, with the same choices each time."""
+    return HostJob("-".join(["host", *Path(manifest).parent.parts[1:]]), _cargo_test(manifest), read_cargo)
+
+
+def _cargo_test(manifest):
+    return ["scripts/cargo", "test", "--manifest-path", manifest]
+
+
+# Schedules of each sort in a simulator.
+_SOAK_SCHEDULES = 100_000
+
+
+def cargo_soak(manifest, seed):
+    """The host tests of a crate, with the choices that a seed makes, which is printed, and more schedules."""
+    chosen = f"OXIB_FIRST_SEED={seed}"
+    command = ["env", chosen, f"OXIB_SCHEDULES={_SOAK_SCHEDULES}", *_cargo_test(manifest)]
+    return HostJob("-".join(["soak", *Path(manifest).parent.parts[1:]]), command, read_cargo, remarks=[chosen])
 
 
 # The tests of scripts that boot nodes, with patterns for the directories of these runs in out/ in the cache.

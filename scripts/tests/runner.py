@@ -321,6 +321,21 @@ class Runs(unittest.TestCase):
         self.closes(1, "did not run: made/both (umldebug-7.3)", "1 passed, 1 failed")
         self.assertEqual(self.report[-2], "  it did not run: the kernel umldebug-7.3 or its modules could not be made")
 
+    def test_seeds_are_chosen_and_said_in_a_soak_only(self):
+        (self.checkout / "rust/made").mkdir(parents=True)
+        (self.checkout / "rust/made/Cargo.toml").touch()
+        cargo = self.checkout / "scripts/cargo"
+        result = "test result: ok. 1 passed; 0 failed; 0 ignored"
+        cargo.write_text(f"#!/bin/bash\necho ${{OXIB_FIRST_SEED:-none}} >>/cache/seeds\necho '{result}'\n")
+        cargo.chmod(0o755)
+        for options in ([], ["--soak"], ["--soak"]):
+            self.run_tests("--kernels", "fast", *options)
+            self.closes(0, "1 passed, 0 failed")
+        fixed, first, second = (self.cache / "seeds").read_text().split()
+        self.assertEqual(fixed, "none")
+        self.assertNotEqual(first, second)
+        self.assertRegex(self.said, rf"soak-made: ok in .*; OXIB_FIRST_SEED={second}\n")
+
     def test_two_runs_at_once_share_the_machine(self):
         total = int(re.search(r"MemTotal: *(\d+)", Path("/proc/meminfo").read_text())[1]) >> 10
         journal = "echo begins >>/cache/journal; sleep 2; echo ends >>/cache/journal; passes"

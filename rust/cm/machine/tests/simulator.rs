@@ -4,13 +4,11 @@
 //! repeats, delays and reorders, and consumers of many tempers: schedules without number, each drawn
 //! from a seed.
 //!
-//! `OXIB_SCHEDULES` says how many to run of each sort (10,000 unless told), `OXIB_SEED` which one
-//! alone.
+//! `OXIB_SCHEDULES` says how many to run of each sort (10,000 unless told), `OXIB_FIRST_SEED` from
+//! which seed on (0 unless told), `OXIB_SEED` which one alone.
 
 mod allowed;
 mod simulation;
-
-use std::time::SystemTime;
 
 use simulation::consumer::Temper;
 use simulation::forger::{
@@ -102,8 +100,7 @@ fn run_all(sort: Sort) {
         run(sort, seed);
         return;
     }
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let first = now.map_or(0, |now| now.as_nanos() as u64);
+    let first = number("OXIB_FIRST_SEED").unwrap_or(0);
     for index in 0..number("OXIB_SCHEDULES").unwrap_or(10_000) {
         let seed = first.wrapping_add(index);
         let failed = std::panic::catch_unwind(|| run(sort, seed)).is_err();

@@ -29,9 +29,11 @@ pub struct Seen {
     pub rnr_naks: u32,
     pub reads_restarted: u32,
     pub time_outs: u32,
+    pub gave_up: u32,
 }
 
 impl Seen {
+    /// Everything that a run has to see; giving up is rare.
     pub fn all(&self) -> [u32; 7] {
         [
             self.lost,
@@ -54,6 +56,7 @@ thread_local! {
         rnr_naks: 0,
         reads_restarted: 0,
         time_outs: 0,
+        gave_up: 0,
     }) };
 }
 
