@@ -74,8 +74,8 @@ complete_process() {
 
 # Programs find softib's library where it was built.
 offer_provider() {
-	[ ! -d /build/softib_provider ] ||
-		echo "driver /build/softib_provider/libsoftib" >/etc/libibverbs.d/softib.driver
+	[ ! -d /build/libsoftib ] ||
+		echo "driver /build/libsoftib/libsoftib" >/etc/libibverbs.d/softib.driver
 }
 
 settle() {

@@ -46,12 +46,20 @@ install_fabric() {
 	}
 }
 
+# The same symbol of the same version on both sides.
+registers() { # library, libibverbs
+	objdump -T "$1" | grep -qE '\*UND\*.*\(IBVERBS_PRIVATE_34\) verbs_register_driver_34$' &&
+		objdump -T "$2" | grep -qE '\.text.* IBVERBS_PRIVATE_34 +verbs_register_driver_34$'
+}
+
 test_fabric() {
 	local target=$place/fabric
 	check "SOFTIB=y: the modules are installed" install_fabric
 	check_equal "SOFTIB=y: softib.ko as well" "ib_cm.ko oxib.ko softib.ko" "$(files_in "$target"/lib/modules/*/updates)"
 	check_equal "SOFTIB=y: libibverbs is told of its library" "driver softib" "$(cat "$target/etc/libibverbs.d/softib.driver")"
-	check_equal "SOFTIB=y: which is there" libsoftib "$(basename "$target"/usr/lib/x86_64-linux-gnu/libibverbs/libsoftib-rdmav*.so | cut -d - -f 1)"
+	check_equal "SOFTIB=y: which is there" libsoftib-rdmav34.so "$(files_in "$target/usr/lib/x86_64-linux-gnu/libibverbs")"
+	check "SOFTIB=y: and registers with the guest's libibverbs, which has that version" registers \
+		"$target/usr/lib/x86_64-linux-gnu/libibverbs/libsoftib-rdmav34.so" /cache/guest/usr/lib/x86_64-linux-gnu/libibverbs.so.1
 	check "SOFTIB=y: softib-fabric reads the topologies that are there" \
 		"$target/usr/sbin/softib-fabric" check "$target/usr/share/softib/topologies/star.fabric"
 	check_refused "SOFTIB=yes is refused" make --no-print-directory install KDIR=stock KERNEL="$OXIB_KERNEL" SOFTIB=yes DESTDIR="$target"

@@ -260,7 +260,7 @@ misuse() {
 		end) ended=1 ;;
 		*) note "$verdict $rest" ;;
 		esac
-	done < <(at h3 timeout "$longest" "$MODULES/softib_provider/misuse" h3 2>&1)
+	done < <(at h3 timeout "$longest" "$MODULES/libsoftib/misuse" h3 2>&1)
 	check_equal "misuse came to its end" 1 "$ended"
 	check "nothing is left of it" eventually has_no_objects h3
 }

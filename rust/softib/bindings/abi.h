@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What softib.ko and its library for programs (softib_provider/) have agreed on, besides the
- * commands that all RDMA devices have.
+ * What softib.ko and its library for programs (rust/libsoftib/) have agreed on, besides the
+ * commands that all RDMA devices have. The library's tests compare its own declarations.
  */
 
 #ifndef SOFTIB_ABI_H

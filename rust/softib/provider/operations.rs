@@ -18,7 +18,7 @@ use super::{
 };
 use crate::bindings;
 
-/// The kernel has no number for this driver. The library for programs (`softib_provider`) knows its
+/// The kernel has no number for this driver. The library for programs (`rust/libsoftib`) knows its
 /// devices by their parent.
 pub(super) const DRIVER: bindings::rdma_driver_id = bindings::rdma_driver_id_RDMA_DRIVER_UNKNOWN;
 
