@@ -192,6 +192,20 @@ says() { # host, 'command and arguments', extended regular expression...
 	done
 }
 
+# The lines `ok` and `not ok` of a program of selftests/fabric/programs are checks. The last one is `end`.
+take_report() { # name, file
+	local verdict rest ended=0
+	while read -r verdict rest; do
+		case $verdict in
+		ok) ok "$1: $rest" ;;
+		not) not_ok "$1: ${rest#ok }" ;;
+		end) ended=1 ;;
+		*) note "$verdict $rest" ;;
+		esac
+	done <"$2"
+	check_equal "$1 came to its end" 1 "$ended"
+}
+
 # The cables that a host's subnet has, as the file says. It is read once: python starts slowly in a node.
 expected_links() { # topology, host
 	local links=/tmp/links.$1.$2
@@ -211,6 +225,28 @@ discovers_its_subnet() { # topology, host
 
 master_is() { # host to ask, host that is expected
 	says "$1" sminfo "sm lid $(port_number "$2" lid) sm guid $(port_guid "$2" | sed "s|^0x0*|0x|"),.*SMINFO_MASTER"
+}
+
+# --- objects of programs -----------------------------------------------------------------------------------------------------
+
+# What programs have of a kind of objects, the kernel's consumers left out.
+objects_of_programs() { # host, qp|cq|pd|mr|cm_id|ctx
+	at "$1" rdma -j resource show "$2" | jq '[.. | objects | select(has("pid") and (.pid != 0))] | length'
+}
+
+has_no_objects() { # host
+	local kind
+	for kind in qp cq pd mr cm_id ctx; do
+		equal "$kind: 0" "$kind: $(objects_of_programs "$1" "$kind")" || return
+	done
+}
+
+has_objects() { # host, kind...
+	local host=$1 kind
+	shift
+	for kind in "$@"; do
+		holds "$(objects_of_programs "$host" "$kind")" -gt 0 || return
+	done
 }
 
 # --- one HCA in a node, without a fabric: on its Ethernet, in no namespace of its own ----------------------------------------
