@@ -9,7 +9,6 @@
 
 #include <infiniband/driver.h>
 #include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/ib_user_ioctl_verbs.h>
 
 #define SIZE(type) printf("%s %zu\n", #type, sizeof(struct type))
 #define FIELD(type, field) \
@@ -19,8 +18,7 @@
 static void numbers(void)
 {
 	NUMBER(IBVERBS_PABI_VERSION);
-	NUMBER(IBV_SYSFS_PATH_MAX);
-	NUMBER(RDMA_DRIVER_UNKNOWN);
+	NUMBER(VERBS_MATCH_DRIVER_ID);
 	NUMBER(UVERBS_OBJECT_CQ);
 	NUMBER(UVERBS_ID_NS_SHIFT);
 	NUMBER(UVERBS_ATTR_F_MANDATORY);
@@ -39,8 +37,6 @@ static void devices(void)
 	FIELD(verbs_match_ent, vendor);
 	FIELD(verbs_match_ent, device);
 	FIELD(verbs_match_ent, kind);
-	SIZE(verbs_sysfs_dev);
-	FIELD(verbs_sysfs_dev, ibdev_path);
 	SIZE(verbs_device);
 	SIZE(verbs_device_ops);
 	FIELD(verbs_device_ops, name);

@@ -116,9 +116,9 @@ test_down() {
 
 test_namespaces() {
 	check_equal "a host lists its HCA alone" h1 "$(listed h1)"
-	check_equal "two HCAs in a namespace are both listed" "far near" "$(listed here)"
-	check "each is opened" prints "here" "hca_id: near" "hca_id: far"
-	check "and alone, by its name" equal "hca_id: far" "$(devinfo here -d far | grep hca_id)"
+	check_equal "two HCAs in a namespace are both listed" "near rxe_far" "$(listed here)"
+	check "each is opened" prints "here" "hca_id: near" "hca_id: rxe_far"
+	check "and alone, by its name" equal "hca_id: rxe_far" "$(devinfo here -d rxe_far | grep hca_id)"
 	check "a namespace is made that has no HCA" ip netns add bare
 	check_equal "there none is listed" "" "$(listed bare)"
 	check "none is found" matches 'No IB devices found' "$(at bare ibv_devinfo 2>&1)"
@@ -176,6 +176,17 @@ pingpong() { # server's device, client's device, 'words'
 	return "$status"
 }
 
+env_pingpong() { # variable=value, argument...: with that in the environment
+	local "${1?}"
+	export "${1%%=*}"
+	pingpong "${@:2}"
+}
+
+# The name that its file has for a library.
+driver_of() { # name
+	awk '$1 == "driver" { print $2 }' "/etc/libibverbs.d/$1.driver"
+}
+
 gid_of_v4() {
 	grep -l '0000:ffff:0a4d' /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null | head -n 1 | xargs basename
 }
@@ -189,13 +200,17 @@ make_rxe_beside() {
 
 test_beside_rxe() {
 	check "soft-RoCE is in the same namespace" make_rxe_beside
-	check_equal "soft-RoCE and softib's HCAs are listed" "far near rxe0" "$(listed here)"
+	check_equal "soft-RoCE and softib's HCAs are listed" "near rxe0 rxe_far" "$(listed here)"
 	check "soft-RoCE's is Ethernet" prints "here -d rxe0" "link_layer: Ethernet" "hca_id: rxe0"
 	check "softib's is InfiniBand" prints "here -d near" "link_layer: InfiniBand" "hca_id: near"
-	check "softib's HCAs talk to each other" pingpong near far "-g 0"
+	check "softib's HCAs talk to each other" pingpong near rxe_far "-g 0"
 	check "soft-RoCE's talks to itself" pingpong rxe0 rxe0 "-g $(gid_of_v4)"
+	# Libraries are asked in the order in which they were loaded.
+	check "softib's do when soft-RoCE's library is the first" env_pingpong RDMAV_DRIVERS=rxe near rxe_far "-g 0"
+	check "and the last" env_pingpong RDMAV_DRIVERS="$(driver_of softib)" near rxe_far "-g 0"
+	check "soft-RoCE's does then" env_pingpong RDMAV_DRIVERS="$(driver_of softib)" rxe0 rxe0 "-g $(gid_of_v4)"
 	check "it goes" rdma link delete rxe0
-	check_equal "softib's stay" "far near" "$(listed here)"
+	check_equal "softib's stay" "near rxe_far" "$(listed here)"
 }
 
 ulimit -l unlimited

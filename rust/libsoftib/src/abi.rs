@@ -6,7 +6,10 @@
 use crate::libibverbs::UVERBS_ID_NS_SHIFT;
 
 /// The version of the agreement. The kernel shows it as `abi_version`, and libibverbs compares.
-pub(crate) const SOFTIB_ABI_VERSION: u32 = 1;
+pub(crate) const SOFTIB_ABI_VERSION: u32 = 2;
+
+/// The identifier of the driver, which the kernel tells libibverbs: "soft".
+pub(crate) const SOFTIB_DRIVER_ID: u32 = 0x736f_6674;
 
 /// The method of completion queues that polls.
 pub(crate) const SOFTIB_METHOD_CQ_POLL: u16 = 1 << UVERBS_ID_NS_SHIFT;
@@ -37,6 +40,14 @@ mod tests {
 
     const HEADER: &str = include_str!("../../softib/bindings/abi.h");
 
+    fn number(text: &str) -> u64 {
+        let number = match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => text.parse(),
+        };
+        number.expect("a number")
+    }
+
     /// Returns the numbers of the header: `#define NAME NUMBER`, `NAME = 1U << SHIFT,`, and
     /// `NAME,` for one more than the line before.
     fn numbers() -> HashMap<&'static str, u64> {
@@ -45,7 +56,7 @@ mod tests {
         for line in HEADER.lines() {
             let words: Vec<&str> = line.trim_end_matches(',').split_whitespace().collect();
             let (name, number) = match words[..] {
-                ["#define", name, number] => (name, number.parse().expect("a number")),
+                ["#define", name, text] => (name, number(text)),
                 [name, "=", "1U", "<<", "UVERBS_ID_NS_SHIFT"] => (name, 1 << UVERBS_ID_NS_SHIFT),
                 [name, "=", "1U", "<<", shift] => {
                     (name, 1 << shift.parse::<u32>().expect("a shift"))
@@ -63,6 +74,7 @@ mod tests {
     fn the_kernel_has_the_same_numbers() {
         let ours = [
             ("SOFTIB_ABI_VERSION", u64::from(SOFTIB_ABI_VERSION)),
+            ("SOFTIB_DRIVER_ID", u64::from(SOFTIB_DRIVER_ID)),
             ("SOFTIB_METHOD_CQ_POLL", u64::from(SOFTIB_METHOD_CQ_POLL)),
             ("SOFTIB_POLLED", SOFTIB_POLLED as u64),
             (

@@ -20,52 +20,36 @@ use crate::memory;
 use crate::verbs;
 use std::ffi::{
     c_int,
-    c_void,
-    CStr,
-    OsStr, //
+    c_void, //
 };
-use std::fs;
 use std::mem::offset_of;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::ptr;
 
-/// The table of devices: it knows none. libibverbs looks into that of each library for the numbers
-/// of other drivers, so there has to be one.
-static NO_DEVICES: verbs_match_ent = verbs_match_ent {
-    driver_data: ptr::null_mut(),
-    u: 0,
-    vendor: 0,
-    device: 0,
-    kind: 0,
-};
+/// The devices of this library: those of softib.ko, which gives them its identifier.
+static DEVICES: [verbs_match_ent; 2] = [
+    verbs_match_ent {
+        driver_data: ptr::null_mut(),
+        u: abi::SOFTIB_DRIVER_ID as u64,
+        vendor: 0,
+        device: 0,
+        kind: libibverbs::VERBS_MATCH_DRIVER_ID,
+    },
+    memory::zeroed(),
+];
 
 /// The functions that libibverbs calls for devices.
 pub(crate) static OPERATIONS: verbs_device_ops = verbs_device_ops {
     name: c"softib".as_ptr(),
     match_min_abi_version: abi::SOFTIB_ABI_VERSION,
     match_max_abi_version: abi::SOFTIB_ABI_VERSION,
-    match_table: &raw const NO_DEVICES,
+    match_table: DEVICES.as_ptr(),
     static_providers: ptr::null(),
-    match_device: Some(match_device),
+    match_device: None,
     alloc_context: Some(alloc_context),
     import_context: None,
     alloc_device: Some(alloc_device),
     uninit_device: Some(uninit_device),
 };
-
-/// Whether a device with such a link to its parent is softib's. The kernel has no number for this
-/// driver, but all its devices are children of the same one.
-fn is_softib(parent: &Path) -> bool {
-    parent.file_name() == Some(OsStr::new("softib"))
-}
-
-unsafe extern "C" fn match_device(device: *mut verbs_sysfs_dev) -> bool {
-    // SAFETY: libibverbs has a device, whose path it has ended with a zero.
-    let path = unsafe { CStr::from_ptr((&raw const (*device).ibdev_path).cast()) };
-    let link = Path::new(OsStr::from_bytes(path.to_bytes())).join("device");
-    fs::read_link(link).is_ok_and(|parent| is_softib(&parent))
-}
 
 unsafe extern "C" fn alloc_device(_: *mut verbs_sysfs_dev) -> *mut verbs_device {
     memory::allocate()
@@ -91,7 +75,7 @@ unsafe extern "C" fn alloc_context(
             file,
             size_of::<verbs_context>(),
             ptr::null_mut(),
-            libibverbs::RDMA_DRIVER_UNKNOWN,
+            abi::SOFTIB_DRIVER_ID,
         )
     }
     .cast::<verbs_context>();
@@ -137,24 +121,5 @@ unsafe fn end_context(context: *mut verbs_context) {
     unsafe {
         libibverbs::verbs_uninit_context(context);
         memory::release(context);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn children_of_softib_are_known() {
-        assert!(is_softib(Path::new("../../../softib")));
-        for other in [
-            "../../../softib0",
-            "../../../rxe",
-            "../softib/rxe0",
-            "",
-            "..",
-        ] {
-            assert!(!is_softib(Path::new(other)), "{other}");
-        }
     }
 }

@@ -119,10 +119,8 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// The room for a path in sysfs.
-    IBV_SYSFS_PATH_MAX: usize = 256;
-    /// The identifier of drivers that have none.
-    RDMA_DRIVER_UNKNOWN: u32 = 0;
+    /// The kind of an entry that has the identifier of a driver.
+    VERBS_MATCH_DRIVER_ID: u8 = 3;
     /// The kind of objects that completion queues are.
     UVERBS_OBJECT_CQ: u16 = 3;
     /// The bits of a number that are not its name space.
@@ -154,6 +152,7 @@ opaque! {
     ibv_send_wr
     ibv_srq_attr
     ibv_srq_init_attr
+    verbs_sysfs_dev
 }
 
 buffers! {
@@ -191,14 +190,6 @@ types! {
         pub(crate) vendor: u16,
         pub(crate) device: u16,
         pub(crate) kind: u8,
-    }
-
-    /// A device as libibverbs found it in sysfs.
-    struct verbs_sysfs_dev {
-        filler: [u64; 22],
-        /// The device's folder, a string of C.
-        pub(crate) ibdev_path: [c_char; IBV_SYSFS_PATH_MAX],
-        filler_behind: [u64; 70],
     }
 
     /// A device of a driver.
@@ -515,6 +506,8 @@ types! {
 
 // SAFETY: Numbers and arrays of them, or pointers, which may be null.
 unsafe impl Zeroable for verbs_device {}
+// SAFETY: As for `verbs_device`.
+unsafe impl Zeroable for verbs_match_ent {}
 // SAFETY: As for `verbs_device`.
 unsafe impl Zeroable for ibv_pd {}
 // SAFETY: As for `verbs_device`.

@@ -10,7 +10,13 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 
 /* The kernel shows it as `abi_version`, and libibverbs compares. */
-#define SOFTIB_ABI_VERSION 1
+#define SOFTIB_ABI_VERSION 2
+
+/*
+ * The identifier by which libibverbs gives softib's devices to their library: "soft". The kernel has no
+ * number for this driver; its own are small (enum rdma_driver_id).
+ */
+#define SOFTIB_DRIVER_ID 0x736f6674
 
 /* Polls a completion queue, beside the methods that the kernel has for one. */
 enum softib_cq_methods {

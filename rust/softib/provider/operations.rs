@@ -18,9 +18,9 @@ use super::{
 };
 use crate::bindings;
 
-/// The kernel has no number for this driver. The library for programs (`rust/libsoftib`) knows its
-/// devices by their parent.
-pub(super) const DRIVER: bindings::rdma_driver_id = bindings::rdma_driver_id_RDMA_DRIVER_UNKNOWN;
+/// The identifier of the driver, by which the library for programs (`rust/libsoftib`) knows its
+/// devices.
+pub(super) const DRIVER: bindings::rdma_driver_id = bindings::SOFTIB_DRIVER_ID;
 
 /// Gives a device its operations.
 ///

@@ -25,6 +25,8 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
+#include "abi.h"
+
 #define SIZE 4096
 /* More objects and methods than there are. */
 #define OBJECTS 24
@@ -95,7 +97,9 @@ static int by_extended_write(uint32_t command, int byte)
 
 static int by_ioctl(uint16_t object, uint16_t method)
 {
-	struct ib_uverbs_ioctl_hdr header = { .length = sizeof(header), .object_id = object, .method_id = method };
+	struct ib_uverbs_ioctl_hdr header = {
+		.length = sizeof(header), .object_id = object, .method_id = method, .driver_id = SOFTIB_DRIVER_ID,
+	};
 
 	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &header) < 0 ? errno : 0;
 }
