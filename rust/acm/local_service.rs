@@ -122,6 +122,29 @@ impl Listener for LocalService {
     }
 }
 
+/// What `rdma_cm` is told of an address that the cache of `host` has, where IP goes through a
+/// gateway.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    /// The GID of the cache.
+    Gid,
+    /// Nothing, as the administrator has switched the local service off.
+    Off,
+    /// Nothing, as the cache of another namespace has another GID ([`find_address`]).
+    Ambiguous,
+}
+
+/// Returns what `rdma_cm` is told of an address that the cache of `host` has. Process context.
+pub(crate) fn told(host: &dyn Host, address: IpAddr) -> Told {
+    if options::programs() == Programs::Off {
+        Told::Off
+    } else if find_address(host.index(), address).is_some() {
+        Told::Gid
+    } else {
+        Told::Ambiguous
+    }
+}
+
 /// Finds who has an address, and the interface that leads there. `None` also if several interfaces
 /// of that number (0 is any) know different ones: the question does not say in which namespace it
 /// is asked.

@@ -21,6 +21,10 @@ use super::{
         Fate, //
     },
     host::Host,
+    local_service::{
+        told,
+        Told, //
+    },
     Known, //
 };
 use crate::{
@@ -142,7 +146,7 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
                 .pkey
                 .is_none_or(|pkey| pkey.base() == host.pkey().base()) =>
         {
-            (Outcome::Ok, c"found", Some(known))
+            (Outcome::Ok, found(told(host, address)), Some(known))
         }
         Some(_) => (
             Outcome::None,
@@ -150,6 +154,18 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
             None,
         ),
         None => (Outcome::None, c"no entry", None),
+    }
+}
+
+/// Describes an entry that was found. Programs that use `rdma_cm` get another answer than IP where the
+/// address is behind a gateway: they are told the GID, or nothing.
+const fn found(told: Told) -> &'static CStr {
+    match told {
+        Told::Gid => c"found",
+        Told::Off => c"found; behind a gateway rdma_cm fails: acm_programs=off, so it is told no GID",
+        Told::Ambiguous => {
+            c"found; behind a gateway rdma_cm fails: another namespace has another GID for the address"
+        }
     }
 }
 

@@ -119,6 +119,12 @@ forgets_far() { # host
 	done | cache_at "$1" -
 }
 
+# The command looks in its own namespace, whose cache has an entry: the line of the cache says what a program gets. The peer, whose
+# cache never had an entry, does not tell its queue pair, which programs do not need.
+resolution_says() { # extended regular expression for the line of the cache
+	matches "^cache +ok +[0-9]+ us  $1\$" "$(oxib -n h1 acm resolve "$(address_in 4 2 1)" dev ib0 2>/dev/null)"
+}
+
 load_softib || bail_out "softib.ko could not be loaded"
 fabric_up gateway || bail_out "the fabric could not be built"
 start_subnet 1 2 h1
@@ -144,11 +150,14 @@ for family in 4 6; do
 	check "IPv$family: a program's connection goes through the router" connects_by_router "$family"
 	check "IPv$family: and another one" connects_by_router "$family"
 done
+check "oxib acm resolve finds the address" eventually resolution_says found
 check "another namespace knows somebody else by that address" knows_far g1 h1
 check_equal "whose interface has the same number" "$(at h1 cat /sys/class/net/ib0/ifindex)" "$(at g1 cat /sys/class/net/ib0/ifindex)"
 check "then nothing is told" is_not_found 4
+check "oxib acm resolve finds it, and says that programs do not" resolution_says 'found; behind a gateway rdma_cm fails: another namespace .*'
 check "it forgets that" forgets_far g1
 check "programs connect again" connects_by_router 4
+check "oxib acm resolve says nothing of programs" resolution_says found
 check "the connection managers can be unloaded" eventually unload_managers
 take_down_routed_fabric
 finish

@@ -25,7 +25,7 @@ use std::io::{
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// When the page last changed, as man pages tell.
-const DATE: &str = "2026-11-21";
+const DATE: &str = "2026-11-25";
 
 /// What the command line's definition does not say.
 const SECTIONS: &[Section] = &[
@@ -37,6 +37,14 @@ const SECTIONS: &[Section] = &[
             ("pkey P_KEY", "the entry holds only for interfaces in that partition."),
             ("lifetime SECONDS", "the entry goes after that time; 0, the default, is for ever."),
             ("source", "where it comes from, the highest rank first: file, netlink (this command, or another program), sidr (the node itself was asked), learned (the node has asked). What comes from a source of lower rank never changes an entry of a higher one; one of the same rank does."),
+        ],
+    ),
+    (
+        "RESOLUTION",
+        &[
+            ("", "oxib acm resolve runs the steps that a packet to the address waits for if the address is on the interface's own IP subnet: the cache (its GID), the peer (its queue pair), the path. The command fails if one of them fails."),
+            ("", "An address behind an IP gateway is reached in two ways. IP packets go to the gateway, whatever the cache says. A program that connects by rdma_cm asks for the peer's GID, is told the one in the cache, and its connection takes the InfiniBand router: for it the steps cache and path count, and the peer's queue pair does not."),
+            ("", "rdma_cm does not say in which network namespace it asks, so it is told nothing where the caches of two namespaces have different GIDs for the address and their interfaces have the same number. It is told nothing with the module's parameter acm_programs=off either. Its call ends with RDMA_CM_EVENT_ADDR_ERROR then, although the step cache is ok in its own namespace; the line of that step says so."),
         ],
     ),
     (
@@ -239,6 +247,7 @@ mod tests {
             "acm paths preload",
             "acm interface set",
             "completions",
+            ".SH RESOLUTION",
             ".SH FILES",
             ".SH EXAMPLES",
         ] {
