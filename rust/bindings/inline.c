@@ -364,11 +364,6 @@ struct net *oxib_rdma_net(struct ib_device *device)
 	return rdma_dev_net(device);
 }
 
-bool oxib_is_in_bond(const struct net_device *dev)
-{
-	return netif_is_lag_port(dev);
-}
-
 bool oxib_has_carrier(const struct net_device *dev)
 {
 	return netif_carrier_ok(dev);

@@ -105,7 +105,6 @@ void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u3
 void oxib_netdev_set_net(struct net_device *dev, struct net *net);
 struct net *oxib_rdma_net(struct ib_device *device);
 bool oxib_has_carrier(const struct net_device *dev);
-bool oxib_is_in_bond(const struct net_device *dev);
 void oxib_start_queues(struct net_device *dev);
 void oxib_stop_queues(struct net_device *dev);
 void oxib_set_address(struct net_device *dev, const u8 *address);

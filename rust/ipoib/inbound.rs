@@ -73,8 +73,7 @@ use crate::{
             choose,
             direct,
             tell,
-            Asked,
-            Manner, //
+            Asked, //
         },
         qpn::Qpn, //
     }, //
@@ -242,11 +241,7 @@ impl Numbers {
             tell(ethertype, datagram, own, self.of(&to.gid()));
             return Ok(None);
         }
-        let manner = Manner {
-            known: interface.repeating.is_ours(),
-            watched: interface.device().is_in_bond(),
-        };
-        match ask(ethertype, datagram, own, manner) {
+        match ask(ethertype, datagram, own, interface.repeating.is_ours()) {
             Asked::Nothing | Asked::Silent => Ok(None),
             Asked::Announced => {
                 interface.tell_soon();

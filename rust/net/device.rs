@@ -578,12 +578,6 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_netdev_ifindex(self.as_raw()) }.unsigned_abs()
     }
 
-    /// Whether it is a port of a bond or team.
-    pub(crate) fn is_in_bond(&self) -> bool {
-        // SAFETY: The device is valid.
-        unsafe { bindings::oxib_is_in_bond(self.as_raw()) }
-    }
-
     /// Whether the link can carry packets, as last reported.
     pub(crate) fn has_carrier(&self) -> bool {
         // SAFETY: The device is valid.

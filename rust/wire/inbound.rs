@@ -5,12 +5,12 @@
 //!
 //! A peer knows the address that it was last told, so it must be told the same one each time, or its
 //! entry would alternate. Which one is a matter of the peer's GID ([`choose`]). What goes to one peer
-//! can say it ([`tell`]); what goes to a group reaches many, of which each has another one, so it must
-//! not say any ([`ask`]): who is multicast asks, who is unicast tells.
+//! can say it ([`tell`]); what goes to a group reaches many, of which each has another one, so it
+//! gives no address of ours wherever the protocol lets it ([`ask`]).
 //!
 //! | packet to a group | as it leaves | why that does |
 //! | --- | --- | --- |
-//! | ARP request | from no IPv4 address: a probe (RFC 5227 §2.1.1), unless it is [watched](Manner::watched) | the owner answers, and nobody learns from it |
+//! | ARP request | as it is, with the main queue pair's number | peers have the main number until they are told theirs again, right after. Without the sender's IPv4 address it would be a probe (RFC 5227 §2.1.1), which is a conflict for whoever verifies the target's address, passes `arp_filter` and gets no answer of proxies |
 //! | neighbour solicitation | without the source's address, and once more [`direct`] | who has an entry of the source answers the first; who has none answers the second and asks for the source's address before (RFC 4861 §7.2.4) |
 //! | router solicitation and advertisement | without the source's address | RFC 4861 §4.1, §4.2 |
 //! | announcement (gratuitous ARP, unsolicited advertisement) | as it is, unless it is known to tell nothing new | it takes an IP address over from another node, which all must hear |
@@ -202,37 +202,30 @@ pub fn tell(ethertype: EtherType, datagram: &mut [u8], own: HwAddr, qpn: Qpn) ->
 /// What a datagram to a group is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// It gives no address of ours, or has to; it is as it was.
+    /// It gives no address of ours; it is as it was.
     Nothing,
     /// It gave one, and does not any more.
     Silent,
     /// The same, and a copy of it is to be sent made [`direct`].
     Twice,
-    /// It tells the link who has an IP address; it is as it was.
+    /// It gives all nodes of the link the main queue pair's number, as an ARP request or an
+    /// announcement has to; it is as it was.
     Announced,
 }
 
-/// Which datagrams to groups are to give our address all the same.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Manner {
-    /// What is announced is known, so announcements need not.
-    pub known: bool,
-    /// Whose answers somebody looks for by our IPv4 address, as a bond does that watches its ports by
-    /// ARP (`arp_validate`): requests must, as a probe is answered to none.
-    pub watched: bool,
-}
-
-/// Has a datagram to a group not give the address `own`, but where `manner` and announcements want it.
-pub fn ask(ethertype: EtherType, datagram: &mut [u8], own: HwAddr, manner: Manner) -> Asked {
+/// Has a datagram to a group not give the address `own`, wherever the protocol lets it.
+/// Announcements give it unless what they announce is `known`.
+pub fn ask(ethertype: EtherType, datagram: &mut [u8], own: HwAddr, known: bool) -> Asked {
     match ethertype {
-        EtherType::Arp => ask_arp(datagram, own, manner),
-        EtherType::Ipv6 => Message::parse(datagram)
-            .map_or(Asked::Nothing, |message| ask_nd(message, own, manner.known)),
+        EtherType::Arp => ask_arp(datagram, own, known),
+        EtherType::Ipv6 => {
+            Message::parse(datagram).map_or(Asked::Nothing, |message| ask_nd(message, own, known))
+        }
         _ => Asked::Nothing,
     }
 }
 
-fn ask_arp(datagram: &mut [u8], own: HwAddr, Manner { known, watched }: Manner) -> Asked {
+fn ask_arp(datagram: &mut [u8], own: HwAddr, known: bool) -> Asked {
     const NOBODY: [u8; 4] = [0; 4];
     let Ok((operation, packet)) = arp::Packet::parse_mut(datagram) else {
         return Asked::Nothing;
@@ -241,14 +234,11 @@ fn ask_arp(datagram: &mut [u8], own: HwAddr, Manner { known, watched }: Manner) 
     if !is_same(sender.hardware, own) || sender.protocol == NOBODY {
         return Asked::Nothing;
     }
-    let asks = operation == arp::Operation::Request;
-    let announces = !asks || sender.protocol == packet.target().protocol;
-    // To make a reply tell nothing there is no way.
-    if announces && !(known && asks) {
+    // A reply cannot be made to give no address, a question must not.
+    let is_gratuitous =
+        operation == arp::Operation::Request && sender.protocol == packet.target().protocol;
+    if !(is_gratuitous && known) {
         return Asked::Announced;
-    }
-    if watched && !announces {
-        return Asked::Nothing;
     }
     packet.set_sender(arp::Party {
         protocol: NOBODY,
@@ -308,13 +298,6 @@ mod tests {
     const OWN: HwAddr = HwAddr::new(Qpn::from_bytes([0, 0, 0x12]), GID);
     const OTHER: HwAddr = HwAddr::new(Qpn::from_bytes([0, 0, 0x13]), GID);
     const TOLD: Qpn = Qpn::from_bytes([0xab, 0xcd, 0xef]);
-
-    const fn manner(known: bool) -> Manner {
-        Manner {
-            known,
-            watched: false,
-        }
-    }
 
     const fn party(hardware: HwAddr, n: u8) -> arp::Party {
         arp::Party {
@@ -411,8 +394,8 @@ mod tests {
         let reply = arp::Packet::reply(own, own);
         let foreign = arp::Packet::request(party(OTHER, 2), [192, 0, 2, 1]);
         for (before, known, asked, after) in [
-            (request, false, Asked::Silent, probe),
-            (request, true, Asked::Silent, probe),
+            (request, false, Asked::Announced, request),
+            (request, true, Asked::Announced, request),
             (probe, false, Asked::Nothing, probe),
             (gratuitous, false, Asked::Announced, gratuitous),
             (
@@ -426,30 +409,8 @@ mod tests {
             (foreign, false, Asked::Nothing, foreign),
         ] {
             let mut bytes = before.bytes();
-            assert_eq!(ask(EtherType::Arp, &mut bytes, OWN, manner(known)), asked);
+            assert_eq!(ask(EtherType::Arp, &mut bytes, OWN, known), asked);
             assert_eq!(bytes, after.bytes());
-        }
-    }
-
-    #[test]
-    fn watched_requests_ask_for_answers_to_our_address() {
-        let own = party(OWN, 1);
-        let request = arp::Packet::request(own, [192, 0, 2, 2]);
-        let gratuitous = arp::Packet::request(own, own.protocol);
-        for (before, known, asked) in [
-            (request, false, Asked::Nothing),
-            (request, true, Asked::Nothing),
-            (gratuitous, false, Asked::Announced),
-            (gratuitous, true, Asked::Silent),
-        ] {
-            let watched = Manner {
-                watched: true,
-                ..manner(known)
-            };
-            let mut bytes = before.bytes();
-            assert_eq!(ask(EtherType::Arp, &mut bytes, OWN, watched), asked);
-            let is_same = bytes == before.bytes();
-            assert_eq!(is_same, asked != Asked::Silent);
         }
     }
 
@@ -457,16 +418,10 @@ mod tests {
     fn solicitation_on_the_wire() {
         assert!(sums_up(&SOLICITATION));
         let mut bytes = SOLICITATION;
-        assert_eq!(
-            ask(EtherType::Ipv6, &mut bytes, OWN, manner(false)),
-            Asked::Twice
-        );
+        assert_eq!(ask(EtherType::Ipv6, &mut bytes, OWN, false), Asked::Twice);
         assert_eq!(bytes, SILENT);
         assert!(sums_up(&bytes));
-        assert_eq!(
-            ask(EtherType::Ipv6, &mut bytes, OWN, manner(false)),
-            Asked::Nothing
-        );
+        assert_eq!(ask(EtherType::Ipv6, &mut bytes, OWN, false), Asked::Nothing);
         assert!(direct(&mut bytes));
         assert!(sums_up(&bytes));
         assert_eq!(bytes.get(24..40), SOLICITATION.get(48..64));
@@ -506,7 +461,7 @@ mod tests {
             (135, 20, 2, false, Asked::Nothing),
         ] {
             let mut bytes = as_other(number, fixed, option);
-            assert_eq!(ask(EtherType::Ipv6, &mut bytes, OWN, manner(known)), asked);
+            assert_eq!(ask(EtherType::Ipv6, &mut bytes, OWN, known), asked);
             let gone = bytes[44 + fixed] == 253;
             assert_eq!(gone, asked == Asked::Silent);
         }
@@ -519,7 +474,7 @@ mod tests {
         bytes[42..44].fill(0xff);
         let before = bytes;
         assert_eq!(
-            ask(EtherType::Ipv6, &mut bytes, OWN, manner(false)),
+            ask(EtherType::Ipv6, &mut bytes, OWN, false),
             Asked::Announced
         );
         assert_eq!(bytes, before);
@@ -531,10 +486,7 @@ mod tests {
             let mut bytes = SOLICITATION;
             let cut = bytes.get_mut(..length).unwrap_or_default();
             assert!(!tell(EtherType::Ipv6, cut, OWN, TOLD));
-            assert_eq!(
-                ask(EtherType::Ipv6, cut, OWN, manner(false)),
-                Asked::Nothing
-            );
+            assert_eq!(ask(EtherType::Ipv6, cut, OWN, false), Asked::Nothing);
             assert!(!direct(cut));
             assert_eq!(bytes, SOLICITATION);
         }

@@ -55,8 +55,9 @@ const ANNOUNCE_DELAY_MS: u32 = 200;
 const TELL_DELAY_MS: u32 = 10;
 
 /// Time between two such rounds, in milliseconds: each asks all neighbours, and any program can have one
-/// begin by an announcement.
-const TELL_INTERVAL_MS: u32 = 5_000;
+/// begin by an announcement. The stack repeats a request that nobody answers as often as that, so all
+/// peers have their number most of the time while it does.
+const TELL_INTERVAL_MS: u32 = 1_000;
 
 /// How long a receive queue goes on for peers that have not heard of its end, in milliseconds: they
 /// verify an address that they use more often.
@@ -352,9 +353,9 @@ mod tests {
         for (now, told, delay) in [
             (0, None, TELL_DELAY_MS),
             (9_000, Some(1_000), TELL_DELAY_MS),
-            (5_999, Some(1_000), TELL_DELAY_MS),
+            (1_999, Some(1_000), TELL_DELAY_MS),
             (1_000, Some(1_000), TELL_INTERVAL_MS),
-            (3_000, Some(1_000), 3_000),
+            (1_400, Some(1_000), 600),
             // The clock of another CPU.
             (1_000, Some(1_001), TELL_INTERVAL_MS),
         ] {

@@ -13,8 +13,7 @@ use oxib_wire::inbound::{
     choose,
     direct,
     tell,
-    Asked,
-    Manner, //
+    Asked, //
 };
 use oxib_wire::offload::sum;
 use oxib_wire::qpn::Qpn;
@@ -42,10 +41,7 @@ fuzz_target!(|input: &[u8]| {
     let own = HwAddr::from_bytes(address);
     let qpn = Qpn::from_bytes([a, b, c]);
     let ethertype = [EtherType::Arp, EtherType::Ipv6, EtherType::Ipv4][usize::from(what) % 3];
-    let manner = Manner {
-        known: what & 0x80 != 0,
-        watched: what & 0x40 != 0,
-    };
+    let known = what & 0x80 != 0;
     let count = u32::from(what) + 1;
     assert!(choose(&own.gid(), count) < count);
 
@@ -64,12 +60,12 @@ fuzz_target!(|input: &[u8]| {
     }
 
     let mut asked = datagram.to_vec();
-    match ask(ethertype, &mut asked, own, manner) {
+    match ask(ethertype, &mut asked, own, known) {
         Asked::Nothing | Asked::Announced => assert_eq!(asked, datagram),
         Asked::Silent | Asked::Twice => {
             is_as_right(ethertype, datagram, &asked);
             assert_eq!(
-                ask(ethertype, &mut asked.clone(), own, manner),
+                ask(ethertype, &mut asked.clone(), own, known),
                 Asked::Nothing
             );
         }
