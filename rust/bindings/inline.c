@@ -347,9 +347,10 @@ netdev_features_t oxib_features_check(struct sk_buff *skb, struct net_device *de
 	return features;
 }
 
-void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u32 port)
+void oxib_netdev_set_place(struct net_device *dev, struct ib_device *rdma, u32 port)
 {
-	SET_NETDEV_DEV(dev, parent->dev.parent);
+	if (rdma)
+		SET_NETDEV_DEV(dev, rdma->dev.parent);
 	dev->dev_port = port;
 	dev->dev_id = port;
 }

@@ -101,7 +101,7 @@ void oxib_netdev_setup(struct net_device *dev);
 void oxib_netdev_spread(struct net_device *dev);
 void oxib_netdev_offer(struct net_device *dev, bool checks, u32 segments);
 netdev_features_t oxib_features_check(struct sk_buff *skb, struct net_device *dev, netdev_features_t features);
-void oxib_netdev_set_parent(struct net_device *dev, struct ib_device *parent, u32 port);
+void oxib_netdev_set_place(struct net_device *dev, struct ib_device *rdma, u32 port);
 void oxib_netdev_set_net(struct net_device *dev, struct net *net);
 struct net *oxib_rdma_net(struct ib_device *device);
 bool oxib_has_carrier(const struct net_device *dev);

@@ -361,13 +361,13 @@ impl<T: Operations> Device<T> {
         ))
     }
 
-    /// Puts the device on `port` of `rdma`, before it is shown.
-    pub(crate) fn set_place(&self, rdma: &RdmaDevice, port: PortNumber) {
+    /// Puts the device on `port`, before it is shown. The device tree has it below the adapter of
+    /// `rdma`, or with `None` below none.
+    pub(crate) fn set_place(&self, rdma: Option<&RdmaDevice>, port: PortNumber) {
+        let rdma = rdma.map_or(core::ptr::null_mut(), RdmaDevice::as_raw);
         // SAFETY: The device is not registered, so nobody else sees these fields; what drives it holds
         // the RDMA device.
-        unsafe {
-            bindings::oxib_netdev_set_parent(self.as_raw(), rdma.as_raw(), port.get() - 1);
-        }
+        unsafe { bindings::oxib_netdev_set_place(self.as_raw(), rdma, port.get() - 1) }
     }
 
     /// Puts the device into the network namespace of `rdma`, before it is shown.
