@@ -201,19 +201,27 @@ static void oxib_use_table(struct neigh_table *table, struct oxib_neighbours *fo
 
 static void oxib_verify(struct neighbour *neighbour, void *context)
 {
+	u32 *number = context;
+
 	neigh_update(neighbour, NULL, NUD_PROBE, 0, 0);
+	++*number;
 }
 
-/* Has the stack ask the neighbours of a device, or of the bond it is in, whether they are there: each is sent our address. */
-void oxib_verify_neighbours(struct net_device *dev)
+/*
+ * Has the stack ask the neighbours of a device, or of the bond it is in, whether they are there: each is sent our address.
+ * Returns the number of neighbours.
+ */
+u32 oxib_verify_neighbours(struct net_device *dev)
 {
 	struct oxib_neighbours found = { .dev = dev, .upper = netdev_master_upper_dev_get(dev) };
+	u32 number = 0;
 
 	if (!found.upper)
 		found.upper = dev;
-	oxib_use_table(&arp_tbl, &found, oxib_verify, NULL);
+	oxib_use_table(&arp_tbl, &found, oxib_verify, &number);
 	if (IS_REACHABLE(CONFIG_IPV6))
-		oxib_use_table(&nd_tbl, &found, oxib_verify, NULL);
+		oxib_use_table(&nd_tbl, &found, oxib_verify, &number);
+	return number;
 }
 
 struct oxib_confirmed {

@@ -150,9 +150,9 @@ pub(super) struct Interface {
     /// The receive queues that peers are told of, if there are several.
     #[pin]
     pub(super) numbers: SpinLockBh<Option<Arc<Numbers>>>,
-    /// When the neighbours were last told which of them is theirs, in milliseconds.
+    /// The last time that the neighbours were told which of them is theirs.
     #[pin]
-    told: SpinLockBh<Option<u64>>,
+    told: SpinLockBh<Option<works::Told>>,
     /// Who announces now what tells nobody anything new.
     pub(super) repeating: Repeating,
     /// What finds peers' queue pairs for the address cache.

@@ -566,8 +566,9 @@ impl<T: Operations> Device<T> {
     }
 
     /// Has the stack ask all its neighbours on the link, each by itself, whether they are there; what
-    /// it sends says at what address this one is. Of a device in a bond, the bond's.
-    pub(crate) fn verify_neighbours(&self, _rtnl: &mut Rtnl) {
+    /// it sends says at what address this one is. Of a device in a bond, the bond's. Returns the number
+    /// of neighbours.
+    pub(crate) fn verify_neighbours(&self, _rtnl: &mut Rtnl) -> u32 {
         // SAFETY: The device is registered, the RTNL held.
         unsafe { bindings::oxib_verify_neighbours(self.as_raw()) }
     }

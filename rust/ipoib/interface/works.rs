@@ -59,6 +59,10 @@ const TELL_DELAY_MS: u32 = 10;
 /// peers have their number most of the time while it does.
 const TELL_INTERVAL_MS: u32 = 1_000;
 
+/// Time that a round takes for each neighbour at least, in milliseconds: 250 packets a second, however
+/// many neighbours there are.
+const TELL_EACH_MS: u32 = 4;
+
 /// How long a receive queue goes on for peers that have not heard of its end, in milliseconds: they
 /// verify an address that they use more often.
 const RETIRE_DELAY_MS: u32 = 60_000;
@@ -102,10 +106,23 @@ fn is_earlier(at: u64, planned: Option<u64>) -> bool {
     planned.is_none_or(|planned| at < planned)
 }
 
-/// How long after `now` the neighbours are told, if they were `told` before: all in milliseconds.
-fn tell_delay(now: u64, told: Option<u64>) -> u32 {
+/// A round in which the neighbours were told which receive queue is theirs.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// The time of the round, in milliseconds.
+    at: u64,
+    /// The number of neighbours that were asked.
+    neighbours: u32,
+}
+
+/// How long after `now` the neighbours are told, if they were `told` before: in milliseconds.
+fn tell_delay(now: u64, told: Option<Told>) -> u32 {
     let wait = told.map_or(0, |told| {
-        u64::from(TELL_INTERVAL_MS).saturating_sub(now.saturating_sub(told))
+        let interval = told
+            .neighbours
+            .saturating_mul(TELL_EACH_MS)
+            .max(TELL_INTERVAL_MS);
+        u64::from(interval).saturating_sub(now.saturating_sub(told.at))
     });
     (wait as u32).max(TELL_DELAY_MS)
 }
@@ -273,8 +290,11 @@ impl Interface {
 
     /// Tells them now.
     pub(in crate::ipoib) fn tell(&self, rtnl: &mut Rtnl) {
-        *self.told.lock() = Some(self.now_ms());
-        self.device.verify_neighbours(rtnl);
+        let neighbours = self.device.verify_neighbours(rtnl);
+        *self.told.lock() = Some(Told {
+            at: self.now_ms(),
+            neighbours,
+        });
     }
 
     /// Lets go of receive queues that are out of use, in a while.
@@ -350,14 +370,17 @@ mod tests {
 
     #[test]
     fn neighbours_are_told_at_once_and_then_now_and_then() {
+        let told = |at, neighbours| Some(Told { at, neighbours });
         for (now, told, delay) in [
             (0, None, TELL_DELAY_MS),
-            (9_000, Some(1_000), TELL_DELAY_MS),
-            (1_999, Some(1_000), TELL_DELAY_MS),
-            (1_000, Some(1_000), TELL_INTERVAL_MS),
-            (1_400, Some(1_000), 600),
+            (9_000, told(1_000, 200), TELL_DELAY_MS),
+            (1_999, told(1_000, 200), TELL_DELAY_MS),
+            (1_000, told(1_000, 200), TELL_INTERVAL_MS),
+            (1_400, told(1_000, 200), 600),
             // The clock of another CPU.
-            (1_000, Some(1_001), TELL_INTERVAL_MS),
+            (1_000, told(1_001, 200), TELL_INTERVAL_MS),
+            (9_000, told(1_000, 10_000), 32_000),
+            (9_000, told(1_000, u32::MAX), u32::MAX - 8_000),
         ] {
             assert_eq!(tell_delay(now, told), delay);
         }
