@@ -8,7 +8,7 @@ from pathlib import Path
 # Their folders below rust/.
 CRATES = ("wire", "cm/machine", "softib/fabric", "softib/transport", "tool/data_file")
 # The newest one that Debian's Rust builds.
-_VERSION = "25.0.1"
+VERSION = "25.0.1"
 _WORKSPACE = re.compile(r"^\[workspace\]\n(?:#.*\n|resolver.*\n)*", re.MULTILINE)
 _PROFILE = re.compile(r"^(?:#.*\n)?\[profile\.test\]\n(?:\w.*\n?)*", re.MULTILINE)
 # Its lists of mutants.
@@ -28,12 +28,12 @@ class Crates:
         if (self._place() / "bin/cargo-mutants").exists():
             return None
         log = self._out / "install.run"
-        command = ["cargo", "install", "cargo-mutants", "--locked", "--version", _VERSION, "--root", str(self._place())]
+        command = ["cargo", "install", "cargo-mutants", "--locked", "--version", VERSION, "--root", str(self._place())]
         return log if self._tree.run(command, log, CARGO_TARGET_DIR="/cache/build/mutants-program") else None
 
     @staticmethod
     def _place():
-        return Path(os.environ["OXIB_CACHE"]) / f"cargo-mutants-{_VERSION}"
+        return Path(os.environ["OXIB_CACHE"]) / f"cargo-mutants-{VERSION}"
 
     def join(self):
         """Make one workspace of them, in the copy."""

@@ -17,23 +17,13 @@ import time
 import unittest
 from pathlib import Path
 
+from made_node import ENTER
+from made_node import make_kernel
 from test_runner import again
 from test_runner import job
 
 _CHECKOUT = Path("/oxib")
 _KERNEL = "7.3"
-
-_LINUX = """#!/bin/bash
-for word in "$@"; do
-	case $word in [A-Z]*=*) export "$word" ;; esac
-done
-out=$DIRECTORIES/out
-exec 3>&1
-[ ! -e /cache/boot.sh ] || . /cache/boot.sh
-: >"$out/begun"
-setpriv --pdeathsig KILL bash "$out/command" >"$out/log" 2>&1
-echo $? >"$out/status"
-"""
 
 _MAKEFILE = f"""lint:
 	@true
@@ -54,9 +44,6 @@ _KASAN = "BUG: KASAN: slab-use-after-free in oxib_made_up"
 _SOFT_LOCKUP = "watchdog: BUG: soft lockup - CPU#1 stuck for 67s!"
 _EXPEDITED = "rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 1-.... } 65 jiffies"
 
-# Enters a made-up checkout and cache, and runs a command there.
-_ENTER = 'mount --bind "$1" /oxib && mount --bind "$2" /cache && cd /oxib && exec "${@:3}"'
-
 
 class Runs(unittest.TestCase):
     """What comes of jobs that end in some way."""
@@ -66,10 +53,7 @@ class Runs(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self._place)
         self.checkout, self.cache = self._place / "checkout", self._place / "cache"
         self._make_checkout()
-        kernel = self.cache / f"kernel/uml-{_KERNEL}"
-        kernel.mkdir(parents=True)
-        (kernel / "linux").write_text(_LINUX)
-        (kernel / "linux").chmod(0o755)
+        make_kernel(self.cache, f"uml-{_KERNEL}")
 
     def _make_checkout(self):
         (self.checkout / "selftests/made").mkdir(parents=True)
@@ -97,7 +81,7 @@ class Runs(unittest.TestCase):
         """Start a command in the made-up checkout."""
         environment = dict(os.environ, OXIB_KERNEL=_KERNEL, OXIB_PROGRESS_START=str(int(time.time())), OXIB_COMMIT="c0ffee")
         environment.update(variables)
-        words = ["unshare", "--mount", "--propagation", "unchanged", "bash", "-c", _ENTER, "enter"]
+        words = ["unshare", "--mount", "--propagation", "unchanged", "bash", "-c", ENTER, "enter"]
         return subprocess.Popen(
             [*words, self.checkout, self.cache, *command],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tests of the whole of mutant_runner, with made-up mutants, builds and nodes: what it finds, builds, runs and says.
+
+The runner is the real one, in a checkout and a cache that are made up and mounted where it expects them. A "module" is a copy of
+the source, which the made-up selftest looks at; cargo-mutants is a script that writes the lists that the real one writes.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from made_node import ENTER
+from made_node import make_kernel
+from mutant_runner.crates import CRATES
+from mutant_runner.crates import VERSION
+
+_CHECKOUT = Path("/oxib")
+_KERNEL = "7.3"
+_BUILD = f"build-mutants-1/uml-{_KERNEL}"
+
+_SOURCE = """// It adds.
+fn sum(one: u32, other: u32) -> u32 {
+    one + other
+}
+"""
+
+# In place of scripts/modules.
+_MODULES = f"""#!/bin/bash
+! grep -q nonsense rust/made.rs || exit 1
+mkdir -p /cache/{_BUILD}
+cp rust/made.rs /cache/{_BUILD}/made.ko
+"""
+
+_ADDS = f"""#!/bin/bash
+# timeout: 60
+# append: kunit.enable=1
+if grep -q 'one + other' /cache/{_BUILD}/made.ko; then echo "ok 1 - it adds"; else echo "not ok 1 - it adds"; fi
+echo 1..1
+"""
+
+_COMPLAINS = f"""#!/bin/bash
+# timeout: 60
+grep -q 'one + other' /cache/{_BUILD}/made.ko || echo "BUG: KASAN: made up" >&3
+echo "ok 1 - it ran"
+echo 1..1
+"""
+
+_ALWAYS_FAILS = """#!/bin/bash
+# timeout: 60
+echo "not ok 1 - it holds"
+echo 1..1
+"""
+
+_CARGO_MUTANTS = """#!/bin/bash
+while [ $# -gt 0 ]; do
+	case $1 in --package) package=$2 ;; --output) output=$2 ;; esac
+	shift
+done
+grep -q '^members = .*"wire"' rust/Cargo.toml || exit 1
+mkdir -p "$output/mutants.out"
+printf '%s: one\\n%s: two\\n' "$package" "$package" >"$output/mutants.out/caught.txt"
+: >"$output/mutants.out/timeout.txt"
+echo "$package: three" >"$output/mutants.out/missed.txt"
+"""
+
+
+def _patch(test, old, new, *fields):
+    header = "\n".join([f"It has {new!r}.", "", f"Test: {test}", "Kernel: uml", *fields])
+    return f"{header}\n\n--- a/rust/made.rs\n+++ b/rust/made.rs\n@@ -1 +1 @@\n-{old}\n+{new}\n"
+
+
+class Runs(unittest.TestCase):
+    """What a run says of mutants of each kind."""
+
+    def setUp(self):
+        self._place = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self._place)
+        self.checkout, self.cache = self._place / "checkout", self._place / "cache"
+        for name in ("mutant_runner", "test_runner", "node_runner"):
+            shutil.copytree(_CHECKOUT / "scripts" / name, self.checkout / "scripts" / name)
+        self._write("rust/made.rs", _SOURCE)
+        self._write("scripts/modules", _MODULES)
+        self._write("selftests/made/adds.sh", _ADDS)
+        self._write("selftests/made/complains.sh", _COMPLAINS)
+        self._write("selftests/made/fails.sh", _ALWAYS_FAILS)
+        self._write("mutants/made/.keep", "")
+        make_kernel(self.cache, f"uml-{_KERNEL}")
+
+    def _write(self, name, text, place=None):
+        path = (place or self.checkout) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def _mutant(self, name, *patch):
+        self._write(f"mutants/made/{name}.patch", _patch(*patch))
+
+    def _run(self, *options):
+        """Run it. Keeps its status, and the lines of its output."""
+        environment = os.environ | {"OXIB_KERNEL": _KERNEL, "OXIB_TEST_KERNELS": "uml|umldebug"}
+        words = ["unshare", "--mount", "--propagation", "unchanged", "bash", "-c", ENTER, "enter"]
+        command = ["python3", "-m", "mutant_runner", "--jobs", "1", *options]
+        process = subprocess.run(
+            [*words, self.checkout, self.cache, *command], env=environment, capture_output=True, encoding="utf-8", check=False
+        )
+        self.assertEqual(process.stderr, "")
+        self.status, self.lines = process.returncode, process.stdout.splitlines()
+
+    def _says(self, status, *lines):
+        """Check the exit status and that lines begin like these, in this order."""
+        self.assertEqual(self.status, status, self.lines)
+        found = iter(self.lines)
+        for line in lines:
+            self.assertTrue(any(each.startswith(line) for each in found), (line, self.lines))
+
+    def test_a_failed_check_notices_a_mutant(self):
+        self._mutant("wrong", "made/adds", "    one + other", "    one - other")
+        self._run("--patches")
+        self._says(0, f"ok 1 - made/wrong (uml-{_KERNEL}): made/adds", "# in ", "1..1")
+        self.assertIn("it adds", "\n".join(self.lines))
+
+    def test_a_report_notices_a_mutant(self):
+        self._mutant("wrong", "made/complains", "    one + other", "    one - other", "Report: KASAN: made")
+        self._run("--patches")
+        self._says(0, "ok 1 - made/wrong", "# in ", "1..1")
+
+    def test_one_that_changes_nothing_survives_and_the_next_one_is_tried(self):
+        self._mutant("a", "made/adds", "// It adds.", "// It does.")
+        self._mutant("b", "made/adds", "    one + other", "    one - other")
+        self._run("--patches")
+        self._says(1, "not ok 1 - made/a", "# it survives: ", "ok 2 - made/b", "1..2")
+
+    def test_one_that_does_not_build_or_apply_is_a_failure(self):
+        self._mutant("a", "made/adds", "    one + other", "    nonsense")
+        self._mutant("b", "made/adds", "    one * other", "    one - other")
+        self._run("--patches")
+        self._says(1, "not ok 1 - made/a", "# it does not build", "not ok 2 - made/b", "# ", "1..2")
+
+    def test_a_test_that_fails_in_any_case_shows_nothing(self):
+        self._mutant("wrong", "made/fails", "    one + other", "    one - other")
+        self._run("made/wrong")
+        self._says(1, "not ok 1 - made/wrong", "# the test fails as it is: ")
+
+    def test_turns_try_all_of_them(self):
+        for number in range(14):
+            self._mutant(f"m{number:02}", "made/adds", "    one + other", f"    one - {number}")
+        seen = []
+        for turn in (0, 1):
+            self._run("--turn", str(turn), "--list")
+            seen += [line.split(":")[0] for line in self.lines]
+        self.assertEqual(sorted(seen), [f"made/m{number:02}" for number in range(14)])
+
+    def test_survivors_of_crates_are_told_and_fail_nothing(self):
+        for crate in CRATES:
+            name = crate.replace("/", "-")
+            self._write(f"rust/{crate}/Cargo.toml", f'[package]\nname = "made-{name}"\n\n[workspace]\nresolver = "3"\n')
+        self._write(f"cargo-mutants-{VERSION}/bin/cargo-mutants", _CARGO_MUTANTS, self.cache)
+        self._run("--crates", "wire")
+        self._says(0, "ok 1 - rust/wire: cargo-mutants", "# 1 of 3 survive: 33.3 %", "# made-wire: three", "ok 2 - all crates", "1..2")
+
+
+if __name__ == "__main__":
+    unittest.main()
