@@ -17,7 +17,7 @@ make_device() {
 	rdma link add hca0 type softib netdev eth0 || return
 	if [ "$NODE" = 1 ]; then
 		mkdir -p /tmp/sm
-		printf '%s\n' "log_file /tmp/sm/log" "dump_files_dir /tmp/sm" "sweep_interval 2" >/tmp/sm/opensm.conf
+		printf '%s\n' "log_file /tmp/sm/log" "dump_files_dir /tmp/sm" "sweep_interval 2" "$SM_PATIENCE" >/tmp/sm/opensm.conf
 		OSM_TMP_DIR=/tmp/sm OSM_CACHE_DIR=/tmp/sm opensm --config /tmp/sm/opensm.conf >/tmp/sm/output 2>&1 &
 		subnet_manager=$!
 	fi

@@ -43,7 +43,8 @@ start_subnet_here() {
 	printf '%s %s %s\n\n' "$guid" "$lid" "$lid" >/tmp/sm/guid2lid
 	printf '%s%d *\n' "$prefix" "$far" >/tmp/sm/prefix-routes.conf
 	printf '%s\n' "log_file /tmp/sm/log" "dump_files_dir /tmp/sm" "sweep_interval 5" "subnet_prefix $prefix$NODE" \
-		"honor_guid2lid_file TRUE" "prefix_routes_file /tmp/sm/prefix-routes.conf" >/tmp/sm/opensm.conf
+		"honor_guid2lid_file TRUE" "prefix_routes_file /tmp/sm/prefix-routes.conf" "$SM_PATIENCE" \
+		>/tmp/sm/opensm.conf
 	OSM_TMP_DIR=/tmp/sm OSM_CACHE_DIR=/tmp/sm opensm --config /tmp/sm/opensm.conf >/tmp/sm/output 2>&1 &
 	subnet_manager=$!
 }

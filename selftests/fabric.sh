@@ -88,7 +88,7 @@ start_sm() { # host, [line of opensm.conf...]
 	mkdir -p "$place"
 	printf '%s\n' "log_file $place/log" "dump_files_dir $place" "sweep_interval 5" "sminfo_polling_timeout 1000" \
 		"polling_retry_number 3" "partition_config_file $place/partitions.conf" \
-		"prefix_routes_file $place/prefix-routes.conf" "$@" >"$place/opensm.conf"
+		"prefix_routes_file $place/prefix-routes.conf" "$SM_PATIENCE" "$@" >"$place/opensm.conf"
 	OSM_TMP_DIR=$place OSM_CACHE_DIR=$place ip netns exec "$host" opensm --config "$place/opensm.conf" >"$place/output" 2>&1 &
 	sm_processes[$host]=$!
 }
@@ -262,7 +262,8 @@ hca_is_active() {
 # Without a namespace of its own.
 start_sm_here() {
 	mkdir -p /tmp/sm
-	OSM_TMP_DIR=/tmp/sm OSM_CACHE_DIR=/tmp/sm opensm --log_file /tmp/sm/log >/tmp/sm/output 2>&1 &
+	printf '%s\n' "log_file /tmp/sm/log" "$SM_PATIENCE" >/tmp/sm/opensm.conf
+	OSM_TMP_DIR=/tmp/sm OSM_CACHE_DIR=/tmp/sm opensm --config /tmp/sm/opensm.conf >/tmp/sm/output 2>&1 &
 	jobs_running+=($!)
 }
 

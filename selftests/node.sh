@@ -9,7 +9,7 @@
 
 set -u
 
-: "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MACHINE:?}" "${MODULES:?}" "${PATIENCE:?}"
+: "${NODE:?is set inside a node; run this with scripts/nodes}" "${NODES:?}" "${KERNEL:?}" "${MACHINE:?}" "${MODULES:?}" "${PATIENCE:?}" "${SM_PATIENCE:?}"
 
 # shellcheck source=scripts/node_runner/directory.sh
 . scripts/node_runner/directory.sh

@@ -13,7 +13,11 @@ esac
 if [ "$PATIENCE" -gt $((${LIMIT:-3600} / 2)) ]; then
 	PATIENCE=$((LIMIT / 2))
 fi
-export PATIENCE
+# A line of each opensm.conf: the milliseconds that an agent has for its answer. OpenSM asks it four times altogether, and then
+# leaves the port out of the subnet until the next sweep. Five times what it has by itself, and little enough for a port that has
+# gone: a sweep that asks one takes three seconds longer.
+SM_PATIENCE="transaction_timeout 1000"
+export PATIENCE SM_PATIENCE
 
 # Seconds until the kernel reports a stall, as words of its command line, which node_runner/kernel.py puts there: a boot may
 # stand still as well, before any program can set them. A soft lockup is reported after twice its threshold, of which the kernel
