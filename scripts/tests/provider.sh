@@ -3,7 +3,7 @@
 #
 # softib's library for programs: the symbols that it asks libibverbs for, the table of layouts, and rdma-core's headers where
 # the mirror has moved on.
-# Runs in the toolchain root, when the modules have been built.
+# Runs in the toolchain root, when the modules for the first kernel have been built.
 
 set -u
 
@@ -11,9 +11,19 @@ set -u
 . selftests/tap.sh
 # shellcheck source=scripts/cache.sh
 . scripts/cache.sh
+# shellcheck source=scripts/linux.sh
+. scripts/linux.sh
+
+# The library that nodes take, beside the modules: a checkout that takes its modules from another builds no library of its own.
+first_kernel() {
+	case $(machine) in
+	uml) echo "uml-${OXIB_KERNEL:?}" ;;
+	*) echo "fast-${OXIB_KERNEL:?}" ;;
+	esac
+}
 
 libibverbs=/cache/guest/usr/lib/x86_64-linux-gnu/libibverbs.so.1
-library=/cache/build/provider-$(checkout_id)/libsoftib-rdmav34.so
+library=/cache/build/$(first_kernel)/libsoftib/libsoftib-rdmav34.so
 interface=IBVERBS_PRIVATE_34
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
