@@ -10,6 +10,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "device.h"
 #include "report.h"
 
 #define SIDE_SIZE 8192
@@ -29,15 +30,8 @@ struct side {
 
 static inline void open_device(const char *name)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			context = ibv_open_device(list[i]);
-	must(!!context, "the device");
+	context = open_context(name);
 	must(!ibv_query_port(context, 1, &port) && !ibv_query_gid(context, 1, 0, &gid), "its port");
-	ibv_free_device_list(list);
 }
 
 static inline struct ibv_qp *make_qp(struct side *side, enum ibv_qp_type type)

@@ -26,6 +26,7 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "abi.h"
+#include "device.h"
 #include "report.h"
 
 #define SIZE 4096
@@ -320,24 +321,12 @@ static void commands(void)
 	all_commands();
 }
 
-static void open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			context = ibv_open_device(list[i]);
-	must(!!context, "the device");
-	ibv_free_device_list(list);
-}
-
 int main(int argc, char **argv)
 {
 	const char *what = argc == 3 ? argv[1] : "";
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	open_device(argc == 3 ? argv[2] : "");
+	context = open_context(argc == 3 ? argv[2] : "");
 	if (!strcmp(what, "hold_outside"))
 		must(!unshare(CLONE_NEWNET), "a network namespace");
 	if (!strcmp(what, "commands"))
