@@ -157,8 +157,8 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
     }
 }
 
-/// Describes an entry that was found. Programs that use `rdma_cm` get another answer than IP where the
-/// address is behind a gateway: they are told the GID, or nothing.
+/// Describes an entry that was found. Where the address is behind a gateway, programs that use
+/// `rdma_cm` need the GID: they are told the one in the cache, or nothing.
 const fn found(told: Told) -> &'static CStr {
     match told {
         Told::Gid => c"found",

@@ -305,8 +305,8 @@ impl Interface {
             None => options.sizes(rdma.completion_vectors(), device.queues()),
             Some(_) => options.sizes_of_child(rdma.completion_vectors(), device.queues()),
         };
-        // Children are below no adapter, as with `ib_ipoib`: udev's rules that name the interfaces of
-        // adapters would give them the name of their parent.
+        // Children are below no adapter, as with `ib_ipoib`: udev's rules that name the interfaces
+        // of adapters would give them the name of their parent.
         device.set_place(parent.is_none().then_some(rdma), port);
         device.use_queues(rtnl, sizes.transmit_queues)?;
         device.use_receive_queues(rtnl, sizes.receive_queues)?;

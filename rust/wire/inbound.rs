@@ -202,14 +202,14 @@ pub fn tell(ethertype: EtherType, datagram: &mut [u8], own: HwAddr, qpn: Qpn) ->
 /// What a datagram to a group is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// It gives no address of ours; it is as it was.
+    /// A datagram that gives no address of ours; it is as it was.
     Nothing,
     /// It gave one, and does not any more.
     Silent,
     /// The same, and a copy of it is to be sent made [`direct`].
     Twice,
-    /// It gives all nodes of the link the main queue pair's number, as an ARP request or an
-    /// announcement has to; it is as it was.
+    /// A datagram that gives all nodes of the link the main queue pair's number, as an ARP request
+    /// or an announcement has to; it is as it was.
     Announced,
 }
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Unmodified programs with user-space verbs on softib, by Debian's libibverbs and softib's provider, on
-# a switch and across one router and two; what programs must not do; programs that are killed, and HCAs that go
-# under them.
+# a switch and across one router and two; the order in which the bytes of an RDMA write become visible; what programs must not do;
+# programs that are killed, and HCAs that go under them.
 #
-# programs.sh [star|misuse|ends|routed|chain...]
+# programs.sh [star|order|misuse|ends|routed|chain...]
 #
 # The debug kernel runs the parts that reach memory and locks: one program of each kind, on a switch.
 #
@@ -19,7 +19,7 @@
 
 programs=(rping ucmatose udaddy rstream riostream cmtime)
 perftests=(ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw)
-sections=(star misuse ends routed chain)
+sections=(star order misuse ends routed chain)
 if [ "$KERNEL" = debug ]; then
 	programs=(rping udaddy riostream)
 	perftests=(ib_send_lat ib_write_bw ib_read_bw ib_atomic_lat)
@@ -28,6 +28,8 @@ fi
 [ $# = 0 ] || sections=("$@")
 
 iterations=$(some 100)
+# RDMA writes of which the order of bytes is looked at.
+rounds=20000
 # Those of perftest when nothing says otherwise, as of the pingpongs.
 exchange_port=18515
 
@@ -227,6 +229,17 @@ test_limit() {
 		echo $?
 	)"
 	check "nothing is left of it" eventually has_no_objects h1
+}
+
+# --- the order of bytes ------------------------------------------------------------------------------------
+
+# With what else keeps processors busy.
+test_order() {
+	bring_up_star
+	in_background sh -c 'while :; do :; done'
+	at h3 timeout $((4 * patience)) "$MODULES/libsoftib/order" h3 "$rounds" >/tmp/order 2>&1
+	take_report order /tmp/order
+	take_down_star
 }
 
 # --- what a program must not do --------------------------------------------------------------------------

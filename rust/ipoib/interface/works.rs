@@ -54,13 +54,13 @@ const ANNOUNCE_DELAY_MS: u32 = 200;
 /// Time until the neighbours are told which receive queue is theirs, after all heard of the main one.
 const TELL_DELAY_MS: u32 = 10;
 
-/// Time between two such rounds, in milliseconds: each asks all neighbours, and any program can have one
-/// begin by an announcement. The stack repeats a request that nobody answers as often as that, so all
-/// peers have their number most of the time while it does.
+/// Time between two such rounds, in milliseconds: each asks all neighbours, and any program can
+/// have one begin by an announcement. The stack repeats a request that nobody answers as often as
+/// that, so all peers have their number most of the time while it does.
 const TELL_INTERVAL_MS: u32 = 1_000;
 
-/// Time that a round takes for each neighbour at least, in milliseconds: 250 packets a second, however
-/// many neighbours there are.
+/// Time that a round takes for each neighbour at least, in milliseconds: 250 packets a second,
+/// however many neighbours there are.
 const TELL_EACH_MS: u32 = 4;
 
 /// How long a receive queue goes on for peers that have not heard of its end, in milliseconds: they
@@ -115,7 +115,7 @@ pub(super) struct Told {
     neighbours: u32,
 }
 
-/// How long after `now` the neighbours are told, if they were `told` before: in milliseconds.
+/// Returns the milliseconds from `now` until the neighbours are told, if they were `told` before.
 fn tell_delay(now: u64, told: Option<Told>) -> u32 {
     let wait = told.map_or(0, |told| {
         let interval = told

@@ -50,7 +50,7 @@ pub(crate) fn create<T: Zeroable>(make: impl FnOnce(*mut T) -> c_int) -> *mut T 
 ///
 /// # Safety
 ///
-/// As for [`release`], where `error` is 0.
+/// The conditions of [`release`] hold where `error` is 0.
 pub(crate) unsafe fn destroyed<T>(object: *mut T, error: c_int) -> c_int {
     if error == 0 {
         // SAFETY: The caller keeps the conditions of `release`.

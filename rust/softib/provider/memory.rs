@@ -129,29 +129,34 @@ impl Segment {
 /// Words that are copied in one go.
 const WORDS: usize = 8;
 
-/// Copies bytes, in words: where this runs most, in an emulator, a string instruction takes a step for each byte. Where both
-/// pieces overlap, which of the bytes arrive is as uncertain as with a device that writes into what it reads.
+/// Copies bytes in ascending order, the last one last: programs wait for the last byte of a buffer that a
+/// peer writes, and then read all of it. `memcpy` does not promise an order, and user-mode Linux's copies
+/// backwards. It copies in words: where this runs most, in an emulator, a string instruction takes a step
+/// for each byte. Where both pieces overlap, which of the bytes arrive is as uncertain as with a device
+/// that writes into what it reads.
 ///
 /// # Safety
 ///
 /// So many bytes may be read there and written here.
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
-    // Executes nothing. The compiler may not make a string instruction of a loop with this in it.
-    // SAFETY: As it is empty.
+    // Executes nothing. The compiler neither moves a write across it, nor makes `memcpy` or a string
+    // instruction of a loop with this in it; the processor (x86) keeps the order of writes.
+    // SAFETY: It is empty.
     let apart = || unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
     let mut done = 0;
     while length - done >= size_of::<[u64; WORDS]>() {
-        // SAFETY: The caller's promise, of a part.
-        unsafe {
-            let words = from.add(done).cast::<[u64; WORDS]>().read_unaligned();
-            to.add(done).cast::<[u64; WORDS]>().write_unaligned(words);
+        // SAFETY: So many bytes may be read there, by the caller's promise.
+        let words = unsafe { from.add(done).cast::<[u64; WORDS]>().read_unaligned() };
+        for word in words {
+            // SAFETY: So many bytes may be written here, by the caller's promise.
+            unsafe { to.add(done).cast::<u64>().write_unaligned(word) };
+            done += size_of::<u64>();
+            apart();
         }
-        done += size_of::<[u64; WORDS]>();
-        apart();
     }
     while length - done >= size_of::<u64>() {
-        // SAFETY: The caller's promise, of a part.
+        // SAFETY: These bytes may be read there and written here, by the caller's promise.
         unsafe {
             let word = from.add(done).cast::<u64>().read_unaligned();
             to.add(done).cast::<u64>().write_unaligned(word);
@@ -160,9 +165,10 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
         apart();
     }
     while done < length {
-        // SAFETY: As above.
+        // SAFETY: This byte may be read there and written here, by the caller's promise.
         unsafe { to.add(done).write(from.add(done).read()) };
         done += 1;
+        apart();
     }
 }
 

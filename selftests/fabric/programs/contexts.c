@@ -26,6 +26,8 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "abi.h"
+#include "device.h"
+#include "report.h"
 
 #define SIZE 4096
 /* More objects and methods than there are. */
@@ -34,26 +36,6 @@
 
 static struct ibv_context *context;
 static char memory[SIZE];
-
-static void must(int good, const char *what)
-{
-	if (good)
-		return;
-	printf("not ok %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static void report(int good, const char *description)
-{
-	printf("%s %s\n", good ? "ok" : "not ok", description);
-}
-
-static void report_error(int expected, int found, const char *description)
-{
-	report(expected == found, description);
-	if (expected != found)
-		printf("# expected %d, found %d\n", expected, found);
-}
 
 /* --- commands that there are not --- */
 
@@ -140,15 +122,15 @@ static void missing_commands(void)
 
 	for (i = 0; i < COUNT(missing); i++) {
 		snprintf(text, sizeof(text), "command %s: EOPNOTSUPP", missing[i].name);
-		report_error(EOPNOTSUPP, by_write(missing[i].number, 0), text);
+		report_number(EOPNOTSUPP, by_write(missing[i].number, 0), text);
 	}
 	for (i = 0; i < COUNT(missing_extended); i++) {
 		snprintf(text, sizeof(text), "extended command %s: EOPNOTSUPP", missing_extended[i].name);
-		report_error(EOPNOTSUPP, by_extended_write(missing_extended[i].number, 0), text);
+		report_number(EOPNOTSUPP, by_extended_write(missing_extended[i].number, 0), text);
 	}
 	for (i = 0; i < COUNT(missing_objects); i++) {
 		snprintf(text, sizeof(text), "no method for %s: EPROTONOSUPPORT", missing_objects[i].name);
-		report_error(EPROTONOSUPPORT, by_ioctl(missing_objects[i].number, 0), text);
+		report_number(EPROTONOSUPPORT, by_ioctl(missing_objects[i].number, 0), text);
 	}
 }
 
@@ -178,12 +160,12 @@ static void all_commands(void)
 		by_extended_write(command, 0xff);
 		by_extended_write(command, 0);
 	}
-	report_error(IB_USER_VERBS_CMD_OPEN_QP + 1, refused, "each command is refused that is all ones");
+	report_number(IB_USER_VERBS_CMD_OPEN_QP + 1, refused, "each command is refused that is all ones");
 	refused = 0;
 	for (object = 0; object < OBJECTS; object++)
 		for (method = 0; method < METHODS; method++)
 			refused += is_refused(object, method) && is_refused(object, method | UVERBS_ID_DRIVER_NS);
-	report_error(OBJECTS * METHODS, refused, "each method is refused that has no attributes");
+	report_number(OBJECTS * METHODS, refused, "each method is refused that has no attributes");
 }
 
 /* --- verbs that the library does not have --- */
@@ -224,9 +206,9 @@ static void missing_verbs(struct ibv_pd *pd, struct ibv_cq *cq)
 	NO_OBJECT(ibv_create_rwq_ind_table(context, &table), "ibv_create_rwq_ind_table: EOPNOTSUPP");
 	NO_OBJECT(ibv_alloc_null_mr(pd), "ibv_alloc_null_mr: EOPNOTSUPP");
 	NO_OBJECT(ibv_reg_dmabuf_mr(pd, 0, SIZE, 0, 0, 0), "ibv_reg_dmabuf_mr: EOPNOTSUPP");
-	report_error(EOPNOTSUPP, ibv_modify_cq(cq, &moderation), "ibv_modify_cq: EOPNOTSUPP");
-	report_error(EOPNOTSUPP, ibv_resize_cq(cq, 8), "ibv_resize_cq: EOPNOTSUPP");
-	report_error(EOPNOTSUPP, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), "ibv_advise_mr: EOPNOTSUPP");
+	report_number(EOPNOTSUPP, ibv_modify_cq(cq, &moderation), "ibv_modify_cq: EOPNOTSUPP");
+	report_number(EOPNOTSUPP, ibv_resize_cq(cq, 8), "ibv_resize_cq: EOPNOTSUPP");
+	report_number(EOPNOTSUPP, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), "ibv_advise_mr: EOPNOTSUPP");
 }
 
 /* --- objects --- */
@@ -295,28 +277,28 @@ static void use_objects(void)
 	struct ibv_wc wc;
 
 	report(ibv_get_cq_event(channel, &awake, &nothing) != 0, "who waits for completions is woken with an error");
-	report_error(EIO, ibv_query_device(context, &device), "ibv_query_device: EIO");
-	report_error(EIO, ibv_query_port(context, 1, &port), "ibv_query_port: EIO");
+	report_number(EIO, ibv_query_device(context, &device), "ibv_query_device: EIO");
+	report_number(EIO, ibv_query_port(context, 1, &port), "ibv_query_port: EIO");
 	report(!ibv_alloc_pd(context) && errno == EIO, "ibv_alloc_pd: EIO");
 	report(!ibv_reg_mr(pd, memory, SIZE, 0) && errno == EIO, "ibv_reg_mr: EIO");
 	report(!ibv_create_cq(context, 1, NULL, NULL, 0) && errno == EIO, "ibv_create_cq: EIO");
-	report_error(EIO, ibv_modify_qp(qp, &attributes, IBV_QP_STATE), "ibv_modify_qp: EIO");
-	report_error(EIO, ibv_post_send(qp, &send, &bad), "ibv_post_send: EIO");
-	report_error(EIO, ibv_post_srq_recv(srq, &receive, &bad_receive), "ibv_post_srq_recv: EIO");
-	report_error(-EIO, ibv_poll_cq(cq, 1, &wc), "ibv_poll_cq: EIO");
-	report_error(EIO, ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq: EIO");
+	report_number(EIO, ibv_modify_qp(qp, &attributes, IBV_QP_STATE), "ibv_modify_qp: EIO");
+	report_number(EIO, ibv_post_send(qp, &send, &bad), "ibv_post_send: EIO");
+	report_number(EIO, ibv_post_srq_recv(srq, &receive, &bad_receive), "ibv_post_srq_recv: EIO");
+	report_number(-EIO, ibv_poll_cq(cq, 1, &wc), "ibv_poll_cq: EIO");
+	report_number(EIO, ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq: EIO");
 }
 
 /* The kernel has destroyed its objects; those of the library are there yet. */
 static void end_objects(void)
 {
-	report_error(0, ibv_destroy_ah(ah), "ibv_destroy_ah succeeds");
-	report_error(0, ibv_destroy_qp(qp), "ibv_destroy_qp succeeds");
-	report_error(0, ibv_destroy_srq(srq), "ibv_destroy_srq succeeds");
-	report_error(0, ibv_dereg_mr(mr), "ibv_dereg_mr succeeds");
-	report_error(0, ibv_destroy_cq(cq), "ibv_destroy_cq succeeds");
-	report_error(0, ibv_dealloc_pd(pd), "ibv_dealloc_pd succeeds");
-	report_error(0, ibv_close_device(context), "the context is closed");
+	report_number(0, ibv_destroy_ah(ah), "ibv_destroy_ah succeeds");
+	report_number(0, ibv_destroy_qp(qp), "ibv_destroy_qp succeeds");
+	report_number(0, ibv_destroy_srq(srq), "ibv_destroy_srq succeeds");
+	report_number(0, ibv_dereg_mr(mr), "ibv_dereg_mr succeeds");
+	report_number(0, ibv_destroy_cq(cq), "ibv_destroy_cq succeeds");
+	report_number(0, ibv_dealloc_pd(pd), "ibv_dealloc_pd succeeds");
+	report_number(0, ibv_close_device(context), "the context is closed");
 }
 
 static void hold(void)
@@ -339,24 +321,12 @@ static void commands(void)
 	all_commands();
 }
 
-static void open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			context = ibv_open_device(list[i]);
-	must(!!context, "the device");
-	ibv_free_device_list(list);
-}
-
 int main(int argc, char **argv)
 {
 	const char *what = argc == 3 ? argv[1] : "";
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	open_device(argc == 3 ? argv[2] : "");
+	context = open_context(argc == 3 ? argv[2] : "");
 	if (!strcmp(what, "hold_outside"))
 		must(!unshare(CLONE_NEWNET), "a network namespace");
 	if (!strcmp(what, "commands"))

@@ -18,115 +18,15 @@
 
 #include <infiniband/verbs.h>
 
-#define SIZE 8192
+#include "connection.h"
+#include "report.h"
+
+#define SIZE SIDE_SIZE
 #define TRIES 2000
 #define NO_HANDLE 0x7ffffff0
 
-static struct ibv_context *context;
-static struct ibv_port_attr port;
-static union ibv_gid gid;
-
-/* Two queue pairs that are connected with each other, in a protection domain of their own. */
-struct side {
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	char *memory;
-};
-
+/* Two queue pairs that are connected with each other. */
 static struct side a, b;
-
-static void must(int good, const char *what)
-{
-	if (good)
-		return;
-	printf("not ok %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static void report(int good, const char *description)
-{
-	printf("%s %s\n", good ? "ok" : "not ok", description);
-	fflush(stdout);
-}
-
-static void report_status(int expected, int found, const char *description)
-{
-	report(expected == found, description);
-	if (expected != found)
-		printf("# expected %d, found %d\n", expected, found);
-}
-
-/* --- objects --- */
-
-static struct ibv_qp *make_qp(struct side *side, enum ibv_qp_type type)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = side->cq,
-		.recv_cq = side->cq,
-		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64 },
-		.qp_type = type,
-		.sq_sig_all = 1,
-	};
-
-	return ibv_create_qp(side->pd, &init);
-}
-
-static void make_side(struct side *side, int access)
-{
-	side->memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(side->memory != MAP_FAILED, "memory");
-	side->pd = ibv_alloc_pd(context);
-	must(!!side->pd, "a protection domain");
-	side->cq = ibv_create_cq(context, 16, NULL, NULL, 0);
-	must(!!side->cq, "a completion queue");
-	side->mr = ibv_reg_mr(side->pd, side->memory, SIZE, access);
-	must(!!side->mr, "a memory region");
-	side->qp = make_qp(side, IBV_QPT_RC);
-	must(!!side->qp, "a queue pair");
-}
-
-static int to_reset(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-}
-
-static int to_init(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-	};
-
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-}
-
-static int to_rts(struct ibv_qp *qp, uint32_t peer)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 1,
-		.ah_attr = { .dlid = port.lid, .port_num = 1, .is_global = 1, .grh = { .dgid = gid, .hop_limit = 1 } },
-	};
-	int error;
-
-	error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (error)
-		return error;
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 3, .rnr_retry = 3, .max_rd_atomic = 1
-	};
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-}
 
 /* Both from the beginning, also after an error. */
 static void join(void)
@@ -201,7 +101,7 @@ static void send_fails(const char *description, void *address, uint32_t length, 
 	join();
 	must(!post_receive(&b, b.memory, SIZE, b.mr->lkey), "a receive");
 	must(!post_send(&a, address, length, key, 0), description);
-	report_status(IBV_WC_LOC_PROT_ERR, next_status(&a), description);
+	report_number(IBV_WC_LOC_PROT_ERR, next_status(&a), description);
 	report(is_all(b.memory, 'b'), "and nothing arrives");
 }
 
@@ -228,7 +128,7 @@ static void receive_fails(const char *description, void *address, uint32_t lengt
 	join();
 	must(!post_receive(&b, address, length, key), description);
 	must(!post_send(&a, a.memory, 64, a.mr->lkey, 0), "a send");
-	report_status(status, next_status(&b), description);
+	report_number(status, next_status(&b), description);
 	report(is_all(b.memory, 'b'), "and the memory is as it was");
 	next_status(&a);
 }
@@ -250,7 +150,7 @@ static void remote_fails(const char *description, enum ibv_wr_opcode opcode, uin
 {
 	join();
 	must(!post_remote(opcode, 8, address, key), description);
-	report_status(status, next_status(&a), description);
+	report_number(status, next_status(&a), description);
 	report(is_all(b.memory, 'b') && is_all(a.memory, 'a'), "and both memories are as they were");
 }
 
@@ -288,7 +188,7 @@ static void invalidation(void)
 	report(next_status(&a) != IBV_WC_SUCCESS, "a peer cannot invalidate a region that the program registered");
 	join();
 	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, b.mr->rkey), "a write");
-	report_status(IBV_WC_SUCCESS, next_status(&a), "which is good all the same");
+	report_number(IBV_WC_SUCCESS, next_status(&a), "which is good all the same");
 }
 
 static void states(void)
@@ -302,9 +202,9 @@ static void states(void)
 	report(post_send(&a, a.memory, 8, a.mr->lkey, 0) == EINVAL, "no send is posted in Init");
 	must(!ibv_modify_qp(a.qp, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_ERR }, IBV_QP_STATE), "it fails");
 	must(!post_send(&a, a.memory, 8, a.mr->lkey, 0), "a send is posted in Error");
-	report_status(IBV_WC_WR_FLUSH_ERR, next_status(&a), "it is flushed");
+	report_number(IBV_WC_WR_FLUSH_ERR, next_status(&a), "it is flushed");
 	must(!post_receive(&a, a.memory, 8, a.mr->lkey), "a receive is posted in Error");
-	report_status(IBV_WC_WR_FLUSH_ERR, next_status(&a), "it is flushed, too");
+	report_number(IBV_WC_WR_FLUSH_ERR, next_status(&a), "it is flushed, too");
 }
 
 static void handles(void)
@@ -362,17 +262,17 @@ static void changed_region(void)
 	must(!ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), "a region changes");
 	report(b.mr->rkey == before, "a region that changes keeps its key");
 	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, b.mr->rkey), "a write");
-	report_status(IBV_WC_REM_ACCESS_ERR, next_status(&a), "and loses the right that is taken away");
+	report_number(IBV_WC_REM_ACCESS_ERR, next_status(&a), "and loses the right that is taken away");
 	must(!ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC), "it changes back");
 	join();
 	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, before), "a write");
-	report_status(IBV_WC_SUCCESS, next_status(&a), "and has it again when it is given back");
+	report_number(IBV_WC_SUCCESS, next_status(&a), "and has it again when it is given back");
 	must(ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, SIZE, 0), "memory that there is not");
 	join();
 	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, before), "a write");
-	report_status(IBV_WC_SUCCESS, next_status(&a), "a change that is refused changes nothing");
+	report_number(IBV_WC_SUCCESS, next_status(&a), "a change that is refused changes nothing");
 }
 
 static void sizes(void)
@@ -404,7 +304,7 @@ static void inline_data(void)
 	must(!post_receive(&b, b.memory, SIZE, b.mr->lkey), "a receive");
 	must(!post_send(&a, a.memory, 64, 0, IBV_SEND_INLINE), "an inline send");
 	memset(a.memory, 'c', SIZE);
-	report_status(IBV_WC_SUCCESS, next_status(&b), "an inline send needs no key");
+	report_number(IBV_WC_SUCCESS, next_status(&b), "an inline send needs no key");
 	report(b.memory[0] == 'a' && b.memory[63] == 'a' && b.memory[64] == 'b', "and takes the data when it is posted");
 	next_status(&a);
 }
@@ -459,19 +359,6 @@ static void overrun(void)
 	report(ibv_poll_cq(small, 1, &wc) == 1 && wc.qp_num == c.qp->qp_num, "and has the completion that there was room for");
 	report(ibv_poll_cq(small, 1, &wc) == 0, "but not the other one");
 	must(!ibv_destroy_qp(c.qp) && !ibv_destroy_cq(small), "they go");
-}
-
-static void open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			context = ibv_open_device(list[i]);
-	must(!!context, "the device");
-	must(!ibv_query_port(context, 1, &port) && !ibv_query_gid(context, 1, 0, &gid), "its port");
-	ibv_free_device_list(list);
 }
 
 int main(int argc, char **argv)
