@@ -48,3 +48,5 @@ class Launch:
     output: Path | None = None
     # Directories of its own, to remove when it has ended.
     leavings: list = field(default_factory=list)
+    # The socket of its management console, if it has one.
+    console: Path | None = None

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 
-from node_runner import reports
+from node_runner import reports, standstill
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
@@ -31,6 +31,8 @@ class Node:
         self.console = run_directory / f"node{number}.console"
         self.log = run_directory / f"node{number}.log"
         self.stopped = ""
+        self._tasks = run_directory / f"node{number}.tasks"
+        self._management = None
         self._errors = run_directory / f"node{number}.errors"
         self._process = None
         self._leavings = []
@@ -51,6 +53,7 @@ class Node:
         """Start its process; a node whose console is the terminal reads from it, and any other node from nothing."""
         terminal = seat.console is None
         self._leavings = launch.leavings
+        self._management = launch.console
         with open(self._errors, "wb") as errors, open(launch.output or os.devnull, "wb") as output:
             self._process = subprocess.Popen(
                 launch.words,
@@ -101,6 +104,20 @@ class Node:
         self._streamed = 0
         for name in ("begun", "status"):
             (self.out / name).unlink(missing_ok=True)
+
+    def stop_late(self, why):
+        """Pull the plug of a node whose time is over, having asked it what its tasks do: node*.tasks has the answer."""
+        if not (self.running and self._management and self.console.exists()):
+            return self.stop(why)
+        threads = standstill.threads(self._process.pid)
+        said = self.console.stat().st_size
+        standstill.ask(self._management)
+        self.stop(f"{why}; what its tasks did is in {self._tasks.name}")
+        with open(self.console, "r+b") as console:
+            console.seek(said)
+            answer = console.read()
+            console.truncate(said)
+        return self._tasks.write_bytes(threads.encode("utf-8") + answer)
 
     def stop(self, why):
         """Pull the plug."""

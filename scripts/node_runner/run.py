@@ -123,7 +123,7 @@ class Run:
                         deadline = time.monotonic() + _GRACE
                         why = "stopped: another node had failed"
                 if time.monotonic() > deadline:
-                    self.stop(why)
+                    self._stop_late(why)
                 running = any(node.running for node in self.nodes)
         except Interrupted as interrupt:
             self.stop(f"stopped: the run was interrupted ({interrupt})")
@@ -146,6 +146,10 @@ class Run:
         for node in self.nodes:
             for line in node.new_output():
                 show(node, line)
+
+    def _stop_late(self, why):
+        for node in self.nodes:
+            node.stop_late(why)
 
     def stop(self, why):
         """End every node that still runs."""

@@ -13,6 +13,9 @@ from node_runner.machine import Launch
 # kernel maps a node's memory from a file there, and runs its user space in it.
 _MEMORY = "/tmp"
 
+# The name that it gives the directory of its management console.
+_NAME = "node"
+
 _COMMAND_LINE = "root=none rootfstype=hostfs con=null con0=fd:0,fd:1 seccomp=on init=/bin/sh"
 
 # The arguments of the first process, which is a shell: the node's root has no directory of the host in it yet.
@@ -48,10 +51,10 @@ class Machine:
         names = _named(seat.directories, place)
         cables = ",".join(str(plug) for plug in seat.plugs)
         words = [str(self._kernel.tree / "linux"), f"mem={self._shape.memory}M", f"ncpus={self._shape.smp}"]
-        words += [f"uml_dir={place}/", "umid=node", f"rootflags={names / 'guest'}", *_COMMAND_LINE.split()]
+        words += [f"uml_dir={place}/", f"umid={_NAME}", f"rootflags={names / 'guest'}", *_COMMAND_LINE.split()]
         words += self._kernel.command_line(self.name, seat).split()
         words += [f"DIRECTORIES={names}", f"MHZ={self._mhz:.3f}"]
         words += [f"CABLES={cables}"] if cables else []
         words += ["--", "-c", '"' + _FIRST.format(oxib=names / "oxib") + '"']
         environment = {"HOME": str(place), "TMPDIR": _MEMORY, "PATH": os.environ["PATH"]}
-        return Launch(words, environment, seat.console, [place])
+        return Launch(words, environment, seat.console, [place], place / _NAME / "mconsole")

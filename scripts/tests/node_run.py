@@ -4,13 +4,17 @@
 import contextlib
 import io
 import socket
+import struct
 import tempfile
+import threading
+import time
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from node_runner import run
-from node_runner.machine import Launch
+from node_runner import run, standstill
+from node_runner.machine import Launch, Seat
+from node_runner.node import Node
 from node_runner.results import Results
 
 _WORKS = "touch begun; echo 0 >status"
@@ -68,6 +72,73 @@ class Boots(unittest.TestCase):
         self.assertEqual(
             self._boots([_HANGS, _WORKS]), ([], f"n1: it did not boot in 1 s: {run.BOOTED_AGAIN}\n")
         )
+
+
+class _Console:
+    """A management console, which answers each question in two parts, and on the console of the node."""
+
+    def __init__(self, path, console):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._console = console
+        self.questions = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            request, asker = self._socket.recvfrom(1024)
+            self.questions.append(request[12:].decode())
+            with open(self._console, "ab") as console:
+                console.write(f"answer {len(self.questions)}\n".encode())
+            for more in (1, 0):
+                self._socket.sendto(struct.pack("=iII", 0, more, 2) + b"x\0", asker)
+
+
+class Late(unittest.TestCase):
+    """A node that does not come to its end."""
+
+    def setUp(self):
+        self._place = tempfile.TemporaryDirectory()
+        self.addCleanup(self._place.cleanup)
+        self._directory = Path(self._place.name)
+        self._node = Node(1, self._directory)
+
+    def _start(self, console):
+        self._node.start(Launch(["/bin/sh", "-c", "echo booted; exec sleep 1000"], None, self._node.console, [], console), self._seat())
+        while not (self._node.console.exists() and self._node.console.read_text() == "booted\n"):
+            time.sleep(0.01)
+
+    def _seat(self):
+        return Seat(node=1, nodes=1, directories=[], plugs=[], console=self._node.console)
+
+    def _tasks(self):
+        return (self._directory / "node1.tasks").read_text()
+
+    def test_what_its_tasks_did_is_kept_apart_from_its_console(self):
+        path = self._directory / "mconsole"
+        console = _Console(path, self._node.console)
+        self._start(path)
+        self._node.stop_late("its time is over")
+        self.assertEqual(console.questions, ["sysrq 9", "sysrq t"])
+        self.assertRegex(self._tasks(), r"\Athread \d+ (sh|sleep): [SRD], \d+ ticks, in \w+\nanswer 1\nanswer 2\n\Z")
+        self.assertEqual(self._node.console.read_text(), "booted\n")
+        self.assertEqual(self._node.troubles(), ["its time is over; what its tasks did is in node1.tasks"])
+
+    def test_a_kernel_that_does_not_answer_is_ended_all_the_same(self):
+        patience, standstill._PATIENCE = standstill._PATIENCE, 0.1
+        self.addCleanup(setattr, standstill, "_PATIENCE", patience)
+        path = self._directory / "mconsole"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
+            deaf.bind(str(path))
+            self._start(path)
+            self._node.stop_late("its time is over")
+        self.assertFalse(self._node.running)
+        self.assertRegex(self._tasks(), r"\Athread \d+ (sh|sleep): .*\n\Z")
+
+    def test_a_machine_without_such_a_console_is_ended_at_once(self):
+        self._start(None)
+        self._node.stop_late("its time is over")
+        self.assertEqual(self._node.troubles(), ["its time is over"])
 
 
 if __name__ == "__main__":

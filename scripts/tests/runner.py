@@ -228,7 +228,7 @@ class Runs(unittest.TestCase):
         self.made("hangs", "[ $turn != 1 ] || exec sleep 1000; passes", "# timeout: 1")
         self.run_tests()
         self.closes(0, "1 flaky: made/hangs (uml-7.3)", "1 passed, 0 failed")
-        self.assertIn("n1: stopped: the run's time limit of 2 s was over", self.results()["made/hangs"]["first"]["failures"])
+        self.assertIn("n1: stopped: the run's time limit of 2 s was over; what its tasks did is in node1.tasks", self.results()["made/hangs"]["first"]["failures"])
 
     def test_nothing_is_run_again_if_that_is_not_wanted(self):
         self.made("once", "[ $turn != 1 ] || fails; passes")
