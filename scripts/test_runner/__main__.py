@@ -51,13 +51,7 @@ def _node_jobs(options):
     kinds = options.kernels.split(",")
     kernels = [(test, kernel) for test in chosen for kind in test.kinds if kind in kinds for kernel in _kernels(test, kind, options)]
     turns = range(1, options.repeat + 1) if options.repeat else [None]
-    return [NodeJob(test, kernel, _arguments(test, kernel, options), turn) for turn in turns for test, kernel in kernels]
-
-
-def _arguments(test, kernel, options):
-    """The arguments of a test's script: a machine beside a process may do less."""
-    beside = options.machine == "uml" and test.also_pc and kernel.startswith("stock-")
-    return test.arguments_beside if beside else []
+    return [NodeJob(test, kernel, turn) for turn in turns for test, kernel in kernels]
 
 
 def _also_in_soak(test, options):
@@ -71,10 +65,7 @@ def _names(test, kind, options):
         return [kind]
     if kind == "stock":
         return ["uml" if test.process_instead else kind]
-    names = [PROCESS_KERNELS[kind]]
-    if kind == "fast" and test.also_pc and not options.no_other:
-        names.append("stock")
-    return names
+    return [PROCESS_KERNELS[kind]]
 
 
 def _kernels(test, kind, options):
@@ -297,7 +288,6 @@ def _parse():
     parser = argparse.ArgumentParser(prog="scripts/test", description="Run oxib's tests.")
     parser.add_argument("--kernels", default="fast,debug,stock", help="run selftests that ask for these (default: all)")
     parser.add_argument("--machine", choices=("qemu", "uml"), default="qemu", help="what nodes are, unless a test needs the other")
-    parser.add_argument("--no-other", action="store_true", help="without the runs of chosen tests on the other machine")
     parser.add_argument("--test", help="only the selftest of this name, or of this folder")
     parser.add_argument("--soak", action="store_true", help="the selftests that are too long for every run")
     parser.add_argument("--no-host", action="store_true", help="without the tests that need no node")

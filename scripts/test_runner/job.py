@@ -17,7 +17,7 @@ from test_runner.tap import read
 from test_runner.tap import read_cargo
 
 _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
-_HEADER = re.compile(r"^# (nodes|kernels|machine|also|instead|part|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
+_HEADER = re.compile(r"^# (nodes|kernels|machine|instead|part|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
 # Headers say what is enough on an ordinary machine with the fast kernel; one may be as much slower. A limit is for what hangs: on
 # a machine whose processors others use as well, a test takes several times as long.
 _PATIENCE = 4
@@ -218,16 +218,6 @@ class Selftest:
         return self._headers.get("machine") == "qemu"
 
     @property
-    def also_pc(self):
-        """Whether its nodes are machines as well, where nodes are processes."""
-        return self._headers.get("also", "").split()[:1] == ["qemu"]
-
-    @property
-    def arguments_beside(self):
-        """The script's arguments on these machines: they may have less to do."""
-        return self._headers.get("also", "").split()[1:]
-
-    @property
     def process_instead(self):
         """Whether a process will do where it asks for Debian's kernel."""
         return self._headers.get("instead") == "uml"
@@ -263,11 +253,11 @@ class Selftest:
 
 
 class NodeJob:
-    """A selftest with arguments on one kernel, which an identifier as fast-7.3 names; the turn tells repetitions apart."""
+    """A selftest on one kernel, which an identifier as fast-7.3 names; the turn tells repetitions apart."""
 
     may_run_again = True
 
-    def __init__(self, selftest, kernel, arguments=(), turn=None):
+    def __init__(self, selftest, kernel, turn=None):
         self.test = f"{selftest.subject} ({kernel})"
         self.turn = turn
         self.name = self.test if turn is None else f"{self.test} {turn}"
@@ -279,7 +269,6 @@ class NodeJob:
         self.memory = selftest.nodes * selftest.memory(kernel) * (_KASAN_MEMORY if kind == "debug" else 1)
         self._options = selftest.options(kernel)
         self._selftest = selftest
-        self._arguments = arguments
         turns = "" if turn is None else f"-{turn}"
         self._directory = f"{selftest.subject.replace('/', '-')}-{kernel}{turns}"
 
@@ -287,7 +276,7 @@ class NodeJob:
         """The node runner's command for a run of that name, which takes `limit` seconds at most."""
         timeout = self._timeout if limit is None else min(self._timeout, limit)
         command = ["python3", "-m", "node_runner", "run", "--name", name, "--tail", "0", "--kernel", self.kernel]
-        return [*command, "--timeout", str(timeout), *self._options, str(self._selftest.path), *self._arguments]
+        return [*command, "--timeout", str(timeout), *self._options, str(self._selftest.path)]
 
     def run(self, out, limit):
         """Boot the nodes, for `limit` seconds at most; the run's results are in `out`, below the test's name."""

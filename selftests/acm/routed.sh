@@ -10,7 +10,6 @@
 #
 # nodes: 1
 # kernels: fast
-# also: qemu short
 # timeout: 600
 
 . selftests/acm.sh

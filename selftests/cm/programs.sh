@@ -8,7 +8,6 @@
 #
 # nodes: 2
 # kernels: fast
-# also: qemu few oxib:oxib
 # timeout: 500
 
 . selftests/cm.sh

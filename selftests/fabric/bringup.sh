@@ -7,7 +7,6 @@
 #
 # nodes: 1
 # kernels: fast
-# also: qemu star
 # timeout: 600
 
 . selftests/fabric.sh

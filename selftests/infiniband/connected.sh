@@ -10,7 +10,6 @@
 #
 # nodes: 2
 # kernels: fast
-# also: qemu oxib oxib short
 # timeout: 600
 
 . selftests/infiniband.sh

@@ -8,7 +8,6 @@
 #
 # nodes: 2
 # kernels: fast
-# also: qemu short
 # timeout: 240
 
 . selftests/node.sh
