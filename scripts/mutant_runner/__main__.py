@@ -13,17 +13,21 @@ from pathlib import Path
 
 from mutant_runner.crates import CRATES
 from mutant_runner.crates import Crates
+from mutant_runner.mutant import HOST
 from mutant_runner.mutant import KERNELS
 from mutant_runner.mutant import Mistake
 from mutant_runner.mutant import chosen
 from mutant_runner.mutant import dozen
 from mutant_runner.mutant import mutants_of
+from mutant_runner.mutant import one_of_each
 from mutant_runner.tree import CHECKOUT
 from mutant_runner.tree import Tree
 from mutant_runner.tree import end_all
+from mutant_runner.trial import HostTrial
 from mutant_runner.trial import Trial
 from node_runner.kernel import kind_of
 from node_runner.results import Results
+from test_runner.job import cargo_command
 
 _AT_LEAST = 60
 # What a run with a mutant may take: several times what the test takes without one.
@@ -59,8 +63,8 @@ def _kernel_ids(mutant):
     """The identifiers of the kernels that a mutant is tried on. Where there are no kernels that are processes, those of machines
     take their place."""
     known = os.environ["OXIB_TEST_KERNELS"].split("|")
-    names = dict.fromkeys(name if name in known else kind_of(name) for name in mutant.kernels)
-    return [f"{name}-{os.environ['OXIB_KERNEL']}" for name in names]
+    names = dict.fromkeys(name if name in (*known, HOST) else kind_of(name) for name in mutant.kernels)
+    return [name if name == HOST else f"{name}-{os.environ['OXIB_KERNEL']}" for name in names]
 
 
 def _check(mutants):
@@ -72,12 +76,17 @@ def _check(mutants):
             mutant.changed(CHECKOUT)
         except Mistake as mistake:
             notes.append(mistake)
-        if not (CHECKOUT / "selftests" / f"{mutant.test}.sh").is_file():
-            notes.append(f"there is no selftest {mutant.test}")
+        if not (CHECKOUT / mutant.test_file).is_file():
+            notes.append(f"there is no {mutant.test_file}")
         notes += [f"there is no kernel {kernel}" for kernel in mutant.kernels if kernel not in KERNELS]
         tap.check(not notes, f"{mutant.name} applies, and {mutant.test} is there", *notes)
     tap.check(len(mutants) >= _AT_LEAST, f"there are {len(mutants)} mutants")
     return tap.finish()
+
+
+def _modules(kernel):
+    """The command that builds the modules for a kernel."""
+    return ["scripts/modules", kernel]
 
 
 class _Patches:
@@ -107,11 +116,14 @@ class _Patches:
             for future in [pool.submit(work, item) for item in items]:
                 future.result()
 
-    def _build(self, tree, kernel, name):
+    def _build(self, tree, command, name):
+        """Returns the log if that fails."""
         log = self._out / f"{name}.build"
-        return log if tree.run(["scripts/modules", kernel], log) else None
+        return log if tree.run(command, log) else None
 
     def _trial(self, tree, mutant, kernel):
+        if kernel == HOST:
+            return HostTrial(tree, self._out, cargo_command(mutant.manifest))
         return Trial(tree, self._out, (mutant.test, *mutant.arguments), kernel)
 
     def _key(self, mutant, kernel):
@@ -121,7 +133,8 @@ class _Patches:
         """Look which of the mutants are noticed on a kernel."""
         for number, tree in enumerate(self._trees, 1):
             tree.restore()
-            if log := self._build(tree, kernel, f"baseline-{kernel}-{number}"):
+            # The crates of the host are built by the tests without a mutant.
+            if kernel != HOST and (log := self._build(tree, _modules(kernel), f"baseline-{kernel}-{number}")):
                 return self._tap.check(False, f"the modules for {kernel} build as they are", f"see {log}")
         tests = {self._key(mutant, kernel): mutant for mutant in mutants}
         self._side_by_side(lambda mutant: self._baseline(mutant, kernel), tests.values())
@@ -152,7 +165,8 @@ class _Patches:
             mutant.apply(tree.root)
         except Mistake as mistake:
             return self._tap.check(False, title, mistake)
-        if log := self._build(tree, kernel, name):
+        command = [*cargo_command(mutant.manifest), "--no-run"] if kernel == HOST else _modules(kernel)
+        if log := self._build(tree, command, name):
             return self._tap.check(False, title, f"it does not build; see {log}")
         limit = max(_SHORTEST, _PATIENCE * before)
         verdict = self._trial(tree, mutant, kernel).run(name, mutant.report, limit)
@@ -202,6 +216,7 @@ def _parse():
     parser.add_argument("--list", action="store_true", help="only print the mutants, with the tests that have to fail")
     parser.add_argument("--check", action="store_true", help="only look whether every patch applies and its test is there")
     parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
+    parser.add_argument("--each", action="store_true", help="with --turn: one patch of each kind, others for each number")
     parser.add_argument("--crates", action="store_true", help="only cargo-mutants on the crates")
     parser.add_argument("--patches", action="store_true", help="only the patches")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="patches to try at a time (default: one a processor)")
@@ -224,7 +239,7 @@ def main():
     if unknown:
         raise Mistake(f"there is no crate {' '.join(sorted(unknown))}; there are {', '.join(CRATES)}")
     if options.turn is not None:
-        mutants = dozen(mutants, options.turn)
+        mutants = (one_of_each if options.each else dozen)(mutants, options.turn)
     if options.check:
         return _check(mutants)
     if options.list:
@@ -232,7 +247,7 @@ def main():
             print(f"{mutant.name}: {' '.join((mutant.test, *mutant.arguments))} ({', '.join(mutant.kernels)}): {mutant.what}")
         return 0
     if options.needs:
-        print(*dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant)))
+        print(*dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant) if kernel != HOST))
         return 0
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)

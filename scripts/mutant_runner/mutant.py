@@ -8,7 +8,9 @@ from pathlib import Path
 _FIELD = re.compile(r"^(Test|Kernel|Report): (.+)$")
 _FIELDS = ("Test", "Kernel")
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
-KERNELS = ("uml", "umldebug", "fast", "debug", "stock")
+# Where the tests of a crate run.
+HOST = "host"
+KERNELS = ("uml", "umldebug", "fast", "debug", "stock", HOST)
 
 
 class Mistake(Exception):
@@ -101,6 +103,16 @@ class Mutant:
             lines[places[0] : places[0] + len(hunk.old)] = hunk.new
         return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}
 
+    @property
+    def manifest(self):
+        """Of the crate whose tests have to fail, for a mutant that is tried on the host."""
+        return f"rust/{self.test}/Cargo.toml"
+
+    @property
+    def test_file(self):
+        """The file that shows whether its test is there."""
+        return self.manifest if HOST in self.kernels else f"selftests/{self.test}.sh"
+
     def apply(self, root):
         """Change the files."""
         for name, text in self.changed(root).items():
@@ -123,6 +135,21 @@ def chosen(mutants, names):
 
 def _is_of(mutant, name):
     return mutant.name == name or mutant.name.startswith(name + "/")
+
+
+def _kind(mutant):
+    """What has to fail: a crate's tests, unit tests in the kernel, or a selftest; and on which kernel."""
+    return mutant.test.startswith("kunit/"), mutant.kernels[0]
+
+
+# Where the three kinds that every test run tries are tried.
+_EACH = ((False, HOST), (True, "uml"), (False, "uml"))
+
+
+def one_of_each(mutants, turn):
+    """A mutant of each kind, others with each turn until all had theirs."""
+    kinds = [[mutant for mutant in mutants if _kind(mutant) == kind] for kind in _EACH]
+    return [kind[turn % len(kind)] for kind in kinds if kind]
 
 
 def dozen(mutants, turn):

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from mutant_runner.tree import end
 from test_runner.job import Selftest
 from test_runner.tap import read
+from test_runner.tap import read_cargo
 
 _POLL = 1
 _FAILED = re.compile(r"^(not ok .*|Bail out!.*)$", re.MULTILINE)
 _LAST_LINES = 4
+# The status of `timeout` where the command was ended.
+_TIMED_OUT = 124
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,30 @@ class Verdict:
     failed: bool
     why: str
     seconds: float
+
+
+class HostTrial:
+    """The tests of a crate, which need no kernel."""
+
+    def __init__(self, tree, out, command):
+        self._tree = tree
+        self._out = out
+        self._command = command
+
+    def run(self, name, _report, limit):
+        """Run them for so many seconds at most; those that hang have failed."""
+        log = self._out / f"{name}.run"
+        began = time.monotonic()
+        status = self._tree.run(["timeout", str(int(limit)), *self._command], log)
+        why = self._sign(log, status, limit)
+        return Verdict(bool(why), why or "they pass", time.monotonic() - began)
+
+    @staticmethod
+    def _sign(log, status, limit):
+        if status == _TIMED_OUT:
+            return f"they hang: after {limit:.0f} s they had not ended"
+        failures = read_cargo(log.read_text(encoding="utf-8", errors="replace")).failures
+        return failures[0] if failures else f"cargo ended with status {status}" if status else ""
 
 
 class Trial:

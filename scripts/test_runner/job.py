@@ -128,10 +128,11 @@ def _mistakes(consoles):
 
 def cargo_tests(manifest):
     """The host tests of a crate, with the same choices each time."""
-    return HostJob("-".join(["host", *Path(manifest).parent.parts[1:]]), _cargo_test(manifest), read_cargo)
+    return HostJob("-".join(["host", *Path(manifest).parent.parts[1:]]), cargo_command(manifest), read_cargo)
 
 
-def _cargo_test(manifest):
+def cargo_command(manifest):
+    """The command of these tests."""
     return ["scripts/cargo", "test", "--manifest-path", manifest]
 
 
@@ -142,7 +143,7 @@ _SOAK_SCHEDULES = 100_000
 def cargo_soak(manifest, seed):
     """The host tests of a crate, with the choices that a seed makes, which is printed, and more schedules."""
     chosen = f"OXIB_FIRST_SEED={seed}"
-    command = ["env", chosen, f"OXIB_SCHEDULES={_SOAK_SCHEDULES}", *_cargo_test(manifest)]
+    command = ["env", chosen, f"OXIB_SCHEDULES={_SOAK_SCHEDULES}", *cargo_command(manifest)]
     return HostJob("-".join(["soak", *Path(manifest).parent.parts[1:]]), command, read_cargo, remarks=[chosen])
 
 

@@ -34,6 +34,19 @@ mkdir -p /cache/{_BUILD}
 cp rust/made.rs /cache/{_BUILD}/made.ko
 """
 
+# In place of scripts/cargo.
+_CARGO = """#!/bin/bash
+case " $* " in
+*" test --manifest-path rust/made/Cargo.toml "*) ;;
+*) exit 2 ;;
+esac
+! grep -q nonsense rust/made/sum.rs || exit 101
+case " $* " in *" --no-run "*) exit ;; esac
+if grep -q 'one + other' rust/made/sum.rs; then result=ok; else result=FAILED; fi
+printf 'running 1 test\\ntest it_adds ... %s\\n\\ntest result: %s. 1 passed; 0 failed; 0 ignored\\n' "$result" "$result"
+[ "$result" = ok ] || exit 101
+"""
+
 _ADDS = f"""#!/bin/bash
 # timeout: 60
 # append: kunit.enable=1
@@ -126,6 +139,40 @@ class Runs(unittest.TestCase):
         self._mutant("wrong", "made/complains", "    one + other", "    one - other", "Report: KASAN: made")
         self._run("--patches")
         self._says(0, "ok 1 - made/wrong", "# in ", "1..1")
+
+    def _crate(self):
+        self._write("scripts/cargo", _CARGO)
+        self._write("rust/made/Cargo.toml", "[package]\n")
+        self._write("rust/made/sum.rs", _SOURCE)
+
+    def _mutant_of_crate(self, name, old, new):
+        patch = _patch("made", old, new).replace("rust/made.rs", "rust/made/sum.rs")
+        self._write(f"mutants/made/{name}.patch", patch.replace("Kernel: uml", "Kernel: host"))
+
+    def test_the_tests_of_a_crate_notice_a_mutant(self):
+        self._crate()
+        self._mutant_of_crate("wrong", "    one + other", "    one - other")
+        self._run("--patches")
+        self._says(0, "ok 1 - made/wrong (host): made", "# in ", "1..1")
+        self.assertIn("it_adds", "\n".join(self.lines))
+
+    def test_one_of_a_crate_that_survives_or_does_not_build_is_a_failure(self):
+        self._crate()
+        self._mutant_of_crate("a", "// It adds.", "// It does.")
+        self._mutant_of_crate("b", "    one + other", "    nonsense")
+        self._run("--patches")
+        self._says(1, "not ok 1 - made/a", "# it survives: ", "not ok 2 - made/b", "# it does not build", "1..2")
+
+    def test_one_of_each_kind_is_another_one_with_each_turn(self):
+        self._crate()
+        for number in range(2):
+            self._mutant_of_crate(f"crate{number}", "    one + other", f"    one - {number}")
+            self._mutant(f"selftest{number}", "made/adds", "    one + other", f"    one - {number}")
+            self._mutant(f"unit{number}", "kunit/adds", "    one + other", f"    one - {number}")
+        for turn in range(3):
+            self._run("--each", "--turn", str(turn), "--list")
+            kinds = [line.split(":")[0] for line in self.lines]
+            self.assertEqual(kinds, [f"made/{kind}{turn % 2}" for kind in ("crate", "unit", "selftest")])
 
     def test_one_that_changes_nothing_survives_and_the_next_one_is_tried(self):
         self._mutant("a", "made/adds", "// It adds.", "// It does.")
