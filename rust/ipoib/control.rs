@@ -96,6 +96,7 @@ impl Interface {
 
     fn try_to_bring_up(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
         let offer = self.link().refresh()?;
+        self.tell_of_partition(rtnl, &offer);
         let Some(pkey_index) = offer.pkey_index else {
             self.control.get(rtnl).phase = Phase::NoPkey;
             return Ok(());
@@ -343,6 +344,26 @@ impl Interface {
             ),
             Some(News::Over) => {
                 dev_info!(self.rdma(), "{name}: port {port} can be queried again\n");
+            }
+            None => {}
+        }
+    }
+
+    /// Logs that the subnet manager has taken the partition's P_Key out of the port's table, or has
+    /// given it back.
+    fn tell_of_partition(&self, rtnl: &mut Rtnl, offer: &Offer) {
+        let found = offer.pkey_index.ok_or(ENOENT);
+        let news = self.control.get(rtnl).partition.note(&found);
+        let (name, port) = (self.device().name(), self.port().get());
+        let pkey = self.pkey().get();
+        match news {
+            Some(News::Fails(_)) => dev_warn!(
+                self.rdma(),
+                "{name}: port {port} does not have the P_Key {pkey:#06x}; the link stays down until \
+                 the subnet manager puts it into the port's table\n"
+            ),
+            Some(News::Over) => {
+                dev_info!(self.rdma(), "{name}: port {port} has the P_Key {pkey:#06x} again\n");
             }
             None => {}
         }

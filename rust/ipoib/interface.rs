@@ -260,6 +260,8 @@ pub(super) struct Control {
     pub(super) start: Trouble,
     /// Asking the port what it offers.
     pub(super) query: Trouble,
+    /// Finding the partition's P_Key in the port's table.
+    pub(super) partition: Trouble,
 }
 
 /// Whether the interface is up.
@@ -352,6 +354,7 @@ impl Interface {
             restarts: Backoff::default(),
             start: Trouble::default(),
             query: Trouble::default(),
+            partition: Trouble::default(),
         };
         Arc::pin_init(
             pin_init!(Self {

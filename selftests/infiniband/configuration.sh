@@ -187,13 +187,16 @@ test_absent() {
 	check "h4: a child of a partition that it is not in" at h4 ip link add link ib0 name blue type ipoib pkey 0x8001
 	child_up h4 blue 1
 	check "h4: it has no carrier" no_carrier_at h4 blue
+	check "h4: the log says why" kernel_log_has 'infiniband h4: blue: port 1 does not have the P_Key 0x8001'
 	write_partitions ", $(port_guid h4)=full"
 	check "h4: the subnet manager takes it in" eventually has_pkey h4 0x8001
 	check "h4: it has carrier" eventually carrier_at h4 blue
+	check "h4: the log says that it has one again" kernel_log_has 'infiniband h4: blue: port 1 has the P_Key 0x8001 again'
 	check "h4: it reaches others" eventually host_reaches h4 10.1.0.1
 	write_partitions
 	check "h4: the subnet manager takes it out" eventually refused has_pkey h4 0x8001
 	check "h4: it has no carrier any more" eventually no_carrier_at h4 blue
+	check_equal "h4: the log says so once more" 2 "$(dmesg | grep -c 'infiniband h4: blue: port 1 does not have the P_Key 0x8001')"
 	check "h4: ib0 does not mind" host_reaches h4 "$(v4_of h1)"
 	check "h4: it goes" at h4 ip link delete blue
 }
