@@ -181,7 +181,7 @@ impl Interface {
         }
         let is_up = matches!(self.control.get(rtnl).phase, Phase::Up { .. });
         if is_up {
-            self.take_down(rtnl);
+            self.take_down_briefly(rtnl);
         }
         self.store_mode(rtnl, mode);
         if is_up {

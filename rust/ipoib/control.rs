@@ -79,6 +79,15 @@ const BULK: u32 = 16;
 /// Bytes that may be on their way at least in connected mode: four of the largest packets.
 const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 
+/// The memberships in groups of an interface that goes down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Memberships {
+    /// They end.
+    End,
+    /// They stay, for the queue pairs when they are up again.
+    Stay,
+}
+
 impl Interface {
     /// Brings the interface up: queue pairs, rings, polls, groups.
     pub(super) fn bring_up(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
@@ -98,6 +107,8 @@ impl Interface {
         let offer = self.link().refresh()?;
         self.tell_of_partition(rtnl, &offer);
         let Some(pkey_index) = offer.pkey_index else {
+            // The P_Key went while the interface was taken down briefly.
+            self.leave_groups(rtnl);
             self.control.get(rtnl).phase = Phase::NoPkey;
             return Ok(());
         };
@@ -208,6 +219,22 @@ impl Interface {
 
     /// Takes the interface down, also when it is up in part.
     pub(super) fn take_down(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        self.stop(rtnl, Memberships::End);
+    }
+
+    /// Takes the interface down for a change after which it is brought up at once with the same queue
+    /// pairs. It stays a member of its groups, so that the SA is asked for nothing, as with the kernel's
+    /// `ib_ipoib`; an address handle's membership to send ends all the same.
+    pub(super) fn take_down_briefly(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        // On a RoCE port nothing may arrive at a queue pair that is reset: see `silence`.
+        let memberships = match self.link().is_routed() {
+            true => Memberships::Stay,
+            false => Memberships::End,
+        };
+        self.stop(rtnl, memberships);
+    }
+
+    fn stop(self: &Arc<Self>, rtnl: &mut Rtnl, memberships: Memberships) {
         self.device().set_carrier(rtnl, false);
         // First what could wake the stack's queues again.
         let (control, held) = self.control.open(rtnl);
@@ -222,7 +249,9 @@ impl Interface {
         self.link().stop();
         let host: Arc<dyn Host> = self.clone();
         self.exchange.close(&host);
-        self.leave_groups(rtnl);
+        if memberships == Memberships::End {
+            self.leave_groups(rtnl);
+        }
         self.silence(rtnl);
         let queues = self.queues(rtnl);
         let (control, held) = self.control.open(rtnl);

@@ -152,7 +152,7 @@ impl Interface {
         };
         if mtu > payload(buffers) {
             // Larger buffers are needed.
-            self.take_down(rtnl);
+            self.take_down_briefly(rtnl);
             self.bring_up(rtnl).inspect_err(|_| {
                 self.control.get(rtnl).wished_mtu = old_wish;
                 self.device().store_mtu(old);
