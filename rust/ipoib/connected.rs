@@ -190,8 +190,21 @@ impl Interface {
                 self.bring_up_again(rtnl);
             })?;
         }
+        if mode == Mode::Connected {
+            self.tell_of_groups();
+        }
         self.follow_mode(rtnl, mode);
         Ok(())
+    }
+
+    /// Logs that the MTU of connected mode is not that of groups.
+    fn tell_of_groups(&self) {
+        dev_info!(
+            self.rdma(),
+            "{}: connected mode: packets to groups go in datagrams, longer ones than {} bytes are dropped\n",
+            self.device().name(),
+            self.datagram_mtu()
+        );
     }
 
     /// Whether the link and the device can have connections.

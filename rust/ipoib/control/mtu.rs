@@ -84,7 +84,7 @@ impl Interface {
     }
 
     /// The MTU in datagrams.
-    fn datagram_mtu(&self) -> u32 {
+    pub(in crate::ipoib) fn datagram_mtu(&self) -> u32 {
         let offer = self.link().refresh();
         offer.map_or(self.device().mtu(), |offer| payload(offer.mtu))
     }
