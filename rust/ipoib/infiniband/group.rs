@@ -323,7 +323,12 @@ impl Port {
                 if is_lost && is_broadcast {
                     table.known = None;
                 }
-                let news = is_broadcast.then(|| table.joining.note::<()>(&Err(error)));
+                // `EAGAIN`: there is no subnet manager to ask, as one restarts. That is no refusal.
+                let is_refusal = error != EAGAIN;
+                let news = match is_broadcast && is_refusal {
+                    true => table.joining.note::<()>(&Err(error)),
+                    false => None,
+                };
                 let lost = if is_lost {
                     table.full.remove(&group)
                 } else {
@@ -331,9 +336,10 @@ impl Port {
                 };
                 drop(table);
                 self.end(qp, group, lost);
-                match news {
-                    Some(news) => self.tell_of_broadcast(interface, news),
-                    None => self.tell_refused(interface, group, error),
+                if is_broadcast {
+                    self.tell_of_broadcast(interface, news);
+                } else if is_refusal {
+                    self.tell_refused(interface, group, error);
                 }
                 Err(error)
             }
