@@ -2,8 +2,10 @@
 """Compare the interfaces of two drivers.
 
 differences.py record INTERFACE CHILD        what is seen of an interface and of its child, one thing a line: a key, a tab, a value
-differences.py compare FILE FILE DOCUMENT    the keys whose values differ have to be those that the table under "Differences from
-                                             ib_ipoib" lists: with wildcards, but each line of it for one difference at least
+differences.py compare FILE FILE DOCUMENT [event]
+                                             the keys whose values differ have to be those that the tables under "Differences from
+                                             ib_ipoib" list: with wildcards, but each line of them for one difference at least.
+                                             Keys that begin with that word, or all others
 
 Numbers that vary by themselves are left out: addresses, the stack's numbers, counters.
 """
@@ -174,7 +176,7 @@ def _read(path):
 
 
 def _listed(document):
-    """The patterns in the first column of the table."""
+    """The patterns in the first columns of the tables."""
     section = Path(document).read_text(encoding="utf-8").split(f"## {_HEADING}\n", 1)[1].split("\n## ", 1)[0]
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
@@ -182,11 +184,11 @@ def _listed(document):
             yield from (pattern.replace("\\|", "|") for pattern in re.findall(r"`([^`]+)`", cells[0]))
 
 
-def _compare(one, other, document):
+def _compare(one, other, document, are_events):
     first, second = _read(one), _read(other)
     keys = sorted(first.keys() | second.keys())
     differing = [key for key in keys if first.get(key) != second.get(key)]
-    patterns = list(_listed(document))
+    patterns = [pattern for pattern in _listed(document) if pattern.startswith("event ") == are_events]
     unlisted = [key for key in differing if not any(fnmatch.fnmatchcase(key, pattern) for pattern in patterns)]
     idle = [pattern for pattern in patterns if not any(fnmatch.fnmatchcase(key, pattern) for key in differing)]
     for key in unlisted:
@@ -203,7 +205,9 @@ def main():
         case ["record", interface, child]:
             _record(interface, child)
         case ["compare", one, other, document]:
-            sys.exit(_compare(one, other, document))
+            sys.exit(_compare(one, other, document, False))
+        case ["compare", one, other, document, "event"]:
+            sys.exit(_compare(one, other, document, True))
         case _:
             sys.exit(__doc__)
 
