@@ -145,9 +145,10 @@ perftest() { # description, server host, client host, tcp|cm, 'more words'
 
 # --- on a switch ------------------------------------------------------------------------------------
 
-pingpong() { # rc|uc|ud|srq, 'more words'
-	local words="-g 0 -n $iterations $2"
-	serve_and_call tcp "$exchange_port" h1 h2 "ibv_$1_pingpong -d h1 $words" "ibv_$1_pingpong -d h2 $words $(v4_of h1)"
+pingpong() { # rc|uc|ud|srq, 'more words', [client host]
+	local words="-g 0 -n $iterations $2" client=${3:-h2}
+	serve_and_call tcp "$exchange_port" h1 "$client" "ibv_$1_pingpong -d h1 $words" \
+		"ibv_$1_pingpong -d $client $words $(v4_of h1)"
 }
 
 test_devices() {
@@ -168,6 +169,36 @@ test_pingpongs() {
 	for kind in rc uc; do
 		check "ibv_${kind}_pingpong with data that is checked" pingpong "$kind" -c
 	done
+	for kind in rc uc srq; do
+		check "ibv_${kind}_pingpong with both ends on one host" pingpong "$kind" "" h1
+	done
+	check "ibv_rc_pingpong with messages of 4 MiB that are checked" pingpong rc "-s 4194304 -r 4 -n 4 -c"
+	check "ibv_srq_pingpong with messages of 4 MiB" pingpong srq "-s 4194304 -q 2 -r 4 -n 4"
+}
+
+# On the cable of h1, both ways.
+lose() { # per cent
+	tc qdisc replace dev s1-1 root netem loss "$1%" limit 10000 &&
+		at h1 tc qdisc replace dev port1 root netem loss "$1%" limit 10000
+}
+
+lose_nothing() {
+	tc qdisc delete dev s1-1 root && at h1 tc qdisc delete dev port1 root
+}
+
+has_lost() {
+	matches 'dropped [1-9]' "$(tc -s qdisc show dev s1-1)" && matches 'dropped [1-9]' "$(at h1 tc -s qdisc show dev port1)"
+}
+
+# Not by UC, whose end that misses a message waits for ever.
+test_losses() {
+	local kind
+	check "the cable of h1 loses packets" lose 1
+	for kind in rc srq; do
+		check "ibv_${kind}_pingpong over that cable" pingpong "$kind" "-n $(some 1000)"
+	done
+	check "packets were lost both ways" has_lost
+	check "the cable is a good one again" lose_nothing
 }
 
 # --- programs that end at once, and devices that do ------------------------------------------------------
@@ -270,6 +301,7 @@ test_star() {
 	bring_up_star
 	test_devices
 	test_pingpongs
+	test_losses
 	by_address "switch" h1 h2
 	check "switch: mckey" by_group h1 h2
 	perftest "switch" h1 h2 tcp ""
