@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Unmodified programs with user-space verbs on softib, by Debian's libibverbs and softib's provider, on
-# a switch and across one router and two; the order in which the bytes of an RDMA write become visible; what programs must not do;
+# a switch and across one router and two; the order in which bytes become visible; what programs must not do;
 # programs that are killed, and HCAs that go under them.
 #
 # programs.sh [star|order|misuse|ends|routed|chain...]
@@ -28,8 +28,10 @@ fi
 [ $# = 0 ] || sections=("$@")
 
 iterations=$(some 100)
-# RDMA writes of which the order of bytes is looked at.
-rounds=20000
+# Writes, sends and reads of which the order of bytes is looked at: while something else keeps processors busy, and while
+# nothing does. A wrong order of writes and sends shows more often in the first, that of reads in the second.
+busy_rounds=(100000 30000 1000)
+quiet_rounds=(1000 1000 20000)
 # Those of perftest when nothing says otherwise, as of the pingpongs.
 exchange_port=18515
 
@@ -264,12 +266,16 @@ test_limit() {
 
 # --- the order of bytes ------------------------------------------------------------------------------------
 
-# With what else keeps processors busy.
+ordered() { # description, writes, sends, reads
+	at h3 timeout "$longest" "$MODULES/libsoftib/order" h3 "${@:2}" >/tmp/order 2>&1
+	take_report "$1" /tmp/order
+}
+
 test_order() {
 	bring_up_star
+	ordered "quiet" "${quiet_rounds[@]}"
 	in_background sh -c 'while :; do :; done'
-	at h3 timeout $((4 * patience)) "$MODULES/libsoftib/order" h3 "$rounds" >/tmp/order 2>&1
-	take_report order /tmp/order
+	ordered "busy" "${busy_rounds[@]}"
 	take_down_star
 }
 

@@ -83,7 +83,7 @@ static inline int to_rts(struct ibv_qp *qp, uint32_t peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
+		.path_mtu = port.active_mtu,
 		.dest_qp_num = peer,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,

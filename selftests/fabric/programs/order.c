@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bytes of an RDMA write become visible in ascending order, the last one last: programs wait for the
- * last byte of a buffer and then read all of it, as ib_write_lat, UCX, MPI and riostream do. One process
- * writes into a buffer of another one, which does just that.
+ * The bytes of an RDMA write, of a send and of an RDMA read become visible in ascending order, the last
+ * one last: programs wait for the last byte of a buffer and then read all of it, as ib_write_lat, UCX,
+ * MPI and riostream do. One process posts the requests, and another one does just that: who posts a
+ * read cannot look before its answer is there.
  *
- * order DEVICE ROUNDS
+ * order DEVICE WRITES SENDS READS
  */
 
 #include <sched.h>
@@ -21,23 +22,37 @@
 #include "connection.h"
 #include "report.h"
 
-/* Four packets, of which the last ends in the middle of a word. */
-#define PACKET 1024
-#define LENGTH 3989
+/* Two packets, of which the second ends in the middle of a word. */
+#define PACKET 4096
+#define LENGTH 8085
 /* Looks at memory that another process changes, before the processor is lent to others. */
 #define LOOKS 2000
 
-/* What both processes know. */
+#define KINDS 3
+
+enum kind { WRITE, SEND, READ };
+
+static const char *const descriptions[KINDS] = {
+	"the last byte of a write is the last to change",
+	"the last byte of a send is the last to change",
+	"the last byte of a read is the last to change",
+};
+
+/* What both processes know. A turn is a round of any kind, counted from 1. */
 struct meeting {
 	struct {
 		uint32_t qpn, rkey;
 		uint64_t address;
 		int is_joined;
 	} ends[2];
+	/* All is there for the request of this turn: the receive for a send, the data for a read. */
+	uint32_t ready;
 	uint32_t seen;
 };
 
 static volatile struct meeting *meeting;
+/* The memory of both ends, which both processes see. */
+static char *memory[2];
 
 static void until(int (*is_so)(uint32_t), uint32_t argument)
 {
@@ -58,16 +73,25 @@ static int is_joined(uint32_t end)
 	return meeting->ends[end].is_joined;
 }
 
-static int is_seen(uint32_t round)
+static int is_ready(uint32_t turn)
 {
-	return meeting->seen == round;
+	return meeting->ready == turn;
+}
+
+static int is_seen(uint32_t turn)
+{
+	return meeting->seen == turn;
 }
 
 /* Makes one end of the connection, and waits for the other. */
 static void join(struct side *side, int end, const char *device)
 {
 	open_device(device);
-	make_side(side, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	make_side(side, IBV_ACCESS_LOCAL_WRITE);
+	side->memory = memory[end];
+	side->mr = ibv_reg_mr(side->pd, side->memory, LENGTH,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	must(!!side->mr, "a memory region that both see");
 	meeting->ends[end].rkey = side->mr->rkey;
 	meeting->ends[end].address = (uintptr_t)side->memory;
 	meeting->ends[end].qpn = side->qp->qp_num;
@@ -77,90 +101,147 @@ static void join(struct side *side, int end, const char *device)
 	until(is_joined, !end);
 }
 
-/* Each round has another byte than the ones before and after. */
-static char byte_of(uint32_t round)
+/* Each turn has another byte than the ones before and after. */
+static char byte_of(uint32_t turn)
 {
-	return round % 251 + 1;
+	return turn % 251 + 1;
 }
 
-static void write_rounds(const char *device, uint32_t rounds)
+static void post(struct side *side, enum ibv_wr_opcode opcode)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)side->memory, .length = LENGTH, .lkey = side->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode }, *bad;
+
+	wr.wr.rdma.remote_addr = meeting->ends[1].address;
+	wr.wr.rdma.rkey = meeting->ends[1].rkey;
+	must(!ibv_post_send(side->qp, &wr, &bad), "a request");
+}
+
+static void post_receive(struct side *side)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)side->memory, .length = LENGTH, .lkey = side->mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	must(!ibv_post_recv(side->qp, &wr, &bad), "a receive");
+}
+
+static void complete(struct side *side)
+{
+	struct ibv_wc wc;
+	int number;
+
+	do
+		number = ibv_poll_cq(side->cq, 1, &wc);
+	while (!number);
+	must(number == 1 && wc.status == IBV_WC_SUCCESS, "its completion");
+}
+
+static const enum ibv_wr_opcode opcodes[KINDS] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ };
+
+static void post_all(const char *device, const uint32_t *rounds)
 {
 	struct side side;
-	uint32_t round;
+	uint32_t round, turn = 0;
+	int kind;
 
 	join(&side, 0, device);
-	for (round = 1; round <= rounds; round++) {
-		struct ibv_sge sge = { .addr = (uintptr_t)side.memory, .length = LENGTH, .lkey = side.mr->lkey };
-		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
-		struct ibv_wc wc;
-		int number;
-
-		wr.wr.rdma.remote_addr = meeting->ends[1].address;
-		wr.wr.rdma.rkey = meeting->ends[1].rkey;
-		memset(side.memory, byte_of(round), LENGTH);
-		must(!ibv_post_send(side.qp, &wr, &bad), "a write");
-		until(is_seen, round);
-		do
-			number = ibv_poll_cq(side.cq, 1, &wc);
-		while (!number);
-		must(number == 1 && wc.status == IBV_WC_SUCCESS, "its completion");
-	}
+	for (kind = 0; kind < KINDS; kind++)
+		for (round = 0; round < rounds[kind]; round++) {
+			turn++;
+			if (kind != READ)
+				memset(side.memory, byte_of(turn), LENGTH);
+			until(is_ready, turn);
+			post(&side, opcodes[kind]);
+			until(is_seen, turn);
+			complete(&side);
+		}
 }
 
-/* Looks first at what is new last if the order is another one: the beginning of the last packet, and its end. */
-static int is_all_new(const volatile char *memory, char byte)
+/*
+ * Looks first at what is new last if the order is another one: the byte before the last one, which is in its
+ * cache line, then the beginning of the last packet, then the rest of it.
+ */
+static int is_all_new(const volatile char *data, char byte)
 {
 	int i;
 
-	if (memory[LENGTH / PACKET * PACKET] != byte)
+	if (data[LENGTH - 2] != byte || data[LENGTH / PACKET * PACKET] != byte)
 		return 0;
 	for (i = LENGTH - 1; i >= 0; i--)
-		if (memory[i] != byte)
+		if (data[i] != byte)
 			return 0;
 	return 1;
 }
 
-/* Returns the number of rounds in which a byte was old when the last one was new. */
-static int read_rounds(const char *device, uint32_t rounds)
+/* Returns whether a byte was old when the last one was new. */
+static int look(struct side *side, enum kind kind, uint32_t turn)
 {
-	volatile char *last;
+	const volatile char *data = memory[kind == READ ? 0 : 1], *last = data + LENGTH - 1;
+	int looks = 0, early;
+
+	if (kind == READ)
+		memset(side->memory, byte_of(turn), LENGTH);
+	else if (kind == SEND)
+		post_receive(side);
+	__sync_synchronize();
+	meeting->ready = turn;
+	while (*last != byte_of(turn))
+		if (++looks % LOOKS == 0)
+			sched_yield();
+	early = !is_all_new(data, byte_of(turn));
+	if (kind == SEND)
+		complete(side);
+	meeting->seen = turn;
+	return early;
+}
+
+static void look_at_all(const char *device, const uint32_t *rounds)
+{
 	struct side side;
-	uint32_t round;
-	int early = 0;
+	uint32_t round, turn = 0;
+	int kind;
 
 	join(&side, 1, device);
-	last = side.memory + LENGTH - 1;
-	for (round = 1; round <= rounds; round++) {
-		int looks = 0;
+	for (kind = 0; kind < KINDS; kind++) {
+		int early = 0;
 
-		while (*last != byte_of(round))
-			if (++looks % LOOKS == 0)
-				sched_yield();
-		early += !is_all_new(side.memory, byte_of(round));
-		meeting->seen = round;
+		for (round = 0; round < rounds[kind]; round++)
+			early += look(&side, kind, ++turn);
+		report_number(0, early, descriptions[kind]);
 	}
-	return early;
+}
+
+static void *shared(size_t length)
+{
+	void *place = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	must(place != MAP_FAILED, "memory of both processes");
+	return place;
 }
 
 int main(int argc, char **argv)
 {
-	uint32_t rounds = argc == 3 ? atoi(argv[2]) : 0;
-	int early, status;
-	pid_t writer;
+	uint32_t rounds[KINDS];
+	pid_t poster;
+	int kind, status;
 
-	must(rounds > 0, "a number of rounds");
-	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	must(meeting != MAP_FAILED, "memory of both processes");
-	writer = fork();
-	must(writer >= 0, "a process");
-	if (!writer) {
-		write_rounds(argv[1], rounds);
+	must(argc == 2 + KINDS, "numbers of rounds");
+	for (kind = 0; kind < KINDS; kind++) {
+		rounds[kind] = atoi(argv[2 + kind]);
+		must(rounds[kind] > 0, "a number of rounds");
+	}
+	meeting = shared(sizeof(*meeting));
+	memory[0] = shared(LENGTH);
+	memory[1] = shared(LENGTH);
+	poster = fork();
+	must(poster >= 0, "a process");
+	if (!poster) {
+		post_all(argv[1], rounds);
 		_exit(0);
 	}
-	early = read_rounds(argv[1], rounds);
-	report_number(0, early, "the last byte of a write is the last to change");
-	must(waitpid(writer, &status, 0) == writer, "the writer ends");
-	report_number(0, status, "the writer ends well");
+	look_at_all(argv[1], rounds);
+	must(waitpid(poster, &status, 0) == poster, "the other process ends");
+	report_number(0, status, "the other process ends well");
 	puts("end");
 	return 0;
 }
