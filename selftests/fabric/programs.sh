@@ -5,7 +5,7 @@
 # a switch and across one router and two; the order in which bytes become visible; what programs must not do;
 # programs that are killed, and HCAs that go under them.
 #
-# programs.sh [star|order|misuse|ends|routed|chain...]
+# programs.sh [star|order|misuse|regions|ends|routed|chain...]
 #
 # The debug kernel runs the parts that reach memory and locks: one program of each kind, on a switch.
 #
@@ -19,11 +19,11 @@
 
 programs=(rping ucmatose udaddy rstream riostream cmtime)
 perftests=(ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw)
-sections=(star order misuse ends routed chain)
+sections=(star order misuse regions ends routed chain)
 if [ "$KERNEL" = debug ]; then
 	programs=(rping udaddy riostream)
 	perftests=(ib_send_lat ib_write_bw ib_read_bw ib_atomic_lat)
-	sections=(star misuse ends)
+	sections=(star misuse regions ends)
 fi
 [ $# = 0 ] || sections=("$@")
 
@@ -287,6 +287,14 @@ misuse() {
 	check "nothing is left of it" eventually has_no_objects h3
 }
 
+# --- memory ----------------------------------------------------------------------------------------------
+
+regions() {
+	at h3 timeout "$longest" "$MODULES/libsoftib/regions" h3 >/tmp/regions 2>&1
+	take_report regions /tmp/regions
+	check "nothing is left of them" eventually has_no_objects h3
+}
+
 # --- topologies --------------------------------------------------------------------------------------------
 
 bring_up_star() {
@@ -319,6 +327,12 @@ test_star() {
 test_misuse() {
 	bring_up_star
 	misuse
+	take_down_star
+}
+
+test_regions() {
+	bring_up_star
+	regions
 	take_down_star
 }
 
