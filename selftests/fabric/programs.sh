@@ -221,6 +221,40 @@ has_traffic() {
 	holds "$(port_field h2 counters/port_xmit_packets)" -gt "$before"
 }
 
+# Programs are killed there. Those that read and send do it all the time.
+steps=(context pd mr cq reset init rtr rts receives unanswered reads sends)
+
+came_there() { # host
+	grep -qx there "/tmp/life.$1"
+}
+
+start_life() { # host, step
+	rm -f "/tmp/life.$1"
+	ip netns exec "$1" "$MODULES/libsoftib/life" "$1" "$2" >"/tmp/life.$1" 2>&1 &
+	life=$!
+	eventually came_there "$1" || {
+		cat "/tmp/life.$1"
+		kill -KILL "$life"
+		return 1
+	}
+}
+
+is_killed_at() { # step
+	start_life h1 "$1" || return
+	# It may be in the middle of what it does all the time.
+	pause 0.1
+	kill -KILL "$life"
+	wait "$life"
+	eventually has_no_objects h1
+} 2>/dev/null
+
+test_steps() {
+	local step
+	for step in "${steps[@]}"; do
+		check "nothing is left of a program that is killed at the step $step" is_killed_at "$step"
+	done
+}
+
 test_killed() {
 	check "ib_write_bw writes" start_traffic 60
 	check "rdma shows what it has" has_objects h1 qp cq pd mr ctx
@@ -240,6 +274,33 @@ test_removed() {
 	pkill -KILL --ns $$ --nslist pid ib_write_bw
 	wait "$server" 2>/dev/null
 	check "nothing is left of the other end" eventually has_no_objects h1
+}
+
+pinned_by() { # process: KiB
+	awk '$1 == "VmPin:" { print $2 }' "/proc/$1/status"
+}
+
+# A switch would be in the way, and a subnet manager is in none once the ports are active.
+test_unloaded() {
+	local reader sender holder
+	bring_up_fabric pair h1
+	stop_sm
+	check "a program reads all the time" start_life h1 reads
+	reader=$life
+	check "another one sends" start_life h2 sends
+	sender=$life
+	check "a third one has a region" start_life h1 mr
+	holder=$life
+	check_equal "of pinned memory" 1024 "$(pinned_by "$holder")"
+	check "softib.ko is unloaded meanwhile" unload_softib
+	check "the one that reads ends" eventually has_ended "$reader"
+	check_refused "with an error" wait "$reader"
+	check "the one that sends ends" eventually has_ended "$sender"
+	check_refused "with an error, too" wait "$sender"
+	check_equal "nothing is pinned for the third one, which lives on" 0 "$(pinned_by "$holder")"
+	kill -KILL "$reader" "$sender" "$holder" 2>/dev/null
+	check "softib.ko can be loaded again" load_softib
+	take_down_fabric
 }
 
 rdma_link_delete() { # host
@@ -339,9 +400,11 @@ test_regions() {
 test_ends() {
 	bring_up_star
 	test_limit
+	test_steps
 	test_killed
 	test_removed
 	take_down_star
+	test_unloaded
 }
 
 # The LIDs that programs exchange are of the other subnet; perftest can be told the router's.

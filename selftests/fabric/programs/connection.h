@@ -79,7 +79,7 @@ static inline int to_init(struct ibv_qp *qp)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-static inline int to_rts(struct ibv_qp *qp, uint32_t peer)
+static inline int to_rtr(struct ibv_qp *qp, uint32_t peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -89,17 +89,27 @@ static inline int to_rts(struct ibv_qp *qp, uint32_t peer)
 		.min_rnr_timer = 1,
 		.ah_attr = { .dlid = port.lid, .port_num = 1, .is_global = 1, .grh = { .dgid = gid, .hop_limit = 1 } },
 	};
-	int error;
 
-	error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (error)
-		return error;
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 3, .rnr_retry = 3, .max_rd_atomic = 1
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+/* A timeout of 0 is none: what is not answered is waited for. */
+static inline int rtr_to_rts(struct ibv_qp *qp, uint8_t timeout)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS, .timeout = timeout, .retry_cnt = 3, .rnr_retry = 3, .max_rd_atomic = 1
 	};
+
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 					IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static inline int to_rts(struct ibv_qp *qp, uint32_t peer)
+{
+	int error = to_rtr(qp, peer);
+
+	return error ? error : rtr_to_rts(qp, 14);
 }
 
 #endif
