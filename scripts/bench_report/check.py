@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Refuses results that cannot be.
 
-bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, fabric, ipoib or acm, FILE the bench.json of
-such a run. Prints a line for each complaint, and fails if there is one. A run with the smallest
+bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, fabric, ipoib, acm or programs, FILE the
+bench.json of such a run. Prints a line for each complaint, and fails if there is one. A run with the smallest
 counts (--smoke) has not all ways of TCP, does not count calls, and does not count the instructions
 of single steps.
 """
@@ -273,7 +273,18 @@ def acm(document, _smoke=False):
         yield f"ib_acme: {document['ib_acme_instructions']} instructions"
 
 
-_KINDS = {"packets": packets, "cm": cm, "fabric": fabric, "ipoib": ipoib, "acm": acm}
+def programs(document, _smoke=False):
+    """Complaints about a document of bench_report.programs."""
+    expected = [(size, way) for size in (64, 1 << 20) for way in ("polled", "events")]
+    found = [(row["bytes"], row["way"]) for row in document["exchanges"]]
+    yield from _missing("exchanges", expected, found)
+    for row in document["exchanges"]:
+        for device in ("softib", "rxe"):
+            if not row[device] or not min(row[device]) > 0:
+                yield f"exchanges: {row['bytes']} bytes, {row['way']}: {device} took {row[device]}"
+
+
+_KINDS = {"packets": packets, "cm": cm, "fabric": fabric, "ipoib": ipoib, "acm": acm, "programs": programs}
 
 
 def complaints(kind, document, smoke=False):

@@ -101,11 +101,11 @@ def _host_jobs(options):
 
 
 # What scripts/bench --smoke takes, one after the other without a name.
-_BENCHMARKS = ("packets", "cm", "fabric", "ipoib", "acm", "profile")
+_BENCHMARKS = ("packets", "cm", "fabric", "ipoib", "acm", "programs", "profile")
 
 
 def _benchmarks(options):
-    """They run on the fast kernel alone."""
+    """They run on the fast kernel, that of programs on its user-mode variant."""
     if "fast" not in options.kernels.split(",") or not (_CHECKOUT / "scripts/bench").exists():
         return []
     return [job.benchmark(name) for name in _BENCHMARKS]
@@ -115,7 +115,7 @@ def _needs(options):
     """The kernels that the jobs need, the default version's first."""
     kernels = {each.kernel for each in _node_jobs(options)}
     if options.soak and not (options.test or options.no_host) and _benchmarks(options):
-        kernels.add(f"fast-{os.environ['OXIB_KERNEL']}")
+        kernels.update(f"{name}-{os.environ['OXIB_KERNEL']}" for name in ("fast", "uml"))
     return sorted(kernels, key=_order)
 
 

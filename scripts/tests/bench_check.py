@@ -183,7 +183,17 @@ def _acm():
     }
 
 
-_DOCUMENTS = {"packets": _packets, "ipoib": _ipoib, "cm": _cm, "fabric": _fabric, "acm": _acm}
+def _programs():
+    return {
+        "exchanges": [
+            {"bytes": size, "way": way, "softib": [40.0, 50.0], "rxe": [100.0], "ratio": 0.45}
+            for size in (64, 1 << 20)
+            for way in ("polled", "events")
+        ]
+    }
+
+
+_DOCUMENTS = {"packets": _packets, "ipoib": _ipoib, "cm": _cm, "fabric": _fabric, "acm": _acm, "programs": _programs}
 
 
 class Documents(unittest.TestCase):
@@ -280,6 +290,8 @@ class Documents(unittest.TestCase):
             "acm", lambda d: d["look_up_instructions"].pop("cache-hit"), "no row cache-hit"
         )
         self.refused("acm", lambda d: d["path_queries"].clear(), "path queries: oxib: None")
+        self.refused("programs", lambda d: d["exchanges"].pop(), "no row (1048576, 'events')")
+        self.refused("programs", lambda d: d["exchanges"][0]["rxe"].clear(), "rxe took []")
 
     def test_events_that_cannot_be_are_refused(self):
         self.refused(
