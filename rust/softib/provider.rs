@@ -24,6 +24,7 @@ pub(crate) mod queue_pair;
 pub(crate) mod region;
 pub(crate) mod shared_receive;
 mod statistics;
+mod udata;
 pub(crate) mod user_memory;
 pub(crate) mod vector;
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Programs' contexts where not all is as it should be: libraries of another version, or none; commands that softib does not have; an
-# HCA that goes while a program holds objects of it, by its deletion, with its namespace, or with the module.
+# Programs' contexts where not all is as it should be: libraries of another version, or none; commands that softib does not have, and
+# data of a driver that it does not know; an HCA that goes while a program holds objects of it, by its deletion, with its namespace, or with the module.
 #
-# contexts.sh [installed|commands|deleted|namespace|unloaded...]
+# contexts.sh [installed|commands|udata|deleted|namespace|unloaded...]
 #
 # nodes: 1
 # kernels: fast debug
@@ -13,7 +13,7 @@
 . selftests/fabric.sh
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(installed commands deleted namespace unloaded)
+[ $# -gt 0 ] || sections=(installed commands udata deleted namespace unloaded)
 
 contexts=$MODULES/libsoftib/contexts
 library=$MODULES/libsoftib/libsoftib-rdmav34.so
@@ -91,6 +91,12 @@ test_commands() {
 	take_report commands /tmp/commands
 	check "nothing is left of its objects" eventually has_no_objects h1
 	check "the HCA can be opened" looks
+}
+
+test_udata() {
+	at h1 timeout "$longest" "$MODULES/libsoftib/udata" h1 >/tmp/udata 2>&1
+	take_report udata /tmp/udata
+	check "nothing is left of its objects" eventually has_no_objects h1
 }
 
 # --- an HCA goes ----------------------------------------------------------------------------------------------

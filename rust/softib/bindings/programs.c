@@ -69,6 +69,16 @@ bool softib_tell_program_of_overrun(struct ib_cq *cq)
 	return true;
 }
 
+int softib_no_udata(struct ib_udata *udata)
+{
+	return ib_no_udata_io(udata);
+}
+
+int softib_no_udata_in(struct uverbs_attr_bundle *attrs)
+{
+	return ib_no_udata_io(attrs ? &attrs->driver_udata : NULL);
+}
+
 static int UVERBS_HANDLER(SOFTIB_METHOD_CQ_POLL)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_uverbs_wc taken[SOFTIB_POLLED];

@@ -13,7 +13,9 @@
 
 struct ib_cq;
 struct ib_device;
+struct ib_udata;
 struct ib_umem;
+struct uverbs_attr_bundle;
 
 /* Is given the kernel's address of each page in turn. Anything but 0 ends that. */
 typedef int (*softib_page_fn)(void *context, u64 address);
@@ -25,6 +27,9 @@ int softib_umem_each_page(struct ib_umem *umem, softib_page_fn each, void *conte
 bool softib_is_own_memory(struct ib_umem *umem);
 bool softib_copy_from_program(void *to, u64 from, size_t length);
 bool softib_tell_program_of_overrun(struct ib_cq *cq);
+/* Both: 0, or the error for data of a driver that a program gave with a command. NULL is of the kernel. */
+int softib_no_udata(struct ib_udata *udata);
+int softib_no_udata_in(struct uverbs_attr_bundle *attrs);
 void softib_define_commands(struct ib_device *device);
 
 /* In Rust: takes the oldest completions out of a program's queue, and returns how many. */

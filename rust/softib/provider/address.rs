@@ -6,7 +6,8 @@ use kernel::error::from_result;
 
 use super::{
     device,
-    object::Object, //
+    object::Object,
+    udata, //
 };
 use crate::{
     bindings,
@@ -84,9 +85,11 @@ pub(super) fn attributes(vector: &AddressVector) -> bindings::rdma_ah_attr {
 pub(super) unsafe extern "C" fn create(
     ah: *mut bindings::ib_ah,
     init: *mut bindings::rdma_ah_init_attr,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
     from_result(|| {
+        // SAFETY: `ib_core` gives the data of the command, or null.
+        unsafe { udata::refuse(data) }?;
         // SAFETY: By the contract; `ib_core` has filled in the device.
         let (hca, init) = unsafe { (device::hca((*ah).device), &*init) };
         if init.flags & bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE != 0 {

@@ -13,6 +13,7 @@ use kernel::{
 use super::{
     device,
     object::Object,
+    udata,
     vector::Vector, //
 };
 use crate::{
@@ -84,9 +85,11 @@ impl Handle {
 pub(super) unsafe extern "C" fn create(
     cq: *mut bindings::ib_cq,
     attributes: *const bindings::ib_cq_init_attr,
-    _: *mut bindings::uverbs_attr_bundle,
+    command: *mut bindings::uverbs_attr_bundle,
 ) -> i32 {
     from_result(|| {
+        // SAFETY: `ib_core` gives the attributes of the command, or null.
+        unsafe { udata::refuse_in(command) }?;
         // SAFETY: By the contract.
         let (attributes, hca) = unsafe { (&*attributes, device::hca((*cq).device)) };
         let (wanted, number) = (attributes.cqe, attributes.comp_vector);

@@ -2,6 +2,9 @@
 
 //! Contexts: what a program has of a device from opening to closing it.
 
+use kernel::error::from_result;
+
+use super::udata;
 use crate::bindings;
 
 /// `alloc_ucontext`: nothing is to be made. `ib_uverbs` keeps the objects of a context, and
@@ -9,12 +12,13 @@ use crate::bindings;
 ///
 /// # Safety
 ///
-/// Has no preconditions.
+/// Called by `ib_uverbs` with the data of its command.
 pub(super) unsafe extern "C" fn alloc(
     _context: *mut bindings::ib_ucontext,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
-    0
+    // SAFETY: `ib_uverbs` gives the data of its command.
+    from_result(|| unsafe { udata::refuse(data) }.map(|()| 0))
 }
 
 /// `dealloc_ucontext`: nothing is to be given up.

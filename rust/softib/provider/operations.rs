@@ -82,6 +82,8 @@ pub(super) unsafe fn set(device: *mut bindings::ib_device) {
         dereg_mr: Some(region::deregister),
         ..Default::default()
     };
+    // Each operation that makes, changes or asks looks at the data of a program (`udata`).
+    operations.set_uverbs_robust_udata(1);
     // SAFETY: The caller's promise.
     if unsafe { device::hca(device) }.options.multicast {
         operations.attach_mcast = Some(multicast::attach);

@@ -2,25 +2,29 @@
 
 //! Protection domains: known by the address of the kernel's object.
 
+use kernel::error::from_result;
+
+use super::udata;
 use crate::bindings;
 
-/// Nothing is to be made.
+/// `alloc_pd`: nothing is to be made.
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
+/// Called by `ib_core` with the data of a program's command, or null.
 pub(super) unsafe extern "C" fn alloc(
     _pd: *mut bindings::ib_pd,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
-    0
+    // SAFETY: `ib_core` gives the data of the command, or null.
+    from_result(|| unsafe { udata::refuse(data) }.map(|()| 0))
 }
 
-/// Nothing is to be given up.
+/// `dealloc_pd`: nothing is to be given up.
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
+/// Has no preconditions.
 pub(super) unsafe extern "C" fn dealloc(
     _pd: *mut bindings::ib_pd,
     _: *mut bindings::ib_udata,

@@ -5,7 +5,10 @@
 use kernel::error::from_result;
 use kernel::prelude::*;
 
-use super::device;
+use super::{
+    device,
+    udata, //
+};
 use crate::{
     bindings,
     hca::{
@@ -25,62 +28,66 @@ use crate::{
 pub(super) unsafe extern "C" fn query_device(
     device: *mut bindings::ib_device,
     out: *mut bindings::ib_device_attr,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: By the contract.
-    let (options, device, out) = unsafe { (&device::hca(device).options, &*device, &mut *out) };
-    out.sys_image_guid = device.node_guid;
-    out.fw_ver = 1;
-    out.vendor_id = identity::VENDOR;
-    out.vendor_part_id = identity::DEVICE.into();
-    out.max_mr_size = u64::MAX;
-    out.page_size_cap = u64::from(u32::MAX) & !(bindings::PAGE_SIZE as u64 - 1);
-    out.device_cap_flags = (bindings::ib_device_cap_flags_IB_DEVICE_BAD_PKEY_CNTR
-        | bindings::ib_device_cap_flags_IB_DEVICE_BAD_QKEY_CNTR
-        | bindings::ib_device_cap_flags_IB_DEVICE_PORT_ACTIVE_EVENT
-        | bindings::ib_device_cap_flags_IB_DEVICE_SYS_IMAGE_GUID
-        | bindings::ib_device_cap_flags_IB_DEVICE_RC_RNR_NAK_GEN
-        | bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS)
-        as u64;
-    out.kernel_cap_flags = u64::from(
-        bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY
-            | bindings::ib_kernel_cap_flags_IBK_BLOCK_MULTICAST_LOOPBACK
-            | bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG,
-    );
-    if options.checksum {
-        out.device_cap_flags |= bindings::ib_device_cap_flags_IB_DEVICE_UD_IP_CSUM as u64;
-    }
-    if options.tso {
-        out.kernel_cap_flags |= u64::from(bindings::ib_kernel_cap_flags_IBK_UD_TSO);
-    }
-    out.max_qp = limits::QUEUE_PAIRS as DeviceLimit;
-    out.max_qp_wr = options.max_wr as DeviceLimit;
-    out.max_send_sge = options.max_sge as DeviceLimit;
-    out.max_recv_sge = options.max_sge as DeviceLimit;
-    out.max_sge_rd = options.max_sge as DeviceLimit;
-    out.max_cq = limits::COMPLETION_QUEUES as DeviceLimit;
-    out.max_cqe = limits::COMPLETIONS as DeviceLimit;
-    out.max_mr = limits::REGIONS as DeviceLimit;
-    out.max_pd = i32::MAX as DeviceLimit;
-    out.max_ah = i32::MAX as DeviceLimit;
-    out.max_qp_rd_atom = limits::READS as DeviceLimit;
-    out.max_qp_init_rd_atom = limits::READS as DeviceLimit;
-    out.max_res_rd_atom = (limits::READS * limits::QUEUE_PAIRS) as DeviceLimit;
-    out.atomic_cap = bindings::ib_atomic_cap_IB_ATOMIC_HCA;
-    if options.multicast {
-        out.max_mcast_grp = limits::GROUPS as DeviceLimit;
-        out.max_mcast_qp_attach = limits::GROUP_MEMBERS as DeviceLimit;
-        out.max_total_mcast_qp_attach = limits::GROUPS as DeviceLimit;
-    }
-    if options.srq {
-        out.max_srq = limits::SHARED_QUEUES as DeviceLimit;
-        out.max_srq_wr = options.max_wr as DeviceLimit;
-        out.max_srq_sge = options.max_sge as DeviceLimit;
-    }
-    out.max_fast_reg_page_list_len = limits::REGION_PAGES;
-    out.max_pkeys = port::PKEYS as u16;
-    out.local_ca_ack_delay = 15;
-    0
+    from_result(|| {
+        // SAFETY: `ib_core` gives the data of a program's command, or none.
+        unsafe { udata::refuse(data) }?;
+        // SAFETY: By the contract.
+        let (options, device, out) = unsafe { (&device::hca(device).options, &*device, &mut *out) };
+        out.sys_image_guid = device.node_guid;
+        out.fw_ver = 1;
+        out.vendor_id = identity::VENDOR;
+        out.vendor_part_id = identity::DEVICE.into();
+        out.max_mr_size = u64::MAX;
+        out.page_size_cap = u64::from(u32::MAX) & !(bindings::PAGE_SIZE as u64 - 1);
+        out.device_cap_flags = (bindings::ib_device_cap_flags_IB_DEVICE_BAD_PKEY_CNTR
+            | bindings::ib_device_cap_flags_IB_DEVICE_BAD_QKEY_CNTR
+            | bindings::ib_device_cap_flags_IB_DEVICE_PORT_ACTIVE_EVENT
+            | bindings::ib_device_cap_flags_IB_DEVICE_SYS_IMAGE_GUID
+            | bindings::ib_device_cap_flags_IB_DEVICE_RC_RNR_NAK_GEN
+            | bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS)
+            as u64;
+        out.kernel_cap_flags = u64::from(
+            bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY
+                | bindings::ib_kernel_cap_flags_IBK_BLOCK_MULTICAST_LOOPBACK
+                | bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG,
+        );
+        if options.checksum {
+            out.device_cap_flags |= bindings::ib_device_cap_flags_IB_DEVICE_UD_IP_CSUM as u64;
+        }
+        if options.tso {
+            out.kernel_cap_flags |= u64::from(bindings::ib_kernel_cap_flags_IBK_UD_TSO);
+        }
+        out.max_qp = limits::QUEUE_PAIRS as DeviceLimit;
+        out.max_qp_wr = options.max_wr as DeviceLimit;
+        out.max_send_sge = options.max_sge as DeviceLimit;
+        out.max_recv_sge = options.max_sge as DeviceLimit;
+        out.max_sge_rd = options.max_sge as DeviceLimit;
+        out.max_cq = limits::COMPLETION_QUEUES as DeviceLimit;
+        out.max_cqe = limits::COMPLETIONS as DeviceLimit;
+        out.max_mr = limits::REGIONS as DeviceLimit;
+        out.max_pd = i32::MAX as DeviceLimit;
+        out.max_ah = i32::MAX as DeviceLimit;
+        out.max_qp_rd_atom = limits::READS as DeviceLimit;
+        out.max_qp_init_rd_atom = limits::READS as DeviceLimit;
+        out.max_res_rd_atom = (limits::READS * limits::QUEUE_PAIRS) as DeviceLimit;
+        out.atomic_cap = bindings::ib_atomic_cap_IB_ATOMIC_HCA;
+        if options.multicast {
+            out.max_mcast_grp = limits::GROUPS as DeviceLimit;
+            out.max_mcast_qp_attach = limits::GROUP_MEMBERS as DeviceLimit;
+            out.max_total_mcast_qp_attach = limits::GROUPS as DeviceLimit;
+        }
+        if options.srq {
+            out.max_srq = limits::SHARED_QUEUES as DeviceLimit;
+            out.max_srq_wr = options.max_wr as DeviceLimit;
+            out.max_srq_sge = options.max_sge as DeviceLimit;
+        }
+        out.max_fast_reg_page_list_len = limits::REGION_PAGES;
+        out.max_pkeys = port::PKEYS as u16;
+        out.local_ca_ack_delay = 15;
+        Ok(0)
+    })
 }
 
 /// `get_port_immutable`.

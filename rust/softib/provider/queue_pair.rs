@@ -17,7 +17,8 @@ use super::{
     object::Object,
     pd::Domain,
     region,
-    shared_receive, //
+    shared_receive,
+    udata, //
 };
 use crate::{
     bindings,
@@ -105,9 +106,11 @@ fn state_of(number: bindings::ib_qp_state) -> Result<State> {
 pub(super) unsafe extern "C" fn create(
     qp: *mut bindings::ib_qp,
     init: *mut bindings::ib_qp_init_attr,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
     from_result(|| {
+        // SAFETY: `ib_core` gives the data of the command, or null.
+        unsafe { udata::refuse(data) }?;
         // SAFETY: By the contract.
         let (init, hca, domain) =
             unsafe { (&mut *init, device::hca((*qp).device), Domain::of((*qp).pd)) };
@@ -200,9 +203,11 @@ pub(super) unsafe extern "C" fn modify(
     qp: *mut bindings::ib_qp,
     attributes: *mut bindings::ib_qp_attr,
     mask: i32,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
     from_result(|| {
+        // SAFETY: `ib_core` gives the data of the command, or null.
+        unsafe { udata::refuse(data) }?;
         // SAFETY: By the contract.
         let (pair, given) = unsafe { (Pair::part(qp), &*attributes) };
         pair.hca.begin_command()?;

@@ -13,6 +13,7 @@ use super::{
     memory::Memory,
     object::Object,
     pd::Domain,
+    udata,
     user_memory::UserMemory, //
 };
 use crate::{
@@ -211,8 +212,12 @@ pub(super) unsafe extern "C" fn register_user(
     address: u64,
     access: i32,
     dma_hints: *mut bindings::ib_dmah,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> *mut bindings::ib_mr {
+    // SAFETY: `ib_core` gives the data of the command.
+    if let Err(error) = unsafe { udata::refuse(data) } {
+        return error.to_ptr();
+    }
     if !dma_hints.is_null() {
         return super::unsupported().to_ptr();
     }
@@ -270,8 +275,12 @@ pub(super) unsafe extern "C" fn change(
     address: u64,
     access: i32,
     pd: *mut bindings::ib_pd,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> *mut bindings::ib_mr {
+    // SAFETY: `ib_core` gives the data of the command.
+    if let Err(error) = unsafe { udata::refuse(data) } {
+        return error.to_ptr();
+    }
     let changes = |bit: i32| flags & bit != 0;
     let translation = changes(bindings::ib_mr_rereg_flags_IB_MR_REREG_TRANS as i32)
         .then_some((start, length, address));

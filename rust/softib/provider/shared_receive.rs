@@ -13,7 +13,8 @@ use kernel::{
 use super::{
     device,
     object::Object,
-    pd::Domain, //
+    pd::Domain,
+    udata, //
 };
 use crate::{
     bindings,
@@ -56,9 +57,11 @@ impl Handle {
 pub(super) unsafe extern "C" fn create(
     srq: *mut bindings::ib_srq,
     init: *mut bindings::ib_srq_init_attr,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
     from_result(|| {
+        // SAFETY: `ib_core` gives the data of the command, or null.
+        unsafe { udata::refuse(data) }?;
         // SAFETY: By the contract.
         let (init, domain, hca) = unsafe {
             (
@@ -98,9 +101,11 @@ pub(super) unsafe extern "C" fn modify(
     srq: *mut bindings::ib_srq,
     attributes: *mut bindings::ib_srq_attr,
     mask: bindings::ib_srq_attr_mask,
-    _: *mut bindings::ib_udata,
+    data: *mut bindings::ib_udata,
 ) -> i32 {
     from_result(|| {
+        // SAFETY: `ib_core` gives the data of the command, or null.
+        unsafe { udata::refuse(data) }?;
         // SAFETY: By the contract.
         let (queue, attributes) = unsafe { (Queue::part(srq), &*attributes) };
         if mask & bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR != 0 {
