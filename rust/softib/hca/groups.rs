@@ -49,7 +49,9 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EINVAL` if this is no group.
+    /// `ENOMEM`; `EINVAL` if this is no group, or if the queue pair is attached to it by another
+    /// LID: `ib_core` counts that as two, and keeps a queue pair until both are detached, but a
+    /// detachment names the group alone.
     pub(crate) fn attach(&self, queue_pair: &Arc<QueuePair>, gid: Gid, lid: Lid) -> Result {
         if !gid.is_multicast() {
             return Err(EINVAL);
@@ -59,11 +61,11 @@ impl Groups {
             let wanted = self.members.with(|members| members.len() + 1);
             let mut larger = KVec::with_capacity(wanted.next_power_of_two(), GFP_KERNEL)?;
             let done = self.members.with(|members| {
-                let known = |member: &Member| {
+                let known = |member: &&Member| {
                     member.gid == gid && Arc::ptr_eq(&member.queue_pair, queue_pair)
                 };
-                if members.iter().any(known) {
-                    return Ok(true);
+                if let Some(member) = members.iter().find(known) {
+                    return if member.lid == lid { Ok(true) } else { Err(EINVAL) };
                 }
                 if members.len() as u32 >= limits::GROUPS {
                     return Err(ENOMEM);

@@ -18,81 +18,11 @@
 
 #include <infiniband/verbs.h>
 
-#include "connection.h"
+#include "pair.h"
 #include "report.h"
 
 #define SIZE SIDE_SIZE
-#define TRIES 2000
 #define NO_HANDLE 0x7ffffff0
-
-/* Two queue pairs that are connected with each other. */
-static struct side a, b;
-
-/* Both from the beginning, also after an error. */
-static void join(void)
-{
-	must(!to_reset(a.qp) && !to_reset(b.qp), "queue pairs are reset");
-	must(!to_init(a.qp) && !to_init(b.qp), "queue pairs are initialised");
-	must(!to_rts(a.qp, b.qp->qp_num) && !to_rts(b.qp, a.qp->qp_num), "queue pairs are connected");
-	memset(a.memory, 'a', SIZE);
-	memset(b.memory, 'b', SIZE);
-}
-
-/* The status of the next completion; -1 if none comes. */
-static int next_status(struct side *side)
-{
-	struct ibv_wc wc;
-	int i;
-
-	for (i = 0; i < TRIES; i++) {
-		if (ibv_poll_cq(side->cq, 1, &wc) == 1)
-			return wc.status;
-		usleep(1000);
-	}
-	return -1;
-}
-
-static int post_receive(struct side *side, void *address, uint32_t length, uint32_t key)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)address, .length = length, .lkey = key };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	return ibv_post_recv(side->qp, &wr, &bad);
-}
-
-static int post_send(struct side *side, void *address, uint32_t length, uint32_t key, unsigned int flags)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)address, .length = length, .lkey = key };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags }, *bad;
-
-	return ibv_post_send(side->qp, &wr, &bad);
-}
-
-static int post_remote(enum ibv_wr_opcode opcode, uint32_t length, uintptr_t remote, uint32_t key)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)a.memory, .length = length, .lkey = a.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode }, *bad;
-
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = remote;
-		wr.wr.atomic.rkey = key;
-		wr.wr.atomic.compare_add = 1;
-	} else {
-		wr.wr.rdma.remote_addr = remote;
-		wr.wr.rdma.rkey = key;
-	}
-	return ibv_post_send(a.qp, &wr, &bad);
-}
-
-static int is_all(const char *memory, char byte)
-{
-	int i;
-
-	for (i = 0; i < SIZE; i++)
-		if (memory[i] != byte)
-			return 0;
-	return 1;
-}
 
 /* --- cases --- */
 
@@ -315,14 +245,9 @@ static void foreign_address(void)
 	struct ibv_qp *qp = make_qp(&a, IBV_QPT_UD);
 	struct ibv_ah *own = ibv_create_ah(a.pd, &attr), *foreign = ibv_create_ah(b.pd, &attr);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
-	struct ibv_qp_attr to = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
 
 	must(qp && own && foreign, "a queue pair for datagrams and address handles");
-	must(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "it is initialised");
-	to.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &to, IBV_QP_STATE), "it receives");
-	to.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_SQ_PSN), "it sends");
+	must(!datagrams_to_rts(qp, 1), "it is ready");
 	wr.wr.ud.remote_qpn = qp->qp_num;
 	wr.wr.ud.remote_qkey = 1;
 	wr.wr.ud.ah = foreign;
@@ -330,6 +255,24 @@ static void foreign_address(void)
 	wr.wr.ud.ah = own;
 	report(!ibv_post_send(qp, &wr, &bad) && next_status(&a) == IBV_WC_SUCCESS, "one of its own");
 	must(!ibv_destroy_qp(qp) && !ibv_destroy_ah(own) && !ibv_destroy_ah(foreign), "they go");
+}
+
+/* A queue pair that stays in a group can never go. */
+static void groups(void)
+{
+	struct ibv_qp *qp = make_qp(&a, IBV_QPT_UD);
+	union ibv_gid group = { .raw = { 0xff, 0x12, [15] = 7 } }, none = { .raw = { 0xfe, 0x80 } };
+
+	must(qp && !datagrams_to_rts(qp, 1), "a queue pair for datagrams");
+	report(ibv_attach_mcast(qp, &none, 0xc001) == EINVAL, "no group of a GID that is no group's");
+	report(ibv_attach_mcast(qp, &group, 1) == EINVAL, "no group of a LID that is no group's");
+	must(!ibv_attach_mcast(qp, &group, 0xc001), "it joins a group");
+	report(ibv_attach_mcast(qp, &group, 0xc002) == EINVAL, "it cannot be in a group twice, by another LID");
+	report(ibv_detach_mcast(qp, &group, 0xc002) == EINVAL, "nor leave it by that");
+	report(ibv_destroy_qp(qp) == EBUSY, "it cannot go meanwhile");
+	report(!ibv_detach_mcast(qp, &group, 0xc001), "it leaves");
+	report(ibv_detach_mcast(qp, &group, 0xc001) == EINVAL, "but once");
+	report(!ibv_destroy_qp(qp), "and goes");
 }
 
 static void overrun(void)
@@ -379,6 +322,7 @@ int main(int argc, char **argv)
 	sizes();
 	inline_data();
 	foreign_address();
+	groups();
 	overrun();
 	/* The objects are the kernel's to free. */
 	puts("end");
