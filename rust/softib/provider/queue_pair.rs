@@ -115,12 +115,13 @@ pub(super) unsafe extern "C" fn create(
         let (init, hca, domain) =
             unsafe { (&mut *init, device::hca((*qp).device), Domain::of((*qp).pd)) };
         hca.begin_command()?;
+        // One for extended reliable connections comes without completion queues.
+        let kind = type_of(init.qp_type)?;
         // `ib_core` checks them for the kernel's consumers, and not for all ways of programs.
         if init.send_cq.is_null() || init.recv_cq.is_null() {
             return Err(EINVAL);
         }
         let options = &hca.options;
-        let kind = type_of(init.qp_type)?;
         let blocks_loopback =
             bindings::ib_qp_create_flags_IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
         let mut known = blocks_loopback;
