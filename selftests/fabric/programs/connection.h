@@ -18,6 +18,8 @@
 static struct ibv_context *context;
 static struct ibv_port_attr port;
 static union ibv_gid gid;
+/* That of the GID. */
+static int gid_index;
 
 /* A queue pair, in a protection domain of its own, with memory of SIDE_SIZE bytes. */
 struct side {
@@ -31,7 +33,7 @@ struct side {
 static inline void open_device(const char *name)
 {
 	context = open_context(name);
-	must(!ibv_query_port(context, 1, &port) && !ibv_query_gid(context, 1, 0, &gid), "its port");
+	must(!ibv_query_port(context, 1, &port) && !ibv_query_gid(context, 1, gid_index, &gid), "its port");
 }
 
 static inline struct ibv_qp *make_qp(struct side *side, enum ibv_qp_type type)
@@ -87,7 +89,8 @@ static inline int to_rtr(struct ibv_qp *qp, uint32_t peer)
 		.dest_qp_num = peer,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.ah_attr = { .dlid = port.lid, .port_num = 1, .is_global = 1, .grh = { .dgid = gid, .hop_limit = 1 } },
+		.ah_attr = { .dlid = port.lid, .port_num = 1, .is_global = 1,
+			     .grh = { .dgid = gid, .hop_limit = 1, .sgid_index = gid_index } },
 	};
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
