@@ -65,7 +65,11 @@ impl Groups {
                     member.gid == gid && Arc::ptr_eq(&member.queue_pair, queue_pair)
                 };
                 if let Some(member) = members.iter().find(known) {
-                    return if member.lid == lid { Ok(true) } else { Err(EINVAL) };
+                    return if member.lid == lid {
+                        Ok(true)
+                    } else {
+                        Err(EINVAL)
+                    };
                 }
                 if members.len() as u32 >= limits::GROUPS {
                     return Err(ENOMEM);
