@@ -122,8 +122,8 @@ impl Listener for LocalService {
     }
 }
 
-/// The answer that `rdma_cm` gets for an address that the cache of `host` has, where IP goes through
-/// a gateway.
+/// The answer that `rdma_cm` gets for an address that the cache of `host` has, where IP goes
+/// through a gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Told {
     /// The GID of the cache.

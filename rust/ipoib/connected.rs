@@ -201,7 +201,8 @@ impl Interface {
     fn tell_of_groups(&self) {
         dev_info!(
             self.rdma(),
-            "{}: connected mode: packets to groups go in datagrams, longer ones than {} bytes are dropped\n",
+            "{}: connected mode: packets to groups go in datagrams, longer ones than {} bytes are \
+             dropped\n",
             self.device().name(),
             self.datagram_mtu()
         );

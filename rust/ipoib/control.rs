@@ -222,9 +222,9 @@ impl Interface {
         self.stop(rtnl, Memberships::End);
     }
 
-    /// Takes the interface down for a change after which it is brought up at once with the same queue
-    /// pairs. It stays a member of its groups, so that the SA is asked for nothing, as with the kernel's
-    /// `ib_ipoib`; an address handle's membership to send ends all the same.
+    /// Takes the interface down for a change after which it is brought up at once with the same
+    /// queue pairs. It stays a member of its groups, so that the SA is asked for nothing, as with
+    /// the kernel's `ib_ipoib`; an address handle's membership to send ends all the same.
     pub(super) fn take_down_briefly(self: &Arc<Self>, rtnl: &mut Rtnl) {
         // On a RoCE port nothing may arrive at a queue pair that is reset: see `silence`.
         let memberships = match self.link().is_routed() {
@@ -388,11 +388,14 @@ impl Interface {
         match news {
             Some(News::Fails(_)) => dev_warn!(
                 self.rdma(),
-                "{name}: port {port} does not have the P_Key {pkey:#06x}; the link stays down until \
-                 the subnet manager puts it into the port's table\n"
+                "{name}: port {port} does not have the P_Key {pkey:#06x}; the link stays down \
+                 until the subnet manager puts it into the port's table\n"
             ),
             Some(News::Over) => {
-                dev_info!(self.rdma(), "{name}: port {port} has the P_Key {pkey:#06x} again\n");
+                dev_info!(
+                    self.rdma(),
+                    "{name}: port {port} has the P_Key {pkey:#06x} again\n"
+                );
             }
             None => {}
         }

@@ -24,7 +24,8 @@ gid_of_v4() {
 }
 
 errors_of() { # device, GID index
-	timeout "$longest" "$MODULES/libsoftib/errors" "$1" "$2" >"/tmp/errors.$1" 2>&1 && grep -qx end "/tmp/errors.$1" || {
+	timeout "$longest" "$MODULES/libsoftib/errors" "$1" "$2" >"/tmp/errors.$1" 2>&1
+	grep -qx end "/tmp/errors.$1" || {
 		tail -n 3 "/tmp/errors.$1"
 		return 1
 	}

@@ -129,11 +129,11 @@ impl Segment {
 /// Words that are copied in one go.
 const WORDS: usize = 8;
 
-/// Copies bytes in ascending order, the last one last: programs wait for the last byte of a buffer that a
-/// peer writes, and then read all of it. `memcpy` does not promise an order, and user-mode Linux's copies
-/// backwards. It copies in words: where this runs most, in an emulator, a string instruction takes a step
-/// for each byte. Where both pieces overlap, which of the bytes arrive is as uncertain as with a device
-/// that writes into what it reads.
+/// Copies bytes in ascending order, the last one last: programs wait for the last byte of a buffer
+/// that a peer writes, and then read all of it. `memcpy` does not promise an order, and user-mode
+/// Linux's copies backwards. It copies in words: where this runs most, in an emulator, a string
+/// instruction takes a step for each byte. Where both pieces overlap, which of the bytes arrive is
+/// as uncertain as with a device that writes into what it reads.
 ///
 /// # Safety
 ///

@@ -6,9 +6,9 @@
 //! softib has none. Bytes that are not zero may ask for what it does not know, so the command is
 //! refused; zeros ask for nothing, however many there are. Room for a response is cleared.
 //!
-//! An operation that ends an object does not look at it, and never fails: `ib_core` calls it with the
-//! data of the command that makes one, too, if that fails in the end. A program could have changed
-//! them by then, and the object would stay.
+//! An operation that ends an object does not look at it, and never fails: `ib_core` calls it with
+//! the data of the command that makes one, too, if that fails in the end. A program could have
+//! changed them by then, and the object would stay.
 
 use kernel::{
     error::to_result,
