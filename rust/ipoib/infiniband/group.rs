@@ -323,9 +323,11 @@ impl Port {
                 if is_lost && is_broadcast {
                     table.known = None;
                 }
-                // `EAGAIN`: there is no subnet manager to ask, as one restarts. That is no refusal.
-                let is_refusal = error != EAGAIN;
-                let news = match is_broadcast && is_refusal {
+                // `EAGAIN`: there is no subnet manager to ask, as one restarts. `ETIMEDOUT`: it is
+                // busy, which matters to an interface that waits for its broadcast group alone.
+                let is_late = error == ETIMEDOUT && !(is_broadcast && is_lost);
+                let is_worth_a_line = error != EAGAIN && !is_late;
+                let news = match is_broadcast && is_worth_a_line {
                     true => table.joining.note::<()>(&Err(error)),
                     false => None,
                 };
@@ -338,7 +340,7 @@ impl Port {
                 self.end(qp, group, lost);
                 if is_broadcast {
                     self.tell_of_broadcast(interface, news);
-                } else if is_refusal {
+                } else if is_worth_a_line {
                     self.tell_refused(interface, group, error);
                 }
                 Err(error)
