@@ -61,9 +61,15 @@ report_all() { # description, test
 	[ "$planned" = "$made" ] || note "$(printf '%s\n' "${text[@]}")"
 }
 
-# The kernel takes the IPv6 addresses of an interface that goes down, and some tests leave the MTU as they want it.
+both_are_known() {
+	host_answers h1 "$(v4_of h2)" && host_answers h1 "$(v6_of h2)" && host_answers h2 "$(v4_of h1)" && host_answers h2 "$(v6_of h1)"
+}
+
+# The kernel takes the IPv6 addresses of an interface that goes down, and some tests leave the MTU as they want it. Some wait two
+# seconds for what they send, which on a busy machine is too short to join a group and to find a neighbour first.
 run() { # description, test, [option...]
 	interfaces_up h1 h2
+	eventually both_are_known
 	at h1 env PATH="$programs:$PATH" NETIF=ib0 LOCAL_V4="$(v4_of h1)" LOCAL_V6="$(v6_of h1)" REMOTE_V4="$(v4_of h2)" \
 		REMOTE_V6="$(v6_of h2)" REMOTE_TYPE=netns REMOTE_ARGS=h2 \
 		timeout "$longest" python3 "$tests/$2.py" "${@:3}" >"$output" 2>&1
