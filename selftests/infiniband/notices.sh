@@ -7,9 +7,12 @@
 # notices.sh [ROUNDS]: with several rounds, nothing is compared. They have those events alone of which the queries may be as many
 # each time, and print how many there were
 #
+# It waits for what is said to end, which on a busy machine is not what an idle one says: a join is refused or asked for again.
+#
 # nodes: 1
 # kernels: fast
 # timeout: 600
+# soak: yes
 
 . selftests/infiniband.sh
 
