@@ -282,7 +282,7 @@ call() { # program, command...
 # in time.
 slow_names() {
 	printf '%s\n' "$(address_of v4 "$NODES") server-v4" "$(address_of v6 "$NODES") server-v6" >>/etc/hosts
-	printf '%s\n' "nameserver $(nobody)" "options attempts:1 timeout:$frugality" >/etc/resolv.conf
+	printf '%s\n' "nameserver $(nobody)" "options attempts:1 timeout:$((3 * frugality))" >/etc/resolv.conf
 	echo 'hosts: dns files' >/etc/nsswitch.conf
 }
 

@@ -130,7 +130,7 @@ slow_names() { # host...
 	for host in "$@"; do
 		printf '%s server-%s\n' "$(v4_of "$host")" "$host" >>/etc/hosts
 	done
-	printf '%s\n' "nameserver $(v4_of h99)" "options attempts:1 timeout:$frugality" >/etc/resolv.conf
+	printf '%s\n' "nameserver $(v4_of h99)" "options attempts:1 timeout:$((3 * frugality))" >/etc/resolv.conf
 	echo 'hosts: dns files' >/etc/nsswitch.conf
 }
 
