@@ -74,6 +74,7 @@ pub(crate) mod queue_pair;
 mod queue_pairs;
 pub(crate) mod receive;
 pub(crate) mod region;
+pub(crate) mod runs;
 pub(crate) mod send;
 mod vectors;
 

@@ -29,19 +29,22 @@ struct ib_umem *softib_umem_get(struct ib_device *device, u64 start, u64 length,
 	return ib_umem_get_va(device, start, length, access);
 }
 
-u64 softib_umem_pages(struct ib_umem *umem)
+unsigned int softib_umem_runs(struct ib_umem *umem)
 {
-	return ib_umem_num_pages(umem);
+	return umem->sgt_append.sgt.orig_nents;
 }
 
-/* Pages are in the direct map: RDMA devices that do virtual DMA need a kernel without high memory. */
-int softib_umem_each_page(struct ib_umem *umem, softib_page_fn each, void *context)
+/*
+ * Pages are in the direct map: RDMA devices that do virtual DMA need a kernel without high memory. Those that are one behind the
+ * other there are one entry of the list.
+ */
+int softib_umem_each_run(struct ib_umem *umem, softib_run_fn each, void *context)
 {
-	struct sg_page_iter iter;
-	int ret;
+	struct scatterlist *run;
+	int i, ret;
 
-	for_each_sgtable_page(&umem->sgt_append.sgt, &iter, 0) {
-		ret = each(context, (uintptr_t)page_address(sg_page_iter_page(&iter)));
+	for_each_sgtable_sg(&umem->sgt_append.sgt, run, i) {
+		ret = each(context, (uintptr_t)page_address(sg_page(run)), run->length);
 		if (ret)
 			return ret;
 	}

@@ -17,13 +17,13 @@ struct ib_udata;
 struct ib_umem;
 struct uverbs_attr_bundle;
 
-/* Is given the kernel's address of each page in turn. Anything but 0 ends that. */
-typedef int (*softib_page_fn)(void *context, u64 address);
+/* Is given the kernel's address and the length of each run of pages in turn. Anything but 0 ends that. */
+typedef int (*softib_run_fn)(void *context, u64 address, u32 length);
 
 u32 softib_random(void);
 struct ib_umem *softib_umem_get(struct ib_device *device, u64 start, u64 length, int access);
-u64 softib_umem_pages(struct ib_umem *umem);
-int softib_umem_each_page(struct ib_umem *umem, softib_page_fn each, void *context);
+unsigned int softib_umem_runs(struct ib_umem *umem);
+int softib_umem_each_run(struct ib_umem *umem, softib_run_fn each, void *context);
 bool softib_is_own_memory(struct ib_umem *umem);
 bool softib_copy_from_program(void *to, u64 from, size_t length);
 bool softib_tell_program_of_overrun(struct ib_cq *cq);

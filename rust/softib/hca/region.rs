@@ -3,7 +3,6 @@
 //! Memory regions (IBTA 10.6): which memory a key names, and who may use it how.
 
 use kernel::{
-    page::PAGE_SIZE,
     prelude::*,
     rbtree::{
         RBTree,
@@ -12,6 +11,7 @@ use kernel::{
     sync::Arc, //
 };
 
+use super::runs::Runs;
 use crate::{
     lock::{
         new_irq_lock,
@@ -94,9 +94,9 @@ impl Extent {
     }
 }
 
-/// Memory of a program, in pages of the kernel's size.
+/// Memory of a program, in whole pages.
 pub(crate) struct Pinned {
-    pub(crate) pages: KVVec<Memory>,
+    pub(crate) runs: Runs,
     /// The address of the first byte, to who has the key.
     pub(crate) address: u64,
     /// Where in the first page that is.
@@ -107,10 +107,10 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// Runs `each` on the parts that `length` bytes from an address have in the pages.
+    /// Runs `each` on the parts that `length` bytes from an address have in the runs.
     fn walk(&self, address: u64, length: usize, each: impl FnMut(Memory)) -> Option<()> {
         let place = locate(address, length, self.address, self.length)? + self.offset;
-        walk_pages(&self.pages, PAGE_SIZE, place, length, each)
+        self.runs.walk(place, length, each)
     }
 }
 

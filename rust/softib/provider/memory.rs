@@ -140,8 +140,8 @@ const WORDS: usize = 8;
 /// So many bytes may be read there and written here.
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
-    // Executes nothing. The compiler neither moves a write across it, nor makes `memcpy` or a string
-    // instruction of a loop with this in it; the processor (x86) keeps the order of writes.
+    // Executes nothing. The compiler neither moves a write across it, nor makes `memcpy` or a
+    // string instruction of a loop with this in it; the processor (x86) keeps the order of writes.
     // SAFETY: It is empty.
     let apart = || unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
     let mut done = 0;

@@ -252,7 +252,7 @@ unsafe fn pin(
     // SAFETY: The caller keeps the device.
     let memory = unsafe { UserMemory::new(device, start, length, access)? };
     Ok(Pinned {
-        pages: memory.pages()?,
+        runs: memory.runs()?,
         address,
         offset: start as usize & (PAGE_SIZE - 1),
         length,

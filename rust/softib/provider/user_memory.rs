@@ -11,12 +11,14 @@ use kernel::{
         to_result, //
     },
     ffi::c_void,
-    page::PAGE_SIZE,
     prelude::*, //
 };
 
 use super::memory::Memory;
-use crate::bindings;
+use crate::{
+    bindings,
+    hca::runs::Runs, //
+};
 
 /// Pinned memory. Dropping it unpins it, which sleeps.
 ///
@@ -52,22 +54,21 @@ impl UserMemory {
         NonNull::new(umem).map(Self).ok_or(ENOMEM)
     }
 
-    /// Returns the pages, in their order.
+    /// Returns the runs of pages, in their order.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(super) fn pages(&self) -> Result<KVVec<Memory>> {
+    pub(super) fn runs(&self) -> Result<Runs> {
         // SAFETY: By the type invariant.
-        let count = unsafe { bindings::softib_umem_pages(self.0.as_ptr()) };
-        let mut pages = KVVec::with_capacity(usize::try_from(count)?, GFP_KERNEL)?;
-        let place: *mut KVVec<Memory> = &mut pages;
-        // SAFETY: By the type invariant; `add_page` is given what it expects.
-        let all = unsafe {
-            bindings::softib_umem_each_page(self.0.as_ptr(), Some(add_page), place.cast())
-        };
+        let count = unsafe { bindings::softib_umem_runs(self.0.as_ptr()) };
+        let mut runs = Runs::with_room(usize::try_from(count)?)?;
+        let place: *mut Runs = &mut runs;
+        // SAFETY: By the type invariant; `add_run` is given what it expects.
+        let all =
+            unsafe { bindings::softib_umem_each_run(self.0.as_ptr(), Some(add_run), place.cast()) };
         to_result(all)?;
-        Ok(pages)
+        Ok(runs)
     }
 
     /// Returns the address of the first byte in its process.
@@ -90,20 +91,21 @@ impl Drop for UserMemory {
     }
 }
 
-/// Adds a page to a list.
+/// Adds a run of pages to a list.
 ///
 /// # Safety
 ///
-/// `context` is a `KVVec<Memory>` that nobody else uses; the page at `address` in the direct map is
-/// pinned until the list is no longer used.
-unsafe extern "C" fn add_page(context: *mut c_void, address: u64) -> i32 {
+/// `context` is a `Runs` that nobody else uses; so many bytes of whole pages at `address` in the
+/// direct map are pinned until the list is no longer used.
+unsafe extern "C" fn add_run(context: *mut c_void, address: u64, length: u32) -> i32 {
     // SAFETY: The caller gives such a list.
-    let pages = unsafe { &mut *context.cast::<KVVec<Memory>>() };
-    // INVARIANT: The page is pinned, so it is mapped, and its owner has given it to the device.
-    // SAFETY: The caller keeps it pinned.
-    let page = unsafe { Memory::new(address, PAGE_SIZE) };
-    match pages.push_within_capacity(page) {
+    let runs = unsafe { &mut *context.cast::<Runs>() };
+    // INVARIANT: The pages are pinned, so they are mapped, and their owner has given them to the
+    // device.
+    // SAFETY: The caller keeps them pinned.
+    let run = unsafe { Memory::new(address, length as usize) };
+    match runs.push(run) {
         Ok(()) => 0,
-        Err(_) => ENOMEM.to_errno(),
+        Err(error) => error.to_errno(),
     }
 }
