@@ -23,6 +23,7 @@ use super::{
 use crate::{
     bindings,
     hca::{
+        limits,
         queue_pair::{
             Attributes,
             Make,
@@ -235,7 +236,7 @@ pub(super) unsafe extern "C" fn modify(
     })
 }
 
-/// Whether the values are ones that there can be.
+/// Whether the values are ones that there can be (IBTA 11.2.5.2).
 fn check(pair: &QueuePair, given: &bindings::ib_qp_attr, mask: u32) -> Result {
     let has = |bit: bindings::ib_qp_attr_mask| mask & bit != 0;
     let ports = u32::from(pair.hca.ports());
@@ -251,6 +252,20 @@ fn check(pair: &QueuePair, given: &bindings::ib_qp_attr, mask: u32) -> Result {
         return Err(EINVAL);
     }
     if has(bindings::ib_qp_attr_mask_IB_QP_ALT_PATH) {
+        return Err(EINVAL);
+    }
+    let reads = [
+        (
+            bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC,
+            given.max_rd_atomic,
+        ),
+        (
+            bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC,
+            given.max_dest_rd_atomic,
+        ),
+    ];
+    let too_many = |&(bit, number)| has(bit) && u32::from(number) > limits::READS;
+    if reads.iter().any(too_many) {
         return Err(EINVAL);
     }
     Ok(())
