@@ -27,6 +27,17 @@ listens_cm() { # host, port
 	at "$1" rdma resource show cm_id | grep -q "state LISTEN .*:$2 "
 }
 
+# Between its two connections the server of perftest listens anew, and with -R its client does not wait for that. But the client looks
+# up the server's name for each of them, name-of-ADDRESS, which takes long here: a name server is asked first that nobody is.
+slow_names() { # address...
+	local address
+	for address in "$@"; do
+		printf '%s name-of-%s\n' "$address" "$address" >>/etc/hosts
+	done
+	printf '%s\n' "nameserver $(v4_of h99)" "options attempts:1 timeout:$((3 * frugality))" >/etc/resolv.conf
+	echo 'hosts: dns files' >/etc/nsswitch.conf
+}
+
 # --- the cache -------------------------------------------------------------------------------------------------------------------
 
 # Each host has a namespace, and so a cache, of its own.

@@ -141,6 +141,18 @@ port_number() { # host, lid|sm_lid|lid_mask_count, [port]: as a decimal number
 	printf '%d\n' "$(port_field "$@")"
 }
 
+lid_is() { # host, LID
+	equal "$2" "$(port_number "$1" lid)"
+}
+
+# By the file in which OpenSM keeps them. It reads that as it starts, with the line honor_guid2lid_file TRUE.
+give_lid() { # host of the stopped subnet manager, host, LID
+	local file=/tmp/sm.$1/guid2lid last
+	last=$(($3 + (1 << $(port_number "$2" lid_mask_count)) - 1))
+	awk -v guid="$(port_guid "$2")" -v lids="$(printf '0x%04x 0x%04x' "$3" "$last")" \
+		'$1 == guid { $0 = guid " " lids } { print }' "$file" >/tmp/guid2lid && cp /tmp/guid2lid "$file"
+}
+
 ports_of() { # host
 	at "$1" ls "/sys/class/infiniband/$1/ports"
 }

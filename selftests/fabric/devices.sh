@@ -11,6 +11,8 @@
 . selftests/fabric.sh
 
 subnet=fec0:0000:0000:0007
+# What both subnet managers are told.
+lines=("lmc 1" "subnet_prefix 0x$(printf '%s' "$subnet" | tr -d :)")
 
 # --- the other side -------------------------------------------------------------------------------------------
 
@@ -128,6 +130,8 @@ test_namespaces() {
 
 # --- events --------------------------------------------------------------------------------------------------------
 
+other_lid=32
+
 watched_events() { # regular expression
 	matches "$1" "$(cat /tmp/events)"
 }
@@ -141,6 +145,15 @@ test_events() {
 	check "it sees the port go" eventually watched_events 'IBV_EVENT_PORT_ERR .*port 1$'
 	put_back h3
 	check "and come" eventually watched_events 'IBV_EVENT_PORT_ACTIVE .*port 1$'
+	stop_sm h1
+	check "its LID is to be another one" give_lid h1 h3 "$other_lid"
+	start_sm h1 "${lines[@]}" 'honor_guid2lid_file TRUE'
+	check "it sees its LID change" eventually watched_events 'IBV_EVENT_LID_CHANGE .*port 1$'
+	check "to that one" eventually lid_is h3 "$other_lid"
+	check "and that it is to register again" eventually watched_events 'IBV_EVENT_CLIENT_REREGISTER .*port 1$'
+	stop_sm h1
+	start_sm h2 "${lines[@]}"
+	check "it sees another subnet manager" eventually watched_events 'IBV_EVENT_SM_CHANGE .*port 1$'
 	check "its HCA is deleted" at h3 rdma link delete h3
 	check "the program is told, at last" eventually watched_events 'IBV_EVENT_DEVICE_FATAL'
 	# It goes on to read, and ib_uverbs lets it wait, whichever device it was.
@@ -215,7 +228,7 @@ test_beside_rxe() {
 
 ulimit -l unlimited
 modprobe ib_uverbs
-bring_up_fabric devices "h1 lmc 1;subnet_prefix 0x$(printf '%s' "$subnet" | tr -d :)"
+bring_up_fabric devices "h1 ${lines[0]};${lines[1]}"
 test_hosts
 test_down
 test_namespaces

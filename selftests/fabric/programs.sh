@@ -92,6 +92,7 @@ by_address() { # description, server host, client host
 		check "$1: $program" serve_and_call cm "$(port_of "$program")" "$2" "$3" "$words" \
 			"$(sed 's/rping -s/rping -c/; s/ -b / -s /' <<<"$words")"
 	done
+	check "$1: rping over IPv6" serve_and_call cm 7174 "$2" "$3" "rping -s -a $(v6_of "$2") -C 20 -V" "rping -c -a $(v6_of "$2") -C 20 -V"
 }
 
 has_joined() {
@@ -122,22 +123,10 @@ perftest_words() { # program, device, iterations
 	esac
 }
 
-# Between its two connections the server of perftest listens anew, and with -R its client does not wait
-# for that. But the client looks up the server's name for each of them, which takes long here: a name
-# server is asked first that nobody is.
-slow_names() { # host...
-	local host
-	for host in "$@"; do
-		printf '%s server-%s\n' "$(v4_of "$host")" "$host" >>/etc/hosts
-	done
-	printf '%s\n' "nameserver $(v4_of h99)" "options attempts:1 timeout:$((3 * frugality))" >/etc/resolv.conf
-	echo 'hosts: dns files' >/etc/nsswitch.conf
-}
-
 perftest() { # description, server host, client host, tcp|cm, 'more words'
 	local program words address
 	address=$(v4_of "$2")
-	[ "$4" != cm ] || address=server-$2
+	[ "$4" != cm ] || address=name-of-$address
 	for program in "${perftests[@]}"; do
 		words="$(perftest_words "$program" "$2" "$iterations") $5"
 		check "$1: $program $5" serve_and_call "$4" "$exchange_port" "$2" "$3" "$words" \
@@ -418,6 +407,27 @@ test_ends() {
 	test_unloaded
 }
 
+# A program that reads and writes until something fails, across a router that goes away.
+test_router_goes() {
+	local server client address
+	address=$(v4_of h1)
+	at h1 timeout $((4 * patience)) rping -s -a "$address" >/tmp/server 2>&1 &
+	server=$!
+	eventually listens_cm h1 7174 || printf 'the server does not listen\n'
+	at h3 timeout $((4 * patience)) rping -c -a "$address" >/tmp/client 2>&1 &
+	client=$!
+	check "rping runs across the router" eventually has_objects h3 qp mr
+	pause 1
+	check "the router's cable is pulled" ip link set r1-1 down
+	check "rping ends" eventually has_ended "$client"
+	check_refused "with an error" wait "$client"
+	kill "$server"
+	wait "$server" 2>/dev/null
+	check "the cable is put back" ip link set r1-1 up
+	check "h3 reaches h1 by IP again" eventually host_answers h3 "$address"
+	check "and rping" serve_and_call cm 7174 h1 h3 "rping -s -a $address -C 20 -V" "rping -c -a $address -C 20 -V"
+}
+
 # The LIDs that programs exchange are of the other subnet; perftest can be told the router's.
 test_routed() {
 	bring_up_routed_fabric
@@ -429,6 +439,7 @@ test_routed() {
 	check "router: ib_send_lat with the router's LID" serve_and_call tcp "$exchange_port" h1 h3 \
 		"ib_send_lat -d h1 -F -n $iterations -x 0 --dlid $(router_lid h1 r1)" \
 		"ib_send_lat -d h3 -F -n $iterations -x 0 --dlid $(router_lid h3 r1) $(v4_of h1)"
+	test_router_goes
 	check "nothing is left of all that" eventually has_no_objects h3
 	check "the connection manager can be unloaded" unload_managers
 	take_down_routed_fabric
@@ -453,7 +464,7 @@ test_chain() {
 }
 
 ulimit -l unlimited
-slow_names h1
+slow_names "$(v4_of h1)"
 for section in "${sections[@]}"; do
 	"test_$section"
 done

@@ -102,16 +102,11 @@ renew_sm() { # flag of the default partition
 	stop_sm h2 && write_partitions "$1" ALL=full && start_sm h2
 }
 
-lid_is() { # LID
-	equal "$1" "$(port_number h1 lid)"
-}
-
 other_lid() { # LID
 	stop_sm h2
-	awk -v guid="$(port_guid h1)" -v lid="$(printf '0x%04x' "$1")" '$1 == guid { $2 = $3 = lid } { print }' \
-		/tmp/sm.h2/guid2lid >/tmp/guid2lid && cp /tmp/guid2lid /tmp/sm.h2/guid2lid
+	give_lid h2 h1 "$1"
 	start_sm h2 'honor_guid2lid_file TRUE'
-	eventually lid_is "$1" && eventually has_carrier h1
+	eventually lid_is h1 "$1" && eventually has_carrier h1
 }
 
 # --- events ----------------------------------------------------------------------------------------------------------

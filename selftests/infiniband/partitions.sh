@@ -145,16 +145,6 @@ test_taken() {
 
 # --- LIDs -----------------------------------------------------------------------------------------------------------------------
 
-# By the file in which the manager keeps them.
-give_lid() { # host, LID
-	awk -v guid="$(port_guid "$1")" -v lid="$(printf '0x%04x' "$2")" '$1 == guid { $2 = $3 = lid } { print }' \
-		"/tmp/sm.$sm_host/guid2lid" >/tmp/guid2lid && cp /tmp/guid2lid "/tmp/sm.$sm_host/guid2lid"
-}
-
-lid_is() { # host, LID
-	equal "$2" "$(port_number "$1" lid)"
-}
-
 queries() {
 	counter_at h1 sa_path_queries
 }
@@ -173,7 +163,7 @@ test_lid() { # mode, LID
 		ask_directly "$host" 1000
 	done
 	check "$1: the subnet manager is stopped" stop_sm "$sm_host"
-	check "$1: it is to give h2 the LID $2" give_lid h2 "$2"
+	check "$1: it is to give h2 the LID $2" give_lid "$sm_host" h2 "$2"
 	before=$(queries)
 	start_sm "$sm_host" 'no_clients_rereg TRUE' 'honor_guid2lid_file TRUE'
 	check "$1: h2 has that LID" eventually lid_is h2 "$2"
