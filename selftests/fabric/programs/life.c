@@ -17,6 +17,7 @@
 
 #include "connection.h"
 #include "report.h"
+#include "requests.h"
 
 /* Many packets. */
 #define LENGTH (1 << 20)
@@ -31,35 +32,6 @@ static void step(const char *name)
 	puts("there");
 	for (;;)
 		pause();
-}
-
-static void post(struct side *side, struct side *peer, enum ibv_wr_opcode opcode)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)side->memory, .length = LENGTH, .lkey = side->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode }, *bad;
-
-	wr.wr.rdma.remote_addr = (uintptr_t)peer->memory;
-	wr.wr.rdma.rkey = peer->mr->rkey;
-	must(!ibv_post_send(side->qp, &wr, &bad), "a request");
-}
-
-static void post_receive(struct side *side)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)side->memory, .length = LENGTH, .lkey = side->mr->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	must(!ibv_post_recv(side->qp, &wr, &bad), "a receive");
-}
-
-static void complete(struct side *side)
-{
-	struct ibv_wc wc;
-	int number;
-
-	do
-		number = ibv_poll_cq(side->cq, 1, &wc);
-	while (!number);
-	must(number == 1 && wc.status == IBV_WC_SUCCESS, "its completion");
 }
 
 /* As make_side(), with a step after each object. */
@@ -100,21 +72,21 @@ int main(int argc, char **argv)
 	step("rtr");
 	must(!rtr_to_rts(a.qp, 0), "a queue pair sends");
 	step("rts");
-	post_receive(&a);
-	post_receive(&a);
+	post_receive(&a, LENGTH);
+	post_receive(&a, LENGTH);
 	step("receives");
 	/* The other end is not ready to receive. */
 	if (!strcmp(last_step, "unanswered"))
-		post(&a, &b, IBV_WR_RDMA_READ);
+		post(&a, IBV_WR_RDMA_READ, LENGTH, (uintptr_t)b.memory, b.mr->rkey);
 	step("unanswered");
 	must(!to_rts(b.qp, a.qp->qp_num), "the other queue pair is connected");
 	puts("there");
 	for (;;) {
 		if (!strcmp(last_step, "reads")) {
-			post(&a, &b, IBV_WR_RDMA_READ);
+			post(&a, IBV_WR_RDMA_READ, LENGTH, (uintptr_t)b.memory, b.mr->rkey);
 		} else {
-			post_receive(&b);
-			post(&a, &b, IBV_WR_SEND);
+			post_receive(&b, LENGTH);
+			post(&a, IBV_WR_SEND, LENGTH, 0, 0);
 			complete(&b);
 		}
 		complete(&a);

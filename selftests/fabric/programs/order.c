@@ -21,6 +21,7 @@
 
 #include "connection.h"
 #include "report.h"
+#include "requests.h"
 
 /* Two packets, of which the second ends in the middle of a word. */
 #define PACKET 4096
@@ -107,35 +108,6 @@ static char byte_of(uint32_t turn)
 	return turn % 251 + 1;
 }
 
-static void post(struct side *side, enum ibv_wr_opcode opcode)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)side->memory, .length = LENGTH, .lkey = side->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode }, *bad;
-
-	wr.wr.rdma.remote_addr = meeting->ends[1].address;
-	wr.wr.rdma.rkey = meeting->ends[1].rkey;
-	must(!ibv_post_send(side->qp, &wr, &bad), "a request");
-}
-
-static void post_receive(struct side *side)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)side->memory, .length = LENGTH, .lkey = side->mr->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	must(!ibv_post_recv(side->qp, &wr, &bad), "a receive");
-}
-
-static void complete(struct side *side)
-{
-	struct ibv_wc wc;
-	int number;
-
-	do
-		number = ibv_poll_cq(side->cq, 1, &wc);
-	while (!number);
-	must(number == 1 && wc.status == IBV_WC_SUCCESS, "its completion");
-}
-
 static const enum ibv_wr_opcode opcodes[KINDS] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ };
 
 static void post_all(const char *device, const uint32_t *rounds)
@@ -151,7 +123,7 @@ static void post_all(const char *device, const uint32_t *rounds)
 			if (kind != READ)
 				memset(side.memory, byte_of(turn), LENGTH);
 			until(is_ready, turn);
-			post(&side, opcodes[kind]);
+			post(&side, opcodes[kind], LENGTH, meeting->ends[1].address, meeting->ends[1].rkey);
 			until(is_seen, turn);
 			complete(&side);
 		}
@@ -182,7 +154,7 @@ static int look(struct side *side, enum kind kind, uint32_t turn)
 	if (kind == READ)
 		memset(side->memory, byte_of(turn), LENGTH);
 	else if (kind == SEND)
-		post_receive(side);
+		post_receive(side, LENGTH);
 	__sync_synchronize();
 	meeting->ready = turn;
 	while (*last != byte_of(turn))
