@@ -244,6 +244,34 @@ test_steps() {
 	done
 }
 
+pinned_by() { # process: KiB
+	awk '$1 == "VmPin:" { print $2 }' "/proc/$1/status"
+}
+
+has_pinned_nothing() { # process
+	equal 0 "$(pinned_by "$1")"
+}
+
+# Those that do something all the time fail; the others wait for nothing of the HCA, and live on.
+loses_its_hca_at() { # step
+	start_life h2 "$1" || return
+	pause 0.1
+	rdma_link_delete h2 || return
+	case $1 in
+	reads | sends) eventually has_ended "$life" && ! wait "$life" || return ;;
+	*) eventually has_pinned_nothing "$life" && kill -KILL "$life" && ! wait "$life" || return ;;
+	esac
+	eventually at h2 rdma link add h2 type softib netdev port1 && eventually is_active h2
+} 2>/dev/null
+
+test_losing_steps() {
+	local step
+	for step in "${steps[@]}"; do
+		check "nothing is pinned by a program whose HCA goes at the step $step" loses_its_hca_at "$step"
+	done
+	check "nothing is left of them" eventually has_no_objects h2
+}
+
 test_killed() {
 	check "ib_write_bw writes" start_traffic 60
 	check "rdma shows what it has" has_objects h1 qp cq pd mr ctx
@@ -265,14 +293,11 @@ test_removed() {
 	check "nothing is left of the other end" eventually has_no_objects h1
 }
 
-pinned_by() { # process: KiB
-	awk '$1 == "VmPin:" { print $2 }' "/proc/$1/status"
-}
-
 # A switch would be in the way, and a subnet manager is in none once the ports are active.
 test_unloaded() {
 	local reader sender holder
 	bring_up_fabric pair h1
+	test_losing_steps
 	stop_sm
 	check "a program reads all the time" start_life h1 reads
 	reader=$life
