@@ -86,19 +86,23 @@ all_have_prefixes() { # hosts of the first subnet, of the second
 	for host in $2; do gid_has_prefix "$host" 2 || return; done
 }
 
-# Two subnets with oxib's interfaces in one IP subnet.
-bring_up_subnets() { # topology, hosts of the first subnet, of the second, [parameter of the module...]
+# Two subnets with a driver's interfaces in one IP subnet.
+bring_up_subnets_with() { # driver, topology, hosts of the first subnet, of the second, [parameter of the module...]
 	local first second
-	read -ra first <<<"$2"
-	read -ra second <<<"$3"
+	read -ra first <<<"$3"
+	read -ra second <<<"$4"
 	load_softib || bail_out "softib.ko could not be loaded"
-	fabric_up "$1" || bail_out "the fabric $1 could not be built"
+	fabric_up "$2" || bail_out "the fabric $2 could not be built"
 	start_subnet 1 2 "${first[@]}"
 	start_subnet 2 1 "${second[@]}"
 	eventually all_active || bail_out "not all ports became active"
-	eventually all_have_prefixes "$2" "$3" || bail_out "not all ports have their subnet's prefix"
-	load_driver oxib "${@:4}" || bail_out "oxib could not be loaded"
+	eventually all_have_prefixes "$3" "$4" || bail_out "not all ports have their subnet's prefix"
+	load_driver "$1" "${@:5}" || bail_out "$1 could not be loaded"
 	check "every host's interface comes up" interfaces_up "${hosts[@]}"
+}
+
+bring_up_subnets() { # topology, hosts of the first subnet, of the second, [parameter of the module...]
+	bring_up_subnets_with oxib "$@"
 }
 
 # h1 and h2 on one side, h3 and h4 on the other.
@@ -108,7 +112,7 @@ bring_up_routed_fabric() { # [parameter of the module...]
 
 take_down_routed_fabric() {
 	stop_jobs
-	check "oxib can be unloaded" unload_driver
+	check "the driver can be unloaded" unload_driver
 	stop_sm
 	check "the fabric can be taken down" fabric_down
 	check "softib.ko can be unloaded" unload_softib

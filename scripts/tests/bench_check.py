@@ -183,13 +183,15 @@ def _acm():
     }
 
 
+def _row_of_programs(name, first, second):
+    return {"row": name, "columns": {first: [40.0, 50.0], second: [100.0]}, "ratio": 0.45}
+
+
 def _programs():
     return {
-        "exchanges": [
-            {"bytes": size, "way": way, "softib": [40.0, 50.0], "rxe": [100.0], "ratio": 0.45}
-            for size in (64, 1 << 20)
-            for way in ("polled", "events")
-        ]
+        "pingpong": [_row_of_programs(f"row {number}", "softib", "rxe") for number in range(4)],
+        "perftest": [_row_of_programs(f"row {number}", "softib", "rxe") for number in range(6)],
+        "connect": [_row_of_programs("connecting", "oxib", "ib_ipoib")],
     }
 
 
@@ -290,8 +292,8 @@ class Documents(unittest.TestCase):
             "acm", lambda d: d["look_up_instructions"].pop("cache-hit"), "no row cache-hit"
         )
         self.refused("acm", lambda d: d["path_queries"].clear(), "path queries: oxib: None")
-        self.refused("programs", lambda d: d["exchanges"].pop(), "no row (1048576, 'events')")
-        self.refused("programs", lambda d: d["exchanges"][0]["rxe"].clear(), "rxe took []")
+        self.refused("programs", lambda d: d["perftest"].pop(), "there are 5 rows, not 6")
+        self.refused("programs", lambda d: d["pingpong"][0]["columns"]["rxe"].clear(), "rxe took []")
 
     def test_events_that_cannot_be_are_refused(self):
         self.refused(
