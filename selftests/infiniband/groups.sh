@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The members of a group, as the subnet administrator knows them: who only sends to it joins it as such, who hears it is a full
-# member, and who leaves is none.
+# member, and who leaves is none. After a restart of the subnet manager with another MTU no group is asked for as the
+# broadcast group was before: OpenSM would refuse that, or make a group that refuses all others.
 #
 # nodes: 1
 # kernels: fast
@@ -39,6 +40,56 @@ is_heard() { # text
 	grep -qx "$1" /tmp/heard
 }
 
+# --- a restart of the subnet manager -----------------------------------------------------------------------------------
+
+# Their GIDs come before that of the broadcast group, and so does the news that their memberships have ended.
+held=15
+
+are_members() { # number of groups
+	local host
+	for host in "${hosts[@]}"; do
+		holds "$(counter_at "$host" multicast_groups)" -ge "$1" || return
+	done
+}
+
+# So many more requests than before, the broadcast group's among them, and all of them have been granted.
+have_joined_anew() {
+	local host
+	for host in "${hosts[@]}"; do
+		holds "$(counter_at "$host" sa_joins)" -gt $((joins[$host] + held)) || return
+	done
+	are_members $((held + 2))
+}
+
+declare -A joins
+
+restart_sm_with_mtu() { # code of IBTA 15.2.5.17
+	local host
+	for host in "${hosts[@]}"; do
+		joins[$host]=$(counter_at "$host" sa_joins)
+	done
+	stop_sm h4
+	printf 'Default=0x7fff, ipoib, mtu=%d: ALL=full;\n' "$1" >/tmp/sm.h4/partitions.conf
+	start_sm h4
+}
+
+mtu_can_be() { # number
+	at h1 ip link set ib0 mtu "$1" && equal "$1" "$(mtu_of h1)"
+}
+
+# All groups of IPv4, of which the broadcast group is the last, and each has one line.
+groups_have_mtu() { # code of IBTA 15.2.5.17
+	local codes
+	codes=$(at h4 saquery --smkey 1 -g | awk '
+		/MGID\.+/ { sub(/.*\.\.+/, ""); mgid = $0 }
+		/Mtu\.+/ { sub(/.*\.\.+/, ""); if (mgid ~ /^ff12:401b:/) print }')
+	holds "$(wc -l <<<"$codes")" -ge $((held + 2)) && equal "$(printf '0x%x' $((0x80 + $1)))" "$(sort -u <<<"$codes")"
+}
+
+nobody_was_refused() {
+	refused kernel_log_has 'does not let port'
+}
+
 bring_up_fabric star h4
 load_driver oxib || bail_out "oxib.ko could not be loaded"
 check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
@@ -50,6 +101,19 @@ check "h3 is no member" is_member h3 ''
 stop_jobs
 check "h2 does not listen any more, and is no member" eventually is_member h2 ''
 check "h1 has still joined to send" is_member h1 8
+for host in "${hosts[@]}"; do
+	in_background_at "$host" python3 selftests/ipoib/group.py hold --ipv4 "$held"
+done
+check "each host is a member of $held groups more" eventually are_members $((held + 2))
+for code in 5 4 5; do
+	mtu=$(((128 << code) - 4))
+	restart_sm_with_mtu "$code"
+	check "MTU $mtu: each host joins all of its groups after a restart of the subnet manager" eventually have_joined_anew
+	check "MTU $mtu: the broadcast group has it" eventually mtu_can_be "$mtu"
+	check "MTU $mtu: all other groups have it" groups_have_mtu "$code"
+	check "MTU $mtu: no join was refused" nobody_was_refused
+done
+stop_jobs
 check "oxib.ko can be unloaded" unload_driver
 check "then nobody is a member" is_member h1 ''
 stop_sm

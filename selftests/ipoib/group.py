@@ -4,8 +4,8 @@
 
 group.py listen [--member] [--interface NAME] GROUP PORT
     Print what comes to the port, a line each, as a member of the group or not. Ends with the datagram `end`.
-group.py hold [--interface NAME] NUMBER
-    Be a member of that many groups of IPv6 until killed.
+group.py hold [--ipv4] [--interface NAME] NUMBER
+    Be a member of that many groups of IPv6, or of IPv4, until killed.
 group.py say [--loop] [--interface NAME] ADDRESS PORT TEXT [FILE...]
     Send TEXT to a group, a broadcast or a single address: once, or until all of the files exist.
 """
@@ -47,9 +47,10 @@ def _listen(options):
 
 
 def _hold(options):
-    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+    family, form = (socket.AF_INET, "239.77.0.{}") if options.ipv4 else (socket.AF_INET6, "ff05::77:{:x}")
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
         for number in range(1, options.number + 1):
-            _join(sock, f"ff05::77:{number:x}", options.interface)
+            _join(sock, form.format(number), options.interface)
         print("listening", flush=True)
         signal.pause()
 
@@ -85,6 +86,7 @@ def main():
     listen.add_argument("group")
     listen.set_defaults(do=_listen)
     hold = commands.add_parser("hold")
+    hold.add_argument("--ipv4", action="store_true")
     hold.add_argument("number", type=int)
     hold.set_defaults(do=_hold)
     say = commands.add_parser("say")

@@ -110,6 +110,49 @@ impl Drop for Turn {
     }
 }
 
+/// The rounds in which memberships are asked for, numbered from 1. A round begins with a request for
+/// the broadcast group, and all other groups of the round are asked for like that one.
+///
+/// An event of the port ends all memberships of a round, and `ib_sa` says so of each by itself, in the
+/// order of the groups' GIDs: of most before the broadcast group. A group that is asked for like the
+/// broadcast group of an earlier round is refused, or is made with parameters that refuse all others.
+struct Rounds {
+    /// The last round that has begun.
+    begun: AtomicUsize,
+    /// The last round of which a membership has ended from outside.
+    ended: AtomicUsize,
+}
+
+impl Rounds {
+    /// Creates a sequence without a round.
+    const fn new() -> Self {
+        Self {
+            begun: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
+        }
+    }
+
+    /// Begins a round and returns its number. Called with the groups' table locked.
+    fn begin(&self) -> usize {
+        self.begun.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Returns the number of the last round that has begun.
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Ends `round`. Any context.
+    fn end(&self, round: usize) {
+        self.ended.fetch_max(round, Ordering::Relaxed);
+    }
+
+    /// Whether memberships of `round` can hold: no later round has begun, and the round has not ended.
+    fn is_current(&self, round: usize) -> bool {
+        round == self.begun() && round > self.ended.load(Ordering::Relaxed)
+    }
+}
+
 /// What has become of a request.
 enum Outcome {
     /// The SA has not answered.
@@ -128,14 +171,22 @@ struct Request {
     port: Arc<Port>,
     group: Gid,
     role: Role,
+    /// The round in which the membership is asked for.
+    round: usize,
     #[pin]
     outcome: SpinLockBh<Outcome>,
 }
 
 impl Request {
-    /// The SA's answer, once there is one.
+    /// Returns the SA's answer, once there is one. A request of an earlier round has ended, whatever
+    /// the answer is or will be.
     fn outcome(&self) -> Option<Answer> {
-        match *self.outcome.lock() {
+        let mut outcome = self.outcome.lock();
+        if !self.port.groups.rounds.is_current(self.round) {
+            // Another request may have its turn.
+            *outcome = Outcome::Is(Answer::Ended);
+        }
+        match *outcome {
             Outcome::UnderWay { .. } => None,
             Outcome::Is(answer) => Some(answer),
         }
@@ -164,6 +215,10 @@ impl Request {
 
 impl Watcher for Request {
     fn answered(&self, answer: Answer) {
+        if let Answer::Ended = answer {
+            // Before anybody can see that this membership has ended, and ask for it.
+            self.port.groups.rounds.end(self.round);
+        }
         self.settle(self.checked(answer));
         if let (Role::SendOnly, Answer::Ended) = (self.role, answer) {
             // Its address handle is of no use without another one.
@@ -218,6 +273,7 @@ pub(super) struct Groups {
     #[pin]
     table: Mutex<Table>,
     under_way: UnderWay,
+    rounds: Rounds,
 }
 
 impl Table {
@@ -237,6 +293,7 @@ impl Groups {
             noted <- new_spinlock_bh!(KVec::new(), "oxib_noted_groups"),
             table <- new_mutex!(Table::default(), "oxib_groups"),
             under_way: UnderWay::default(),
+            rounds: Rounds::new(),
         })
     }
 
@@ -385,7 +442,8 @@ impl Port {
         Ok(Join::UnderWay)
     }
 
-    /// Asks for a membership.
+    /// Asks for a membership, like that of the broadcast group. Without one to be `like`, the group is
+    /// the broadcast group, and a round begins.
     fn ask(
         self: &Arc<Self>,
         interface: &Arc<Interface>,
@@ -397,12 +455,17 @@ impl Port {
         let record = Record::new(group, source.gid(), self.pkey(), role);
         let record = like.map_or(record, |like| record.like(like));
         let turn = Turn::new(self, role);
+        let round = match like {
+            Some(_) => self.groups.rounds.begun(),
+            None => self.groups.rounds.begin(),
+        };
         let request = Arc::pin_init(
             pin_init!(Request {
                 interface: interface.clone(),
                 port: self.clone(),
                 group,
                 role,
+                round,
                 outcome <- new_spinlock_bh!(Outcome::UnderWay { _turn: turn }, "oxib_join"),
             }),
             GFP_KERNEL,
@@ -573,6 +636,30 @@ impl Port {
 #[kernel::prelude::kunit_tests(oxib_infiniband_group)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_is_over_when_one_of_its_memberships_ends() {
+        let rounds = Rounds::new();
+        assert!(!rounds.is_current(0));
+        let first = rounds.begin();
+        assert!(rounds.is_current(first));
+        // A group's membership ends before that of the broadcast group, which is asked for then.
+        rounds.end(first);
+        assert!(!rounds.is_current(first));
+        let second = rounds.begin();
+        assert_eq!(rounds.begun(), second);
+        assert!(rounds.is_current(second) && !rounds.is_current(first));
+        // The others of the first round end later.
+        rounds.end(first);
+        assert!(rounds.is_current(second));
+        rounds.end(second);
+        rounds.end(first);
+        assert!(!rounds.is_current(second));
+        // A round that begins anew, though nothing was heard of an end.
+        let third = rounds.begin();
+        let fourth = rounds.begin();
+        assert!(rounds.is_current(fourth) && !rounds.is_current(third));
+    }
 
     #[test]
     fn joins_to_send_leave_room_for_others() {
