@@ -21,8 +21,6 @@ _KOBJECT_UEVENT = 15
 # Of a uevent: those that it is known by, and those whose values are other ones each time.
 _KNOWN_BY = {"ACTION", "SUBSYSTEM", "DEVPATH"}
 _VARIES = {"SEQNUM", "IFINDEX"}
-# Events whose queries are as many each time, with either driver.
-_COUNTED = {"up", "unloaded"}
 # Lines that only test kernels have.
 _OF_TESTS = "kunit: "
 _QUERIES = {(0x01, 0x35): "path", (0x02, 0x38): "join", (0x15, 0x38): "leave"}
@@ -74,9 +72,6 @@ def _record(directory):
             yield f"event {event.name} log {line}", "said"
         for (what, others), number in sorted(_uevents(event / "uevents").items()):
             yield f"event {event.name} uevent {what}", f"{number} {others}"
-        if event.name in _COUNTED:
-            for what, number in sorted(_queries(event / "queries").items()):
-                yield f"event {event.name} queries {what}", number
 
 
 def _all_queries(directories):
