@@ -4,8 +4,8 @@
 differences.py record INTERFACE CHILD        what is seen of an interface and of its child, one thing a line: a key, a tab, a value
 differences.py compare FILE FILE DOCUMENT [event]
                                              the keys whose values differ have to be those that the tables under "Differences from
-                                             ib_ipoib" list: with wildcards, but each line of them for one difference at least.
-                                             Keys that begin with that word, or all others
+                                             ib_ipoib" list for the version of Linux that runs: with wildcards, but each line of
+                                             them for one difference at least. Keys that begin with that word, or all others
 
 Numbers that vary by themselves are left out: addresses, the stack's numbers, counters.
 """
@@ -14,6 +14,7 @@ import errno
 import fnmatch
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -175,12 +176,17 @@ def _read(path):
     return dict(line.split("\t", 1) for line in lines)
 
 
-def _listed(document):
-    """The patterns in the first columns of the tables."""
+def _version():
+    """The version of Linux that runs, as the tables have it."""
+    return ".".join(platform.release().split(".")[:2])
+
+
+def _listed(document, version):
+    """The patterns in the first columns of the tables, of the lines whose second column has that version of Linux."""
     section = Path(document).read_text(encoding="utf-8").split(f"## {_HEADING}\n", 1)[1].split("\n## ", 1)[0]
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if line.startswith("| `") and len(cells) > 1:
+        if line.startswith("| `") and len(cells) > 1 and version in cells[1].split(", "):
             yield from (pattern.replace("\\|", "|") for pattern in re.findall(r"`([^`]+)`", cells[0]))
 
 
@@ -188,7 +194,9 @@ def _compare(one, other, document, are_events):
     first, second = _read(one), _read(other)
     keys = sorted(first.keys() | second.keys())
     differing = [key for key in keys if first.get(key) != second.get(key)]
-    patterns = [pattern for pattern in _listed(document) if pattern.startswith("event ") == are_events]
+    patterns = [pattern for pattern in _listed(document, _version()) if pattern.startswith("event ") == are_events]
+    if not patterns:
+        print(f"{document} has no list for Linux {_version()}")
     unlisted = [key for key in differing if not any(fnmatch.fnmatchcase(key, pattern) for pattern in patterns)]
     idle = [pattern for pattern in patterns if not any(fnmatch.fnmatchcase(key, pattern) for key in differing)]
     for key in unlisted:
