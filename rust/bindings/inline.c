@@ -617,3 +617,10 @@ int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdm
 	device->net = &init_net;
 	return rdma_resolve_ip(from, to, device, timeout_ms, done, true, context);
 }
+
+/* Bit fields that C puts behind a gap, into the next word. bindgen (0.71) leaves no gap, and puts them elsewhere. */
+void oxib_cm_req_event_set_tail(struct ib_cm_req_event_param *param, u8 rnr_retry_count, bool srq)
+{
+	param->rnr_retry_count = rnr_retry_count;
+	param->srq = srq;
+}

@@ -11,6 +11,7 @@
 #include <linux/skbuff.h>
 #include <net/page_pool/types.h>
 #include <rdma/ib_addr.h>
+#include <rdma/ib_cm.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 
@@ -152,5 +153,6 @@ int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdm
 		    void (*done)(int status, struct sockaddr *from, struct rdma_dev_addr *device,
 				 void *context),
 		    void *context);
+void oxib_cm_req_event_set_tail(struct ib_cm_req_event_param *param, u8 rnr_retry_count, bool srq);
 
 #endif

@@ -184,8 +184,10 @@ fn requested(event: &mut Event, req: &Req, ways: &mut Ways<'_>) {
     param.set_flow_control(req.flow_control().into());
     param.set_remote_cm_response_timeout(req.local_cm_response_timeout().exponent().into());
     param.set_retry_count(req.retry_count().into());
-    param.set_rnr_retry_count(req.rnr_retry_count().into());
-    param.set_srq(req.srq().into());
+    // SAFETY: `param` is a valid structure of ours, which the function writes to and does not keep.
+    unsafe {
+        bindings::oxib_cm_req_event_set_tail(&mut param, req.rnr_retry_count(), req.srq());
+    }
     event.param.req_rcvd = param;
 }
 
