@@ -93,7 +93,8 @@ fn ready_to_receive(given: &QpRtr, ways: &Ways<'_>, attributes: &mut Attributes)
     }
     if let Some(address) = alternate(ways) {
         mask |= bindings::ib_qp_attr_mask_IB_QP_ALT_PATH;
-        fill_alternate(address, attributes);
+        let timeout = given.alternate_timeout.unwrap_or(address.timeout());
+        fill_alternate(address, timeout, attributes);
     }
     mask
 }
@@ -122,9 +123,9 @@ fn ready_to_send(given: &QpRts, ways: &Ways<'_>, attributes: &mut Attributes) ->
             }
             mask
         }
-        QpRts::Alternate { .. } => {
+        QpRts::Alternate { timeout } => {
             if let Some(address) = ways.alternate {
-                fill_alternate(address, attributes);
+                fill_alternate(address, timeout, attributes);
             }
             attributes.path_mig_state = bindings::ib_mig_state_IB_MIG_REARM;
             bindings::ib_qp_attr_mask_IB_QP_ALT_PATH
@@ -147,10 +148,11 @@ fn alternate<'a>(ways: &Ways<'a>) -> Option<&'a AddressVector> {
     ways.alternate.filter(|address| address.dlid() != 0)
 }
 
-fn fill_alternate(address: &AddressVector, attributes: &mut Attributes) {
+/// Fills in the alternate path. Its time-out has the peer's delay in it, which its address has not.
+fn fill_alternate(address: &AddressVector, timeout: u8, attributes: &mut Attributes) {
     attributes.alt_port_num = address.port().get();
     attributes.alt_pkey_index = address.pkey_index();
-    attributes.alt_timeout = address.timeout();
+    attributes.alt_timeout = timeout;
     attributes.alt_ah_attr = *address.as_attributes();
 }
 
