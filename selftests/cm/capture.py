@@ -1,8 +1,13 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Messages of the communication manager out of a capture of RoCE v2 over IPv4 on Ethernet (as tcpdump writes it)."""
+"""Messages of the communication manager out of a capture of RoCE v2 over IPv4 on Ethernet, or of a cable of softib.
+
+capture.py FILE KIND    prints how many messages of that kind tcpdump has written to the file
+"""
 
 import socket
 import struct
+import sys
 
 import message
 
@@ -10,6 +15,8 @@ _ROCE = 4791
 _GSI = 1
 _UD_SEND_ONLY = 0x64
 _IP, _UDP, _BTH, _DETH = 20, 8, 12, 8
+_LRH, _GRH, _GLOBAL = 8, 40, 3
+_SOFTIB = b"\x88\xb5"
 
 
 def _frames(file):
@@ -35,22 +42,65 @@ def _transport(bth, deth):
     }
 
 
+def _parse(rest, source, destination, packet):
+    """The message in a datagram from its BTH on, with the fields of the headers before that."""
+    transport = _transport(rest[:_BTH], rest[_BTH : _BTH + _DETH])
+    mad = rest[_BTH + _DETH :][: message.MAD_LENGTH]
+    if (transport["opcode"], transport["destination_qp"]) != (_UD_SEND_ONLY, _GSI) or len(mad) != message.MAD_LENGTH:
+        return None
+    return message.parse(mad, source, destination, {**packet, **transport})
+
+
+def _global_route(grh):
+    """The fields of a GRH."""
+    version_class_flow, _, _, hop_limit = struct.unpack_from("!IHBB", grh)
+    return {
+        "grh_traffic_class": version_class_flow >> 20 & 0xFF,
+        "grh_flow_label": version_class_flow & 0xFFFFF,
+        "grh_hop_limit": hop_limit,
+        "grh_sgid": grh[8:24].hex(),
+        "grh_dgid": grh[24:40].hex(),
+    }
+
+
+def _of_packet(packet):
+    """The message in an InfiniBand packet; None if there is none."""
+    if len(packet) < _LRH + _GRH + _BTH + _DETH:
+        return None
+    lanes, level, destination, _, source = struct.unpack_from("!BBHHH", packet)
+    fields = {"lrh_vl": lanes >> 4, "lrh_sl": level >> 4, "lrh_slid": source, "lrh_dlid": destination}
+    rest = packet[_LRH:]
+    if level & 3 == _GLOBAL:
+        fields |= _global_route(rest[:_GRH])
+        rest = rest[_GRH:]
+    return _parse(rest, f"LID {source}", f"LID {destination}", fields)
+
+
 def of_frame(frame):
     """The message in an Ethernet frame; None if there is none."""
+    if frame[12:14] == _SOFTIB:
+        return _of_packet(frame[14:])
     if frame[12:14] != b"\x08\x00" or frame[14] != 0x45 or frame[14 + 9] != socket.IPPROTO_UDP:
         return None
     ip, rest = frame[14 : 14 + _IP], frame[14 + _IP :]
     source_port, port = struct.unpack_from("!HH", rest)
-    transport = _transport(rest[_UDP : _UDP + _BTH], rest[_UDP + _BTH : _UDP + _BTH + _DETH])
-    mad = rest[_UDP + _BTH + _DETH :][: message.MAD_LENGTH]
-    if port != _ROCE or (transport["opcode"], transport["destination_qp"]) != (_UD_SEND_ONLY, _GSI):
+    if port != _ROCE:
         return None
-    if len(mad) != message.MAD_LENGTH:
-        return None
-    packet = {"ip_tos": ip[1], "ip_ttl": ip[8], "udp_source": source_port, **transport}
-    return message.parse(mad, socket.inet_ntoa(ip[12:16]), socket.inet_ntoa(ip[16:20]), packet)
+    fields = {"ip_tos": ip[1], "ip_ttl": ip[8], "udp_source": source_port}
+    return _parse(rest[_UDP:], socket.inet_ntoa(ip[12:16]), socket.inet_ntoa(ip[16:20]), fields)
 
 
 def messages(file):
     """All of them, in their order."""
     return [found for found in map(of_frame, _frames(file)) if found]
+
+
+def main():
+    """Do what the command line says."""
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    print(sum(found.kind == sys.argv[2] for found in messages(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Compare what two connection managers put on the cable in the same scenario.
 
-compare.py REFERENCE CANDIDATE
+compare.py REFERENCE CANDIDATE [NAME...]
     Two captures, taken on the watched node. In each step of scenario.py, the node calling or serving, the messages have to
-    be the same, field for field; ids and sequence numbers are replaced by what they stand for. Prints for each
+    be the same, field for field; ids and sequence numbers are replaced by what they stand for. With names, in each of
+    these calls instead, whose services end in 1, 2 and so on. Prints for each
     `same STEP` or `different STEP`, and what there is to say of it in lines that begin with a space. On purpose:
 
     early retransmission   a message that is repeated: how often is the sender's own affair, and so is a SIDR_REQ that
@@ -12,6 +13,7 @@ compare.py REFERENCE CANDIDATE
     early MRA              an MRA that the other connection manager had no occasion for
 """
 
+import itertools
 import sys
 from dataclasses import dataclass
 from dataclasses import field
@@ -151,18 +153,23 @@ def _compare_step(reference, candidate):
     return differing, on_purpose
 
 
-def main():
-    """Do what the command line says."""
-    if len(sys.argv) != 3:
-        raise SystemExit(__doc__)
-    captures = [capture.messages(file) for file in sys.argv[1:]]
+def _steps():
+    """(name, port) of the steps of the scenario."""
     for step, _ in scenario.STEPS:
         for watched_calls in (True, False):
-            port = scenario.port_of(step, watched_calls)
-            differing, on_purpose = _compare_step(*(_conversations(messages, port) for messages in captures))
-            print("different" if differing else "same", f"{step}, {'calling' if watched_calls else 'serving'}")
-            for line in differing + on_purpose:
-                print("", line)
+            yield f"{step}, {'calling' if watched_calls else 'serving'}", scenario.port_of(step, watched_calls)
+
+
+def main():
+    """Do what the command line says."""
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
+    captures = [capture.messages(file) for file in sys.argv[1:3]]
+    for name, port in list(zip(sys.argv[3:], itertools.count(1))) or _steps():
+        differing, on_purpose = _compare_step(*(_conversations(messages, port) for messages in captures))
+        print("different" if differing else "same", name)
+        for line in differing + on_purpose:
+            print("", line)
 
 
 if __name__ == "__main__":
