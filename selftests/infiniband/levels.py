@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Say with what service level a host sends its datagrams by its cable, one line for each, until killed.
+"""Say with what service level, flow label and traffic class a host sends its datagrams by its cable, until killed.
 
-levels.py DEVICE    `P_KEY one|group LEVEL`, of datagrams that are no management
+levels.py DEVICE    `P_KEY one|group LEVEL FLOW_LABEL TRAFFIC_CLASS`, of each datagram that is no management; `-` twice at the
+                    end where it has no global route header
 """
 
 import socket
@@ -18,11 +19,15 @@ _FIRST_GROUP = 0xC000
 def _line(packet):
     """What is said of a packet, if it is one of those."""
     _lanes, level, dlid = struct.unpack_from("!BBH", packet)
-    transport = _LRH + (_GRH if level & 3 == _GLOBAL else 0)
+    flow, transport = "- -", _LRH
+    if level & 3 == _GLOBAL:
+        version_class_flow, = struct.unpack_from("!I", packet, _LRH)
+        flow = f"{version_class_flow & 0xFFFFF:#x} {version_class_flow >> 20 & 0xFF:#x}"
+        transport += _GRH
     opcode, _flags, pkey, queue_pair = struct.unpack_from("!BBHI", packet, transport)
     if opcode not in _UD or queue_pair & 0xFFFFFF <= _GSI:
         return None
-    return f"{pkey:#06x} {'group' if dlid >= _FIRST_GROUP else 'one'} {level >> 4}"
+    return f"{pkey:#06x} {'group' if dlid >= _FIRST_GROUP else 'one'} {level >> 4} {flow}"
 
 
 def main():

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Service levels and rates: partitions have levels of their own, and what goes to a peer or to a group has that of its
-# partition. Address handles have the rate of the path, which softib counts.
+# partition. Address handles have the rate of the path, which softib counts. What goes to a group has the flow label and the
+# traffic class of its partition, too.
 #
 # nodes: 1
 # kernels: fast
@@ -12,10 +13,11 @@
 
 # On one fabric the same two ports are in two partitions.
 default=3 blue=5
+flow_label=0xa5b6c traffic_class=0x5d
 
 write_partitions() {
 	cat >/tmp/sm.h1/partitions.conf <<-END
-		Default=0x7fff, ipoib, sl=$default: ALL=full;
+		Default=0x7fff, ipoib, sl=$default, FlowLabel=$flow_label, TClass=$traffic_class: ALL=full;
 		blue=0x0001, ipoib, sl=$blue: ALL=full;
 	END
 }
@@ -42,6 +44,10 @@ levels() { # P_Key, one|group: of what was sent there
 
 levels_are() { # P_Key, one|group, level
 	equal "$3" "$(levels "$1" "$2")"
+}
+
+flows_are() { # P_Key, 'flow label and traffic class': of what was sent to groups
+	equal "$2" "$(awk -v pkey="$1" '$1 == pkey && $2 == "group" { print $4, $5 }' /tmp/levels | sort -u)"
 }
 
 rated_handles() { # host
@@ -75,6 +81,7 @@ check "h2 is reached in blue with the level of blue" eventually levels_are 0x800
 at h1 python3 selftests/ipoib/group.py say 239.9.9.9 5000 hello
 at h1 python3 selftests/ipoib/group.py say --interface blue 239.9.9.9 5000 hello
 check "groups are reached with the level of the default partition" eventually levels_are 0xffff group $default
+check "and with its flow label and traffic class" eventually flows_are 0xffff "$flow_label $traffic_class"
 check "groups are reached in blue with the level of blue" eventually levels_are 0x8001 group $blue
 stop_jobs
 check "oxib.ko can be unloaded" unload_driver
