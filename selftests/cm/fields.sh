@@ -43,6 +43,7 @@ unload_manager() { # kernel|oxib
 
 # Of the longest packets that are looked at, so that many wait until tcpdump gets a processor.
 start_capture() { # file
+	: >/tmp/tcpdump.log
 	ip netns exec h1 tcpdump --immediate-mode -U -s 512 -B 8192 -i port1 -w "$1" 2>/tmp/tcpdump.log &
 	tcpdump=$!
 	eventually grep -q 'listening on' /tmp/tcpdump.log || bail_out "tcpdump does not capture"
