@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Messages of the communication manager out of a capture of RoCE v2 over IPv4 on Ethernet, or of a cable of softib.
 
-capture.py FILE KIND    prints how many messages of that kind tcpdump has written to the file
+capture.py FILE KIND [FIELD=VALUE...]    prints how many messages of that kind tcpdump has written to the file; with fields,
+                                         how many of those have these values
 """
 
 import socket
@@ -97,9 +98,11 @@ def messages(file):
 
 def main():
     """Do what the command line says."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         raise SystemExit(__doc__)
-    print(sum(found.kind == sys.argv[2] for found in messages(sys.argv[1])))
+    wanted = {name: int(value, 0) for name, value in (word.split("=") for word in sys.argv[3:])}
+    of_kind = [found.fields for found in messages(sys.argv[1]) if found.kind == sys.argv[2]]
+    print(sum(fields == fields | wanted for fields in of_kind))
 
 
 if __name__ == "__main__":

@@ -470,14 +470,88 @@ test_router_goes() {
 	check "and rping" serve_and_call cm 7174 h1 h3 "rping -s -a $address -C 20 -V" "rping -c -a $address -C 20 -V"
 }
 
+# --- what goes over the cables of a host -----------------------------------------------------------------
+
+# Behind LRH and GRH: datagrams of the general services, and what asks all hosts of a subnet for an address, by ARP (encapsulated as
+# 0x0806) or as a neighbour solicitation. The name server of slow_names, that nobody is, is asked for in any case.
+general_services='ether[66:4] & 0xffffff = 1'
+arp="ether[82:2] = 0x0806 and ether[138:4] != $(v4_of h99 | awk -F. '{ printf "0x%02x%02x%02x%02x", $1, $2, $3, $4 }')"
+solicitation='ether[82:2] = 0x86dd and ether[92] = 58 and ether[126] = 135'
+broadcasts="ether[16:2] >= 0xc000 and (($arp) or ($solicitation))"
+
+declare -A captures=()
+
+# Of the longest packets that are looked at, so that many wait until tcpdump gets a processor.
+capture_at() { # host...
+	local host
+	for host in "$@"; do
+		ip netns exec "$host" tcpdump --immediate-mode -U -s 512 -B 8192 -i port1 -w "/out/$host.pcap" \
+			"ether proto 0x88b5 and ether[15] & 3 = 3 and ($general_services or ($broadcasts))" 2>"/tmp/tcpdump.$host" &
+		captures[$host]=$!
+		eventually grep -q 'listening on' "/tmp/tcpdump.$host" || return
+	done
+}
+
+end_captures() {
+	kill "${captures[@]}" && wait "${captures[@]}"
+	captures=()
+}
+
+captured_broadcasts() { # host
+	tcpdump -r "/out/$1.pcap" --count "$broadcasts" 2>/dev/null | awk '{ print $1 }'
+}
+
+asks_all() { # host
+	holds "$(captured_broadcasts "$1")" -gt 0
+}
+
+captured() { # host, kind of message, [field=value...]
+	python3 selftests/cm/capture.py "/out/$1.pcap" "${@:2}"
+}
+
+# Queries of paths by one of the hosts: the kernel numbers the devices.
+queries_of() { # host
+	grep -c "ib_mad_ib_send_mad: $(at "$1" rdma -j dev show "$1" | jq '.[0].ifindex'):" "$tracing/trace"
+}
+
+# Each connection begins with one of these.
+captured_requests() { # host
+	echo $(($(captured "$1" REQ) + $(captured "$1" SIDR_REQ)))
+}
+
+# By the addresses of the cache: nobody is asked for them, the subnet administrators at most once for each connection, and by its
+# caller. The caller knows the LIDs of neither end.
+test_requests() { # server host, client host
+	local host requests connections
+	# Of ucmatose and cmtime alone.
+	connections=$(($(some 20) + $(some 100)))
+	requests=$(captured_requests "$2")
+	for host in "$@"; do
+		check_equal "$host asks for no address by broadcast" 0 "$(captured_broadcasts "$host")"
+	done
+	check_equal "$1, which is called, asks for no path" 0 "$(queries_of "$1")"
+	note "$2 asks for $(queries_of "$2") paths, for $requests connections"
+	check "$2 asks at most once for each connection" holds "$(queries_of "$2")" -le "$requests"
+	check "all connections are captured" holds "$(captured "$2" REQ)" -ge "$connections"
+	check_equal "each REQ has permissive LIDs, and says that the ends are in two subnets" "$(captured "$2" REQ)" \
+		"$(captured "$2" REQ primary_local_lid=0xffff primary_remote_lid=0xffff primary_subnet_local=0)"
+	check "an address that nobody knows is looked for" is_lost "$2" "$(v4_of h98)"
+	check "$2 asks for it by broadcast" eventually asks_all "$2"
+}
+
 # The LIDs that programs exchange are of the other subnet; perftest can be told the router's.
 test_routed() {
 	bring_up_routed_fabric
 	check "the connection manager is loaded" load_managers
 	know h1 h2 h3 h4 && know h3 h1 h2 h4
 	check "h3 reaches h1 by IP" eventually host_answers h3 "$(v4_of h1)"
+	check "what the ends say and ask is captured" capture_at h1 h3
+	watch_queries
 	by_address "router" h1 h3
 	perftest "router" h1 h3 cm "-R"
+	echo 0 >"$sent/enable"
+	test_requests h1 h3
+	end_captures
 	check "router: ib_send_lat with the router's LID" serve_and_call tcp "$exchange_port" h1 h3 \
 		"ib_send_lat -d h1 -F -n $iterations -x 0 --dlid $(router_lid h1 r1)" \
 		"ib_send_lat -d h3 -F -n $iterations -x 0 --dlid $(router_lid h3 r1) $(v4_of h1)"
