@@ -7,6 +7,7 @@ import sys
 from fabric_builder import build
 from fabric_builder import file
 from fabric_builder import machine
+from fabric_builder import manage
 from fabric_builder import show
 from fabric_builder import state
 from fabric_builder.file import Unreadable
@@ -27,7 +28,13 @@ def _up(path):
 
 def _remove(topology):
     build.down(topology)
+    manage.forget()
     state.end()
+
+
+def _manage():
+    machine.require_root()
+    print(*manage.start(state.current()), sep="\n")
 
 
 def _down():
@@ -61,6 +68,7 @@ def _parse():
     commands = parser.add_subparsers(dest="command", required=True)
     for name, function, text in (
         ("up", _up, "build the fabric that a file describes"),
+        ("manage", _manage, "start an OpenSM in each subnet, and wait until all ports are active"),
         ("down", _down, "take the fabric down"),
         ("show", _show, "its cables, and the state of each end"),
         ("check", _check, "only read files, and say what they describe"),

@@ -41,7 +41,7 @@ def described(topology):
     return [summary(topology), *lines]
 
 
-def _rdma_links(node):
+def rdma_links(node):
     namespace = node.name if node.kind == HOST else None
     links = json.loads(machine.run("rdma", "-j", "-d", "link", "show", namespace=namespace) or "[]")
     return {link["port"]: link for link in links if link["ifname"] == node.name}
@@ -78,7 +78,7 @@ def state(topology):
         words = [_cable_state(devices[namespace].get(end.net_device))]
         if node.kind in (HOST, HCA):
             if node.name not in links:
-                links[node.name] = _rdma_links(node)
+                links[node.name] = rdma_links(node)
             words.append(_hca_state(links[node.name].get(end.port)))
         lines.append(f"{node.kind:<7} {str(end):<16} {peer:<16} {'  '.join(words)}")
     return lines

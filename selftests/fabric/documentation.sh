@@ -47,7 +47,8 @@ for command in "${five_commands[@]::4}"; do
 done
 mapfile -t hosts < <(scripts/fabric show | awk '$1 == "host" { sub(":.*", "", $2); print $2 }' | uniq)
 check_equal "it has the hosts that the page names" "h1 h2 h3 h4" "${hosts[*]}"
-check "every port becomes active" eventually all_active
+check "every port is active" all_active
+check_refused "subnet managers are not started twice" scripts/fabric manage
 check "a host's ibnetdiscover shows the switch and the hosts" says h4 ibnetdiscover '"s1"' '"h1"' '"h2"' '"h3"'
 check "IP over InfiniBand comes up" ipoib_up "${hosts[@]}"
 
