@@ -117,7 +117,8 @@ run_command() {
 prompt() {
 	echo "A prompt on node n$NODE of $NODES. Ctrl-D ends the nodes."
 	[ "$MACHINE" != qemu ] || echo "Ctrl-A X kills them."
-	setsid --ctty --wait /bin/bash --login
+	# No login shell: that would lose the path of the command oxib.
+	setsid --ctty --wait /bin/bash
 	echo 0 >/out/status
 }
 

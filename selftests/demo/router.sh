@@ -4,6 +4,8 @@
 # The second act of `make demo`: two InfiniBand subnets with a router between them, on softib, and one IP subnet over both. Each
 # host is a network namespace with an HCA of its own.
 #
+# router.sh [up]: with `up` only the fabric, its interfaces and the address cache, for who is at a prompt (`make shell`)
+#
 # nodes: 1
 # timeout: 300
 # demo: yes
@@ -12,6 +14,7 @@
 # shellcheck source=selftests/demo.sh
 . selftests/demo.sh
 
+extent=${1:-whole}
 place=/tmp/demo
 checkout=$PWD
 
@@ -19,17 +22,6 @@ checkout=$PWD
 run_there() { # command...
 	cd "$place" && run "$@"
 	cd "$checkout" || failed=1
-}
-
-start_managers() {
-	local host
-	start_subnet 1 2 h1 h2
-	start_subnet 2 1 h3 h4
-	for host in h1 h3; do
-		printf '# ip netns exec %s opensm --config /tmp/sm.%s/opensm.conf &\n' "$host" "$host"
-	done
-	quietly eventually all_active
-	quietly eventually all_have_prefixes "h1 h2" "h3 h4"
 }
 
 write_addresses() {
@@ -42,6 +34,7 @@ write_addresses() {
 # A server in h3, until stop_jobs, and its client in h1.
 call_across() { # port, 'server', command...
 	local port=$1
+	printf '# ip netns exec h3 %s &\n' "$2"
 	# shellcheck disable=SC2086 # words
 	in_background_at h3 $2
 	quietly eventually "$port"
@@ -57,8 +50,29 @@ rping_listens() {
 	at h3 rdma resource show cm_id | grep -q 'state LISTEN'
 }
 
-sent_to_groups() {
-	at h1 cat /sys/class/infiniband/h1/ports/1/counters/multicast_xmit_packets
+# Packets to groups, of the port; ARP requests and path queries, of the cache.
+counters_of() { # host
+	at "$1" cat "/sys/class/infiniband/$1/ports/1/counters/multicast_xmit_packets"
+	oxib -n "$1" acm stats | awk '{ value[$1] = $2 } END { print value["arp-answered"]; print value["path-queries"] }'
+}
+
+declare -A before=()
+
+note_before() {
+	local host
+	for host in "${hosts[@]}"; do
+		before[$host]=$(counters_of "$host")
+	done
+}
+
+# The growth of each counter since note_before.
+show_growth() {
+	local host
+	printf '%-5s %18s %27s %15s\n' host "packets to groups" "ARP answered in the node" "paths asked for"
+	for host in "${hosts[@]}"; do
+		paste <(printf '%s\n' "${before[$host]}") <(counters_of "$host") |
+			awk -v host="$host" '{ grown[NR] = $2 - $1 } END { printf "%-5s %18d %27d %15d\n", host, grown[1], grown[2], grown[3] }'
+	done
 }
 
 mkdir -p "$place"
@@ -67,6 +81,7 @@ heading "Two InfiniBand subnets of two hosts, and a router: softib, a fabric in 
 run modprobe -a ib_core ib_umad ib_uverbs
 run insmod "$MODULES/softib.ko"
 run scripts/fabric up selftests/fabric/topologies/routed.fabric
+[ "$failed" = 0 ] || end
 mapfile -t hosts < <(ip netns list | awk '{ print $1 }' | sort -V)
 # Only what is shown goes over the fabric.
 for host in "${hosts[@]}"; do
@@ -74,7 +89,8 @@ for host in "${hosts[@]}"; do
 done
 
 heading "An OpenSM in each subnet, which gives it its prefix"
-start_managers
+run scripts/fabric manage
+run cat /run/softib.managers/h1/opensm.conf /run/softib.managers/h1/prefix-routes.conf
 run ip netns exec h1 cat /sys/class/infiniband/h1/ports/1/gids/0
 run ip netns exec h3 cat /sys/class/infiniband/h3/ports/1/gids/0
 run ip netns exec h1 ibrouters
@@ -101,10 +117,11 @@ run_there ip netns exec h3 scripts/collect-fabric collect --table addresses.txt 
 run_there scripts/collect-fabric merge --output all subnet1 subnet2
 for host in "${hosts[@]}"; do
 	run oxib -n "$host" acm load "$place/all.data"
+	run oxib -n "$host" acm paths preload
 done
 run oxib -n h1 acm show
-run oxib -n h1 acm paths preload
-before=$(sent_to_groups)
+[ "$extent" = whole ] || end
+note_before
 
 heading "Ping, by IP address, across the router"
 run ip netns exec h1 ping -c 3 "$(v4_of h3)"
@@ -113,19 +130,8 @@ heading "iperf3, across the router"
 call_across iperf3_listens "iperf3 -s" iperf3 -c "$(v4_of h3)" -n 16M
 
 heading "rping, verbs and rdma_cm by IP address, across the router"
-ulimit -l unlimited
 call_across rping_listens "rping -s -a $(v4_of h3) -C 10" rping -c -a "$(v4_of h3)" -C 10 -v
 
-heading "What that took: no packet to a group, so no ARP, and paths that were known before"
-run oxib -n h1 acm stats
-printf 'packets of h1 to groups meanwhile: %d\n' $(($(sent_to_groups) - before))
-
-stop_jobs
-quietly rmmod rdma_ucm
-quietly rmmod rdma_cm
-rmmod iw_cm 2>/dev/null
-quietly rmmod ib_cm
-quietly rmmod oxib
-stop_sm
-run scripts/fabric down
+heading "What that took: no packet to a group, so no ARP on the wire; for rping's service a path, where it was called"
+show_growth
 end
