@@ -156,6 +156,9 @@ def _remove_cables(topology):
 def down(topology):
     """Remove what there is of it, also if it was only partly built."""
     hosts = [node.name for node in topology.of_kind(HOST) if machine.namespace_exists(node.name)]
+    # While subnet managers answer: an interface that leaves its groups later waits for them, for some seconds each.
+    for name in hosts:
+        machine.take_interfaces_down(name)
     machine.end_processes(hosts)
     for node in topology.of_kind(HOST, HCA):
         _remove_hca(node)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a fabric is made with on this machine: ip, rdma, and softib's directory in configfs."""
 
+import json
 import os
 import signal
 import subprocess
@@ -48,6 +49,12 @@ def namespace_exists(name):
 def net_device_exists(name):
     """Whether there is one of that name in this namespace."""
     return Path("/sys/class/net", name).exists()
+
+
+def take_interfaces_down(namespace):
+    """Take the IP over InfiniBand interfaces of a namespace down."""
+    links = json.loads(run("ip", "-n", namespace, "-j", "link", "show") or "[]")
+    ip_batch((f"link set {link['ifname']} down" for link in links if link["link_type"] == "infiniband"), namespace)
 
 
 def require_root():

@@ -9,15 +9,25 @@ set -u
 
 # shellcheck source=selftests/tap.sh
 . selftests/tap.sh
+# shellcheck source=selftests/installed.sh
+. selftests/installed.sh
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-install_stock() { # version, directory, log
-	make --no-print-directory install KDIR=stock KERNEL="$1" DESTDIR="$2" >"$3" 2>&1 || {
-		cat "$3"
+# What a page says, but into a place of this test's own.
+install_as_written() { # page, heading, directory of the page, version, directory, log
+	local command
+	command=$(block_of "$1" "$2" 1 | sed "s| DESTDIR=$3\$| DESTDIR=$5|")
+	matches " DESTDIR=$5\$" "$command" || return
+	KERNEL=$4 bash -c "$command" >"$6" 2>&1 || {
+		cat "$6"
 		return 1
 	}
+}
+
+install_stock() { # version, directory, log
+	install_as_written README.md 'Install it' /tmp/oxib-node "$@"
 }
 
 files_in() { # directory
@@ -40,10 +50,7 @@ test_version() { # version
 }
 
 install_fabric() {
-	make --no-print-directory install KDIR=stock KERNEL="$OXIB_KERNEL" SOFTIB=y DESTDIR="$place/fabric" >"$place/log.fabric" 2>&1 || {
-		cat "$place/log.fabric"
-		return 1
-	}
+	install_as_written Documentation/softib.md 'For the tests of other projects' /tmp/softib "$OXIB_KERNEL" "$place/fabric" "$place/log.fabric"
 }
 
 # The same symbol of the same version on both sides.

@@ -10,43 +10,58 @@
 # timeout: 300
 
 . selftests/fabric.sh
+# shellcheck source=selftests/installed.sh
+. selftests/installed.sh
 
-tree=/tmp/softib
-release=$(uname -r)
-
-# What `make install SOFTIB=y` does, in a tree of its own with those of Debian's modules that matter.
+# The library is then found where it was installed alone.
 install_fabric() {
-	local target=$tree/lib/modules/$release
-	mkdir -p "$target/updates" "$target/kernel/drivers/infiniband" /usr/share/softib &&
-		cp -r "/lib/modules/$release/kernel/drivers/infiniband/core" "$target/kernel/drivers/infiniband/" &&
-		cp "/lib/modules/$release/modules."{order,builtin,builtin.modinfo} "$target/" &&
-		cp "$MODULES/softib.ko" "$target/updates/" && depmod -b "$tree" &&
-		cp -r scripts/fabric scripts/fabric_builder "$topologies" /usr/share/softib/ &&
-		ln -sfn ../share/softib/fabric /usr/sbin/softib-fabric
+	rm -f /etc/libibverbs.d/softib.driver
+	SOFTIB=y install_built
 }
 
-modprobe() {
-	command modprobe -d "$tree" "$@"
-}
-
-# The second block of the section: the first is for the machine that builds.
-commands() {
-	awk '/^## / { here = $0 == "## For the tests of other projects" } /^```/ { inside = !inside; number += here && inside; next }
-		here && inside && number == 2' Documentation/softib.md
-}
+# What a command has to have printed, by a word of it.
+declare -A expected=(
+	[manage]='^fec0:0:0:2::/64, OpenSM in h5: 2 active ports$'
+	[ibv_devinfo]='^hca_id:\s+h1$ state:\s+PORT_ACTIVE'
+	[ibnetdiscover]='"l1" "l2" "s1" "s2" "h4" ^Rt\s.*"r1"'
+	[saquery]='NodeDescription\.*h1$ NodeDescription\.*l2$ NodeDescription\.*r1$'
+)
 
 runs_as_written() { # command
-	eval "$1" </dev/null
+	local word pattern
+	eval "$1" >/tmp/said 2>&1 </dev/null || {
+		cat /tmp/said
+		return 1
+	}
+	for word in "${!expected[@]}"; do
+		[[ " $1 " == *" $word "* ]] || continue
+		# shellcheck disable=SC2086 # words
+		for pattern in ${expected[$word]}; do
+			matches "$pattern" "$(cat /tmp/said)" || return
+		done
+	done
 }
 
+is_not_of_the_checkout() {
+	equal /usr/share/softib "$(dirname "$(realpath "$(command -v softib-fabric)")")" &&
+		equal "driver softib" "$(cat /etc/libibverbs.d/softib.driver)"
+}
+
+check "Debian's modules have a place to be joined in" replace_modules veth
 check "softib can be installed" install_fabric
+check "depmod finds it" depmod
+check "what is used is what was installed" is_not_of_the_checkout
 number=0
+server=
 while read -r -u 3 command; do
 	number=$((number + 1))
 	check "$command" runs_as_written "$command"
-done 3< <(commands)
+	[[ $command != *'&' ]] || server=$!
+# The first block is for the machine that builds.
+done 3< <(block_of Documentation/softib.md 'For the tests of other projects' 2)
 check_equal "there are twelve commands" 12 "$number"
+check "rping's server ends well" wait "$server"
 check_equal "nothing is left of it" "" "$(ip netns list)$(rdma link show)"
-rmmod ib_umad ib_uverbs
-check "softib.ko can be unloaded" unload_softib
+check "all can be unloaded" modprobe -r rdma_ucm rdma_cm ib_cm oxib softib ib_umad ib_uverbs
+give_modules_back
 finish
