@@ -8,6 +8,8 @@ set -u
 
 # shellcheck source=selftests/tap.sh
 . selftests/tap.sh
+# shellcheck source=selftests/installed.sh
+. selftests/installed.sh
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
@@ -15,7 +17,7 @@ trap 'rm -rf "$place"' EXIT
 declare -A kinds=([uml]="processes of this machine" [qemu]="machines of QEMU's")
 
 show() { # kind
-	MACHINE=$1 KERNEL=${OXIB_KERNEL:-} make --no-print-directory demo >"$place/demo" 2>&1 || {
+	MACHINE=$1 KERNEL=${OXIB_KERNEL:-} bash -c "$(block_of README.md 'See it' 1 | grep '^make demo ')" >"$place/demo" 2>&1 || {
 		cat "$place/demo"
 		return 1
 	}
@@ -27,22 +29,34 @@ shown() { # number of lines, regular expression
 	return 1
 }
 
-# Types once there is a prompt. What that prints is not what was typed.
+# Types what README.md says once there is a prompt. A server listens before its client is typed. What is printed is not what was typed.
 type_at_prompt() {
-	local _
+	local _ command
 	for _ in {1..600}; do
 		sleep 0.5
 		! grep -q '^A prompt on node' "$place/prompt" || break
 	done
 	# shellcheck disable=SC2016 # the node expands them
-	printf 'echo this is node $NODE of $NODES; exit\n'
+	echo 'echo this is node $NODE of $NODES'
+	while read -r command; do
+		printf '%s\n' "$command"
+		[[ $command != *' &' ]] || echo 'for _ in {1..300}; do ip netns exec h3 rdma resource show cm_id | grep -q LISTEN && break; sleep 0.2; done'
+	done < <(block_of README.md 'See it' 2 | tail -n +2)
 }
 
 prompt() { # kind
+	local command
+	command=$(block_of README.md 'See it' 2 | head -n 1)
+	matches '^make shell$' "$command" || return
 	: >"$place/prompt"
-	type_at_prompt | MACHINE=$1 KERNEL=${OXIB_KERNEL:-} timeout 320 script --quiet --return --command 'make --no-print-directory shell' /dev/null \
-		>"$place/prompt" 2>&1
+	type_at_prompt | MACHINE=$1 KERNEL=${OXIB_KERNEL:-} timeout 900 script --quiet --return --command "$command" /dev/null >"$place/prompt" 2>&1
 	matches 'this is node 1 of 2' "$(cat "$place/prompt")"
+}
+
+prompted() { # regular expression
+	grep -q "$1" "$place/prompt" && return
+	cat "$place/prompt"
+	return 1
 }
 
 # shellcheck disable=SC2086 # words
@@ -55,5 +69,8 @@ for kind in ${OXIB_MACHINE:-uml qemu}; do
 	check "no host has sent to a group for that" shown 4 'h[1-4]  *0  *[0-9]*  *[01]$'
 	check "where rping is called no path is asked for" shown 1 'h3  *0  *[0-9]*  *0$'
 	check "make shell on $kind gives a prompt" prompt "$kind"
+	check "rping, typed there as README.md has it, crosses the router" prompted 'ping data: rdma-ping-9: '
+	check "ping does" prompted ' 3 received, 0% packet loss'
+	check "each step to the peer's address is well" prompted '^path *ok '
 done
 finish

@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# README.md and Documentation/admin-guide.md: what is to be typed on a node is run as it is written there, with oxib installed, on
+# soft-RoCE and on a port of a software fabric.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 240
+
+. selftests/infiniband.sh
+# shellcheck source=selftests/installed.sh
+. selftests/installed.sh
+
+guide=Documentation/admin-guide.md
+
+run_block() { # page, heading, number of the block, [words before a command...]
+	local command number=0
+	while read -r -u 3 command; do
+		number=$((number + 1))
+		check "$2: $command" "${@:4}" bash -c "$command"
+	done 3< <(block_of "$1" "$2" "$3")
+	check "$2: there are commands" holds "$number" -gt 0
+}
+
+begins_anew() {
+	modprobe -r oxib && ib_is_gone
+}
+
+test_roce() {
+	ip link add eth0 mtu 9000 type veth peer name eth1 mtu 9000
+	ip link set eth0 up && ip link set eth1 up
+	run_block "$guide" 'On RoCE' 1
+	check "ib0 comes up" eventually carrier_is 1
+	check "oxib can be unloaded" begins_anew
+	run_block README.md 'Install it' 2
+	check "ib0 comes up" eventually carrier_is 1
+	check "oxib can be unloaded" begins_anew
+	run_block "$guide" Interfaces 1
+	check "oxib can be unloaded" begins_anew
+	rdma link delete rxe0
+}
+
+test_infiniband() {
+	load_softib || bail_out "softib.ko could not be loaded"
+	fabric_up star || bail_out "the fabric could not be built"
+	scripts/fabric manage || bail_out "the fabric has no subnet manager"
+	modprobe -a oxib ib_cm
+	check "the hosts have interfaces" interfaces_up "${hosts[@]}"
+	run_block "$guide" 'Children, and what can be changed' 1 ip netns exec h1
+	run_block "$guide" 'Connected mode' 1 ip netns exec h1
+	check "h1 is in connected mode" equal connected "$(at h1 cat /sys/class/net/ib0/mode)"
+	[ -e "$tracing/trace" ] || mount -t tracefs tracefs "$tracing"
+	test_tracing
+	stop_jobs
+	check "all can be unloaded" modprobe -r ib_cm oxib
+	check "the fabric can be taken down" fabric_down
+	check "softib.ko can be unloaded" unload_softib
+}
+
+# The second one of two commands shows what comes until it is ended.
+test_tracing() {
+	local commands
+	mapfile -t commands < <(block_of "$guide" 'Connection manager' 1)
+	check_equal "Connection manager: there are two commands" 2 "${#commands[@]}"
+	check "Connection manager: ${commands[0]}" bash -c "${commands[0]}"
+	bash -c "exec ${commands[1]}" >/tmp/traced 2>&1 &
+	jobs_running+=($!)
+	check "h1 connects to h2" eventually host_answers h1 "$(v4_of h2)"
+	check "Connection manager: ${commands[1]}" eventually grep -q 'oxib_cm_' /tmp/traced
+}
+
+check "the kernel's modules have a place to be joined in" replace_modules veth rdma_rxe
+check "oxib can be installed" install_built
+check "depmod finds it" depmod
+test_roce
+test_infiniband
+give_modules_back
+finish
