@@ -85,6 +85,56 @@ run_block() { # host, heading, number of the block
 	check "block $3 of '$2' has commands" holds "$number" -gt 0
 }
 
+# --- programs ------------------------------------------------------------------------------------------------------------------
+
+has_a_listener() { # host
+	at "$1" rdma resource show cm_id | grep -q 'state LISTEN'
+}
+
+has_no_listener() { # host
+	! has_a_listener "$1"
+}
+
+call() { # server's host, its command, client's host, its command
+	local server status=0
+	runs_as_written "$1" "exec timeout $((2 * patience)) $2" >/tmp/server 2>&1 &
+	server=$!
+	eventually has_a_listener "$1" || note "$2: it does not listen"
+	runs_as_written "$3" "timeout $((2 * patience)) $4" || status=$?
+	[ "$status" = 0 ] || kill "$server"
+	wait "$server" || status=$?
+	eventually has_no_listener "$1"
+	[ "$status" = 0 ] || cat /tmp/server
+	return "$status"
+}
+
+# perftest's server listens anew for its second connection, and with -R its client does not wait for that.
+call_patiently() { # as for call
+	case $2 in
+	ib_*) eventually call "$@" ;;
+	*) call "$@" ;;
+	esac
+}
+
+# As in the block: COMMAND # on HOST[, a server]
+run_programs() {
+	local line command host server='' where='' number=0
+	while read -r -u 3 line; do
+		number=$((number + 1))
+		command=${line%%  *# on *}
+		host=${line##*# on }
+		if [[ $host == *", a server" ]]; then
+			server=$command where=${host%%,*}
+		elif [ -n "$server" ]; then
+			check "$where: $server; $host: $command" call_patiently "$where" "$server" "$host" "$command"
+			server=
+		else
+			check "$host: $command" runs_as_written "$host" "$command"
+		fi
+	done 3< <(block Programs 1 | sed -e '/ib_/{/# on node3/s/mlx5_0/h3/}' | of_this_fabric)
+	check_equal "block 1 of 'Programs' has eleven commands" 11 "$number"
+}
+
 # Both of the hosts that the page has a line for, and the same for the others.
 write_table() {
 	local host
@@ -131,5 +181,8 @@ run_block h1 Check 1
 check "the peer's GID is in its neighbour entry" \
 	matches "$(port_field h3 gids/0 | sed 's/://g; s/../&:/g; s/:$//')" "$(at h1 ip neighbour show "$(v4_of h3)" dev ib0)"
 check "and the other way" host_reaches h3 "$(v4_of h2)"
+check "the connection managers are loaded" load_managers
+run_programs
+check "they can be unloaded" eventually unload_managers
 take_down_routed_fabric
 finish
