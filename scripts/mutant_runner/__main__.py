@@ -20,6 +20,7 @@ from mutant_runner.mutant import chosen
 from mutant_runner.mutant import dozen
 from mutant_runner.mutant import mutants_of
 from mutant_runner.mutant import one_of_each
+from mutant_runner.noticed import Noticed
 from mutant_runner.tree import CHECKOUT
 from mutant_runner.tree import Tree
 from mutant_runner.tree import end_all
@@ -92,10 +93,11 @@ def _modules(kernel):
 class _Patches:
     """Trials of patches, one at a time in each tree."""
 
-    def __init__(self, trees, out, tap):
+    def __init__(self, trees, out, tap, noticed):
         self._out = out
         self._tap = tap
         self._trees = trees
+        self._noticed = noticed
         self._free = queue.SimpleQueue()
         for tree in trees:
             self._free.put(tree)
@@ -171,16 +173,21 @@ class _Patches:
         limit = max(_SHORTEST, _PATIENCE * before)
         verdict = self._trial(tree, mutant, kernel).run(name, mutant.report, limit)
         if verdict.failed:
+            self._noticed.add(mutant, kernel)
             return self._tap.check(True, title, f"in {verdict.seconds:.0f} s: {verdict.why}")
         return self._tap.check(False, title, f"it survives: {mutant.what}", "a test is missing")
 
 
-def _try_patches(mutants, trees, out, tap):
-    patches = _Patches(trees, out, tap)
-    kernels = dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant))
+def _trials(mutants):
+    """(mutant, kernel) of all."""
+    return [(mutant, kernel) for mutant in mutants for kernel in _kernel_ids(mutant)]
+
+
+def _try_patches(trials, trees, out, tap, noticed):
+    patches = _Patches(trees, out, tap, noticed)
     # One kernel after the other: what is built for one mutant is of use for the next.
-    for kernel in kernels:
-        patches.try_on([mutant for mutant in mutants if kernel in _kernel_ids(mutant)], kernel)
+    for kernel in dict.fromkeys(kernel for _, kernel in trials):
+        patches.try_on([mutant for mutant, of_kernel in trials if of_kernel == kernel], kernel)
 
 
 def _try_crates(names, tree, out, tap):
@@ -216,6 +223,7 @@ def _parse():
     parser.add_argument("--list", action="store_true", help="only print the mutants, with the tests that have to fail")
     parser.add_argument("--check", action="store_true", help="only look whether every patch applies and its test is there")
     parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
+    parser.add_argument("--rest", action="store_true", help="only patches that were not noticed yet as they and their tests are; no crates")
     parser.add_argument("--each", action="store_true", help="with --turn: one patch of each kind, others for each number")
     parser.add_argument("--crates", action="store_true", help="only cargo-mutants on the crates")
     parser.add_argument("--patches", action="store_true", help="only the patches")
@@ -253,10 +261,12 @@ def main():
         signal.signal(number, _interrupted)
     cache = Path(os.environ["OXIB_CACHE"])
     results = Results.first_free(cache / "out/mutants")
+    noticed = Noticed(cache / "mutants-noticed", CHECKOUT)
+    trials = [trial for trial in _trials(mutants) if not (options.rest and noticed.has(*trial))]
     trees, tap = [Tree(cache, number) for number in range(1, max(1, options.jobs) + 1)], _Tap()
-    if mutants:
-        _try_patches(mutants, trees, results.path, tap)
-    if options.crates or not (options.names or options.patches or options.turn is not None):
+    if trials:
+        _try_patches(trials, trees, results.path, tap, noticed)
+    if options.crates or not (options.names or options.patches or options.rest or options.turn is not None):
         _try_crates(options.names, trees[0], results.path, tap)
     return tap.finish()
 

@@ -174,6 +174,20 @@ class Runs(unittest.TestCase):
             kinds = [line.split(":")[0] for line in self.lines]
             self.assertEqual(kinds, [f"made/{kind}{turn % 2}" for kind in ("crate", "unit", "selftest")])
 
+    def test_the_rest_are_those_that_were_not_noticed_as_they_are(self):
+        self._mutant("a", "made/adds", "    one + other", "    one - other")
+        self._mutant("b", "made/adds", "// It adds.", "// It does.")
+        self._run("--rest")
+        self._says(1, "ok 1 - made/a", "not ok 2 - made/b", "1..2")
+        self._run("--rest")
+        self._says(1, "not ok 1 - made/b", "1..1")
+        self._mutant("b", "made/adds", "    one + other", "    one * other")
+        self._run("--rest")
+        self._says(0, "ok 1 - made/b", "1..1")
+        self._write("selftests/made/adds.sh", f"{_ADDS}# Changed.\n")
+        self._run("--rest")
+        self._says(0, "ok 1 - made/a", "ok 2 - made/b", "1..2")
+
     def test_one_that_changes_nothing_survives_and_the_next_one_is_tried(self):
         self._mutant("a", "made/adds", "// It adds.", "// It does.")
         self._mutant("b", "made/adds", "    one + other", "    one - other")
