@@ -23,11 +23,15 @@ add_cable() {
 	done
 }
 
+# perftest measures how fast the processor's clock is, and gives 0 where it cannot: then it is asked again.
 measure() { # device, prefix of its names, 'words', program, bytes, messages
-	local words="-F $3 -s $5 -n $6"
-	serve_and_call 18515 "$4 -d $2h1 $words" "$4 -d $2h2 $words 10.86.0.1"
-	printf 'perftest %s %s %d %s\n' "$1" "$4" "$5" \
-		"$(awk -v bytes="$5" -v column="${columns[$4]}" '$1 == bytes { print $column }' /tmp/client)"
+	local words="-F $3 -s $5 -n $6" value=0.00 _
+	for _ in {1..10}; do
+		serve_and_call 18515 "$4 -d $2h1 $words" "$4 -d $2h2 $words 10.86.0.1"
+		value=$(awk -v bytes="$5" -v column="${columns[$4]}" '$1 == bytes { print $column }' /tmp/client)
+		[ "$value" = 0.00 ] || break
+	done
+	printf 'perftest %s %s %d %s\n' "$1" "$4" "$5" "$value"
 }
 
 bring_up_fabric switched_pair h1

@@ -96,9 +96,9 @@ def lines_of(document):
 
 def _page(lines, kernel, command):
     date = datetime.now(UTC).date()
-    load = f"{os.getloadavg()[2]:.1f} on {os.cpu_count()} processors"
+    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
     said = f"Written by `{command}` on {date}, kernel {kernel}."
-    busy = f"The machine's load in the last 15 minutes was {load}."
+    busy = f"The load of the machine in its last minute, with its own programs, was {load}."
     head = ["# What programs take on softib and with oxib", "", said, busy, ""]
     return "\n".join([*head, _EXPLANATION, *lines])
 
