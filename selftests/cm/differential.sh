@@ -12,6 +12,7 @@
 # timeout: 500
 
 . selftests/cm.sh
+. selftests/captures.sh
 
 reference=${1:-kernel}
 candidate=${2:-oxib}
@@ -53,23 +54,10 @@ pass() { # name, connection manager of n1
 	barrier unloaded
 }
 
-compare_messages() {
-	local verdict text
-	python3 selftests/cm/compare.py /out/reference.pcap /out/candidate.pcap >/tmp/compared ||
-		not_ok "the captures can be compared"
-	while IFS=' ' read -r verdict text; do
-		case $verdict in
-		same) ok "$text: the same messages" ;;
-		different) not_ok "$text: the same messages" ;;
-		*) note "  $verdict $text" ;;
-		esac
-	done < <(sed 's/^ /- /' /tmp/compared)
-}
-
 ground_up
 pass reference "$reference"
 pass candidate "$candidate"
-on_node 1 compare_messages
+on_node 1 compare_captures /out/reference.pcap /out/candidate.pcap
 check "n$NODE: the programs were told the same" diff /out/reference.events /out/candidate.events
 ground_down
 finish

@@ -10,6 +10,7 @@
 # timeout: 180
 
 . selftests/acm.sh
+. selftests/captures.sh
 
 calls=(
 	local
@@ -49,7 +50,6 @@ start_capture() { # file
 	eventually grep -q 'listening on' /tmp/tcpdump.log || bail_out "tcpdump does not capture"
 }
 
-
 # The answer to a DREQ is the last message of a connection.
 has_captured_all() { # kernel|oxib
 	equal "${#calls[@]}" "$(python3 selftests/cm/capture.py "/out/$1.pcap" DREP)"
@@ -69,19 +69,6 @@ pass() { # kernel|oxib
 	check "$1: the connection manager can be unloaded" unload_manager "$1"
 }
 
-compare_messages() {
-	local verdict text
-	python3 selftests/cm/compare.py /out/kernel.pcap /out/oxib.pcap "${calls[@]}" >/tmp/compared ||
-		not_ok "the captures can be compared"
-	while IFS=' ' read -r verdict text; do
-		case $verdict in
-		same) ok "$text: the same messages" ;;
-		different) not_ok "$text: the same messages" ;;
-		*) note "  $verdict $text" ;;
-		esac
-	done < <(sed 's/^ /- /' /tmp/compared)
-}
-
 told() { # kernel|oxib, call
 	sed -n "s/^$2: //p" "/tmp/$1.told"
 }
@@ -94,7 +81,7 @@ bring_up_managed_subnets
 router=$(printf '%d' "$(router_lid h1 r1)")
 pass kernel
 pass oxib
-compare_messages
+compare_captures /out/kernel.pcap /out/oxib.pcap "${calls[@]}"
 for call in "${calls[@]}"; do
 	check "$call: the consumers are told the same" same_told "$call"
 done
