@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# All of rdma-core's tests on soft-RoCE, with which softib is compared.
+# All of rdma-core's tests on soft-RoCE, with which softib is compared; all programs across two routers.
 #
 # nodes: 1
 # kernels: fast
@@ -11,5 +11,5 @@
 
 . selftests/node.sh
 
-parts '1 programs/rdma_core all'
+parts '1 programs/rdma_core all' '1 fabric/programs whole_chain'
 finish
