@@ -110,12 +110,13 @@ impl Drop for Turn {
     }
 }
 
-/// The rounds in which memberships are asked for, numbered from 1. A round begins with a request for
+/// Rounds in which memberships are asked for, numbered from 1. A round begins with a request for
 /// the broadcast group, and all other groups of the round are asked for like that one.
 ///
-/// An event of the port ends all memberships of a round, and `ib_sa` says so of each by itself, in the
-/// order of the groups' GIDs: of most before the broadcast group. A group that is asked for like the
-/// broadcast group of an earlier round is refused, or is made with parameters that refuse all others.
+/// Events of the port end all memberships of a round, and `ib_sa` says so of each by itself, in
+/// the order of the groups' GIDs: of most before the broadcast group. A group that is asked for
+/// like the broadcast group of an earlier round is refused, or is made with parameters that
+/// refuse all others.
 struct Rounds {
     /// The last round that has begun.
     begun: AtomicUsize,
@@ -147,7 +148,8 @@ impl Rounds {
         self.ended.fetch_max(round, Ordering::Relaxed);
     }
 
-    /// Whether memberships of `round` can hold: no later round has begun, and the round has not ended.
+    /// Tells whether memberships of `round` can hold: no later round has begun, and the round has
+    /// not ended.
     fn is_current(&self, round: usize) -> bool {
         round == self.begun() && round > self.ended.load(Ordering::Relaxed)
     }
@@ -178,8 +180,8 @@ struct Request {
 }
 
 impl Request {
-    /// Returns the SA's answer, once there is one. A request of an earlier round has ended, whatever
-    /// the answer is or will be.
+    /// Returns the SA's answer, once there is one. A request of an earlier round has ended,
+    /// whatever the answer is or will be.
     fn outcome(&self) -> Option<Answer> {
         let mut outcome = self.outcome.lock();
         if !self.port.groups.rounds.is_current(self.round) {

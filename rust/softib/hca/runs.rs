@@ -9,7 +9,7 @@ use crate::provider::memory::Memory;
 
 /// A piece of memory with its place in the whole.
 struct Run {
-    /// How many bytes the runs before it have.
+    /// Bytes of the runs before it.
     place: usize,
     memory: Memory,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// None, with room for so many.
+    /// Creates an empty list with room for `runs` runs.
     ///
     /// # Errors
     ///
