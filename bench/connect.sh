@@ -13,9 +13,6 @@
 driver=$1 repetitions=$2
 near=h1 far=h3
 port=7471
-# The kernel's ib_cm goes with ib_ipoib.
-manager=() modules=(rdma_ucm rdma_cm iw_cm ib_cm)
-[ "$driver" = oxib ] || manager=(kernel) modules=(rdma_ucm rdma_cm iw_cm)
 
 know_each_other() {
 	if [ "$driver" = oxib ]; then
@@ -46,13 +43,13 @@ connect() {
 }
 
 bring_up_subnets_with "$driver" routed "h1 h2" "h3 h4"
-load_managers "${manager[@]}" || bail_out "the connection manager could not be loaded"
+load_managers_of "$driver" || bail_out "the connection manager could not be loaded"
 know_each_other
 eventually host_answers "$near" "$(v4_of "$far")" || bail_out "$far is not reached"
 for ((repetition = 0; repetition < repetitions; repetition++)); do
 	connect
 done
-check "the connection manager can be unloaded" rmmod "${modules[@]}"
+check "the connection manager can be unloaded" unload_managers_of "$driver"
 take_down_routed_fabric
 ok "the measurements were taken"
 finish

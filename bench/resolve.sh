@@ -131,15 +131,8 @@ subnet() { # repetitions
 # Those are on h2 and h4.
 router() { # repetitions
 	near=h1 far=h3
-	load_softib || bail_out "softib.ko could not be loaded"
 	printf '%s\n' 'routed hosts=2,2' 'router r1 algorithmic=1' >"$topology"
-	fabric_up bench || bail_out "the fabric could not be built"
-	start_subnet 1 2 h2 h1
-	start_subnet 2 1 h4 h3
-	eventually all_active || bail_out "not all ports became active"
-	eventually all_have_prefixes "h1 h2" "h3 h4" || bail_out "not all ports have their subnet's prefix"
-	load_driver "$driver" || bail_out "$driver could not be loaded"
-	interfaces_up "${hosts[@]}" || bail_out "IP over InfiniBand did not come up"
+	bring_up_subnets_with "$driver" bench "h2 h1" "h4 h3"
 	measure_states "$1"
 	take_down_routed_fabric
 }

@@ -23,6 +23,15 @@ unload_managers() {
 	done
 }
 
+# The kernel's ib_cm comes and goes with ib_ipoib.
+load_managers_of() { # driver
+	if [ "$1" = oxib ]; then load_managers; else load_managers kernel; fi
+}
+
+unload_managers_of() { # driver
+	if [ "$1" = oxib ]; then unload_managers; else rmmod rdma_ucm rdma_cm iw_cm; fi
+}
+
 listens_cm() { # host, port
 	at "$1" rdma resource show cm_id | grep -q "state LISTEN .*:$2 "
 }
@@ -86,17 +95,22 @@ all_have_prefixes() { # hosts of the first subnet, of the second
 	for host in $2; do gid_has_prefix "$host" 2 || return; done
 }
 
-# Two subnets with a driver's interfaces in one IP subnet.
-bring_up_subnets_with() { # driver, topology, hosts of the first subnet, of the second, [parameter of the module...]
+# Two subnets with a subnet manager in each.
+bring_up_managed_subnets() { # topology, hosts of the first subnet, of the second
 	local first second
-	read -ra first <<<"$3"
-	read -ra second <<<"$4"
+	read -ra first <<<"$2"
+	read -ra second <<<"$3"
 	load_softib || bail_out "softib.ko could not be loaded"
-	fabric_up "$2" || bail_out "the fabric $2 could not be built"
+	fabric_up "$1" || bail_out "the fabric $1 could not be built"
 	start_subnet 1 2 "${first[@]}"
 	start_subnet 2 1 "${second[@]}"
 	eventually all_active || bail_out "not all ports became active"
-	eventually all_have_prefixes "$3" "$4" || bail_out "not all ports have their subnet's prefix"
+	eventually all_have_prefixes "$2" "$3" || bail_out "not all ports have their subnet's prefix"
+}
+
+# With a driver's interfaces in one IP subnet.
+bring_up_subnets_with() { # driver, topology, hosts of the first subnet, of the second, [parameter of the module...]
+	bring_up_managed_subnets "${@:2:3}"
 	load_driver "$1" "${@:5}" || bail_out "$1 could not be loaded"
 	check "every host's interface comes up" interfaces_up "${hosts[@]}"
 }

@@ -22,15 +22,6 @@ calls=(
 	"routed unreliable"
 )
 
-bring_up_managed_subnets() {
-	load_softib || bail_out "softib.ko could not be loaded"
-	fabric_up routed || bail_out "the fabric could not be built"
-	start_subnet 1 2 h1 h2
-	start_subnet 2 1 h3 h4
-	eventually all_active || bail_out "not all ports became active"
-	eventually all_have_prefixes "h1 h2" "h3 h4" || bail_out "not all ports have their subnet's prefix"
-}
-
 load_manager() { # kernel|oxib
 	case $1 in
 	kernel) modprobe ib_cm ;;
@@ -77,7 +68,7 @@ same_told() { # call
 	holds "$(told kernel "$1" | wc -l)" -gt 100 && diff <(told kernel "$1") <(told oxib "$1")
 }
 
-bring_up_managed_subnets
+bring_up_managed_subnets routed "h1 h2" "h3 h4"
 router=$(printf '%d' "$(router_lid h1 r1)")
 pass kernel
 pass oxib

@@ -14,10 +14,8 @@
 
 drivers=("${1:-oxib}" "${2:-ib_ipoib}")
 pair="${drivers[0]} and ${drivers[1]}"
-# Of this node. The kernel's ib_cm comes with ib_ipoib, and goes with it.
+# Of this node.
 driver=${drivers[NODE - 1]}
-manager=() modules=(rdma_ucm rdma_cm iw_cm ib_cm)
-[ "$driver" = oxib ] || manager=(kernel) modules=(rdma_ucm rdma_cm iw_cm)
 
 ends_well() {
 	wait "$server" || {
@@ -52,7 +50,7 @@ ulimit -l unlimited
 # For ib_write_bw, whose server listens anew for its second connection: see slow_names.
 slow_names "$(v4_of h1 1)" "$(v4_of h1 2)"
 bring_up_shared_fabric "$driver"
-check "the connection manager that goes with $driver is loaded" load_managers "${manager[@]}"
+check "the connection manager that goes with $driver is loaded" load_managers_of "$driver"
 barrier managed
 
 meet "rping over IPv4" 7174 "rping -s -a SERVER -C 20 -S 4000 -V" "rping -c -a SERVER -C 20 -S 4000 -V"
@@ -60,6 +58,6 @@ meet "rping over IPv6" 7174 "rping -s -a SERVER -C 20 -S 4000 -V" "rping -c -a S
 meet "udaddy" 7174 "udaddy -b SERVER -c 5 -C 1 -S 1000" "udaddy -s SERVER -c 5 -C 1 -S 1000"
 meet "ib_write_bw -R" 18515 "ib_write_bw -d h1 -F -n 100 -s 4096 -R" "ib_write_bw -d h1 -F -n 100 -s 4096 -R name-of-SERVER"
 
-check "it can be unloaded" rmmod "${modules[@]}"
+check "it can be unloaded" unload_managers_of "$driver"
 take_down_shared_fabric
 finish

@@ -127,20 +127,10 @@ test_killed() { # driver
 
 # --- both drivers ----------------------------------------------------------------------------------------------------------------
 
-manager_of() { # driver: the kernel's ib_cm comes and goes with ib_ipoib
-	[ "$1" = oxib ] || echo kernel
-}
-
-modules_of() { # driver
-	echo rdma_ucm rdma_cm iw_cm
-	[ "$1" != oxib ] || echo ib_cm
-}
-
 test_driver() { # driver
 	local host
 	bring_up_subnets_with "$1" routed "h1 h2" "h3 h4"
-	# shellcheck disable=SC2046 # words
-	check "$1: the connection manager is loaded" load_managers $(manager_of "$1")
+	check "$1: the connection manager is loaded" load_managers_of "$1"
 	for host in h1 h3; do
 		check "$1: $host knows the other end" add_neighbour "$host" "$(v4_of "$(other "$host")")" "$(port_field "$(other "$host")" gids/0)"
 	done
@@ -150,8 +140,7 @@ test_driver() { # driver
 	note "$1: $(paste -sd, "/tmp/times.$1")"
 	test_many "$1"
 	test_killed "$1"
-	# shellcheck disable=SC2046 # words
-	check "$1: the connection manager can be unloaded" rmmod $(modules_of "$1")
+	check "$1: the connection manager can be unloaded" unload_managers_of "$1"
 	take_down_routed_fabric
 }
 
