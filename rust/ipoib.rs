@@ -78,6 +78,7 @@ mod resolve;
 mod roce;
 mod search;
 mod statistics;
+mod stopped;
 mod together;
 mod transmit;
 

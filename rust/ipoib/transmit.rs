@@ -27,14 +27,18 @@ use super::{
     link::QueuePair,
     offload::{
         Adapter,
-        Ring,
-        SEGMENTS, //
+        Ring, //
     },
     resolve::{
         may_ask,
         Found, //
     },
-    statistics::Statistics, //
+    statistics::Statistics,
+    stopped::{
+        is_roomy,
+        is_short,
+        Stopped, //
+    }, //
 };
 use crate::{
     net::{
@@ -77,9 +81,6 @@ use crate::{
 /// Most packets in one chain, so that the device gets to work while the stack goes on.
 pub(super) const CHAIN: u32 = 64;
 
-/// The share of the ring that must be free before a stopped queue is woken.
-pub(super) const WAKE_SHARE: u32 = 4;
-
 /// Handles beyond the cache's, so that a retired one need not be waited for.
 const SPARE_HANDLES: usize = 64;
 
@@ -94,7 +95,7 @@ pub(super) struct TransmitQueue {
     interface: Arc<Interface>,
     pub(super) statistics: Arc<Statistics>,
     /// The stack was told to stop for want of slots.
-    pub(super) stopped: bool,
+    pub(super) stopped: Stopped,
     /// Connections, in connected mode.
     pub(super) senders: Option<KBox<Senders>>,
     /// The receive queues that peers are told of, if there are several.
@@ -142,7 +143,7 @@ impl TransmitQueue {
             cache,
             interface: interface.clone(),
             statistics,
-            stopped: false,
+            stopped: Stopped::new(),
             senders,
         })
     }
@@ -231,9 +232,8 @@ impl TransmitQueue {
             Some(bytes) => queue.sent(bytes),
             None => !queue.more_follow(),
         };
-        if self.send.free() < SEGMENTS {
-            queue.stop();
-            self.stopped = true;
+        if is_short(self.send.free()) {
+            self.stopped.stop(&queue);
             self.statistics.tx_stopped.add(1);
             post = true;
         }
@@ -363,7 +363,7 @@ impl TransmitQueue {
         if chained == 0 {
             return;
         }
-        let posted = self.send.post(self.stopped);
+        let posted = self.send.post(self.stopped.get());
         let statistics = &self.statistics;
         statistics.tx_posts.add(1);
         statistics.tx_chains.add(u64::from(chained > 1));
@@ -399,17 +399,16 @@ impl TransmitQueue {
     /// Wakes the stack's queue if there is room again.
     #[inline]
     pub(super) fn wake(&mut self, queue: Queue<'_>) {
-        if self.stopped && self.has_room() {
-            self.stopped = false;
+        if self.stopped.get() && self.has_room() {
             if let Some(senders) = &mut self.senders {
                 senders.unblock();
             }
-            queue.wake();
+            self.stopped.wake(&queue);
         }
     }
 
     fn has_room(&mut self) -> bool {
-        self.send.free() >= SEGMENTS.max(self.send.capacity() / WAKE_SHARE)
+        is_roomy(self.send.free(), self.send.capacity())
             && self
                 .senders
                 .as_mut()

@@ -24,12 +24,12 @@ use super::{
 use crate::{
     ipoib::{
         interface::Interface,
+        stopped::WAKE_SHARE,
         transmit::{
             drop_counted,
             Reaper,
             TransmitQueue,
-            CHAIN,
-            WAKE_SHARE, //
+            CHAIN, //
         }, //
     },
     net::{
@@ -353,8 +353,7 @@ impl TransmitQueue {
         post |= sender.ring.chained() >= CHAIN;
         if is_full || sender.ring.free() == 0 {
             senders.blocked = Some(tag);
-            queue.stop();
-            self.stopped = true;
+            self.stopped.stop(&queue);
             self.statistics.tx_stopped.add(1);
             post = true;
         }
@@ -379,7 +378,7 @@ impl TransmitQueue {
             return;
         };
         // Few enough, or those that the queue may have to wait for would never be done.
-        let quietly = !self.stopped && senders.unsignalled < senders.limit / QUIET_SHARE;
+        let quietly = !self.stopped.get() && senders.unsignalled < senders.limit / QUIET_SHARE;
         senders.unsignalled -= sender.ring.unsignalled();
         let posted = sender.ring.post(quietly);
         senders.unsignalled += sender.ring.unsignalled();
