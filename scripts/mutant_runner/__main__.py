@@ -31,8 +31,8 @@ from node_runner.results import Results
 from test_runner.job import cargo_command
 
 _AT_LEAST = 60
-# What a run with a mutant may take: several times what the test takes without one.
-_PATIENCE, _SHORTEST = 4, 240
+# What a run with a mutant may take: several times what the test takes without one, or so long where that is not known.
+_PATIENCE, _SHORTEST, _UNKNOWN = 4, 240, 600
 _LONGEST = 7200
 
 
@@ -91,13 +91,14 @@ def _modules(kernel):
 
 
 class _Patches:
-    """Trials of patches, one at a time in each tree."""
+    """Trials of patches, one at a time in each tree. With `proves` each test is run without a mutant first."""
 
-    def __init__(self, trees, out, tap, noticed):
+    def __init__(self, trees, out, tap, noticed, proves):
         self._out = out
         self._tap = tap
         self._trees = trees
         self._noticed = noticed
+        self._proves = proves
         self._free = queue.SimpleQueue()
         for tree in trees:
             self._free.put(tree)
@@ -133,15 +134,21 @@ class _Patches:
 
     def try_on(self, mutants, kernel):
         """Look which of the mutants are noticed on a kernel."""
+        if self._proves and not self._prove(mutants, kernel):
+            return
+        self._side_by_side(lambda mutant: self._attempt(mutant, kernel), mutants)
+
+    def _prove(self, mutants, kernel):
+        """Build the modules as they are, and run each test without a mutant. Returns whether they build."""
         for number, tree in enumerate(self._trees, 1):
             tree.restore()
             # The crates of the host are built by the tests without a mutant.
             if kernel != HOST and (log := self._build(tree, _modules(kernel), f"baseline-{kernel}-{number}")):
-                return self._tap.check(False, f"the modules for {kernel} build as they are", f"see {log}")
+                self._tap.check(False, f"the modules for {kernel} build as they are", f"see {log}")
+                return False
         tests = {self._key(mutant, kernel): mutant for mutant in mutants}
         self._side_by_side(lambda mutant: self._baseline(mutant, kernel), tests.values())
-        self._side_by_side(lambda mutant: self._attempt(mutant, kernel), mutants)
-        return None
+        return True
 
     def _baseline(self, mutant, kernel):
         """Run its test without a mutant: what fails in any case shows nothing."""
@@ -158,7 +165,7 @@ class _Patches:
     def _attempt_in(self, tree, mutant, kernel):
         """Break it, build it, run the test."""
         title = f"{mutant.name} ({kernel}): {' '.join((mutant.test, *mutant.arguments))}"
-        before = self._baselines[self._key(mutant, kernel)]
+        before = self._baselines.get(self._key(mutant, kernel))
         if isinstance(before, str):
             return self._tap.check(False, title, before)
         name = f"{mutant.name.replace('/', '-')}-{kernel}"
@@ -170,7 +177,7 @@ class _Patches:
         command = [*cargo_command(mutant.manifest), "--no-run"] if kernel == HOST else _modules(kernel)
         if log := self._build(tree, command, name):
             return self._tap.check(False, title, f"it does not build; see {log}")
-        limit = max(_SHORTEST, _PATIENCE * before)
+        limit = _UNKNOWN if before is None else max(_SHORTEST, _PATIENCE * before)
         verdict = self._trial(tree, mutant, kernel).run(name, mutant.report, limit)
         if verdict.failed:
             self._noticed.add(mutant, kernel)
@@ -183,8 +190,7 @@ def _trials(mutants):
     return [(mutant, kernel) for mutant in mutants for kernel in _kernel_ids(mutant)]
 
 
-def _try_patches(trials, trees, out, tap, noticed):
-    patches = _Patches(trees, out, tap, noticed)
+def _try_patches(trials, patches):
     # One kernel after the other: what is built for one mutant is of use for the next.
     for kernel in dict.fromkeys(kernel for _, kernel in trials):
         patches.try_on([mutant for mutant, of_kernel in trials if of_kernel == kernel], kernel)
@@ -224,7 +230,7 @@ def _parse():
     parser.add_argument("--check", action="store_true", help="only look whether every patch applies and its test is there")
     parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
     parser.add_argument("--rest", action="store_true", help="only patches that were not noticed yet as they and their tests are; no crates")
-    parser.add_argument("--each", action="store_true", help="with --turn: one patch of each kind, others for each number")
+    parser.add_argument("--each", action="store_true", help="with --turn: one patch of each kind, others for each number, whose tests another job runs as they are")
     parser.add_argument("--crates", action="store_true", help="only cargo-mutants on the crates")
     parser.add_argument("--patches", action="store_true", help="only the patches")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="patches to try at a time (default: one a processor)")
@@ -265,7 +271,7 @@ def main():
     trials = [trial for trial in _trials(mutants) if not (options.rest and noticed.has(*trial))]
     trees, tap = [Tree(cache, number) for number in range(1, max(1, options.jobs) + 1)], _Tap()
     if trials:
-        _try_patches(trials, trees, results.path, tap, noticed)
+        _try_patches(trials, _Patches(trees, results.path, tap, noticed, proves=not options.each))
     if options.crates or not (options.names or options.patches or options.rest or options.turn is not None):
         _try_crates(options.names, trees[0], results.path, tap)
     return tap.finish()

@@ -86,6 +86,12 @@ def _order(kernel):
 _FUZZ, _FUZZ_SOAK = 3, 300
 
 
+def _mutants(options):
+    if not (_CHECKOUT / "scripts/mutants").exists():
+        return []
+    return [job.mutants() if options.soak else job.mutants_of_each_kind(os.environ.get("OXIB_COMMIT", ""))]
+
+
 def _host_jobs(options):
     seconds = options.fuzz or (_FUZZ_SOAK if options.soak else _FUZZ)
     fuzzing = [job.fuzzing(seconds)] if (_CHECKOUT / "scripts/fuzz").exists() else []
@@ -94,9 +100,9 @@ def _host_jobs(options):
     if options.soak:
         seed = random.randrange(1 << 32)
         tests = [job.cargo_soak(str(manifest), seed) for manifest in manifests]
-        return tests + fuzzing + ([job.mutants()] if (_CHECKOUT / "scripts/mutants").exists() else []) + _benchmarks(options)
+        return tests + fuzzing + _mutants(options) + _benchmarks(options)
     scripts = sorted((_CHECKOUT / "scripts/tests").glob("*.sh"))
-    others = [job.of_scripts(path) for path in scripts] + fuzzing
+    others = [job.of_scripts(path) for path in scripts] + fuzzing + _mutants(options)
     return [job.cargo_tests(str(manifest)) for manifest in manifests] + others
 
 

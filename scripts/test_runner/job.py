@@ -16,6 +16,7 @@ from test_runner.tap import Result
 from test_runner.tap import read
 from test_runner.tap import read_cargo
 
+_HASH = re.compile(r"[0-9a-f]{7}")
 _SPEAKS_TAP = re.compile(r"^(1\.\.\d|Bail out!)", re.MULTILINE)
 _HEADER = re.compile(r"^# (nodes|kernels|machine|instead|part|timeout|memory|smp|soak|demo|icount|append): *(.+?) *$")
 # Headers say what is enough on an ordinary machine with the fast kernel; one may be as much slower. A limit is for what hangs: on
@@ -70,25 +71,26 @@ def _move(path, to):
 
 class HostJob:
     """A command that runs in the toolchain root. `runs` are patterns for the directories in out/ of the runs of nodes that it starts,
-    if it starts some; `remarks` are said beside its verdict."""
+    if it starts some; `remarks` are said beside its verdict. `again`: it may run again though no such directory is looked at."""
 
     # The seconds that it takes and the processors that it keeps busy, where neither has been measured.
     guess = (300, 1.0)
     turn = None
     kernel = None
 
-    def __init__(self, name, command, reader, runs=(), memory=_HOST_MEMORY, remarks=()):
+    def __init__(self, name, command, reader, runs=(), memory=_HOST_MEMORY, remarks=(), again=False):
         self.name = self.test = name
         self.memory = memory
         self._command = command
         self._reader = reader
         self._runs = runs
         self._remarks = list(remarks)
+        self._again = again
 
     @property
     def may_run_again(self):
         """Whether a failure may be the machine's: it boots nodes."""
-        return bool(self._runs)
+        return self._again or bool(self._runs)
 
     def run(self, out, limit):
         """Run it, for `limit` seconds at most; its output is in `out`."""
@@ -161,13 +163,20 @@ def fuzzing(seconds):
     return HostJob("fuzz", ["scripts/fuzz", str(seconds)], read)
 
 
+# Nodes of benchmarks, and of mutants' tests, have up to 2 GiB.
+_LARGE_MEMORY = 2560
+
+
 def mutants():
     """A dozen mutants of the source, others each time."""
     return HostJob("mutants", ["scripts/mutants", "--turn"], read)
 
 
-# Nodes of benchmarks have up to 2 GiB.
-_BENCHMARK_MEMORY = 2560
+def mutants_of_each_kind(commit):
+    """A mutant of each kind: others for each commit, and the same ones when it runs again. Nodes with a mutant may report anything."""
+    turn = int(commit[:7], 16) if _HASH.match(commit) else 0
+    command = ["scripts/mutants", "--jobs", "1", "--each", "--turn", str(turn)]
+    return HostJob("mutants", command, read, memory=_LARGE_MEMORY, remarks=[f"--turn {turn}"], again=True)
 
 
 # Patterns for the directories of their runs in out/ in the cache, where the name of the benchmark is not in them.
@@ -177,7 +186,7 @@ _RUNS_OF_BENCHMARKS = {"packets": "smoke/bench", "profile": "smoke/profile"}
 def benchmark(name):
     """A benchmark with the smallest counts, in nodes of the fast kernel."""
     runs = _RUNS_OF_BENCHMARKS.get(name, f"smoke/bench-{name}*")
-    return HostJob(f"bench-{name}", ["scripts/bench", "--smoke", name], read, (runs,), _BENCHMARK_MEMORY)
+    return HostJob(f"bench-{name}", ["scripts/bench", "--smoke", name], read, (runs,), _LARGE_MEMORY)
 
 
 class Selftest:

@@ -174,6 +174,21 @@ class Runs(unittest.TestCase):
             kinds = [line.split(":")[0] for line in self.lines]
             self.assertEqual(kinds, [f"made/{kind}{turn % 2}" for kind in ("crate", "unit", "selftest")])
 
+    def _baselines(self):
+        """How many runs there were of tests as they are."""
+        return len(list(self.cache.glob("out/**/baseline-*.run")))
+
+    def test_one_of_each_kind_is_tried_without_a_run_of_its_test_as_it_is(self):
+        self._mutant("a", "made/adds", "    one + other", "    one - other")
+        self._run("--each", "--turn", "0")
+        self._says(0, "ok 1 - made/a", "# in ", "1..1")
+        self.assertEqual(self._baselines(), 0)
+        self._run("--patches")
+        self.assertGreater(self._baselines(), 0)
+        self._mutant("a", "made/adds", "// It adds.", "// It does.")
+        self._run("--each", "--turn", "0")
+        self._says(1, "not ok 1 - made/a", "# it survives: ", "1..1")
+
     def test_the_rest_are_those_that_were_not_noticed_as_they_are(self):
         self._mutant("a", "made/adds", "    one + other", "    one - other")
         self._mutant("b", "made/adds", "// It adds.", "// It does.")
