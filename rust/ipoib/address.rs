@@ -15,20 +15,19 @@ use kernel::{
 
 use crate::wire::gid::Gid;
 
+mod room;
 mod tests;
+
+use room::{
+    Count,
+    DESTINATIONS, //
+};
 
 /// Packets that wait for one destination (as many as the kernel's own driver holds).
 const WAITING: usize = 3;
 
 /// Packets that wait for one group.
 const WAITING_FOR_GROUP: usize = 64;
-
-/// Most destinations, so that a scan of a large network does not take all memory.
-const DESTINATIONS: usize = 16_384;
-
-/// Groups take no more than the half of what there may be of destinations and searches: any program can
-/// send to as many as it likes, and peers are to be found all the same.
-const GROUP_SHARE: usize = 2;
 
 /// A way that is known is given up when it was so often in turn not found: an SA that is busy says so,
 /// too.
@@ -197,32 +196,9 @@ pub(super) struct Destinations<H, P> {
     searches: Count,
     /// Counts the changes of the port or of the subnet that make results useless.
     generation: u32,
+    /// Where the next destination that was not found is looked for, to make room.
+    hand: Gid,
     policy: Policy,
-}
-
-/// How many there are of something.
-#[derive(Clone, Copy, Default)]
-struct Count {
-    all: usize,
-    /// Of them, to groups.
-    groups: usize,
-}
-
-impl Count {
-    fn add(&mut self, gid: &Gid) {
-        self.all += 1;
-        self.groups += usize::from(gid.is_multicast());
-    }
-
-    fn remove(&mut self, gid: &Gid) {
-        self.all -= 1;
-        self.groups -= usize::from(gid.is_multicast());
-    }
-
-    /// Whether there is room for `gid` among at most `most`.
-    fn has_room(&self, gid: &Gid, most: usize) -> bool {
-        self.all < most && (!gid.is_multicast() || self.groups < most / GROUP_SHARE)
-    }
 }
 
 /// What to do with a packet.
@@ -258,6 +234,7 @@ impl<H: Way, P> Destinations<H, P> {
             count: Count::default(),
             searches: Count::default(),
             generation: 0,
+            hand: room::FIRST,
             policy,
         }
     }
@@ -345,7 +322,13 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
+    /// Begins the search for a destination that is not in the table.
     fn note(&mut self, gid: Gid, packet: P) -> Verdict<H, P> {
+        // Nothing is kept of what is refused.
+        if !self.searches.has_room(&gid, self.policy.searches) {
+            return Verdict::Drop(packet, Reason::Busy);
+        }
+        self.make_room(&gid);
         let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
             Ok(node) if self.count.has_room(&gid, DESTINATIONS) => node,
             _ => return Verdict::Drop(packet, Reason::NoMemory),
@@ -506,10 +489,11 @@ impl<H: Way, P> Destinations<H, P> {
         };
         for (gid, state) in self.table.iter_mut() {
             if let State::Ready(ready) = state {
+                if out.len() == out.capacity() {
+                    break;
+                }
                 if ready.search.is_none() && is_stale(ready) {
-                    if out.push_within_capacity(*gid).is_err() {
-                        break;
-                    }
+                    let _ = out.push_within_capacity(*gid);
                     ready.search = Some(ticket);
                     ready.rumour = None;
                 }

@@ -6,7 +6,10 @@
 mod cases {
     use kernel::prelude::*;
 
-    use super::super::*;
+    use super::super::{
+        room::GROUP_SHARE,
+        *, //
+    };
 
     type Table = Destinations<u8, u32>;
 
@@ -152,10 +155,47 @@ mod cases {
         search(&mut table, host(1), 0)?;
         // Those that are searched for stay when the rest goes.
         table.resolved(&group(0), first, Err(EAGAIN), 0);
-        assert_eq!(table.forget_settled().len(), 2);
+        assert_eq!(table.forget_settled().len(), 1);
         search(&mut table, group(0), 0)?;
         let busy = table.request(group(most), 0, 0);
         assert_eq!(dropped(&busy), Some(Reason::Busy));
+        Ok(())
+    }
+
+    /// A peer for each number.
+    fn peer(n: usize) -> Gid {
+        Gid::from_ipv4([10, (n >> 16) as u8, (n >> 8) as u8, n as u8])
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_is_refused() -> Result {
+        let mut table = Table::new(POLICY);
+        for n in 0..SEARCHES {
+            search(&mut table, peer(n), 0)?;
+        }
+        for n in SEARCHES..2 * SEARCHES {
+            assert_eq!(dropped(&table.request(peer(n), 0, 0)), Some(Reason::Busy));
+        }
+        assert_eq!(table.len(), SEARCHES);
+        Ok(())
+    }
+
+    #[test]
+    fn invented_destinations_give_way_to_peers() -> Result {
+        let mut table = Table::new(POLICY);
+        // A known peer among them stays.
+        let ticket = search(&mut table, peer(0), 0)?;
+        table.resolved(&peer(0), ticket, Ok(1), 0);
+        for n in 1..DESTINATIONS {
+            let ticket = search(&mut table, peer(n), 0)?;
+            table.resolved(&peer(n), ticket, Err(ENXIO), 0);
+        }
+        assert_eq!(table.len(), DESTINATIONS);
+        for n in DESTINATIONS..DESTINATIONS + SEARCHES {
+            search(&mut table, peer(n), 0)?;
+        }
+        assert_eq!(table.len(), DESTINATIONS);
+        assert_eq!(table.way(&peer(0)), Some(&1));
         Ok(())
     }
 
@@ -408,6 +448,26 @@ mod cases {
         table.take_rumours(now + 2 * FRESH, || true, &mut out);
         assert_eq!(&out[..], &[host(1), host(2)]);
         assert!(!table.is_due_soon(now + 2 * FRESH));
+        Ok(())
+    }
+
+    #[test]
+    fn rumours_that_do_not_fit_cost_nothing() -> Result {
+        let mut table = known(3)?;
+        let (now, mut out) = (100, KVec::with_capacity(1, GFP_KERNEL)?);
+        let room = out.capacity();
+        for n in 1..=room as u8 + 2 {
+            let ticket = search(&mut table, host(n), now).ok();
+            if let Some(ticket) = ticket {
+                table.resolved(&host(n), ticket, Ok(n), now);
+            }
+            table.used(&host(n), now);
+            table.note_rumour(&host(n), now);
+        }
+        let granted = core::cell::Cell::new(0);
+        let grant = || granted.replace(granted.get() + 1) < usize::MAX;
+        table.take_rumours(now + FRESH, grant, &mut out);
+        assert_eq!((out.len(), granted.get()), (room, room));
         Ok(())
     }
 

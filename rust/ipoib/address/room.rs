@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! How many destinations there may be, and which give way when there are as many.
+//!
+//! A destination that was not found tells nothing but not to look for it yet. So it gives way to
+//! another one, wherever it comes from: who invents destinations takes no room from peers.
+
+use super::{
+    Destinations,
+    State,
+    Way, //
+};
+use crate::wire::gid::Gid;
+
+/// Most destinations, so that a scan of a large network does not take all memory.
+pub(super) const DESTINATIONS: usize = 16_384;
+
+/// Groups take no more than the half of what there may be of destinations and searches: any program can
+/// send to as many as it likes, and peers are to be found all the same.
+pub(super) const GROUP_SHARE: usize = 2;
+
+/// Destinations that are looked at for one that can give way. It takes 50 us at most, with a
+/// transmit queue locked.
+const STEPS: usize = 1024;
+
+/// The first GID in the table's order.
+pub(super) const FIRST: Gid = Gid::from_bytes([0; Gid::LEN]);
+
+/// A number of destinations or searches.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Count {
+    pub(super) all: usize,
+    /// Of them, to groups.
+    pub(super) groups: usize,
+}
+
+impl Count {
+    /// Counts `gid`.
+    pub(super) fn add(&mut self, gid: &Gid) {
+        self.all += 1;
+        self.groups += usize::from(gid.is_multicast());
+    }
+
+    /// Takes `gid` off.
+    pub(super) fn remove(&mut self, gid: &Gid) {
+        self.all -= 1;
+        self.groups -= usize::from(gid.is_multicast());
+    }
+
+    /// Whether there is room for `gid` among at most `most`.
+    pub(super) fn has_room(&self, gid: &Gid, most: usize) -> bool {
+        self.all < most && (!gid.is_multicast() || self.groups < most / GROUP_SHARE)
+    }
+}
+
+impl<H: Way, P> Destinations<H, P> {
+    /// Makes room for `gid`, if there is none, by forgetting a destination that was not found.
+    pub(super) fn make_room(&mut self, gid: &Gid) {
+        if self.count.has_room(gid, DESTINATIONS) {
+            return;
+        }
+        // Groups that fill their share give way among themselves.
+        let is_for_group = self.count.all < DESTINATIONS;
+        let mut steps = STEPS;
+        for _ in 0..2 {
+            let mut cursor = self.table.cursor_lower_bound_mut(&self.hand);
+            while let Some(current) = cursor {
+                let (&other, state) = current.current();
+                self.hand = other;
+                if steps == 0 {
+                    return;
+                }
+                steps -= 1;
+                let is_failed = matches!(state, State::Failed(_));
+                if is_failed && (!is_for_group || other.is_multicast()) {
+                    let _ = current.remove_current();
+                    self.count.remove(&other);
+                    return;
+                }
+                cursor = current.move_next();
+            }
+            self.hand = FIRST;
+        }
+    }
+}
