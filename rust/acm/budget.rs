@@ -1,41 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How often strangers may have us ask the subnet administrator (SA).
+//! How often a port asks the subnet administrator (SA) without being asked to by its own node.
 //!
 //! Anybody may say of a neighbour that it is elsewhere, to all nodes at once. Each node that looks for
 //! itself asks the SA, so one packet costs the SA as many queries as there are nodes.
 
-/// Doubts that are followed up at once.
-const MOST: u32 = 8;
+/// A rate at which something may be done.
+#[derive(Clone, Copy)]
+pub(crate) struct Rate {
+    /// So often at once.
+    pub(crate) most: u32,
+    /// Once more after so many milliseconds.
+    pub(crate) every: u64,
+}
 
-/// Milliseconds after which there may be one more.
-const EVERY: u64 = 30_000;
+/// The rate at which neighbours are looked for that are said to have moved.
+pub(crate) const RUMOURS: Rate = Rate {
+    most: 8,
+    every: 30_000,
+};
+
+/// The rate at which a port looks for ways that are suspected, or were looked for in vain.
+pub(crate) const SUSPECTS: Rate = Rate {
+    most: 8,
+    every: 125,
+};
 
 /// Longest time until one is followed up, in milliseconds: not all nodes ask at the same moment.
 pub(crate) const SPREAD: u32 = 500;
 
-/// What is left to strangers of a port's queries (a token bucket).
-pub(crate) struct Budget {
+/// What is left of a rate (a token bucket).
+#[derive(Clone, Copy)]
+pub(crate) struct Left {
     left: u32,
     /// When the last one was added.
     since: u64,
 }
 
-impl Budget {
-    /// All are left.
-    pub(crate) const fn new() -> Self {
+impl Left {
+    /// Creates a full bucket.
+    pub(crate) const fn new(rate: Rate) -> Self {
         Self {
-            left: MOST,
+            left: rate.most,
             since: 0,
         }
     }
 
-    /// Takes one, if one is left at time `now` (milliseconds).
-    pub(crate) fn take(&mut self, now: u64) -> bool {
-        let added = now.saturating_sub(self.since) / EVERY;
-        self.since += added * EVERY;
-        let added = u32::try_from(added).unwrap_or(MOST).min(MOST);
-        self.left = (self.left + added).min(MOST);
+    /// Takes one of `rate`, if one is left at time `now` (milliseconds).
+    pub(crate) fn take(&mut self, rate: Rate, now: u64) -> bool {
+        let added = now.saturating_sub(self.since) / rate.every;
+        self.since += added * rate.every;
+        let added = u32::try_from(added).unwrap_or(rate.most).min(rate.most);
+        self.left = (self.left + added).min(rate.most);
         if self.left == 0 {
             return false;
         }
@@ -44,14 +60,38 @@ impl Budget {
     }
 }
 
+/// What is left of a port's queries for one purpose.
+pub(crate) struct Budget {
+    rate: Rate,
+    left: Left,
+}
+
+impl Budget {
+    /// Creates a budget of which all is left.
+    pub(crate) const fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            left: Left::new(rate),
+        }
+    }
+
+    /// Takes one, if one is left at time `now` (milliseconds).
+    pub(crate) fn take(&mut self, now: u64) -> bool {
+        self.left.take(self.rate, now)
+    }
+}
+
 #[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_acm_budget))]
 #[cfg_attr(not(CONFIG_RUST), cfg(test))]
 mod tests {
     use super::*;
 
+    const MOST: u32 = RUMOURS.most;
+    const EVERY: u64 = RUMOURS.every;
+
     #[test]
     fn it_ends_and_comes_back() {
-        let (mut budget, now) = (Budget::new(), 1_000_000);
+        let (mut budget, now) = (Budget::new(RUMOURS), 1_000_000);
         for _ in 0..MOST {
             assert!(budget.take(now));
         }
@@ -67,7 +107,7 @@ mod tests {
 
     #[test]
     fn it_does_not_grow_without_bound() {
-        let mut budget = Budget::new();
+        let mut budget = Budget::new(RUMOURS);
         let later = 1 << 60;
         let taken = (0..100).filter(|_| budget.take(later)).count();
         assert_eq!(taken, MOST as usize);
@@ -75,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_adds_nothing() {
-        let mut budget = Budget::new();
+        let mut budget = Budget::new(RUMOURS);
         for _ in 0..MOST {
             assert!(budget.take(1_000_000));
         }

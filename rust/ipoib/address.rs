@@ -37,8 +37,10 @@ const REFUSALS: u32 = 3;
 /// [`Policy::memory`].
 const RETRY: u64 = 1;
 
-/// Time until a way is looked for anew of which nothing could be learned, in seconds.
+/// Time until a way is looked for anew of which nothing could be learned, in seconds; it doubles
+/// with each try, [`DOUBLINGS`] times at most.
 pub(super) const SILENCE: u64 = 1;
+const DOUBLINGS: u32 = 5;
 
 /// Time after something made ways suspect before any is looked for anew, in seconds: those that are in use are seen to lead there
 /// meanwhile, most of them. One second is lost to rounding.
@@ -47,7 +49,8 @@ const SETTLING: u64 = 2;
 /// Up to so many seconds more, by chance: all ports of a subnet that is handed over to another manager hear of it at once.
 pub(super) const SETTLING_SPREAD: u32 = 3;
 
-/// How many suspects are looked for in what time then, in milliseconds: 8 a second.
+/// How many suspects an interface looks for in what time then, in milliseconds: 8 a second. All
+/// interfaces of a port together look for no more ([`crate::acm::budget::SUSPECTS`]).
 pub(super) const SUSPECTS: usize = 4;
 pub(super) const SUSPECTS_INTERVAL_MS: u32 = 500;
 
@@ -110,6 +113,8 @@ struct Ready<H> {
     search: Option<Ticket>,
     /// How often in turn it was not found then.
     refused: u32,
+    /// How often in turn nothing was learned of it.
+    tries: u32,
 }
 
 /// When a way is to be looked for anew.
@@ -123,6 +128,8 @@ enum Due {
     Now,
     /// Once it is used [`SETTLING`] after that time, unless something shows that it still leads there.
     Suspected(u64),
+    /// Once more at a time: nothing was learned of it.
+    Again(u64),
 }
 
 impl Due {
@@ -135,10 +142,21 @@ impl Due {
     fn has_come(self, used: u64, now: u64) -> bool {
         match self {
             Self::Never => false,
-            Self::At(due) => due <= now,
+            Self::At(due) | Self::Again(due) => due <= now,
             Self::Now => true,
             Self::Suspected(since) => used >= since + SETTLING,
         }
+    }
+
+    /// For the try after `tries` in turn of which nothing was learned, the last at time `now`.
+    fn again(tries: u32, now: u64) -> Self {
+        Self::Again(now + (SILENCE << tries.min(DOUBLINGS)))
+    }
+
+    /// Whether the subnet administrator is asked slowly: most such ways still lead there, or it
+    /// does not answer.
+    fn is_patient(self) -> bool {
+        matches!(self, Self::Suspected(_) | Self::Again(_))
     }
 }
 
@@ -411,6 +429,7 @@ impl<H: Way, P> Destinations<H, P> {
                         rumour: None,
                         search: None,
                         refused: 0,
+                        tries: 0,
                     }),
                     Err(_) => State::Failed(Failed::new(now, resolving.waited, policy)),
                 };
@@ -428,6 +447,7 @@ impl<H: Way, P> Destinations<H, P> {
                         ready.due = due;
                         ready.found = now;
                         ready.refused = 0;
+                        ready.tries = 0;
                         if !way.is_same(&ready.way) {
                             ready.way = way;
                             return End::Changed;
@@ -438,7 +458,8 @@ impl<H: Way, P> Destinations<H, P> {
                         return End::Changed;
                     }
                     Err(_) => {
-                        ready.due = Due::At(now + SILENCE);
+                        ready.due = Due::again(ready.tries, now);
+                        ready.tries = ready.tries.saturating_add(1);
                         ready.refused += u32::from(is_refused);
                     }
                 }
@@ -450,20 +471,26 @@ impl<H: Way, P> Destinations<H, P> {
 
     /// Notes in `out`, as far as it has room, the destinations that are to be looked for anew at time
     /// `now` and were used since `since`: the caller starts a search for each, with the ticket
-    /// returned. Those that are suspected are for [`Destinations::take_suspects`].
+    /// returned. Those that can wait are for [`Destinations::take_suspects`].
     pub(super) fn take_stale(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
         let is_stale = |ready: &Ready<H>| {
-            let is_suspected = matches!(ready.due, Due::Suspected(_));
-            !is_suspected && ready.due.has_come(ready.used, now) && ready.used >= since
+            !ready.due.is_patient() && ready.due.has_come(ready.used, now) && ready.used >= since
         };
         self.take(is_stale, out)
     }
 
-    /// The same for those that are suspected: they were used since then.
-    pub(super) fn take_suspects(&mut self, now: u64, out: &mut KVec<Gid>) -> Ticket {
+    /// The same for those that are suspected, and used since then, and for those in use of which
+    /// nothing was learned; as many as `may_ask` grants.
+    pub(super) fn take_suspects(
+        &mut self,
+        now: u64,
+        may_ask: impl Fn() -> bool,
+        out: &mut KVec<Gid>,
+    ) -> Ticket {
+        let in_use = Self::in_use_since(now);
         let is_stale = |ready: &Ready<H>| {
-            let is_suspected = matches!(ready.due, Due::Suspected(_));
-            is_suspected && ready.due.has_come(ready.used, now)
+            let is_due = ready.due.is_patient() && ready.due.has_come(ready.used, now);
+            is_due && ready.used >= in_use && may_ask()
         };
         self.take(is_stale, out)
     }
@@ -508,8 +535,8 @@ impl<H: Way, P> Destinations<H, P> {
         self.table.values().any(|state| match state {
             State::Ready(ready) => {
                 let is_due = match ready.due {
-                    // As soon as it is used.
-                    Due::Suspected(_) => true,
+                    // As soon as it is used, and it is its turn.
+                    due if due.is_patient() => true,
                     due => due.has_come(ready.used, now + SILENCE),
                 };
                 let is_due = is_due || ready.rumour.is_some();
@@ -568,18 +595,11 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Whether any is suspected.
+    /// Whether [`Destinations::take_suspects`] may find any.
     pub(super) fn has_suspects(&self) -> bool {
-        let is_suspected = |state: &State<H, P>| {
-            matches!(
-                state,
-                State::Ready(Ready {
-                    due: Due::Suspected(_),
-                    ..
-                })
-            )
-        };
-        self.table.values().any(is_suspected)
+        let is_one =
+            |state: &State<H, P>| matches!(state, State::Ready(ready) if ready.due.is_patient());
+        self.table.values().any(is_one)
     }
 
     /// Notes that packets to `gid` got there at time `at`.

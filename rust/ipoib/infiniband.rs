@@ -412,6 +412,10 @@ impl Link for Infiniband {
         self.0.known_paths.may_believe()
     }
 
+    fn may_ask_again(&self) -> bool {
+        self.0.known_paths.may_ask_again()
+    }
+
     fn subnet_changed(&self) {
         self.0.cancel_paths();
     }

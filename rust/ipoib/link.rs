@@ -200,6 +200,12 @@ pub(super) trait Link: Send + Sync {
         true
     }
 
+    /// Whether one more search may begin for a way that most likely still leads there, or of which
+    /// the last search learned nothing. Takes its place among those of the port.
+    fn may_ask_again(&self) -> bool {
+        true
+    }
+
     /// The subnet has changed: what is under way may never be answered.
     fn subnet_changed(&self) {}
 

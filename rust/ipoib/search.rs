@@ -261,7 +261,8 @@ impl Interface {
         Ok(stale.len())
     }
 
-    /// Starts searches for some of the destinations whose ways are suspected, and used. Returns how many.
+    /// Starts searches for some of the destinations whose ways are suspected, and used, or of which
+    /// nothing was learned. Returns how many.
     fn refresh_suspects(self: &Arc<Self>, now: u64) -> Result<usize> {
         if !self.destinations.lock().has_suspects() {
             return Ok(0);
@@ -271,7 +272,10 @@ impl Interface {
             self.destinations.lock().confirm(&address.gid(), at);
         });
         let mut suspects = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
-        let ticket = self.destinations.lock().take_suspects(now, &mut suspects);
+        let may_ask = || self.link().may_ask_again();
+        let mut destinations = self.destinations.lock();
+        let ticket = destinations.take_suspects(now, may_ask, &mut suspects);
+        drop(destinations);
         for gid in &suspects {
             self.start_search(*gid, ticket);
         }

@@ -314,7 +314,8 @@ mod cases {
         ] {
             stale.clear();
             table.used(&host(1), time);
-            let ticket = table.take_stale(time, 1, &mut stale);
+            table.take_stale(time, 1, &mut stale);
+            let ticket = table.take_suspects(time, || true, &mut stale);
             assert_eq!(&stale[..], &[host(1)]);
             let end = table.resolved(&host(1), ticket, found, time);
             assert_eq!(matches!(end, End::Changed), changed);
@@ -381,7 +382,7 @@ mod cases {
         let (mut stale, later) = (KVec::with_capacity(1, GFP_KERNEL)?, 1 << 40);
         table.used(&host(1), later);
         table.take_stale(later, 0, &mut stale);
-        table.take_suspects(later, &mut stale);
+        table.take_suspects(later, || true, &mut stale);
         assert!(stale.is_empty() && !table.is_due_soon(later));
         assert!(!table.is_doubted(&host(1), later));
         Ok(())
@@ -400,7 +401,7 @@ mod cases {
             table.used(&host(n), now - 1);
         }
         // At once nobody: it takes a moment until it shows who answers.
-        table.take_suspects(now - 1, &mut suspects);
+        table.take_suspects(now - 1, || true, &mut suspects);
         assert!(suspects.is_empty());
         for n in 1..=3 {
             table.used(&host(n), now);
@@ -408,7 +409,7 @@ mod cases {
         table.confirm(&host(1), now - 1);
         // This one may have been seen before.
         table.confirm(&host(2), since);
-        let ticket = table.take_suspects(now, &mut suspects);
+        let ticket = table.take_suspects(now, || true, &mut suspects);
         assert_eq!(&suspects[..], &[host(2), host(3)]);
         table.take_stale(now, 0, &mut suspects);
         assert_eq!(suspects.len(), 2);
@@ -418,7 +419,7 @@ mod cases {
         assert!(table.is_fresh(&host(2), now));
         table.used(&host(4), now + 30);
         suspects.clear();
-        table.take_suspects(now + 30, &mut suspects);
+        table.take_suspects(now + 30, || true, &mut suspects);
         assert_eq!(&suspects[..], &[host(4)]);
         Ok(())
     }
@@ -490,7 +491,7 @@ mod cases {
             let mut at = 1000 * (since + SETTLING as u32) + (chance >> 16) % 1000;
             loop {
                 let mut suspects = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
-                table.take_suspects(u64::from(at / 1000), &mut suspects);
+                table.take_suspects(u64::from(at / 1000), || true, &mut suspects);
                 let second = asked.get_mut((at / 1000) as usize).ok_or(EINVAL)?;
                 *second += suspects.len() as u32;
                 if suspects.len() < SUSPECTS {
@@ -504,6 +505,124 @@ mod cases {
         pr_info!("a hand-over, {NODES} nodes with {PEERS} silent peers each: {peak} queries a second at most\n");
         // Not all of them in the same second, and 8 of each.
         assert!(peak < NODES * 8 && asked[..2] == [0; 2]);
+        Ok(())
+    }
+
+    #[test]
+    fn who_is_asked_for_in_vain_is_asked_for_less_and_less() -> Result {
+        let mut table = known(1)?;
+        table.doubt_all();
+        let mut out = KVec::with_capacity(1, GFP_KERNEL)?;
+        let (mut ticket, mut asked) = (table.take_stale(0, 0, &mut out), KVec::new());
+        for now in 0..200 {
+            table.used(&host(1), now);
+            if !out.is_empty() {
+                asked.push(now, GFP_KERNEL)?;
+                table.resolved(&host(1), ticket, Err(EAGAIN), now);
+            }
+            out.clear();
+            // By turns with all others of the port, never with those that are sure to be wrong.
+            table.take_stale(now + 1, 0, &mut out);
+            assert!(out.is_empty());
+            table.used(&host(1), now + 1);
+            ticket = table.take_suspects(now + 1, || true, &mut out);
+        }
+        assert_eq!(&asked[..], &[0, 1, 3, 7, 15, 31, 63, 95, 127, 159, 191]);
+        // Nobody is, beyond the budget.
+        table.take_suspects(1000, || false, &mut out);
+        assert!(table.has_suspects() && table.is_due_soon(200));
+        Ok(())
+    }
+
+    /// Has `nodes` nodes with an interface and 16 peers each hear of a hand-over, after which no
+    /// subnet administrator answers. Returns the most queries in one second of a minute, and the
+    /// sum.
+    fn silent_handover(nodes: u32) -> Result<(u32, u32)> {
+        use crate::acm::budget::{
+            Budget,
+            SUSPECTS as RATE, //
+        };
+        /// Time until an unanswered query ends, in milliseconds.
+        const TIMEOUT: u32 = 5000;
+        const PEERS: u8 = 16;
+        const END: u32 = 60_000;
+        let mut asked = KVec::from_elem(0u32, 64, GFP_KERNEL)?;
+        let mut chance = 1u32;
+        for _ in 0..nodes {
+            let mut table = known(PEERS)?;
+            let mut budget = Budget::new(RATE);
+            chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let since = (chance >> 8) % SETTLING_SPREAD;
+            table.suspect_all(since.into());
+            let mut flying: KVec<(u32, Gid, Ticket)> = KVec::new();
+            let mut out = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+            for n in 1..=PEERS {
+                table.used(&host(n), 10);
+            }
+            let mut at = 1000 * (since + SETTLING as u32) + (chance >> 16) % 1000;
+            while at < END {
+                let now = u64::from(at / 1000);
+                flying.retain(|flight| {
+                    let (begun, gid, ticket) = *flight;
+                    let ends = begun + TIMEOUT <= at;
+                    if ends {
+                        table.resolved(&gid, ticket, Err(EAGAIN), now);
+                    }
+                    !ends
+                });
+                out.clear();
+                let left = core::cell::RefCell::new(&mut budget);
+                let ticket =
+                    table.take_suspects(now, || left.borrow_mut().take(at.into()), &mut out);
+                *asked.get_mut(now as usize).ok_or(EINVAL)? += out.len() as u32;
+                for gid in &out {
+                    flying.push((at, *gid, ticket), GFP_KERNEL)?;
+                }
+                at += SUSPECTS_INTERVAL_MS;
+            }
+        }
+        Ok((asked.iter().max().copied().unwrap_or(0), asked.iter().sum()))
+    }
+
+    #[test]
+    fn a_silent_administrator_is_not_asked_all_the_time() -> Result {
+        for nodes in [500, 10_000] {
+            let (peak, sum) = silent_handover(nodes)?;
+            pr_info!("a hand-over to silence, {nodes} nodes with 16 peers each: {peak} queries a second at most, {sum} in a minute\n");
+            assert!(peak <= nodes * 8);
+            // Each peer after about 2, 8, 15, 24, 37, and 58 seconds.
+            assert!(sum <= nodes * 16 * 6);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_port_has_one_budget() -> Result {
+        use crate::acm::budget::{
+            Budget,
+            SUSPECTS as RATE, //
+        };
+        const CHILDREN: usize = 100;
+        let mut tables = KVec::new();
+        for _ in 0..CHILDREN {
+            let mut table = known(8)?;
+            table.suspect_all(0);
+            tables.push(table, GFP_KERNEL)?;
+        }
+        let budget = core::cell::RefCell::new(Budget::new(RATE));
+        let mut asked = 0;
+        for at in (10_000..20_000).step_by(SUSPECTS_INTERVAL_MS as usize) {
+            for table in &mut tables {
+                let mut out = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+                for n in 1..=8 {
+                    table.used(&host(n), at / 1000);
+                }
+                table.take_suspects(at / 1000, || budget.borrow_mut().take(at), &mut out);
+                asked += out.len();
+            }
+        }
+        // Those that had gathered, and 8 a second.
+        assert!((80..=88).contains(&asked));
         Ok(())
     }
 

@@ -19,7 +19,10 @@ use super::{
 };
 use crate::{
     acm::{
-        budget::Budget,
+        budget::{
+            self,
+            Budget, //
+        },
         local_service::Program,
         paths::{
             Claim,
@@ -105,8 +108,12 @@ pub(crate) struct PortPaths {
     port: PortNumber,
     #[pin]
     paths: SpinLockBh<Paths<Waiter>>,
+    /// What is left to strangers who say that neighbours have moved.
     #[pin]
     budget: SpinLockBh<Budget>,
+    /// What is left to ways that are suspected, or were asked for in vain.
+    #[pin]
+    suspects: SpinLockBh<Budget>,
 }
 
 /// A path as it is shown.
@@ -136,7 +143,8 @@ impl PortPaths {
                 name,
                 port,
                 paths <- new_spinlock_bh!(Paths::new(), "oxib_port_paths"),
-                budget <- new_spinlock_bh!(Budget::new(), "oxib_port_budget"),
+                budget <- new_spinlock_bh!(Budget::new(budget::RUMOURS), "oxib_port_budget"),
+                suspects <- new_spinlock_bh!(Budget::new(budget::SUSPECTS), "oxib_port_suspects"),
             }),
             GFP_KERNEL,
         )
@@ -199,6 +207,13 @@ impl PortPaths {
     pub(super) fn may_believe(&self) -> bool {
         let now = work::milliseconds();
         self.budget.lock().take(now)
+    }
+
+    /// Whether the SA may be asked now for a way that is suspected, or was asked for in vain. It
+    /// counts.
+    pub(super) fn may_ask_again(&self) -> bool {
+        let now = work::milliseconds();
+        self.suspects.lock().take(now)
     }
 
     /// How many are known, in some partitions.
