@@ -397,7 +397,14 @@ impl Interface {
         mut fresh: KVec<Inbound>,
         count: u32,
     ) -> Result {
+        let before = self.sizes.get().receive_queues;
+        if count < before {
+            // Packets that name a queue the stack does not know make it warn.
+            self.sizes.set_receive_queues(count);
+            self.device().wait_for_receivers(rtnl);
+        }
         if let Err(error) = self.device().use_receive_queues(rtnl, count) {
+            self.sizes.set_receive_queues(before);
             self.stop_inbound(rtnl, &mut fresh);
             return Err(error);
         }
@@ -414,7 +421,7 @@ impl Interface {
             }
             Err(error) => {
                 // They are in nobody's use, and go with the others that are not.
-                let before = self.sizes.get().receive_queues;
+                self.sizes.set_receive_queues(before);
                 let _ = self.device().use_receive_queues(rtnl, before);
                 Err(error)
             }

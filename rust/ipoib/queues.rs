@@ -96,6 +96,12 @@ impl SizesNow {
         }
     }
 
+    /// Whether there is a receive queue `index`. Others may still receive for a while.
+    #[inline(always)]
+    pub(super) fn has_receive_queue(&self, index: u16) -> bool {
+        u32::from(index) < self.receive_queues.load(Ordering::Relaxed)
+    }
+
     /// Notes that there are `count` receive queues.
     pub(super) fn set_receive_queues(&self, count: u32) {
         self.receive_queues.store(count, Ordering::Relaxed);

@@ -332,7 +332,10 @@ impl Reception {
                 if packet.kind == PacketType::Multicast {
                     device.count_multicast();
                 }
-                skb.set_receive_queue(*index);
+                // The stack warns of one that it does not know.
+                if interface.sizes.has_receive_queue(*index) {
+                    skb.set_receive_queue(*index);
+                }
                 Some(packet.hand_over(context, skb))
             }
             Err(fault) => self.refuse(fault),

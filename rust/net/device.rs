@@ -429,6 +429,12 @@ impl<T: Operations> Device<T> {
         })
     }
 
+    /// Waits for the receive polls that are running: they have given the stack what they took. Sleeps.
+    pub(crate) fn wait_for_receivers(&self, _rtnl: &mut Rtnl) {
+        // SAFETY: May sleep, as who holds the RTNL may.
+        unsafe { bindings::synchronize_net() };
+    }
+
     /// Offers the stack to take packets in pieces, without checksums, and longer than the MTU if they
     /// are to be cut into at most `segments` of TCP; and, if `checks`, to say which checksums were found
     /// right. Before the device is registered.
