@@ -293,10 +293,11 @@ impl Ports {
                 continue;
             }
             ports.ports.reserve(1, GFP_KERNEL)?;
+            // Nothing fails any more once the port is registered.
+            let memory = Reserved::new(GFP_KERNEL)?;
             match Registered::new(manager, device, number) {
                 Ok(port) => {
                     // One of them finds the others: the first.
-                    let memory = Reserved::new(GFP_KERNEL)?;
                     let (key, any) = (port.port.key, port.port.clone());
                     let _ = manager.devices.claim(key, any, memory);
                     let _ = ports.ports.push_within_capacity(port);
