@@ -44,6 +44,7 @@ mod netlink;
 pub(crate) mod options;
 pub(crate) mod paths;
 pub(crate) mod resolve;
+pub(crate) mod sources;
 pub(crate) mod statistics;
 mod tests;
 

@@ -20,6 +20,7 @@
 //!   ├ connected  connections to peers, in connected mode
 //!   ├ multicast  groups: wanted, joined
 //!   ├ neighbour  neighbours that moved
+//!   │  └ strangers destinations that nobody here asked for
 //!   └ link       what differs between RoCE and InfiniBand: roce, infiniband
 //! ```
 
@@ -79,6 +80,7 @@ mod roce;
 mod search;
 mod statistics;
 mod stopped;
+mod strangers;
 mod together;
 mod transmit;
 

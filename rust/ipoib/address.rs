@@ -13,7 +13,10 @@ use kernel::{
     }, //
 };
 
-use crate::wire::gid::Gid;
+use crate::{
+    acm::sources::Source,
+    wire::gid::Gid, //
+};
 
 mod room;
 mod tests;
@@ -74,6 +77,8 @@ pub(super) trait Way: Clone {
 pub(super) struct Policy {
     /// Most destinations for which packets wait at a time.
     pub(super) searches: usize,
+    /// Of them, most that are searched for strangers.
+    pub(super) strangers: usize,
     /// Time after which the way to a destination in use is looked for anew, if it may change and nothing
     /// tells.
     pub(super) refresh: Option<u64>,
@@ -93,6 +98,8 @@ enum State<H, P> {
 
 /// A destination that is searched for.
 struct Resolving<P> {
+    /// Nobody here asked for it.
+    is_stranger: bool,
     waiting: KVec<P>,
     ticket: Ticket,
     /// The wait before the search, if one has failed before; in seconds.
@@ -101,6 +108,8 @@ struct Resolving<P> {
 
 /// A destination that was found; times in seconds.
 struct Ready<H> {
+    /// Nobody here asked for it.
+    is_stranger: bool,
     way: H,
     used: u64,
     /// When it was found, or found to be as before.
@@ -212,11 +221,28 @@ pub(super) struct Destinations<H, P> {
     table: RBTree<Gid, State<H, P>>,
     count: Count,
     searches: Count,
+    /// Of the searches, those that strangers have us begin.
+    strangers: usize,
     /// Counts the changes of the port or of the subnet that make results useless.
     generation: u32,
     /// Where the next destination that was not found is looked for, to make room.
     hand: Gid,
     policy: Policy,
+}
+
+/// For whom a packet is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Errand {
+    /// For this node.
+    Own,
+    /// For who has asked this node something.
+    Stranger(Source),
+}
+
+impl Errand {
+    fn is_stranger(self) -> bool {
+        self != Self::Own
+    }
 }
 
 /// What to do with a packet.
@@ -251,6 +277,7 @@ impl<H: Way, P> Destinations<H, P> {
             table: RBTree::new(),
             count: Count::default(),
             searches: Count::default(),
+            strangers: 0,
             generation: 0,
             hand: room::FIRST,
             policy,
@@ -308,20 +335,37 @@ impl<H: Way, P> Destinations<H, P> {
         matches!(self.table.get(gid), Some(State::Failed(_)))
     }
 
-    /// Asks for the way of `packet` to `gid` at time `now` (seconds).
-    pub(super) fn request(&mut self, gid: Gid, packet: P, now: u64) -> Verdict<H, P> {
+    /// Whether anything is known of `gid`.
+    pub(super) fn is_known(&self, gid: &Gid) -> bool {
+        self.table.get(gid).is_some()
+    }
+
+    /// Asks for the way of `packet` to `gid` at time `now` (seconds). A stranger's search begins if
+    /// `may_search` grants it.
+    pub(super) fn request(
+        &mut self,
+        (gid, errand): (Gid, Errand),
+        packet: P,
+        may_search: impl FnOnce(Source) -> bool,
+        now: u64,
+    ) -> Verdict<H, P> {
         let limit = if gid.is_multicast() {
             WAITING_FOR_GROUP
         } else {
             WAITING
         };
         match self.table.get_mut(&gid) {
-            None => self.note(gid, packet),
+            None => self.note((gid, errand), packet, may_search),
             Some(State::Ready(ready)) => {
                 ready.used = now;
+                ready.is_stranger &= errand.is_stranger();
                 Verdict::Send(ready.way.clone(), packet)
             }
             Some(State::Resolving(resolving)) => {
+                if resolving.is_stranger && !errand.is_stranger() {
+                    resolving.is_stranger = false;
+                    self.strangers -= 1;
+                }
                 if resolving.waiting.len() >= limit {
                     return Verdict::Drop(packet, Reason::QueueFull);
                 }
@@ -335,15 +379,23 @@ impl<H: Way, P> Destinations<H, P> {
             }
             Some(State::Failed(failed)) => {
                 let waited = failed.wait;
-                self.begin(gid, packet, waited)
+                if !self.may_begin(&gid, errand, may_search) {
+                    return Verdict::Drop(packet, Reason::Busy);
+                }
+                self.begin((gid, errand), packet, waited)
             }
         }
     }
 
     /// Begins the search for a destination that is not in the table.
-    fn note(&mut self, gid: Gid, packet: P) -> Verdict<H, P> {
+    fn note(
+        &mut self,
+        (gid, errand): (Gid, Errand),
+        packet: P,
+        may_search: impl FnOnce(Source) -> bool,
+    ) -> Verdict<H, P> {
         // Nothing is kept of what is refused.
-        if !self.searches.has_room(&gid, self.policy.searches) {
+        if !self.may_begin(&gid, errand, may_search) {
             return Verdict::Drop(packet, Reason::Busy);
         }
         self.make_room(&gid);
@@ -354,14 +406,28 @@ impl<H: Way, P> Destinations<H, P> {
         let state = State::Failed(Failed { until: 0, wait: 0 });
         self.table.insert(node.into_node(gid, state));
         self.count.add(&gid);
-        self.begin(gid, packet, 0)
+        self.begin((gid, errand), packet, 0)
+    }
+
+    /// Whether a search for `gid` may begin.
+    fn may_begin(
+        &self,
+        gid: &Gid,
+        errand: Errand,
+        may_search: impl FnOnce(Source) -> bool,
+    ) -> bool {
+        let has_room = self.searches.has_room(gid, self.policy.searches);
+        has_room
+            && match errand {
+                Errand::Own => true,
+                Errand::Stranger(source) => {
+                    self.strangers < self.policy.strangers && may_search(source)
+                }
+            }
     }
 
     /// Begins the search for a destination in the table, for which `packet` waits.
-    fn begin(&mut self, gid: Gid, packet: P, waited: u64) -> Verdict<H, P> {
-        if !self.searches.has_room(&gid, self.policy.searches) {
-            return Verdict::Drop(packet, Reason::Busy);
-        }
+    fn begin(&mut self, (gid, errand): (Gid, Errand), packet: P, waited: u64) -> Verdict<H, P> {
         let mut waiting = KVec::new();
         if let Err(packet) = hold(&mut waiting, packet) {
             return Verdict::Drop(packet, Reason::NoMemory);
@@ -372,11 +438,13 @@ impl<H: Way, P> Destinations<H, P> {
         };
         if let Some(state) = self.table.get_mut(&gid) {
             *state = State::Resolving(Resolving {
+                is_stranger: errand.is_stranger(),
                 waiting,
                 ticket,
                 waited,
             });
             self.searches.add(&gid);
+            self.strangers += usize::from(errand.is_stranger());
         }
         Verdict::Search(ticket)
     }
@@ -419,9 +487,11 @@ impl<H: Way, P> Destinations<H, P> {
             }
             State::Resolving(resolving) => {
                 self.searches.remove(gid);
+                self.strangers -= usize::from(resolving.is_stranger);
                 let waiting = core::mem::take(&mut resolving.waiting);
                 *state = match found {
                     Ok(way) => State::Ready(Ready {
+                        is_stranger: resolving.is_stranger,
                         way,
                         used: now,
                         found: now,
@@ -626,11 +696,15 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Forgets destinations that were not used for [`LIFETIME`], and those that may be wrong and are
-    /// not in use. What is forgotten is added to `gids` and `handles`, as far as both have room.
+    /// Forgets destinations that were not used for [`LIFETIME`], those that may be wrong and are not
+    /// in use and, if there is no room for others, those that nobody here asked for. What is forgotten is added to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
+        let is_full = self.count.all >= DESTINATIONS;
         let idle = |state: &State<H, P>| match state {
+            State::Ready(ready) if is_full && ready.is_stranger && ready.used + FRESH <= now => {
+                true
+            }
             State::Ready(ready) => {
                 let is_doubted = matches!(ready.due, Due::Now | Due::Suspected(_));
                 ready.used + LIFETIME <= now || (is_doubted && ready.used < in_use)
@@ -677,7 +751,8 @@ impl<H: Way, P> Destinations<H, P> {
         let mut settled = self.take_all();
         let mut cursor = settled.table.cursor_front_mut();
         while let Some(current) = cursor {
-            if let (&gid, State::Resolving(_)) = current.current() {
+            if let (&gid, State::Resolving(resolving)) = current.current() {
+                self.strangers += usize::from(resolving.is_stranger);
                 let (next, node) = current.remove_current();
                 cursor = next;
                 self.table.insert(node);

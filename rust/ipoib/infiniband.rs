@@ -41,9 +41,12 @@ use super::{
     search::Search, //
 };
 use crate::{
-    acm::local_service::{
-        Program,
-        Wanted, //
+    acm::{
+        local_service::{
+            Program,
+            Wanted, //
+        },
+        sources::Source, //
     },
     net::{
         bh::{
@@ -93,6 +96,7 @@ const NO_QKEY: u32 = 0x7fff_0b1b;
 /// What the SA's answers are worth: it tells of most changes.
 const POLICY: Policy = Policy {
     searches: 4096,
+    strangers: 2048,
     refresh: None,
     memory: 30,
 };
@@ -410,6 +414,17 @@ impl Link for Infiniband {
 
     fn may_believe(&self) -> bool {
         self.0.known_paths.may_believe()
+    }
+
+    fn source(&self, lid: u16, gid: Option<Gid>) -> Source {
+        match gid {
+            Some(gid) if lid == 0 => Source::gid(&gid),
+            _ => Source::port(lid, self.0.device().lmc(self.0.number)),
+        }
+    }
+
+    fn may_search_for(&self, source: Source) -> bool {
+        self.0.known_paths.may_search_for(source)
     }
 
     fn may_ask_again(&self) -> bool {

@@ -59,6 +59,7 @@ use super::{
         SizesNow, //
     },
     statistics::Statistics,
+    strangers::Askers,
     transmit::TransmitQueue, //
 };
 use crate::{
@@ -147,6 +148,9 @@ pub(super) struct Interface {
     pub(super) connected: Connected,
     #[pin]
     pub(super) destinations: SpinLockBh<Destinations<Arc<AddressHandle>, Skb>>,
+    /// Who has asked lately that is not known.
+    #[pin]
+    pub(super) askers: SpinLockBh<Askers>,
     /// The receive queues that peers are told of, if there are several.
     #[pin]
     pub(super) numbers: SpinLockBh<Option<Arc<Numbers>>>,
@@ -335,6 +339,7 @@ impl Interface {
         let work_queue = Arc::new(work::Queue::new()?, GFP_KERNEL)?;
         let link = link::new(pd.clone(), port, pkey, work_queue.clone())?;
         let policy = link.policy();
+        let askers = Askers::new()?;
         let control = Control {
             events: None,
             phase: Phase::Down,
@@ -380,6 +385,7 @@ impl Interface {
                 control: rtnl::Locked::new(control),
                 connected <- connected,
                 destinations <- new_spinlock_bh!(Destinations::new(policy), "oxib_destinations"),
+                askers <- new_spinlock_bh!(askers, "oxib_askers"),
                 numbers <- new_spinlock_bh!(None, "oxib_numbers"),
                 told <- new_spinlock_bh!(None, "oxib_told"),
                 repeating: Repeating::default(),

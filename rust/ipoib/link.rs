@@ -38,9 +38,12 @@ use super::{
     transmit::Reaper, //
 };
 use crate::{
-    acm::local_service::{
-        Program,
-        Wanted, //
+    acm::{
+        local_service::{
+            Program,
+            Wanted, //
+        },
+        sources::Source, //
     },
     net::{
         napi::Instance,
@@ -205,6 +208,15 @@ pub(super) trait Link: Send + Sync {
     fn may_ask_again(&self) -> bool {
         true
     }
+
+    /// The port that a packet came from, by its LID (0 on RoCE) and its GID if it says that.
+    fn source(&self, _lid: u16, gid: Option<Gid>) -> Source {
+        gid.map_or(Source::UNKNOWN, |gid| Source::gid(&gid))
+    }
+
+    /// Whether one more search may begin because `source` asks this node something. Takes its place
+    /// among those of the source.
+    fn may_search_for(&self, source: Source) -> bool;
 
     /// The subnet has changed: what is under way may never be answered.
     fn subnet_changed(&self) {}

@@ -89,15 +89,40 @@ fn told(ethertype: EtherType, datagram: &[u8]) -> Option<(IpAddr, HwAddr)> {
     Some((IpAddr::from(address), hardware))
 }
 
+/// Whether a datagram answers a question for a neighbour.
+pub(super) fn is_answer(ethertype: EtherType, datagram: &[u8]) -> bool {
+    match ethertype {
+        EtherType::Arp => arp::Packet::parse(datagram)
+            .is_ok_and(|(operation, _)| operation == arp::Operation::Reply),
+        EtherType::Ipv6 => {
+            datagram.get(NEXT_HEADER) == Some(&ICMPV6)
+                && datagram.get(IPV6_LEN) == Some(&ADVERTISEMENT)
+        }
+        _ => false,
+    }
+}
+
 impl Interface {
-    /// Takes notice of a datagram that came from LID `lid` (0 on RoCE).
+    /// Takes notice of a datagram that came from LID `lid` (0 on RoCE) and, if it says so, from the
+    /// GID `source`.
     #[cold]
-    pub(super) fn heard(self: &Arc<Self>, ethertype: EtherType, datagram: &[u8], lid: u16) {
-        let Some((ip, address)) = told(ethertype, datagram).filter(|_| lid != 0) else {
+    pub(super) fn heard(
+        self: &Arc<Self>,
+        ethertype: EtherType,
+        datagram: &[u8],
+        lid: u16,
+        source: Option<Gid>,
+    ) {
+        let Some((ip, address)) = told(ethertype, datagram) else {
             return;
         };
-        self.heard_of(ip, address);
         let gid = address.gid();
+        let is_question = !is_answer(ethertype, datagram);
+        self.note_asker(is_question, gid, self.link().source(lid, source));
+        if lid == 0 {
+            return;
+        }
+        self.heard_of(ip, address);
         if !self.is_elsewhere(&gid, lid) {
             return;
         }
@@ -163,6 +188,23 @@ mod tests {
         bytes[IPV6_LEN] = number;
         bytes.extend_from_slice(&option.bytes(), GFP_KERNEL)?;
         Ok(bytes)
+    }
+
+    #[test]
+    fn answers_are_told_from_questions() {
+        let question = arp::Packet::request(party(ADDRESS, 1), [10, 0, 0, 2]).bytes();
+        assert!(!is_answer(EtherType::Arp, &question));
+        let mut answer = question;
+        // The operation: a reply.
+        answer[7] = 2;
+        assert!(is_answer(EtherType::Arp, &answer));
+        let mut message = [0; SEEN];
+        message[NEXT_HEADER] = ICMPV6;
+        for kind in DISCOVERY {
+            message[IPV6_LEN] = kind;
+            assert_eq!(is_answer(EtherType::Ipv6, &message), kind == ADVERTISEMENT);
+        }
+        assert!(!is_answer(EtherType::Ipv4, &message));
     }
 
     #[test]

@@ -427,15 +427,16 @@ fn examine(
         encap::EncapError::Short(_) => Fault::Short,
         encap::EncapError::EtherType(_) => Fault::Header,
     })?;
-    let kind = match completion.network() {
-        None => PacketType::Host,
+    let (kind, source) = match completion.network() {
+        None => (PacketType::Host, None),
         Some(network) => {
             let ends = grh::parse(route, network).map_err(|_| Fault::Grh)?;
-            identity.kind(&ends, completion.source_qpn())?
+            let kind = identity.kind(&ends, completion.source_qpn())?;
+            (kind, Some(ends.sgid))
         }
     };
     if neighbour::may_tell(ethertype, rest) {
-        interface.heard(ethertype, rest, completion.source_lid());
+        interface.heard(ethertype, rest, completion.source_lid(), source);
     }
     Ok(Packet { ethertype, kind })
 }

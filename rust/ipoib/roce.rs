@@ -22,9 +22,14 @@ use super::{
         Offer,
         QueuePair, //
     },
-    search::Search, //
+    search::Search,
+    strangers::ROCE_SEARCHES, //
 };
 use crate::{
+    acm::sources::{
+        Source,
+        Sources, //
+    },
     net::{
         bh::{
             new_spinlock_bh,
@@ -37,6 +42,7 @@ use crate::{
         device::Device,
         ethernet::Membership,
         gid::Entry,
+        management::random,
         pd::ProtectionDomain,
         port::PortNumber, //
     },
@@ -59,6 +65,8 @@ const NO_LID: u16 = 0;
 /// answers or it times out.
 const POLICY: Policy = Policy {
     searches: 512,
+    // Half of the workers.
+    strangers: 8,
     refresh: Some(60),
     memory: 1,
 };
@@ -76,6 +84,9 @@ struct Port {
     /// The GID that the interface's address carries.
     #[pin]
     source: SpinLockBh<Option<ARef<Entry>>>,
+    /// What is left to those who have us search by asking us something.
+    #[pin]
+    sources: SpinLockBh<Sources>,
 }
 
 impl Roce {
@@ -89,11 +100,13 @@ impl Roce {
         port: PortNumber,
         queue: Arc<work::Queue>,
     ) -> Result<Self> {
+        let sources = Sources::new(ROCE_SEARCHES, random().into())?;
         let port = pin_init!(Port {
             pd,
             port,
             queue,
             source <- new_spinlock_bh!(None, "oxib_roce_source"),
+            sources <- new_spinlock_bh!(sources, "oxib_roce_sources"),
         });
         Ok(Self(Arc::pin_init(port, GFP_KERNEL)?))
     }
@@ -173,6 +186,10 @@ impl Link for Roce {
 
     fn policy(&self) -> Policy {
         POLICY
+    }
+
+    fn may_search_for(&self, source: Source) -> bool {
+        self.0.sources.lock().take(source, work::milliseconds())
     }
 
     fn resolve(&self, search: Search) {

@@ -13,6 +13,7 @@ use super::{
     address::{
         Destinations,
         End,
+        Reason,
         Ticket,
         Verdict,
         Way,
@@ -108,9 +109,16 @@ impl Interface {
         gid: Gid,
         packet: Skb,
     ) -> Verdict<Arc<AddressHandle>, Skb> {
-        let verdict = self.destinations.lock().request(gid, packet, self.now());
-        if let Verdict::Search(ticket) = verdict {
-            self.start_search(gid, ticket);
+        let errand = self.errand(&gid, &packet);
+        let may_search = |source| self.link().may_search_for(source);
+        let mut destinations = self.destinations.lock();
+        let verdict = destinations.request((gid, errand), packet, may_search, self.now());
+        drop(destinations);
+        match verdict {
+            Verdict::Search(ticket) => self.start_search(gid, ticket),
+            // What can be forgotten is, for the next one.
+            Verdict::Drop(_, Reason::NoMemory) => self.revalidate_soon(SILENCE_MS),
+            _ => {}
         }
         verdict
     }

@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 
-_ARP = 0x0806
+ARP = 0x0806
 _INFINIBAND = 32
 _IPV4 = 0x0800
 _ADDRESS = 20
@@ -18,15 +18,15 @@ def _broadcast(pkey):
     return bytes.fromhex(f"00ffffff ff12401b {pkey} 000000000000 ffffffff")
 
 
-def _request(own, target):
+def request(own, target):
     """An ARP request from 0.0.0.0."""
     header = struct.pack(">HHBBH", _INFINIBAND, _IPV4, _ADDRESS, 4, 1)
     return header + own + bytes(4) + bytes(_ADDRESS) + socket.inet_aton(target)
 
 
-def _link_layer(index, address):
+def link_layer(index, address):
     """A struct sockaddr_ll with room for the whole address, for which Python's has none."""
-    return struct.pack("=H2sIHBB", socket.AF_PACKET, struct.pack(">H", _ARP), index, 0, 0, len(address)) + address
+    return struct.pack("=H2sIHBB", socket.AF_PACKET, struct.pack(">H", ARP), index, 0, 0, len(address)) + address
 
 
 def main():
@@ -34,9 +34,9 @@ def main():
     interface, pkey, target = sys.argv[1:]
     with open(f"/sys/class/net/{interface}/address", encoding="ascii") as address:
         own = bytes.fromhex(address.read().strip().replace(":", ""))
-    packet = _request(own, target)
-    to = _link_layer(socket.if_nametoindex(interface), _broadcast(pkey))
-    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ARP)) as sender:
+    packet = request(own, target)
+    to = link_layer(socket.if_nametoindex(interface), _broadcast(pkey))
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ARP)) as sender:
         library = ctypes.CDLL(None, use_errno=True)
         if library.sendto(sender.fileno(), packet, len(packet), 0, to, len(to)) < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

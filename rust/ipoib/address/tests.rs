@@ -22,9 +22,11 @@ mod cases {
     const REFRESH: u64 = 50;
     const MEMORY: u64 = 4;
     const SEARCHES: usize = 300;
+    const STRANGERS: usize = 8;
 
     const POLICY: Policy = Policy {
         searches: SEARCHES,
+        strangers: STRANGERS,
         refresh: Some(REFRESH),
         memory: MEMORY,
     };
@@ -33,9 +35,20 @@ mod cases {
         Gid::from_ipv4([10, 0, 0, n])
     }
 
+    /// Sends a packet for this node.
+    fn request(table: &mut Table, gid: Gid, packet: u32, now: u64) -> Verdict<u8, u32> {
+        table.request((gid, Errand::Own), packet, |_| false, now)
+    }
+
+    /// Sends an answer to a stranger, whose search is granted or not.
+    fn answer(table: &mut Table, gid: Gid, granted: bool, now: u64) -> Verdict<u8, u32> {
+        let errand = Errand::Stranger(Source::port(1, 0));
+        table.request((gid, errand), 0, |_| granted, now)
+    }
+
     /// The ticket of the search that a first packet starts.
     fn search(table: &mut Table, gid: Gid, now: u64) -> Result<Ticket> {
-        match table.request(gid, 0, now) {
+        match request(table, gid, 0, now) {
             Verdict::Search(ticket) => Ok(ticket),
             _ => Err(EINVAL),
         }
@@ -65,14 +78,17 @@ mod cases {
         let mut table = Table::new(POLICY);
         let ticket = search(&mut table, host(1), 0)?;
         for n in 1..WAITING as u32 {
-            assert!(waits(&table.request(host(1), n, 0)));
+            assert!(waits(&request(&mut table, host(1), n, 0)));
         }
-        let full = table.request(host(1), 9, 0);
+        let full = request(&mut table, host(1), 9, 0);
         assert_eq!(dropped(&full), Some(Reason::QueueFull));
         assert_eq!(table.waiting(), WAITING);
         let end = table.resolved(&host(1), ticket, Ok(7), 1);
         assert_eq!(settled(&end), Some(WAITING));
-        assert!(matches!(table.request(host(1), 5, 1), Verdict::Send(7, 5)));
+        assert!(matches!(
+            request(&mut table, host(1), 5, 1),
+            Verdict::Send(7, 5)
+        ));
         Ok(())
     }
 
@@ -93,14 +109,17 @@ mod cases {
         let mut table = Table::new(POLICY);
         let ticket = search(&mut table, host(1), 0)?;
         let _ = table.resolved(&host(1), ticket, Err(ENXIO), 0);
-        let early = table.request(host(1), 1, 0);
+        let early = request(&mut table, host(1), 1, 0);
         assert_eq!(dropped(&early), Some(Reason::Unreachable));
         table.retry(&host(1));
         let ticket = search(&mut table, host(1), 0)?;
         let _ = table.resolved(&host(1), ticket, Ok(7), 0);
         // What was found stays.
         table.retry(&host(1));
-        assert!(matches!(table.request(host(1), 5, 1), Verdict::Send(7, 5)));
+        assert!(matches!(
+            request(&mut table, host(1), 5, 1),
+            Verdict::Send(7, 5)
+        ));
         // And who was never asked for is not known by that.
         table.retry(&host(2));
         assert_eq!(table.len(), 1);
@@ -115,9 +134,9 @@ mod cases {
         let group = Gid::from_bytes(bytes);
         search(&mut table, group, 0)?;
         for n in 1..WAITING_FOR_GROUP as u32 {
-            assert!(waits(&table.request(group, n, 0)));
+            assert!(waits(&request(&mut table, group, n, 0)));
         }
-        let full = table.request(group, 0, 0);
+        let full = request(&mut table, group, 0, 0);
         assert_eq!(dropped(&full), Some(Reason::QueueFull));
         Ok(())
     }
@@ -130,7 +149,7 @@ mod cases {
         for n in 1..SEARCHES {
             search(&mut table, gid(n), 0)?;
         }
-        let busy = table.request(gid(SEARCHES), 0, 0);
+        let busy = request(&mut table, gid(SEARCHES), 0, 0);
         assert_eq!(dropped(&busy), Some(Reason::Busy));
         table.resolved(&gid(0), first, Err(ETIMEDOUT), 0);
         search(&mut table, gid(SEARCHES), 0)?;
@@ -150,14 +169,14 @@ mod cases {
         for n in 1..most {
             search(&mut table, group(n), 0)?;
         }
-        let busy = table.request(group(most), 0, 0);
+        let busy = request(&mut table, group(most), 0, 0);
         assert_eq!(dropped(&busy), Some(Reason::Busy));
         search(&mut table, host(1), 0)?;
         // Those that are searched for stay when the rest goes.
         table.resolved(&group(0), first, Err(EAGAIN), 0);
         assert_eq!(table.forget_settled().len(), 1);
         search(&mut table, group(0), 0)?;
-        let busy = table.request(group(most), 0, 0);
+        let busy = request(&mut table, group(most), 0, 0);
         assert_eq!(dropped(&busy), Some(Reason::Busy));
         Ok(())
     }
@@ -174,9 +193,80 @@ mod cases {
             search(&mut table, peer(n), 0)?;
         }
         for n in SEARCHES..2 * SEARCHES {
-            assert_eq!(dropped(&table.request(peer(n), 0, 0)), Some(Reason::Busy));
+            assert_eq!(
+                dropped(&request(&mut table, peer(n), 0, 0)),
+                Some(Reason::Busy)
+            );
         }
         assert_eq!(table.len(), SEARCHES);
+        Ok(())
+    }
+
+    #[test]
+    fn strangers_have_searches_of_their_own() -> Result {
+        let mut table = Table::new(POLICY);
+        // What is not granted is not kept.
+        let refused = answer(&mut table, peer(0), false, 0);
+        assert_eq!((dropped(&refused), table.len()), (Some(Reason::Busy), 0));
+        let mut tickets = KVec::new();
+        for n in 0..STRANGERS {
+            match answer(&mut table, peer(n), true, 0) {
+                Verdict::Search(ticket) => tickets.push(ticket, GFP_KERNEL)?,
+                _ => return Err(EINVAL),
+            }
+        }
+        // However many they are, peers are searched for.
+        let busy = answer(&mut table, peer(STRANGERS), true, 0);
+        assert_eq!(dropped(&busy), Some(Reason::Busy));
+        search(&mut table, peer(STRANGERS), 0)?;
+        // One that this node wants, too, is its own from then on.
+        assert!(waits(&request(&mut table, peer(0), 1, 0)));
+        assert!(matches!(
+            answer(&mut table, peer(100), true, 0),
+            Verdict::Search(_)
+        ));
+        for (n, ticket) in tickets.iter().enumerate() {
+            table.resolved(&peer(n), *ticket, Err(ENXIO), 0);
+        }
+        // So is a stranger that asks again who was not found.
+        let again = answer(&mut table, peer(1), false, RETRY);
+        assert_eq!(dropped(&again), Some(Reason::Busy));
+        for n in 1..STRANGERS {
+            assert!(matches!(
+                answer(&mut table, peer(n), true, RETRY),
+                Verdict::Search(_)
+            ));
+        }
+        let busy = answer(&mut table, peer(101), true, RETRY);
+        assert_eq!(dropped(&busy), Some(Reason::Busy));
+        // The count outlives a change of the port.
+        drop(table.forget_settled());
+        let busy = answer(&mut table, peer(101), true, RETRY);
+        assert_eq!(dropped(&busy), Some(Reason::Busy));
+        Ok(())
+    }
+
+    #[test]
+    fn those_that_nobody_asked_for_make_room() -> Result {
+        let mut table = Table::new(POLICY);
+        for n in 0..DESTINATIONS {
+            let verdict = match n % 2 {
+                0 => answer(&mut table, peer(n), true, 0),
+                _ => request(&mut table, peer(n), 0, 0),
+            };
+            let Verdict::Search(ticket) = verdict else {
+                return Err(EINVAL);
+            };
+            table.resolved(&peer(n), ticket, Ok(1), 0);
+        }
+        let full = request(&mut table, peer(DESTINATIONS), 0, FRESH);
+        assert_eq!(dropped(&full), Some(Reason::NoMemory));
+        let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
+        table.used(&peer(0), FRESH);
+        table.expire(FRESH, &mut gids, &mut handles);
+        assert_eq!(gids.first(), Some(&peer(2)));
+        search(&mut table, peer(DESTINATIONS), FRESH)?;
         Ok(())
     }
 
@@ -240,7 +330,7 @@ mod cases {
             let ticket = search(&mut table, host(1), now)?;
             let end = table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
             assert_eq!(settled(&end), Some(1));
-            let early = table.request(host(1), 1, now + wait - 1);
+            let early = request(&mut table, host(1), 1, now + wait - 1);
             assert_eq!(dropped(&early), Some(Reason::Unreachable));
             now += wait;
         }
@@ -251,7 +341,7 @@ mod cases {
         let ticket = search(&mut table, host(1), now)?;
         table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
         search(&mut table, host(1), now + RETRY)?;
-        assert!(waits(&table.request(host(1), 3, now + RETRY)));
+        assert!(waits(&request(&mut table, host(1), 3, now + RETRY)));
         Ok(())
     }
 
@@ -272,7 +362,7 @@ mod cases {
         assert_eq!(handles.len(), 2);
         assert_eq!(table.len(), 1);
         assert!(matches!(
-            table.request(host(2), 1, LIFETIME),
+            request(&mut table, host(2), 1, LIFETIME),
             Verdict::Send(2, 1)
         ));
         Ok(())
@@ -322,7 +412,7 @@ mod cases {
             assert_eq!(table.way(&host(1)), way);
             time += REFRESH;
         }
-        let gone = table.request(host(1), 5, time - REFRESH);
+        let gone = request(&mut table, host(1), 5, time - REFRESH);
         assert_eq!(dropped(&gone), Some(Reason::Unreachable));
         Ok(())
     }
@@ -666,10 +756,13 @@ mod cases {
         let End::Again(again) = table.resolved(&host(2), second, Ok(2), 0) else {
             return Err(EINVAL);
         };
-        assert!(waits(&table.request(host(2), 3, 0)));
+        assert!(waits(&request(&mut table, host(2), 3, 0)));
         let end = table.resolved(&host(2), again, Ok(4), 0);
         assert_eq!(settled(&end), Some(2));
-        assert!(matches!(table.request(host(2), 5, 0), Verdict::Send(4, 5)));
+        assert!(matches!(
+            request(&mut table, host(2), 5, 0),
+            Verdict::Send(4, 5)
+        ));
         Ok(())
     }
 

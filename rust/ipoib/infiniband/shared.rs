@@ -30,15 +30,21 @@ use crate::{
             Key,
             Path,
             Paths, //
+        },
+        sources::{
+            Source,
+            Sources, //
         }, //
     },
     cm::DeviceKey,
+    ipoib::strangers::SEARCHES,
     net::bh::{
         new_spinlock_bh,
         SpinLockBh, //
     },
     rdma::{
         device::Device,
+        management::random,
         path::PathRecord,
         port::PortNumber, //
     },
@@ -114,6 +120,9 @@ pub(crate) struct PortPaths {
     /// What is left to ways that are suspected, or were asked for in vain.
     #[pin]
     suspects: SpinLockBh<Budget>,
+    /// What is left to those who have us search by asking us something.
+    #[pin]
+    sources: SpinLockBh<Sources>,
 }
 
 /// A path as it is shown.
@@ -137,6 +146,7 @@ impl PortPaths {
     /// `ENOMEM`.
     pub(crate) fn new(device: &Device, port: PortNumber) -> Result<Arc<Self>> {
         let name = CString::try_from(device.name())?;
+        let sources = Sources::new(SEARCHES, random().into())?;
         Arc::pin_init(
             pin_init!(Self {
                 device: DeviceKey::of(device),
@@ -144,6 +154,7 @@ impl PortPaths {
                 port,
                 paths <- new_spinlock_bh!(Paths::new(), "oxib_port_paths"),
                 budget <- new_spinlock_bh!(Budget::new(budget::RUMOURS), "oxib_port_budget"),
+                sources <- new_spinlock_bh!(sources, "oxib_port_sources"),
                 suspects <- new_spinlock_bh!(Budget::new(budget::SUSPECTS), "oxib_port_suspects"),
             }),
             GFP_KERNEL,
@@ -207,6 +218,12 @@ impl PortPaths {
     pub(super) fn may_believe(&self) -> bool {
         let now = work::milliseconds();
         self.budget.lock().take(now)
+    }
+
+    /// Whether the SA may be asked now because `source` asks this node something. It counts.
+    pub(super) fn may_search_for(&self, source: Source) -> bool {
+        let now = work::milliseconds();
+        self.sources.lock().take(source, now)
     }
 
     /// Whether the SA may be asked now for a way that is suspected, or was asked for in vain. It

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Destinations that nobody here asked for.
+//!
+//! An answer to a question for a neighbour goes to where the question says that it came from. So who
+//! asks from invented addresses has the node look for as many ports that there are not. A small table
+//! notes who asked for what is not known yet, and each source has a budget of such searches
+//! ([`Sources`](crate::acm::sources::Sources)).
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    address::Errand,
+    interface::Interface,
+    neighbour, //
+};
+use crate::{
+    acm::{
+        budget::Rate,
+        sources::Source, //
+    },
+    net::skb::Skb,
+    wire::{
+        encap,
+        gid::Gid,
+        hwaddr::HwAddr, //
+    },
+};
+
+/// Rate of the searches that a source of an InfiniBand port has made.
+pub(super) const SEARCHES: Rate = Rate {
+    most: 32,
+    every: 250,
+};
+
+/// The same on RoCE, where each of those that come to nothing has a worker wait for a second.
+pub(super) const ROCE_SEARCHES: Rate = Rate {
+    most: 2,
+    every: 1000,
+};
+
+/// Number of askers that are noted; a power of two. A question is answered in a moment.
+const ASKERS: usize = 512;
+
+/// Who has asked lately, from GIDs that are not known.
+pub(super) struct Askers(KVec<Option<(Gid, Source)>>);
+
+impl Askers {
+    /// Creates an empty table.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self(KVec::from_elem(None, ASKERS, GFP_KERNEL)?))
+    }
+
+    fn place(&mut self, gid: &Gid) -> Option<&mut Option<(Gid, Source)>> {
+        let mixed = Source::gid(gid).get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let index = mixed >> (64 - ASKERS.trailing_zeros());
+        self.0.get_mut(index as usize)
+    }
+
+    /// Notes that `source` asked, and gave `gid` as its own.
+    fn note(&mut self, gid: Gid, source: Source) {
+        if let Some(place) = self.place(&gid) {
+            *place = Some((gid, source));
+        }
+    }
+
+    /// Takes out who asked from `gid`.
+    fn take(&mut self, gid: &Gid) -> Option<Source> {
+        let place = self.place(gid)?;
+        match *place {
+            Some((other, source)) if other == *gid => {
+                *place = None;
+                Some(source)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Interface {
+    /// Takes notice of a datagram in which the sender, `source`, says that it is at `gid`.
+    pub(super) fn note_asker(&self, is_question: bool, gid: Gid, source: Source) {
+        if is_question {
+            if !self.destinations.lock().is_known(&gid) {
+                self.askers.lock().note(gid, source);
+            }
+        } else {
+            // This node asked for it.
+            let _ = self.askers.lock().take(&gid);
+        }
+    }
+
+    /// For whom `packet`, which begins with its pseudo header, is sent to `gid`, which is not known.
+    pub(super) fn errand(self: &Arc<Self>, gid: &Gid, packet: &Skb) -> Errand {
+        if gid.is_multicast() {
+            return Errand::Own;
+        }
+        let asker = self.askers.lock().take(gid);
+        match asker {
+            Some(source) => Errand::Stranger(source),
+            None if is_answer(packet) => Errand::Stranger(Source::UNKNOWN),
+            None => Errand::Own,
+        }
+    }
+}
+
+/// Whether a packet answers a question for a neighbour.
+fn is_answer(packet: &Skb) -> bool {
+    let datagram = packet.data().get(HwAddr::LEN..).unwrap_or_default();
+    encap::Header::parse(datagram)
+        .is_ok_and(|(ethertype, rest)| neighbour::is_answer(ethertype, rest))
+}
+
+#[kernel::prelude::kunit_tests(oxib_strangers)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn askers_are_known_once() -> Result {
+        let mut askers = Askers::new()?;
+        let (one, other) = (Gid::from_ipv4([10, 0, 0, 1]), Gid::from_ipv4([10, 0, 0, 2]));
+        let source = Source::port(5, 0);
+        askers.note(one, source);
+        assert_eq!(askers.take(&other), None);
+        assert_eq!(askers.take(&one), Some(source));
+        assert_eq!(askers.take(&one), None);
+        Ok(())
+    }
+}
