@@ -86,6 +86,10 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// `ENXIO` if there is none, `EAGAIN` without an answer.
     fn path(&self, gid: Gid) -> Result<PathRecord>;
 
+    /// Whether the subnet administrator may be asked for the path to who asks this node something
+    /// from LID `lid`. Takes its place among the searches of that source.
+    fn may_search_for(&self, lid: u32) -> bool;
+
     /// Finds a path from the port for a program, which is told when it is known. Sleeps, but not
     /// as long as the subnet administrator takes.
     fn find_path(self: Arc<Self>, wanted: Wanted, program: Program);

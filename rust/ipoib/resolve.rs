@@ -275,6 +275,11 @@ impl Host for Interface {
         self.link().path_record(self, gid)
     }
 
+    fn may_search_for(&self, lid: u32) -> bool {
+        let link = self.link();
+        link.may_search_for(link.source(lid as u16, None))
+    }
+
     fn find_path(self: Arc<Self>, wanted: Wanted, program: Program) {
         self.clone().link().find_path(self, &wanted, program);
     }

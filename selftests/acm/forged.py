@@ -3,12 +3,14 @@
 """Ask a port for the queue pair of one of its addresses, and say to be somebody else.
 
 forged.py CABLE DLID SLID ASKED ADDRESS GID QPN [HOW]    HOW: what else is wrong: header (a global route header with another
-                                                         GID), version, family, short, qpn, gid
+                                                         GID), version, family, short, qpn, gid. many: 200 requests, each from
+                                                         a GID and an address of its own, by and by
 """
 
 import ipaddress
 import struct
 import sys
+import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "fabric"))
@@ -16,6 +18,7 @@ import packets  # noqa: E402 # pylint: disable=wrong-import-position
 
 _CM, _SIDR_REQ, _SEND = 0x07, 0x17, 3
 _SERVICE = 0x106F786962000001
+_MANY = 200
 
 
 def _bytes_of(address):
@@ -33,14 +36,29 @@ def _question(asked, address, gid, qpn, how):
     return data[:20] if how == "short" else data
 
 
+def _request(data, number):
+    body = struct.pack(">IHHQ", number, packets.DEFAULT_PKEY, 0, _SERVICE) + data
+    return packets.mad(_CM, version=2, method=_SEND, attribute=_SIDR_REQ, rest=body)
+
+
+def _send_many(cable, dlid, slid, asked, address, gid, qpn):
+    for number in range(_MANY):
+        other, port = ipaddress.ip_address(address) + number, ipaddress.IPv6Address(gid) + number
+        datagram = _request(_question(asked, str(other), str(port), qpn, ""), 0x22220000 + number)
+        packets.put_on_cable(cable, [packets.gmp(dlid, slid, datagram)])
+        # The one before has been answered.
+        time.sleep(0.02)
+
+
 def main():
     """Send it."""
     cable, dlid, slid, asked, address, gid, qpn, *how = sys.argv[1:]
     how = how[0] if how else ""
-    data = _question(asked, address, gid, int(qpn, 0), how)
-    body = struct.pack(">IHHQ", 0x12345678, packets.DEFAULT_PKEY, 0, _SERVICE) + data
-    datagram = packets.mad(_CM, version=2, method=_SEND, attribute=_SIDR_REQ, rest=body)
-    dlid, slid = int(dlid, 0), int(slid, 0)
+    dlid, slid, qpn = int(dlid, 0), int(slid, 0), int(qpn, 0)
+    if how == "many":
+        _send_many(cable, dlid, slid, asked, address, gid, qpn)
+        return
+    datagram = _request(_question(asked, address, gid, qpn, how), 0x12345678)
     if how == "header":
         rest = packets.bth(packets.UD_SEND_ONLY, 1) + packets.deth() + datagram
         header = packets.grh(len(rest) + 4, dgid=ipaddress.IPv6Address("fe80::1").packed)

@@ -182,6 +182,20 @@ forge() { # from host, to host, address, GID, queue pair, [how]
 	at "$1" python3 selftests/acm/forged.py port1 "$(port_number "$2" lid)" "$(port_number "$1" lid)" "$(v4_of "$2")" "${@:3}"
 }
 
+# Each request may have the subnet administrator asked for its port, 32 at once and 4 in a second of one source.
+test_dead() {
+	local asked began most
+	asked=$(counter_at h1 sa_path_queries)
+	began=${EPOCHREALTIME/./}
+	forge h2 h1 10.88.8.1 fe80::bad:1 0x123456 many
+	check "h1 answers after 200 requests from GIDs that no port has" eventually host_reaches h2 "$(v4_of h1)"
+	asked=$(($(counter_at h1 sa_path_queries) - asked))
+	most=$((32 + 4 * ((${EPOCHREALTIME/./} - began) / 1000000 + 1) + 2))
+	note "h1 asked the subnet administrator $asked times, of at most $most"
+	check "it asked for some of them" holds "$asked" -gt 2
+	check "and for few" holds "$asked" -le "$most"
+}
+
 test_forged() {
 	local before how
 	cache_at h1 flush
@@ -247,6 +261,7 @@ test_modesty
 check "oxib is loaded anew, to learn addresses" loaded_anew acm_learn=1
 test_learning
 test_forged
+test_dead
 stop_jobs
 check "oxib can be unloaded" unload_driver
 stop_sm

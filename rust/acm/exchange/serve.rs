@@ -221,6 +221,13 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
         return;
     }
     let for_task = host.clone();
+    // Only now: who finds no place spends nothing.
+    if let Origin::Lid(lid) = origin {
+        if !host.may_search_for(lid) {
+            lessons.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+    }
     let spawned = host.tasks().spawn(move || {
         match is_there(&for_task, &question, origin) {
             Some(true) => keep(&for_task, &question),
