@@ -24,12 +24,14 @@ use kernel::{
 use super::{
     receive::Arrivals,
     seats::{
+        Held,
         Leaving,
         Seat, //
     },
     session::Session, //
 };
 use crate::{
+    acm::sources::Source,
     cm::{
         Consumer,
         Id,
@@ -139,6 +141,10 @@ pub(super) struct Inbound {
     receiver: Mutex<Option<Receiver>>,
     /// When it was last seen to receive, in seconds.
     since: AtomicU64,
+    /// The number of the [`Source`] that made it.
+    source: AtomicU64,
+    /// The peer has confirmed it, or sent something by it.
+    is_established: AtomicBool,
     pub(super) leaving: Leaving,
 }
 
@@ -151,6 +157,8 @@ impl Inbound {
                 id <- Identifier::new(),
                 receiver <- new_mutex!(None),
                 since: AtomicU64::new(session.interface.now()),
+                source: AtomicU64::new(Source::UNKNOWN.get()),
+                is_established: AtomicBool::new(false),
                 leaving: Leaving::default(),
             }),
             GFP_KERNEL,
@@ -178,8 +186,24 @@ impl Inbound {
         let address = receiver.as_ref()?.qp.address();
         if self.session.activity.take(address) {
             self.since.store(now, Ordering::Relaxed);
+            self.is_established.store(true, Ordering::Relaxed);
         }
         Some(now.saturating_sub(self.since.load(Ordering::Relaxed)))
+    }
+
+    /// Who makes it.
+    pub(super) fn source(&self) -> Source {
+        Source::from_number(self.source.load(Ordering::Relaxed))
+    }
+
+    /// As one that may give way, if it is made.
+    pub(super) fn held(&self, now: u64) -> Option<Held> {
+        let idle = self.idle_time(now)?;
+        Some(Held {
+            source: self.source(),
+            is_established: self.is_established.load(Ordering::Relaxed),
+            idle,
+        })
     }
 
     /// A peer asks for the connection.
@@ -188,17 +212,18 @@ impl Inbound {
     ///
     /// Why it is rejected.
     fn requested(&self, id: &Arc<Id>, notice: &Notice) -> core::result::Result<(), Reason> {
-        let Some(Message::Req(req)) = notice
-            .message()
-            .and_then(|mad| Message::parse(mad.bytes()).ok())
-        else {
+        let mad = notice.message().ok_or(Reason::CONSUMER_DEFINED)?;
+        let Ok(Message::Req(req)) = Message::parse(mad.bytes()) else {
             return Err(Reason::CONSUMER_DEFINED);
         };
+        let (lid, gid) = (mad.slid() as u16, mad.grh().map(|grh| grh.addresses().sgid));
         Greeting::parse(req.private_data()).map_err(|_| Reason::CONSUMER_DEFINED)?;
         if !self.is_for_interface(id, req.pkey()) {
             return Err(Reason::INVALID_SERVICE_ID);
         }
-        let seat = self.session.seat_for_peer().ok_or(Reason::NO_QP)?;
+        let source = self.session.interface.link().source(lid, gid);
+        self.source.store(source.get(), Ordering::Relaxed);
+        let seat = self.session.seat_for_peer(source).ok_or(Reason::NO_QP)?;
         match self.session.admit_inbound(id) {
             Ok(true) => {}
             Ok(false) => return Err(Reason::INVALID_SERVICE_ID),
@@ -252,6 +277,10 @@ impl Consumer for Inbound {
                     self.id.over()
                 }
             },
+            Report::RtuReceived | Report::UserEstablished => {
+                self.is_established.store(true, Ordering::Relaxed);
+                Ok(())
+            }
             Report::DreqReceived => {
                 let _ = id.send_drep(&[]);
                 self.id.over()

@@ -3,8 +3,12 @@
 //! How many connections there may be, and which gives way when there are as many.
 //!
 //! A peer that asks for one connection too many cannot just be rejected: the kernel's driver sends no
-//! datagrams instead, and asks again for each packet. So one of ours gives way, for whose peer we have
-//! datagrams; else the one that has received nothing for longest, whose peer may ask again.
+//! datagrams instead, and asks again for each packet. So another connection gives way: one that its
+//! peer has not confirmed in a while; else one of ours, for whose peer we have datagrams; else the one
+//! that has received nothing for longest, whose peer may ask again.
+//!
+//! A source, which is a port or a router, has as many connections as it leaves for others: the half
+//! of all if it is alone, a third each of two. Beyond that, only its own give way to it.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -20,6 +24,10 @@ use kernel::{
 use super::{
     passive::Inbound,
     session::Session, //
+};
+use crate::{
+    acm::sources::Source,
+    cm::Id, //
 };
 
 /// A connection that received in the last so many seconds does not give way.
@@ -47,11 +55,74 @@ impl Seats {
         Ok(Self(Arc::new(AtomicU32::new(0), GFP_KERNEL)?))
     }
 
+    /// How many are taken.
+    fn taken(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// One more, unless there are `most`.
     fn take(&self, most: u32) -> Option<Seat> {
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         let seat = Seat(self.0.clone());
         (before < most).then_some(seat)
+    }
+}
+
+/// Where the place of one more connection of a source comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Room {
+    /// There is a free one.
+    Free,
+    /// Another connection of the source gives way.
+    Own,
+    /// Another connection of anybody gives way.
+    Any,
+}
+
+/// Where a source that has `own` connections finds room for one more, when `taken` of `most` places
+/// are taken.
+fn room(own: u32, taken: u32, most: u32) -> Room {
+    let free = most.saturating_sub(taken);
+    if own != 0 && own >= free {
+        Room::Own
+    } else if free != 0 {
+        Room::Free
+    } else {
+        Room::Any
+    }
+}
+
+/// A peer's connection, as one that may give way.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    /// Who made it.
+    pub(super) source: Source,
+    /// Its peer has confirmed it, or sent something by it.
+    pub(super) is_established: bool,
+    /// For how many seconds nothing was received.
+    pub(super) idle: u64,
+}
+
+/// Which of the peers' connections may give way.
+#[derive(Clone, Copy)]
+pub(super) enum Among {
+    /// Those of a source.
+    Of(Source),
+    /// Those that are not established.
+    Unconfirmed,
+    /// All.
+    All,
+}
+
+impl Held {
+    /// What it is worth to have this one give way rather than another; `None` if it stays.
+    pub(super) fn rank(&self, among: Among) -> Option<(bool, u64)> {
+        let is_meant = match among {
+            Among::Of(source) => self.source == source,
+            Among::Unconfirmed => !self.is_established,
+            Among::All => true,
+        };
+        (is_meant && self.idle >= IN_USE).then_some((!self.is_established, self.idle))
     }
 }
 
@@ -77,28 +148,42 @@ impl Session {
         self.seats.take(self.interface.options().max_connections)
     }
 
-    /// The same for a peer's connection; if there is none, another connection gives way. Until that has
-    /// ended there is one too many.
-    pub(super) fn seat_for_peer(self: &Arc<Self>) -> Option<Seat> {
-        if let Some(seat) = self.seat() {
-            return Some(seat);
+    /// The same for a connection that `source` makes; if there is none, or it has its share, another
+    /// connection gives way. Until that has ended there is one too many.
+    pub(super) fn seat_for_peer(self: &Arc<Self>, source: Source) -> Option<Seat> {
+        let most = self.interface.options().max_connections;
+        match room(self.inbound_of(source), self.seats.taken(), most) {
+            Room::Free => {
+                if let Some(seat) = self.seat() {
+                    return Some(seat);
+                }
+                self.give_way(None)?;
+            }
+            Room::Own => self.give_way(Some(source))?,
+            Room::Any => self.give_way(None)?,
         }
-        self.give_way()?;
         self.seats.take(u32::MAX)
     }
 
-    /// Has a connection end, soon, as that sleeps. Nothing if none can.
-    fn give_way(self: &Arc<Self>) -> Option<()> {
+    /// Has a connection end, soon, as that sleeps: one of `source`, if it may be no other. Nothing if
+    /// none can.
+    fn give_way(self: &Arc<Self>, source: Option<Source>) -> Option<()> {
         let queue = &self.interface.searches;
-        let spawned = if let Some(ours) = self.outbound_to_leave() {
-            queue.spawn(move || ours.close())
-        } else {
-            let peers = self.inbound_to_leave(IN_USE)?;
+        let close = |peers: Arc<Id>| {
             queue.spawn(move || {
                 if let Some(connection) = Inbound::of(&peers) {
                     connection.close();
                 }
             })
+        };
+        let spawned = if let Some(source) = source {
+            close(self.inbound_to_leave(Among::Of(source))?)
+        } else if let Some(peers) = self.inbound_to_leave(Among::Unconfirmed) {
+            close(peers)
+        } else if let Some(ours) = self.outbound_to_leave() {
+            queue.spawn(move || ours.close())
+        } else {
+            close(self.inbound_to_leave(Among::All)?)
         };
         // Without memory at the moment it stays, and is closed when it is idle.
         spawned.ok()
@@ -120,6 +205,55 @@ mod tests {
         drop(second);
         assert!(seats.take(2).is_some());
         Ok(())
+    }
+
+    /// A source that asks all the time and confirms nothing leaves room for those that come later.
+    #[test]
+    fn a_source_has_its_share() {
+        const MOST: u32 = 1024;
+        let mut taken = 0;
+        for expected in [512, 256, 128, 64] {
+            let mut own = 0;
+            while room(own, taken, MOST) == Room::Free {
+                own += 1;
+                taken += 1;
+            }
+            assert_eq!((own, room(own, taken, MOST)), (expected, Room::Own));
+        }
+        assert_eq!(room(0, taken, MOST), Room::Free);
+        // When all are taken, a source that has none takes another's place.
+        assert_eq!(room(0, MOST, MOST), Room::Any);
+        assert_eq!(room(1, MOST, MOST), Room::Own);
+        assert_eq!(room(0, 0, 1), Room::Free);
+    }
+
+    #[test]
+    fn those_that_are_not_established_give_way_first() {
+        let (one, other) = (Source::port(1, 0), Source::port(2, 0));
+        let held = |source, is_established, idle| Held {
+            source,
+            is_established,
+            idle,
+        };
+        let peers = [
+            held(one, true, 200),
+            held(one, false, IN_USE - 1),
+            held(other, false, 5),
+            held(other, false, 7),
+            held(one, true, 300),
+            held(one, true, 0),
+        ];
+        let first = |among| {
+            let ranked = peers.iter().enumerate();
+            ranked
+                .filter_map(|(index, held)| Some((held.rank(among)?, index)))
+                .max()
+                .map(|(_, index)| index)
+        };
+        assert_eq!(first(Among::All), Some(3));
+        assert_eq!(first(Among::Unconfirmed), Some(3));
+        assert_eq!(first(Among::Of(one)), Some(4));
+        assert_eq!(first(Among::Of(Source::UNKNOWN)), None);
     }
 
     #[test]

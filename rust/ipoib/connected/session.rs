@@ -42,10 +42,14 @@ use super::{
         self,
         Arrivals, //
     },
-    seats::Seats,
+    seats::{
+        Among,
+        Seats, //
+    },
     too_big::Messages, //
 };
 use crate::{
+    acm::sources::Source,
     cm::{
         DeviceKey,
         Id,
@@ -421,17 +425,26 @@ impl Session {
         connections.find(|other| other.leaving.begin()).cloned()
     }
 
-    /// The connection that has received nothing for longest, and that for `least` seconds: it gives way.
-    pub(super) fn inbound_to_leave(&self, least: u64) -> Option<Arc<Id>> {
+    /// How many connections `source` has made that are not to give way.
+    pub(super) fn inbound_of(&self, source: Source) -> u32 {
+        let members = self.members.lock();
+        let connections = members.inbound.iter().filter_map(|id| Inbound::of(id));
+        connections
+            .filter(|other| other.source() == source && !other.leaving.is())
+            .count() as u32
+    }
+
+    /// The connection that gives way among those: one that is not established before others, and the
+    /// one that has received nothing for longest.
+    pub(super) fn inbound_to_leave(&self, among: Among) -> Option<Arc<Id>> {
         let now = self.interface.now();
         let members = self.members.lock();
         let stays = |id: &&Arc<Id>| !Inbound::of(id).is_some_and(|other| other.leaving.is());
-        let idle_time = |id: &Arc<Id>| Inbound::of(id).and_then(|other| other.idle_time(now));
+        let rank = |id: &Arc<Id>| Inbound::of(id)?.held(now)?.rank(among);
         let longest = (members.inbound.iter())
             .filter(stays)
-            .filter_map(|id| Some((idle_time(id)?, id)))
-            .filter(|(time, _)| *time >= least)
-            .max_by_key(|(time, _)| *time)?
+            .filter_map(|id| Some((rank(id)?, id)))
+            .max_by_key(|(rank, _)| *rank)?
             .1;
         Inbound::of(longest)?.leaving.begin();
         Some(longest.clone())
