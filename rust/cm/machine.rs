@@ -39,6 +39,8 @@ use oxib_wire as wire;
 pub mod actions;
 #[path = "machine/active.rs"]
 mod active;
+#[path = "machine/claim.rs"]
+pub mod claim;
 #[path = "machine/connection.rs"]
 mod connection;
 #[path = "machine/destroy.rs"]
@@ -69,6 +71,8 @@ mod release;
 pub mod route;
 #[path = "machine/sidr.rs"]
 mod sidr;
+#[path = "machine/source.rs"]
+pub mod source;
 #[path = "machine/state.rs"]
 pub mod state;
 #[path = "machine/time.rs"]

@@ -176,20 +176,14 @@ fn forge(world: &mut World, forger: Forger) -> Packet {
     }
 }
 
-/// Whether a stranger can have sent it: he knows a name of a connection at most, and that of a REQ
-/// not before its receiver does.
+/// Whether a stranger can have sent it: any REQ, with all names of the peer in it and before the
+/// peer sends its own; of other messages those that do not say both names of a connection.
 fn is_a_strangers(world: &mut World, packet: &Packet) -> bool {
+    if let Body::Req(_) = packet.body {
+        return true;
+    }
     let node = world.node(packet.to);
     let peers = |id: &Id| id.peer == Origin::Peer;
-    if let Body::Req(req) = packet.body {
-        let name = (packet.adapter, req.sender);
-        let known = node.by_remote_id.get(&name);
-        let is_claimed = known.is_some_and(|id| peers(&node.ids[id]));
-        let qpn = (packet.adapter, req.qpn.get());
-        let used = node.by_remote_qpn.get(&qpn);
-        let is_used = used.is_some_and(|id| peers(&node.ids[id]));
-        return packet.adapter == Origin::Stranger || is_claimed || is_used;
-    }
     let named = (packet.receiver, packet.sender());
     let mut known = node.ids.values().filter(|id| peers(id));
     !known.any(|id| id.machine.ids() == named)
@@ -247,5 +241,6 @@ pub fn converse(
     world.judge_every_schedule();
     if forger == Forger::Stranger {
         world.judge_willing();
+        assert_eq!(world.revealed, []);
     }
 }

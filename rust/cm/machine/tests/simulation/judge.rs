@@ -25,8 +25,8 @@ impl World {
                 assert!(id.request.is_none(), "{id:?}");
                 assert!(id.destroyed, "{id:?}");
             }
-            assert!(node.by_remote_id.is_empty(), "{node:?}");
-            assert!(node.by_remote_qpn.is_empty(), "{node:?}");
+            assert_eq!(node.by_remote_id.len(), 0, "{node:?}");
+            assert_eq!(node.by_remote_qpn.len(), 0, "{node:?}");
             assert_eq!(node.half_open, 0);
         }
     }

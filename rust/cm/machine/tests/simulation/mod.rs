@@ -3,6 +3,7 @@
 //! The parts of the simulator.
 
 pub mod consumer;
+pub mod directory;
 pub mod forger;
 pub mod judge;
 pub mod network;

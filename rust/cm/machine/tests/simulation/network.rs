@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use oxib_cm_machine::claim::Adapter;
 use oxib_cm_machine::input::{
     Incoming,
     Req, //
 };
+use oxib_cm_machine::source::Source;
 use oxib_cm_machine::time::Time;
 use oxib_wire::cm::comm_id::CommId;
 use oxib_wire::cm::kind::Kind;
@@ -60,6 +62,14 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// The channel adapter that the sender claims to be, where it really is.
+    pub fn sent_by(&self) -> Adapter {
+        Adapter {
+            guid: self.adapter as u64,
+            source: Source::new(self.from as u32, 0, None),
+        }
+    }
+
     /// The sender's name for the connection.
     pub fn sender(&self) -> CommId {
         match self.body {

@@ -8,6 +8,11 @@ use oxib_cm_machine::actions::{
     Outgoing,
     SERVICE_TIMEOUT, //
 };
+use oxib_cm_machine::claim::{
+    Claims,
+    Remote,
+    Taken, //
+};
 use oxib_cm_machine::input::{
     Incoming,
     Rep,
@@ -26,6 +31,7 @@ use oxib_wire::cm::rej::Rejected;
 use oxib_wire::psn::Psn;
 use oxib_wire::qpn::Qpn;
 
+use super::directory::Directory;
 use super::network::{
     Body,
     Origin,
@@ -51,6 +57,8 @@ pub struct Id {
     pub rep: RepParam,
     /// The peer's queue pair, once known.
     pub peer_qpn: Option<Qpn>,
+    /// The names of the peer under which the tables have it.
+    pub claims: Claims,
     pub waits: Waits,
     /// The consumer has let go of it.
     pub destroyed: bool,
@@ -62,8 +70,8 @@ pub struct Node {
     pub side: Side,
     pub ids: BTreeMap<u32, Id>,
     /// By the names that peers chose, and their channel adapters.
-    pub by_remote_id: BTreeMap<(Origin, CommId), u32>,
-    pub by_remote_qpn: BTreeMap<(Origin, u32), u32>,
+    pub by_remote_id: Directory<CommId>,
+    pub by_remote_qpn: Directory<Qpn>,
     /// Passive connections that are not established yet.
     pub half_open: i32,
 }
@@ -73,8 +81,8 @@ impl Node {
         Node {
             side,
             ids: BTreeMap::new(),
-            by_remote_id: BTreeMap::new(),
-            by_remote_qpn: BTreeMap::new(),
+            by_remote_id: Directory::new(),
+            by_remote_qpn: Directory::new(),
             half_open: 0,
         }
     }
@@ -106,6 +114,7 @@ impl Node {
             req,
             rep,
             peer_qpn: None,
+            claims: Claims::default(),
             waits,
             destroyed: false,
         };
@@ -120,7 +129,8 @@ impl Node {
 
     /// The identifier that a message is for.
     pub fn find(&self, packet: &Packet) -> Option<u32> {
-        let by_name = |sender| self.by_remote_id.get(&(packet.adapter, sender)).copied();
+        let adapter = packet.sent_by();
+        let by_name = |name| self.by_remote_id.get(&Remote { name, adapter });
         let found = match packet.body {
             Body::Req(req) => by_name(req.sender),
             Body::Answer(Incoming::Rej { sender, reason, .. }) if reason == Reason::TIMEOUT => {
@@ -139,26 +149,31 @@ impl Node {
         match packet.body {
             // It is the machine that compares the sender's name.
             Body::Answer(Incoming::Dreq { .. } | Incoming::Lap { .. }) => true,
-            Body::Req(_) => is_from_peer(),
+            // It was found by the address that the first one came from.
+            Body::Req(_) => true,
             Body::Answer(_) => peer::may_be(id.machine.ids(), named, is_from_peer),
         }
     }
 
-    /// Enters an identifier under the names that its peer gives in `packet`; another one that has
-    /// the queue pair already is the answer.
+    /// Enters an identifier under the names that its peer gives in `packet`.
+    ///
+    /// # Errors
+    ///
+    /// Another identifier that has one of them.
     pub fn claim(
-        &mut self,
-        name: u32,
+        &self,
+        local: CommId,
         packet: &Packet,
-        (remote, qpn): (CommId, Qpn),
-    ) -> Result<(), u32> {
-        let qpn = (packet.adapter, qpn.get());
-        if let Some(other) = self.by_remote_qpn.get(&qpn) {
-            return Err(*other);
-        }
-        self.by_remote_id.insert((packet.adapter, remote), name);
-        self.by_remote_qpn.insert(qpn, name);
-        Ok(())
+        (id, qpn): (CommId, Qpn),
+    ) -> Result<Claims, Taken> {
+        let mut claims = Claims::default();
+        claims.claim(
+            local,
+            packet.sent_by(),
+            (&self.by_remote_id, id, ()),
+            (&self.by_remote_qpn, qpn, ()),
+        )?;
+        Ok(claims)
     }
 
     /// Keeps a message if it is a request.
@@ -177,8 +192,11 @@ impl Node {
 
     /// Removes an identifier from the tables of the peer's names.
     pub fn forget(&mut self, name: u32) {
-        self.by_remote_id.retain(|_, other| *other != name);
-        self.by_remote_qpn.retain(|_, other| *other != name);
+        if let Some(id) = self.ids.get_mut(&name) {
+            let ours = CommId::new(name);
+            id.claims
+                .release(ours, &self.by_remote_id, &self.by_remote_qpn);
+        }
     }
 
     /// Builds a message.

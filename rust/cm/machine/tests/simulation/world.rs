@@ -12,6 +12,7 @@ use oxib_cm_machine::actions::{
     Send,
     TimerAction, //
 };
+use oxib_cm_machine::claim::Taken;
 use oxib_cm_machine::input::{
     Incoming,
     QpType,
@@ -24,6 +25,7 @@ use oxib_cm_machine::{
     Machine,
     Refused, //
 };
+use oxib_wire::cm::comm_id::CommId;
 use oxib_wire::cm::kind::Kind;
 use oxib_wire::cm::mtu::Mtu;
 use oxib_wire::cm::reason::Reason;
@@ -84,6 +86,8 @@ pub struct World {
     planned: u64,
     /// How many messages of each kind have been sent.
     pub sent: BTreeMap<Kind, u32>,
+    /// What strangers were told of the names of connections that are not theirs.
+    pub revealed: Vec<Packet>,
 }
 
 impl World {
@@ -105,6 +109,7 @@ impl World {
             tasks: BTreeMap::new(),
             planned: 0,
             sent: BTreeMap::new(),
+            revealed: Vec::new(),
         };
         for number in 0..scenario.connections {
             let after = number * world.random.below(20_000);
@@ -313,14 +318,15 @@ impl World {
         let Body::Req(req) = packet.body else { return };
         let local = self.passive.next_name();
         let names = (req.sender, req.qpn);
-        if let Err(other) = self.passive.claim(local.get(), &packet, names) {
-            self.disconnect_stale(packet, other);
-            return;
-        }
+        let claims = match self.passive.claim(local, &packet, names) {
+            Ok(claims) => claims,
+            Err(taken) => return self.refuse(packet, taken),
+        };
         let params = self.params();
         let (machine, actions) = Machine::accept_req(local, &req, self.now);
         let waits = Waits::asked(&req);
         let name = self.passive.insert(machine, packet.from, params, waits);
+        self.passive.ids.get_mut(&name).expect("it is new").claims = claims;
         self.passive.half_open += 1;
         let plan = self.scenario.temper.begin(&mut self.random);
         self.plan_all(Side::Passive, name, plan);
@@ -334,26 +340,32 @@ impl World {
         };
         let node = self.node(packet.to);
         if let Some(qpn) = node.ids[&name].machine.takes_rep(&rep) {
-            if let Err(other) = node.claim(name, &packet, (rep.sender, qpn)) {
-                self.disconnect_stale(packet, other);
-                return;
+            match node.claim(CommId::new(name), &packet, (rep.sender, qpn)) {
+                Ok(claims) => node.living(name).expect("it was found").claims = claims,
+                Err(taken) => return self.refuse(packet, taken),
             }
         }
         self.receive(packet.to, name, message);
     }
 
-    /// The peer's queue pair has another connection, which is over without our having been told.
-    /// Strangers have no say in that.
-    fn disconnect_stale(&mut self, packet: Packet, other: u32) {
-        self.send(reject_stale(&packet), packet.from);
-        if self.node(packet.to).ids[&other].peer == packet.from {
-            self.call(packet.to, other, Call::SendDreq);
+    /// A message gives a name that another connection has. If that is the queue pair, the other
+    /// connection is over without our having been told. Strangers have no say in that.
+    fn refuse(&mut self, packet: Packet, taken: Taken) {
+        if let Taken::Qpn(other) = taken {
+            self.send(reject_stale(&packet), packet.from);
+            assert_eq!(self.node(packet.to).ids[&other.get()].peer, packet.from);
+            self.call(packet.to, other.get(), Call::SendDreq);
         }
     }
 
-    /// Sends a message. What strangers are sent is nobody's concern.
+    /// Sends a message. What strangers are sent is nobody's concern, but for others' names.
     fn send(&mut self, packet: Packet, to: Origin) {
         if to == Origin::Stranger {
+            let sender = packet.sender().get();
+            let id = self.node(packet.to.other()).living(sender);
+            if id.is_some_and(|id| id.peer == Origin::Peer) {
+                self.revealed.push(packet);
+            }
             return;
         }
         *self.sent.entry(packet.kind).or_insert(0) += 1;

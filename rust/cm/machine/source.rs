@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The addresses that messages come from.
+
+use super::wire::gid::Gid;
+
+/// The address that a message came from, as its headers have it.
+///
+/// On InfiniBand no node sends from the LID of another, while every node may write the GID of
+/// another into a global route header. So the LID counts always. The nodes behind a router have
+/// the LID of the router, so the GID counts besides where there is one. On RoCE there are GIDs
+/// alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Source {
+    lid: u32,
+    gid: Option<Gid>,
+}
+
+impl Source {
+    /// The source of a message from `lid`, 0 on RoCE, with `gid` in its global route header. A
+    /// port has several LIDs, which differ in the lowest `lmc` bits: all of them are one source.
+    pub fn new(lid: u32, lmc: u8, gid: Option<Gid>) -> Source {
+        Source {
+            lid: lid.checked_shr(lmc.into()).unwrap_or(0),
+            gid,
+        }
+    }
+}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_cm_source))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    fn gid(last: u8) -> Option<Gid> {
+        let mut bytes = [0xfe; Gid::LEN];
+        bytes[Gid::LEN - 1] = last;
+        Some(Gid::from_bytes(bytes))
+    }
+
+    #[test]
+    fn sources_that_are_one() {
+        // LID and GID of two messages, the LMC, and whether one port sent both.
+        let table = [
+            ((16, None), (16, None), 0, true),
+            ((16, None), (17, None), 0, false),
+            // Two LIDs of one port.
+            ((16, None), (19, None), 2, true),
+            ((16, None), (20, None), 2, false),
+            // Two nodes behind one router.
+            ((16, gid(1)), (16, gid(2)), 0, false),
+            ((16, gid(1)), (17, gid(1)), 1, true),
+            // A GID that another node has written into its own packet.
+            ((16, gid(1)), (17, gid(1)), 0, false),
+            ((16, None), (17, gid(1)), 0, false),
+            // RoCE.
+            ((0, gid(1)), (0, gid(1)), 0, true),
+            ((0, gid(1)), (0, gid(2)), 0, false),
+        ];
+        for (one, other, lmc, is_same) in table {
+            let one = Source::new(one.0, lmc, one.1);
+            let other = Source::new(other.0, lmc, other.1);
+            assert_eq!((one == other), is_same);
+        }
+    }
+}
