@@ -38,17 +38,14 @@ use crate::{
     rdma::{
         client,
         device::Device,
-        mad::Received,
         management::random,
-        port::PortNumber,
-        route::AddressVector, //
+        port::PortNumber, //
     },
     wire::{
         cm::{
             CommId,
             ServiceId, //
         },
-        gid::Gid,
         qpn::Qpn, //
     },
     work, //
@@ -114,7 +111,11 @@ pub(crate) use self::{
 use self::{
     lane::Lanes,
     listen::Listener,
-    machine::time::Time,
+    machine::{
+        claim::Remote,
+        source::Source,
+        time::Time, //
+    },
     name::Names,
     port::{
         Port,
@@ -140,29 +141,6 @@ impl DeviceKey {
     }
 }
 
-/// Where a request came from: all hosts behind one router have its LID, so the GID counts where
-/// there is one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Asker {
-    /// It came with a GRH.
-    Gid(Gid),
-    /// It came without.
-    Lid(u32),
-}
-
-impl Asker {
-    /// Of what was received, and the way back from there.
-    fn new(back: &AddressVector, received: &Received) -> Self {
-        match back.dgid() {
-            Some(gid) => Self::Gid(gid),
-            None => Self::Lid(received.slid()),
-        }
-    }
-}
-
-/// A remote name of a connection, and the channel adapter that chose it.
-type Remote<T> = (T, u64);
-
 /// The connection manager of the node.
 pub(crate) struct Manager {
     /// Identifiers by our name for the connection.
@@ -173,7 +151,7 @@ pub(crate) struct Manager {
     remote_qpns: Table<Remote<Qpn>, CommId>,
     /// Requests for resolution: those that the consumer has not answered, and those that it has, for
     /// as long as they may come again.
-    askers: Table<(CommId, Asker), Arc<Id>>,
+    askers: Table<(CommId, Source), Arc<Id>>,
     /// Who listens.
     listeners: Table<(DeviceKey, ServiceId), Listener>,
     /// Devices by any of their ports that have the management class.

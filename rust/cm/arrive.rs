@@ -18,6 +18,11 @@ use super::{
             self,
             Counted, //
         },
+        claim::{
+            Adapter,
+            Remote,
+            Taken, //
+        },
         input::{
             self,
             Incoming, //
@@ -104,7 +109,8 @@ pub(super) fn handle(notice: KBox<Notice>) {
             let (ours, theirs) = (rej.remote_comm_id().get(), rej.local_comm_id().get());
             cm_trace::reject(ours, theirs, rej.reason().get(), false);
             let names = (rej.remote_comm_id(), rej.local_comm_id());
-            take(manager.rejected(rej), names, message.into(), notice);
+            let id = manager.rejected(&port, rej, &notice);
+            take(id, names, message.into(), notice);
         }
         Message::Mra(mra) => {
             let names = (mra.remote_comm_id(), mra.local_comm_id());
@@ -150,11 +156,15 @@ impl Manager {
 
     /// Whom a REJ is for. One for a time-out is from a peer that may not know our name: it gives its
     /// GUID (IBTA 12.6.7.2).
-    fn rejected(&self, rej: &Rej) -> Option<Arc<Id>> {
+    fn rejected(&self, port: &Port, rej: &Rej, notice: &Notice) -> Option<Arc<Id>> {
         match (rej.reason(), rej.ca_guid()) {
             (Reason::TIMEOUT, Some(guid)) => {
-                let name = self.remote_ids.get(&(rej.local_comm_id(), guid))?;
-                self.addressed(name)
+                let source = port.source(notice.message()?);
+                let name = Remote {
+                    name: rej.local_comm_id(),
+                    adapter: Adapter { guid, source },
+                };
+                self.addressed(self.remote_ids.get(&name)?)
             }
             _ => self.addressed(rej.remote_comm_id()),
         }
@@ -170,8 +180,14 @@ impl Manager {
         let (Ok(name), Ok(qpn)) = (Reserved::new(GFP_KERNEL), Reserved::new(GFP_KERNEL)) else {
             return port.count_dropped(Cause::NoMemory);
         };
+        let Some(received) = notice.message() else {
+            return;
+        };
+        let adapter = Adapter {
+            guid: rep.local_ca_guid(),
+            source: port.source(received),
+        };
         let incoming = input::Rep::from(rep);
-        let guid = rep.local_ca_guid();
         let mut stale = None;
         let answered = [StateName::Established, StateName::MraRepSent];
         let source = id.way_back(port, &notice, &answered);
@@ -182,18 +198,24 @@ impl Manager {
                     port.count_dropped(Cause::WrongQpn);
                     return Next::Nothing(Some(notice));
                 }
-                let key = (rep.local_comm_id(), guid);
-                if self.remote_ids.claim(key, id.local(), name).is_err() {
-                    return Next::Nothing(Some(notice));
+                let claimed = inner.claims.claim(
+                    id.local(),
+                    adapter,
+                    (&self.remote_ids, rep.local_comm_id(), name),
+                    (&self.remote_qpns, peer, qpn),
+                );
+                match claimed {
+                    Ok(()) => inner.peer_qpn = peer,
+                    Err(Taken::Id(_)) => {
+                        port.count_duplicate(Kind::Rep);
+                        return Next::Nothing(Some(notice));
+                    }
+                    Err(Taken::Qpn(other)) => {
+                        port.count_dropped(Cause::Stale);
+                        stale = Some(other);
+                        return Next::Nothing(Some(notice));
+                    }
                 }
-                if let Err(other) = self.remote_qpns.claim((peer, guid), id.local(), qpn) {
-                    let _ = self.remote_ids.remove_if(&key, |name| *name == id.local());
-                    stale = Some(other);
-                    return Next::Nothing(Some(notice));
-                }
-                inner.names.id = Some(key);
-                inner.names.qpn = Some((peer, guid));
-                inner.peer_qpn = peer;
             }
             inner.receive(&id, &Incoming::Rep(incoming), source.as_ref(), now, notice)
         });
@@ -203,8 +225,8 @@ impl Manager {
                 let tid = rep.header().tid();
                 let reason = (Reason::STALE_CONNECTION, &[][..]);
                 message::reject(port, &to, tid, names, Rejected::Rep, reason);
-                self.end_stale(other, port, &to);
             }
+            self.end_stale(other);
         }
         id.then(next);
     }
@@ -247,17 +269,13 @@ impl Manager {
         });
     }
 
-    /// Ends a connection that the peer at `back` does not have any more, as it gave its queue pair to
-    /// another one (IBTA 12.4.1). It has no say in what a peer elsewhere has.
-    pub(super) fn end_stale(&self, name: CommId, port: &Port, back: &AddressVector) {
-        let Some(id) = self.addressed(name) else {
-            return;
-        };
-        if !id.leads_to(port, back.dgid(), back.lid()) {
-            return port.count_dropped(Cause::WrongPeer);
+    /// Ends a connection that its peer does not have any more: a message from the address of the
+    /// peer has named the same queue pair for another one (IBTA 12.9.8.3.1).
+    pub(super) fn end_stale(&self, name: CommId) {
+        if let Some(id) = self.addressed(name) {
+            // It may have been ended by now.
+            let _ = id.send_dreq(&[]);
         }
-        // It may have been ended by now.
-        let _ = id.send_dreq(&[]);
     }
 }
 
@@ -269,7 +287,7 @@ impl Id {
     }
 
     /// Whether a message came from an address of the peer's.
-    pub(super) fn is_from_peer(&self, notice: &Notice) -> bool {
+    fn is_from_peer(&self, notice: &Notice) -> bool {
         match (&notice.port, notice.message()) {
             (Some(port), Some(mad)) => self.leads_to(port, mad.source(), mad.slid()),
             _ => false,
@@ -278,7 +296,7 @@ impl Id {
 
     /// Whether one of its ways leads to the peer with that GID and LID, seen from `port`.
     fn leads_to(&self, port: &Port, gid: Option<Gid>, lid: u32) -> bool {
-        let lmc = port.device().map_or(0, |device| device.lmc(port.number));
+        let lmc = port.lmc();
         self.look(|inner| {
             let ways = [inner.address.as_ref(), inner.alternate.as_deref()];
             let mut ways = ways.into_iter().flatten();

@@ -384,6 +384,8 @@ impl Id {
             let now = self.manager.now();
             let actions = inner.machine.migrated().map_err(refused)?;
             inner.address = inner.alternate.as_deref().cloned();
+            // The peer has left the address that its names came from.
+            inner.forget_names(self);
             let _ = inner.follow(self, &actions, now, None);
             Ok(())
         })

@@ -9,12 +9,12 @@ use super::{
         Id,
         Inner, //
     },
-    machine::state::StateName, //
+    machine::{
+        source::Source,
+        state::StateName, //
+    }, //
 };
-use crate::{
-    wire::cm::CommId,
-    work, //
-};
+use crate::work;
 
 impl Id {
     /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until it is
@@ -93,12 +93,15 @@ impl Inner {
     /// Takes the identifier out of the tables of remote names.
     pub(super) fn forget_names(&mut self, id: &Id) {
         let manager = &id.manager;
-        let mine = |name: &CommId| *name == id.local();
-        if let Some(name) = self.names.id.take() {
-            manager.remote_ids.remove_if(&name, mine);
-        }
-        if let Some(name) = self.names.qpn.take() {
-            manager.remote_qpns.remove_if(&name, mine);
+        self.claims
+            .release(id.local(), &manager.remote_ids, &manager.remote_qpns);
+    }
+
+    /// Takes the identifier out of the tables of remote names if the peer has moved to `source`:
+    /// the address that it had may be another node's next.
+    pub(super) fn leave_address(&mut self, id: &Id, source: Source) {
+        if self.claims.are_from_elsewhere(source) {
+            self.forget_names(id);
         }
     }
 

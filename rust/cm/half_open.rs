@@ -26,11 +26,11 @@ use super::{
     },
     machine::{
         actions::Report,
+        source::Source,
         time::Time, //
     },
     notice::Notice,
     table::hash,
-    Asker,
     Manager, //
 };
 use crate::{
@@ -119,10 +119,10 @@ impl Places {
     /// Takes a place for the connection that we call `name`. Sleeps.
     pub(super) fn take(
         self: &Arc<Self>,
-        asker: &Asker,
+        source: &Source,
         name: CommId,
     ) -> core::result::Result<HalfOpen, Full> {
-        let (place, taken, held) = self.hold(asker);
+        let (place, taken, held) = self.hold(source);
         if held < self.most.saturating_sub(taken) {
             self.note(name, taken);
             Ok(place)
@@ -134,15 +134,15 @@ impl Places {
     }
 
     /// Takes the place that another gave up for it.
-    fn take_over(self: &Arc<Self>, asker: &Asker, name: CommId) -> HalfOpen {
-        let (place, taken, _) = self.hold(asker);
+    fn take_over(self: &Arc<Self>, source: &Source, name: CommId) -> HalfOpen {
+        let (place, taken, _) = self.hold(source);
         self.note(name, taken);
         place
     }
 
     /// One place more, and how many were taken before: of all, and by this source as it seems.
-    fn hold(self: &Arc<Self>, asker: &Asker) -> (HalfOpen, u32, u32) {
-        let bits = hash(&(self.seed, *asker));
+    fn hold(self: &Arc<Self>, source: &Source) -> (HalfOpen, u32, u32) {
+        let bits = hash(&(self.seed, *source));
         let columns = [bits as u8, (bits >> 8) as u8];
         let place = HalfOpen {
             places: self.clone(),
@@ -254,15 +254,15 @@ impl Manager {
     pub(super) fn half_open(
         &self,
         places: &Arc<Places>,
-        asker: &Asker,
+        source: &Source,
         name: CommId,
     ) -> Option<HalfOpen> {
-        match places.take(asker, name) {
+        match places.take(source, name) {
             Ok(place) => Some(place),
             Err(Full::OfOne) => None,
             Err(Full::OfMany) => self
                 .has_made_room(places)
-                .then(|| places.take_over(asker, name)),
+                .then(|| places.take_over(source, name)),
         }
     }
 
@@ -330,8 +330,8 @@ impl Inner {
 mod tests {
     use super::*;
 
-    fn from(lid: u32) -> Asker {
-        Asker::Lid(lid)
+    fn from(lid: u32) -> Source {
+        Source::new(lid, 0, None)
     }
 
     fn take(places: &Arc<Places>, lid: u32) -> core::result::Result<HalfOpen, Full> {

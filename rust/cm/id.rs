@@ -34,6 +34,7 @@ use super::{
             Report,
             TimerAction, //
         },
+        claim::Claims,
         input::QpType,
         time::Time,
         Machine, //
@@ -48,8 +49,7 @@ use super::{
     table::Reserved,
     window::Place,
     DeviceKey,
-    Manager,
-    Remote, //
+    Manager, //
 };
 use crate::{
     lock::{
@@ -116,7 +116,8 @@ pub(super) struct Inner {
     pub(super) asked: Option<KBox<Asked>>,
     /// Private data of the answer that is repeated to duplicates.
     pub(super) saved: Option<KBox<KVec<u8>>>,
-    pub(super) names: Names,
+    /// The peer's names for it.
+    pub(super) claims: Claims,
     /// Of a passive connection that is not finished.
     pub(super) half_open: Option<HalfOpen>,
     pub(super) waiting: Chain,
@@ -132,13 +133,6 @@ pub(super) struct Inner {
 // thousand.
 #[cfg(not(CONFIG_DEBUG_SPINLOCK))]
 const _: () = assert!(size_of::<Id>() + size_of::<usize>() <= 512);
-
-/// Where an identifier is in the tables of remote names.
-#[derive(Default)]
-pub(super) struct Names {
-    pub(super) id: Option<Remote<CommId>>,
-    pub(super) qpn: Option<Remote<Qpn>>,
-}
 
 /// What follows a step, after the lock.
 #[must_use]
@@ -263,7 +257,7 @@ impl Id {
             place: None,
             asked: None,
             saved: None,
-            names: Names::default(),
+            claims: Claims::default(),
             half_open: None,
             waiting: Chain::new(),
             telling: false,

@@ -13,6 +13,7 @@ use kernel::{
 };
 
 use super::{
+    machine::source::Source,
     message::Bytes,
     round_trip::RoundTrips,
     table::Reserved,
@@ -148,6 +149,21 @@ impl Port {
             .try_access()
             .map(|device| device.clone())
             .ok_or(ENODEV)
+    }
+
+    /// The address that a message came from.
+    pub(super) fn source(&self, received: &Received) -> Source {
+        let lid = match self.roce {
+            true => 0,
+            false => received.slid(),
+        };
+        Source::new(lid, self.lmc(), received.source())
+    }
+
+    /// The number of low bits in which the LIDs of a port differ. A subnet manager gives all ports
+    /// the same; 0 if the device goes.
+    pub(super) fn lmc(&self) -> u8 {
+        self.device().map_or(0, |device| device.lmc(self.number))
     }
 
     /// The upper half of the transactions of our requests; 0 if the device goes.

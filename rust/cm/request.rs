@@ -16,6 +16,11 @@ use super::{
     listen::Listening,
     machine::{
         actions::Actions,
+        claim::{
+            Adapter,
+            Remote,
+            Taken, //
+        },
         input::{
             self,
             Incoming,
@@ -35,9 +40,7 @@ use super::{
     },
     port::Port,
     table::Reserved,
-    Asker,
-    Manager,
-    Remote, //
+    Manager, //
 };
 use crate::{
     rdma::{
@@ -61,8 +64,7 @@ use crate::{
             Message, //
         },
         grh::Grh,
-        lid::Lid,
-        qpn::Qpn, //
+        lid::Lid, //
     },
 };
 
@@ -116,7 +118,14 @@ impl Manager {
             // Management's queue pairs are connected to nothing.
             return port.count_dropped(Cause::WrongQpn);
         }
-        if self.is_duplicate(port, &req, &notice) {
+        let Some(received) = notice.message() else {
+            return;
+        };
+        let adapter = Adapter {
+            guid: req.local_ca_guid(),
+            source: port.source(received),
+        };
+        if self.is_duplicate(port, &req, adapter, &notice) {
             return;
         }
         let Some(back) = port.way_back(&notice) else {
@@ -129,7 +138,7 @@ impl Manager {
             let ari = ari.as_ref().map_or(&[][..], |gid| &gid[..]);
             message::reject(port, &back, tid, names, Rejected::Req, (reason, ari));
         };
-        match self.admit(port, &req, &back, notice) {
+        match self.admit(port, &req, adapter, &back, notice) {
             Ok((id, next)) => id.then(next),
             Err(Turned::Away(cause)) => port.count_dropped(cause),
             Err(Turned::Twin) => port.count_duplicate(Kind::Req),
@@ -140,22 +149,21 @@ impl Manager {
             Err(Turned::Stale(other)) => {
                 port.count_dropped(Cause::Stale);
                 reject(Reason::STALE_CONNECTION);
-                self.end_stale(other, port, &back);
+                self.end_stale(other);
             }
         }
     }
 
-    /// Answers a REQ that was answered before, if it is one.
-    fn is_duplicate(&self, port: &Arc<Port>, req: &Req, notice: &Notice) -> bool {
-        let name = (req.local_comm_id(), req.local_ca_guid());
+    /// Answers a REQ that was answered before, if it is one. The first one came from the same
+    /// address: the answer says our name for the connection, which is for nobody else.
+    fn is_duplicate(&self, port: &Arc<Port>, req: &Req, adapter: Adapter, notice: &Notice) -> bool {
+        let name = Remote {
+            name: req.local_comm_id(),
+            adapter,
+        };
         let Some(id) = self.remote_ids.get(&name).and_then(|id| self.ids.get(&id)) else {
             return false;
         };
-        // The answer would leave the peer without one.
-        if !id.is_from_peer(notice) {
-            port.count_dropped(Cause::WrongPeer);
-            return true;
-        }
         let source = id.way_back(port, notice, &[StateName::MraReqSent, StateName::TimeWait]);
         let now = self.now();
         let nothing = id.with(|inner| {
@@ -173,11 +181,15 @@ impl Manager {
         self: &Arc<Self>,
         port: &Arc<Port>,
         req: &Req,
+        adapter: Adapter,
         back: &AddressVector,
         notice: KBox<Notice>,
     ) -> core::result::Result<(Arc<Id>, Next), Turned> {
-        let guid = req.local_ca_guid();
-        if let Some(stale) = self.remote_qpns.get(&(req.local_qpn(), guid)) {
+        let qpn = Remote {
+            name: req.local_qpn(),
+            adapter,
+        };
+        if let Some(stale) = self.remote_qpns.get(&qpn) {
             return Err(Turned::Stale(stale));
         }
         let step = input::Req::try_from(req)
@@ -186,9 +198,9 @@ impl Manager {
             .listener(port.key, req.service_id())
             .ok_or(Turned::Rejected(Reason::INVALID_SERVICE_ID))?;
         let received = notice.message().ok_or(EINVAL)?;
-        let (local, asker) = (self.name(), Asker::new(back, received));
+        let local = self.name();
         let half_open = self
-            .half_open(&listener.places, &asker, local)
+            .half_open(&listener.places, &adapter.source, local)
             .ok_or(Turned::Away(Cause::HalfOpen))?;
         let completion = port.completion(received, back);
         let request = Request {
@@ -202,7 +214,7 @@ impl Manager {
         let consumer = request.listening.id().consumer().accept()?;
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;
         let made = self
-            .claim_names(&id, req)
+            .claim_names(&id, req, adapter)
             .and_then(|()| self.finish(&id, port, (req, request), actions, notice));
         match made {
             Ok(next) => Ok((id, next)),
@@ -214,19 +226,25 @@ impl Manager {
     }
 
     /// Enters the identifier under its peer's names. Another REQ may have been faster.
-    fn claim_names(&self, id: &Arc<Id>, req: &Req) -> core::result::Result<(), Turned> {
+    fn claim_names(
+        &self,
+        id: &Arc<Id>,
+        req: &Req,
+        adapter: Adapter,
+    ) -> core::result::Result<(), Turned> {
         let (name, qpn) = (Reserved::new(GFP_KERNEL)?, Reserved::new(GFP_KERNEL)?);
-        let id_key: Remote<CommId> = (req.local_comm_id(), req.local_ca_guid());
-        let qpn_key: Remote<Qpn> = (req.local_qpn(), req.local_ca_guid());
-        self.remote_ids
-            .claim(id_key, id.local(), name)
-            .map_err(|_| Turned::Twin)?;
-        id.look(|inner| inner.names.id = Some(id_key));
-        self.remote_qpns
-            .claim(qpn_key, id.local(), qpn)
-            .map_err(Turned::Stale)?;
-        id.look(|inner| inner.names.qpn = Some(qpn_key));
-        Ok(())
+        let claimed = id.look(|inner| {
+            inner.claims.claim(
+                id.local(),
+                adapter,
+                (&self.remote_ids, req.local_comm_id(), name),
+                (&self.remote_qpns, req.local_qpn(), qpn),
+            )
+        });
+        claimed.map_err(|taken| match taken {
+            Taken::Id(_) => Turned::Twin,
+            Taken::Qpn(other) => Turned::Stale(other),
+        })
     }
 
     /// Gives a new identifier what the REQ says, and lets messages and its consumer have it.
@@ -370,6 +388,9 @@ impl Manager {
         let Some(id) = self.addressed(lap.remote_comm_id()) else {
             return;
         };
+        let Some(source) = notice.message().map(|received| port.source(received)) else {
+            return;
+        };
         // Without memory, or on a path that is not ours, it is as if it had been lost.
         if let Ok((address, alternate)) = load(&id, port, &lap, &mut notice) {
             let now = self.now();
@@ -377,6 +398,7 @@ impl Manager {
             let next = id.with(|inner| {
                 let next = inner.receive(&id, &incoming, Some(&address), now, notice);
                 if matches!(next, Next::Tell(_) | Next::Nothing(None)) {
+                    inner.leave_address(&id, source);
                     inner.tid = lap.header().tid();
                     inner.address = Some(address);
                     inner.alternate = Some(alternate);

@@ -16,6 +16,7 @@ use super::{
     listen::Listening,
     machine::{
         actions::Actions,
+        source::Source,
         time::Time,
         Machine, //
     },
@@ -26,7 +27,6 @@ use super::{
     },
     port::Port,
     table::Reserved,
-    Asker,
     Manager, //
 };
 use crate::{
@@ -54,7 +54,7 @@ const REPEATED: u64 = 60_000;
 /// A peer's request for resolution.
 pub(super) struct Asked {
     /// Under what it stands in the table of those.
-    pub(super) name: (CommId, Asker),
+    pub(super) name: (CommId, Source),
     /// What was answered, once it was.
     pub(super) answered: Option<Answered>,
 }
@@ -85,7 +85,7 @@ impl Manager {
         let Some(received) = notice.message() else {
             return;
         };
-        let key = (req.request_id(), Asker::new(&back, received));
+        let key = (req.request_id(), port.source(received));
         if self.is_asked_again(port, &key, &req, &back) {
             return port.count_duplicate(Kind::SidrReq);
         }
@@ -109,7 +109,7 @@ impl Manager {
     fn is_asked_again(
         &self,
         port: &Port,
-        key: &(CommId, Asker),
+        key: &(CommId, Source),
         req: &SidrReq,
         back: &AddressVector,
     ) -> bool {
@@ -124,7 +124,7 @@ impl Manager {
         port: &Arc<Port>,
         req: &SidrReq,
         back: AddressVector,
-        key: (CommId, Asker),
+        key: (CommId, Source),
         listening: Listening,
         mut notice: KBox<Notice>,
     ) -> Result<(Arc<Id>, Next)> {

@@ -18,9 +18,16 @@ use kernel::{
     }, //
 };
 
-use crate::lock::{
-    new_irq_lock,
-    IrqLock, //
+use super::machine::claim::{
+    Names,
+    Remote, //
+};
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    wire::cm::CommId, //
 };
 
 /// Shards of a table: a power of two, several times the CPUs that handle messages at once.
@@ -113,6 +120,23 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
             // Not reached: there are `SHARDS` of them.
             None => critical(&mut RBTree::new()),
         }
+    }
+}
+
+impl<T: Ord + Hash + Copy + Unpin> Names<T> for Table<Remote<T>, CommId> {
+    type Memory = Reserved<Remote<T>, CommId>;
+
+    fn claim(
+        &self,
+        name: Remote<T>,
+        ours: CommId,
+        memory: Self::Memory,
+    ) -> core::result::Result<(), CommId> {
+        Table::claim(self, name, ours, memory)
+    }
+
+    fn release(&self, name: &Remote<T>, ours: CommId) {
+        let _ = self.remove_if(name, |other| *other == ours);
     }
 }
 

@@ -6,7 +6,7 @@ forged.py call OWN PEER STRANGER     ask for connections, and for a service
 forged.py serve OWN PEER STRANGER    be asked
 
 Both forge messages about the other's connections, from STRANGER, which is another IPv4 address of their own. Fails unless
-the connections come up and stay, and each forged message is counted as one of the wrong peer.
+the connections come up and stay, and each forged answer is counted as one of the wrong peer.
 """
 
 import argparse
@@ -90,17 +90,21 @@ def _resolution(request):
     yield message.build("SIDR_REP", request_id=request["request_id"], sidr_status=1, service_id=request["service_id"])
 
 
-def _stays(party, injector, own, peer):
-    """A stranger says that the caller's queue pair is his now: the server ends no connection for that."""
-    before = _dropped()
+def _claim(party, injector, own, peer):
+    """A stranger asks as the caller's queue pair. The server takes that for a connection of the stranger's."""
     party.meet()
     if party.calls:
         guid = int((_DEVICE / "node_guid").read_text().replace(":", ""), 16)
         port = FIRST_PORT + party.number
-        injector.send(malformed.request(own, peer, port, 1, local_ca_guid=guid, qpn=party.calling_qp))
+        injector.send(malformed.request(own, peer, port, party.number, local_ca_guid=guid, qpn=party.calling_qp))
     else:
-        _wait_for_drops(before + 1)
+        party.expect(Event.CONNECT_REQUEST)
     party.meet()
+
+
+def _stays(party, injector, own, peer):
+    """A stranger says that the caller's queue pair is his now: the server ends no connection for that."""
+    _claim(party, injector, own, peer)
     party.expect_nothing_more()
     # Nobody goes on, and disconnects, before both have looked.
     party.meet()
@@ -119,6 +123,23 @@ def _connection(party, injector, own, peer):
     party.expect(Event.DISCONNECTED)
     if not party.calls:
         connection.disconnect()
+    party.close()
+
+
+def _claimed(party, injector, own, peer):
+    """A stranger has been faster: the caller has its connection all the same."""
+    party.listen()
+    _claim(party, injector, own, peer)
+    if party.calls:
+        connection = party.ask()
+        party.expect(Event.CONNECT_RESPONSE)
+        connection.establish()
+    else:
+        party.grant(party.expect(Event.CONNECT_REQUEST))
+        party.expect(Event.ESTABLISHED)
+    party.meet()
+    party.expect_nothing_more()
+    party.meet()
     party.close()
 
 
@@ -142,6 +163,7 @@ def main():
     line = control(not calls, own, peer)
     _connection(Party(line, own, peer, "connection", 0, calls), injector, options.stranger, peer)
     _service(Party(line, own, peer, "service", 1, calls), injector)
+    _claimed(Party(line, own, peer, "claimed", 2, calls), injector, options.stranger, peer)
     return 0
 
 

@@ -198,6 +198,11 @@ class Party:
         """The caller's queue pair."""
         return _FIRST_CALLING_QP + self.number
 
+    @property
+    def serving_qp(self):
+        """The server's."""
+        return _FIRST_SERVING_QP + self.number
+
     def ask(self, space=Space.TCP):
         """Ask for a connection."""
         connection = self.resolved(space)
@@ -206,7 +211,7 @@ class Party:
 
     def grant(self, connection):
         """Grant it."""
-        connection.accept(_FIRST_SERVING_QP + self.number, b"the server's word")
+        connection.accept(self.serving_qp, b"the server's word")
 
     def refused(self, call, *arguments):
         """That call is refused."""
