@@ -33,6 +33,9 @@ use oxib_wire::cm::kind::Kind;
 const FAIR: Storm = Storm {
     clients: 10_000,
     nodes: 1,
+    pause: 0,
+    strangers: 0,
+    strangers_pause: 0,
     places: 4096,
     datagram: 50,
     program: 0,
@@ -59,6 +62,8 @@ fn assert_everybody_is_up(ground: &Ground, storm: Storm) {
     );
     assert_eq!(ground.listener.rejected, 0, "{storm:?}");
     assert_eq!(ground.caller.failed, 0, "{storm:?}");
+    assert_eq!(ground.listener.ousted, 0, "{storm:?}");
+    assert!(ground.listener.most_taken <= storm.places, "{storm:?}");
 }
 
 /// The milliseconds that the listener's node needs at least: for each client two datagrams, and
@@ -149,6 +154,48 @@ fn what_is_lost_is_made_good_within_a_part_of_a_try() {
             let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
             assert!(median <= 1152, "{took:?}");
             assert!(worst <= 3072, "{took:?}");
+        }
+    }
+}
+
+/// Lets clients connect one after the other while strangers ask by turns, and have done so for ten
+/// seconds. Of a hundred clients 99 are up within ten seconds and stay up.
+fn beside_strangers(storm: Storm) {
+    let mut ground = Ground::new(storm);
+    ground.ask_before(10_000_000);
+    ground.connect_all();
+    let up = &ground.caller.up;
+    let in_time = up.iter().filter(|micros| **micros <= 10_000_000).count();
+    let lost = storm.clients - in_time + ground.listener.ousted as usize;
+    println!(
+        "{storm:?}: {} up in time, {} failed, {} ousted, the slowest after {:?} us, {} of {} dropped, {} overrun",
+        in_time,
+        ground.caller.failed,
+        ground.listener.ousted,
+        up.iter().max(),
+        ground.listener.dropped,
+        ground.asked,
+        ground.overrun(End::Listener),
+    );
+    assert!(lost * 100 <= storm.clients, "{storm:?}");
+    assert!(ground.listener.most_taken <= storm.places, "{storm:?}");
+}
+
+/// As many strangers as clients, who ask ten times as often; and with ever more requests, as many
+/// as the node's processor can bear.
+#[test]
+fn strangers_who_take_all_places_keep_nobody_out() {
+    for (pause, strangers_pause, datagram) in [(16_000, 1600, 50), (1000, 100, 20), (500, 50, 10)] {
+        for strangers in [13, 80, 5000, 10_000] {
+            beside_strangers(Storm {
+                clients: 2000,
+                nodes: 2000,
+                pause,
+                strangers,
+                strangers_pause,
+                datagram,
+                ..FAIR
+            });
         }
     }
 }

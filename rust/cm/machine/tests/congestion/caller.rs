@@ -42,6 +42,7 @@ const PLACES: usize = 256;
 const BATCH: usize = PLACES / 4;
 
 const FIRST_NAME: u32 = 0x1000;
+const FIRST_OF_STRANGERS: u32 = 0x8000_0000;
 
 /// The parameters of `rdma_cm`: 4.3 s for a try and 0.3 s for the way, 16 tries.
 fn req_param(id: usize, rto: u32) -> ReqParam {
@@ -63,6 +64,36 @@ fn req_param(id: usize, rto: u32) -> ReqParam {
     }
 }
 
+fn req(sender: CommId, param: &ReqParam) -> Req {
+    Req {
+        sender,
+        qp_type: param.qp_type,
+        qpn: param.qpn,
+        psn: param.psn,
+        pkey: param.pkey,
+        mtu: param.mtu,
+        responder_resources: param.responder_resources,
+        initiator_depth: param.initiator_depth,
+        retry_count: param.retry_count,
+        rnr_retry_count: 7,
+        remote_response_timeout: param.remote_response_timeout,
+        local_response_timeout: param.local_response_timeout,
+        max_retries: param.retries,
+        ack_timeout: param.packet_life_time + 1,
+        alternate_ack_timeout: None,
+    }
+}
+
+/// A stranger asks for the longest time that there is.
+pub fn strangers_req(number: usize) -> Req {
+    let name = CommId::new(FIRST_OF_STRANGERS + number as u32);
+    let param = ReqParam {
+        local_response_timeout: 31,
+        ..req_param(number, 0)
+    };
+    req(name, &param)
+}
+
 fn qpn(id: usize) -> Qpn {
     let [_, high, middle, low] = (0x100 + id as u32).to_be_bytes();
     Qpn::from_bytes([high, middle, low])
@@ -75,6 +106,8 @@ struct Id {
     placed: bool,
     is_up: bool,
     has_failed: bool,
+    /// Microseconds when it was opened.
+    began: u64,
 }
 
 /// A node's port: what it knows of answers, and its window.
@@ -88,7 +121,10 @@ pub struct Caller {
     ids: Vec<Id>,
     nodes: Vec<Node>,
     pub began: u64,
-    /// Microseconds until each connection was up, in that order.
+    /// The connections that are to be opened.
+    pub wanted: usize,
+    /// Microseconds from the opening of each connection until it was up, in the order of the
+    /// latter.
     pub up: Vec<u64>,
     pub failed: usize,
 }
@@ -104,13 +140,14 @@ impl Caller {
             ids: Vec::new(),
             nodes: (0..nodes).map(node).collect(),
             began: 0,
+            wanted: 0,
             up: Vec::new(),
             failed: 0,
         }
     }
 
     pub fn is_settled(&self) -> bool {
-        self.up.len() + self.failed == self.ids.len()
+        self.up.len() + self.failed == self.wanted
     }
 
     /// The node of an identifier.
@@ -139,6 +176,7 @@ impl Caller {
             placed,
             is_up: false,
             has_failed: false,
+            began: outside.micros(),
         });
         if placed {
             outside.send(self.req(id));
@@ -151,25 +189,10 @@ impl Caller {
     fn req(&self, id: usize) -> Datagram {
         let param = req_param(id, 0);
         Datagram {
+            from: id % self.nodes.len(),
             kind: Kind::Req,
             receiver: CommId::ZERO,
-            body: Body::Req(Req {
-                sender: self.ids[id].machine.ids().0,
-                qp_type: param.qp_type,
-                qpn: param.qpn,
-                psn: param.psn,
-                pkey: param.pkey,
-                mtu: param.mtu,
-                responder_resources: param.responder_resources,
-                initiator_depth: param.initiator_depth,
-                retry_count: param.retry_count,
-                rnr_retry_count: 7,
-                remote_response_timeout: param.remote_response_timeout,
-                local_response_timeout: param.local_response_timeout,
-                max_retries: param.retries,
-                ack_timeout: param.packet_life_time + 1,
-                alternate_ack_timeout: None,
-            }),
+            body: Body::Req(req(self.ids[id].machine.ids().0, &param)),
         }
     }
 
@@ -216,6 +239,7 @@ impl Caller {
         let (sender, receiver) = self.ids[id].machine.ids();
         assert_eq!(outgoing, Outgoing::Rtu, "consumers answer at once");
         outside.send(Datagram {
+            from: id % self.nodes.len(),
             kind: Kind::Rtu,
             receiver,
             body: Body::Answer(Incoming::Rtu { sender }),
@@ -260,7 +284,7 @@ impl Caller {
                 let actions = found.machine.send_rtu().expect("a REP came");
                 found.is_up = true;
                 assert_eq!(found.machine.name(), StateName::Established);
-                self.up.push(outside.micros() - self.began);
+                self.up.push(outside.micros() - found.began);
                 self.send(id, &actions, outside);
                 self.follow(id, &actions, outside);
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! A node that is called and the nodes that call it, one processor on either side, the cable
-//! between them, and time in microseconds.
+//! between them, strangers who only ask, and time in microseconds.
 
 use std::collections::{
     BTreeMap,
@@ -17,7 +17,10 @@ use oxib_cm_machine::time::Time;
 use oxib_wire::cm::comm_id::CommId;
 use oxib_wire::cm::kind::Kind;
 
-use super::caller::Caller;
+use super::caller::{
+    strangers_req,
+    Caller, //
+};
 use super::listener::Listener;
 use crate::random::Random;
 
@@ -45,6 +48,8 @@ pub enum Body {
 /// A message.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
+    /// The number of the node that it comes from: callers first, then strangers.
+    pub from: usize,
     pub kind: Kind,
     /// The receiver's name for the connection, as far as the sender knows it.
     pub receiver: CommId,
@@ -61,6 +66,10 @@ enum Event {
     Timer(End, usize, u64),
     /// The listener's program has dealt with a request.
     Served,
+    /// The next connection is opened.
+    Connect,
+    /// A stranger asks.
+    Ask,
 }
 
 /// The costs of a storm, its size and its limits.
@@ -70,6 +79,12 @@ pub struct Storm {
     pub clients: usize,
     /// Nodes that open them, as many each.
     pub nodes: usize,
+    /// Microseconds from one opening to the next.
+    pub pause: u64,
+    /// Strangers, who ask by turns and never finish.
+    pub strangers: usize,
+    /// Microseconds from one request of theirs to the next.
+    pub strangers_pause: u64,
     /// `half_open` of the listener's node.
     pub places: u32,
     /// Microseconds of a node's processor for each datagram that arrives.
@@ -163,6 +178,8 @@ pub struct Ground {
     storm: Storm,
     outside: Outside,
     inboxes: BTreeMap<End, Inbox>,
+    /// Requests of strangers.
+    pub asked: usize,
     pub caller: Caller,
     pub listener: Listener,
 }
@@ -180,12 +197,13 @@ impl Ground {
                 planned: 0,
                 sent: BTreeMap::new(),
             },
+            asked: 0,
             inboxes: BTreeMap::from([
                 (End::Caller, Inbox::default()),
                 (End::Listener, Inbox::default()),
             ]),
             caller: Caller::new(storm.nodes),
-            listener: Listener::new(storm.places, storm.nodes, storm.program),
+            listener: Listener::new(storm.places, storm.nodes, storm.program, storm.seed),
         }
     }
 
@@ -194,10 +212,43 @@ impl Ground {
         self.outside.end = End::Caller;
         let begin = self.outside.now;
         self.caller.began = begin;
-        for _ in 0..self.storm.clients {
-            self.caller.connect(&mut self.outside);
+        self.caller.wanted += self.storm.clients;
+        for client in 0..self.storm.clients as u64 {
+            match self.storm.pause {
+                0 => self.caller.connect(&mut self.outside),
+                pause => self.outside.plan(begin + client * pause, Event::Connect),
+            }
         }
         self.run();
+    }
+
+    /// Lets the strangers ask for so many microseconds before anybody connects.
+    pub fn ask_before(&mut self, micros: u64) {
+        self.outside.plan(0, Event::Ask);
+        while self.outside.now < micros {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let ((at, _), event) = self.outside.events.pop_first().expect("something happens");
+        self.outside.now = at;
+        self.happen(event);
+    }
+
+    /// A request of a stranger's arrives.
+    fn ask(&mut self) {
+        let stranger = self.asked % self.storm.strangers;
+        let datagram = Datagram {
+            from: self.storm.nodes + stranger,
+            kind: Kind::Req,
+            receiver: CommId::ZERO,
+            body: Body::Req(strangers_req(self.asked)),
+        };
+        self.asked += 1;
+        self.arrive(End::Listener, datagram);
+        let next = self.outside.now + self.storm.strangers_pause;
+        self.outside.plan(next, Event::Ask);
     }
 
     fn run(&mut self) {
@@ -205,9 +256,7 @@ impl Ground {
             if self.caller.is_settled() {
                 return;
             }
-            let ((at, _), event) = self.outside.events.pop_first().expect("something happens");
-            self.outside.now = at;
-            self.happen(event);
+            self.step();
         }
         panic!("the storm does not end: {:?}", self.storm);
     }
@@ -243,6 +292,11 @@ impl Ground {
                 self.outside.end = End::Listener;
                 self.listener.served(&mut self.outside);
             }
+            Event::Connect => {
+                self.outside.end = End::Caller;
+                self.caller.connect(&mut self.outside);
+            }
+            Event::Ask => self.ask(),
         }
     }
 

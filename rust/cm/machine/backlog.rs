@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The backlog of a listener: the connections that are not finished, and the sources that hold
+//! their places.
+//!
+//! Nobody knows of a source whether it means to finish its connections, and until then it holds a
+//! place for each. So a source has at most as many places as are left for others: one source
+//! alone half of them, two a third each, and a source that holds none finds one. Sources that are
+//! more than the places take the last one, too. Then a newcomer may take a place from a source
+//! that holds more than the newcomer does, but not before the holder has had [time to finish].
+//!
+//! That time depends on the share of the backlog's time that is used by connections which finish.
+//! Where it is all, the places are full because many nodes connect at once: they need their
+//! places, and newcomers repeat their requests. Where it is hardly any, somebody takes places
+//! only to hold them, and as often as they become free: then a holder has hardly any time, so
+//! that there are places to take at any moment. A newcomer takes one at random, so those who
+//! finish are seldom hit.
+//!
+//! [time to finish]: Backlog::time_to_finish
+
+use core::ops::DerefMut;
+
+use super::actions::{
+    Actions,
+    Report, //
+};
+use super::time::Time;
+use super::wire::cm::comm_id::CommId;
+
+/// The time for which a peer has a place where all connections finish, in milliseconds: two of the
+/// tries of `rdma_cm`.
+const LONGEST: u64 = 8192;
+
+/// The time of places that is remembered, in milliseconds: that of a few hundred connections which
+/// were waited for in vain.
+const REMEMBERED: u64 = 1 << 20;
+
+/// Cells of the first memory.
+const FIRST_CELLS: usize = 32;
+
+/// Slots that are looked at from a random one on, until one is not free.
+const LOOKED_AT: usize = 8;
+
+/// The end of the list of free slots.
+const NONE: u32 = u32::MAX;
+
+/// Memory of a backlog: a slot for a place, in the first half of all cells, and the count of a
+/// source.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cell {
+    /// Our identifier of the connection that has the slot, 0 if the slot is free.
+    name: u32,
+    /// Its source. Of a free slot the next free one.
+    source: u32,
+    /// The time at which it took the slot, in milliseconds, without its upper half.
+    since: u32,
+    /// A source that holds places.
+    counted: u32,
+    /// The number of its places, 0 if there is no such source.
+    places: u32,
+}
+
+/// A place. It is given back by [`Backlog::end`] or [`Backlog::give_back`].
+#[derive(Debug)]
+pub struct Place {
+    slot: u32,
+    source: u32,
+}
+
+impl Place {
+    /// A place that was given back.
+    const NOWHERE: Place = Place {
+        slot: NONE,
+        source: 0,
+    };
+
+    /// Whether it was given back.
+    pub fn is_given_back(&self) -> bool {
+        self.slot == NONE
+    }
+}
+
+/// The reasons for which there is no place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// All that the source may have are taken.
+    Full,
+    /// The backlog needs memory of so many cells.
+    Memory(usize),
+}
+
+/// The outcome of a REP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The peer has answered.
+    Finished,
+    /// The peer has not.
+    Failed,
+}
+
+impl Outcome {
+    /// The outcome that a step has which ends a half-open connection; `None` if a consumer did not
+    /// want the connection.
+    pub fn of(actions: &Actions) -> Option<Outcome> {
+        match actions.report {
+            Some(Report::RtuReceived | Report::UserEstablished | Report::DreqReceived) => {
+                Some(Outcome::Finished)
+            }
+            Some(Report::RepError(_)) => Some(Outcome::Failed),
+            _ => None,
+        }
+    }
+}
+
+/// The places of a listener. Sources are hashes, with a key that nobody else knows.
+#[derive(Debug)]
+pub struct Backlog<M> {
+    most: u32,
+    taken: u32,
+    /// The number of sources that hold a place.
+    sources: u32,
+    /// The first of the slots that have become free.
+    free: u32,
+    /// The number of slots that have been used.
+    used: u32,
+    /// The time for which the last connections that finished had their places, in milliseconds.
+    finished: u64,
+    /// That of those that failed.
+    failed: u64,
+    cells: M,
+}
+
+impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
+    /// A backlog of `most` places, with empty memory.
+    pub const fn new(most: u32, cells: M) -> Backlog<M> {
+        Backlog {
+            most,
+            taken: 0,
+            sources: 0,
+            free: NONE,
+            used: 0,
+            finished: 1,
+            failed: 1,
+            cells,
+        }
+    }
+
+    /// The number of places that are taken.
+    pub fn taken(&self) -> u32 {
+        self.taken
+    }
+
+    /// Gives the backlog more memory, all default cells, and returns the memory that it does not
+    /// need.
+    pub fn grow(&mut self, cells: M) -> M {
+        if cells.len() <= self.cells.len() {
+            return cells;
+        }
+        let old = core::mem::replace(&mut self.cells, cells);
+        for (new, old) in self.cells.iter_mut().zip(old.iter()) {
+            (new.name, new.source, new.since) = (old.name, old.source, old.since);
+        }
+        for cell in old.iter().filter(|cell| cell.places > 0) {
+            if let Some(new) = self.counter_mut(cell.counted) {
+                (new.counted, new.places) = (cell.counted, cell.places);
+            }
+        }
+        old
+    }
+
+    /// Takes a place for the connection that we call `name`.
+    ///
+    /// # Errors
+    ///
+    /// There is no place for the source, or no memory.
+    pub fn take(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
+        if self.held(source) >= self.most.saturating_sub(self.taken) {
+            return Err(Refused::Full);
+        }
+        self.enter(source, name, now)
+    }
+
+    /// Takes a place that another source was made to give up.
+    ///
+    /// # Errors
+    ///
+    /// As [`Backlog::take`]: another newcomer may have been faster.
+    pub fn take_over(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
+        if self.taken >= self.most {
+            return Err(Refused::Full);
+        }
+        self.enter(source, name, now)
+    }
+
+    /// Gives the place of a connection back that has come to an outcome.
+    pub fn end(&mut self, place: &mut Place, outcome: Outcome, now: Time) {
+        if let Some(cell) = self.cells.get(place.slot as usize) {
+            // At least a millisecond, so that the very first ones count.
+            let time = (now.get() as u32).wrapping_sub(cell.since).max(1);
+            match outcome {
+                Outcome::Finished => self.finished += u64::from(time),
+                Outcome::Failed => self.failed += u64::from(time),
+            }
+            while self.finished + self.failed > REMEMBERED {
+                self.finished /= 2;
+                self.failed /= 2;
+            }
+        }
+        self.give_back(place);
+    }
+
+    /// Gives a place back.
+    pub fn give_back(&mut self, place: &mut Place) {
+        let Place { slot, source } = core::mem::replace(place, Place::NOWHERE);
+        let Some(cell) = self.cells.get_mut(slot as usize) else {
+            return;
+        };
+        (cell.name, cell.source) = (0, self.free);
+        self.free = slot;
+        self.taken -= 1;
+        self.uncount(source);
+    }
+
+    /// Whether `source` may take the place of another one: it holds less than sources do on
+    /// average.
+    pub fn may_take_over(&self, source: u32) -> bool {
+        let held = u64::from(self.held(source));
+        held * u64::from(self.sources) < u64::from(self.taken)
+    }
+
+    /// Returns a connection that a newcomer from `source` may take the place of: one at random,
+    /// if its source holds more places than the newcomer's.
+    pub fn candidate(&self, source: u32, random: u32) -> Option<CommId> {
+        let slots = self.cells.get(..self.used as usize)?;
+        let first = (random as usize).checked_rem(slots.len())?;
+        let (before, after) = slots.split_at_checked(first)?;
+        let mut holders = after.iter().chain(before).take(LOOKED_AT);
+        let holder = holders.find(|cell| cell.name != 0)?;
+        (self.held(holder.source) > self.held(source)).then_some(CommId::new(holder.name))
+    }
+
+    /// The time that a peer has for its RTU before a newcomer may have its place, in milliseconds.
+    pub fn time_to_finish(&self) -> u64 {
+        let all = self.finished + self.failed;
+        (LONGEST * self.finished)
+            .checked_div(all)
+            .unwrap_or(LONGEST)
+    }
+
+    /// The number of places that a source holds.
+    pub fn held(&self, source: u32) -> u32 {
+        let cell = self.counter(source).and_then(|index| self.cells.get(index));
+        cell.map_or(0, |cell| cell.places)
+    }
+
+    fn enter(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
+        let slots = self.cells.len() / 2;
+        let slot = match self.free {
+            NONE if self.used as usize >= slots => {
+                return Err(Refused::Memory(FIRST_CELLS.max(4 * slots)));
+            }
+            NONE => self.used,
+            free => free,
+        };
+        let full = Refused::Full;
+        let cell = self.cells.get_mut(slot as usize).ok_or(full)?;
+        match self.free {
+            NONE => self.used += 1,
+            _ => self.free = cell.source,
+        }
+        (cell.name, cell.source) = (name.get(), source);
+        cell.since = now.get() as u32;
+        self.taken += 1;
+        let counter = self.counter_mut(source).ok_or(full)?;
+        counter.counted = source;
+        counter.places += 1;
+        let is_first = counter.places == 1;
+        self.sources += u32::from(is_first);
+        Ok(Place { slot, source })
+    }
+
+    /// The cell where a search for a source begins.
+    fn home(&self, source: u32) -> usize {
+        (source as usize).checked_rem(self.cells.len()).unwrap_or(0)
+    }
+
+    /// The cell behind another one, in a circle.
+    fn next(&self, index: usize) -> usize {
+        (index + 1).checked_rem(self.cells.len()).unwrap_or(0)
+    }
+
+    /// The cell of a source, or the free one where it would be. At most half of the cells count.
+    fn counter(&self, source: u32) -> Option<usize> {
+        let mut index = self.home(source);
+        for _ in 0..self.cells.len() {
+            let cell = self.cells.get(index)?;
+            if cell.places == 0 || cell.counted == source {
+                return Some(index);
+            }
+            index = self.next(index);
+        }
+        None
+    }
+
+    fn counter_mut(&mut self, source: u32) -> Option<&mut Cell> {
+        let index = self.counter(source)?;
+        self.cells.get_mut(index)
+    }
+
+    /// Counts one place of a source less. After its last one the cells behind close the gap, so
+    /// that a search still finds them.
+    fn uncount(&mut self, source: u32) {
+        let Some(mut gap) = self.counter(source) else {
+            return;
+        };
+        let Some(cell) = self.cells.get_mut(gap) else {
+            return;
+        };
+        cell.places = cell.places.saturating_sub(1);
+        if cell.places > 0 {
+            return;
+        }
+        self.sources -= 1;
+        let mut index = self.next(gap);
+        while let Some(cell) = self
+            .cells
+            .get(index)
+            .copied()
+            .filter(|cell| cell.places > 0)
+        {
+            let home = self.home(cell.counted);
+            if self.distance(home, index) >= self.distance(gap, index) {
+                self.put_count(gap, cell);
+                self.put_count(index, Cell::default());
+                gap = index;
+            }
+            index = self.next(index);
+        }
+    }
+
+    /// Cells from one to another, in the direction of a search.
+    fn distance(&self, from: usize, to: usize) -> usize {
+        let length = self.cells.len();
+        (to + length - from).checked_rem(length).unwrap_or(0)
+    }
+
+    fn put_count(&mut self, index: usize, count: Cell) {
+        if let Some(cell) = self.cells.get_mut(index) {
+            (cell.counted, cell.places) = (count.counted, count.places);
+        }
+    }
+}
