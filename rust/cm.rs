@@ -25,7 +25,7 @@
 //! ```
 //!
 //! No lock is shared by all connections: an identifier has its own, and the tables are divided.
-//! Locks are taken in this order: identifier, table.
+//! Locks are taken in this order: identifier, then table or places of a listener.
 
 use core::sync::atomic::AtomicU32;
 

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Connections of a listener that are not finished: how many there may be, and whose.
+//! Connections of a listener that are not finished: their places, and who gives one up for
+//! another.
 //!
-//! Nobody knows of a stranger whether he means to finish what he asks for, and until then he holds a
-//! place. So a source has at most as many as are left for others: one alone half of them, two a
-//! third each, and somebody who holds none finds one. Sources that are more than there are places
-//! take the last, too. Then whoever has kept us waiting longest gives up his, if he has had time
-//! to finish.
-
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering, //
-};
+//! [`Backlog`] decides. Here are its memory and its lock, and the identifiers behind its places.
 
 use kernel::{
     prelude::*,
@@ -26,6 +18,13 @@ use super::{
     },
     machine::{
         actions::Report,
+        backlog::{
+            Backlog,
+            Cell,
+            Outcome,
+            Place,
+            Refused, //
+        },
         source::Source,
         time::Time, //
     },
@@ -42,287 +41,161 @@ use crate::{
     wire::cm::CommId, //
 };
 
-/// Counters of a row.
-const COLUMNS: usize = 256;
-
-/// How long a peer has for its RTU before somebody else may have its place, in milliseconds: two of
-/// the tries of `rdma_cm`.
-const TIME_TO_FINISH: u64 = 8192;
-
-/// How many are looked at to find one that gives up its place.
+/// The number of connections that are looked at to find one that gives its place up.
 const LOOKED_AT: u32 = 16;
-
-/// Of how many it is remembered, at most, in which order they came.
-const REMEMBERED: usize = 4096;
 
 /// The places of a listener.
 #[pin_data]
 pub(super) struct Places {
-    most: u32,
-    taken: AtomicU32,
-    /// How many each source holds, at least: each counts in one column of either row, which it
-    /// shares with others. That which is shared less says it.
-    counts: KVec<AtomicU32>,
-    /// So that nobody chooses with whom he shares.
+    /// A key for the hashes of sources, so that nobody chooses a source that has the hash of
+    /// another.
     seed: u32,
     #[pin]
-    order: IrqLock<Order>,
+    backlog: IrqLock<Backlog<KVVec<Cell>>>,
 }
 
 /// One place.
 pub(super) struct HalfOpen {
     places: Arc<Places>,
-    columns: [u8; 2],
+    place: Place,
+}
+
+impl HalfOpen {
+    /// Gives the place back, with the outcome of its connection.
+    pub(super) fn end(mut self, outcome: Option<Outcome>, now: Time) {
+        if let Some(outcome) = outcome {
+            let place = &mut self.place;
+            self.places
+                .backlog
+                .with(|backlog| backlog.end(place, outcome, now));
+        }
+    }
 }
 
 impl Drop for HalfOpen {
     fn drop(&mut self) {
-        for count in self.places.counts_of(self.columns) {
-            count.fetch_sub(1, Ordering::Relaxed);
+        if !self.place.is_given_back() {
+            let place = &mut self.place;
+            self.places.backlog.with(|backlog| backlog.give_back(place));
         }
-        self.places.taken.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Why there is no place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Full {
-    /// The source has its share.
-    OfOne,
-    /// Many have theirs.
-    OfMany,
-}
-
 impl Places {
-    /// So many of them.
+    /// Makes the places of a listener, `most` of them. They take memory when they are taken.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     pub(super) fn new(most: u32) -> Result<Arc<Self>> {
-        let mut counts = KVec::with_capacity(2 * COLUMNS, GFP_KERNEL)?;
-        for _ in 0..2 * COLUMNS {
-            counts.push(AtomicU32::new(0), GFP_KERNEL)?;
-        }
         Arc::pin_init(
             pin_init!(Self {
-                most,
-                taken: AtomicU32::new(0),
-                counts,
                 seed: random(),
-                order <- new_irq_lock!(Order::default(), "oxib_cm_places"),
+                backlog <- new_irq_lock!(Backlog::new(most, KVVec::new()), "oxib_cm_backlog"),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Takes a place for the connection that we call `name`. Sleeps.
-    pub(super) fn take(
+    /// A source as the backlog knows it.
+    fn hash(&self, source: &Source) -> u32 {
+        hash(&(self.seed, *source))
+    }
+
+    /// Takes a place by `take`, with memory if there is not enough. Sleeps.
+    fn hold(
         self: &Arc<Self>,
-        source: &Source,
-        name: CommId,
-    ) -> core::result::Result<HalfOpen, Full> {
-        let (place, taken, held) = self.hold(source);
-        if held < self.most.saturating_sub(taken) {
-            self.note(name, taken);
-            Ok(place)
-        } else if held <= self.share_of_many() {
-            Err(Full::OfMany)
-        } else {
-            Err(Full::OfOne)
+        take: impl Fn(&mut Backlog<KVVec<Cell>>) -> core::result::Result<Place, Refused>,
+    ) -> core::result::Result<HalfOpen, Refused> {
+        loop {
+            match self.backlog.with(&take) {
+                Ok(place) => {
+                    return Ok(HalfOpen {
+                        places: self.clone(),
+                        place,
+                    })
+                }
+                Err(Refused::Memory(cells)) => {
+                    let memory = KVVec::from_elem(Cell::default(), cells, GFP_KERNEL)
+                        .map_err(|_| Refused::Full)?;
+                    let unused = self.backlog.with(|backlog| backlog.grow(memory));
+                    // Without the lock.
+                    drop(unused);
+                }
+                Err(Refused::Full) => return Err(Refused::Full),
+            }
         }
     }
-
-    /// Takes the place that another gave up for it.
-    fn take_over(self: &Arc<Self>, source: &Source, name: CommId) -> HalfOpen {
-        let (place, taken, _) = self.hold(source);
-        self.note(name, taken);
-        place
-    }
-
-    /// One place more, and how many were taken before: of all, and by this source as it seems.
-    fn hold(self: &Arc<Self>, source: &Source) -> (HalfOpen, u32, u32) {
-        let bits = hash(&(self.seed, *source));
-        let columns = [bits as u8, (bits >> 8) as u8];
-        let place = HalfOpen {
-            places: self.clone(),
-            columns,
-        };
-        let taken = self.taken.fetch_add(1, Ordering::Relaxed);
-        let counts = self.counts_of(columns);
-        let held = counts.map(|count| count.fetch_add(1, Ordering::Relaxed));
-        (place, taken, held.min().unwrap_or(0))
-    }
-
-    /// What a source may seem to hold if all are taken by sources that hold one each: twice what
-    /// sharing its columns makes of it on average.
-    fn share_of_many(&self) -> u32 {
-        2 * self.most.div_ceil(COLUMNS as u32)
-    }
-
-    fn counts_of(&self, columns: [u8; 2]) -> impl Iterator<Item = &AtomicU32> {
-        let rows = self.counts.chunks(COLUMNS).zip(columns);
-        rows.filter_map(|(row, column)| row.get(usize::from(column)))
-    }
-
-    /// Remembers in which order they came from when half of the places are taken. Without memory,
-    /// nobody gives up his.
-    fn note(&self, name: CommId, taken: u32) {
-        if taken < self.most / 2 {
-            return;
-        }
-        if self.order.with(|order| order.names.is_empty()) {
-            let Ok(memory) = Order::memory(self.most) else {
-                return;
-            };
-            // Another may have been faster: then this one goes, after the lock.
-            let _unused = self.order.with(|order| match order.names.is_empty() {
-                true => core::mem::replace(&mut order.names, memory),
-                false => memory,
-            });
-        }
-        self.order.with(|order| order.push(name));
-    }
-}
-
-/// Names in the order in which they came. The oldest are forgotten when there are too many.
-#[derive(Default)]
-struct Order {
-    /// A ring.
-    names: KVec<CommId>,
-    first: usize,
-    number: usize,
-}
-
-impl Order {
-    fn memory(most: u32) -> Result<KVec<CommId>> {
-        let length = REMEMBERED.min(most as usize);
-        Ok(KVec::from_elem(CommId::ZERO, length, GFP_KERNEL)?)
-    }
-
-    fn push(&mut self, name: CommId) {
-        let length = self.names.len();
-        if self.number == length {
-            let _ = self.pop();
-        }
-        let last = (self.first + self.number) % length.max(1);
-        if let Some(slot) = self.names.get_mut(last) {
-            *slot = name;
-            self.number += 1;
-        }
-    }
-
-    /// Puts the oldest back.
-    fn unpop(&mut self, name: CommId) {
-        let length = self.names.len();
-        if self.number == length {
-            return;
-        }
-        let before = self.first.checked_sub(1);
-        self.first = before.unwrap_or(length.saturating_sub(1));
-        if let Some(slot) = self.names.get_mut(self.first) {
-            *slot = name;
-            self.number += 1;
-        }
-    }
-
-    fn pop(&mut self) -> Option<CommId> {
-        if self.number == 0 {
-            return None;
-        }
-        let name = self.names.get(self.first).copied();
-        self.first = (self.first + 1) % self.names.len().max(1);
-        self.number -= 1;
-        name
-    }
-}
-
-/// What becomes of a place that another wants.
-enum Wanted {
-    /// Its holder has given it up.
-    GivenUp,
-    /// It has been free for long.
-    Free,
-    /// Its peer has time still, and so have those of all that came later.
-    InTime,
-    /// It is the consumer who has not answered.
-    Unanswered,
 }
 
 impl Manager {
-    /// Takes a place of a listener's, which another may have to give up. Sleeps.
+    /// Takes a place of a listener's for the connection that we call `name`. Another connection
+    /// may have to give its place up. Sleeps.
     pub(super) fn half_open(
         &self,
         places: &Arc<Places>,
         source: &Source,
         name: CommId,
     ) -> Option<HalfOpen> {
-        match places.take(source, name) {
-            Ok(place) => Some(place),
-            Err(Full::OfOne) => None,
-            Err(Full::OfMany) => self
-                .has_made_room(places)
-                .then(|| places.take_over(source, name)),
-        }
+        let source = places.hash(source);
+        let now = self.now();
+        let place = places.hold(|backlog| backlog.take(source, name, now));
+        place.ok().or_else(|| {
+            self.make_room(places, source)
+                .then(|| places.hold(|backlog| backlog.take_over(source, name, now)))?
+                .ok()
+        })
     }
 
-    /// Frees the place of him who has held one longest, if that is too long.
-    fn has_made_room(&self, places: &Places) -> bool {
-        for _ in 0..LOOKED_AT {
-            let Some(name) = places.order.with(Order::pop) else {
-                return false;
-            };
-            let wanted = self.ids.get(&name).map(|id| id.give_up_place(places));
-            match wanted.unwrap_or(Wanted::Free) {
-                Wanted::GivenUp => return true,
-                Wanted::Free => {}
-                Wanted::InTime => {
-                    places.order.with(|order| order.unpop(name));
-                    return false;
-                }
-                Wanted::Unanswered => places.order.with(|order| order.push(name)),
-            }
+    /// Frees a place for `source`, if another one can be made to give its up.
+    fn make_room(&self, places: &Arc<Places>, source: u32) -> bool {
+        if !places.backlog.with(|backlog| backlog.may_take_over(source)) {
+            return false;
         }
-        false
+        (0..LOOKED_AT).any(|_| {
+            let number = random();
+            let (candidate, time) = places
+                .backlog
+                .with(|backlog| (backlog.candidate(source, number), backlog.time_to_finish()));
+            let holder = candidate.and_then(|name| self.ids.get(&name));
+            holder.is_some_and(|id| id.gives_up_place(places, time))
+        })
     }
 }
 
 impl Id {
-    /// Ends a connection that has waited long enough for its peer's RTU. Its consumer is told that
-    /// none came in time.
-    fn give_up_place(self: &Arc<Self>, places: &Places) -> Wanted {
+    /// Ends a connection that has waited for its peer's RTU for `time` milliseconds, and whether
+    /// it has. Its consumer is told that none came in time.
+    fn gives_up_place(self: &Arc<Self>, places: &Arc<Places>, time: u64) -> bool {
         let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
-            return Wanted::InTime;
+            return false;
         };
         let now = self.manager.now();
-        let (wanted, next) = self.with(|inner| {
-            let wanted = inner.place_wanted(places, now);
-            let next = match wanted {
-                Wanted::GivenUp => {
+        let (is_over, next) = self.with(|inner| {
+            let is_over = inner.has_had(places, time, now);
+            let next = match is_over {
+                true => {
                     let actions = inner.machine.give_up();
                     inner.follow(self, &actions, now, Some(notice))
                 }
-                _ => Next::Nothing(Some(notice)),
+                false => Next::Nothing(Some(notice)),
             };
-            (wanted, next)
+            (is_over, next)
         });
         self.then(next);
-        wanted
+        is_over
     }
 }
 
 impl Inner {
-    /// What becomes of its place.
-    fn place_wanted(&self, places: &Places, now: Time) -> Wanted {
-        let is_held = |held: &HalfOpen| core::ptr::eq(&*held.places, places);
-        if self.gone || !self.half_open.as_ref().is_some_and(is_held) {
-            return Wanted::Free;
-        }
-        match self.machine.asked_at() {
-            None => Wanted::Unanswered,
-            Some(asked) if now.since(asked) < TIME_TO_FINISH => Wanted::InTime,
-            Some(_) => Wanted::GivenUp,
-        }
+    /// Whether its place is one of `places`, and its peer has had `time` milliseconds to answer. A
+    /// connection that its consumer has not answered keeps its place.
+    fn has_had(&self, places: &Arc<Places>, time: u64, now: Time) -> bool {
+        let is_held = |held: &HalfOpen| Arc::ptr_eq(&held.places, places);
+        let asked = self.machine.asked_at();
+        !self.gone
+            && self.half_open.as_ref().is_some_and(is_held)
+            && asked.is_some_and(|asked| now.since(asked) >= time)
     }
 }
 
@@ -330,12 +203,9 @@ impl Inner {
 mod tests {
     use super::*;
 
-    fn from(lid: u32) -> Source {
-        Source::new(lid, 0, None)
-    }
-
-    fn take(places: &Arc<Places>, lid: u32) -> core::result::Result<HalfOpen, Full> {
-        places.take(&from(lid), CommId::new(1 + lid))
+    fn take(places: &Arc<Places>, lid: u32) -> core::result::Result<HalfOpen, Refused> {
+        let source = places.hash(&Source::new(lid, 0, None));
+        places.hold(|backlog| backlog.take(source, CommId::new(1 + lid), Time::new(1)))
     }
 
     /// Takes what a source gets.
@@ -352,7 +222,6 @@ mod tests {
         let places = Places::new(4096)?;
         let first = take_all(&places, 1)?;
         assert_eq!(first.len(), 2048);
-        assert_eq!(take(&places, 1).err(), Some(Full::OfOne));
         let second = take_all(&places, 2)?;
         assert_eq!(second.len(), 1024);
         // What one gives back, the other may have.
@@ -364,52 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn one_place_is_one() -> Result {
-        let places = Places::new(1)?;
-        let place = take(&places, 1);
-        assert!(place.is_ok());
-        assert!(take(&places, 2).is_err());
-        drop(place);
-        assert!(take(&places, 2).is_ok());
-        Ok(())
-    }
-
-    #[test]
-    fn many_sources_have_all() -> Result {
-        let places = Places::new(4096)?;
-        let mut taken = KVec::new();
-        let mut refused = 0;
-        for lid in 0..4096 {
-            match take(&places, lid) {
-                Ok(place) => taken.push(place, GFP_KERNEL)?,
-                Err(_) => refused += 1,
-            }
-        }
-        // Columns are shared: when few are left, some seem to have theirs.
-        assert!(refused < 64);
-        // Each of them would have another give up his.
-        for lid in 4096..5096 {
-            assert_ne!(take(&places, lid).err(), Some(Full::OfOne));
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn the_oldest_come_first() -> Result {
-        let mut order = Order {
-            names: Order::memory(3)?,
-            ..Order::default()
-        };
-        assert_eq!(order.pop(), None);
-        for name in 1..=5 {
-            order.push(CommId::new(name));
-        }
-        let oldest = order.pop().ok_or(EINVAL)?;
-        order.unpop(oldest);
-        for name in 3..=5 {
-            assert_eq!(order.pop(), Some(CommId::new(name)));
-        }
-        assert_eq!(order.pop(), None);
+    fn a_place_is_given_back_once() -> Result {
+        let places = Places::new(2)?;
+        let place = take(&places, 1).map_err(|_| EBUSY)?;
+        let other = take(&places, 2).map_err(|_| EBUSY)?;
+        place.end(Some(Outcome::Finished), Time::new(2));
+        assert_eq!(places.backlog.with(|backlog| backlog.taken()), 1);
+        drop(other);
+        assert_eq!(places.backlog.with(|backlog| backlog.taken()), 0);
         Ok(())
     }
 }

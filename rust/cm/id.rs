@@ -34,6 +34,7 @@ use super::{
             Report,
             TimerAction, //
         },
+        backlog::Outcome,
         claim::Claims,
         input::QpType,
         time::Time,
@@ -174,7 +175,9 @@ impl Inner {
             self.forget_names(id);
         }
         if actions.half_open_over {
-            self.half_open = None;
+            if let Some(half_open) = self.half_open.take() {
+                half_open.end(Outcome::of(actions), now);
+            }
         }
         match (actions.report, notice) {
             (Some(report), Some(mut notice)) => {
