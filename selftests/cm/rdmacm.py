@@ -103,8 +103,17 @@ def _call(name, *arguments):
         raise OSError(error, f"{name}: {os.strerror(error)}")
 
 
+# What an address begins with that is a GID: it is one of AF_IB, which needs no interface with an IP address.
+GID = "gid "
+_AF_IB = 27
+
+
 def _address(host, port):
     """A sockaddr."""
+    if host.startswith(GID):
+        gid = socket.inet_pton(socket.AF_INET6, host.removeprefix(GID))
+        service, mask = Space.TCP << 16 | port, 0xFFFFFFFFFFFF0000 | (0xFFFF if port else 0)
+        return struct.pack("=H", _AF_IB) + struct.pack("!HI16sQQ", 0xFFFF, 0, gid, service, mask) + bytes(8)
     if ":" in host:
         return struct.pack("=H", socket.AF_INET6) + struct.pack("!HI", port, 0) + socket.inet_pton(
             socket.AF_INET6, host

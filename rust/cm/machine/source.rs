@@ -19,6 +19,9 @@ pub struct Source {
 impl Source {
     /// The source of a message from `lid`, 0 on RoCE, with `gid` in its global route header. A
     /// port has several LIDs, which differ in the lowest `lmc` bits: all of them are one source.
+    ///
+    /// Nobody knows the LMC of the sender's port, so `lmc` is that of the port here. A sender with
+    /// a larger one is several sources; senders with a smaller one may be one source.
     pub fn new(lid: u32, lmc: u8, gid: Option<Gid>) -> Source {
         Source {
             lid: lid.checked_shr(lmc.into()).unwrap_or(0),
@@ -44,7 +47,9 @@ mod tests {
         let table = [
             ((16, None), (16, None), 0, true),
             ((16, None), (17, None), 0, false),
-            // Two LIDs of one port.
+            // Two LIDs of one port, whose LMC is larger than ours.
+            ((16, None), (18, None), 1, false),
+            // Two LIDs of one port, or of two ports of which each has one.
             ((16, None), (19, None), 2, true),
             ((16, None), (20, None), 2, false),
             // Two nodes behind one router.
