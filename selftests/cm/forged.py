@@ -27,6 +27,7 @@ from rdmacm import Space
 
 _DEVICE = Path("/sys/class/infiniband/rxe0")
 _WRONG_PEER = _DEVICE / "ports/1/cm_rx_drops/wrong_peer"
+_DUPLICATES = _DEVICE / "ports/1/cm_rx_duplicates/req"
 _ETHERTYPE_IPV4 = 0x0800
 _CONSUMER_REJECT = 28
 
@@ -41,6 +42,21 @@ def _wait_for_drops(number):
         if time.monotonic() > deadline:
             raise SystemExit(f"{_dropped()} messages were of the wrong peer, not {number}")
         time.sleep(0.1)
+
+
+def _duplicates():
+    return int(_DUPLICATES.read_text())
+
+
+def _wait_for_duplicate(before):
+    """Wait for the one that there should be."""
+    deadline = time.monotonic() + PATIENCE
+    while _duplicates() == before:
+        if time.monotonic() > deadline:
+            raise SystemExit("a REQ from the same address is no duplicate")
+        time.sleep(0.1)
+    if _duplicates() != before + 1:
+        raise SystemExit(f"{_duplicates() - before} requests were duplicates, not 1")
 
 
 class _Cable:
@@ -143,6 +159,25 @@ def _claimed(party, injector, own, peer):
     party.close()
 
 
+def _repeated(party, from_own, from_stranger, own, stranger, peer):
+    """A stranger repeats a REQ: that is a request of the stranger's, and no answer to the first one tells our name."""
+    party.listen()
+    guid = int((_DEVICE / "node_guid").read_text().replace(":", ""), 16)
+    port, before = FIRST_PORT + party.number, _duplicates()
+    for injector, source in ((from_own, own), (from_stranger, stranger)):
+        if party.calls:
+            injector.send(malformed.request(source, peer, port, party.number, local_ca_guid=guid, qpn=party.calling_qp))
+        else:
+            party.expect(Event.CONNECT_REQUEST)
+        party.meet()
+    if party.calls:
+        from_own.send(malformed.request(own, peer, port, party.number, local_ca_guid=guid, qpn=party.calling_qp))
+    else:
+        _wait_for_duplicate(before)
+        party.expect_nothing_more()
+    party.close()
+
+
 def _service(party, injector):
     _unmoved(party, injector, Space.UDP, "SIDR_REQ", _resolution, 1)
     if party.calls:
@@ -164,6 +199,8 @@ def main():
     _connection(Party(line, own, peer, "connection", 0, calls), injector, options.stranger, peer)
     _service(Party(line, own, peer, "service", 1, calls), injector)
     _claimed(Party(line, own, peer, "claimed", 2, calls), injector, options.stranger, peer)
+    repeated = Party(line, own, peer, "repeated", 3, calls)
+    _repeated(repeated, malformed.injector(own, peer), injector, own, options.stranger, peer)
     return 0
 
 
