@@ -153,11 +153,11 @@ impl Port {
 
     /// The address that a message came from.
     pub(super) fn source(&self, received: &Received) -> Source {
-        let lid = match self.roce {
-            true => 0,
-            false => received.slid(),
+        let (lid, lmc) = match self.roce {
+            true => (0, 0),
+            false => (received.slid(), self.lmc()),
         };
-        Source::new(lid, self.lmc(), received.source())
+        Source::new(lid, lmc, received.source())
     }
 
     /// The number of low bits in which the LIDs of a port differ. A subnet manager gives all ports
