@@ -45,7 +45,7 @@ const FIRST_NAME: u32 = 0x1000;
 const FIRST_OF_STRANGERS: u32 = 0x8000_0000;
 
 /// The parameters of `rdma_cm`: 4.3 s for a try and 0.3 s for the way, 16 tries.
-fn req_param(id: usize, rto: u32) -> ReqParam {
+pub fn req_param(id: usize, rto: u32) -> ReqParam {
     ReqParam {
         qp_type: QpType::Rc,
         qpn: qpn(id),

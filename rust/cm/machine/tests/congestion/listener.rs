@@ -3,10 +3,7 @@
 //! The node that is called: a listener with its backlog, from which `half_open.rs` takes places as
 //! here, and a program that accepts.
 
-use std::collections::{
-    BTreeMap,
-    VecDeque, //
-};
+use std::collections::VecDeque;
 
 use oxib_cm_machine::actions::{
     Actions,
@@ -24,12 +21,19 @@ use oxib_cm_machine::backlog::{
     Place,
     Refused, //
 };
+use oxib_cm_machine::claim::{
+    Adapter,
+    Claims,
+    Remote, //
+};
 use oxib_cm_machine::input::{
     Incoming,
     Rep,
     RepParam,
     Req, //
 };
+use oxib_cm_machine::source::Source;
+use oxib_cm_machine::state::StateName;
 use oxib_cm_machine::time::Time;
 use oxib_cm_machine::Machine;
 use oxib_wire::cm::comm_id::CommId;
@@ -43,6 +47,7 @@ use super::ground::{
     Outside,
     Timer, //
 };
+use crate::directory::Directory;
 use crate::random::Random;
 use crate::round_trip::{
     RoundTrips,
@@ -61,11 +66,24 @@ struct Id {
     /// The node that called, or the stranger.
     node: usize,
     place: Option<Place>,
+    claims: Claims,
+}
+
+/// The most that a listener has kept at a time for connections that are not finished.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Kept {
+    pub places: usize,
+    pub identifiers: usize,
+    /// Entries of the tables of remote identifiers and remote queue pairs.
+    pub names: usize,
+    /// Cells of the backlog.
+    pub cells: usize,
 }
 
 pub struct Listener {
     ids: Vec<Id>,
-    by_peer: BTreeMap<CommId, usize>,
+    by_id: Directory<CommId>,
+    by_qpn: Directory<Qpn>,
     round_trips: RoundTrips,
     backlog: Backlog<Vec<Cell>>,
     random: Random,
@@ -79,15 +97,19 @@ pub struct Listener {
     pub rejected: u64,
     /// Connections of those who mean it that had to give their places up.
     pub ousted: u64,
-    /// The most places that were taken at a time.
-    pub most_taken: u32,
+    /// Connections that work.
+    established: usize,
+    /// Identifiers that are not idle: a consumer destroys an idle one at once.
+    identifiers: usize,
+    pub kept: Kept,
 }
 
 impl Listener {
     pub fn new(places: u32, nodes: usize, program: u64, seed: u64) -> Listener {
         Listener {
             ids: Vec::new(),
-            by_peer: BTreeMap::new(),
+            by_id: Directory::new(),
+            by_qpn: Directory::new(),
             round_trips: RoundTrips::new(),
             backlog: Backlog::new(places, Vec::new()),
             random: Random::new(seed),
@@ -97,7 +119,9 @@ impl Listener {
             dropped: 0,
             rejected: 0,
             ousted: 0,
-            most_taken: 0,
+            established: 0,
+            identifiers: 0,
+            kept: Kept::default(),
         }
     }
 
@@ -111,14 +135,23 @@ impl Listener {
             Body::Req(_) => Incoming::DuplicateReq,
         };
         let id = match datagram.body {
-            Body::Req(req) => match self.by_peer.get(&req.sender) {
-                Some(id) => *id,
+            Body::Req(req) => match self.duplicate(&req, datagram.from) {
+                Some(id) => id,
                 None => return self.accept(&req, datagram.from, outside),
             },
-            Body::Answer(_) => (datagram.receiver.get() - FIRST_NAME) as usize,
+            Body::Answer(_) => index(datagram.receiver.get()),
         };
         let actions = self.ids[id].machine.receive(&incoming, outside.now());
         self.act(id, &actions, outside);
+    }
+
+    /// The connection that a REQ has made before.
+    fn duplicate(&self, req: &Req, node: usize) -> Option<usize> {
+        let name = Remote {
+            name: req.sender,
+            adapter: adapter(node),
+        };
+        self.by_id.get(&name).map(index)
     }
 
     /// A place for a connection that is new.
@@ -150,6 +183,7 @@ impl Listener {
                 Ok(place) => return Some(place),
                 Err(Refused::Full) => return None,
                 Err(Refused::Memory(cells)) => {
+                    self.kept.cells = self.kept.cells.max(cells);
                     self.backlog.grow(vec![Cell::default(); cells]);
                 }
             }
@@ -157,7 +191,7 @@ impl Listener {
     }
 
     fn gives_up_place(&mut self, name: CommId, outside: &mut Outside) -> bool {
-        let id = (name.get() - FIRST_NAME) as usize;
+        let id = index(name.get());
         let time = self.backlog.time_to_finish();
         let machine = &mut self.ids[id].machine;
         let has_had = |asked: Time| outside.now().since(asked) >= time;
@@ -177,17 +211,34 @@ impl Listener {
             self.dropped += 1;
             return;
         };
-        self.most_taken = self.most_taken.max(self.backlog.taken());
         let (machine, actions) = Machine::accept_req(local, req, outside.now());
-        let timer = Timer::default();
+        let mut claims = Claims::default();
+        let claimed = claims.claim(
+            local,
+            adapter(node),
+            (&self.by_id, req.sender, ()),
+            (&self.by_qpn, req.qpn, ()),
+        );
+        claimed.expect("nobody uses a queue pair twice");
         self.ids.push(Id {
             machine,
-            timer,
+            timer: Timer::default(),
             node,
             place: Some(place),
+            claims,
         });
-        self.by_peer.insert(req.sender, id);
+        self.identifiers += 1;
+        self.count();
         self.act(id, &actions, outside);
+    }
+
+    /// Counts what is kept, less the established connections with two names each.
+    fn count(&mut self) {
+        let names = self.by_id.len() + self.by_qpn.len();
+        let kept = &mut self.kept;
+        kept.places = kept.places.max(self.backlog.taken() as usize);
+        kept.identifiers = kept.identifiers.max(self.identifiers - self.established);
+        kept.names = kept.names.max(names - 2 * self.established);
     }
 
     pub fn expire(&mut self, id: usize, outside: &mut Outside) {
@@ -249,6 +300,7 @@ impl Listener {
             if outcome == Some(Outcome::Failed) && found.node < self.nodes {
                 self.ousted += 1;
             }
+            self.established += usize::from(outcome == Some(Outcome::Finished));
             let mut place = found.place.take().expect("it had one");
             match outcome {
                 Some(outcome) => self.backlog.end(&mut place, outcome, outside.now()),
@@ -256,7 +308,11 @@ impl Listener {
             }
         }
         if actions.remote == RemoteAction::Forget {
-            self.by_peer.remove(&self.ids[id].machine.ids().1);
+            let ours = CommId::new(FIRST_NAME + id as u32);
+            let claims = &mut self.ids[id].claims;
+            claims.release(ours, &self.by_id, &self.by_qpn);
+            assert_eq!(self.ids[id].machine.name(), StateName::Idle);
+            self.identifiers -= 1;
         }
         if actions.report == Some(Report::ReqReceived) {
             if self.program == 0 {
@@ -301,6 +357,19 @@ impl Listener {
             receiver,
             body: Body::Answer(answer),
         });
+    }
+}
+
+/// The place of an identifier, by our name for it.
+fn index(name: u32) -> usize {
+    (name - FIRST_NAME) as usize
+}
+
+/// The channel adapter of a node, and its address: each node has its own.
+fn adapter(node: usize) -> Adapter {
+    Adapter {
+        guid: node as u64,
+        source: Source::new(1 + node as u32, 0, None),
     }
 }
 

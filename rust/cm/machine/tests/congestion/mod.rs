@@ -3,5 +3,6 @@
 //! The parts of the storm's simulation.
 
 pub mod caller;
+pub mod fixed;
 pub mod ground;
 pub mod listener;
