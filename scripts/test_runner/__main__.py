@@ -94,7 +94,7 @@ def _mutants(options):
 
 def _host_jobs(options):
     seconds = options.fuzz or (_FUZZ_SOAK if options.soak else _FUZZ)
-    fuzzing = [job.fuzzing(seconds)] if (_CHECKOUT / "scripts/fuzz").exists() else []
+    fuzzing = [job.fuzzing(seconds, bool(options.soak))] if (_CHECKOUT / "scripts/fuzz").exists() else []
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
     manifests = sorted(path for path in found if path.parent.name != "fuzz")
     if options.soak:

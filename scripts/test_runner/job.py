@@ -158,9 +158,9 @@ def of_scripts(path):
     return HostJob(f"host-scripts-{path.stem}", ["bash", str(path)], read, _RUNS_OF_SCRIPTS.get(path.stem, ()))
 
 
-def fuzzing(seconds):
-    """Every fuzz target for that long."""
-    return HostJob("fuzz", ["scripts/fuzz", str(seconds)], read)
+def fuzzing(seconds, is_counted):
+    """Every fuzz target for that long, or those that count for as many inputs as they have to."""
+    return HostJob("fuzz", ["scripts/fuzz", str(seconds), *(["counted"] if is_counted else [])], read)
 
 
 # Nodes of benchmarks, and of mutants' tests, have up to 2 GiB.

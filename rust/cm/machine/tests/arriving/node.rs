@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! The node: identifiers with their machines and timers, the tables of remote names, and the
+//! places of one listener. It does what `arrive.rs`, `request.rs` and `half_open.rs` do.
+
+use std::collections::BTreeMap;
+
+use oxib_cm_machine::actions::{
+    Actions,
+    Counted,
+    Outgoing,
+    RemoteAction,
+    Send,
+    TimerAction,
+    SERVICE_TIMEOUT, //
+};
+use oxib_cm_machine::backlog::{
+    Backlog,
+    Cell,
+    Outcome,
+    Place,
+    Refused, //
+};
+use oxib_cm_machine::claim::{
+    Adapter,
+    Claims,
+    Remote,
+    Taken, //
+};
+use oxib_cm_machine::input::{
+    Incoming,
+    Rep,
+    RepParam,
+    Req, //
+};
+use oxib_cm_machine::peer;
+use oxib_cm_machine::source::Source;
+use oxib_cm_machine::state::StateName;
+use oxib_cm_machine::time::Time;
+use oxib_cm_machine::Machine;
+use oxib_wire::cm::comm_id::CommId;
+use oxib_wire::cm::reason::Reason;
+use oxib_wire::cm::rej::Rejected;
+use oxib_wire::psn::Psn;
+use oxib_wire::qpn::Qpn;
+
+use crate::directory::Directory;
+use crate::random::Random;
+
+/// `LOOKED_AT` of `half_open.rs`.
+const LOOKED_AT: u32 = 16;
+
+/// Our first name for a connection, and our first queue pair.
+const FIRST_NAME: u32 = 0xb000;
+
+/// Milliseconds after which a request of the node's is repeated first.
+const RTO: u32 = 100;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Body {
+    Req(Req),
+    Other(Incoming),
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// The address that it comes from, or goes to if the node sends it.
+    pub address: u32,
+    pub guid: u64,
+    pub receiver: CommId,
+    pub body: Body,
+}
+
+impl Packet {
+    /// The sender's name for the connection.
+    pub fn sender(&self) -> CommId {
+        match self.body {
+            Body::Req(req) => req.sender,
+            Body::Other(message) => match message {
+                Incoming::Rep(rep) => rep.sender,
+                Incoming::Mra { sender, .. }
+                | Incoming::Rej { sender, .. }
+                | Incoming::Rtu { sender }
+                | Incoming::Dreq { sender, .. }
+                | Incoming::Drep { sender }
+                | Incoming::Lap { sender, .. }
+                | Incoming::Apr { sender } => sender,
+                Incoming::DuplicateReq | Incoming::DuplicateSidrReq | Incoming::SidrRep => {
+                    CommId::ZERO
+                }
+            },
+        }
+    }
+
+    pub fn adapter(&self) -> Adapter {
+        Adapter {
+            guid: self.guid,
+            source: Source::new(self.address, 0, None),
+        }
+    }
+}
+
+/// An identifier.
+#[derive(Debug)]
+pub struct Id {
+    pub machine: Machine,
+    pub timer: Option<Time>,
+    pub place: Option<Place>,
+    claims: Claims,
+    /// The names that it claimed, as long as it stands in the tables.
+    pub listed: Option<(Remote<CommId>, Remote<Qpn>)>,
+    /// The address of its peer, and the source of its place.
+    pub address: u32,
+    pub source: u32,
+    pub qpn: Qpn,
+    peer_qpn: Qpn,
+    request: Option<Packet>,
+}
+
+/// What became of a REQ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    Admitted(u32),
+    Duplicate,
+    Stale,
+    Dropped,
+}
+
+pub struct Node {
+    pub now: Time,
+    next: u32,
+    pub most: u32,
+    pub ids: BTreeMap<u32, Id>,
+    pub by_id: Directory<CommId>,
+    pub by_qpn: Directory<Qpn>,
+    pub backlog: Backlog<Vec<Cell>>,
+    pub cells: usize,
+    /// What it has sent since somebody has looked.
+    pub sent: Vec<Packet>,
+}
+
+/// An address as the backlog knows it.
+pub fn hash(address: u32) -> u32 {
+    address.wrapping_mul(0x9e37_79b9).rotate_left(16)
+}
+
+impl Node {
+    pub fn new(most: u32) -> Node {
+        Node {
+            now: Time::new(1),
+            next: FIRST_NAME,
+            most,
+            ids: BTreeMap::new(),
+            by_id: Directory::new(),
+            by_qpn: Directory::new(),
+            backlog: Backlog::new(most, Vec::new()),
+            cells: 0,
+            sent: Vec::new(),
+        }
+    }
+
+    /// A REQ came.
+    pub fn req(&mut self, packet: &Packet, req: &Req, random: &mut Random) -> Fate {
+        let adapter = packet.adapter();
+        let (id, qpn) = names(req, adapter);
+        if let Some(name) = self.by_id.get(&id) {
+            self.step(name, Some(packet), |machine, now| {
+                machine.receive(&Incoming::DuplicateReq, now)
+            });
+            return Fate::Duplicate;
+        }
+        if let Some(name) = self.by_qpn.get(&qpn) {
+            self.reject_stale(packet);
+            self.disconnect(name);
+            return Fate::Stale;
+        }
+        let local = CommId::new(self.next);
+        let source = hash(packet.address);
+        let Some(place) = self.place(source, local, random) else {
+            return Fate::Dropped;
+        };
+        self.next += 1;
+        let (machine, actions) = Machine::accept_req(local, req, self.now);
+        let mut claims = Claims::default();
+        let claimed = claims.claim(
+            local,
+            adapter,
+            (&self.by_id, req.sender, ()),
+            (&self.by_qpn, req.qpn, ()),
+        );
+        assert_eq!(claimed, Ok::<(), Taken>(()), "both names were free");
+        let [_, _, high, low] = local.get().to_be_bytes();
+        let made = Id {
+            machine,
+            timer: None,
+            place: Some(place),
+            claims,
+            listed: Some((id, qpn)),
+            address: packet.address,
+            source: packet.address,
+            qpn: Qpn::from_bytes([1, high, low]),
+            peer_qpn: req.qpn,
+            request: None,
+        };
+        self.ids.insert(local.get(), made);
+        self.act(local.get(), &actions, None);
+        Fate::Admitted(local.get())
+    }
+
+    fn reject_stale(&mut self, packet: &Packet) {
+        self.sent.push(Packet {
+            receiver: packet.sender(),
+            body: Body::Other(Incoming::Rej {
+                sender: CommId::ZERO,
+                of: Rejected::Req,
+                reason: Reason::STALE_CONNECTION,
+            }),
+            ..*packet
+        });
+    }
+
+    /// Another message came.
+    pub fn hear(&mut self, packet: &Packet, message: &Incoming) {
+        let named = (packet.receiver, packet.sender());
+        let found = match *message {
+            Incoming::Rej { sender, reason, .. } if reason == Reason::TIMEOUT => {
+                let adapter = packet.adapter();
+                self.by_id.get(&Remote {
+                    name: sender,
+                    adapter,
+                })
+            }
+            _ => Some(packet.receiver.get()),
+        };
+        let Some((name, id)) = found.and_then(|name| Some((name, self.ids.get(&name)?))) else {
+            return self.answer_unknown(packet, message);
+        };
+        let ids = id.machine.ids();
+        let is_taken = match message {
+            Incoming::Dreq { .. } if ids.1 != named.1 => {
+                return self.answer_unknown(packet, message);
+            }
+            Incoming::Dreq { .. } | Incoming::Lap { .. } => true,
+            _ => peer::may_be(ids, named, || id.address == packet.address),
+        };
+        if !is_taken {
+            return;
+        }
+        let counted = self.step(name, Some(packet), |machine, now| {
+            machine.receive(message, now)
+        });
+        if let (Incoming::Lap { .. }, None) = (message, counted) {
+            self.move_to(name, packet.address);
+        }
+    }
+
+    /// The peer has another address from now on.
+    fn move_to(&mut self, name: u32, address: u32) {
+        let id = self.ids.get_mut(&name).expect("it has taken a LAP");
+        if id.claims.are_from_elsewhere(Source::new(address, 0, None)) {
+            id.claims
+                .release(CommId::new(name), &self.by_id, &self.by_qpn);
+            id.listed = None;
+        }
+        id.address = address;
+    }
+
+    /// A DREQ for a connection that there is not is answered with its own names.
+    fn answer_unknown(&mut self, packet: &Packet, message: &Incoming) {
+        if let Incoming::Dreq { sender, .. } = *message {
+            self.sent.push(Packet {
+                receiver: sender,
+                body: Body::Other(Incoming::Drep {
+                    sender: packet.receiver,
+                }),
+                ..*packet
+            });
+        }
+    }
+
+    fn place(&mut self, source: u32, name: CommId, random: &mut Random) -> Option<Place> {
+        let now = self.now;
+        if let Some(place) = self.hold(|backlog| backlog.take(source, name, now)) {
+            return Some(place);
+        }
+        if !self.backlog.may_take_over(source) {
+            return None;
+        }
+        for _ in 0..LOOKED_AT {
+            let chance = random.below(1 << 32) as u32;
+            let holder = self.backlog.candidate(source, chance);
+            let holder = holder.filter(|holder| self.has_had_time(holder.get()));
+            if let Some(holder) = holder {
+                self.step(holder.get(), None, |machine, _| machine.give_up());
+                return self.hold(|backlog| backlog.take_over(source, name, now));
+            }
+        }
+        None
+    }
+
+    fn hold(
+        &mut self,
+        take: impl Fn(&mut Backlog<Vec<Cell>>) -> Result<Place, Refused>,
+    ) -> Option<Place> {
+        loop {
+            match take(&mut self.backlog) {
+                Ok(place) => return Some(place),
+                Err(Refused::Full) => return None,
+                Err(Refused::Memory(cells)) => {
+                    self.cells = self.cells.max(cells);
+                    self.backlog.grow(vec![Cell::default(); cells]);
+                }
+            }
+        }
+    }
+
+    /// Whether a connection may have to give its place up.
+    pub fn has_had_time(&self, name: u32) -> bool {
+        let asked = self.ids[&name].machine.asked_at();
+        asked.is_some_and(|asked| self.now.since(asked) >= self.backlog.time_to_finish())
+    }
+
+    /// The consumer agrees to a REQ.
+    pub fn reply(&mut self, name: u32) {
+        let param = RepParam {
+            qpn: self.ids[&name].qpn,
+            psn: Psn::wrapping(2),
+            responder_resources: 1,
+            initiator_depth: 1,
+            rto: RTO,
+        };
+        self.call(name, |machine, now| machine.send_rep(&param, now));
+    }
+
+    /// The consumer disconnects, or the connection is stale.
+    pub fn disconnect(&mut self, name: u32) {
+        self.call(name, |machine, now| machine.send_dreq(RTO, now));
+    }
+
+    /// The consumer lets go of a connection.
+    pub fn destroy(&mut self, name: u32) {
+        self.step(name, None, |machine, _| machine.destroy(false));
+        let id = self.ids.remove(&name).expect("it is there");
+        assert_eq!(id.machine.name(), StateName::Idle);
+        assert!(id.place.is_none() && id.listed.is_none());
+    }
+
+    /// A call of the consumer's, which its state may refuse.
+    pub fn call<E>(
+        &mut self,
+        name: u32,
+        call: impl FnOnce(&mut Machine, Time) -> Result<Actions, E>,
+    ) {
+        let now = self.now;
+        if let Some(id) = self.ids.get_mut(&name) {
+            if let Ok(actions) = call(&mut id.machine, now) {
+                self.act(name, &actions, None);
+            }
+        }
+    }
+
+    /// The timers that are due go off.
+    pub fn expire(&mut self) {
+        let is_due = |id: &Id| id.timer.is_some_and(|due| due <= self.now);
+        let due = self.ids.iter().filter(|(_, id)| is_due(id));
+        for name in due.map(|(name, _)| *name).collect::<Vec<_>>() {
+            self.ids.get_mut(&name).expect("it is there").timer = None;
+            self.step(name, None, |machine, now| machine.timer(RTO, now));
+        }
+    }
+
+    /// Lets a machine take a step, and tells as what its message was counted.
+    fn step(
+        &mut self,
+        name: u32,
+        cause: Option<&Packet>,
+        step: impl FnOnce(&mut Machine, Time) -> Actions,
+    ) -> Option<Counted> {
+        let id = self.ids.get_mut(&name).expect("it is there");
+        let actions = step(&mut id.machine, self.now);
+        self.act(name, &actions, cause);
+        actions.counted
+    }
+
+    fn act(&mut self, name: u32, actions: &Actions, cause: Option<&Packet>) {
+        let id = self.ids.get_mut(&name).expect("it is there");
+        match actions.timer {
+            TimerAction::Keep => {}
+            TimerAction::Stop => id.timer = None,
+            TimerAction::At(due) => id.timer = Some(due),
+        }
+        if actions.half_open_over {
+            let mut place = id.place.take().expect("a half-open connection has a place");
+            match Outcome::of(actions) {
+                Some(outcome) => self.backlog.end(&mut place, outcome, self.now),
+                None => self.backlog.give_back(&mut place),
+            }
+        }
+        if actions.remote == RemoteAction::Forget {
+            id.claims
+                .release(CommId::new(name), &self.by_id, &self.by_qpn);
+            id.listed = None;
+        }
+        let packet = match actions.send {
+            None => return,
+            Some(Send::Again) => id.request.expect("a request is kept"),
+            Some(Send::New(outgoing)) => id.build(outgoing, id.address),
+            Some(Send::Saved(outgoing)) => {
+                id.build(outgoing, cause.map_or(id.address, |cause| cause.address))
+            }
+        };
+        if id.machine.awaits_answer() {
+            id.request = Some(packet);
+        }
+        self.sent.push(packet);
+    }
+}
+
+/// The names that a REQ gives, for the tables.
+pub fn names(req: &Req, adapter: Adapter) -> (Remote<CommId>, Remote<Qpn>) {
+    let id = Remote {
+        name: req.sender,
+        adapter,
+    };
+    let qpn = Remote {
+        name: req.qpn,
+        adapter,
+    };
+    (id, qpn)
+}
+
+impl Id {
+    fn build(&self, outgoing: Outgoing, address: u32) -> Packet {
+        let (sender, receiver) = self.machine.ids();
+        let message = match outgoing {
+            Outgoing::Rep => Incoming::Rep(Rep {
+                sender,
+                qpn: self.qpn,
+                eecn: self.qpn,
+                psn: Psn::wrapping(2),
+                responder_resources: 1,
+                initiator_depth: 1,
+                rnr_retry_count: 7,
+                target_ack_delay: 15,
+            }),
+            Outgoing::Mra { of } => Incoming::Mra {
+                sender,
+                of,
+                service_timeout: SERVICE_TIMEOUT,
+            },
+            Outgoing::Rej { reason, of, local } => Incoming::Rej {
+                sender: local,
+                of,
+                reason,
+            },
+            Outgoing::Dreq => Incoming::Dreq {
+                sender,
+                qpn: self.peer_qpn,
+            },
+            Outgoing::Drep => Incoming::Drep { sender },
+            // For a REP that no honest peer sends.
+            Outgoing::Rtu => Incoming::Rtu { sender },
+            other => panic!("{other:?} is sent by nobody who is asked"),
+        };
+        Packet {
+            address,
+            guid: 0,
+            receiver,
+            body: Body::Other(message),
+        }
+    }
+}
