@@ -20,7 +20,10 @@ mod budget;
 #[path = "../../tests/simulation/mod.rs"]
 mod simulation;
 
-use budget::Budget;
+use budget::{
+    Budget,
+    RUMOURS, //
+};
 use libfuzzer_sys::fuzz_target;
 use oxib_wire::arp;
 use oxib_wire::hwaddr::HwAddr;
@@ -76,7 +79,7 @@ fuzz_target!(|bytes: &[u8]| {
     let scenario = scenario(&mut random, forger);
     let world = World::new(scenario, random);
     let mut neighbours = Neighbours {
-        budget: Budget::new(),
+        budget: Budget::new(RUMOURS),
         began: world.now.get(),
         asked: 0,
     };
