@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How often a port asks the subnet administrator (SA) without being asked to by its own node.
+//! Budgets for queries to the subnet administrator (SA) that the port's own node does not ask for.
 //!
 //! Anybody may say of a neighbour that it is elsewhere, to all nodes at once. Each node that looks for
 //! itself asks the SA, so one packet costs the SA as many queries as there are nodes.
@@ -8,9 +8,9 @@
 /// A rate at which something may be done.
 #[derive(Clone, Copy)]
 pub(crate) struct Rate {
-    /// So often at once.
+    /// Number of times at once.
     pub(crate) most: u32,
-    /// Once more after so many milliseconds.
+    /// Milliseconds after which there may be one more.
     pub(crate) every: u64,
 }
 
@@ -29,7 +29,7 @@ pub(crate) const SUSPECTS: Rate = Rate {
 /// Longest time until one is followed up, in milliseconds: not all nodes ask at the same moment.
 pub(crate) const SPREAD: u32 = 500;
 
-/// What is left of a rate (a token bucket).
+/// Rest of a rate (a token bucket).
 #[derive(Clone, Copy)]
 pub(crate) struct Left {
     left: u32,
@@ -60,7 +60,7 @@ impl Left {
     }
 }
 
-/// What is left of a port's queries for one purpose.
+/// Rest of a port's queries for one purpose.
 pub(crate) struct Budget {
     rate: Rate,
     left: Left,

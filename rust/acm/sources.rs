@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Who sent a packet, as far as its headers tell, and what is left to each of them.
+//! Senders of packets, as far as headers tell, and a budget for each of them.
 //!
 //! On InfiniBand a port cannot send from another's LID. On RoCE the source is an IP address, which
 //! can be forged: there the budgets bound one who tells the truth, and all together are bounded by
@@ -37,12 +37,12 @@ impl Source {
         Self((bits >> 64) as u64 ^ bits as u64 | 1 << 63)
     }
 
-    /// As a number.
+    /// Returns the number of the source.
     pub(crate) fn get(self) -> u64 {
         self.0
     }
 
-    /// The source of which that is the number.
+    /// Returns the source with that number.
     pub(crate) fn from_number(number: u64) -> Self {
         Self(number)
     }

@@ -52,7 +52,7 @@ const SETTLING: u64 = 2;
 /// Up to so many seconds more, by chance: all ports of a subnet that is handed over to another manager hear of it at once.
 pub(super) const SETTLING_SPREAD: u32 = 3;
 
-/// How many suspects an interface looks for in what time then, in milliseconds: 8 a second. All
+/// Number of suspects that an interface looks for in an interval then: 8 a second. All
 /// interfaces of a port together look for no more ([`crate::acm::budget::SUSPECTS`]).
 pub(super) const SUSPECTS: usize = 4;
 pub(super) const SUSPECTS_INTERVAL_MS: u32 = 500;
@@ -77,7 +77,7 @@ pub(super) trait Way: Clone {
 pub(super) struct Policy {
     /// Most destinations for which packets wait at a time.
     pub(super) searches: usize,
-    /// Of them, most that are searched for strangers.
+    /// Most of them that are searched for strangers.
     pub(super) strangers: usize,
     /// Time after which the way to a destination in use is looked for anew, if it may change and nothing
     /// tells.
@@ -122,7 +122,7 @@ struct Ready<H> {
     search: Option<Ticket>,
     /// How often in turn it was not found then.
     refused: u32,
-    /// How often in turn nothing was learned of it.
+    /// Number of searches in turn that learned nothing of it.
     tries: u32,
 }
 
@@ -157,7 +157,7 @@ impl Due {
         }
     }
 
-    /// For the try after `tries` in turn of which nothing was learned, the last at time `now`.
+    /// Returns when to search after `tries` in turn that learned nothing, the last at time `now`.
     fn again(tries: u32, now: u64) -> Self {
         Self::Again(now + (SILENCE << tries.min(DOUBLINGS)))
     }
@@ -221,21 +221,21 @@ pub(super) struct Destinations<H, P> {
     table: RBTree<Gid, State<H, P>>,
     count: Count,
     searches: Count,
-    /// Of the searches, those that strangers have us begin.
+    /// Number of searches that strangers have us begin.
     strangers: usize,
     /// Counts the changes of the port or of the subnet that make results useless.
     generation: u32,
-    /// Where the next destination that was not found is looked for, to make room.
+    /// Place in the table from which on room is made next.
     hand: Gid,
     policy: Policy,
 }
 
-/// For whom a packet is sent.
+/// Sender whom a packet serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Errand {
-    /// For this node.
+    /// This node.
     Own,
-    /// For who has asked this node something.
+    /// A node that has asked this one something.
     Stranger(Source),
 }
 
@@ -549,8 +549,8 @@ impl<H: Way, P> Destinations<H, P> {
         self.take(is_stale, out)
     }
 
-    /// The same for those that are suspected, and used since then, and for those in use of which
-    /// nothing was learned; as many as `may_ask` grants.
+    /// Does as [`Destinations::take_stale`] for those that are suspected, and used since then, and
+    /// for those in use of which nothing was learned; as many as `may_ask` grants.
     pub(super) fn take_suspects(
         &mut self,
         now: u64,
@@ -696,8 +696,9 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Forgets destinations that were not used for [`LIFETIME`], those that may be wrong and are not
-    /// in use and, if there is no room for others, those that nobody here asked for. What is forgotten is added to `gids` and `handles`, as far as both have room.
+    /// Forgets destinations that were not used for [`LIFETIME`], those that may be wrong and are
+    /// not in use and, if there is no room for others, those that nobody here asked for. What is
+    /// forgotten is added to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
         let is_full = self.count.all >= DESTINATIONS;

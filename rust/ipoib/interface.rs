@@ -148,7 +148,7 @@ pub(super) struct Interface {
     pub(super) connected: Connected,
     #[pin]
     pub(super) destinations: SpinLockBh<Destinations<Arc<AddressHandle>, Skb>>,
-    /// Who has asked lately that is not known.
+    /// Ports that have asked lately and are not known.
     #[pin]
     pub(super) askers: SpinLockBh<Askers>,
     /// The receive queues that peers are told of, if there are several.

@@ -84,7 +84,7 @@ struct Port {
     /// The GID that the interface's address carries.
     #[pin]
     source: SpinLockBh<Option<ARef<Entry>>>,
-    /// What is left to those who have us search by asking us something.
+    /// Budgets of those who have us search by asking us something.
     #[pin]
     sources: SpinLockBh<Sources>,
 }

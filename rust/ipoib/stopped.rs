@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// What the stack was told, in order.
+    /// Counts of what the stack was told.
     #[derive(Default)]
     struct Told {
         stops: Cell<u32>,

@@ -2,9 +2,10 @@
 
 //! Destinations that nobody here asked for.
 //!
-//! An answer to a question for a neighbour goes to where the question says that it came from. So who
-//! asks from invented addresses has the node look for as many ports that there are not. A small table
-//! notes who asked for what is not known yet, and each source has a budget of such searches
+//! An answer to a question for a neighbour goes to where the question says that it came from. So
+//! questions from invented addresses have the node look for as many ports that there are not. A
+//! small table notes who asked from where, if that is not known yet, and each source has a budget
+//! of such searches
 //! ([`Sources`](crate::acm::sources::Sources)).
 
 use kernel::{
@@ -36,7 +37,7 @@ pub(super) const SEARCHES: Rate = Rate {
     every: 250,
 };
 
-/// The same on RoCE, where each of those that come to nothing has a worker wait for a second.
+/// Rate on RoCE, where each search that comes to nothing has a worker wait for a second.
 pub(super) const ROCE_SEARCHES: Rate = Rate {
     most: 2,
     every: 1000,
@@ -45,7 +46,7 @@ pub(super) const ROCE_SEARCHES: Rate = Rate {
 /// Number of askers that are noted; a power of two. A question is answered in a moment.
 const ASKERS: usize = 512;
 
-/// Who has asked lately, from GIDs that are not known.
+/// Sources that have asked lately, by their GIDs that are not known.
 pub(super) struct Askers(KVec<Option<(Gid, Source)>>);
 
 impl Askers {
@@ -97,7 +98,8 @@ impl Interface {
         }
     }
 
-    /// For whom `packet`, which begins with its pseudo header, is sent to `gid`, which is not known.
+    /// Returns whom `packet`, which begins with its pseudo header, serves, if it is sent to `gid`,
+    /// which is not known.
     pub(super) fn errand(self: &Arc<Self>, gid: &Gid, packet: &Skb) -> Errand {
         if gid.is_multicast() {
             return Errand::Own;

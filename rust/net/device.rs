@@ -429,7 +429,8 @@ impl<T: Operations> Device<T> {
         })
     }
 
-    /// Waits for the receive polls that are running: they have given the stack what they took. Sleeps.
+    /// Waits for the receive polls that are running: they have given the stack what they took.
+    /// Sleeps.
     pub(crate) fn wait_for_receivers(&self, _rtnl: &mut Rtnl) {
         // SAFETY: May sleep, as who holds the RTNL may.
         unsafe { bindings::synchronize_net() };

@@ -9,8 +9,8 @@
 //! more than the places take the last one, too. Then a newcomer may take a place from a source
 //! that holds more than the newcomer does, but not before the holder has had [time to finish].
 //!
-//! That time depends on the share of the backlog's time that is used by connections which finish.
-//! Where it is all, the places are full because many nodes connect at once: they need their
+//! The time to finish depends on the share of the backlog's time that is used by connections which
+//! finish. If it is all, the places are full because many nodes connect at once: they need their
 //! places, and newcomers repeat their requests. Where it is hardly any, somebody takes places
 //! only to hold them, and as often as they become free: then a holder has hardly any time, so
 //! that there are places to take at any moment. A newcomer takes one at random, so those who
@@ -50,7 +50,7 @@ const NONE: u32 = u32::MAX;
 pub struct Cell {
     /// Our identifier of the connection that has the slot, 0 if the slot is free.
     name: u32,
-    /// Its source. Of a free slot the next free one.
+    /// Source of that connection, or of a free slot the next free one.
     source: u32,
     /// The time at which it took the slot, in milliseconds, without its upper half.
     since: u32,
@@ -125,7 +125,7 @@ pub struct Backlog<M> {
     used: u32,
     /// The time for which the last connections that finished had their places, in milliseconds.
     finished: u64,
-    /// That of those that failed.
+    /// Time of those that failed, in milliseconds.
     failed: u64,
     cells: M,
 }
@@ -184,7 +184,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
     ///
     /// # Errors
     ///
-    /// As [`Backlog::take`]: another newcomer may have been faster.
+    /// The errors of [`Backlog::take`]: another newcomer may have been faster.
     pub fn take_over(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
         if self.taken >= self.most {
             return Err(Refused::Full);

@@ -62,9 +62,9 @@ pub trait Names<T> {
 /// The connection that has a name already, by our identifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// It has the identifier: the message is a duplicate.
+    /// Connection that has the identifier: the message is a duplicate.
     Id(CommId),
-    /// It has the queue pair: it is stale.
+    /// Connection that has the queue pair: it is stale.
     Qpn(CommId),
 }
 

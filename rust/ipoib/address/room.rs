@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How many destinations there may be, and which give way when there are as many.
+//! Room for destinations, and which of them give way when there is none.
 //!
 //! A destination that was not found tells nothing but not to look for it yet. So it gives way to
 //! another one, wherever it comes from: who invents destinations takes no room from peers.
@@ -15,12 +15,12 @@ use crate::wire::gid::Gid;
 /// Most destinations, so that a scan of a large network does not take all memory.
 pub(super) const DESTINATIONS: usize = 16_384;
 
-/// Groups take no more than the half of what there may be of destinations and searches: any program can
-/// send to as many as it likes, and peers are to be found all the same.
+/// Share of the destinations and searches that groups take at most: any program can send to as
+/// many as it likes, and peers are to be found all the same.
 pub(super) const GROUP_SHARE: usize = 2;
 
-/// Destinations that are looked at for one that can give way. It takes 50 us at most, with a
-/// transmit queue locked.
+/// Number of destinations that are looked at for one that can give way: a transmit queue is locked
+/// meanwhile.
 const STEPS: usize = 1024;
 
 /// The first GID in the table's order.
@@ -30,7 +30,7 @@ pub(super) const FIRST: Gid = Gid::from_bytes([0; Gid::LEN]);
 #[derive(Clone, Copy, Default)]
 pub(super) struct Count {
     pub(super) all: usize,
-    /// Of them, to groups.
+    /// Number of them that are groups.
     pub(super) groups: usize,
 }
 

@@ -678,7 +678,10 @@ mod cases {
     fn a_silent_administrator_is_not_asked_all_the_time() -> Result {
         for nodes in [500, 10_000] {
             let (peak, sum) = silent_handover(nodes)?;
-            pr_info!("a hand-over to silence, {nodes} nodes with 16 peers each: {peak} queries a second at most, {sum} in a minute\n");
+            pr_info!(
+                "a hand-over to silence, {nodes} nodes with 16 peers each: \
+                 {peak} queries a second at most, {sum} in a minute\n"
+            );
             assert!(peak <= nodes * 8);
             // Each peer after about 2, 8, 15, 24, 37, and 58 seconds.
             assert!(sum <= nodes * 16 * 6);

@@ -191,12 +191,12 @@ impl Inbound {
         Some(now.saturating_sub(self.since.load(Ordering::Relaxed)))
     }
 
-    /// Who makes it.
+    /// Returns the port that asked for it.
     pub(super) fn source(&self) -> Source {
         Source::from_number(self.source.load(Ordering::Relaxed))
     }
 
-    /// As one that may give way, if it is made.
+    /// Returns it as a candidate to give way, if it is made.
     pub(super) fn held(&self, now: u64) -> Option<Held> {
         let idle = self.idle_time(now)?;
         Some(Held {

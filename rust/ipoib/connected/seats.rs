@@ -55,7 +55,7 @@ impl Seats {
         Ok(Self(Arc::new(AtomicU32::new(0), GFP_KERNEL)?))
     }
 
-    /// How many are taken.
+    /// Returns the number of those that are taken.
     fn taken(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
@@ -68,7 +68,7 @@ impl Seats {
     }
 }
 
-/// Where the place of one more connection of a source comes from.
+/// Origin of the place for one more connection of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Room {
     /// There is a free one.
@@ -79,8 +79,8 @@ enum Room {
     Any,
 }
 
-/// Where a source that has `own` connections finds room for one more, when `taken` of `most` places
-/// are taken.
+/// Returns the origin of the place for one more connection of a source that has `own`, when
+/// `taken` of `most` are taken.
 fn room(own: u32, taken: u32, most: u32) -> Room {
     let free = most.saturating_sub(taken);
     if own != 0 && own >= free {
@@ -95,11 +95,11 @@ fn room(own: u32, taken: u32, most: u32) -> Room {
 /// A peer's connection, as one that may give way.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
-    /// Who made it.
+    /// Port that asked for it.
     pub(super) source: Source,
-    /// Its peer has confirmed it, or sent something by it.
+    /// Confirmed by its peer, or used by it.
     pub(super) is_established: bool,
-    /// For how many seconds nothing was received.
+    /// Seconds since something was received.
     pub(super) idle: u64,
 }
 
@@ -115,7 +115,7 @@ pub(super) enum Among {
 }
 
 impl Held {
-    /// What it is worth to have this one give way rather than another; `None` if it stays.
+    /// Returns a rank, the higher the sooner it gives way; `None` if it stays.
     pub(super) fn rank(&self, among: Among) -> Option<(bool, u64)> {
         let is_meant = match among {
             Among::Of(source) => self.source == source,
@@ -148,8 +148,8 @@ impl Session {
         self.seats.take(self.interface.options().max_connections)
     }
 
-    /// The same for a connection that `source` makes; if there is none, or it has its share, another
-    /// connection gives way. Until that has ended there is one too many.
+    /// Takes a seat for a connection that `source` asks for. If there is none, or `source` has its
+    /// share, another connection gives way; until that has ended there is one too many.
     pub(super) fn seat_for_peer(self: &Arc<Self>, source: Source) -> Option<Seat> {
         let most = self.interface.options().max_connections;
         match room(self.inbound_of(source), self.seats.taken(), most) {
@@ -165,8 +165,8 @@ impl Session {
         self.seats.take(u32::MAX)
     }
 
-    /// Has a connection end, soon, as that sleeps: one of `source`, if it may be no other. Nothing if
-    /// none can.
+    /// Has a connection end, soon, as that sleeps: one of `source`, if it may be no other. Does
+    /// nothing if none can.
     fn give_way(self: &Arc<Self>, source: Option<Source>) -> Option<()> {
         let queue = &self.interface.searches;
         let close = |peers: Arc<Id>| {

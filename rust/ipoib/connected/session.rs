@@ -434,8 +434,8 @@ impl Session {
             .count() as u32
     }
 
-    /// The connection that gives way among those: one that is not established before others, and the
-    /// one that has received nothing for longest.
+    /// Returns the connection that gives way among those: one that is not established before
+    /// others, and the one that has received nothing for longest.
     pub(super) fn inbound_to_leave(&self, among: Among) -> Option<Arc<Id>> {
         let now = self.interface.now();
         let members = self.members.lock();

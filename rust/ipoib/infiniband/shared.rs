@@ -114,13 +114,13 @@ pub(crate) struct PortPaths {
     port: PortNumber,
     #[pin]
     paths: SpinLockBh<Paths<Waiter>>,
-    /// What is left to strangers who say that neighbours have moved.
+    /// Budget of strangers who say that neighbours have moved.
     #[pin]
     budget: SpinLockBh<Budget>,
-    /// What is left to ways that are suspected, or were asked for in vain.
+    /// Budget of ways that are suspected, or were asked for in vain.
     #[pin]
     suspects: SpinLockBh<Budget>,
-    /// What is left to those who have us search by asking us something.
+    /// Budgets of those who have us search by asking us something.
     #[pin]
     sources: SpinLockBh<Sources>,
 }

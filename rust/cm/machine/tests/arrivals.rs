@@ -67,13 +67,13 @@ struct Id {
     address: u32,
 }
 
-/// What a REQ came to.
+/// Outcome of a REQ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
     Rep(u32),
-    /// It is a duplicate of that connection's.
+    /// Duplicate of that connection's REQ.
     Again(u32),
-    /// It is stale, for that connection.
+    /// Stale, as that connection has its queue pair.
     Stale(u32),
     Dropped,
 }
@@ -160,7 +160,7 @@ impl Node {
         Answer::Rep(local.get())
     }
 
-    /// As `half_open.rs`.
+    /// Takes a place as `half_open.rs` does.
     fn place(&mut self, source: u32, name: CommId) -> Option<Place> {
         if let Some(place) = self.hold(|backlog, now| backlog.take(source, name, now)) {
             return Some(place);

@@ -76,7 +76,7 @@ fn behind(router: u32, last: u8) -> Source {
     Source::new(router, LMC, Some(Gid::from_bytes(gid)))
 }
 
-/// What a second message with names of the first one comes to.
+/// Outcomes of a second message with names of the first one.
 #[test]
 fn names_belong_to_the_address_that_they_came_from() {
     let (same, new) = ((GUID, 7, 9), (GUID, 8, 9));

@@ -173,7 +173,8 @@ fn beside_strangers(storm: Storm) -> Ground {
     let in_time = up.iter().filter(|micros| **micros <= 10_000_000).count();
     let lost = storm.clients - in_time + ground.listener.ousted as usize;
     println!(
-        "{storm:?}: {} up in time, {} failed, {} ousted, the slowest after {:?} us, {} of {} dropped, {} overrun",
+        "{storm:?}: {} up in time, {} failed, {} ousted, the slowest after {:?} us, \
+         {} of {} dropped, {} overrun",
         in_time,
         ground.caller.failed,
         ground.listener.ousted,
@@ -188,8 +189,8 @@ fn beside_strangers(storm: Storm) -> Ground {
     ground
 }
 
-/// As many strangers as clients, who ask ten times as often; and with ever more requests, as many
-/// as the node's processor can bear.
+/// Strangers, as many as clients, ask ten times as often; and with ever more requests, as many as
+/// the node's processor can bear.
 #[test]
 fn strangers_who_take_all_places_keep_nobody_out() {
     for (pause, strangers_pause, datagram) in [(16_000, 1600, 50), (1000, 100, 20), (500, 50, 10)] {

@@ -118,7 +118,7 @@ pub struct Id {
     request: Option<Packet>,
 }
 
-/// What became of a REQ.
+/// Outcome of a REQ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Admitted(u32),
@@ -136,7 +136,7 @@ pub struct Node {
     pub by_qpn: Directory<Qpn>,
     pub backlog: Backlog<Vec<Cell>>,
     pub cells: usize,
-    /// What it has sent since somebody has looked.
+    /// Messages that it has sent since the judge has looked.
     pub sent: Vec<Packet>,
 }
 

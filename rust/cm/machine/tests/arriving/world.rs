@@ -55,14 +55,14 @@ const LONGEST: u64 = 400_000;
 /// The names and the address that a REQ said and came from.
 type Asked = (u32, u64, CommId, Qpn);
 
-/// What a REQ has to come to.
+/// Outcome that a REQ has to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expected {
     Duplicate,
     Stale,
     Admitted,
     Dropped,
-    /// As chance has it.
+    /// Admitted or dropped, by chance.
     Either,
 }
 
@@ -74,7 +74,7 @@ pub struct World {
     pool: Vec<(bool, Packet)>,
     /// The next address that nobody has had.
     fresh: u32,
-    /// What each identifier was made for.
+    /// The REQ that each identifier was made for.
     asked: BTreeMap<u32, Asked>,
     /// Identifiers, and the addresses that their peers have moved to.
     moved: BTreeSet<(u32, u32)>,
@@ -245,7 +245,7 @@ impl World {
         self.node.ids.iter().map(one).collect()
     }
 
-    /// What a REQ has to come to, by the rules of `security.md`.
+    /// Returns the outcome that a REQ has to have, by the rules of `security.md`.
     fn expected(&self, asked: &Asked) -> Expected {
         let (address, guid, sender, qpn) = *asked;
         let listed = |name: &u32| {
@@ -295,7 +295,7 @@ impl World {
         held
     }
 
-    /// What the node sends tells nobody of connections that are not his.
+    /// Checks that the node tells nobody of the connections of others.
     fn judge_sent(&mut self, cause: Option<&Packet>) {
         for packet in std::mem::take(&mut self.node.sent) {
             let (name, qpn) = match packet.body {
@@ -473,7 +473,7 @@ impl World {
         }
     }
 
-    /// What always holds.
+    /// Checks what always holds.
     fn check(&self) {
         let node = &self.node;
         let (mut places, mut names) = (0, 0);

@@ -86,7 +86,7 @@ pub struct World {
     planned: u64,
     /// How many messages of each kind have been sent.
     pub sent: BTreeMap<Kind, u32>,
-    /// What strangers were told of the names of connections that are not theirs.
+    /// Messages that told strangers the names of connections that are not theirs.
     pub revealed: Vec<Packet>,
 }
 
