@@ -18,19 +18,20 @@ use super::{
             self,
             Counted, //
         },
+        arrival::{
+            self,
+            Addressee,
+            Heard, //
+        },
         claim::{
             Adapter,
-            Remote,
             Taken, //
         },
         input::{
             self,
             Incoming, //
         },
-        peer::{
-            self,
-            Names, //
-        },
+        peer::Names,
         state::StateName, //
     },
     message,
@@ -91,6 +92,7 @@ pub(super) fn handle(notice: KBox<Notice>) {
         return;
     };
     let manager = port.manager().clone();
+    let kind = message.kind();
     match message {
         Message::Req(_) => manager.req(&port, notice),
         Message::SidrReq(_) => manager.sidr_req(&port, notice),
@@ -106,41 +108,51 @@ pub(super) fn handle(notice: KBox<Notice>) {
         Message::Lap(_) | Message::Apr(_) if port.roce => {}
         Message::Lap(_) => manager.lap(&port, notice),
         Message::Rej(rej) => {
-            let (ours, theirs) = (rej.remote_comm_id().get(), rej.local_comm_id().get());
-            cm_trace::reject(ours, theirs, rej.reason().get(), false);
-            let names = (rej.remote_comm_id(), rej.local_comm_id());
+            let names @ (ours, theirs) = named(message);
+            cm_trace::reject(ours.get(), theirs.get(), rej.reason().get(), false);
             let id = manager.rejected(&port, rej, &notice);
-            take(id, names, message.into(), notice);
+            take(id, names, (kind, message.into()), notice);
         }
-        Message::Mra(mra) => {
-            let names = (mra.remote_comm_id(), mra.local_comm_id());
-            take(manager.addressed(names.0), names, message.into(), notice);
-        }
-        Message::Rtu(rtu) => {
-            let names = (rtu.remote_comm_id(), rtu.local_comm_id());
-            take(manager.addressed(names.0), names, message.into(), notice);
-        }
-        Message::Drep(drep) => {
-            let names = (drep.remote_comm_id(), drep.local_comm_id());
-            take(manager.addressed(names.0), names, message.into(), notice);
-        }
-        Message::SidrRep(rep) => {
-            let names = (rep.request_id(), CommId::ZERO);
-            take(manager.addressed(names.0), names, message.into(), notice);
-        }
-        Message::Apr(apr) => {
-            let names = (apr.remote_comm_id(), apr.local_comm_id());
-            take(manager.addressed(names.0), names, message.into(), notice);
+        Message::Mra(_)
+        | Message::Rtu(_)
+        | Message::Drep(_)
+        | Message::SidrRep(_)
+        | Message::Apr(_) => {
+            let names = named(message);
+            let id = manager.addressed(names.0);
+            take(id, names, (kind, message.into()), notice);
         }
     }
 }
 
+/// The identifiers in a message, of its receiver and of its sender.
+fn named(message: Message<'_>) -> Names {
+    match message {
+        Message::Req(req) => (CommId::ZERO, req.local_comm_id()),
+        Message::Mra(mra) => (mra.remote_comm_id(), mra.local_comm_id()),
+        Message::Rej(rej) => (rej.remote_comm_id(), rej.local_comm_id()),
+        Message::Rep(rep) => (rep.remote_comm_id(), rep.local_comm_id()),
+        Message::Rtu(rtu) => (rtu.remote_comm_id(), rtu.local_comm_id()),
+        Message::Dreq(dreq) => (dreq.remote_comm_id(), dreq.local_comm_id()),
+        Message::Drep(drep) => (drep.remote_comm_id(), drep.local_comm_id()),
+        Message::SidrReq(req) => (CommId::ZERO, req.request_id()),
+        Message::SidrRep(rep) => (rep.request_id(), CommId::ZERO),
+        Message::Lap(lap) => (lap.remote_comm_id(), lap.local_comm_id()),
+        Message::Apr(apr) => (apr.remote_comm_id(), apr.local_comm_id()),
+    }
+}
+
 /// Lets a message's identifier have it, if it is there, and the consumer what comes of it.
-fn take(id: Option<Arc<Id>>, names: Names, incoming: Incoming, notice: KBox<Notice>) {
+fn take(
+    id: Option<Arc<Id>>,
+    names: Names,
+    (kind, incoming): (Kind, Incoming),
+    notice: KBox<Notice>,
+) {
     let Some(id) = id else {
         return notice.count_dropped(Cause::UnknownId);
     };
-    if !id.may_hear(names, &notice) {
+    if id.hears(kind, names, &notice) != Heard::Taken {
         return notice.count_dropped(Cause::WrongPeer);
     }
     let now = id.manager.now();
@@ -154,19 +166,13 @@ impl Manager {
         self.ids.get(&name)
     }
 
-    /// Whom a REJ is for. One for a time-out is from a peer that may not know our name: it gives its
-    /// GUID (IBTA 12.6.7.2).
+    /// Whom a REJ is for.
     fn rejected(&self, port: &Port, rej: &Rej, notice: &Notice) -> Option<Arc<Id>> {
-        match (rej.reason(), rej.ca_guid()) {
-            (Reason::TIMEOUT, Some(guid)) => {
-                let source = port.source(notice.message()?);
-                let name = Remote {
-                    name: rej.local_comm_id(),
-                    adapter: Adapter { guid, source },
-                };
-                self.addressed(self.remote_ids.get(&name)?)
-            }
-            _ => self.addressed(rej.remote_comm_id()),
+        let names = named(Message::Rej(rej));
+        let source = port.source(notice.message()?);
+        match arrival::rejected(names, rej.reason(), rej.ca_guid(), source) {
+            Addressee::Ours(name) => self.addressed(name),
+            Addressee::Theirs(name) => self.addressed(self.remote_ids.get(&name)?),
         }
     }
 
@@ -174,7 +180,7 @@ impl Manager {
         let Some(id) = self.addressed(rep.remote_comm_id()) else {
             return port.count_dropped(Cause::UnknownId);
         };
-        if !id.may_hear((rep.remote_comm_id(), rep.local_comm_id()), &notice) {
+        if id.hears(Kind::Rep, named(Message::Rep(rep)), &notice) != Heard::Taken {
             return port.count_dropped(Cause::WrongPeer);
         }
         let (Ok(name), Ok(qpn)) = (Reserved::new(GFP_KERNEL), Reserved::new(GFP_KERNEL)) else {
@@ -232,8 +238,9 @@ impl Manager {
     }
 
     fn dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: KBox<Notice>) {
-        let known = self.ids.get(&dreq.remote_comm_id());
-        let known = known.filter(|id| id.peer_name() == dreq.local_comm_id());
+        let names = named(Message::Dreq(dreq));
+        let known = self.addressed(names.0);
+        let known = known.filter(|id| id.hears(Kind::Dreq, names, &notice) == Heard::Taken);
         let Some(id) = known else {
             // The connection is over here: its end is what the peer wants (IBTA 12.9.7).
             port.count_duplicate(Kind::Dreq);
@@ -280,10 +287,10 @@ impl Manager {
 }
 
 impl Id {
-    /// Whether a message with these names may be from the peer.
-    fn may_hear(&self, names: Names, notice: &Notice) -> bool {
+    /// What becomes of a message of that kind with these identifiers.
+    fn hears(&self, kind: Kind, names: Names, notice: &Notice) -> Heard {
         let known = self.look(|inner| inner.machine.ids());
-        peer::may_be(known, names, || self.is_from_peer(notice))
+        arrival::hear(kind, known, names, || self.is_from_peer(notice))
     }
 
     /// Whether a message came from an address of the peer's.
@@ -302,11 +309,6 @@ impl Id {
             let mut ways = ways.into_iter().flatten();
             ways.any(|way| way.leads_to(gid, lid, lmc))
         })
-    }
-
-    /// The peer's name for the connection.
-    fn peer_name(&self) -> CommId {
-        self.look(|inner| inner.machine.ids().1)
     }
 
     /// The way back to where a message came from, in `states` in which it is a duplicate that is

@@ -39,6 +39,8 @@ use oxib_wire as wire;
 pub mod actions;
 #[path = "machine/active.rs"]
 mod active;
+#[path = "machine/arrival.rs"]
+pub mod arrival;
 #[path = "machine/backlog.rs"]
 pub mod backlog;
 #[path = "machine/claim.rs"]

@@ -13,9 +13,20 @@ use super::{
         Id,
         Next, //
     },
-    listen::Listening,
+    listen::{
+        Listener,
+        Listening, //
+    },
     machine::{
         actions::Actions,
+        arrival::{
+            self,
+            Asked,
+            New,
+            Reception,
+            Unanswered,
+            Verdict, //
+        },
         claim::{
             Adapter,
             Remote,
@@ -30,6 +41,7 @@ use super::{
             self,
             Completion, //
         },
+        source::Source,
         state::StateName,
         Machine, //
     },
@@ -60,11 +72,13 @@ use crate::{
             reason::Reason,
             rej::Rejected,
             req::Req,
+            service_id::ServiceId,
             Kind,
             Message, //
         },
         grh::Grh,
-        lid::Lid, //
+        lid::Lid,
+        qpn::Qpn, //
     },
 };
 
@@ -95,6 +109,44 @@ fn cause(reason: Reason) -> Cause {
     }
 }
 
+/// The tables and listeners of the node, for a request that comes by a port.
+struct Arriving<'a> {
+    manager: &'a Manager,
+    port: &'a Port,
+}
+
+impl Reception for Arriving<'_> {
+    type Connection = Arc<Id>;
+    type Listener = (Listener, Listening);
+    type Place = (CommId, HalfOpen);
+
+    fn by_id(&self, id: &Remote<CommId>) -> Option<Arc<Id>> {
+        self.manager.addressed(self.manager.remote_ids.get(id)?)
+    }
+
+    fn by_qpn(&self, qpn: &Remote<Qpn>) -> Option<CommId> {
+        self.manager.remote_qpns.get(qpn)
+    }
+
+    fn listener(&self, service: ServiceId) -> Option<(Listener, Listening)> {
+        self.manager.listener(self.port.key, service)
+    }
+
+    /// Takes a place for the connection with a new identifier of ours.
+    fn place(
+        &mut self,
+        (listener, _): &(Listener, Listening),
+        source: &Source,
+    ) -> Option<(CommId, HalfOpen)> {
+        let local = self.manager.name();
+        let place = self.manager.half_open(&listener.places, source, local)?;
+        Some((local, place))
+    }
+}
+
+/// A REQ that makes a connection, with the use of its listener, our identifier and its place.
+type Admitted = New<(Listener, Listening), (CommId, HalfOpen)>;
+
 /// What is known of a REQ besides what it says.
 struct Request {
     /// Type of the queue pair on our side.
@@ -114,10 +166,6 @@ impl Manager {
             return;
         };
         let req = *req;
-        if req.local_qpn().is_special() {
-            // Management's queue pairs are connected to nothing.
-            return port.count_dropped(Cause::WrongQpn);
-        }
         let Some(received) = notice.message() else {
             return;
         };
@@ -125,28 +173,51 @@ impl Manager {
             guid: req.local_ca_guid(),
             source: port.source(received),
         };
-        if self.is_duplicate(port, &req, adapter, &notice) {
-            return;
-        }
+        let asked = Asked {
+            adapter,
+            id: req.local_comm_id(),
+            qpn: req.local_qpn(),
+            service: req.service_id(),
+            req: input::Req::try_from(&req).ok(),
+        };
+        let mut node = Arriving {
+            manager: self,
+            port,
+        };
+        let verdict = match arrival::request(&mut node, &asked) {
+            Verdict::Duplicate(id) => return self.answer_again(port, &id, &notice),
+            Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
+            Verdict::Dropped(Unanswered::NoPlace) => return port.count_dropped(Cause::HalfOpen),
+            Verdict::Rejected(reason) => Err(Turned::Rejected(reason)),
+            Verdict::Stale(other) => Err(Turned::Stale(other)),
+            Verdict::New(new) => Ok(new),
+        };
         let Some(back) = port.way_back(&notice) else {
             return port.count_dropped(Cause::Invalid);
         };
+        match verdict.and_then(|new| self.admit(port, (&req, adapter), new, &back, notice)) {
+            Ok((id, next)) => id.then(next),
+            Err(turned) => self.turn_away(port, &req, &back, turned),
+        }
+    }
+
+    /// Counts a REQ that makes no identifier, and rejects it if it is one that is rejected.
+    fn turn_away(&self, port: &Port, req: &Req, back: &AddressVector, turned: Turned) {
         let names = (req.local_comm_id(), CommId::ZERO);
         let tid = req.header().tid();
         let reject = |reason| {
             let ari = port.valid_instead(reason);
             let ari = ari.as_ref().map_or(&[][..], |gid| &gid[..]);
-            message::reject(port, &back, tid, names, Rejected::Req, (reason, ari));
+            message::reject(port, back, tid, names, Rejected::Req, (reason, ari));
         };
-        match self.admit(port, &req, adapter, &back, notice) {
-            Ok((id, next)) => id.then(next),
-            Err(Turned::Away(cause)) => port.count_dropped(cause),
-            Err(Turned::Twin) => port.count_duplicate(Kind::Req),
-            Err(Turned::Rejected(reason)) => {
+        match turned {
+            Turned::Away(cause) => port.count_dropped(cause),
+            Turned::Twin => port.count_duplicate(Kind::Req),
+            Turned::Rejected(reason) => {
                 port.count_dropped(cause(reason));
                 reject(reason);
             }
-            Err(Turned::Stale(other)) => {
+            Turned::Stale(other) => {
                 port.count_dropped(Cause::Stale);
                 reject(Reason::STALE_CONNECTION);
                 self.end_stale(other);
@@ -154,63 +225,39 @@ impl Manager {
         }
     }
 
-    /// Answers a REQ that was answered before, if it is one. The first one came from the same
+    /// Answers a REQ again that connection `id` was made for. The first one came from the same
     /// address: the answer says our name for the connection, which is for nobody else.
-    fn is_duplicate(&self, port: &Arc<Port>, req: &Req, adapter: Adapter, notice: &Notice) -> bool {
-        let name = Remote {
-            name: req.local_comm_id(),
-            adapter,
-        };
-        let Some(id) = self.remote_ids.get(&name).and_then(|id| self.ids.get(&id)) else {
-            return false;
-        };
+    fn answer_again(&self, port: &Arc<Port>, id: &Arc<Id>, notice: &Notice) {
         let source = id.way_back(port, notice, &[StateName::MraReqSent, StateName::TimeWait]);
         let now = self.now();
         let nothing = id.with(|inner| {
             let actions = inner.machine.receive(&Incoming::DuplicateReq, now);
             port.count(actions.counted);
-            inner.send(&id, &actions, source.as_ref());
-            inner.follow(&id, &actions, now, None)
+            inner.send(id, &actions, source.as_ref());
+            inner.follow(id, &actions, now, None)
         });
         id.then(nothing);
-        true
     }
 
     /// Makes the identifier for a REQ that is new.
     fn admit(
         self: &Arc<Self>,
         port: &Arc<Port>,
-        req: &Req,
-        adapter: Adapter,
+        (req, adapter): (&Req, Adapter),
+        new: Admitted,
         back: &AddressVector,
         notice: KBox<Notice>,
     ) -> core::result::Result<(Arc<Id>, Next), Turned> {
-        let qpn = Remote {
-            name: req.local_qpn(),
-            adapter,
-        };
-        if let Some(stale) = self.remote_qpns.get(&qpn) {
-            return Err(Turned::Stale(stale));
-        }
-        let step = input::Req::try_from(req)
-            .map_err(|_| Turned::Rejected(Reason::INVALID_TRANSPORT_TYPE))?;
-        let (listener, listening) = self
-            .listener(port.key, req.service_id())
-            .ok_or(Turned::Rejected(Reason::INVALID_SERVICE_ID))?;
+        let ((_, listening), (local, half_open)) = (new.listener, new.place);
         let received = notice.message().ok_or(EINVAL)?;
-        let local = self.name();
-        let half_open = self
-            .half_open(&listener.places, &adapter.source, local)
-            .ok_or(Turned::Away(Cause::HalfOpen))?;
-        let completion = port.completion(received, back);
         let request = Request {
-            qp_type: step.qp_type,
-            completion,
+            qp_type: new.req.qp_type,
+            completion: port.completion(received, back),
             back: back.clone(),
             listening,
             half_open,
         };
-        let (machine, actions) = Machine::accept_req(local, &step, self.now());
+        let (machine, actions) = Machine::accept_req(local, &new.req, self.now());
         let consumer = request.listening.id().consumer().accept()?;
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;
         let made = self

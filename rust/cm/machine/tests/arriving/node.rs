@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! The node: identifiers with their machines and timers, the tables of remote names, and the
-//! places of one listener. It does what `arrive.rs`, `request.rs` and `half_open.rs` do.
+//! places of one listener: memory and sending for what `arrival.rs` decides, as `arrive.rs`,
+//! `request.rs` and `half_open.rs` of the module are.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,16 @@ use oxib_cm_machine::actions::{
     Send,
     TimerAction,
     SERVICE_TIMEOUT, //
+};
+use oxib_cm_machine::arrival::{
+    self,
+    Addressee,
+    Asked,
+    Heard,
+    New,
+    Reception,
+    Unanswered,
+    Verdict, //
 };
 use oxib_cm_machine::backlog::{
     Backlog,
@@ -33,7 +44,6 @@ use oxib_cm_machine::input::{
     RepParam,
     Req, //
 };
-use oxib_cm_machine::peer;
 use oxib_cm_machine::source::Source;
 use oxib_cm_machine::state::StateName;
 use oxib_cm_machine::time::Time;
@@ -41,6 +51,8 @@ use oxib_cm_machine::Machine;
 use oxib_wire::cm::comm_id::CommId;
 use oxib_wire::cm::reason::Reason;
 use oxib_wire::cm::rej::Rejected;
+use oxib_wire::cm::service_id::ServiceId;
+use oxib_wire::cm::Kind;
 use oxib_wire::psn::Psn;
 use oxib_wire::qpn::Qpn;
 
@@ -52,6 +64,9 @@ const LOOKED_AT: u32 = 16;
 
 /// Our first name for a connection, and our first queue pair.
 const FIRST_NAME: u32 = 0xb000;
+
+/// The service of the listener.
+const SERVICE: ServiceId = ServiceId::new(1);
 
 /// Milliseconds after which a request of the node's is repeated first.
 const RTO: u32 = 100;
@@ -162,32 +177,48 @@ impl Node {
 
     /// A REQ came.
     pub fn req(&mut self, packet: &Packet, req: &Req, random: &mut Random) -> Fate {
-        let adapter = packet.adapter();
-        let (id, qpn) = names(req, adapter);
-        if let Some(name) = self.by_id.get(&id) {
-            self.step(name, Some(packet), |machine, now| {
-                machine.receive(&Incoming::DuplicateReq, now)
-            });
-            return Fate::Duplicate;
-        }
-        if let Some(name) = self.by_qpn.get(&qpn) {
-            self.reject_stale(packet);
-            self.disconnect(name);
-            return Fate::Stale;
-        }
-        let local = CommId::new(self.next);
-        let source = hash(packet.address);
-        let Some(place) = self.place(source, local, random) else {
-            return Fate::Dropped;
+        let asked = Asked {
+            adapter: packet.adapter(),
+            id: req.sender,
+            qpn: req.qpn,
+            service: SERVICE,
+            req: Some(*req),
         };
-        self.next += 1;
-        let (machine, actions) = Machine::accept_req(local, req, self.now);
+        let mut arriving = Arriving {
+            node: self,
+            address: packet.address,
+            random,
+        };
+        match arrival::request(&mut arriving, &asked) {
+            Verdict::Duplicate(name) => {
+                self.step(name, Some(packet), |machine, now| {
+                    machine.receive(&Incoming::DuplicateReq, now)
+                });
+                Fate::Duplicate
+            }
+            Verdict::Stale(name) => {
+                self.reject_stale(packet);
+                self.disconnect(name.get());
+                Fate::Stale
+            }
+            Verdict::Dropped(Unanswered::NoPlace) => Fate::Dropped,
+            Verdict::New(new) => Fate::Admitted(self.admit(packet, new)),
+            other => panic!("{other:?} for a REQ of a peer, for the service"),
+        }
+    }
+
+    /// Makes the identifier of a REQ that is new.
+    fn admit(&mut self, packet: &Packet, new: New<(), (CommId, Place)>) -> u32 {
+        let adapter = packet.adapter();
+        let (id, qpn) = names(&new.req, adapter);
+        let (local, place) = new.place;
+        let (machine, actions) = Machine::accept_req(local, &new.req, self.now);
         let mut claims = Claims::default();
         let claimed = claims.claim(
             local,
             adapter,
-            (&self.by_id, req.sender, ()),
-            (&self.by_qpn, req.qpn, ()),
+            (&self.by_id, id.name, ()),
+            (&self.by_qpn, qpn.name, ()),
         );
         assert_eq!(claimed, Ok::<(), Taken>(()), "both names were free");
         let [_, _, high, low] = local.get().to_be_bytes();
@@ -200,12 +231,12 @@ impl Node {
             address: packet.address,
             source: packet.address,
             qpn: Qpn::from_bytes([1, high, low]),
-            peer_qpn: req.qpn,
+            peer_qpn: new.req.qpn,
             request: None,
         };
         self.ids.insert(local.get(), made);
         self.act(local.get(), &actions, None);
-        Fate::Admitted(local.get())
+        local.get()
     }
 
     fn reject_stale(&mut self, packet: &Packet) {
@@ -220,32 +251,30 @@ impl Node {
         });
     }
 
+    fn addressee(&self, packet: &Packet, message: &Incoming) -> Addressee {
+        let named = (packet.receiver, packet.sender());
+        let Adapter { guid, source } = packet.adapter();
+        match *message {
+            Incoming::Rej { reason, .. } => arrival::rejected(named, reason, Some(guid), source),
+            _ => Addressee::Ours(named.0),
+        }
+    }
+
     /// Another message came.
     pub fn hear(&mut self, packet: &Packet, message: &Incoming) {
         let named = (packet.receiver, packet.sender());
-        let found = match *message {
-            Incoming::Rej { sender, reason, .. } if reason == Reason::TIMEOUT => {
-                let adapter = packet.adapter();
-                self.by_id.get(&Remote {
-                    name: sender,
-                    adapter,
-                })
-            }
-            _ => Some(packet.receiver.get()),
+        let found = match self.addressee(packet, message) {
+            Addressee::Ours(name) => Some(name.get()),
+            Addressee::Theirs(name) => self.by_id.get(&name),
         };
         let Some((name, id)) = found.and_then(|name| Some((name, self.ids.get(&name)?))) else {
             return self.answer_unknown(packet, message);
         };
-        let ids = id.machine.ids();
-        let is_taken = match message {
-            Incoming::Dreq { .. } if ids.1 != named.1 => {
-                return self.answer_unknown(packet, message);
-            }
-            Incoming::Dreq { .. } | Incoming::Lap { .. } => true,
-            _ => peer::may_be(ids, named, || id.address == packet.address),
-        };
-        if !is_taken {
-            return;
+        let is_from_peer = || id.address == packet.address;
+        match arrival::hear(kind(message), id.machine.ids(), named, is_from_peer) {
+            Heard::Taken => {}
+            Heard::Unknown => return self.answer_unknown(packet, message),
+            Heard::WrongPeer => return,
         }
         let counted = self.step(name, Some(packet), |machine, now| {
             machine.receive(message, now)
@@ -414,6 +443,55 @@ impl Node {
             id.request = Some(packet);
         }
         self.sent.push(packet);
+    }
+}
+
+/// The node for a REQ from an address.
+struct Arriving<'a> {
+    node: &'a mut Node,
+    address: u32,
+    random: &'a mut Random,
+}
+
+impl Reception for Arriving<'_> {
+    type Connection = u32;
+    type Listener = ();
+    type Place = (CommId, Place);
+
+    fn by_id(&self, id: &Remote<CommId>) -> Option<u32> {
+        self.node.by_id.get(id)
+    }
+
+    fn by_qpn(&self, qpn: &Remote<Qpn>) -> Option<CommId> {
+        self.node.by_qpn.get(qpn).map(CommId::new)
+    }
+
+    fn listener(&self, service: ServiceId) -> Option<()> {
+        (service == SERVICE).then_some(())
+    }
+
+    fn place(&mut self, (): &(), _: &Source) -> Option<(CommId, Place)> {
+        let local = CommId::new(self.node.next);
+        let place = self.node.place(hash(self.address), local, self.random)?;
+        self.node.next += 1;
+        Some((local, place))
+    }
+}
+
+/// The kind of a message.
+fn kind(message: &Incoming) -> Kind {
+    match message {
+        Incoming::DuplicateReq => Kind::Req,
+        Incoming::Rep(_) => Kind::Rep,
+        Incoming::Mra { .. } => Kind::Mra,
+        Incoming::Rej { .. } => Kind::Rej,
+        Incoming::Rtu { .. } => Kind::Rtu,
+        Incoming::Dreq { .. } => Kind::Dreq,
+        Incoming::Drep { .. } => Kind::Drep,
+        Incoming::Lap { .. } => Kind::Lap,
+        Incoming::Apr { .. } => Kind::Apr,
+        Incoming::DuplicateSidrReq => Kind::SidrReq,
+        Incoming::SidrRep => Kind::SidrRep,
     }
 }
 

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! What becomes of a message that arrives, before the machine of a connection has it: which
+//! connection it is for, and which requests make a new one (IBTA 12.9.7).
+//!
+//! The order of the checks counts. A duplicate is answered before anything else is asked for, so
+//! that a peer with a connection loses nothing by what others do meanwhile. A place is taken last,
+//! so that what is rejected takes none. Nothing here sleeps or sends.
+
+use super::claim::{
+    Adapter,
+    Remote, //
+};
+use super::input::Req;
+use super::peer::{
+    self,
+    Names, //
+};
+use super::source::Source;
+use super::wire::cm::comm_id::CommId;
+use super::wire::cm::reason::Reason;
+use super::wire::cm::service_id::ServiceId;
+use super::wire::cm::Kind;
+use super::wire::qpn::Qpn;
+
+/// What a node has for those who ask for a connection.
+pub trait Reception {
+    /// A connection, by which a duplicate is answered.
+    type Connection;
+    /// A listener.
+    type Listener;
+    /// A place of a listener's.
+    type Place;
+
+    /// Returns the connection whose peer calls it `id`.
+    fn by_id(&self, id: &Remote<CommId>) -> Option<Self::Connection>;
+
+    /// Returns our identifier of the connection to the queue pair `qpn`.
+    fn by_qpn(&self, qpn: &Remote<Qpn>) -> Option<CommId>;
+
+    /// Returns the listener of a service.
+    fn listener(&self, service: ServiceId) -> Option<Self::Listener>;
+
+    /// Takes a place of `listener` for a request from `source`. Another connection may lose its
+    /// own.
+    fn place(&mut self, listener: &Self::Listener, source: &Source) -> Option<Self::Place>;
+}
+
+/// What a REQ says, as far as it decides about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The channel adapter that asks.
+    pub adapter: Adapter,
+    /// Its identifier for the connection.
+    pub id: CommId,
+    /// Its queue pair.
+    pub qpn: Qpn,
+    /// The service.
+    pub service: ServiceId,
+    /// What a machine reads of it, if the transport is known.
+    pub req: Option<Req>,
+}
+
+/// The reasons for which a REQ is not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unanswered {
+    /// Its queue pair is one of management's, which are connected to nothing.
+    SpecialQpn,
+    /// The listener has no place for its sender, who repeats it.
+    NoPlace,
+}
+
+/// What becomes of a REQ.
+#[derive(Debug)]
+pub enum Verdict<C, L, P> {
+    /// It was answered before, and its connection answers it again.
+    Duplicate(C),
+    /// It is not answered.
+    Dropped(Unanswered),
+    /// It is rejected.
+    Rejected(Reason),
+    /// It is rejected, and the connection of ours that has its queue pair is ended: the peer does
+    /// not have it any more.
+    Stale(CommId),
+    /// It is new.
+    New(New<L, P>),
+}
+
+/// A REQ that makes a connection.
+#[derive(Debug)]
+pub struct New<L, P> {
+    /// What the machine reads of it.
+    pub req: Req,
+    /// Whom it is for.
+    pub listener: L,
+    /// Its place there.
+    pub place: P,
+}
+
+/// Decides about a REQ.
+pub fn request<R: Reception>(
+    node: &mut R,
+    asked: &Asked,
+) -> Verdict<R::Connection, R::Listener, R::Place> {
+    let adapter = asked.adapter;
+    if asked.qpn.is_special() {
+        return Verdict::Dropped(Unanswered::SpecialQpn);
+    }
+    let name = asked.id;
+    if let Some(connection) = node.by_id(&Remote { name, adapter }) {
+        return Verdict::Duplicate(connection);
+    }
+    let name = asked.qpn;
+    if let Some(other) = node.by_qpn(&Remote { name, adapter }) {
+        return Verdict::Stale(other);
+    }
+    let Some(req) = asked.req else {
+        return Verdict::Rejected(Reason::INVALID_TRANSPORT_TYPE);
+    };
+    let Some(listener) = node.listener(asked.service) else {
+        return Verdict::Rejected(Reason::INVALID_SERVICE_ID);
+    };
+    match node.place(&listener, &adapter.source) {
+        Some(place) => Verdict::New(New {
+            req,
+            listener,
+            place,
+        }),
+        None => Verdict::Dropped(Unanswered::NoPlace),
+    }
+}
+
+/// How the connection is found that a message is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Addressee {
+    /// By our identifier.
+    Ours(CommId),
+    /// By the identifier of the peer, who does not know ours.
+    Theirs(Remote<CommId>),
+}
+
+/// Returns whom a REJ with the identifiers `named`, ours first, is for. One for a time-out is from
+/// a peer that may not know ours, and gives its GUID (IBTA 12.6.7.2).
+pub fn rejected(named: Names, reason: Reason, guid: Option<u64>, source: Source) -> Addressee {
+    match guid {
+        Some(guid) if reason == Reason::TIMEOUT => Addressee::Theirs(Remote {
+            name: named.1,
+            adapter: Adapter { guid, source },
+        }),
+        _ => Addressee::Ours(named.0),
+    }
+}
+
+/// What becomes of a message that is for a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// The connection's machine has it.
+    Taken,
+    /// It is as if there were no such connection: it was another one.
+    Unknown,
+    /// It is dropped, as it is not from the peer.
+    WrongPeer,
+}
+
+/// Decides about a message other than a REQ with the identifiers `named`, for the connection that
+/// we know by `known`.
+///
+/// A DREQ ends a connection, so it has both identifiers or is for another one. Of a LAP the
+/// machine looks at the identifiers itself, wherever it comes from.
+pub fn hear(kind: Kind, known: Names, named: Names, is_from_peer: impl FnOnce() -> bool) -> Heard {
+    match kind {
+        Kind::Dreq if known.1 != named.1 => Heard::Unknown,
+        Kind::Dreq | Kind::Lap => Heard::Taken,
+        _ if peer::may_be(known, named, is_from_peer) => Heard::Taken,
+        _ => Heard::WrongPeer,
+    }
+}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_cm_arrival))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::super::input::QpType;
+    use super::super::wire::cm::mtu::Mtu;
+    use super::super::wire::pkey::Pkey;
+    use super::super::wire::psn::Psn;
+    use super::*;
+
+    /// A node with one of each, or none.
+    #[derive(Default)]
+    struct Node {
+        id: Option<u32>,
+        qpn: Option<CommId>,
+        service: Option<u64>,
+        places: u32,
+    }
+
+    impl Reception for Node {
+        type Connection = u32;
+        type Listener = u64;
+        type Place = u32;
+
+        fn by_id(&self, _: &Remote<CommId>) -> Option<u32> {
+            self.id
+        }
+
+        fn by_qpn(&self, _: &Remote<Qpn>) -> Option<CommId> {
+            self.qpn
+        }
+
+        fn listener(&self, service: ServiceId) -> Option<u64> {
+            self.service.filter(|known| *known == service.get())
+        }
+
+        fn place(&mut self, _: &u64, _: &Source) -> Option<u32> {
+            self.places = self.places.checked_sub(1)?;
+            Some(self.places)
+        }
+    }
+
+    fn source() -> Source {
+        Source::new(16, 0, None)
+    }
+
+    /// A REQ for service 4.
+    fn asked() -> Asked {
+        Asked {
+            adapter: Adapter {
+                guid: 1,
+                source: source(),
+            },
+            id: CommId::new(2),
+            qpn: Qpn::from_bytes([0, 0, 3]),
+            service: ServiceId::new(4),
+            req: Some(Req {
+                sender: CommId::new(2),
+                qp_type: QpType::Rc,
+                qpn: Qpn::from_bytes([0, 0, 3]),
+                psn: Psn::wrapping(5),
+                pkey: Pkey::DEFAULT,
+                mtu: Mtu::new(4),
+                responder_resources: 1,
+                initiator_depth: 1,
+                retry_count: 7,
+                rnr_retry_count: 7,
+                remote_response_timeout: 20,
+                local_response_timeout: 20,
+                max_retries: 15,
+                ack_timeout: 19,
+                alternate_ack_timeout: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn checks_in_their_order() {
+        let mut node = Node {
+            id: Some(7),
+            qpn: Some(CommId::new(8)),
+            ..Node::default()
+        };
+        let special = Asked {
+            qpn: Qpn::from_bytes([0, 0, 1]),
+            ..asked()
+        };
+        assert!(matches!(
+            request(&mut node, &special),
+            Verdict::Dropped(Unanswered::SpecialQpn)
+        ));
+        assert!(matches!(
+            request(&mut node, &asked()),
+            Verdict::Duplicate(7)
+        ));
+        node.id = None;
+        assert!(matches!(
+            request(&mut node, &asked()),
+            Verdict::Stale(other) if other == CommId::new(8)
+        ));
+        node.qpn = None;
+        let unknown = Asked {
+            req: None,
+            ..asked()
+        };
+        assert!(matches!(
+            request(&mut node, &unknown),
+            Verdict::Rejected(Reason::INVALID_TRANSPORT_TYPE)
+        ));
+        assert!(matches!(
+            request(&mut node, &asked()),
+            Verdict::Rejected(Reason::INVALID_SERVICE_ID)
+        ));
+        node.service = Some(4);
+        assert!(matches!(
+            request(&mut node, &asked()),
+            Verdict::Dropped(Unanswered::NoPlace)
+        ));
+        node.places = 1;
+        assert!(matches!(
+            request(&mut node, &asked()),
+            Verdict::New(New {
+                listener: 4,
+                place: 0,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn what_is_not_new_takes_no_place() {
+        let mut node = Node {
+            qpn: Some(CommId::new(8)),
+            service: Some(4),
+            places: 1,
+            ..Node::default()
+        };
+        let _ = request(&mut node, &asked());
+        assert_eq!(node.places, 1);
+    }
+
+    #[test]
+    fn a_time_out_is_found_by_the_names_of_its_sender() {
+        let [ours, theirs] = [1, 2].map(CommId::new);
+        let source = source();
+        let by_theirs = Addressee::Theirs(Remote {
+            name: theirs,
+            adapter: Adapter { guid: 3, source },
+        });
+        let table = [
+            (Reason::TIMEOUT, Some(3), by_theirs),
+            (Reason::TIMEOUT, None, Addressee::Ours(ours)),
+            (Reason::STALE_CONNECTION, Some(3), Addressee::Ours(ours)),
+        ];
+        for (reason, guid, addressee) in table {
+            assert_eq!(rejected((ours, theirs), reason, guid, source), addressee);
+        }
+    }
+
+    #[test]
+    fn who_is_heard() {
+        let [ours, theirs, other] = [1, 2, 3].map(CommId::new);
+        let known = (ours, theirs);
+        // Of a message its kind, the identifier of its sender, and what becomes of it from an
+        // address of the peer's and from another one.
+        let table = [
+            (Kind::Rtu, theirs, Heard::Taken, Heard::Taken),
+            (Kind::Rtu, other, Heard::Taken, Heard::WrongPeer),
+            (Kind::Dreq, theirs, Heard::Taken, Heard::Taken),
+            (Kind::Dreq, other, Heard::Unknown, Heard::Unknown),
+            (Kind::Lap, other, Heard::Taken, Heard::Taken),
+        ];
+        for (kind, sender, from_peer, from_elsewhere) in table {
+            assert_eq!(hear(kind, known, (ours, sender), || true), from_peer);
+            assert_eq!(hear(kind, known, (ours, sender), || false), from_elsewhere);
+        }
+    }
+}
