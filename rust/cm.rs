@@ -15,6 +15,7 @@
 //!      └ identifier  what a consumer in this module has of it
 //!  lane       messages that came, in order for each connection, side by side for different ones
 //!   ├ arrive    messages for identifiers that are there
+//!   ├ deferred  messages that wait for the Ethernet address of their sender
 //!   ├ request   REQs: duplicates, stale connections, listeners, new identifiers
 //!   └ resolve   service ID resolution
 //!  port       a port and its share of the management class
@@ -56,6 +57,7 @@ mod ask;
 mod attributes;
 mod call;
 mod consumer;
+mod deferred;
 mod end;
 mod half_open;
 mod id;
@@ -109,6 +111,7 @@ pub(crate) use self::{
 };
 
 use self::{
+    deferred::Deferred,
     lane::Lanes,
     listen::Listener,
     machine::{
@@ -158,8 +161,12 @@ pub(crate) struct Manager {
     devices: Table<DeviceKey, Arc<Port>>,
     /// Ports that have the management class.
     ports: Table<(DeviceKey, u32), Arc<Port>>,
+    /// Messages that came.
     lanes: Lanes,
-    queue: Arc<work::Queue>,
+    /// Messages that wait until they can be answered.
+    deferred: Arc<Deferred>,
+    /// The queue of all timers: what sleeps in a lane keeps none of them waiting.
+    timers: Arc<work::Queue>,
     names: Names,
     next_service: AtomicU32,
     /// Most connections of a listener that its consumer or its peers have not finished making.
@@ -173,6 +180,7 @@ impl Manager {
     ///
     /// `ENOMEM`.
     pub(crate) fn new(half_open: u32) -> Result<Arc<Self>> {
+        let timers = Arc::new(work::Queue::new()?, GFP_KERNEL)?;
         let manager = Self {
             ids: Table::new()?,
             remote_ids: Table::new()?,
@@ -182,7 +190,8 @@ impl Manager {
             devices: Table::new()?,
             ports: Table::new()?,
             lanes: Lanes::new()?,
-            queue: Arc::new(work::Queue::new()?, GFP_KERNEL)?,
+            deferred: Deferred::new(&timers)?,
+            timers,
             names: Names::new(u64::from(random()) << 32 | u64::from(random()), random()),
             next_service: AtomicU32::new(0),
             half_open,
@@ -193,7 +202,17 @@ impl Manager {
     /// Waits for all that runs for identifiers which their consumers have let go, so that dropping the
     /// manager is not the work's own affair. Sleeps.
     pub(crate) fn settle(&self) {
-        self.queue.flush();
+        self.lanes.flush();
+        self.timers.flush();
+    }
+
+    /// Waits for the end of all messages that came by `port`, by which none comes any more. Sleeps.
+    fn forget_messages(&self, port: &Arc<Port>) {
+        self.lanes.flush();
+        // From here on none is deferred: the window is closed.
+        self.deferred.forget(port, self.now());
+        self.timers.flush();
+        self.lanes.flush();
     }
 
     /// Now, by the clock of all identifiers.

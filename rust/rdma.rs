@@ -15,6 +15,7 @@ pub(crate) mod dma;
 pub(crate) mod ethernet;
 pub(crate) mod event;
 pub(crate) mod gid;
+pub(crate) mod hop;
 pub(crate) mod mad;
 pub(crate) mod management;
 pub(crate) mod path;

@@ -46,3 +46,4 @@
 #include "neighbour.h"
 #include "netlink_socket.h"
 #include "params.h"
+#include "roce.h"

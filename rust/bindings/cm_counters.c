@@ -110,6 +110,8 @@ static struct counter cm_rx_drops_counters[OXIB_CM_DROPS] = {
 	COUNTER(half_open, OXIB_CM_RX_DROPS, OXIB_CM_DROP_HALF_OPEN),
 	COUNTER(stale, OXIB_CM_RX_DROPS, OXIB_CM_DROP_STALE),
 	COUNTER(invalid, OXIB_CM_RX_DROPS, OXIB_CM_DROP_INVALID),
+	COUNTER(busy, OXIB_CM_RX_DROPS, OXIB_CM_DROP_BUSY),
+	COUNTER(unresolved, OXIB_CM_RX_DROPS, OXIB_CM_DROP_UNRESOLVED),
 };
 
 static struct attribute *cm_rx_drops_attributes[OXIB_CM_DROPS + 1] = {
@@ -123,14 +125,14 @@ static struct attribute *cm_rx_drops_attributes[OXIB_CM_DROPS + 1] = {
 	&cm_rx_drops_counters[OXIB_CM_DROP_HALF_OPEN].attribute.attr,
 	&cm_rx_drops_counters[OXIB_CM_DROP_STALE].attribute.attr,
 	&cm_rx_drops_counters[OXIB_CM_DROP_INVALID].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_BUSY].attribute.attr,
+	&cm_rx_drops_counters[OXIB_CM_DROP_UNRESOLVED].attribute.attr,
 };
 
 static const struct attribute_group cm_rx_drops_group = {
 	.name = "cm_rx_drops",
 	.attrs = cm_rx_drops_attributes,
 };
-
-static_assert((int)OXIB_CM_DROPS <= (int)OXIB_CM_MESSAGES);
 
 static const struct attribute_group *groups[] = {
 	&cm_tx_msgs_group,
@@ -188,17 +190,17 @@ void oxib_cm_counters_hide(struct ib_device *device, u32 port)
 	forget(device, port);
 }
 
-void oxib_cm_counters_add(struct oxib_cm_counts __percpu *counts, u32 group, u32 message, u32 n)
+void oxib_cm_counters_add(struct oxib_cm_counts __percpu *counts, u32 group, u32 file, u32 n)
 {
-	this_cpu_add(counts->of[group][message], n);
+	this_cpu_add(counts->of[group][file], n);
 }
 
-u64 oxib_cm_counters_sum(struct oxib_cm_counts __percpu *counts, u32 group, u32 message)
+u64 oxib_cm_counters_sum(struct oxib_cm_counts __percpu *counts, u32 group, u32 file)
 {
 	u64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(counts, cpu)->of[group][message]);
+		sum += READ_ONCE(per_cpu_ptr(counts, cpu)->of[group][file]);
 	return sum;
 }

@@ -35,11 +35,18 @@ enum {
 	OXIB_CM_DROP_HALF_OPEN,
 	OXIB_CM_DROP_STALE,
 	OXIB_CM_DROP_INVALID,
+	OXIB_CM_DROP_BUSY,
+	OXIB_CM_DROP_UNRESOLVED,
 	OXIB_CM_DROPS,
 };
 
+/* The most files of a directory. */
+enum {
+	OXIB_CM_FILES = (int)OXIB_CM_DROPS > (int)OXIB_CM_MESSAGES ? OXIB_CM_DROPS : OXIB_CM_MESSAGES,
+};
+
 struct oxib_cm_counts {
-	unsigned long of[OXIB_CM_GROUPS][OXIB_CM_MESSAGES];
+	unsigned long of[OXIB_CM_GROUPS][OXIB_CM_FILES];
 };
 
 struct oxib_cm_counts __percpu *oxib_cm_counters_alloc(void);
@@ -47,7 +54,7 @@ void oxib_cm_counters_free(struct oxib_cm_counts __percpu *counts);
 int oxib_cm_counters_show(struct ib_device *device, u32 port,
 			  struct oxib_cm_counts __percpu *counts);
 void oxib_cm_counters_hide(struct ib_device *device, u32 port);
-void oxib_cm_counters_add(struct oxib_cm_counts __percpu *counts, u32 group, u32 message, u32 n);
-u64 oxib_cm_counters_sum(struct oxib_cm_counts __percpu *counts, u32 group, u32 message);
+void oxib_cm_counters_add(struct oxib_cm_counts __percpu *counts, u32 group, u32 file, u32 n);
+u64 oxib_cm_counters_sum(struct oxib_cm_counts __percpu *counts, u32 group, u32 file);
 
 #endif

@@ -554,20 +554,6 @@ struct ib_mad_send_buf *oxib_create_send_mad(struct ib_mad_agent *agent, u32 qpn
 				  GFP_ATOMIC, IB_MGMT_BASE_VERSION);
 }
 
-/* The GID of who sent a datagram that came with a GRH, which on RoCE v2 may be an IPv4 header. */
-bool oxib_source_gid(const struct ib_wc *wc, const struct ib_grh *grh, union ib_gid *source)
-{
-	const union rdma_network_hdr *header = (const union rdma_network_hdr *)grh;
-	enum rdma_network_type type = RDMA_NETWORK_IB;
-	union ib_gid destination;
-
-	if (!(wc->wc_flags & IB_WC_GRH))
-		return false;
-	if (ib_get_rdma_header_version(header) == 4)
-		type = RDMA_NETWORK_IPV4;
-	return !ib_get_gids_from_rdma_hdr(header, type, source, &destination);
-}
-
 bool oxib_protocol_ib(const struct ib_device *device, u32 port)
 {
 	return rdma_protocol_ib(device, port);
@@ -601,21 +587,6 @@ bool oxib_dma_mapping_error(struct ib_device *device, u64 address)
 void oxib_dma_unmap(struct ib_device *device, u64 address, size_t length)
 {
 	ib_dma_unmap_single(device, address, length, DMA_TO_DEVICE);
-}
-
-void oxib_gid_to_ip(struct sockaddr *out, const u8 *gid)
-{
-	rdma_gid2ip(out, (const union ib_gid *)gid);
-}
-
-int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdma_dev_addr *device,
-		    unsigned long timeout_ms,
-		    void (*done)(int status, struct sockaddr *from, struct rdma_dev_addr *device,
-				 void *context),
-		    void *context)
-{
-	device->net = &init_net;
-	return rdma_resolve_ip(from, to, device, timeout_ms, done, true, context);
 }
 
 /* Bit fields that C puts behind a gap, into the next word. bindgen (0.71) leaves no gap, and puts them elsewhere. */

@@ -139,7 +139,6 @@ u32 oxib_last_port(const struct ib_device *device);
 bool oxib_cap_ib_cm(const struct ib_device *device, u32 port);
 bool oxib_is_omni_path(struct ib_device *device, u32 port);
 struct ib_mad_send_buf *oxib_create_send_mad(struct ib_mad_agent *agent, u32 qpn, u16 pkey_index);
-bool oxib_source_gid(const struct ib_wc *wc, const struct ib_grh *grh, union ib_gid *source);
 bool oxib_protocol_ib(const struct ib_device *device, u32 port);
 bool oxib_protocol_roce_v2(const struct ib_device *device, u32 port);
 u32 oxib_gid_table_length(struct ib_device *device, u32 port);
@@ -147,12 +146,6 @@ bool oxib_uses_virt_dma(struct ib_device *device);
 u64 oxib_dma_map(struct ib_device *device, void *address, size_t length);
 bool oxib_dma_mapping_error(struct ib_device *device, u64 address);
 void oxib_dma_unmap(struct ib_device *device, u64 address, size_t length);
-void oxib_gid_to_ip(struct sockaddr *out, const u8 *gid);
-int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdma_dev_addr *device,
-		    unsigned long timeout_ms,
-		    void (*done)(int status, struct sockaddr *from, struct rdma_dev_addr *device,
-				 void *context),
-		    void *context);
 void oxib_cm_req_event_set_tail(struct ib_cm_req_event_param *param, u8 rnr_retry_count, bool srq);
 
 #endif

@@ -72,9 +72,23 @@ impl Manager {
         };
         let sender = message.sender();
         match Notice::of_message(port, mad) {
-            Ok(notice) => self.lanes.push(&self.queue, sender, notice),
+            Ok(notice) => self.queue(port, sender, notice),
             // It is as if it had been lost.
             Err(_) => port.count_dropped(Cause::NoMemory),
+        }
+    }
+
+    /// Takes in a message from `port` that has waited until it can be answered.
+    pub(super) fn take_in_again(&self, port: &Arc<Port>, notice: KBox<Notice>) {
+        if let Some(sender) = notice.parsed().map(|message| message.sender()) {
+            self.queue(port, sender, notice);
+        }
+    }
+
+    fn queue(&self, port: &Arc<Port>, sender: CommId, notice: KBox<Notice>) {
+        let source = |notice: &Notice| notice.message().map(|received| port.source(received));
+        if self.lanes.push_message(sender, notice, source).is_err() {
+            port.count_dropped(Cause::Busy);
         }
     }
 }
@@ -196,7 +210,9 @@ impl Manager {
         let incoming = input::Rep::from(rep);
         let mut stale = None;
         let answered = [StateName::Established, StateName::MraRepSent];
-        let source = id.way_back(port, &notice, &answered);
+        let Ok(source) = id.way_back(port, &notice, &answered) else {
+            return self.defer(port, notice);
+        };
         let now = self.now();
         let next = id.with(|inner| {
             if let Some(peer) = inner.machine.takes_rep(&incoming) {
@@ -226,7 +242,8 @@ impl Manager {
             inner.receive(&id, &Incoming::Rep(incoming), source.as_ref(), now, notice)
         });
         if let (Some(other), Next::Nothing(Some(notice))) = (stale, &next) {
-            if let Some(to) = port.way_back(notice) {
+            // Without the way the peer sends its REP again.
+            if let Ok(to) = port.way_back(notice) {
                 let names = (rep.local_comm_id(), rep.remote_comm_id());
                 let tid = rep.header().tid();
                 let reason = (Reason::STALE_CONNECTION, &[][..]);
@@ -243,12 +260,12 @@ impl Manager {
         let known = known.filter(|id| id.hears(Kind::Dreq, names, &notice) == Heard::Taken);
         let Some(id) = known else {
             // The connection is over here: its end is what the peer wants (IBTA 12.9.7).
-            port.count_duplicate(Kind::Dreq);
-            self.answer_unknown_dreq(port, dreq, &notice);
-            return;
+            return self.answer_unknown_dreq(port, dreq, notice);
         };
         let incoming = Incoming::from(Message::Dreq(dreq));
-        let source = id.way_back(port, &notice, &[StateName::TimeWait]);
+        let Ok(source) = id.way_back(port, &notice, &[StateName::TimeWait]) else {
+            return self.defer(port, notice);
+        };
         let now = self.now();
         let next = id.with(|inner| {
             let before = inner.machine.name();
@@ -261,8 +278,13 @@ impl Manager {
         id.then(next);
     }
 
-    fn answer_unknown_dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: &Notice) {
-        let Some(to) = port.way_back(notice) else {
+    fn answer_unknown_dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: KBox<Notice>) {
+        let way_back = port.way_back(&notice);
+        if let Err(NoWay::Unresolved) = way_back {
+            return self.defer(port, notice);
+        }
+        port.count_duplicate(Kind::Dreq);
+        let Ok(to) = way_back else {
             return;
         };
         let message = crate::wire::cm::drep::Parameters {
@@ -313,25 +335,65 @@ impl Id {
 
     /// The way back to where a message came from, in `states` in which it is a duplicate that is
     /// answered as the first one was. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The message is to be [deferred](Manager::defer).
     pub(super) fn way_back(
         &self,
         port: &Port,
         notice: &Notice,
         states: &[StateName],
-    ) -> Option<AddressVector> {
+    ) -> core::result::Result<Option<AddressVector>, Unresolved> {
         let state = self.look(|inner| inner.machine.name());
-        states
-            .contains(&state)
-            .then(|| port.way_back(notice))
-            .flatten()
+        if !states.contains(&state) {
+            return Ok(None);
+        }
+        match port.way_back(notice) {
+            Ok(way) => Ok(Some(way)),
+            Err(NoWay::Invalid) => Ok(None),
+            Err(NoWay::Unresolved) => Err(Unresolved),
+        }
     }
 }
 
+/// The reasons for which there is no way back to where a message came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoWay {
+    /// The Ethernet address of its sender is not known, and is being asked for.
+    Unresolved,
+    /// Its addresses are not valid here.
+    Invalid,
+}
+
+/// The Ethernet address of a sender is not known, and is being asked for.
+pub(super) struct Unresolved;
+
 impl Port {
-    /// The way back to where a message came from. Sleeps.
-    pub(super) fn way_back(&self, notice: &Notice) -> Option<AddressVector> {
-        let device = self.device().ok()?;
-        AddressVector::from_completion(&device, self.number, notice.message()?).ok()
+    /// The way back to where a message came from. Sleeps, but waits for nobody's answer.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is none.
+    pub(super) fn way_back(&self, notice: &Notice) -> core::result::Result<AddressVector, NoWay> {
+        let device = self.device().map_err(|_| NoWay::Invalid)?;
+        let received = notice.message().ok_or(NoWay::Invalid)?;
+        let way = match self.roce {
+            true => AddressVector::from_roce_completion(&device, self.number, received),
+            false => AddressVector::from_completion(&device, self.number, received),
+        };
+        way.map_err(|error| match error {
+            ETIMEDOUT => NoWay::Unresolved,
+            _ => NoWay::Invalid,
+        })
+    }
+
+    /// Lets a message wait if there is no way back yet, or counts it as dropped.
+    pub(super) fn put_off(self: &Arc<Self>, notice: KBox<Notice>, why: NoWay) {
+        match why {
+            NoWay::Unresolved => self.manager().defer(self, notice),
+            NoWay::Invalid => self.count_dropped(Cause::Invalid),
+        }
     }
 
     /// Counts what a message was, besides having come.

@@ -369,7 +369,7 @@ impl Id {
             Ok(inner.machine.ids().1)
         })?;
         // Before what the peer sends from now on.
-        self.manager.lanes.push(&self.manager.queue, theirs, notice);
+        self.manager.lanes.push(theirs, notice);
         Ok(())
     }
 

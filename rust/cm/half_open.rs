@@ -102,6 +102,17 @@ impl Places {
         hash(&(self.seed, *source))
     }
 
+    /// Takes a place for `source` if one is free, for what `name` stands for. Sleeps.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        source: &Source,
+        name: CommId,
+        now: Time,
+    ) -> Option<HalfOpen> {
+        let source = self.hash(source);
+        self.hold(|backlog| backlog.take(source, name, now)).ok()
+    }
+
     /// Takes a place by `take`, with memory if there is not enough. Sleeps.
     fn hold(
         self: &Arc<Self>,

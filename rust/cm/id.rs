@@ -372,7 +372,7 @@ impl Id {
     pub(super) fn wake_at(self: &Arc<Self>, due: Time, now: Time) {
         let delay = u32::try_from(due.since(now)).unwrap_or(u32::MAX);
         self.manager
-            .queue
+            .timers
             .reschedule(self, msecs_to_jiffies(delay.max(1)));
     }
 

@@ -53,6 +53,8 @@ mod destroy;
 mod established;
 #[path = "machine/expire.rs"]
 mod expire;
+#[path = "machine/inflow.rs"]
+pub mod inflow;
 #[path = "machine/input.rs"]
 pub mod input;
 #[path = "machine/message.rs"]

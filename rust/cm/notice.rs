@@ -8,6 +8,7 @@ use kernel::{
 };
 
 use super::{
+    half_open::HalfOpen,
     id::Id,
     listen::Listening,
     machine::actions::Report,
@@ -37,6 +38,10 @@ pub(crate) struct Notice {
     pub(super) id: Option<Arc<Id>>,
     /// Of a message that made its identifier, or changes its path.
     pub(super) origin: Option<KBox<Origin>>,
+    /// The number of times that it has waited for its sender's Ethernet address.
+    pub(super) deferred: u8,
+    /// The place that it has while it waits.
+    pub(super) place: Option<HalfOpen>,
 }
 
 /// What a request says about its way, in the kernel's terms.
@@ -68,6 +73,8 @@ impl Notice {
                 port: None,
                 id: None,
                 origin: None,
+                deferred: 0,
+                place: None,
             },
             flags,
         )?)

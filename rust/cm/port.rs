@@ -124,7 +124,7 @@ impl Port {
                 ack_delay: device.ack_delay(),
                 node_guid: device.node_guid(),
                 round_trips: RoundTrips::new(),
-                window: Window::new(&manager.queue)?,
+                window: Window::new(&manager.timers)?,
                 counters,
                 manager: manager.clone(),
                 sender: Sender::new(),
@@ -385,7 +385,7 @@ impl Drop for Ports {
             // Nothing comes in any more, nothing goes out.
             drop(registered);
             port.window.close();
-            self.manager.queue.flush();
+            self.manager.forget_messages(&port);
             port.device.revoke();
         }
     }

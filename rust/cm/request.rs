@@ -185,15 +185,16 @@ impl Manager {
             port,
         };
         let verdict = match arrival::request(&mut node, &asked) {
-            Verdict::Duplicate(id) => return self.answer_again(port, &id, &notice),
+            Verdict::Duplicate(id) => return self.answer_again(port, &id, notice),
             Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
             Verdict::Dropped(Unanswered::NoPlace) => return port.count_dropped(Cause::HalfOpen),
             Verdict::Rejected(reason) => Err(Turned::Rejected(reason)),
             Verdict::Stale(other) => Err(Turned::Stale(other)),
             Verdict::New(new) => Ok(new),
         };
-        let Some(back) = port.way_back(&notice) else {
-            return port.count_dropped(Cause::Invalid);
+        let back = match port.way_back(&notice) {
+            Ok(back) => back,
+            Err(why) => return port.put_off(notice, why),
         };
         match verdict.and_then(|new| self.admit(port, (&req, adapter), new, &back, notice)) {
             Ok((id, next)) => id.then(next),
@@ -227,8 +228,11 @@ impl Manager {
 
     /// Answers a REQ again that connection `id` was made for. The first one came from the same
     /// address: the answer says our name for the connection, which is for nobody else.
-    fn answer_again(&self, port: &Arc<Port>, id: &Arc<Id>, notice: &Notice) {
-        let source = id.way_back(port, notice, &[StateName::MraReqSent, StateName::TimeWait]);
+    fn answer_again(&self, port: &Arc<Port>, id: &Arc<Id>, notice: KBox<Notice>) {
+        let answered = [StateName::MraReqSent, StateName::TimeWait];
+        let Ok(source) = id.way_back(port, &notice, &answered) else {
+            return self.defer(port, notice);
+        };
         let now = self.now();
         let nothing = id.with(|inner| {
             let actions = inner.machine.receive(&Incoming::DuplicateReq, now);
@@ -465,7 +469,7 @@ fn load(
     notice: &mut Notice,
 ) -> Result<(AddressVector, KBox<AddressVector>)> {
     let (pkey, mtu) = id.look(|inner| inner.machine.partition()).ok_or(EINVAL)?;
-    let back = port.way_back(notice).ok_or(EINVAL)?;
+    let back = port.way_back(notice).map_err(|_| EINVAL)?;
     let received = notice.message().ok_or(EINVAL)?;
     let described = lap.alternate();
     let path = route::alternate(&described, &port.completion(received, &back));

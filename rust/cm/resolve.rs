@@ -79,8 +79,9 @@ impl Manager {
             return;
         };
         let req = *req;
-        let Some(back) = port.way_back(&notice) else {
-            return port.count_dropped(Cause::Invalid);
+        let back = match port.way_back(&notice) {
+            Ok(back) => back,
+            Err(why) => return port.put_off(notice, why),
         };
         let Some(received) = notice.message() else {
             return;

@@ -116,6 +116,11 @@ impl Window {
         self.wake();
     }
 
+    /// Whether it was closed: the port goes.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     fn take(self: &Arc<Self>) -> Option<Place> {
         let closed = self.closed.load(Ordering::SeqCst);
         self.taken

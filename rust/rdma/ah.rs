@@ -11,8 +11,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        Arc,
-        Completion, //
+        Arc, //
     },
     workqueue::{
         impl_has_work,
@@ -24,6 +23,7 @@ use kernel::{
 
 use super::{
     gid::Entry,
+    hop::Hop,
     pd::ProtectionDomain,
     port::PortNumber,
     route::AddressVector,
@@ -41,15 +41,8 @@ const GROUP_HOP_LIMIT: u8 = 1;
 /// Address handles end where they may sleep.
 const SLEEPABLE: u32 = bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE;
 
-/// How long the resolution of a peer's Ethernet address may take, in milliseconds.
-const RESOLVE_TIMEOUT_MS: usize = 1000;
-
-/// Where a packet goes on the Ethernet side.
-#[derive(Clone, Copy)]
-struct Hop {
-    mac: [u8; 6],
-    limit: u8,
-}
+/// Time that a peer has to say its Ethernet address, in milliseconds.
+const PATIENCE_MS: usize = 1000;
 
 /// An address handle. It may be dropped anywhere: its end, and that of a membership, which may sleep
 /// and take locks of the device's that are not safe in bottom halves, come on a work queue.
@@ -157,7 +150,7 @@ impl AddressHandle {
         source: &ARef<Entry>,
         destination: Gid,
     ) -> Result<Self> {
-        let hop = resolve(source, destination)?;
+        let hop = Hop::resolve(source, destination, PATIENCE_MS)?;
         Self::on_roce(pd, port, queue, source, destination, hop)
     }
 
@@ -295,73 +288,4 @@ impl Route {
             source: attributes.grh.sgid_index,
         }
     }
-}
-
-/// What [`resolved`] reports to [`resolve`].
-#[pin_data]
-struct Answer {
-    #[pin]
-    done: Completion,
-    status: core::sync::atomic::AtomicI32,
-}
-
-/// Finds the Ethernet address on the way from `source` to `destination`.
-fn resolve(source: &Entry, destination: Gid) -> Result<Hop> {
-    let answer = KBox::pin_init(
-        pin_init!(Answer {
-            done <- Completion::new(),
-            status: core::sync::atomic::AtomicI32::new(0),
-        }),
-        GFP_KERNEL,
-    )?;
-    let (mut device, mut from, mut to): (
-        bindings::rdma_dev_addr,
-        bindings::sockaddr_in6,
-        bindings::sockaddr_in6,
-    ) = pin_init::zeroed();
-    device.sgid_attr = source.as_raw();
-    let gids = [source.gid().bytes(), destination.bytes()];
-    // SAFETY: `sockaddr_in6` has room for either family's address, `gids` are 16 bytes each.
-    unsafe {
-        bindings::oxib_gid_to_ip((&raw mut from).cast(), gids[0].as_ptr());
-        bindings::oxib_gid_to_ip((&raw mut to).cast(), gids[1].as_ptr());
-    }
-    // SAFETY: All that is pointed to lives until the callback has run: we wait for it below.
-    kernel::error::to_result(unsafe {
-        bindings::oxib_resolve_ip(
-            (&raw mut from).cast(),
-            (&raw const to).cast(),
-            &mut device,
-            RESOLVE_TIMEOUT_MS,
-            Some(resolved),
-            core::ptr::from_ref(&*answer).cast_mut().cast(),
-        )
-    })?;
-    answer.done.wait_for_completion();
-    kernel::error::to_result(answer.status.load(core::sync::atomic::Ordering::Relaxed))?;
-    let mut mac = [0; 6];
-    mac.copy_from_slice(&device.dst_dev_addr[..6]);
-    Ok(Hop {
-        mac,
-        limit: u8::try_from(device.hoplimit).unwrap_or(u8::MAX).max(1),
-    })
-}
-
-/// Ends the wait of [`resolve`].
-///
-/// # Safety
-///
-/// `context` is the waiting [`Answer`].
-unsafe extern "C" fn resolved(
-    status: i32,
-    _source: *mut bindings::sockaddr,
-    _device: *mut bindings::rdma_dev_addr,
-    context: *mut c_void,
-) {
-    // SAFETY: By the contract; the waiter keeps it until `complete_all` below.
-    let answer = unsafe { &*context.cast::<Answer>() };
-    answer
-        .status
-        .store(status, core::sync::atomic::Ordering::Relaxed);
-    answer.done.complete_all();
 }

@@ -61,6 +61,11 @@ pub(crate) enum Cause {
     Stale = bindings::OXIB_CM_DROP_STALE,
     /// Its transport or its addresses are not valid here.
     Invalid = bindings::OXIB_CM_DROP_INVALID,
+    /// More messages wait for their turn than there is room for, or more of its sender's.
+    Busy = bindings::OXIB_CM_DROP_BUSY,
+    /// The Ethernet address of its sender did not become known in time, or more messages wait for
+    /// such an address than there is room for.
+    Unresolved = bindings::OXIB_CM_DROP_UNRESOLVED,
 }
 
 /// The counters of a port. They count as long as anybody has them; sysfs shows them while there is a
@@ -99,7 +104,7 @@ impl Counters {
     /// Counts a message that was dropped. Any context.
     pub(crate) fn count_dropped(&self, cause: Cause) {
         let (group, cause) = (bindings::OXIB_CM_RX_DROPS, cause as u32);
-        // SAFETY: As in `add`: there are fewer causes than messages.
+        // SAFETY: As in `add`: there is a count for each cause.
         unsafe { bindings::oxib_cm_counters_add(self.0.as_ptr(), group, cause, 1) };
     }
 }

@@ -18,6 +18,7 @@ use core::{
 use kernel::{
     prelude::*,
     sync::{
+        aref::ARef,
         rcu,
         Arc, //
     }, //
@@ -25,6 +26,7 @@ use kernel::{
 
 use super::{
     device::Device,
+    gid::Entry,
     port::PortNumber,
     route::AddressVector, //
 };
@@ -412,13 +414,37 @@ impl Received {
         is_known.then(|| Gid::from_bytes(unsafe { gid.raw }))
     }
 
+    /// The entry of the GID table of `port` of `device` that it was sent to, on RoCE.
+    ///
+    /// # Errors
+    ///
+    /// `EPROTOTYPE` without a header, `ENOENT` if the port does not have such a GID (any more).
+    pub(super) fn destination_entry(
+        &self,
+        device: &Device,
+        port: PortNumber,
+    ) -> Result<ARef<Entry>> {
+        // SAFETY: By the type invariant valid; the device is registered and has that port.
+        let entry = unsafe {
+            bindings::oxib_roce_destination(
+                device.as_raw(),
+                port.get(),
+                self.completion(),
+                self.grh_ptr(),
+            )
+        };
+        let entry = kernel::error::from_err_ptr(entry.cast_mut())?;
+        // SAFETY: A valid entry, whose count we were given.
+        Ok(unsafe { ARef::from_raw(NonNull::new(entry).ok_or(ENOENT)?.cast()) })
+    }
+
     /// Whether it came with a global route header, as always on RoCE.
     pub(crate) fn has_grh(&self) -> bool {
         self.completion().wc_flags as u32 & bindings::ib_wc_flags_IB_WC_GRH != 0
     }
 
     /// The bytes where a global route header is, if there is one. On RoCE v2 over IPv4 they are none, but an IPv4
-    /// header in the last 20 bytes: there [`AddressVector::from_completion`] knows the addresses.
+    /// header in the last 20 bytes: there [`Received::source`] knows the address.
     pub(crate) fn grh(&self) -> Option<&Grh> {
         if !self.has_grh() {
             return None;

@@ -9,12 +9,14 @@ use core::{
 
 use kernel::{
     error::to_result,
-    prelude::*, //
+    prelude::*,
+    sync::aref::ARef, //
 };
 
 use super::{
     device::Device,
     gid::Entry,
+    hop::Hop,
     mad::Received,
     path::{
         PathKind,
@@ -25,7 +27,10 @@ use super::{
 };
 use crate::{
     bindings,
-    wire::gid::Gid, //
+    wire::{
+        gid::Gid,
+        grh::Grh, //
+    }, //
 };
 
 /// What kind of addresses an address vector has.
@@ -117,20 +122,19 @@ impl AddressVector {
         })
     }
 
-    /// The way back to where `received` came from, through `port`, by which it came. Sleeps: on RoCE the peer's
-    /// Ethernet address is looked up.
+    /// The way back to where `received` came from, through `port`, by which it came, on InfiniBand.
     ///
     /// # Errors
     ///
-    /// `EPROTOTYPE` without a GRH on RoCE, `ENOENT` if the GID that it was sent to is not the port's, and what the
-    /// route's lookup says.
+    /// `ENOENT` if the GID that it was sent to is not the port's.
     pub(crate) fn from_completion(
         device: &Device,
         port: PortNumber,
         received: &Received,
     ) -> Result<Self> {
         Self::filled(device, received.pkey_index(), 0, |slot| {
-            // SAFETY: The device is registered and has that port; completion and header are valid while `received` is.
+            // SAFETY: The device is registered and has that port; completion and header are valid
+            // while `received` is.
             unsafe {
                 bindings::ib_init_ah_attr_from_wc(
                     device.as_raw(),
@@ -140,6 +144,51 @@ impl AddressVector {
                     slot,
                 )
             }
+        })
+    }
+
+    /// The way back to where `received` came from, through `port`, by which it came, on RoCE. It
+    /// is looked up and not waited for: whoever sent a message decides how long the answer to a
+    /// question for its Ethernet address takes. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ETIMEDOUT` if the Ethernet address is not known: it is being asked for, so that a later
+    /// try may find it. `EPROTOTYPE` without a GRH, `ENOENT` if the GID that it was sent to is not
+    /// the port's, and the errors of the route's look-up.
+    pub(crate) fn from_roce_completion(
+        device: &Device,
+        port: PortNumber,
+        received: &Received,
+    ) -> Result<Self> {
+        let source = received.destination_entry(device, port)?;
+        let destination = received.source().ok_or(EINVAL)?;
+        let hop = Hop::resolve(&source, destination, 0)?;
+        // In front of the 20 bytes of an IPv4 header there is nothing.
+        let header = received.grh().filter(|_| destination.ipv4().is_none());
+        let header = header.map(Grh::route);
+        Self::filled(device, received.pkey_index(), 0, |slot| {
+            // SAFETY: The slot is ours; all zero is a valid value of this plain C structure.
+            let attributes = unsafe { &mut *slot };
+            attributes.type_ = bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE;
+            attributes.sl = received.sl();
+            attributes.port_num = port.get();
+            attributes.__bindgen_anon_1.roce.dmac = hop.mac;
+            let mut gid = bindings::ib_gid {
+                raw: destination.bytes(),
+            };
+            // SAFETY: The attributes and the GID are ours; the reference to the entry goes along.
+            unsafe {
+                bindings::rdma_move_grh_sgid_attr(
+                    attributes,
+                    &mut gid,
+                    header.map_or(0, |header| header.flow_label),
+                    hop.limit,
+                    header.map_or(0, |header| header.traffic_class),
+                    ARef::into_raw(source).as_ptr().cast(),
+                );
+            }
+            0
         })
     }
 

@@ -288,6 +288,57 @@ test_greedy() {
 	still_works "greedy guests"
 }
 
+# --- senders whose Ethernet address is not known ---------------------------------------------------------------------------
+
+# Requests from addresses that nobody has: they wait for an answer to ARP, and others do not wait for them. A peer whose address
+# is not known yet need not repeat its request.
+test_unresolved() {
+	local requests=0 duplicates=0 unresolved=0
+	if [ "$NODE" = 1 ]; then
+		ip route replace 10.78.0.0/16 dev "$ethernet"
+		python3 selftests/cm/hold.py accept "$own" "$first_port" >/tmp/hold.log 2>&1 &
+		jobs_running+=($!)
+		many_listen 1
+		requests=$(cm_counter rx_msgs req) duplicates=$(cm_counter rx_duplicates req)
+		unresolved=$(cm_counter rx_drops unresolved)
+	fi
+	barrier listening
+	on_node 2 check "requests come from addresses that nobody has" malformed invented "$first_port" "$(some 600)"
+	on_node 2 check "one who means it is served meanwhile" hold call "$own" "$there" "$first_port"
+	barrier served
+	on_node 1 check "the others are dropped" eventually dropped_but_one "$requests" "$duplicates" "$unresolved"
+	if [ "$NODE" = 1 ]; then
+		forget_neighbours &
+		jobs_running+=($!)
+	fi
+	barrier forgetting
+	on_node 2 check "one whose Ethernet address is not known is served at the first request" \
+		eventually served_at_once
+	barrier unresolved
+	stop_jobs
+	[ "$NODE" = 2 ] || ip route delete 10.78.0.0/16 dev "$ethernet"
+	still_works "senders whose Ethernet address is not known"
+}
+
+# All requests since then but one were dropped, as nobody has their addresses.
+dropped_but_one() { # requests, duplicates, unresolved before
+	local came=$(($(cm_counter rx_msgs req) - $1 - $(cm_counter rx_duplicates req) + $2))
+	holds "$came" -gt 1 && equal $((came - 1)) $(($(cm_counter rx_drops unresolved) - $3))
+}
+
+forget_neighbours() {
+	while :; do
+		ip neigh flush dev "$ethernet"
+		pause 0.2
+	done
+} 2>/dev/null
+
+served_at_once() {
+	local repeated
+	repeated=$(cm_counter tx_retries req)
+	hold call "$own" "$there" "$first_port" && equal "$repeated" "$(cm_counter tx_retries req)"
+}
+
 # --- peers that do not answer -----------------------------------------------------------------------------------------------
 
 tracing=/sys/kernel/tracing
@@ -393,6 +444,7 @@ test_forged
 if [ "$cm" = oxib ]; then
 	test_half_open
 	test_greedy
+	test_unresolved
 fi
 test_silent
 check "n$NODE can unload it" unload_cm

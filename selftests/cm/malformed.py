@@ -7,6 +7,7 @@ malformed.py OWN PEER strange PORT          one of each kind that is wrong in on
 malformed.py OWN PEER random NUMBER SEED    so many, with as much of a message in each as chance has it
 malformed.py OWN PEER requests PORT NUMBER  so many requests, all in order, that nobody goes on with
 malformed.py OWN PEER given-up PORT NUMBER  so many, each of which its sender rejects at once
+malformed.py OWN PEER invented PORT NUMBER  so many, each from another address, which nobody has
 malformed.py OWN PEER greedy PORT NUMBER FIRST  so many, numbered from there on, whose sender asks for the longest time to answer
 
 OWN and PEER are the IPv4 addresses of the Ethernet devices. Prints how many were sent.
@@ -26,6 +27,8 @@ _GSI_KEY = 0x80010000
 _GUID = 0x0200_0000_0000_0001
 _TIMEOUT = 4
 _UNKNOWN_SERVICE = 0x0123456789ABCDEF
+# The first of the addresses that nobody has.
+_NOBODY = ipaddress.IPv4Address("10.78.1.1")
 
 
 def _gid(address):
@@ -171,6 +174,12 @@ def _greedy(own, peer, port, number, first):
     return (request(own, peer, port, first + turn, **longest) for turn in range(number))
 
 
+def _send_invented(peer, port, number):
+    for turn in range(number):
+        nobody = str(ipaddress.IPv4Address(_NOBODY + turn))
+        injector(nobody, peer).send(request(nobody, peer, port, 0x2000 + turn))
+
+
 def _mads(options):
     own, peer, words = options.own, options.peer, [int(word) for word in options.numbers]
     if options.what == "greedy":
@@ -195,9 +204,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("own")
     parser.add_argument("peer")
-    parser.add_argument("what", choices=("strange", "random", "requests", "given-up", "greedy"))
+    parser.add_argument("what", choices=("strange", "random", "requests", "given-up", "greedy", "invented"))
     parser.add_argument("numbers", nargs="+")
     options = parser.parse_args()
+    if options.what == "invented":
+        port, number = (int(word) for word in options.numbers)
+        _send_invented(options.peer, port, number)
+        print(number)
+        return 0
     to_peer = injector(options.own, options.peer)
     count = 0
     for mad in _mads(options):

@@ -28,6 +28,15 @@ impl Source {
             gid,
         }
     }
+
+    /// The source without what its sender is free to write: on InfiniBand the LID alone. All nodes
+    /// behind a router are one then.
+    pub fn without_claims(self) -> Source {
+        match self.lid {
+            0 => self,
+            lid => Source { lid, gid: None },
+        }
+    }
 }
 
 #[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(oxib_cm_source))]

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+#include <net/net_namespace.h>
+#include <rdma/ib_cache.h>
+
+#include "roce.h"
+
+/* VLAN of packets without a tag, as ib_core has it. */
+#define NO_VLAN 0xffff
+
+/* The GID that sent a datagram with a GRH, which on RoCE v2 may be an IPv4 header. */
+bool oxib_source_gid(const struct ib_wc *wc, const struct ib_grh *grh, union ib_gid *source)
+{
+	const union rdma_network_hdr *header = (const union rdma_network_hdr *)grh;
+	enum rdma_network_type type = RDMA_NETWORK_IB;
+	union ib_gid destination;
+
+	if (!(wc->wc_flags & IB_WC_GRH))
+		return false;
+	if (ib_get_rdma_header_version(header) == 4)
+		type = RDMA_NETWORK_IPV4;
+	return !ib_get_gids_from_rdma_hdr(header, type, source, &destination);
+}
+
+/* Type of the header in front of a datagram that came by RoCE. */
+static enum rdma_network_type network_type(const struct ib_wc *wc, const struct ib_grh *grh)
+{
+	if (wc->wc_flags & IB_WC_WITH_NETWORK_HDR_TYPE)
+		return wc->network_hdr_type;
+	if (ib_get_rdma_header_version((const union rdma_network_hdr *)grh) == 4)
+		return RDMA_NETWORK_IPV4;
+	return grh->next_hdr == IPPROTO_UDP ? RDMA_NETWORK_IPV6 : RDMA_NETWORK_ROCE_V1;
+}
+
+static bool is_on_vlan(const struct ib_gid_attr *entry, u16 expected)
+{
+	u16 vlan = NO_VLAN;
+
+	return !rdma_read_gid_l2_fields(entry, &vlan, NULL) && vlan == expected;
+}
+
+/* The entry with that GID on that VLAN: interfaces on several VLANs may have one GID, as link-local ones do. */
+static const struct ib_gid_attr *find_on_vlan(struct ib_device *device, u32 port,
+					      const union ib_gid *gid, enum ib_gid_type type,
+					      u16 vlan)
+{
+	const struct ib_gid_attr *entry = rdma_find_gid_by_port(device, gid, type, port, NULL);
+	int i;
+
+	/* Mostly there is one. */
+	if (IS_ERR(entry) || is_on_vlan(entry, vlan))
+		return entry;
+	rdma_put_gid_attr(entry);
+	for (i = 0; i < device->port_data[port].immutable.gid_tbl_len; i++) {
+		entry = rdma_get_gid_attr(device, port, i);
+		if (IS_ERR(entry))
+			continue;
+		if (entry->gid_type == type && !memcmp(&entry->gid, gid, sizeof(*gid)) &&
+		    is_on_vlan(entry, vlan))
+			return entry;
+		rdma_put_gid_attr(entry);
+	}
+	return ERR_PTR(-ENOENT);
+}
+
+/* The entry of the port's GID table that a datagram was sent to by RoCE, with a reference; or an error pointer. */
+const struct ib_gid_attr *oxib_roce_destination(struct ib_device *device, u32 port,
+						const struct ib_wc *wc, const struct ib_grh *grh)
+{
+	enum rdma_network_type type = network_type(wc, grh);
+	u16 vlan = wc->wc_flags & IB_WC_WITH_VLAN ? wc->vlan_id : NO_VLAN;
+	union ib_gid source, destination;
+	int error;
+
+	if (!(wc->wc_flags & IB_WC_GRH))
+		return ERR_PTR(-EPROTOTYPE);
+	error = ib_get_gids_from_rdma_hdr((const union rdma_network_hdr *)grh, type, &source,
+					  &destination);
+	if (error)
+		return ERR_PTR(error);
+	return find_on_vlan(device, port, &destination, ib_network_to_gid_type(type), vlan);
+}
+
+void oxib_gid_to_ip(struct sockaddr *out, const u8 *gid)
+{
+	rdma_gid2ip(out, (const union ib_gid *)gid);
+}
+
+int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdma_dev_addr *device,
+		    unsigned long timeout_ms,
+		    void (*done)(int status, struct sockaddr *from, struct rdma_dev_addr *device,
+				 void *context),
+		    void *context)
+{
+	device->net = &init_net;
+	return rdma_resolve_ip(from, to, device, timeout_ms, done, true, context);
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Messages that wait for the Ethernet address of their sender, on RoCE.
+//!
+//! An answer needs that address, and completions do not have it. Mostly it is known. Else its
+//! owner is asked, and whoever sent the message decides how long that takes. So nobody waits for
+//! it: the message is put here, and comes into its lane again after a while, a few times. There is
+//! room for a number of messages, of which a sender has at most as much as is left for others. What
+//! finds no room, or no address in time, is dropped: a peer that means it repeats it.
+
+use kernel::{
+    impl_has_delayed_work,
+    prelude::*,
+    sync::Arc,
+    time::msecs_to_jiffies,
+    workqueue::{
+        new_delayed_work,
+        DelayedWork,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    half_open::Places,
+    machine::time::Time,
+    notice::{
+        Chain,
+        Notice, //
+    },
+    port::Port,
+    Manager, //
+};
+use crate::{
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
+    rdma::cm_counters::Cause,
+    wire::cm::CommId,
+    work, //
+};
+
+/// The number of messages that there is room for.
+const ROOM: u32 = 256;
+
+/// Times after which a message is tried again, in milliseconds. Their sum is what `ib_core` waits
+/// for an address.
+const DELAYS: [u64; 5] = [4, 16, 64, 256, 660];
+
+/// The name of all that holds places here: nobody is asked to give one up.
+const NOBODY: CommId = CommId::new(1);
+
+/// The messages that wait.
+#[pin_data]
+pub(super) struct Deferred {
+    places: Arc<Places>,
+    #[pin]
+    rounds: IrqLock<Rounds>,
+    queue: Arc<work::Queue>,
+    #[pin]
+    work: DelayedWork<Deferred>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Deferred { self.work }
+}
+
+/// Messages by the number of times that they have waited.
+struct Rounds([Round; DELAYS.len()]);
+
+/// The messages that have waited so many times.
+struct Round {
+    chain: Chain,
+    /// The time when they are tried again; that of an empty round means nothing.
+    due: Time,
+}
+
+impl Rounds {
+    const fn new() -> Self {
+        const EMPTY: Round = Round {
+            chain: Chain::new(),
+            due: Time::END,
+        };
+        Self([EMPTY; DELAYS.len()])
+    }
+
+    /// Adds a message, or gives it back if it has waited often enough.
+    fn add(&mut self, notice: KBox<Notice>, now: Time) -> core::result::Result<(), KBox<Notice>> {
+        let number = usize::from(notice.deferred);
+        let (Some(round), Some(&delay)) = (self.0.get_mut(number), DELAYS.get(number)) else {
+            return Err(notice);
+        };
+        // Those that come later go with the first.
+        if round.chain.is_empty() {
+            round.due = now.after(delay);
+        }
+        round.chain.push(notice);
+        Ok(())
+    }
+
+    /// Takes out the messages that are due, or [all](Time::END).
+    fn take(&mut self, now: Time) -> [Chain; DELAYS.len()] {
+        self.0.each_mut().map(|round| match round.due <= now {
+            true => core::mem::take(&mut round.chain),
+            false => Chain::new(),
+        })
+    }
+
+    /// The time when a message is due next.
+    fn due(&self) -> Option<Time> {
+        let rounds = self.0.iter().filter(|round| !round.chain.is_empty());
+        rounds.map(|round| round.due).min()
+    }
+}
+
+impl Deferred {
+    /// Makes it, with room for messages; `queue` is for the timer.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new(queue: &Arc<work::Queue>) -> Result<Arc<Self>> {
+        let places = Places::new(ROOM)?;
+        Arc::pin_init(
+            pin_init!(Self {
+                places,
+                rounds <- new_irq_lock!(Rounds::new(), "oxib_cm_deferred"),
+                queue: queue.clone(),
+                work <- new_delayed_work!("oxib_cm_deferred"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    fn add(
+        self: &Arc<Self>,
+        notice: KBox<Notice>,
+        now: Time,
+    ) -> core::result::Result<(), KBox<Notice>> {
+        self.rounds.with(|rounds| {
+            rounds.add(notice, now)?;
+            self.plan(rounds, now);
+            Ok(())
+        })
+    }
+
+    /// Plans the timer for what is due next, with the lock held.
+    fn plan(self: &Arc<Self>, rounds: &Rounds, now: Time) {
+        if let Some(due) = rounds.due() {
+            let delay = u32::try_from(due.since(now)).unwrap_or(u32::MAX);
+            self.queue.reschedule(self, msecs_to_jiffies(delay.max(1)));
+        }
+    }
+
+    /// Forgets all that waits for `port`, which goes, and ends the timer if nothing else waits.
+    /// Nothing may be deferred for the port any more. Sleeps.
+    pub(super) fn forget(self: &Arc<Self>, port: &Arc<Port>, now: Time) {
+        let is_of = |notice: &KBox<Notice>| {
+            let of = notice.port.as_ref();
+            of.is_some_and(|other| Arc::ptr_eq(other, port))
+        };
+        let all = self.rounds.with(|rounds| rounds.take(Time::END));
+        for notice in all.into_iter().flat_map(Chain::in_order) {
+            if !is_of(&notice) {
+                // It was here before.
+                let _ = self.add(notice, now);
+            }
+        }
+        let _ = work::cancel_sync(self);
+        self.rounds.with(|rounds| self.plan(rounds, now));
+    }
+}
+
+impl WorkItem for Deferred {
+    type Pointer = Arc<Deferred>;
+
+    fn run(this: Arc<Deferred>) {
+        let now = Time::new(work::milliseconds());
+        let due = this.rounds.with(|rounds| {
+            let due = rounds.take(now);
+            this.plan(rounds, now);
+            due
+        });
+        for mut notice in due.into_iter().flat_map(Chain::in_order) {
+            notice.place = None;
+            notice.deferred += 1;
+            if let Some(port) = notice.port.clone() {
+                port.manager().take_in_again(&port, notice);
+            }
+        }
+    }
+}
+
+impl Manager {
+    /// Lets a message wait for the Ethernet address of its sender.
+    pub(super) fn defer(&self, port: &Arc<Port>, mut notice: KBox<Notice>) {
+        let Some(received) = notice.message() else {
+            return;
+        };
+        let (source, now) = (port.source(received), self.now());
+        let place = match port.window.is_closed() {
+            true => None,
+            false => self.deferred.places.take(&source, NOBODY, now),
+        };
+        notice.place = place;
+        if notice.place.is_none() || self.deferred.add(notice, now).is_err() {
+            port.count_dropped(Cause::Unresolved);
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cm_deferred)]
+mod tests {
+    use super::super::machine::actions::Report;
+    use super::*;
+
+    fn notice(deferred: usize) -> Result<KBox<Notice>> {
+        let mut notice = Notice::new(Report::ReqReceived, GFP_KERNEL)?;
+        notice.deferred = deferred as u8;
+        Ok(notice)
+    }
+
+    /// The messages that are taken out at that time.
+    fn taken(rounds: &mut Rounds, now: u64) -> usize {
+        let chains = rounds.take(Time::new(now));
+        chains.into_iter().flat_map(Chain::in_order).count()
+    }
+
+    #[test]
+    fn each_time_takes_longer() -> Result {
+        let mut rounds = Rounds::new();
+        assert_eq!(rounds.due(), None);
+        let start = 1000;
+        for number in 0..DELAYS.len() {
+            assert!(rounds.add(notice(number)?, Time::new(start)).is_ok());
+        }
+        for delay in DELAYS {
+            assert_eq!(rounds.due(), Some(Time::new(start + delay)));
+            assert_eq!(taken(&mut rounds, start + delay - 1), 0);
+            assert_eq!(taken(&mut rounds, start + delay), 1);
+        }
+        assert_eq!(rounds.due(), None);
+        Ok(())
+    }
+
+    #[test]
+    fn later_ones_go_with_the_first() -> Result {
+        let mut rounds = Rounds::new();
+        assert!(rounds.add(notice(1)?, Time::new(1)).is_ok());
+        assert!(rounds.add(notice(1)?, Time::new(10)).is_ok());
+        assert_eq!(taken(&mut rounds, 1 + DELAYS[1]), 2);
+        // The next one begins anew.
+        assert!(rounds.add(notice(1)?, Time::new(100)).is_ok());
+        assert_eq!(rounds.due(), Some(Time::new(100 + DELAYS[1])));
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() -> Result {
+        let mut rounds = Rounds::new();
+        assert!(rounds.add(notice(DELAYS.len())?, Time::new(1)).is_err());
+        assert_eq!(DELAYS.iter().sum::<u64>(), 1000);
+        Ok(())
+    }
+}
