@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What is shared: a port's class that somebody else has, and a port number on which two programs listen, each on an address
-# of its own.
+# What is shared: a port's class that somebody else has, a port number on which two programs listen, each on an address
+# of its own, and an address that a node has on a VLAN, too.
 #
 # nodes: 2
 # kernels: fast
@@ -71,6 +71,47 @@ called_on() { # own address, the other's, the server's
 	barrier "ended-$3"
 }
 
+# --- an address on two VLANs ------------------------------------------------------------------------------------------------
+
+# n2 has its first address on the VLAN as well, so that its port has two GIDs of one value. n1 reaches it by the VLAN, and what n2
+# answers goes there.
+add_vlan() {
+	modprobe 8021q && ip link add link "$ethernet" name vlan5 type vlan id 5 &&
+		ip address add "10.79.0.$NODE/24" dev vlan5 && ip link set vlan5 up
+}
+
+tag_first_address() {
+	case $NODE in
+	1) ip route add "$there/32" dev vlan5 src 10.79.0.1 ;;
+	2) ip address add "$own/32" dev vlan5 ;;
+	esac
+}
+
+gids_of() { # address
+	local a b c d
+	IFS=. read -r a b c d <<<"$1"
+	grep -c "$(printf '%02x%02x:%02x%02x$' "$a" "$b" "$c" "$d")" "$port_directory"/gids/* | awk -F: '{ sum += $2 } END { print sum + 0 }'
+}
+
+more_gids_than() { # before, address
+	holds "$(gids_of "$2")" -gt "$1"
+}
+
+test_vlan() {
+	local before
+	before=$(gids_of "$own")
+	check "n$NODE has a VLAN" add_vlan
+	barrier vlan
+	check "n$NODE has an address there" eventually more_gids_than 0 "10.79.0.$NODE"
+	check "n$NODE's way to the other's first address leads there" tag_first_address
+	[ "$NODE" = 1 ] || check "n2 has a GID twice" eventually more_gids_than "$before" "$own"
+	on_node 2 serve_on "$own"
+	on_node 2 check "a program listens" eventually many_listen 2
+	barrier tagged
+	called_on 10.79.0.1 "$there" 10.77.0.2
+	ip link delete vlan5
+}
+
 declare -A servers=()
 ground_up
 on_node 1 without_the_class
@@ -85,6 +126,7 @@ on_node 2 check "another one on the second, on the same ports" eventually listen
 barrier serving
 called_on "$own" "$there" 10.77.0.2
 called_on "$second" "$second_there" 10.78.0.2
+test_vlan
 check "n$NODE can unload it" unload_cm
 ground_down
 finish
