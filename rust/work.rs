@@ -94,6 +94,7 @@ impl Queue {
     ///
     /// It does nothing after [`disable`]. Calls for one work come one at a time (under the owner's
     /// lock): of two at once, either may win.
+    #[allow(dead_code, reason = "softib uses it")]
     pub(crate) fn reschedule<T, const ID: u64>(&self, owner: &Arc<T>, delay: Jiffies)
     where
         T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,

@@ -14,7 +14,6 @@ use super::{
         state::StateName, //
     }, //
 };
-use crate::work;
 
 impl Id {
     /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until it is
@@ -75,7 +74,7 @@ impl Inner {
     /// Lets the identifier go; whether nobody uses it any more.
     fn let_go(&mut self, id: &Arc<Id>) -> bool {
         self.gone = true;
-        work::cancel(id);
+        self.disarm(id);
         self.forget_names(id);
         self.forget_asker(id);
         self.half_open = None;

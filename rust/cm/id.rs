@@ -122,6 +122,8 @@ pub(super) struct Inner {
     /// Of a passive connection that is not finished.
     pub(super) half_open: Option<HalfOpen>,
     pub(super) waiting: Chain,
+    /// The timer may be in its queue.
+    armed: bool,
     /// The consumer is being told something.
     pub(super) telling: bool,
     /// Who else uses the identifier: requests to a listener.
@@ -166,10 +168,10 @@ impl Inner {
         }
         match actions.timer {
             TimerAction::Keep => {}
-            TimerAction::Stop => work::cancel(id),
+            TimerAction::Stop => self.disarm(id),
             // Its time begins with its turn.
             TimerAction::At(_) if self.waits => {}
-            TimerAction::At(due) => id.wake_at(self.next_look(due, now), now),
+            TimerAction::At(due) => self.arm(id, self.next_look(due, now), now),
         }
         if actions.remote == RemoteAction::Forget {
             self.forget_names(id);
@@ -198,6 +200,22 @@ impl Inner {
         } else {
             self.telling = true;
             Next::Tell(notice)
+        }
+    }
+
+    /// Plans the timer for `due`, and not for when it was planned before.
+    fn arm(&mut self, id: &Arc<Id>, due: Time, now: Time) {
+        self.disarm(id);
+        self.armed = true;
+        id.wake_at(due, now);
+    }
+
+    /// Takes the timer out of its queue, if it may be there.
+    pub(super) fn disarm(&mut self, id: &Arc<Id>) {
+        // One that went off is taken for one that waits: it may have been planned again before it
+        // got the lock.
+        if core::mem::take(&mut self.armed) {
+            work::cancel(id);
         }
     }
 
@@ -263,6 +281,7 @@ impl Id {
             claims: Claims::default(),
             half_open: None,
             waiting: Chain::new(),
+            armed: false,
             telling: false,
             users: 0,
             gone: false,
@@ -368,12 +387,12 @@ impl Id {
         next
     }
 
-    /// Plans the timer.
-    pub(super) fn wake_at(self: &Arc<Self>, due: Time, now: Time) {
+    /// Plans the timer, which is not in its queue: for [`Inner::arm`] alone.
+    fn wake_at(self: &Arc<Self>, due: Time, now: Time) {
         let delay = u32::try_from(due.since(now)).unwrap_or(u32::MAX);
         self.manager
             .timers
-            .reschedule(self, msecs_to_jiffies(delay.max(1)));
+            .schedule(self.clone(), msecs_to_jiffies(delay.max(1)));
     }
 
     fn timer_due(self: &Arc<Self>) {
@@ -384,7 +403,7 @@ impl Id {
             let later = now.after(NO_MEMORY.into());
             self.with(|inner| {
                 if !inner.gone {
-                    self.wake_at(later, now);
+                    inner.arm(self, later, now);
                 }
             });
             return;
