@@ -12,8 +12,14 @@ use kernel::{
 use super::{
     consumer::Consumer,
     half_open::Places,
-    id::Id,
-    machine::Machine,
+    id::{
+        Id,
+        Inner, //
+    },
+    machine::{
+        state::StateName,
+        Machine, //
+    },
     table::Reserved,
     DeviceKey,
     Manager, //
@@ -178,7 +184,10 @@ impl Id {
 
     /// Ends one consumer's share of a listener; whether others are left.
     pub(super) fn is_still_shared(self: &Arc<Self>) -> bool {
-        let service = self.look(|inner| inner.service);
+        let listens = |inner: &mut Inner| inner.machine.name() == StateName::Listen;
+        let Some(service) = self.look(|inner| listens(inner).then_some(inner.service)) else {
+            return false;
+        };
         let key = (self.device, service);
         let mut others = false;
         // In one step: nobody comes to share what the last one ends.
