@@ -169,7 +169,6 @@ impl Id {
     /// is over all the same.
     pub(crate) fn send_dreq(self: &Arc<Self>, private_data: &[u8]) -> Result {
         check_private_data(Kind::Dreq, private_data)?;
-        let request = new_request();
         self.with(|inner| {
             let now = self.manager.now();
             let patience = inner
@@ -177,7 +176,8 @@ impl Id {
                 .as_ref()
                 .map_or(0, |port| port.round_trips.of(Kind::Dreq).patience());
             let actions = inner.machine.send_dreq(patience, now).map_err(refused)?;
-            let sent = request.and_then(|mut request| {
+            // Not before: consumers call this to find out which end has disconnected.
+            let sent = new_request().and_then(|mut request| {
                 let extra = Extra {
                     private_data,
                     ..Extra::default()
