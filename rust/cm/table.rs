@@ -30,8 +30,9 @@ use crate::{
     wire::cm::CommId, //
 };
 
-/// Shards of a table: a power of two, several times the CPUs that handle messages at once.
-const SHARDS: usize = 64;
+/// Shards of a table: a power of two, many times the CPUs that handle messages at once. A thousand
+/// entries are four in each tree: going down the tree is most of what looking one up costs.
+const SHARDS: usize = 256;
 
 /// A map from `K` to `V`.
 pub(super) struct Table<K, V> {
