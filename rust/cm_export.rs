@@ -156,30 +156,16 @@ fn stop() {
     }
 }
 
-/// The identifier that a consumer means.
-///
-/// # Errors
-///
-/// `EINVAL` if it has ended.
-///
-/// # Safety
-///
-/// As [`CmId::borrow`], for the time of the call.
-unsafe fn id_of(raw: *mut bindings::ib_cm_id) -> Result<Arc<Id>> {
-    // SAFETY: The caller's promise.
-    unsafe { CmId::borrow(raw) }.id()
-}
-
 /// Runs what a consumer asks for, on the identifier that it means.
 ///
 /// # Safety
 ///
-/// As [`id_of`].
+/// As [`CmId::borrow`], for the time of the call; `what` does not end the identifier.
 unsafe fn call(raw: *mut bindings::ib_cm_id, what: impl FnOnce(&Arc<Id>) -> Result) -> i32 {
     from_result(|| {
-        // SAFETY: The caller's promise.
-        let id = unsafe { id_of(raw) }?;
-        what(&id)?;
+        // SAFETY: The caller promises that `raw` is valid, and that the identifier does not end
+        // during the call.
+        unsafe { CmId::borrow(raw).with_id(what) }?;
         Ok(0)
     })
 }
@@ -252,8 +238,9 @@ fn create_id(
 /// As [`CmId::borrow`]; afterwards the consumer does not use the identifier, unless others share it.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id) {
-    // SAFETY: The caller's promise.
-    let Ok(id) = (unsafe { id_of(raw) }) else {
+    // SAFETY: The caller promises that `raw` is valid, and ends the identifier by this call alone.
+    let id = unsafe { CmId::borrow(raw).with_id(|id| Ok(id.clone())) };
+    let Ok(id) = id else {
         return;
     };
     // What `raw` points to ends with `id`, unless others share it.

@@ -4,9 +4,15 @@
 
 use core::{
     any::Any,
+    mem::ManuallyDrop,
     ptr::{
         addr_of,
-        addr_of_mut, //
+        addr_of_mut,
+        null_mut, //
+    },
+    sync::atomic::{
+        AtomicPtr,
+        Ordering, //
     }, //
 };
 
@@ -25,10 +31,6 @@ use crate::{
         Notice,
         Shown, //
     },
-    lock::{
-        new_irq_lock,
-        IrqLock, //
-    },
     rdma::device::Device,
     wire::qpn::Qpn, //
 };
@@ -44,13 +46,15 @@ use crate::{
 /// Of the C structure, `cm_handler` and `context` are the consumer's: it writes them when it makes
 /// the identifier, and later only while it is told something. So is `remote_cm_qpn`, at any time, in one
 /// store. The rest is written by us alone. The device is registered: consumers let go of all their identifiers before it goes.
+///
+/// `id` is null, or comes from `Arc::into_raw`: from `attach` to `detach`, which is called after the
+/// consumer has let go, the value has that reference.
 #[pin_data]
 #[repr(C)]
 pub(super) struct CmId {
     #[pin]
     seen: Opaque<bindings::ib_cm_id>,
-    #[pin]
-    id: IrqLock<Option<Arc<Id>>>,
+    id: AtomicPtr<Id>,
 }
 
 // SAFETY: The pointers in the C structure are the consumer's, who is called from any thread; each
@@ -80,7 +84,8 @@ impl CmId {
         Arc::pin_init(
             pin_init!(Self {
                 seen: Opaque::new(seen),
-                id <- new_irq_lock!(None, "oxib_cm_consumer"),
+                // INVARIANT: Null.
+                id: AtomicPtr::new(null_mut()),
             }),
             GFP_KERNEL,
         )
@@ -107,13 +112,35 @@ impl CmId {
         core::ptr::from_ref(self).cast_mut().cast()
     }
 
-    /// The identifier.
+    /// Runs `using` with the identifier.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it has ended.
-    pub(super) fn id(&self) -> Result<Arc<Id>> {
-        self.id.with(|id| id.clone()).ok_or(EINVAL)
+    /// `EINVAL` if it has ended; the errors of `using`.
+    ///
+    /// # Safety
+    ///
+    /// The consumer does not let go of the identifier meanwhile: neither by `using` nor by another
+    /// thread.
+    pub(super) unsafe fn with_id<R>(&self, using: impl FnOnce(&Arc<Id>) -> Result<R>) -> Result<R> {
+        let id = self.id.load(Ordering::Acquire);
+        if id.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: By the type invariant it comes from `Arc::into_raw`. The reference is the value's
+        // until the consumer has let go, which the caller rules out; it is not given up here.
+        let id = ManuallyDrop::new(unsafe { Arc::from_raw(id) });
+        using(&id)
+    }
+
+    /// Gives the value another identifier, or none, and takes the one that it had.
+    fn replace(&self, id: Option<Arc<Id>>) -> Option<Arc<Id>> {
+        let new = id.map_or(null_mut(), |id| Arc::into_raw(id).cast_mut());
+        // INVARIANT: Null, or just taken from `Arc::into_raw`.
+        let old = self.id.swap(new, Ordering::AcqRel);
+        // SAFETY: By the type invariant it comes from `Arc::into_raw`, with a reference that was the
+        // value's, and is no longer in it.
+        (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
     }
 
     /// The device that the consumer made it on.
@@ -158,12 +185,13 @@ impl Consumer for CmId {
     }
 
     fn attach(&self, id: &Arc<Id>) {
-        self.id.with(|slot| *slot = Some(id.clone()));
+        let before = self.replace(Some(id.clone()));
+        drop(before);
     }
 
     fn detach(&self) {
-        // Dropped without the lock. Whoever calls has the identifier, which has this.
-        let id = self.id.with(Option::take);
+        // Whoever calls has the identifier, which has this.
+        let id = self.replace(None);
         drop(id);
     }
 
