@@ -56,6 +56,7 @@ use crate::{
             Reason,
             ServiceId, //
         },
+        mad::Blank,
         pkey::Pkey, //
     }, //
 };
@@ -105,7 +106,7 @@ impl Id {
             inner.tid = inner.own_tid(self);
             let message = given.message(self, &port);
             let sent = message
-                .build(inner.tid, &mut request)
+                .build(inner.tid, Blank::zeroed(&mut request))
                 .map_err(|_| EINVAL)
                 .and_then(|()| inner.ask(self, request));
             inner.settle(self, before, sent, &actions)
@@ -135,7 +136,7 @@ impl Id {
             let actions = inner.machine.send_rep(&step, now).map_err(refused)?;
             let message = given.message(inner, &port);
             let sent = message
-                .build(inner.tid, &mut request)
+                .build(inner.tid, Blank::zeroed(&mut request))
                 .map_err(|_| EINVAL)
                 .and_then(|()| inner.answer(self, request));
             inner.settle(self, before, sent, &actions)
@@ -183,7 +184,7 @@ impl Id {
                     ..Extra::default()
                 };
                 inner
-                    .build(self, Outgoing::Dreq, &extra, &mut request)
+                    .build(self, Outgoing::Dreq, &extra, Blank::zeroed(&mut request))
                     .map_err(|_| EINVAL)?;
                 inner.ask(self, request)
             });
@@ -305,7 +306,7 @@ impl Id {
                 private_data: given.private_data,
             };
             let sent = message
-                .build(inner.tid, &mut request)
+                .build(inner.tid, Blank::zeroed(&mut request))
                 .map_err(|_| EINVAL)
                 .and_then(|()| inner.ask(self, request));
             inner.settle(self, before, sent, &actions)
@@ -333,7 +334,7 @@ impl Id {
                 private_data: given.private_data,
             };
             let sent = message
-                .build(inner.tid, &mut bytes)
+                .build(inner.tid, Blank::zeroed(&mut bytes))
                 .map_err(|_| EINVAL)
                 .and_then(|()| inner.way(self))
                 .and_then(|(port, to)| port.post_built(to, &bytes));

@@ -44,6 +44,7 @@ use crate::{
             Reason,
             Timeout, //
         },
+        mad::Blank,
         qpn::Qpn, //
     },
 };
@@ -129,7 +130,7 @@ impl Inner {
         id: &Id,
         outgoing: Outgoing,
         extra: &Extra<'_>,
-        out: &mut Bytes,
+        out: Blank<'_>,
     ) -> core::result::Result<(), BuildError> {
         let (local_comm_id, remote_comm_id) = self.machine.ids();
         let private_data = extra.private_data;

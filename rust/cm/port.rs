@@ -52,6 +52,7 @@ use crate::{
             CLASS_VERSION, //
         },
         mad::{
+            Blank,
             Header,
             CLASS_CM,
             HEADER_LEN,
@@ -180,10 +181,11 @@ impl Port {
         &self,
         kind: Kind,
         to: Way<'_>,
-        write: impl FnOnce(&mut Bytes) -> core::result::Result<(), BuildError>,
+        write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
     ) -> Result {
         let mut message = self.sender.message(to.address, to.manager.get())?;
-        write(message.bytes_mut()).map_err(|_| EINVAL)?;
+        // A fresh message is all zeros.
+        write(Blank::zeroed(message.bytes_mut())).map_err(|_| EINVAL)?;
         cm_trace::send(|| self.traced(kind, message.bytes_mut()));
         message.post()?;
         self.counters.add(Group::Sent, kind, 1);
@@ -198,7 +200,7 @@ impl Port {
     pub(super) fn post_built(&self, to: Way<'_>, bytes: &Bytes) -> Result {
         let kind = kind(bytes).ok_or(EINVAL)?;
         self.post(kind, to, |out| {
-            *out = *bytes;
+            *out.into_bytes() = *bytes;
             Ok(())
         })
     }

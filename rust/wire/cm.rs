@@ -282,7 +282,7 @@ impl Parameters<'_> {
     ///
     /// [`BuildError`] if there is too much additional information or private data; nothing is
     /// written then.
-    pub fn build(&self, tid: u64, out: &mut [u8; mad::LEN]) -> Result<(), BuildError> {
+    pub fn build<'b>(&self, tid: u64, out: impl Into<mad::Blank<'b>>) -> Result<(), BuildError> {
         match self {
             Parameters::Req(parameters) => parameters.build(tid, out),
             Parameters::Mra(parameters) => parameters.build(tid, out),

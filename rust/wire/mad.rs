@@ -76,6 +76,32 @@ pub mod status {
     pub const BAD_FIELD: u16 = 7 << 2;
 }
 
+/// The memory of a datagram, all zeros, for a message to be built in.
+#[derive(Debug)]
+pub struct Blank<'a>(&'a mut [u8; LEN]);
+
+impl<'a> Blank<'a> {
+    /// Takes memory that is all zeros already, as fresh memory is. What is not zero there would be
+    /// sent.
+    pub fn zeroed(bytes: &'a mut [u8; LEN]) -> Self {
+        debug_assert!(bytes.iter().all(|byte| *byte == 0));
+        Self(bytes)
+    }
+
+    /// The memory.
+    pub fn into_bytes(self) -> &'a mut [u8; LEN] {
+        self.0
+    }
+}
+
+impl<'a> From<&'a mut [u8; LEN]> for Blank<'a> {
+    /// Clears memory that may have anything in it.
+    fn from(bytes: &'a mut [u8; LEN]) -> Self {
+        bytes.fill(0);
+        Self(bytes)
+    }
+}
+
 const _: () = assert!(size_of::<Header>() == HEADER_LEN);
 const _: () = assert!(size_of::<Mad>() == LEN);
 

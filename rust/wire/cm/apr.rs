@@ -171,7 +171,7 @@ impl Parameters<'_> {
     ///
     /// [`BuildError`] if there is too much additional information or private data; nothing is
     /// written then.
-    pub fn build(&self, tid: u64, out: &mut [u8; mad::LEN]) -> Result<(), BuildError> {
+    pub fn build<'b>(&self, tid: u64, out: impl Into<mad::Blank<'b>>) -> Result<(), BuildError> {
         let information_length = Kind::Apr.check_information(self.information)?;
         Kind::Apr.check_private_data(self.private_data)?;
         let apr: &mut Apr = zerocopy::transmute_mut!(Kind::Apr.begin(out, tid, 0));

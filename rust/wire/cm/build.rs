@@ -17,14 +17,13 @@ use super::{
 
 impl Kind {
     /// Begins a message of this kind: its header, and zeros.
-    pub(super) fn begin(
+    pub(super) fn begin<'a>(
         self,
-        out: &mut [u8; mad::LEN],
+        out: impl Into<mad::Blank<'a>>,
         tid: u64,
         modifier: u32,
-    ) -> &mut [u8; mad::LEN] {
-        out.fill(0);
-        let mad: &mut mad::Mad = zerocopy::transmute_mut!(out);
+    ) -> &'a mut [u8; mad::LEN] {
+        let mad: &mut mad::Mad = zerocopy::transmute_mut!(out.into().into_bytes());
         *mad.header_mut() = Header::new(Subject {
             class: mad::CLASS_CM,
             class_version: CLASS_VERSION,

@@ -76,7 +76,7 @@ impl Parameters<'_> {
     /// # Errors
     ///
     /// [`BuildError`] if there is too much private data; nothing is written then.
-    pub fn build(&self, tid: u64, out: &mut [u8; mad::LEN]) -> Result<(), BuildError> {
+    pub fn build<'b>(&self, tid: u64, out: impl Into<mad::Blank<'b>>) -> Result<(), BuildError> {
         Kind::Drep.check_private_data(self.private_data)?;
         let drep: &mut Drep = zerocopy::transmute_mut!(Kind::Drep.begin(out, tid, 0));
         drep.local_comm_id.set(self.local_comm_id.get());

@@ -168,7 +168,7 @@ impl Parameters<'_> {
     ///
     /// [`BuildError`] if there is too much additional information or private data; nothing is
     /// written then.
-    pub fn build(&self, tid: u64, out: &mut [u8; mad::LEN]) -> Result<(), BuildError> {
+    pub fn build<'b>(&self, tid: u64, out: impl Into<mad::Blank<'b>>) -> Result<(), BuildError> {
         let ari_length = Kind::Rej.check_information(self.ari)?;
         Kind::Rej.check_private_data(self.private_data)?;
         let rej: &mut Rej = zerocopy::transmute_mut!(Kind::Rej.begin(out, tid, 0));

@@ -306,7 +306,7 @@ impl Parameters<'_> {
     /// # Errors
     ///
     /// [`BuildError`] if there is too much private data; nothing is written then.
-    pub fn build(&self, tid: u64, out: &mut [u8; mad::LEN]) -> Result<(), BuildError> {
+    pub fn build<'b>(&self, tid: u64, out: impl Into<mad::Blank<'b>>) -> Result<(), BuildError> {
         Kind::Req.check_private_data(self.private_data)?;
         let out = Kind::Req.begin(out, tid, self.ece.options);
         let req: &mut Req = zerocopy::transmute_mut!(out);

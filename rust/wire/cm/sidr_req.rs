@@ -91,7 +91,7 @@ impl Parameters<'_> {
     /// # Errors
     ///
     /// [`BuildError`] if there is too much private data; nothing is written then.
-    pub fn build(&self, tid: u64, out: &mut [u8; mad::LEN]) -> Result<(), BuildError> {
+    pub fn build<'b>(&self, tid: u64, out: impl Into<mad::Blank<'b>>) -> Result<(), BuildError> {
         Kind::SidrReq.check_private_data(self.private_data)?;
         let request: &mut SidrReq = zerocopy::transmute_mut!(Kind::SidrReq.begin(out, tid, 0));
         request.request_id.set(self.request_id.get());
