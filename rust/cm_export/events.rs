@@ -45,8 +45,12 @@ pub(super) fn tell(cm_id: &CmId, id: &Arc<Id>, notice: &Notice) -> i32 {
     let message = notice
         .message()
         .and_then(|mad| Message::parse(mad.bytes()).ok());
-    // What the event points to, beside the message.
-    let mut ways = Ways::of(id, notice.origin());
+    // What the event points to, beside the message. Most events name no GID entry.
+    let source = match message {
+        Some(Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_)) => id.source(),
+        _ => None,
+    };
+    let mut ways = Ways::new(notice.origin(), source);
     let mut event = new(notice.report());
     match message {
         Some(Message::Req(req)) => requested(&mut event, req, &mut ways),
@@ -71,12 +75,12 @@ struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    fn of(id: &Id, origin: Option<&'a Origin>) -> Self {
+    fn new(origin: Option<&'a Origin>, source: Option<ARef<Entry>>) -> Self {
         Self {
             origin,
             primary: origin.and_then(|origin| origin.primary),
             alternate: origin.and_then(|origin| origin.alternate),
-            source: id.source(),
+            source,
         }
     }
 
