@@ -92,6 +92,7 @@ counts() {
 		printf 'cm counts connect=%d disconnect=%d messages=%d\n' \
 			"$(step 'cm connect' 2)" "$(step disconnect 1)" "$sent"
 	done
+	cat /proc/kallsyms >/out/kallsyms
 }
 
 loss() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which function executes how many instructions per packet: `scripts/bench profile`.
+"""Which function executes how many instructions per packet or connection: `scripts/bench profile`.
 
 python3 -m bench_report.profile DIRECTORY BURST: the run's directory, with the profiler's counts and the node's symbols.
 """
@@ -68,10 +68,10 @@ def main():
     packets = rounds * burst
     if not packets:
         raise SystemExit("oxib: the profiler saw no round")
-    ours = sum(number for name, number in instructions.items() if name.endswith(("[oxib]", "[softib]", "[ib_ipoib]")))
+    ours = sum(number for name, number in instructions.items() if name.endswith(("[oxib]", "[softib]", "[ib_ipoib]", "[ib_cm]")))
     print(
         f"per packet, over {rounds} rounds: {sum(instructions.values()) / packets:.0f} instructions, "
-        f"{ours / packets:.0f} in the modules oxib, ib_ipoib and softib"
+        f"{ours / packets:.0f} in the modules oxib, ib_cm, ib_ipoib and softib"
     )
     print("instructions    calls  function")
     listed = [name for name, number in instructions.most_common() if number / packets >= _LEAST]
