@@ -132,8 +132,8 @@ fn path_question(body: &[u8]) -> Option<Question<'_>> {
     let end = name.iter().position(|byte| *byte == 0)?;
     let find = |number| find(rest, number);
     let gid = |number| {
-        let bytes = find(number)?.first_chunk::<{ Gid::LEN }>()?;
-        Some(Gid::from_bytes(*bytes))
+        let bytes = <[u8; Gid::LEN]>::try_from(find(number)?).ok()?;
+        Some(Gid::from_bytes(bytes))
     };
     Some(Question::Path(PathQuestion {
         device: name.get(..end)?,
@@ -144,7 +144,8 @@ fn path_question(body: &[u8]) -> Option<Question<'_>> {
         dgid: gid(attribute::DGID),
         sgid: gid(attribute::SGID),
         pkey: find(attribute::PKEY).and_then(word),
-        traffic_class: find(attribute::TRAFFIC_CLASS).and_then(|class| class.first().copied()),
+        traffic_class: find(attribute::TRAFFIC_CLASS)
+            .and_then(|class| class.try_into().ok().map(u8::from_ne_bytes)),
         qos_class: find(attribute::QOS_CLASS).and_then(word),
     }))
 }
