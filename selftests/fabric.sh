@@ -341,6 +341,12 @@ watch_queries() {
 	printf 'mgmt_class == 3 && method == 1 && attr_id == %d\n' $((16#3500)) >"$sent/filter" && echo 1 >"$sent/enable" && : >"$tracing/trace"
 }
 
+# A query that is not answered in time is sent again, by ib_sa ten times, with the same transaction ID: it counts once.
 watched_queries() {
+	grep -oE ' tid 0x[0-9a-f]+' "$tracing/trace" | sort -u | wc -l
+}
+
+# How often queries were sent.
+watched_tries() {
 	grep -c ib_mad_ib_send_mad "$tracing/trace"
 }

@@ -162,9 +162,26 @@ test_shared() {
 	end
 }
 
+sent_again() {
+	holds "$(watched_tries)" -gt "$(watched_queries)"
+}
+
+# The subnet administrator of h1 sleeps until it has been asked again. A query is sent again after a tenth of its time.
+routes_late() {
+	local process status=0
+	kill -STOP "${sm_processes[h1]}"
+	at h1 python3 selftests/acm/resolve_route.py --time 20000 5 "$(v4_of h2)" &
+	process=$!
+	eventually sent_again || status=1
+	kill -CONT "${sm_processes[h1]}"
+	wait "$process" || status=1
+	return "$status"
+}
+
 test_off() {
 	begin off
 	check "off: each connection asks" asks "$many" $((2 * many)) connects "$many" 7471 h1 h2
+	check "off: queries that are sent again count once" asks 5 6 routes_late
 	check_equal "off: nothing is answered" 0 "$(answered)"
 	check "off: nobody hears the group" listeners_are 0
 	end
