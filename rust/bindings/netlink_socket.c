@@ -33,6 +33,15 @@ void *oxib_netlink_listener(const struct sock *sk)
 	return sk->sk_user_data;
 }
 
+void oxib_netlink_leave(struct socket *socket, unsigned int group)
+{
+	int number = group;
+
+	/* It fails without CAP_NET_ADMIN: then the group is left when the socket is closed. */
+	READ_ONCE(socket->ops)->setsockopt(socket, SOL_NETLINK, NETLINK_DROP_MEMBERSHIP, KERNEL_SOCKPTR(&number),
+					   sizeof(number));
+}
+
 void oxib_netlink_close(struct socket *socket)
 {
 	/* Takes it off the group, for which it waits until nobody tells the group anything. */

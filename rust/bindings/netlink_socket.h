@@ -19,6 +19,12 @@ int oxib_netlink_listen(int family, unsigned int group, int bytes, void (*ready)
 /* The listener of a socket that ready is called with. */
 void *oxib_netlink_listener(const struct sock *sk);
 
+/*
+ * Takes it off the group: what the group was told before can still be received. Waits until nobody tells the group anything.
+ * Sleeps.
+ */
+void oxib_netlink_leave(struct socket *socket, unsigned int group);
+
 /* ready is called no more, and does not run, when this returns. Sleeps. */
 void oxib_netlink_close(struct socket *socket);
 

@@ -62,6 +62,7 @@ unsafe impl Send for Raw {}
 #[pin_data]
 pub(crate) struct Socket<L: Listener> {
     listener: L,
+    group: u32,
     #[pin]
     open: Mutex<Option<Raw>>,
     queue: work::Queue,
@@ -133,6 +134,16 @@ impl<L: Listener> Socket<L> {
         to_result(sent.min(0))
     }
 
+    /// Leaves the group: nobody tells it anything any more that the socket would hear, and who is
+    /// telling it something has done so when this returns. Sleeps.
+    fn leave(&self) {
+        if let Some(Raw(socket)) = self.open.lock().as_ref() {
+            // SAFETY: By the type invariant the socket is open, and stays so while the lock is
+            // held.
+            unsafe { bindings::oxib_netlink_leave(socket.as_ptr(), self.group) };
+        }
+    }
+
     /// Runs `job` soon, beside others, in process context: the end of the socket waits for it.
     ///
     /// # Errors
@@ -190,7 +201,8 @@ impl<F: FnOnce() + Send + 'static> WorkItem for Task<F> {
     }
 }
 
-/// The right to listen. Dropping it closes the socket, and waits for what was begun for it.
+/// The right to listen. Dropping it leaves the group, waits until the listener has heard all that
+/// the group was told before and until its answers are sent, and closes the socket.
 pub(crate) struct Listening<L: Listener>(Arc<Socket<L>>);
 
 impl<L: Listener> Listening<L> {
@@ -204,6 +216,7 @@ impl<L: Listener> Listening<L> {
         let socket = Arc::pin_init(
             try_pin_init!(Socket {
                 listener,
+                group,
                 open <- new_mutex!(None, "oxib_netlink_socket"),
                 queue: work::Queue::new()?,
                 slow: work::Queue::new()?,
@@ -234,12 +247,18 @@ impl<L: Listener> Listening<L> {
 
 impl<L: Listener> Drop for Listening<L> {
     fn drop(&mut self) {
+        self.0.leave();
+        // First what was heard last; then its answers.
+        self.0.queue.flush();
+        self.0.slow.flush();
+        self.0.queue.flush();
         let open = self.0.open.lock().take();
         if let Some(Raw(socket)) = open {
             // SAFETY: By the type invariant open until now, and nobody has it any more.
             unsafe { bindings::oxib_netlink_close(socket.as_ptr()) };
         }
         work::disable::<_, 0>(&self.0);
+        // A program's message may have had the socket read once more.
         self.0.slow.flush();
         self.0.queue.flush();
     }

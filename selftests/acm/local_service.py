@@ -5,9 +5,13 @@
 local_service.py [as UID] refused      nothing may be asked of the group, nor answered
 local_service.py heard                 what root asks of the group is taken by nobody
 local_service.py malformed             the same with what is no question, or a part of one
+local_service.py flood                 the same with more than a socket has room for
+local_service.py foreign               as root of a user and a network namespace of one's own: nothing may be answered
+local_service.py patience MS           have the kernel wait that long for a local service before it asks the administrator
 local_service.py decline               be another service, which knows nothing and says so, until killed; prints what it was asked
 """
 
+import errno
 import os
 import random
 import socket
@@ -15,7 +19,7 @@ import struct
 import sys
 
 _RDMA, _GROUP = 20, 3
-_RESOLVE, _IP_RESOLVE = 4 << 10, 4 << 10 | 2
+_RESOLVE, _SET_TIMEOUT, _IP_RESOLVE = 4 << 10, 4 << 10 | 1, 4 << 10 | 2
 _REQUEST, _REFUSED = 1, 0x100
 
 
@@ -35,17 +39,49 @@ def _question():
     return _message(_RESOLVE, _REQUEST, b"h1".ljust(64, b"\0") + bytes([1, 0, 0, 0]) + service + gids)
 
 
+def _is_refused(sender, address, data, errors=(errno.EPERM,)):
+    try:
+        sender.sendto(data, address)
+        # The kernel answers what it does not allow.
+        error = -struct.unpack_from("=i", sender.recv(4096), 16)[0]
+    except PermissionError:
+        error = errno.EPERM
+    if error not in errors:
+        sys.exit(f"{address} took it: {error}")
+
+
 def _refused(sender):
     """Whether nothing can be sent."""
-    for address, data in (((0, 1 << (_GROUP - 1)), _question()), ((0, 0), _message(_RESOLVE, 0, b""))):
-        try:
-            sender.sendto(data, address)
-            # The kernel answers what it does not allow.
-            error = -struct.unpack_from("=i", sender.recv(4096), 16)[0]
-        except PermissionError:
-            error = 1
-        if error != 1:
-            sys.exit(f"{address} took it: {error}")
+    _is_refused(sender, (0, 1 << (_GROUP - 1)), _question())
+    _is_refused(sender, (0, 0), _message(_RESOLVE, 0, b""))
+
+
+def _foreign():
+    """Whether root of a namespace of its own cannot answer. What it asks of its group, its namespace alone could hear."""
+    os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
+    sender = _socket()
+    for kind in (_RESOLVE, _IP_RESOLVE, _SET_TIMEOUT):
+        _is_refused(sender, (0, 0), _message(kind, 0, b""), (errno.EPERM, errno.EINVAL))
+    try:
+        _send(sender, _question())
+    except ConnectionRefusedError:
+        pass
+
+
+def _flood(sender):
+    """More than two mebibytes of questions."""
+    data = _question() + bytes(2000)
+    for _ in range(5000):
+        _send(sender, data)
+
+
+def _wait_for_services(sender, milliseconds):
+    """Have the kernel wait so long."""
+    timeout = struct.pack("=HHI", 8, 2, milliseconds)
+    sender.sendto(_message(_SET_TIMEOUT, _REQUEST | 4, timeout), (0, 0))
+    error = struct.unpack_from("=i", sender.recv(4096), 16)[0]
+    if error < 0:
+        sys.exit(f"the kernel does not wait: {error}")
 
 
 def _send(sender, data):
@@ -74,18 +110,30 @@ def _decline(service):
         service.sendto(_message(kind, _REFUSED, b"", sequence), (0, 0))
 
 
+def _socket():
+    sender = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _RDMA)
+    sender.settimeout(10)
+    return sender
+
+
 def main():
     """Do one of these."""
     words = sys.argv[1:]
     if words[0] == "as":
         os.setuid(int(words[1]))
         words = words[2:]
-    sender = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _RDMA)
-    sender.settimeout(10)
+    if words[0] == "foreign":
+        _foreign()
+        return
+    sender = _socket()
     if words[0] == "refused":
         _refused(sender)
     elif words[0] == "heard":
         _send(sender, _question())
+    elif words[0] == "flood":
+        _flood(sender)
+    elif words[0] == "patience":
+        _wait_for_services(sender, int(words[1]))
     elif words[0] == "decline":
         _decline(sender)
     else:
