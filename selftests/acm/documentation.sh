@@ -9,28 +9,20 @@
 # timeout: 400
 
 . selftests/acm.sh
-
-page=$PWD/Documentation/many-subnets.md
-checkout=$PWD
-place=/tmp/guide
+# shellcheck source=selftests/as_written.sh
+. selftests/as_written.sh
+# shellcheck source=selftests/installed.sh
+. selftests/installed.sh
 
 managers='Subnet managers'
 files='Collect, distribute, load'
-
-# A block of a section.
-block() { # heading, number of the block
-	awk -v heading="## $1" -v wanted="$2" '
-		/^## / { here = $0 == heading; number = 0 }
-		/^```/ { inside = !inside; number += inside; next }
-		here && inside && number == wanted' "$page"
-}
 
 # The page's nodes are the fabric's hosts: node1 is h1, node3 is h3.
 of_this_fabric() {
 	sed -e "s/fec0:0:0:1:2:c903:0:2/$(port_field h1 gids/0)/g" -e "s/fec0:0:0:2:2:c903:0:2/$(port_field h3 gids/0)/g" \
 		-e "s/10\.88\.0\.1\b/$(v4_of h1)/g" -e "s/10\.88\.0\.3\b/$(v4_of h3)/g" \
 		-e "s/fd00:88::1\b/$(v6_of h1)/g" -e "s/fd00:88::3\b/$(v6_of h3)/g" \
-		-e 's/mlx5_0/h1/g' -e 's/\bnode1\b/h1/g' -e 's/\bnode3\b/h3/g'
+		-e '/# on node3/s/mlx5_0/h3/' -e 's/mlx5_0/h1/g' -e 's/\bnode1\b/h1/g' -e 's/\bnode3\b/h3/g'
 }
 
 # What stands in the fabric's place has to be right as well.
@@ -71,70 +63,6 @@ has_lid_of_guid() { # host
 
 # --- commands ----------------------------------------------------------------------------------------------------------------
 
-# In the place where the page's files are, and with its scripts.
-runs_as_written() { # host, command
-	(cd "$place" && at "$1" bash -c "$2" </dev/null)
-}
-
-run_block() { # host, heading, number of the block
-	local command number=0
-	while read -r -u 3 command; do
-		number=$((number + 1))
-		check "$1: $command" runs_as_written "$1" "$command"
-	done 3< <(block "$2" "$3" | of_this_fabric)
-	check "block $3 of '$2' has commands" holds "$number" -gt 0
-}
-
-# --- programs ------------------------------------------------------------------------------------------------------------------
-
-has_a_listener() { # host
-	at "$1" rdma resource show cm_id | grep -q 'state LISTEN'
-}
-
-has_no_listener() { # host
-	! has_a_listener "$1"
-}
-
-call() { # server's host, its command, client's host, its command
-	local server status=0
-	runs_as_written "$1" "exec timeout $((2 * patience)) $2" >/tmp/server 2>&1 &
-	server=$!
-	eventually has_a_listener "$1" || note "$2: it does not listen"
-	runs_as_written "$3" "timeout $((2 * patience)) $4" || status=$?
-	[ "$status" = 0 ] || kill "$server"
-	wait "$server" || status=$?
-	eventually has_no_listener "$1"
-	[ "$status" = 0 ] || cat /tmp/server
-	return "$status"
-}
-
-# perftest's server listens anew for its second connection, and with -R its client does not wait for that.
-call_patiently() { # as for call
-	case $2 in
-	ib_*) eventually call "$@" ;;
-	*) call "$@" ;;
-	esac
-}
-
-# As in the block: COMMAND # on HOST[, a server]
-run_programs() {
-	local line command host server='' where='' number=0
-	while read -r -u 3 line; do
-		number=$((number + 1))
-		command=${line%%  *# on *}
-		host=${line##*# on }
-		if [[ $host == *", a server" ]]; then
-			server=$command where=${host%%,*}
-		elif [ -n "$server" ]; then
-			check "$where: $server; $host: $command" call_patiently "$where" "$server" "$host" "$command"
-			server=
-		else
-			check "$host: $command" runs_as_written "$host" "$command"
-		fi
-	done 3< <(block Programs 1 | sed -e '/ib_/{/# on node3/s/mlx5_0/h3/}' | of_this_fabric)
-	check_equal "block 1 of 'Programs' has eleven commands" 11 "$number"
-}
-
 # Both of the hosts that the page has a line for, and the same for the others.
 write_table() {
 	local host
@@ -152,9 +80,8 @@ router_lid() { # host: where it sees the router
 	at "$1" ibnetdiscover --ports | sed -nE "s/^RT +([0-9]+) .*\( 'r1' - .*/\1/p"
 }
 
-mkdir -p "$place"
 check "GIDs on the page are written as GIDs are" page_has_gids
-ln -sfn "$checkout/scripts" "$place/scripts"
+check "there is a place for the page's files" make_place
 load_softib || bail_out "softib.ko could not be loaded"
 fabric_up routed || bail_out "the fabric could not be built"
 start_as_written 1 h1 h2
@@ -164,7 +91,11 @@ check "and has its subnet's prefix" eventually all_have_prefixes "h1 h2" "h3 h4"
 for host in "${hosts[@]}"; do
 	check "$host has the LID that its GUID ends in" has_lid_of_guid "$host"
 done
-check "oxib can be loaded" load_driver oxib
+check "the kernel's modules have a place to be joined in" replace_modules veth
+check "oxib can be installed" install_built
+check "depmod finds it" depmod
+driver=oxib
+run_on_hosts Interfaces 1 8
 check "every host's interface comes up" interfaces_up "${hosts[@]}"
 run_block h1 "$managers" 5
 check "the path leads to the router, with a hop limit" path_of h1 h3 "dlid\.+ *$(router_lid h1)$"
@@ -181,8 +112,8 @@ run_block h1 Check 1
 check "the peer's GID is in its neighbour entry" \
 	matches "$(port_field h3 gids/0 | sed 's/://g; s/../&:/g; s/:$//')" "$(at h1 ip neighbour show "$(v4_of h3)" dev ib0)"
 check "and the other way" host_reaches h3 "$(v4_of h2)"
-check "the connection managers are loaded" load_managers
-run_programs
+run_on_hosts Programs 1 11
 check "they can be unloaded" eventually unload_managers
 take_down_routed_fabric
+give_modules_back
 finish

@@ -9,15 +9,24 @@
 # timeout: 500
 
 . selftests/acm.sh
+# shellcheck source=selftests/as_written.sh
+. selftests/as_written.sh
+
+chapter='One IP subnet for each'
+
+# The page's nodes are the fabric's hosts: node1 is h1, node3 is h2, each the first of its subnet. Which of the gateway's
+# interfaces is that of which port, the kernel decides.
+of_this_fabric() {
+	local first second
+	first=$(interface_of g1 1) second=$(interface_of g1 2)
+	sed -E -e "/# on gateway/{s/\bib0\b/FIRST/; s/\bib1\b/$second/; s/FIRST/$first/; s/gateway/g1/}" \
+		-e 's/\bnode1\b/h1/g' -e 's/\bnode3\b/h2/g'
+}
 
 # --- the layout ------------------------------------------------------------------------------------------------------------------
 
 address_in() { # 4|6, subnet, number
 	if [ "$1" = 4 ]; then printf '10.77.%d.%d\n' "$2" "$3"; else printf 'fd00:77:%d::%x\n' "$2" "$3"; fi
-}
-
-prefix_in() { # 4|6, subnet
-	if [ "$1" = 4 ]; then printf '10.77.%d.0/24\n' "$2"; else printf 'fd00:77:%d::/64\n' "$2"; fi
 }
 
 has_both() { # host with an interface for each of its ports
@@ -29,28 +38,19 @@ interface_of() { # host, port
 	at "$1" grep -lx $(($2 - 1)) -r /sys/class/net/ib0 /sys/class/net/ib1 --include=dev_port 2>/dev/null | cut -d / -f 5
 }
 
-give_address() { # host, interface, subnet, number
-	local family
-	for family in 4 6; do
-		at "$1" ip address add "$(address_in "$family" "$3" "$4")/$([ "$family" = 4 ] && echo 24 || echo 64)" dev "$2" nodad || return
-	done
-	at "$1" ip link set "$2" up && eventually has_carrier "$1" "$2"
-}
-
+# By IPv6, what the page has for IPv4.
 gateway_up() {
 	local subnet
-	at g1 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 || return
+	at g1 sysctl -qw net.ipv6.conf.all.forwarding=1 || return
 	for subnet in 1 2; do
-		give_address g1 "$(interface_of g1 "$subnet")" "$subnet" 254 || return
+		at g1 ip address add "$(address_in 6 "$subnet" 254)/64" dev "$(interface_of g1 "$subnet")" nodad || return
+		eventually at g1 grep -q 1 "/sys/class/net/$(interface_of g1 "$subnet")/carrier" || return
 	done
 }
 
 host_up() { # host, its subnet, the other one
-	local family
-	give_address "$1" ib0 "$2" 1 || return
-	for family in 4 6; do
-		at "$1" ip route add "$(prefix_in "$family" "$3")" via "$(address_in "$family" "$2" 254)" || return
-	done
+	eventually has_carrier "$1" && at "$1" ip address add "$(address_in 6 "$2" 1)/64" dev ib0 nodad &&
+		at "$1" ip route add "fd00:77:$3::/64" via "$(address_in 6 "$2" 254)"
 }
 
 both_active() {
@@ -105,9 +105,9 @@ is_found_soon() { # 4|6
 	at h1 timeout "$patience" python3 selftests/acm/resolve_address.py "$(address_in "$1" 2 1)" | grep RDMA_CM_EVENT_ADDR_RESOLVED
 }
 
-knows_far() { # host whose cache it is, of whom
+knows_far() { # host whose cache it is, of whom, 4|6...
 	local family
-	for family in 4 6; do
+	for family in "${@:3}"; do
 		printf 'replace %s %s\n' "$(address_in "$family" 2 1)" "$(port_field "$2" gids/0)"
 	done | cache_at "$1" -
 }
@@ -136,7 +136,9 @@ eventually have_prefixes || bail_out "not all ports have their subnet's prefix"
 at h1 ip link add filler type dummy
 load_driver oxib acm_learn=0 || bail_out "oxib could not be loaded"
 load_managers || bail_out "the connection managers could not be loaded"
+check "there is a place for the page's files" make_place
 check "the gateway has two interfaces" eventually has_both g1
+run_on_hosts "$chapter" 1 11
 check "the gateway is up" gateway_up
 check "h1 is up, in its IP subnet" host_up h1 1 2
 check "h2 is up, in another one" host_up h2 2 1
@@ -144,14 +146,16 @@ for family in 4 6; do
 	check "IPv$family: a ping goes through the gateway" eventually passes_gateway "$family"
 done
 check "a program finds nobody whose entry is not there" is_not_found 4
-check "h1 learns where h2 is" knows_far h1 h2
+block "$chapter" 2 | of_this_fabric >"$place/addresses.txt"
+run_on_hosts "$chapter" 3 11
+check "h1 learns where h2 is, by IPv6 too" knows_far h1 h2 6
 for family in 4 6; do
 	check "IPv$family: a program is told without waiting for its time-out" is_found_soon "$family"
 	check "IPv$family: a program's connection goes through the router" connects_by_router "$family"
 	check "IPv$family: and another one" connects_by_router "$family"
 done
 check "oxib acm resolve finds the address" eventually resolution_says found
-check "another namespace knows somebody else by that address" knows_far g1 h1
+check "another namespace knows somebody else by that address" knows_far g1 h1 4 6
 check_equal "whose interface has the same number" "$(at h1 cat /sys/class/net/ib0/ifindex)" "$(at g1 cat /sys/class/net/ib0/ifindex)"
 check "then nothing is told" is_not_found 4
 check "oxib acm resolve finds it, and says that programs do not" resolution_says 'found; behind a gateway rdma_cm fails: another namespace .*'
