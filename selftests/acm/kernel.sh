@@ -3,7 +3,7 @@
 #
 # A peer across the router that runs the kernel's ib_ipoib and ib_cm: n1 has oxib, n3 the kernel's drivers, n2 is the router.
 # The cache's entry has the peer's queue pair, as that does not take part in exchanges. IP in datagrams and by connections, and NVMe over
-# RDMA, with the target on either side.
+# RDMA, with the target on either side. n1 asks its subnet administrator once for the target's path, for all connections of the disk.
 #
 # nodes: 3
 # kernels: fast
@@ -65,6 +65,13 @@ test_disk() { # node of the target, node of the host
 	barrier gone
 }
 
+queries_are() { # number
+	local number
+	number=$(watched_queries)
+	note "asked $number times"
+	equal "$1" "$number"
+}
+
 lay_ground
 if ! is_router; then
 	check "n$NODE loads its drivers" load_here
@@ -74,7 +81,11 @@ barrier up
 meet
 is_router || reaches_far datagrams
 barrier reached
+on_node 1 check "n1's queries of paths are counted" watch_queries
 test_disk 3 1
+test_disk 3 1
+on_node 1 check "n1 asked once for the path to the target" queries_are 1
+on_node 1 sh -c "echo 0 >$sent/enable"
 test_disk 1 3
 if ! is_router; then
 	check "n$NODE goes to connected mode" set_mode_here connected
