@@ -34,6 +34,7 @@ use kernel::{
 use super::{
     options::{
         self,
+        Mode,
         Programs, //
     },
     paths::{
@@ -130,6 +131,8 @@ pub(crate) enum Told {
     Gid,
     /// Nothing, as the administrator has switched the local service off.
     Off,
+    /// Nothing, as the interface does not use the cache (`acm=off`).
+    Unused,
     /// Nothing, as the cache of another namespace has another GID ([`find_address`]).
     Ambiguous,
 }
@@ -138,6 +141,8 @@ pub(crate) enum Told {
 pub(crate) fn told(host: &dyn Host, address: IpAddr) -> Told {
     if options::programs() == Programs::Off {
         Told::Off
+    } else if host.exchange().mode() == Mode::Off {
+        Told::Unused
     } else if find_address(host.index(), address).is_some() {
         Told::Gid
     } else {
@@ -145,13 +150,13 @@ pub(crate) fn told(host: &dyn Host, address: IpAddr) -> Told {
     }
 }
 
-/// Finds who has an address, and the interface that leads there. `None` also if several interfaces
-/// of that number (0 is any) know different ones: the question does not say in which namespace it
-/// is asked.
+/// Finds who has an address, and the interface that leads there, of those that use the cache.
+/// `None` also if several interfaces of that number (0 is any) know different ones: the question
+/// does not say in which namespace it is asked.
 fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)> {
     let (mut found, mut agree) = (None, true);
     registry::for_each(|host| {
-        if interface != 0 && host.index() != interface {
+        if interface != 0 && host.index() != interface || host.exchange().mode() == Mode::Off {
             return;
         }
         let known = host.cache().and_then(|cache| cache.peek(address));

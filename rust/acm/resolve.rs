@@ -163,6 +163,7 @@ const fn found(told: Told) -> &'static CStr {
     match told {
         Told::Gid => c"found",
         Told::Off => c"found; behind a gateway rdma_cm fails: acm_programs=off, so it is told no GID",
+        Told::Unused => c"found; behind a gateway rdma_cm fails: the interface does not use the cache (acm=off)",
         Told::Ambiguous => {
             c"found; behind a gateway rdma_cm fails: another namespace has another GID for the address"
         }

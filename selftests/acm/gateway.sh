@@ -125,6 +125,10 @@ resolution_says() { # extended regular expression for the line of the cache
 	matches "^cache +ok +[0-9]+ us  $1\$" "$(oxib -n h1 acm resolve "$(address_in 4 2 1)" dev ib0 2>/dev/null)"
 }
 
+acm_at_h1() { # off|prefer
+	at h1 oxib acm interface set dev ib0 acm "$1"
+}
+
 load_softib || bail_out "softib.ko could not be loaded"
 fabric_up gateway || bail_out "the fabric could not be built"
 start_subnet 1 2 h1
@@ -162,6 +166,11 @@ check "oxib acm resolve finds it, and says that programs do not" resolution_says
 check "it forgets that" forgets_far g1
 check "programs connect again" connects_by_router 4
 check "oxib acm resolve says nothing of programs" resolution_says found
+check "h1's interface uses no cache any more" acm_at_h1 off
+check "then nothing is told" is_not_found 4
+check "oxib acm resolve says that" resolution_says 'found; behind a gateway rdma_cm fails: .*acm=off.*'
+check "it uses it again" acm_at_h1 prefer
+check "a program is told again" is_found_soon 4
 check "the connection managers can be unloaded" eventually unload_managers
 take_down_routed_fabric
 finish
