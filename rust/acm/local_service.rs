@@ -253,6 +253,18 @@ impl Program {
         }
     }
 
+    /// Answers it at once. Returns whether the path is one for it. Sleeps, with no lock held: the
+    /// program goes on in the call.
+    pub(crate) fn answer_now(mut self, path: &PathRecord) -> bool {
+        if !path.is_reversible() {
+            return false;
+        }
+        if let Some(socket) = self.socket.take() {
+            let _ = socket.send(&path_answer(self.sequence, &path.bytes()));
+        }
+        true
+    }
+
     /// Answers it, soon. Returns whether the path is one for it. Any context.
     pub(crate) fn answer(mut self, path: &PathRecord) -> bool {
         // A connection's packets go both ways.

@@ -67,7 +67,11 @@ impl Asker for Asked {
 
 /// Tells a program of its path, or has the SA asked for it.
 pub(super) fn tell(interface: &Interface, program: Program, path: Option<&PathRecord>) {
-    let is_answered = path.is_some_and(|path| program.answer(path));
+    count(interface, path.is_some_and(|path| program.answer(path)));
+}
+
+/// Counts a question of a program, which was answered or left to the SA.
+fn count(interface: &Interface, is_answered: bool) {
     let counter = match is_answered {
         true => Counter::ProgramsAnswered,
         false => Counter::ProgramsDeclined,
@@ -93,7 +97,7 @@ impl Port {
         interface.count_acm(counter, 1);
         match claim {
             Claim::Known(path, Waiter::Program(_, program)) => {
-                tell(&interface, program, Some(&path));
+                count(&interface, program.answer_now(&path));
             }
             Claim::Ask(duty, Waiter::Program(_, program)) => {
                 self.ask_for(interface, wanted, duty, program);
