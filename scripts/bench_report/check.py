@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Refuses results that cannot be.
 
-bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, fabric, ipoib, acm or programs, FILE the
-bench.json of such a run. Prints a line for each complaint, and fails if there is one. A run with the smallest
+bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, fabric, ipoib, acm, programs or routes, FILE
+the bench.json of such a run. Prints a line for each complaint, and fails if there is one. A run with the smallest
 counts (--smoke) has not all ways of TCP, does not count calls, and does not count the instructions
 of single steps.
 """
@@ -284,7 +284,28 @@ def programs(document, smoke=False):
                     yield f"{table}: {row['row']}: {column} took {values}"
 
 
-_KINDS = {"packets": packets, "cm": cm, "fabric": fabric, "ipoib": ipoib, "acm": acm, "programs": programs}
+def routes(document, _smoke=False):
+    """Complaints about a document of bench_report.routes."""
+    yield from _missing("routes", ("each", "all", "mads"), [row["key"] for row in document["rows"]])
+    for row in document["rows"]:
+        for who, values in row["columns"].items():
+            # A question and its answer, or nothing at all.
+            least = {"sa": 2, "ibacm": 0, "oxib": 0}[who] if row["key"] == "mads" else 0.1
+            if not values or min(values) < least:
+                yield f"routes: {row['row']}: {who} took {values}"
+            if (row["key"], who) == ("mads", "oxib") and any(values):
+                yield f"routes: a path that oxib knows took MADs: {values}"
+
+
+_KINDS = {
+    "packets": packets,
+    "cm": cm,
+    "fabric": fabric,
+    "ipoib": ipoib,
+    "acm": acm,
+    "programs": programs,
+    "routes": routes,
+}
 
 
 def complaints(kind, document, smoke=False):

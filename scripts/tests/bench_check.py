@@ -195,7 +195,24 @@ def _programs():
     }
 
 
-_DOCUMENTS = {"packets": _packets, "ipoib": _ipoib, "cm": _cm, "fabric": _fabric, "acm": _acm, "programs": _programs}
+def _routes():
+    values = {"each": (2000.0, 300.0, 150.0), "all": (90000.0, 60000.0, 50000.0), "mads": (2.0, 0.0, 0.0)}
+    rows = [
+        {"key": key, "row": key, "columns": {who: [value] for who, value in zip(("sa", "ibacm", "oxib"), each)}}
+        for key, each in values.items()
+    ]
+    return {"together": 1000, "rows": rows, "ratio": {"sa": 0.075, "ibacm": 0.5}}
+
+
+_DOCUMENTS = {
+    "packets": _packets,
+    "ipoib": _ipoib,
+    "cm": _cm,
+    "fabric": _fabric,
+    "acm": _acm,
+    "programs": _programs,
+    "routes": _routes,
+}
 
 
 class Documents(unittest.TestCase):
@@ -294,6 +311,12 @@ class Documents(unittest.TestCase):
         self.refused("acm", lambda d: d["path_queries"].clear(), "path queries: oxib: None")
         self.refused("programs", lambda d: d["perftest"].pop(), "there are 5 rows, not 6")
         self.refused("programs", lambda d: d["pingpong"][0]["columns"]["rxe"].clear(), "rxe took []")
+        self.refused("routes", lambda d: d["rows"].pop(0), "there is no row each")
+        self.refused("routes", lambda d: d["rows"][1]["columns"]["ibacm"].clear(), "ibacm took []")
+
+    def test_management_datagrams_that_cannot_be_are_refused(self):
+        self.refused("routes", lambda d: d["rows"][2]["columns"]["sa"].append(1.0), "sa took [2.0, 1.0]")
+        self.refused("routes", lambda d: d["rows"][2]["columns"]["oxib"].append(2.0), "took MADs: [0.0, 2.0]")
 
     def test_events_that_cannot_be_are_refused(self):
         self.refused(

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bench_report.routes [--publish FILE KERNEL COMMAND] DIRECTORY ALL: report on the run bench-routes in DIRECTORY.
+
+ALL is how many routes were resolved at once. With --publish the table is written to FILE as Markdown, too, with the date,
+KERNEL and COMMAND.
+"""
+
+import argparse
+import json
+import os
+import re
+from datetime import UTC
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+
+# "route WHO each|all USEC", "mads WHO NUMBER".
+_LINE = re.compile(r"^(route|mads) (sa|ibacm|oxib) (?:(each|all) )?([\d.]+)$", re.MULTILINE)
+# The most of each one's time that oxib is to take.
+_AIMS = {"sa": 0.1, "ibacm": 1.0}
+_WHO = {"sa": "subnet administrator", "ibacm": "daemon ibacm", "oxib": "oxib"}
+_EXPLANATION = """\
+A program has `rdma_cm` resolve the route to a peer on the same switch, whose address is resolved
+before: from `rdma_resolve_route()` to its event, in microseconds of real time on the machine that
+took them, as a program in Python sees them. Medians, with the least and the most. Three whom the
+kernel asks for the path:
+
+*subnet administrator*: OpenSM, in the same node; nobody listens to the kernel
+(`acm_programs=off`).
+
+*ibacm*: the daemon, which has been asked for the path before and keeps it (`route_prot sa`).
+
+*oxib*: the module, which has been asked for the path before (`acm_programs=exact`).
+
+The last row has the management datagrams of the class SubnAdm that anybody sends for a resolution,
+questions and answers.
+"""
+
+
+def read(text):
+    """All values, by row and by who was asked."""
+    found = {}
+    for kind, who, way, value in _LINE.findall(text):
+        found.setdefault(way or kind, {}).setdefault(who, []).append(float(value))
+    return found
+
+
+def document_of(found, together):
+    """The rows, and how oxib compares with the others."""
+    names = {"each": "one after the other, µs", "all": f"{together} at once, until the last event, µs", "mads": "MADs"}
+    rows = []
+    for key, name in names.items():
+        columns = {who: found.get(key, {}).get(who, []) for who in _WHO}
+        rows.append({"key": key, "row": name, "columns": columns})
+    medians = {who: median(values) for who, values in rows[0]["columns"].items() if values}
+    ratio = {who: medians["oxib"] / medians[who] for who in _AIMS if "oxib" in medians and medians.get(who)}
+    return {"together": together, "rows": rows, "ratio": ratio}
+
+
+def _values(values):
+    if not values:
+        return "-"
+    if min(values) == max(values):
+        return f"{median(values):.0f}"
+    return f"{median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def lines_of(document):
+    """The lines of the table, as Markdown has them."""
+    yield f"| rdma_resolve_route | {' | '.join(_WHO.values())} |"
+    yield "| --- | --- | --- | --- |"
+    for row in document["rows"]:
+        yield f"| {row['row']} | {' | '.join(map(_values, row['columns'].values()))} |"
+    yield ""
+    for who, ratio in document["ratio"].items():
+        verdict = "met" if ratio <= _AIMS[who] else "not met"
+        yield f"One after the other, oxib takes {ratio:.3f} of the time of the {_WHO[who]}:"
+        yield f"the aim, at most {_AIMS[who]}, is {verdict}."
+    yield ""
+
+
+def _page(lines, kernel, command):
+    date = datetime.now(UTC).date()
+    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
+    said = f"Written by `{command}` on {date}, kernel {kernel}."
+    busy = f"The load of the machine in its last minute, with its own programs, was {load}."
+    head = ["# What it takes until a program has its route", "", said, busy, ""]
+    return "\n".join([*head, _EXPLANATION, *lines]).rstrip() + "\n"
+
+
+def main():
+    """Read the node's log; print the table, write all."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--publish", nargs=3, metavar=("FILE", "KERNEL", "COMMAND"))
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("together", type=int)
+    options = parser.parse_args()
+    out = options.directory / "bench-routes"
+    log = (out / "node1.log").read_text(encoding="utf-8", errors="replace")
+    document = document_of(read(log), options.together)
+    lines = list(lines_of(document))
+    text = "\n".join(lines)
+    print(text, end="")
+    (out / "table.txt").write_text(text, encoding="utf-8")
+    (out / "bench.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if options.publish:
+        name, kernel, command = options.publish
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(_page(lines, kernel, command), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
