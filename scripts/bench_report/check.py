@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Refuses results that cannot be.
 
-bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, fabric, ipoib, acm, programs or routes, FILE
-the bench.json of such a run. Prints a line for each complaint, and fails if there is one. A run with the smallest
-counts (--smoke) has not all ways of TCP, does not count calls, and does not count the instructions
-of single steps.
+bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, fabric, ipoib, acm, programs, routes or
+floods, FILE the bench.json of such a run. Prints a line for each complaint, and fails if there is one.
+A run with the smallest counts (--smoke) has not all ways of TCP, does not count calls, and does not
+count the instructions of single steps.
 """
 
 import itertools
@@ -18,6 +18,8 @@ _PATHS = {"TX queue": _BURSTS, "TX socket": (32,), "RX": _BURSTS}
 _DRIVERS = ("ib_ipoib", "oxib")
 # An entry of the address cache holds two addresses of 16 bytes.
 _LEAST_ENTRY = 32
+# One of each kind, and none.
+_FLOODS = 10
 
 
 def _numbers(value, place=""):
@@ -297,6 +299,20 @@ def routes(document, _smoke=False):
                 yield f"routes: a path that oxib knows took MADs: {values}"
 
 
+def floods(document, _smoke=False):
+    """Complaints about a document of bench_report.floods."""
+    if len(document["rows"]) != _FLOODS:
+        yield f"there are {len(document['rows'])} rows, not {_FLOODS}"
+    for row, fields in document["rows"].items():
+        runs = {len(values) for columns in fields.values() for values in columns.values()}
+        if len(runs) != 1 or runs == {0}:
+            yield f"{row}: the drivers have {sorted(runs)} runs"
+        for name in ("connected", "answered"):
+            for driver, values in fields[name].items():
+                if any(not 0 <= value <= 100 for value in values):
+                    yield f"{row}: {driver}: {name} is {values}, of 100"
+
+
 _KINDS = {
     "packets": packets,
     "cm": cm,
@@ -305,6 +321,7 @@ _KINDS = {
     "acm": acm,
     "programs": programs,
     "routes": routes,
+    "floods": floods,
 }
 
 

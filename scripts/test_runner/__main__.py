@@ -107,11 +107,11 @@ def _host_jobs(options):
 
 
 # What scripts/bench --smoke takes, one after the other without a name.
-_BENCHMARKS = ("packets", "cm", "fabric", "ipoib", "acm", "programs", "routes", "profile")
+_BENCHMARKS = ("packets", "cm", "fabric", "ipoib", "acm", "programs", "routes", "floods", "profile")
 
 
 def _benchmarks(options):
-    """They run on the fast kernel, those of programs and routes on its user-mode variant."""
+    """They run on the fast kernel, those of programs, routes and floods on its user-mode variant."""
     if "fast" not in options.kernels.split(",") or not (_CHECKOUT / "scripts/bench").exists():
         return []
     return [job.benchmark(name) for name in _BENCHMARKS]

@@ -13,6 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from bench_report import check
+from bench_report import floods
 
 _BURSTS = (1, 8, 32)
 _ROWS = [
@@ -204,6 +205,22 @@ def _routes():
     return {"together": 1000, "rows": rows, "ratio": {"sa": 0.075, "ibacm": 0.5}}
 
 
+def _floods():
+    return floods.document_of(floods.read(_lines_of_floods(oxib="100 9.1 30.5 100 2.5 64")))
+
+
+def _lines_of_floods(oxib):
+    rows = floods.read("")
+    theirs = "100 9.0 30.0 100 2.0 8000"
+    lines = (
+        f"flood {row} {driver} 998 99 {values}\n"
+        for row in rows
+        for driver, values in (("oxib", oxib), ("ib_ipoib", theirs))
+        for _ in range(2)
+    )
+    return "".join(lines)
+
+
 _DOCUMENTS = {
     "packets": _packets,
     "ipoib": _ipoib,
@@ -212,6 +229,7 @@ _DOCUMENTS = {
     "acm": _acm,
     "programs": _programs,
     "routes": _routes,
+    "floods": _floods,
 }
 
 
@@ -309,6 +327,9 @@ class Documents(unittest.TestCase):
             "acm", lambda d: d["look_up_instructions"].pop("cache-hit"), "no row cache-hit"
         )
         self.refused("acm", lambda d: d["path_queries"].clear(), "path queries: oxib: None")
+        self.refused("floods", lambda d: d["rows"].pop("REP"), "there are 9 rows, not 10")
+        self.refused("floods", lambda d: d["rows"]["REQ"]["kib"]["oxib"].pop(), "REQ: the drivers have [1, 2] runs")
+        self.refused("floods", lambda d: d["rows"]["ND"]["answered"]["oxib"].append(101), "of 100")
         self.refused("programs", lambda d: d["perftest"].pop(), "there are 5 rows, not 6")
         self.refused("programs", lambda d: d["pingpong"][0]["columns"]["rxe"].clear(), "rxe took []")
         self.refused("routes", lambda d: d["rows"].pop(0), "there is no row each")
@@ -317,6 +338,17 @@ class Documents(unittest.TestCase):
     def test_management_datagrams_that_cannot_be_are_refused(self):
         self.refused("routes", lambda d: d["rows"][2]["columns"]["sa"].append(1.0), "sa took [2.0, 1.0]")
         self.refused("routes", lambda d: d["rows"][2]["columns"]["oxib"].append(2.0), "took MADs: [0.0, 2.0]")
+
+    def test_a_flood_that_harms_oxib_more_is_named(self):
+        self.assertEqual(_floods()["worse"], [])
+        for values, field in (
+            ("99 9.1 30.5 100 2.5 64", "connected"),
+            ("100 14.1 30.5 100 2.5 64", "median"),
+            ("100 9.1 30.5 100 2.5 8300", "kib"),
+        ):
+            worse = floods.document_of(floods.read(_lines_of_floods(values)))["worse"]
+            self.assertEqual({each["figure"] for each in worse}, {field})
+            self.assertIn("REJ", {each["row"] for each in worse})
 
     def test_events_that_cannot_be_are_refused(self):
         self.refused(
