@@ -29,6 +29,8 @@ _TIMEOUT = 4
 _UNKNOWN_SERVICE = 0x0123456789ABCDEF
 # The first of the addresses that nobody has.
 _NOBODY = ipaddress.IPv4Address("10.78.1.1")
+# As many questions for a service that nobody has come from one sender.
+_RESOLUTIONS = 200
 
 
 def _gid(address):
@@ -82,6 +84,8 @@ def _strange_headers(own, peer, port):
         ("method", (1, 2, 0x81, 0xFF)),
         ("status", (0xFFFF,)),
         ("modifier", (0xFFFFFFFF,)),
+        # Other classes: subnet administration, performance, baseboard and device management, SNMP, vendors.
+        ("class", (3, 4, 5, 6, 8, 9, 0x30, 0xFF)),
         ("attribute", (0, 0x0F, 0x1B, 0xFFFF)),
     ):
         for value in values:
@@ -136,6 +140,8 @@ def _strangers():
     yield message.build("REJ", local_comm_id=0x51, rejects=3, information_length=127, reason=0xFFFF)
     yield message.build("SIDR_REQ", request_id=0x51, service_id=_UNKNOWN_SERVICE, pkey=0xFFFF)
     yield message.build("SIDR_REQ", request_id=0x52, service_id=_service(0), pkey=0x1234)
+    for turn in range(_RESOLUTIONS):
+        yield message.build("SIDR_REQ", tid=turn, request_id=0x100 + turn, service_id=_UNKNOWN_SERVICE, pkey=0xFFFF)
 
 
 def _strange(own, peer, port):
