@@ -4,8 +4,9 @@
 
 callers.py serve OWN PORT           accept all that asks at that port of TCP and of UDP
 callers.py call OWN PEER PORT NUMBER SECONDS
-                                    ask for so many connections, spread over so many seconds; prints how many
-                                    came up, and the median and the greatest of their milliseconds
+                                    ask for so many connections, spread over so many seconds;
+                                    prints how many came up, and the median and the greatest of
+                                    their milliseconds
 
 OWN and PEER are IPv4 addresses.
 """
