@@ -119,7 +119,7 @@ pub(super) struct Inner {
     pub(super) saved: Option<KBox<KVec<u8>>>,
     /// The peer's names for it.
     pub(super) claims: Claims,
-    /// Of a passive connection that is not finished.
+    /// Of a passive connection that is not finished, or of a request that is not answered.
     pub(super) half_open: Option<HalfOpen>,
     pub(super) waiting: Chain,
     /// The timer may be in its queue.
@@ -219,7 +219,7 @@ impl Inner {
         }
     }
 
-    /// Makes the connection one that counts as unfinished.
+    /// Makes it one that counts as unfinished.
     pub(super) fn begin_half_open(&mut self, half_open: HalfOpen) {
         self.half_open = Some(half_open);
     }

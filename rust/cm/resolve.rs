@@ -8,12 +8,16 @@ use kernel::{
 };
 
 use super::{
+    half_open::HalfOpen,
     id::{
         Id,
         Inner,
         Next, //
     },
-    listen::Listening,
+    listen::{
+        Listener,
+        Listening, //
+    },
     machine::{
         actions::Actions,
         source::Source,
@@ -95,11 +99,12 @@ impl Manager {
                 port.count_dropped(Cause::NoListener);
                 answer_unsupported(port, &back, &req);
             }
-            Some((_, listening)) => {
-                match self.resolve(port, &req, back, key, listening, notice) {
+            Some(listener) => {
+                match self.resolve(port, &req, back, key, listener, notice) {
                     Ok((id, next)) => id.then(next),
                     Err(EEXIST) => port.count_duplicate(Kind::SidrReq),
                     // It is as if the message had been lost: the peer repeats it.
+                    Err(EBUSY) => port.count_dropped(Cause::HalfOpen),
                     Err(_) => port.count_dropped(Cause::NoMemory),
                 }
             }
@@ -126,9 +131,13 @@ impl Manager {
         req: &SidrReq,
         back: AddressVector,
         key: (CommId, Source),
-        listening: Listening,
+        (listener, listening): (Listener, Listening),
         mut notice: KBox<Notice>,
     ) -> Result<(Arc<Id>, Next)> {
+        let local = self.name();
+        // Until the consumer has answered.
+        let place = self.half_open(&listener.places, &key.1, local);
+        let place = place.ok_or(EBUSY)?;
         let memory = Reserved::new(GFP_KERNEL)?;
         let origin = KBox::new_uninit(GFP_KERNEL)?;
         let asked = Asked {
@@ -136,7 +145,6 @@ impl Manager {
             answered: None,
         };
         let asked = KBox::new(asked, GFP_KERNEL)?;
-        let local = self.name();
         let (machine, actions) = Machine::accept_sidr_req(local, req.request_id());
         let consumer = listening.id().consumer().accept()?;
         // Nothing but the consumer's answer is about it, so no message has to find it.
@@ -152,7 +160,7 @@ impl Manager {
             primary: None,
             alternate: None,
         }));
-        let next = begin(&id, port, req, back, asked, &actions, notice);
+        let next = begin(&id, port, req, back, (asked, place), &actions, notice);
         Ok((id, next))
     }
 }
@@ -190,7 +198,7 @@ fn begin(
     port: &Arc<Port>,
     req: &SidrReq,
     back: AddressVector,
-    asked: KBox<Asked>,
+    (asked, place): (KBox<Asked>, HalfOpen),
     actions: &Actions,
     notice: KBox<Notice>,
 ) -> Next {
@@ -201,6 +209,7 @@ fn begin(
         inner.service = req.service_id();
         inner.tid = req.header().tid();
         inner.asked = Some(asked);
+        inner.begin_half_open(place);
         inner.follow(id, actions, now, Some(notice))
     })
 }

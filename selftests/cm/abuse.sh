@@ -244,6 +244,9 @@ test_half_open() {
 	on_node 2 check "40 requests are sent" malformed requests "$first_port" 40
 	barrier requested
 	on_node 1 check "24 are dropped" eventually counts_dropped $((dropped + 24))
+	barrier dropped
+	on_node 2 check "40 questions for a queue pair are sent" malformed questions "$first_port" 40
+	on_node 1 check "24 of these are dropped, too" eventually counts_dropped $((dropped + 48))
 	stop_jobs
 	if [ "$NODE" = 1 ]; then
 		many serve "$own" 1 40 >/tmp/server.log 2>&1 &

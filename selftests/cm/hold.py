@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Connections that nobody goes on with, and one that somebody does.
 
-hold.py listen OWN PORT     listen for connections, and let whoever asks for one wait
+hold.py listen OWN PORT     listen for connections and for questions for a queue pair, and let whoever asks wait
 hold.py accept OWN PORT     listen for connections, and grant each
 hold.py call OWN PEER PORT  ask for a connection, and say when it was granted; fails unless it is
 hold.py behind OWN PEER PORT SILENT NUMBER
@@ -19,17 +19,19 @@ import time
 from party import PATIENCE
 from rdmacm import Channel
 from rdmacm import Event
+from rdmacm import Space
 
 _CALLING_QP, _FIRST_SERVING_QP = 0x1000, 0x2000
 # How many the kernel keeps for a program.
 _BACKLOG = 1000
 
 
-def _listen(own, port):
+def _listen(own, port, *spaces):
     channel = Channel()
-    listener = channel.create()
-    listener.listen(own, int(port), _BACKLOG)
-    return channel, listener
+    listeners = [channel.create(space) for space in spaces]
+    for listener in listeners:
+        listener.listen(own, int(port), _BACKLOG)
+    return channel, listeners
 
 
 def _accept(channel):
@@ -86,10 +88,10 @@ def main():
     """Do what the command line says."""
     match sys.argv[1:]:
         case ["listen", own, port]:
-            _ = _listen(own, port)
+            _ = _listen(own, port, Space.TCP, Space.UDP)
             signal.pause()
         case ["accept", own, port]:
-            channel, _ = _listen(own, port)
+            channel, _ = _listen(own, port, Space.TCP)
             _accept(channel)
         case ["call", own, peer, port]:
             _call(own, peer, port)

@@ -6,6 +6,7 @@ malformed.py OWN PEER strange PORT          one of each kind that is wrong in on
                                             peer listens on
 malformed.py OWN PEER random NUMBER SEED    so many, with as much of a message in each as chance has it
 malformed.py OWN PEER requests PORT NUMBER  so many requests, all in order, that nobody goes on with
+malformed.py OWN PEER questions PORT NUMBER so many requests for the queue pair behind a port of UDP
 malformed.py OWN PEER given-up PORT NUMBER  so many, each of which its sender rejects at once
 malformed.py OWN PEER invented PORT NUMBER  so many, each from another address, which nobody has
 malformed.py OWN PEER greedy PORT NUMBER FIRST  so many, numbered from there on, whose sender asks for the longest time to answer
@@ -26,6 +27,9 @@ _GSI = 1
 _GSI_KEY = 0x80010000
 _GUID = 0x0200_0000_0000_0001
 _TIMEOUT = 4
+_UDP_SPACE = 0x0111
+# Bytes of private data of a SIDR_REQ.
+_SIDR_DATA = 216
 _UNKNOWN_SERVICE = 0x0123456789ABCDEF
 # The first of the addresses that nobody has.
 _NOBODY = ipaddress.IPv4Address("10.78.1.1")
@@ -37,16 +41,16 @@ def _gid(address):
     return 0xFFFF << 32 | int(ipaddress.IPv4Address(address))
 
 
-def _service(port):
-    """The service ID that rdma_cm makes of a port of TCP."""
-    return 0x01060000 | port
+def _service(port, space=0x0106):
+    """The service ID that rdma_cm makes of a port, of TCP unless another space is named."""
+    return space << 16 | port
 
 
-def _hello(own, peer):
+def _hello(own, peer, length=92):
     """What rdma_cm expects first in the private data of a REQ: a version, IPv4, ports, addresses."""
     head = bytes([0, 4 << 4]) + (1).to_bytes(2)
     ends = (bytes(12) + ipaddress.IPv4Address(address).packed for address in (own, peer))
-    return int.from_bytes((head + b"".join(ends)).ljust(92, b"\0"))
+    return int.from_bytes((head + b"".join(ends)).ljust(length, b"\0"))
 
 
 def request(own, peer, port, number, **changes):
@@ -175,6 +179,18 @@ def _given_up(own, peer, port, number):
         )
 
 
+def _questions(own, peer, port, number):
+    for turn in range(number):
+        yield message.build(
+            "SIDR_REQ",
+            tid=0xABCE0000 + turn,
+            request_id=0x61000000 + turn,
+            pkey=0xFFFF,
+            service_id=_service(port, _UDP_SPACE),
+            data=_hello(own, peer, _SIDR_DATA),
+        )
+
+
 def _greedy(own, peer, port, number, first):
     longest = {"local_response_timeout": 31, "max_cm_retries": 15}
     return (request(own, peer, port, first + turn, **longest) for turn in range(number))
@@ -188,6 +204,8 @@ def _send_invented(peer, port, number):
 
 def _mads(options):
     own, peer, words = options.own, options.peer, [int(word) for word in options.numbers]
+    if options.what == "questions":
+        return _questions(own, peer, *words)
     if options.what == "greedy":
         return _greedy(own, peer, *words)
     if options.what == "strange":
@@ -210,7 +228,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("own")
     parser.add_argument("peer")
-    parser.add_argument("what", choices=("strange", "random", "requests", "given-up", "greedy", "invented"))
+    parser.add_argument("what", choices=("strange", "random", "requests", "questions", "given-up", "greedy", "invented"))
     parser.add_argument("numbers", nargs="+")
     options = parser.parse_args()
     if options.what == "invented":

@@ -306,11 +306,16 @@ impl State {
         }
     }
 
-    /// Whether it is a passive connection that is not established yet.
+    /// Whether it is a passive connection that is not established yet, or a request for resolution
+    /// that is not answered.
     pub(super) fn is_half_open(&self) -> bool {
         matches!(
             self,
-            State::ReqRcvd(_) | State::MraReqSent(_) | State::RepSent(_) | State::MraRepRcvd(_)
+            State::ReqRcvd(_)
+                | State::MraReqSent(_)
+                | State::RepSent(_)
+                | State::MraRepRcvd(_)
+                | State::SidrReqRcvd(_)
         )
     }
 
