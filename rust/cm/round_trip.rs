@@ -14,8 +14,8 @@
 //! a slow peer is not asked ever faster.
 //!
 //! Peers that get many requests at once answer them one after the other, the last ones late. So a request
-//! is repeated only if one that was sent later has been answered, or if nobody has answered anything for
-//! as long as it would take.
+//! is repeated only if one that was sent later has been answered, or if nobody has answered a first
+//! copy for as long as it would take.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -79,7 +79,7 @@ pub(super) struct RoundTrip {
     estimate: AtomicU64,
     /// When the latest of the requests that have been answered was sent, in milliseconds.
     overtaken: AtomicU64,
-    /// When something was answered last.
+    /// The time of the last answer to a first copy, in milliseconds.
     answered: AtomicU64,
     /// The least time before a request is repeated, in milliseconds.
     floor: u32,
@@ -109,7 +109,11 @@ impl RoundTrip {
         if is_overtaken && sample.milliseconds > patience {
             return;
         }
-        self.answered.store(now.get(), Ordering::Relaxed);
+        // The answer to a repetition says nothing of those who stand in line: it comes when the
+        // others were lost, too.
+        if !estimate.is_of_last_copy(sample) {
+            self.answered.store(now.get(), Ordering::Relaxed);
+        }
         // One answer that took far too long may have been lost once. Several lead there as well.
         let estimate = estimate.learn(actions::RoundTrip {
             milliseconds: sample.milliseconds.min(patience),
@@ -211,9 +215,14 @@ impl Estimate {
         }
     }
 
-    fn learn(self, sample: actions::RoundTrip) -> Self {
+    /// Whether an answer comes as soon after the last copy of a repeated request as answers come.
+    fn is_of_last_copy(self, sample: actions::RoundTrip) -> bool {
         let usual = self.mean8 / 8 + self.deviation4 / 4;
-        let is_late = sample.since_repeated.is_some_and(|since| since > usual);
+        sample.since_repeated.is_some_and(|since| since <= usual)
+    }
+
+    fn learn(self, sample: actions::RoundTrip) -> Self {
+        let is_late = sample.since_repeated.is_some() && !self.is_of_last_copy(sample);
         let new = if is_late { ALL } else { 0 };
         let repeated = self.repeated - self.repeated / MEMORY + new / MEMORY;
         let known = Self { repeated, ..self };
@@ -339,6 +348,26 @@ mod tests {
         answer_to(1000 + u64::from(patience), 1001 + u64::from(patience));
         let now = Time::new(1002 + u64::from(patience));
         assert_eq!(port.patience_with(asked, now), port.patience());
+    }
+
+    #[test]
+    fn the_answer_to_a_repetition_is_no_sign_of_a_line() {
+        let port = RoundTrip::new(FLOOR);
+        (0..50).for_each(|_| answered(&port, 2));
+        // Sent with the one that is looked at, and repeated.
+        let (asked, now) = (Time::new(1000), Time::new(1100));
+        let answer = |since_repeated| {
+            let sample = actions::RoundTrip {
+                milliseconds: 100,
+                since_repeated,
+            };
+            port.sample(sample, now);
+        };
+        answer(Some(1));
+        assert_eq!(port.patience_with(asked, now), port.patience());
+        // The first copy was answered: it had stood in line.
+        answer(None);
+        assert!(port.patience_with(asked, now) > port.patience());
     }
 
     #[test]
