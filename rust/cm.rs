@@ -202,8 +202,10 @@ impl Manager {
     /// Waits for all that runs for identifiers which their consumers have let go, so that dropping the
     /// manager is not the work's own affair. Sleeps.
     pub(crate) fn settle(&self) {
+        self.deferred.end();
         self.lanes.flush();
         self.timers.flush();
+        self.lanes.flush();
     }
 
     /// Waits for the end of all messages that came by `port`, by which none comes any more. Sleeps.

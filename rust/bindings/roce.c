@@ -8,21 +8,7 @@
 /* VLAN of packets without a tag, as ib_core has it. */
 #define NO_VLAN 0xffff
 
-/* The GID that sent a datagram with a GRH, which on RoCE v2 may be an IPv4 header. */
-bool oxib_source_gid(const struct ib_wc *wc, const struct ib_grh *grh, union ib_gid *source)
-{
-	const union rdma_network_hdr *header = (const union rdma_network_hdr *)grh;
-	enum rdma_network_type type = RDMA_NETWORK_IB;
-	union ib_gid destination;
-
-	if (!(wc->wc_flags & IB_WC_GRH))
-		return false;
-	if (ib_get_rdma_header_version(header) == 4)
-		type = RDMA_NETWORK_IPV4;
-	return !ib_get_gids_from_rdma_hdr(header, type, source, &destination);
-}
-
-/* Type of the header in front of a datagram that came by RoCE. */
+/* Type of the header in front of a datagram. That of InfiniBand has the form of RoCE version 1. */
 static enum rdma_network_type network_type(const struct ib_wc *wc, const struct ib_grh *grh)
 {
 	if (wc->wc_flags & IB_WC_WITH_NETWORK_HDR_TYPE)
@@ -30,6 +16,17 @@ static enum rdma_network_type network_type(const struct ib_wc *wc, const struct 
 	if (ib_get_rdma_header_version((const union rdma_network_hdr *)grh) == 4)
 		return RDMA_NETWORK_IPV4;
 	return grh->next_hdr == IPPROTO_UDP ? RDMA_NETWORK_IPV6 : RDMA_NETWORK_ROCE_V1;
+}
+
+/* The GID that sent a datagram with a GRH, which on RoCE v2 may be an IPv4 header. */
+bool oxib_source_gid(const struct ib_wc *wc, const struct ib_grh *grh, union ib_gid *source)
+{
+	const union rdma_network_hdr *header = (const union rdma_network_hdr *)grh;
+	union ib_gid destination;
+
+	if (!(wc->wc_flags & IB_WC_GRH))
+		return false;
+	return !ib_get_gids_from_rdma_hdr(header, network_type(wc, grh), source, &destination);
 }
 
 static bool is_on_vlan(const struct ib_gid_attr *entry, u16 expected)

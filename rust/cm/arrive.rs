@@ -125,6 +125,9 @@ pub(super) fn handle(notice: KBox<Notice>) {
             let names @ (ours, theirs) = named(message);
             cm_trace::reject(ours.get(), theirs.get(), rej.reason().get(), false);
             let id = manager.rejected(&port, rej, &notice);
+            if id.is_none() {
+                manager.take_back(&port, rej, &notice);
+            }
             take(id, names, (kind, message.into()), notice);
         }
         Message::Mra(_)

@@ -22,7 +22,10 @@ use kernel::{
 
 use super::{
     half_open::Places,
-    machine::time::Time,
+    machine::{
+        source::Source,
+        time::Time, //
+    },
     notice::{
         Chain,
         Notice, //
@@ -36,7 +39,10 @@ use crate::{
         IrqLock, //
     },
     rdma::cm_counters::Cause,
-    wire::cm::CommId,
+    wire::cm::{
+        rej::Rej,
+        CommId, //
+    },
     work, //
 };
 
@@ -106,6 +112,20 @@ impl Rounds {
         })
     }
 
+    /// Takes out the messages that `is_meant` chooses, and leaves the others where they are.
+    fn remove(&mut self, is_meant: impl Fn(&Notice) -> bool) -> Chain {
+        let mut removed = Chain::new();
+        for round in &mut self.0 {
+            for notice in core::mem::take(&mut round.chain).in_order() {
+                match is_meant(&notice) {
+                    true => removed.push(notice),
+                    false => round.chain.push(notice),
+                }
+            }
+        }
+        removed
+    }
+
     /// The time when a message is due next.
     fn due(&self) -> Option<Time> {
         let rounds = self.0.iter().filter(|round| !round.chain.is_empty());
@@ -152,22 +172,42 @@ impl Deferred {
         }
     }
 
-    /// Forgets all that waits for `port`, which goes, and ends the timer if nothing else waits.
-    /// Nothing may be deferred for the port any more. Sleeps.
+    /// Forgets all that waits for `port`, which goes. Nothing may be deferred for the port any
+    /// more. Sleeps until nothing of it is on its way to a lane.
     pub(super) fn forget(self: &Arc<Self>, port: &Arc<Port>, now: Time) {
-        let is_of = |notice: &KBox<Notice>| {
+        let is_of = |notice: &Notice| {
             let of = notice.port.as_ref();
             of.is_some_and(|other| Arc::ptr_eq(other, port))
         };
-        let all = self.rounds.with(|rounds| rounds.take(Time::END));
-        for notice in all.into_iter().flat_map(Chain::in_order) {
-            if !is_of(&notice) {
-                // It was here before.
-                let _ = self.add(notice, now);
-            }
-        }
+        let gone = self.rounds.with(|rounds| rounds.remove(is_of));
+        // Without the lock.
+        drop(gone);
         let _ = work::cancel_sync(self);
         self.rounds.with(|rounds| self.plan(rounds, now));
+    }
+
+    /// Forgets the messages that the sender of a REJ has taken back by it.
+    fn take_back(&self, sender: CommId, source: &Source) {
+        let is_taken_back = |notice: &Notice| {
+            let is_from = |port: &Arc<Port>| {
+                let received = notice.message();
+                received.is_some_and(|received| port.source(received) == *source)
+            };
+            let message = notice.parsed();
+            message.is_some_and(|message| message.sender() == sender)
+                && notice.port.as_ref().is_some_and(is_from)
+        };
+        let gone = self.rounds.with(|rounds| rounds.remove(is_taken_back));
+        // Without the lock.
+        drop(gone);
+    }
+
+    /// Forgets everything, when there are no ports any more. Sleeps.
+    pub(super) fn end(self: &Arc<Self>) {
+        let _ = work::cancel_sync(self);
+        let all = self.rounds.with(|rounds| rounds.take(Time::END));
+        // Without the lock.
+        drop(all);
     }
 }
 
@@ -192,6 +232,15 @@ impl WorkItem for Deferred {
 }
 
 impl Manager {
+    /// Forgets the deferred messages that the sender of a REJ, which found no connection, takes
+    /// back by it: its request would be granted for nobody.
+    pub(super) fn take_back(&self, port: &Port, rej: &Rej, notice: &Notice) {
+        if let Some(received) = notice.message().filter(|_| port.roce) {
+            let source = port.source(received);
+            self.deferred.take_back(rej.local_comm_id(), &source);
+        }
+    }
+
     /// Lets a message wait for the Ethernet address of its sender.
     pub(super) fn defer(&self, port: &Arc<Port>, mut notice: KBox<Notice>) {
         let Some(received) = notice.message() else {
@@ -252,6 +301,19 @@ mod tests {
         // The next one begins anew.
         assert!(rounds.add(notice(1)?, Time::new(100)).is_ok());
         assert_eq!(rounds.due(), Some(Time::new(100 + DELAYS[1])));
+        Ok(())
+    }
+
+    #[test]
+    fn others_stay_where_they_are() -> Result {
+        let mut rounds = Rounds::new();
+        for number in [0, 1, 1, 2] {
+            assert!(rounds.add(notice(number)?, Time::new(1)).is_ok());
+        }
+        let removed = rounds.remove(|notice| notice.deferred == 1);
+        assert_eq!(removed.in_order().count(), 2);
+        assert_eq!(rounds.due(), Some(Time::new(1 + DELAYS[0])));
+        assert_eq!(taken(&mut rounds, u64::MAX), 2);
         Ok(())
     }
 

@@ -282,8 +282,24 @@ pub(crate) struct Ports {
 struct Registered {
     _advertised: Advertised,
     _counters: cm_counters::Shown,
-    _registration: mad::Registration<Port>,
+    receiving: Receiving,
+}
+
+/// A port that gets messages. Dropping it ends that, and all that came.
+struct Receiving {
     port: Arc<Port>,
+    /// There is one until the drop.
+    registration: Option<mad::Registration<Port>>,
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        // Nothing comes in any more, nothing goes out.
+        self.registration = None;
+        self.port.window.close();
+        self.port.manager.forget_messages(&self.port);
+        self.port.device.revoke();
+    }
 }
 
 impl Ports {
@@ -316,7 +332,8 @@ impl Ports {
             match Registered::new(manager, device, number) {
                 Ok(port) => {
                     // One of them finds the others: the first.
-                    let (key, any) = (port.port.key, port.port.clone());
+                    let any = port.receiving.port.clone();
+                    let key = any.key;
                     let _ = manager.devices.claim(key, any, memory);
                     let _ = ports.ports.push_within_capacity(port);
                 }
@@ -357,38 +374,30 @@ impl Registered {
         let port = Port::new(manager, device, number, counters.clone())?;
         let memory = Reserved::new(GFP_KERNEL)?;
         let registration = mad::Registration::new(device, number, CLASS, port.clone())?;
+        let receiving = Receiving {
+            port: port.clone(),
+            registration: Some(registration),
+        };
         let shown = cm_counters::Shown::new(device, number, counters)?;
         let advertised = Advertised::new(device, number)?;
         let key = (port.key, number.get());
-        manager
-            .ports
-            .claim(key, port.clone(), memory)
-            .map_err(|_| EEXIST)?;
+        manager.ports.claim(key, port, memory).map_err(|_| EEXIST)?;
         Ok(Self {
             _advertised: advertised,
             _counters: shown,
-            _registration: registration,
-            port,
+            receiving,
         })
     }
 }
 
 impl Drop for Ports {
     fn drop(&mut self) {
-        for Registered { port, .. } in &self.ports {
+        for Registered { receiving, .. } in &self.ports {
+            let port = &receiving.port;
             let key = (port.key, port.number.get());
             let is_it = |other: &Arc<Port>| Arc::ptr_eq(other, port);
             self.manager.ports.remove_if(&key, is_it);
             self.manager.devices.remove_if(&port.key, is_it);
-        }
-        let ports = core::mem::take(&mut self.ports);
-        for registered in ports {
-            let port = registered.port.clone();
-            // Nothing comes in any more, nothing goes out.
-            drop(registered);
-            port.window.close();
-            self.manager.forget_messages(&port);
-            port.device.revoke();
         }
     }
 }

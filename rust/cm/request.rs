@@ -8,6 +8,7 @@ use kernel::{
 };
 
 use super::{
+    arrive::NoWay,
     half_open::HalfOpen,
     id::{
         Id,
@@ -113,6 +114,17 @@ fn cause(reason: Reason) -> Cause {
 struct Arriving<'a> {
     manager: &'a Manager,
     port: &'a Port,
+    request: &'a Notice,
+    /// The way back to where it came from, once it was looked up.
+    back: Option<core::result::Result<AddressVector, NoWay>>,
+}
+
+impl Arriving<'_> {
+    /// Looks the way back up, once. Sleeps.
+    fn back(&mut self) -> &core::result::Result<AddressVector, NoWay> {
+        let (port, request) = (self.port, self.request);
+        self.back.get_or_insert_with(|| port.way_back(request))
+    }
 }
 
 impl Reception for Arriving<'_> {
@@ -132,12 +144,14 @@ impl Reception for Arriving<'_> {
         self.manager.listener(self.port.key, service)
     }
 
-    /// Takes a place for the connection with a new identifier of ours.
+    /// Takes a place for the connection with a new identifier of ours. A request that cannot be
+    /// answered has none: another connection may have to give its place up.
     fn place(
         &mut self,
         (listener, _): &(Listener, Listening),
         source: &Source,
     ) -> Option<(CommId, HalfOpen)> {
+        self.back().as_ref().ok()?;
         let local = self.manager.name();
         let place = self.manager.half_open(&listener.places, source, local)?;
         Some((local, place))
@@ -180,19 +194,30 @@ impl Manager {
             service: req.service_id(),
             req: input::Req::try_from(&req).ok(),
         };
-        let mut node = Arriving {
-            manager: self,
-            port,
+        let (verdict, back) = {
+            let mut node = Arriving {
+                manager: self,
+                port,
+                request: &notice,
+                back: None,
+            };
+            let verdict = arrival::request(&mut node, &asked);
+            (verdict, node.back)
         };
-        let verdict = match arrival::request(&mut node, &asked) {
+        let verdict = match verdict {
             Verdict::Duplicate(id) => return self.answer_again(port, &id, notice),
             Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
-            Verdict::Dropped(Unanswered::NoPlace) => return port.count_dropped(Cause::HalfOpen),
+            Verdict::Dropped(Unanswered::NoPlace) => {
+                return match back {
+                    Some(Err(why)) => port.put_off(notice, why),
+                    _ => port.count_dropped(Cause::HalfOpen),
+                };
+            }
             Verdict::Rejected(reason) => Err(Turned::Rejected(reason)),
             Verdict::Stale(other) => Err(Turned::Stale(other)),
             Verdict::New(new) => Ok(new),
         };
-        let back = match port.way_back(&notice) {
+        let back = match back.unwrap_or_else(|| port.way_back(&notice)) {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),
         };

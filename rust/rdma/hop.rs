@@ -83,6 +83,9 @@ impl Hop {
             )
         })?;
         answer.done.wait_for_completion();
+        // Until the callback has returned: the module may go after this.
+        // SAFETY: The request for this address is over, or about to be.
+        unsafe { bindings::rdma_addr_cancel(&mut device) };
         kernel::error::to_result(answer.status.load(Ordering::Relaxed))?;
         let mut mac = [0; 6];
         mac.copy_from_slice(&device.dst_dev_addr[..6]);

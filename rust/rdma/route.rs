@@ -165,7 +165,8 @@ impl AddressVector {
         let destination = received.source().ok_or(EINVAL)?;
         let hop = Hop::resolve(&source, destination, 0)?;
         // In front of the 20 bytes of an IPv4 header there is nothing.
-        let header = received.grh().filter(|_| destination.ipv4().is_none());
+        let is_ipv4 = source.is_roce_v2() && destination.ipv4().is_some();
+        let header = received.grh().filter(|_| !is_ipv4);
         let header = header.map(Grh::route);
         Self::filled(device, received.pkey_index(), 0, |slot| {
             // SAFETY: The slot is ours; all zero is a valid value of this plain C structure.

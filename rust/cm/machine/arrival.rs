@@ -5,7 +5,7 @@
 //!
 //! The order of the checks counts. A duplicate is answered before anything else is asked for, so
 //! that a peer with a connection loses nothing by what others do meanwhile. A place is taken last,
-//! so that what is rejected takes none. Nothing here sleeps or sends.
+//! so that what is rejected takes none. Nothing is sent here.
 
 use super::claim::{
     Adapter,
