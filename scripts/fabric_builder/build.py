@@ -4,6 +4,7 @@
 import socket
 import zlib
 from contextlib import contextmanager
+from functools import partial
 
 from fabric_builder import machine
 from fabric_builder.machine import Failure
@@ -125,10 +126,23 @@ def _hca_exists(node):
     return bool(machine.run("rdma", "link", "show", namespace=_namespace(node)).count(f"link {node.name}/"))
 
 
+def _delete(exists, *command, namespace=None):
+    """Run a command that deletes what exists, if it does. A namespace that ends may be faster."""
+    try:
+        if exists():
+            machine.run(*command, namespace=namespace)
+    except Failure:
+        if exists():
+            raise
+
+
 def _remove_hca(node):
-    if _namespace(node) is None or machine.namespace_exists(node.name):
-        if _hca_exists(node):
-            machine.run("rdma", "link", "delete", node.name, namespace=_namespace(node))
+    namespace = _namespace(node)
+
+    def exists():
+        return (namespace is None or machine.namespace_exists(namespace)) and _hca_exists(node)
+
+    _delete(exists, "rdma", "link", "delete", node.name, namespace=namespace)
     machine.remove_directory(_directory(node))
 
 
@@ -145,12 +159,10 @@ def _remove_cables(topology):
             continue
         end = next((end for end in cable.ends if end.node.kind != HOST), cable.ends[0])
         namespace = _namespace(end.node)
-        if namespace is None and machine.net_device_exists(end.net_device):
-            machine.run("ip", "link", "delete", end.net_device)
-        elif namespace and machine.namespace_exists(namespace):
-            # It is not there if the fabric was only partly built.
-            if f" {end.net_device}@" in machine.run("ip", "-n", namespace, "-o", "link", "show"):
-                machine.run("ip", "-n", namespace, "link", "delete", end.net_device)
+        where = ["-n", namespace] if namespace else []
+        # It is not there if the fabric was only partly built.
+        exists = partial(machine.net_device_exists, end.net_device, namespace)
+        _delete(exists, "ip", *where, "link", "delete", end.net_device)
 
 
 def down(topology):

@@ -46,9 +46,11 @@ def namespace_exists(name):
     return (_NAMESPACES / name).exists()
 
 
-def net_device_exists(name):
-    """Whether there is one of that name in this namespace."""
-    return Path("/sys/class/net", name).exists()
+def net_device_exists(name, namespace=None):
+    """Whether there is one of that name in a namespace, or in this one."""
+    if namespace is None:
+        return Path("/sys/class/net", name).exists()
+    return namespace_exists(namespace) and f" {name}@" in run("ip", "-n", namespace, "-o", "link", "show")
 
 
 def take_interfaces_down(namespace):
