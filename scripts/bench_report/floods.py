@@ -4,15 +4,11 @@
 With --publish the tables are written to FILE as Markdown, too, with the date, KERNEL and COMMAND.
 """
 
-import argparse
-import json
-import os
 import re
 from dataclasses import dataclass
-from datetime import UTC
-from datetime import datetime
-from pathlib import Path
 from statistics import median
+
+from bench_report import page
 
 # The lines of selftests/soak/floods.sh.
 _LINE = re.compile(r"^flood (\S+) (oxib|ib_ipoib) ([-\d. ]+)$", re.MULTILINE)
@@ -166,35 +162,12 @@ def _tests():
     yield from _table("flood", _TESTS, ["tests in `make test`"], lambda row: [_TESTS[row]])
 
 
-def _page(lines, kernel, command):
-    date = datetime.now(UTC).date()
-    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
-    said = f"Written by `{command}` on {date}, kernel {kernel}."
-    busy = f"The load of the machine in its last minute, with its own programs, was {load}."
-    head = ["# A stranger's floods", "", said, busy, ""]
-    page = "\n".join([*head, _EXPLANATION, *lines, *_tests()])
-    return page.rstrip("\n") + "\n"
-
-
 def main():
     """Read the nodes' logs; print the tables, write all."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--publish", nargs=3, metavar=("FILE", "KERNEL", "COMMAND"))
-    parser.add_argument("directory", type=Path)
-    options = parser.parse_args()
-    logs = sorted(options.directory.glob("bench-floods-*/node2.log"))
-    document = document_of(read("\n".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)))
+    options = page.parser().parse_args()
+    document = document_of(read(page.logs(options, "bench-floods-*/node2.log")))
     lines = list(lines_of(document))
-    text = "\n".join(lines)
-    print(text, end="")
-    out = options.directory / "bench-floods"
-    out.mkdir(exist_ok=True)
-    (out / "table.txt").write_text(text, encoding="utf-8")
-    (out / "bench.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    if options.publish:
-        name, kernel, command = options.publish
-        Path(name).parent.mkdir(exist_ok=True)
-        Path(name).write_text(_page(lines, kernel, command), encoding="utf-8")
+    page.write(options, "floods", document, lines, "A stranger's floods", [_EXPLANATION, *lines, *_tests()])
 
 
 if __name__ == "__main__":

@@ -4,14 +4,10 @@
 With --publish the tables are written to FILE as Markdown, too, with the date, KERNEL and COMMAND.
 """
 
-import argparse
-import json
-import os
 import re
-from datetime import UTC
-from datetime import datetime
-from pathlib import Path
 from statistics import median
+
+from bench_report import page
 
 # "pingpong DEVICE WAY BYTES VALUE", "perftest DEVICE PROGRAM BYTES VALUE", "connect DRIVER VALUE".
 _LINE = re.compile(r"^(pingpong|perftest|connect) (\w+)(?: (\w+) (\d+))? ([\d.]+)$", re.MULTILINE)
@@ -94,34 +90,13 @@ def lines_of(document):
         yield ""
 
 
-def _page(lines, kernel, command):
-    date = datetime.now(UTC).date()
-    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
-    said = f"Written by `{command}` on {date}, kernel {kernel}."
-    busy = f"The load of the machine in its last minute, with its own programs, was {load}."
-    head = ["# What programs take on softib and with oxib", "", said, busy, ""]
-    return "\n".join([*head, _EXPLANATION, *lines])
-
-
 def main():
     """Read the nodes' logs; print the tables, write all."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--publish", nargs=3, metavar=("FILE", "KERNEL", "COMMAND"))
-    parser.add_argument("directory", type=Path)
-    options = parser.parse_args()
-    logs = sorted(options.directory.glob("bench-programs-*/node1.log"))
-    document = document_of(read("\n".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)))
+    options = page.parser().parse_args()
+    document = document_of(read(page.logs(options, "bench-programs-*/node1.log")))
     lines = list(lines_of(document))
-    text = "\n".join(lines)
-    print(text, end="")
-    out = options.directory / "bench-programs"
-    out.mkdir(exist_ok=True)
-    (out / "table.txt").write_text(text, encoding="utf-8")
-    (out / "bench.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    if options.publish:
-        name, kernel, command = options.publish
-        Path(name).parent.mkdir(exist_ok=True)
-        Path(name).write_text(_page(lines, kernel, command), encoding="utf-8")
+    title = "What programs take on softib and with oxib"
+    page.write(options, "programs", document, lines, title, [_EXPLANATION, *lines])
 
 
 if __name__ == "__main__":

@@ -5,14 +5,10 @@ ALL is how many routes were resolved at once. With --publish the table is writte
 KERNEL and COMMAND.
 """
 
-import argparse
-import json
-import os
 import re
-from datetime import UTC
-from datetime import datetime
-from pathlib import Path
 from statistics import median
+
+from bench_report import page
 
 # "route WHO each|all USEC", "mads WHO NUMBER".
 _LINE = re.compile(r"^(route|mads) (sa|ibacm|oxib) (?:(each|all) )?([\d.]+)$", re.MULTILINE)
@@ -79,34 +75,15 @@ def lines_of(document):
     yield ""
 
 
-def _page(lines, kernel, command):
-    date = datetime.now(UTC).date()
-    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
-    said = f"Written by `{command}` on {date}, kernel {kernel}."
-    busy = f"The load of the machine in its last minute, with its own programs, was {load}."
-    head = ["# What it takes until a program has its route", "", said, busy, ""]
-    return "\n".join([*head, _EXPLANATION, *lines]).rstrip() + "\n"
-
-
 def main():
     """Read the node's log; print the table, write all."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--publish", nargs=3, metavar=("FILE", "KERNEL", "COMMAND"))
-    parser.add_argument("directory", type=Path)
+    parser = page.parser()
     parser.add_argument("together", type=int)
     options = parser.parse_args()
-    out = options.directory / "bench-routes"
-    log = (out / "node1.log").read_text(encoding="utf-8", errors="replace")
-    document = document_of(read(log), options.together)
+    document = document_of(read(page.logs(options, "bench-routes/node1.log")), options.together)
     lines = list(lines_of(document))
-    text = "\n".join(lines)
-    print(text, end="")
-    (out / "table.txt").write_text(text, encoding="utf-8")
-    (out / "bench.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    if options.publish:
-        name, kernel, command = options.publish
-        Path(name).parent.mkdir(exist_ok=True)
-        Path(name).write_text(_page(lines, kernel, command), encoding="utf-8")
+    title = "What it takes until a program has its route"
+    page.write(options, "routes", document, lines, title, [_EXPLANATION, *lines])
 
 
 if __name__ == "__main__":
