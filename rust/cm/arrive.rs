@@ -183,7 +183,7 @@ impl Manager {
         self.ids.get(&name)
     }
 
-    /// Whom a REJ is for.
+    /// Finds the connection that a REJ is for.
     fn rejected(&self, port: &Port, rej: &Rej, notice: &Notice) -> Option<Arc<Id>> {
         let names = named(Message::Rej(rej));
         let source = port.source(notice.message()?);
@@ -312,7 +312,7 @@ impl Manager {
 }
 
 impl Id {
-    /// What becomes of a message of that kind with these identifiers.
+    /// Decides whether a message of that kind with these identifiers is heard.
     fn hears(&self, kind: Kind, names: Names, notice: &Notice) -> Heard {
         let known = self.look(|inner| inner.machine.ids());
         arrival::hear(kind, known, names, || self.is_from_peer(notice))

@@ -49,8 +49,8 @@ const MOST: usize = 16;
 /// as a lane is emptied before its messages are.
 const ROOM: u32 = 1 << 14;
 
-/// How many there are: two for each CPU, as consumers may sleep, and no more, as each that has
-/// something to do wakes a thread.
+/// Returns the number of lanes: two for each CPU, as consumers may sleep, and no more, as each that
+/// has something to do wakes a thread.
 fn number() -> usize {
     (2 * kernel::cpu::nr_cpu_ids() as usize).min(MOST)
 }
@@ -72,7 +72,7 @@ struct Lane {
     work: DelayedWork<Lane>,
 }
 
-/// What waits in a lane.
+/// Notices that wait in a lane.
 struct Waiting {
     chain: Chain,
     inflow: Inflow,

@@ -47,8 +47,8 @@ use crate::{
 /// the identifier, and later only while it is told something. So is `remote_cm_qpn`, at any time, in one
 /// store. The rest is written by us alone. The device is registered: consumers let go of all their identifiers before it goes.
 ///
-/// `id` is null, or comes from `Arc::into_raw`: from `attach` to `detach`, which is called after the
-/// consumer has let go, the value has that reference.
+/// `id` is null, or comes from `Arc::into_raw`: from `attach` to `detach`, which is called after
+/// the consumer has let go, the value has that reference.
 #[pin_data]
 #[repr(C)]
 pub(super) struct CmId {
@@ -138,8 +138,8 @@ impl CmId {
         let new = id.map_or(null_mut(), |id| Arc::into_raw(id).cast_mut());
         // INVARIANT: Null, or just taken from `Arc::into_raw`.
         let old = self.id.swap(new, Ordering::AcqRel);
-        // SAFETY: By the type invariant it comes from `Arc::into_raw`, with a reference that was the
-        // value's, and is no longer in it.
+        // SAFETY: By the type invariant it comes from `Arc::into_raw`, with a reference that was
+        // the value's, and is no longer in it.
         (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
     }
 

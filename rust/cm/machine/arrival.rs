@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What becomes of a message that arrives, before the machine of a connection has it: which
-//! connection it is for, and which requests make a new one (IBTA 12.9.7).
+//! Decisions about a message that arrives, before the machine of a connection has it: the
+//! connection that it is for, and the requests that make a new one (IBTA 12.9.7).
 //!
 //! The order of the checks counts. A duplicate is answered before anything else is asked for, so
 //! that a peer with a connection loses nothing by what others do meanwhile. A place is taken last,
@@ -23,7 +23,7 @@ use super::wire::cm::service_id::ServiceId;
 use super::wire::cm::Kind;
 use super::wire::qpn::Qpn;
 
-/// What a node has for those who ask for a connection.
+/// Tables and listeners of a node, for those who ask for a connection.
 pub trait Reception {
     /// A connection, by which a duplicate is answered.
     type Connection;
@@ -46,7 +46,7 @@ pub trait Reception {
     fn place(&mut self, listener: &Self::Listener, source: &Source) -> Option<Self::Place>;
 }
 
-/// What a REQ says, as far as it decides about it.
+/// The fields of a REQ that decide about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// The channel adapter that asks.
@@ -57,7 +57,7 @@ pub struct Asked {
     pub qpn: Qpn,
     /// The service.
     pub service: ServiceId,
-    /// What a machine reads of it, if the transport is known.
+    /// Fields that a machine reads, if the transport is known.
     pub req: Option<Req>,
 }
 
@@ -70,28 +70,28 @@ pub enum Unanswered {
     NoPlace,
 }
 
-/// What becomes of a REQ.
+/// The decision about a REQ.
 #[derive(Debug)]
 pub enum Verdict<C, L, P> {
-    /// It was answered before, and its connection answers it again.
+    /// A repetition, which its connection answers again.
     Duplicate(C),
-    /// It is not answered.
+    /// No answer.
     Dropped(Unanswered),
-    /// It is rejected.
+    /// A rejection.
     Rejected(Reason),
-    /// It is rejected, and the connection of ours that has its queue pair is ended: the peer does
+    /// A rejection, and the end of the connection of ours that has its queue pair: the peer does
     /// not have it any more.
     Stale(CommId),
-    /// It is new.
+    /// A new connection.
     New(New<L, P>),
 }
 
 /// A REQ that makes a connection.
 #[derive(Debug)]
 pub struct New<L, P> {
-    /// What the machine reads of it.
+    /// Fields that the machine reads.
     pub req: Req,
-    /// Whom it is for.
+    /// The listener that it is for.
     pub listener: L,
     /// Its place there.
     pub place: P,
@@ -130,7 +130,7 @@ pub fn request<R: Reception>(
     }
 }
 
-/// How the connection is found that a message is for.
+/// The name by which the connection is found that a message is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressee {
     /// By our identifier.
@@ -151,14 +151,14 @@ pub fn rejected(named: Names, reason: Reason, guid: Option<u64>, source: Source)
     }
 }
 
-/// What becomes of a message that is for a connection.
+/// The decision about a message that is for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heard {
     /// The connection's machine has it.
     Taken,
-    /// It is as if there were no such connection: it was another one.
+    /// No such connection: it was another one.
     Unknown,
-    /// It is dropped, as it is not from the peer.
+    /// Dropped, as it is not from the peer.
     WrongPeer,
 }
 
