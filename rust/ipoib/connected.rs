@@ -87,8 +87,10 @@ pub(super) enum Mode {
 pub(super) struct Connected {
     /// The mode is connected mode.
     on: AtomicBool,
-    /// Peers are told that we take connections: we listen.
-    offered: AtomicBool,
+    /// Whether peers can connect is known, for the time that the interface is up.
+    settled: AtomicBool,
+    /// They cannot: there is no connection manager for the port.
+    refuses: AtomicBool,
     /// The use of the connection manager is being begun.
     starting: AtomicBool,
     #[pin]
@@ -115,7 +117,8 @@ impl Connected {
         };
         Ok(pin_init!(Self {
             on: AtomicBool::new(false),
-            offered: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
             starting: AtomicBool::new(false),
             service <- new_mutex!(None),
             control: rtnl::Locked::new(control),
@@ -124,11 +127,29 @@ impl Connected {
 
     /// What the interface's address says of it.
     pub(super) fn flags(&self) -> u8 {
-        if self.offered.load(Ordering::Acquire) {
+        if self.on.load(Ordering::Relaxed) && !self.refuses.load(Ordering::Acquire) {
             HwAddr::RC
         } else {
             0
         }
+    }
+
+    /// Whether the address says what is so. Before, the interface has no carrier: who is told of one that
+    /// takes no connections sends it small packets for ten minutes.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.on.load(Ordering::Relaxed) || self.settled.load(Ordering::Acquire)
+    }
+
+    /// Notes whether peers can connect; returns whether that is news.
+    fn settle(&self, listens: bool) -> bool {
+        let changes = self.refuses.swap(!listens, Ordering::AcqRel) == listens;
+        !self.settled.swap(true, Ordering::AcqRel) || changes
+    }
+
+    /// Nothing is known any more.
+    fn unsettle(&self) {
+        self.settled.store(false, Ordering::Release);
+        self.refuses.store(false, Ordering::Release);
     }
 
     /// The connection manager, if it is in use.
@@ -261,20 +282,24 @@ impl Interface {
         });
     }
 
-    /// Begins the use of the connection manager, outside of the RTNL, unless that has begun.
-    fn acquire_service(self: &Arc<Self>) {
+    /// Begins the use of the connection manager for `session`, outside of the RTNL, unless that has begun.
+    fn acquire_service(self: &Arc<Self>, session: &Arc<Session>) {
         if self.connected.starting.swap(true, Ordering::AcqRel) {
             return;
         }
-        let this = self.clone();
+        let (this, session) = (self.clone(), session.clone());
         let spawned = self.searches.spawn(move || {
             if this.mode() == Mode::Connected {
-                if let Err(error) = this.connected.start_service() {
-                    let name = this.device().name();
-                    dev_warn!(
-                        this.rdma(),
-                        "{name}: the connection manager cannot be started: {error:?}; all peers get datagrams\n"
-                    );
+                match this.connected.start_service() {
+                    Ok(()) => session.listen_soon(),
+                    Err(error) => {
+                        let name = this.device().name();
+                        dev_warn!(
+                            this.rdma(),
+                            "{name}: the connection manager cannot be started: {error:?}; all peers get datagrams\n"
+                        );
+                        session.settle(false);
+                    }
                 }
             }
             this.connected.starting.store(false, Ordering::Release);
@@ -311,11 +336,11 @@ impl Interface {
 
     /// Closes it: after this nothing of it is left with the device.
     pub(super) fn close_session(&self, rtnl: &mut Rtnl) {
-        self.connected.offered.store(false, Ordering::Release);
         let Some(session) = self.connected.control.get(rtnl).session.take() else {
             return;
         };
         session.close();
+        self.connected.unsettle();
         let (control, held) = self.connected.control.open(rtnl);
         drop(control.arrivals.disable(held));
         session.discard();

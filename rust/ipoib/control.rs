@@ -355,7 +355,8 @@ impl Interface {
         self.follow_qkey(rtnl);
         self.follow_mtu(rtnl, &offer, old);
         let joined = self.sync_groups(rtnl);
-        let carrier = joined && offer.active && offer.gid.is_some();
+        let is_settled = self.connected.is_settled();
+        let carrier = joined && offer.active && offer.gid.is_some() && is_settled;
         let is_new = !self.device().has_carrier() || old.is_some_and(|old| old.lid != offer.lid);
         self.device().set_carrier(rtnl, carrier);
         if carrier && is_new {

@@ -40,6 +40,13 @@ offers_connections() { # host
 	matches '^80:' "$(hardware_address_at "$1")"
 }
 
+# A peer that is told of an address that offers none sends small packets for ten minutes. With carrier and the MTU of connected mode,
+# the address has to offer them, from the first moment.
+never_seen_without() { # host
+	awk '/^[^ ]/ { up = /LOWER_UP/ && /mtu 65520/ } up { seen++ } up && /infiniband 00:/ { print; wrong = 1 }
+		END { if (!seen) print "nothing was seen"; exit wrong || !seen }' "/tmp/link.$1"
+}
+
 offers_none() { # host
 	matches '^00:' "$(hardware_address_at "$1")"
 }
@@ -196,11 +203,17 @@ test_idle() {
 bring_up_shared_fabric "${drivers[NODE - 1]}" "${parameters[@]}"
 for host in h1 h2; do
 	check "$driver: $host is in datagram mode at first" mode_is "$host" datagram
+	ip -n "$host" monitor link dev ib0 >"/tmp/link.$host" 2>/dev/null &
+	jobs_running+=($!)
+	pause 1
 	check "$driver: $host can be in connected mode" set_mode "$host" connected
 	check "$driver: $host says so" mode_is "$host" connected
 	check "$driver: $host has the largest MTU" equal 65520 "$(mtu_of "$host")"
 	check "$driver: the address of $host offers connections" eventually offers_connections "$host"
+	pause 1
+	check "$driver: $host had no carrier before" never_seen_without "$host"
 done
+stop_jobs
 barrier connected
 
 if [ "$NODE" = 2 ]; then

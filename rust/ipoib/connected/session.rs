@@ -210,6 +210,22 @@ impl Session {
         self.tend_in(0);
     }
 
+    /// Tries to listen now.
+    pub(super) fn listen_soon(self: &Arc<Self>) {
+        let searches = &self.interface.searches;
+        searches.reschedule::<_, 0>(self, msecs_to_jiffies(0));
+    }
+
+    /// Whether peers can connect is known from now on: the address says so, and the interface may have carrier.
+    pub(super) fn settle(&self, listens: bool) {
+        let members = self.members.lock();
+        let is_news = members.open && self.interface.connected.settle(listens);
+        drop(members);
+        if is_news {
+            self.interface.kick();
+        }
+    }
+
     fn tend_in(self: &Arc<Self>, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds);
         self.interface
@@ -238,6 +254,15 @@ impl Session {
         if !self.members.lock().listeners.is_empty() {
             return true;
         }
+        let listens = self.begin_to_listen();
+        // Without a connection manager, its use is only being begun.
+        if listens || self.interface.connected.manager().is_some() {
+            self.settle(listens);
+        }
+        listens
+    }
+
+    fn begin_to_listen(self: &Arc<Self>) -> bool {
         let Some(manager) = self.manager() else {
             return false;
         };
@@ -259,13 +284,6 @@ impl Session {
             let mut members = self.members.lock();
             if members.open {
                 members.listeners = listeners;
-                drop(members);
-                self.interface
-                    .connected
-                    .offered
-                    .store(true, Ordering::Release);
-                // Our address says so from now on.
-                self.interface.kick();
                 return true;
             }
         }
@@ -276,7 +294,7 @@ impl Session {
     /// The connection manager, if it has the port. If there is none, its use is begun.
     pub(super) fn manager(self: &Arc<Self>) -> Option<Arc<Manager>> {
         let Some(manager) = self.interface.connected.manager() else {
-            self.interface.acquire_service();
+            self.interface.acquire_service(self);
             return None;
         };
         if manager.has_port(self.device(), self.interface.port()) {
