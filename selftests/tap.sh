@@ -12,10 +12,11 @@ ok() { # description
 	printf 'ok %d - %s\n' "$tap_number" "$1"
 }
 
-not_ok() { # description
+not_ok() { # description, [comments]
 	tap_number=$((tap_number + 1))
 	tap_failures=$((tap_failures + 1))
 	printf 'not ok %d - %s\n' "$tap_number" "$1"
+	[ -z "${2:-}" ] || printf '%s\n' "$2"
 	[ "$tap_failures" != 1 ] || ! declare -F explain_failure >/dev/null || explain_failure
 }
 
@@ -35,9 +36,10 @@ check() { # description, command...
 	if "$@" >"$output" 2>&1; then
 		ok "$description"
 	else
-		not_ok "$description"
-		note "$* failed:"
-		tail -n 40 "$output" | sed 's/^/#   /'
+		not_ok "$description" "$(
+			note "$* failed:"
+			tail -n 40 "$output" | sed 's/^/#   /'
+		)"
 	fi
 }
 

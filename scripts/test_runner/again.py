@@ -17,7 +17,7 @@ _MOST = 4
 _TIMES = 3
 _LEAST_SECONDS, _MOST_SECONDS = 300, 900
 # Lines of a log that a record keeps.
-_TAIL = 25
+_KEPT = 60
 
 
 def why_not(entry, failed):
@@ -38,11 +38,14 @@ def limit(seconds):
     return int(min(_MOST_SECONDS, max(_LEAST_SECONDS, _TIMES * seconds)))
 
 
-def _tail(logs):
-    """The last lines of the first script log with a failed check in it, or else of the last one."""
-    texts = [log.read_text(encoding="utf-8", errors="replace") for log in logs if log.suffix == ".log"]
-    chosen = next((text for text in texts if "\nnot ok" in f"\n{text}"), texts[-1] if texts else "")
-    return chosen.splitlines()[-_TAIL:]
+def _excerpt(logs):
+    """The first failed check of the scripts' logs and the lines after it, or else the last lines of the last log."""
+    texts = [log.read_text(encoding="utf-8", errors="replace").splitlines() for log in logs if log.suffix == ".log"]
+    for lines in texts:
+        failed = next((number for number, line in enumerate(lines) if line.startswith("not ok")), None)
+        if failed is not None:
+            return lines[failed : failed + _KEPT]
+    return texts[-1][-_KEPT:] if texts else []
 
 
 class Record:
@@ -54,7 +57,7 @@ class Record:
             "job": job.test,
             "kernel": job.kernel,
             "checks": outcome.result.failures,
-            "tail": _tail(outcome.logs),
+            "log": _excerpt(outcome.logs),
         }
 
     def append_to(self, path):

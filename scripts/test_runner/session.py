@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The jobs that have ended in a run of tests, and what is said of them at the end."""
 
+import itertools
 import json
 import re
 from dataclasses import dataclass
@@ -36,10 +37,10 @@ class Entry:
 
 def _with_output(failure):
     """The first line of a failure, and what the command of the check printed."""
-    lines = failure.splitlines()
-    ends = [number for number, line in enumerate(lines) if number and line.endswith(" failed:")]
-    printed = lines[ends[-1] + 1 :][:_PRINTED] if ends else []
-    return [*lines[:1], *(line.removeprefix("#") for line in printed)]
+    check, *said = failure.splitlines()
+    after = itertools.dropwhile(lambda line: not line.endswith(" failed:"), said)
+    printed = itertools.takewhile(lambda line: line.startswith("#   "), itertools.islice(after, 1, None))
+    return [check, *(line.removeprefix("#") for line in itertools.islice(printed, _PRINTED))]
 
 
 def _reasons(outcome):

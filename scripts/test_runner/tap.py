@@ -9,7 +9,7 @@ _LINE = re.compile(r"^(not )?ok\b *\d* *-? *(.*)$")
 _PLAN = re.compile(r"^1\.\.(\d+)")
 _SKIP = re.compile(r"# *SKIP\b", re.IGNORECASE)
 # How many lines of what a failed check says are kept.
-_TOLD = 12
+_TOLD = 24
 _CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 
 

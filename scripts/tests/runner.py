@@ -128,7 +128,7 @@ class Runs(unittest.TestCase):
         [flake] = self.flakes()
         self.assertEqual((flake["job"], flake["kernel"]), ("made/once (uml-7.3)", "uml-7.3"))
         self.assertEqual((flake["commit"], flake["checks"]), ("c0ffee", ["it holds"]))
-        self.assertEqual(flake["tail"], ["not ok 1 - it holds", "1..1"])
+        self.assertEqual(flake["log"], ["not ok 1 - it holds", "1..1"])
         first = self.cache / "out/tests/made-once-uml-7.3.first"
         self.assertIn("not ok 1", (first / "node1/log").read_text())
 
@@ -143,7 +143,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.flakes(), [])
 
     def test_the_closing_lines_have_what_a_failed_check_printed(self):
-        self.made("says", "printf 'not ok 1 - alike\\n# what the node was about\\n# diff a b failed:\\n#   1c1\\n#   < x\\n1..1\\n'; exit 1")
+        self.made("says", "printf 'not ok 1 - alike\\n# diff a b failed:\\n#   1c1\\n#   < x\\n# what the node was about\\n1..1\\n'; exit 1")
         self.run_tests()
         self.assertEqual(self.report[-4:-1], ["  alike", "     1c1", "     < x"])
 
@@ -263,7 +263,7 @@ class Runs(unittest.TestCase):
         self.made("steady", "passes")
         self.run_tests("--kernels", "fast")
         self.closes(0, "1 flaky: host-scripts-demo", "2 passed, 0 failed")
-        self.assertEqual(self.flakes()[0]["tail"], ["not ok 1 - it holds", "1..1"])
+        self.assertEqual(self.flakes()[0]["log"], ["not ok 1 - it holds", "1..1"])
         self.assertIn("not ok 1", (self.cache / "out/tests/host-scripts-demo.first.log").read_text())
         self.assertEqual((self.cache / "out/tests/host-scripts-demo.first/demo-uml/node1.console").read_text(), "1\n")
 

@@ -27,9 +27,17 @@ keeps_no_path_to() { # host
 	equal 0 "$(paths_to "$1")"
 }
 
+# Nothing shows that the packets arrive: an answer to the stack's own question for the neighbour would, and the SA would not be
+# asked.
+keep_sending() { # from host, to host
+	at "$1" ip neighbour change "$(v4_of "$2")" dev ib0 nud permanent || return
+	in_background_at "$1" ping -q -i 0.2 "$(v4_of "$2")"
+}
+
 # A way to h2 in use, and a path to h3 that nobody uses.
 make_ways() {
 	check "$event: h1 reaches h2" eventually host_reaches h1 "$(v4_of h2)"
+	check "$event: it sends packets there all the time" keep_sending h1 h2
 	check "$event: the path to h3 is asked for ahead" oxib -n h1 acm paths preload
 	check_equal "$event: it is kept" 1 "$(paths_to h3)"
 	before=$(queries)
@@ -39,6 +47,7 @@ make_ways() {
 
 test_ways() {
 	check "$event: the way in use is asked for anew" eventually asked_since "$before"
+	stop_jobs
 	check "$event: the path that nobody uses is forgotten" eventually keeps_no_path_to h3
 	check "$event: h1 reaches h2 after that" eventually host_reaches h1 "$(v4_of h2)"
 }
