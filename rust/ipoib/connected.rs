@@ -87,9 +87,9 @@ pub(super) enum Mode {
 pub(super) struct Connected {
     /// The mode is connected mode.
     on: AtomicBool,
-    /// Whether peers can connect is known, for the time that the interface is up.
+    /// Set while the interface is up and it is known whether peers can connect.
     settled: AtomicBool,
-    /// They cannot: there is no connection manager for the port.
+    /// Set if they could not when that was last known.
     refuses: AtomicBool,
     /// The use of the connection manager is being begun.
     starting: AtomicBool,
@@ -134,8 +134,9 @@ impl Connected {
         }
     }
 
-    /// Whether the address says what is so. Before, the interface has no carrier: who is told of one that
-    /// takes no connections sends it small packets for ten minutes.
+    /// Returns whether the address says truly that peers can connect, or that they cannot. The
+    /// interface has no carrier before: a peer that learns of an address without connections sends
+    /// it small packets for ten minutes.
     pub(super) fn is_settled(&self) -> bool {
         !self.on.load(Ordering::Relaxed) || self.settled.load(Ordering::Acquire)
     }
@@ -146,10 +147,9 @@ impl Connected {
         !self.settled.swap(true, Ordering::AcqRel) || changes
     }
 
-    /// Nothing is known any more.
+    /// Notes that the interface goes down. The address stays as it was.
     fn unsettle(&self) {
         self.settled.store(false, Ordering::Release);
-        self.refuses.store(false, Ordering::Release);
     }
 
     /// The connection manager, if it is in use.
@@ -250,6 +250,7 @@ impl Interface {
 
     fn store_mode(&self, rtnl: &mut Rtnl, mode: Mode) {
         let on = mode == Mode::Connected;
+        self.connected.refuses.store(false, Ordering::Relaxed);
         self.connected.on.store(on, Ordering::Relaxed);
         self.device().set_connected(rtnl, on);
     }
@@ -282,7 +283,8 @@ impl Interface {
         });
     }
 
-    /// Begins the use of the connection manager for `session`, outside of the RTNL, unless that has begun.
+    /// Begins the use of the connection manager for `session`, outside of the RTNL, unless that has
+    /// begun.
     fn acquire_service(self: &Arc<Self>, session: &Arc<Session>) {
         if self.connected.starting.swap(true, Ordering::AcqRel) {
             return;
@@ -292,14 +294,7 @@ impl Interface {
             if this.mode() == Mode::Connected {
                 match this.connected.start_service() {
                     Ok(()) => session.listen_soon(),
-                    Err(error) => {
-                        let name = this.device().name();
-                        dev_warn!(
-                            this.rdma(),
-                            "{name}: the connection manager cannot be started: {error:?}; all peers get datagrams\n"
-                        );
-                        session.settle(false);
-                    }
+                    Err(error) => session.advise(error),
                 }
             }
             this.connected.starting.store(false, Ordering::Release);

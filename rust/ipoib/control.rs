@@ -112,6 +112,8 @@ impl Interface {
             self.control.get(rtnl).phase = Phase::NoPkey;
             return Ok(());
         };
+        // What arrives from now on is answered, carrier or not.
+        self.follow_address(rtnl, &offer);
         let mtu = offer.largest;
         self.control.get(rtnl).phase = Phase::Up { mtu, pkey_index };
         self.link().start();
@@ -350,12 +352,13 @@ impl Interface {
             return self.retry_in(QUERY_AGAIN_MS);
         };
         let old = self.control.get(rtnl).offer.replace(offer);
+        // Before the address, which says what is known: it may become known meanwhile.
+        let is_settled = self.connected.is_settled();
         self.follow_gid(rtnl, &offer, old);
         self.follow_pkey(rtnl, &offer);
         self.follow_qkey(rtnl);
         self.follow_mtu(rtnl, &offer, old);
         let joined = self.sync_groups(rtnl);
-        let is_settled = self.connected.is_settled();
         let carrier = joined && offer.active && offer.gid.is_some() && is_settled;
         let is_new = !self.device().has_carrier() || old.is_some_and(|old| old.lid != offer.lid);
         self.device().set_carrier(rtnl, carrier);
@@ -473,19 +476,7 @@ impl Interface {
         } else {
             self.advise(rtnl);
         }
-        // Without a GID the address has at least the queue pair's number.
-        let gid = match (offer.gid, self.control.get(rtnl).guid) {
-            (Some(gid), Some(guid)) => gid.with_guid(guid),
-            (gid, _) => gid.unwrap_or(Gid::ZERO),
-        };
-        let queues = self.queues(rtnl);
-        let Ok(qp) = queues.main() else { return };
-        let address = HwAddr::new(qp.number(), gid).with_flags(self.connected.flags());
-        let is_new = self.device().address() != address;
-        if is_new {
-            self.device().set_address(rtnl, &address);
-            self.announce_soon();
-        }
+        let is_new = self.follow_address(rtnl, offer);
         if !is_new && old.is_some_and(|old| old.gid == offer.gid) {
             return;
         }
@@ -500,6 +491,24 @@ impl Interface {
         for queue in &mut control.inbound {
             queue.poll.update(held, |receiver| receiver.set_gid(source));
         }
+    }
+
+    /// Makes the address what the port offers and what connected mode says; returns whether it is
+    /// another one. Without a GID it has at least the queue pair's number.
+    fn follow_address(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> bool {
+        let gid = match (offer.gid, self.control.get(rtnl).guid) {
+            (Some(gid), Some(guid)) => gid.with_guid(guid),
+            (gid, _) => gid.unwrap_or(Gid::ZERO),
+        };
+        let queues = self.queues(rtnl);
+        let Ok(qp) = queues.main() else { return false };
+        let address = HwAddr::new(qp.number(), gid).with_flags(self.connected.flags());
+        let is_new = self.device().address() != address;
+        if is_new {
+            self.device().set_address(rtnl, &address);
+            self.announce_soon();
+        }
+        is_new
     }
 
     /// Takes `guid` for the second half of the address's GID, also in that of the children.

@@ -173,18 +173,10 @@ impl Outbound {
     /// # Errors
     ///
     /// `ENODEV` if there can be none over the port, `EBUSY` if there are as many as there may be; what is
-    /// a matter of the moment.
+    /// a matter of the moment, as `EAGAIN`: the connection manager is not in use yet.
     fn begin(session: &Arc<Session>, queue: u32, tag: Tag, peer: HwAddr) -> Result {
         let interface = &session.interface;
-        let manager = session.manager().ok_or_else(|| {
-            // One whose use has not begun yet may have the port.
-            let is_begun = interface.connected.manager().is_some();
-            if is_begun {
-                ENODEV
-            } else {
-                EAGAIN
-            }
-        })?;
+        let manager = session.manager()?;
         let seat = session.seat().ok_or(EBUSY)?;
         let path = interface.link().path_record(interface, peer.gid())?;
         let qp = new_queue_pair(session, queue)?;

@@ -81,6 +81,12 @@ use crate::{
 /// Time until the next try to listen, in milliseconds.
 const LISTEN_AGAIN: u32 = 500;
 
+/// Number of tries that have to fail before peers are told that they cannot connect.
+const FAILURES: u32 = 2;
+
+/// The number if the connection manager is being started: that may wait for others for a while.
+const STARTS: u32 = 10;
+
 /// How often what is idle is looked for, in shares of the time after which it is closed.
 const LOOKS: u32 = 4;
 
@@ -120,6 +126,8 @@ pub(in crate::ipoib) struct Session {
     pub(super) seats: Seats,
     /// The lack of a connection manager was logged.
     advised: AtomicBool,
+    /// Number of tries to listen that failed.
+    failures: AtomicU32,
     #[pin]
     members: Mutex<Members>,
     #[pin]
@@ -193,6 +201,7 @@ impl Session {
                 queue_pairs: AtomicU32::new(0),
                 seats: Seats::new()?,
                 advised: AtomicBool::new(false),
+                failures: AtomicU32::new(0),
                 members <- new_mutex!(Members {
                     open: true,
                     listeners: KVec::new(),
@@ -216,8 +225,9 @@ impl Session {
         searches.reschedule::<_, 0>(self, msecs_to_jiffies(0));
     }
 
-    /// Whether peers can connect is known from now on: the address says so, and the interface may have carrier.
-    pub(super) fn settle(&self, listens: bool) {
+    /// Makes known whether peers can connect: the address says so from now on, and the interface may
+    /// have carrier.
+    fn settle(&self, listens: bool) {
         let members = self.members.lock();
         let is_news = members.open && self.interface.connected.settle(listens);
         drop(members);
@@ -249,59 +259,80 @@ impl Session {
         self.interface.options().connection_idle
     }
 
-    /// Whether it listens now.
+    /// Listens, unless that is done; returns whether it listens.
     fn listen(self: &Arc<Self>) -> bool {
         if !self.members.lock().listeners.is_empty() {
             return true;
         }
-        let listens = self.begin_to_listen();
-        // Without a connection manager, its use is only being begun.
-        if listens || self.interface.connected.manager().is_some() {
-            self.settle(listens);
+        match self.begin_to_listen() {
+            Ok(()) => {
+                self.settle(true);
+                true
+            }
+            Err(error) => {
+                self.cannot_listen(error);
+                false
+            }
         }
-        listens
     }
 
-    fn begin_to_listen(self: &Arc<Self>) -> bool {
-        let Some(manager) = self.manager() else {
-            return false;
-        };
+    /// Notes a try to listen that failed. Peers are told that they cannot connect if that goes on: a try may lack memory for a
+    /// moment, or come before the connection manager has seen a new device.
+    fn cannot_listen(&self, error: Error) {
+        let failed = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        let most = if error == EAGAIN { STARTS } else { FAILURES };
+        if failed >= most {
+            self.advise(error);
+            self.settle(false);
+        }
+    }
+
+    /// Begins to listen.
+    ///
+    /// # Errors
+    ///
+    /// What [`Session::manager`] says, and what the connection manager does.
+    fn begin_to_listen(self: &Arc<Self>) -> Result {
+        let manager = self.manager()?;
         let mut listeners = KVec::new();
         for address in &self.addresses {
             let listener = Listener::new(self, &manager, *address)
                 .and_then(|listener| Ok(listeners.push(listener, GFP_KERNEL)?));
             if let Err(error) = listener {
                 close_all(&listeners);
-                self.advise(error);
-                return false;
+                return Err(error);
             }
         }
         self.admit_listeners(listeners)
     }
 
-    fn admit_listeners(self: &Arc<Self>, listeners: KVec<Arc<Listener>>) -> bool {
+    fn admit_listeners(&self, listeners: KVec<Arc<Listener>>) -> Result {
         {
             let mut members = self.members.lock();
             if members.open {
                 members.listeners = listeners;
-                return true;
+                return Ok(());
             }
         }
         close_all(&listeners);
-        false
+        Err(ENODEV)
     }
 
-    /// The connection manager, if it has the port. If there is none, its use is begun.
-    pub(super) fn manager(self: &Arc<Self>) -> Option<Arc<Manager>> {
+    /// Returns the connection manager of the port.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if it is not in use yet: that is begun. `ENODEV` if it does not have the port.
+    pub(super) fn manager(self: &Arc<Self>) -> Result<Arc<Manager>> {
         let Some(manager) = self.interface.connected.manager() else {
             self.interface.acquire_service(self);
-            return None;
+            return Err(EAGAIN);
         };
         if manager.has_port(self.device(), self.interface.port()) {
-            return Some(manager);
+            Ok(manager)
+        } else {
+            Err(ENODEV)
         }
-        self.advise(ENODEV);
-        None
     }
 
     /// The device, as the connection manager knows it.
@@ -310,7 +341,7 @@ impl Session {
     }
 
     /// Tells the administrator once why there are no connections.
-    fn advise(&self, error: Error) {
+    pub(super) fn advise(&self, error: Error) {
         if self.advised.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -321,6 +352,12 @@ impl Session {
                 interface.rdma(),
                 "{name}: port {port} has another connection manager than oxib's, or none: no connections, \
                  all peers get datagrams\n"
+            );
+        } else if error == EAGAIN {
+            dev_warn!(
+                interface.rdma(),
+                "{name}: port {port}: the connection manager has not started yet: until it has, all \
+                 peers get datagrams\n"
             );
         } else {
             dev_warn!(
