@@ -188,6 +188,10 @@ impl Deferred {
 
     /// Forgets the messages that the sender of a REJ has taken back by it.
     fn take_back(&self, sender: CommId, source: &Source) {
+        // Most have none, and all others would have to wait for the look through them.
+        if !self.places.are_held_by(source) {
+            return;
+        }
         let is_taken_back = |notice: &Notice| {
             let is_from = |port: &Arc<Port>| {
                 let received = notice.message();

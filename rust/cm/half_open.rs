@@ -102,6 +102,18 @@ impl Places {
         hash(&(self.seed, *source))
     }
 
+    /// Returns whether `source` may get a place: one that is free, or one of another source.
+    pub(super) fn admit(&self, source: &Source) -> bool {
+        let source = self.hash(source);
+        self.backlog.with(|backlog| backlog.admits(source))
+    }
+
+    /// Returns whether `source` holds a place.
+    pub(super) fn are_held_by(&self, source: &Source) -> bool {
+        let source = self.hash(source);
+        self.backlog.with(|backlog| backlog.held(source) > 0)
+    }
+
     /// Takes a place for `source` if one is free, for what `name` stands for. Sleeps.
     pub(super) fn take(
         self: &Arc<Self>,

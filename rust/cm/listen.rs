@@ -30,7 +30,11 @@ use crate::wire::cm::ServiceId;
 #[derive(Clone)]
 pub(super) struct Listener {
     id: Arc<Id>,
+    /// The places of connections.
     pub(super) places: Arc<Places>,
+    /// The places of questions for a queue pair (SIDR_REQ), which only its consumer's answer frees:
+    /// one that never answers blocks no connection.
+    pub(super) questions: Arc<Places>,
     /// For how many consumers it listens.
     shared: u32,
 }
@@ -159,6 +163,7 @@ impl Id {
     ) -> Result<Option<(DeviceKey, ServiceId)>> {
         let memory = Reserved::new(GFP_ATOMIC)?;
         let places = Places::new(self.manager.half_open)?;
+        let questions = Places::new(self.manager.half_open)?;
         self.with(|inner| {
             let before = inner.machine.clone();
             let actions = inner.machine.listen().map_err(|_| EINVAL)?;
@@ -169,6 +174,7 @@ impl Id {
             let listener = Listener {
                 id: self.clone(),
                 places,
+                questions,
                 shared: 1,
             };
             if self.manager.listeners.claim(key, listener, memory).is_err() {

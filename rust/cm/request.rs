@@ -144,6 +144,12 @@ impl Reception for Arriving<'_> {
         self.manager.listener(self.port.key, service)
     }
 
+    /// On RoCE the way back is looked up for a place, and its owner may be asked: not for a request
+    /// that gets none in any case.
+    fn admits(&self, (listener, _): &(Listener, Listening), source: &Source) -> bool {
+        !self.port.roce || listener.places.admit(source)
+    }
+
     /// Takes a place for the connection with a new identifier of ours. A request that cannot be
     /// answered has none: another connection may have to give its place up.
     fn place(

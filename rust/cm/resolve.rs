@@ -138,7 +138,7 @@ impl Manager {
         // Until the consumer has answered. It takes no place from others, nor does it give its own
         // up: what a consumer has not answered is never ended for it.
         let source = key.1.without_claims();
-        let place = listener.places.take(&source, local, self.now());
+        let place = listener.questions.take(&source, local, self.now());
         let place = place.ok_or(EBUSY)?;
         let memory = Reserved::new(GFP_KERNEL)?;
         let origin = KBox::new_uninit(GFP_KERNEL)?;

@@ -241,11 +241,12 @@ test_half_open() {
 	barrier given_up
 	on_node 1 check "the program gets all of them" eventually waiting_are 100
 	barrier counted
-	on_node 2 check "40 requests are sent" malformed requests "$first_port" 40
-	barrier requested
+	on_node 2 check "40 questions for a queue pair are sent" malformed questions "$first_port" 40
+	barrier asked
 	on_node 1 check "24 are dropped" eventually counts_dropped $((dropped + 24))
 	barrier dropped
-	on_node 2 check "40 questions for a queue pair are sent" malformed questions "$first_port" 40
+	# Questions that wait take no places of requests.
+	on_node 2 check "40 requests are sent" malformed requests "$first_port" 40
 	on_node 1 check "24 of these are dropped, too" eventually counts_dropped $((dropped + 48))
 	stop_jobs
 	if [ "$NODE" = 1 ]; then

@@ -41,6 +41,10 @@ pub trait Reception {
     /// Returns the listener of a service.
     fn listener(&self, service: ServiceId) -> Option<Self::Listener>;
 
+    /// Returns whether a request from `source` may get a place of `listener`. Only then
+    /// [`Reception::place`] is called, which may be costly.
+    fn admits(&self, listener: &Self::Listener, source: &Source) -> bool;
+
     /// Takes a place of `listener` for a request from `source`. Another connection may lose its
     /// own.
     fn place(&mut self, listener: &Self::Listener, source: &Source) -> Option<Self::Place>;
@@ -120,6 +124,9 @@ pub fn request<R: Reception>(
     let Some(listener) = node.listener(asked.service) else {
         return Verdict::Rejected(Reason::INVALID_SERVICE_ID);
     };
+    if !node.admits(&listener, &adapter.source) {
+        return Verdict::Dropped(Unanswered::NoPlace);
+    }
     match node.place(&listener, &adapter.source) {
         Some(place) => Verdict::New(New {
             req,
@@ -191,6 +198,7 @@ mod tests {
         id: Option<u32>,
         qpn: Option<CommId>,
         service: Option<u64>,
+        refuses: bool,
         places: u32,
     }
 
@@ -209,6 +217,10 @@ mod tests {
 
         fn listener(&self, service: ServiceId) -> Option<u64> {
             self.service.filter(|known| *known == service.get())
+        }
+
+        fn admits(&self, _: &u64, _: &Source) -> bool {
+            !self.refuses
         }
 
         fn place(&mut self, _: &u64, _: &Source) -> Option<u32> {
@@ -313,6 +325,19 @@ mod tests {
             ..Node::default()
         };
         let _ = request(&mut node, &asked());
+        assert_eq!(node.places, 1);
+    }
+
+    #[test]
+    fn what_is_not_admitted_takes_no_place() {
+        let mut node = Node {
+            service: Some(4),
+            refuses: true,
+            places: 1,
+            ..Node::default()
+        };
+        let verdict = request(&mut node, &asked());
+        assert!(matches!(verdict, Verdict::Dropped(Unanswered::NoPlace)));
         assert_eq!(node.places, 1);
     }
 

@@ -174,10 +174,20 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
     ///
     /// There is no place for the source, or no memory.
     pub fn take(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
-        if self.held(source) >= self.most.saturating_sub(self.taken) {
+        if !self.has_place(source) {
             return Err(Refused::Full);
         }
         self.enter(source, name, now)
+    }
+
+    /// Returns whether there is a place for `source`, or perhaps one of another source. Whoever has
+    /// to do something costly for a request asks before.
+    pub fn admits(&self, source: u32) -> bool {
+        self.has_place(source) || self.may_take_over(source)
+    }
+
+    fn has_place(&self, source: u32) -> bool {
+        self.held(source) < self.most.saturating_sub(self.taken)
     }
 
     /// Takes a place that another source was made to give up.

@@ -92,6 +92,21 @@ fn a_source_has_as_many_as_are_left() {
 }
 
 #[test]
+fn whoever_gets_no_place_is_not_admitted() {
+    let mut places = places(4);
+    let _first = take_all(&mut places, 1);
+    assert!(!places.admits(source(1)));
+    // It has fewer than the first one, whose it may have.
+    let _second = take_all(&mut places, 2);
+    assert!(places.admits(source(2)));
+    assert!(!places.admits(source(1)));
+    assert!(places.admits(source(3)));
+    let _third = take_all(&mut places, 3);
+    assert_eq!(places.taken(), 4);
+    assert!(places.admits(source(4)));
+}
+
+#[test]
 fn one_place_is_one() {
     let mut places = places(1);
     let mut place = take(&mut places, 1, 1).unwrap();

@@ -470,6 +470,10 @@ impl Reception for Arriving<'_> {
         (service == SERVICE).then_some(())
     }
 
+    fn admits(&self, (): &(), _: &Source) -> bool {
+        self.node.backlog.admits(hash(self.address))
+    }
+
     fn place(&mut self, (): &(), _: &Source) -> Option<(CommId, Place)> {
         let local = CommId::new(self.node.next);
         let place = self.node.place(hash(self.address), local, self.random)?;
