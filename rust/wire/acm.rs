@@ -2,7 +2,8 @@
 
 //! Entries of the address cache as they come from an administrator: which IP address has which GID.
 //!
-//! What may stand in one is checked here, wherever it comes from: a netlink message, or a record of a bulk load.
+//! The rules for an entry are checked here, wherever it comes from: a netlink message, or a
+//! record of a bulk load.
 
 #[path = "acm/entry.rs"]
 pub mod entry;

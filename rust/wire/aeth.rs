@@ -24,22 +24,22 @@ const _: () = assert!(size_of::<Aeth>() == LEN);
 pub enum NakCode {
     /// A request before it was lost.
     SequenceError = 0,
-    /// It is none that this queue pair takes.
+    /// The request is none that this queue pair accepts.
     InvalidRequest = 1,
-    /// It may not use that memory.
+    /// The request may not access that memory.
     RemoteAccess = 2,
     /// The responder cannot go on.
     RemoteOperation = 3,
 }
 
-/// What became of a request (IBTA 9.7.5.2.1): the syndrome.
+/// The outcome of a request, which is the syndrome (IBTA 9.7.5.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Syndrome {
     /// Done; the code of how many more receives are posted, 5 bits.
     Ack(u8),
     /// The receiver is not ready; the code of how long to wait, 5 bits.
     RnrNak(u8),
-    /// Refused.
+    /// Refused, for this reason.
     Nak(NakCode),
 }
 
@@ -111,7 +111,7 @@ impl Aeth {
         zerocopy::transmute!(self)
     }
 
-    /// What became of the request.
+    /// Returns the outcome of the request.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Aeth {
         Syndrome::try_from(self.syndrome)
     }
 
-    /// How many messages the responder has completed, 24 bits.
+    /// The number of messages that the responder has completed, 24 bits.
     pub const fn msn(&self) -> u32 {
         let [high, middle, low] = self.msn;
         u32::from_be_bytes([0, high, middle, low])

@@ -29,17 +29,17 @@ const PROTOCOL_LEN: u8 = 4;
 
 const _: () = assert!(size_of::<Packet>() == LEN);
 
-/// What an ARP packet asks or says (RFC 826, RFC 903).
+/// The operation of an ARP packet (RFC 826, RFC 903).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum Operation {
-    /// Who has this IPv4 address?
+    /// A request for the hardware address of an IPv4 address.
     Request = 1,
-    /// I have.
+    /// A reply with the hardware address.
     Reply = 2,
-    /// Reverse: which IPv4 address has this hardware?
+    /// A reverse request for the IPv4 address of a hardware address.
     ReverseRequest = 3,
-    /// Reverse: this one.
+    /// A reverse reply with the IPv4 address.
     ReverseReply = 4,
 }
 
@@ -73,7 +73,7 @@ impl TryFrom<u16> for Operation {
 )]
 #[repr(C)]
 pub struct Party {
-    /// Hardware address.
+    /// The IPoIB hardware address, 20 bytes.
     pub hardware: HwAddr,
     /// IPv4 address, network byte order.
     pub protocol: [u8; 4],
@@ -169,12 +169,12 @@ impl Packet {
         zerocopy::transmute!(self)
     }
 
-    /// Who sent the packet.
+    /// The party that sent the packet.
     pub const fn sender(&self) -> Party {
         self.sender
     }
 
-    /// Whom it is about, or, in a reply, for.
+    /// The party that a request is about, or that a reply is for.
     pub const fn target(&self) -> Party {
         self.target
     }
@@ -260,7 +260,7 @@ mod tests {
         protocol: [192, 0, 2, 2],
     };
 
-    /// 192.0.2.2 answers.
+    /// The reply that 192.0.2.2 sends.
     const REPLY: [u8; LEN] = [
         0x00, 0x20, 0x08, 0x00, 20, 4, 0x00, 0x02, //
         0x80, 0x12, 0x34, 0x56, //

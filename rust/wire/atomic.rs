@@ -36,7 +36,7 @@ pub struct AtomicEth {
 }
 
 impl AtomicEth {
-    /// A header.
+    /// Creates a header with these fields.
     pub const fn new(address: u64, rkey: u32, swap_add: u64, compare: u64) -> AtomicEth {
         AtomicEth {
             address: U64::new(address),
@@ -56,23 +56,23 @@ impl AtomicEth {
         self.address.get()
     }
 
-    /// The remote key.
+    /// The remote key (R_Key) of the memory.
     pub const fn rkey(&self) -> u32 {
         self.rkey.get()
     }
 
-    /// What is added, or put in place of the value that is compared with.
+    /// The operand that is added, or that replaces a word equal to [`AtomicEth::compare`].
     pub const fn swap_add(&self) -> u64 {
         self.swap_add.get()
     }
 
-    /// What the word must be for the swap.
+    /// The value that the word must have for the swap.
     pub const fn compare(&self) -> u64 {
         self.compare.get()
     }
 }
 
-/// What the word was before.
+/// The header of an atomic response: the word before the operation.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -82,7 +82,7 @@ pub struct AtomicAckEth {
 }
 
 impl AtomicAckEth {
-    /// A header.
+    /// Creates a header with this value.
     pub const fn new(original: u64) -> AtomicAckEth {
         AtomicAckEth {
             original: U64::new(original),
@@ -94,7 +94,7 @@ impl AtomicAckEth {
         zerocopy::transmute!(self)
     }
 
-    /// What the word was before.
+    /// The value of the word before the operation.
     pub const fn original(&self) -> u64 {
         self.original.get()
     }

@@ -21,9 +21,9 @@ use zerocopy::byteorder::big_endian::{
     U32, //
 };
 
-/// What a field is part of.
+/// A word that has fields.
 pub trait Word: Copy {
-    /// How many bits it has.
+    /// The number of bits of the word.
     const BITS: u32;
 
     /// The bits, in the low end of a number.
@@ -69,9 +69,9 @@ impl Word for U32 {
     }
 }
 
-/// What a field says.
+/// The type of a field's value.
 pub trait Value {
-    /// How many bits can make a difference to it.
+    /// The number of bits that the value needs at most.
     const BITS: u32;
 
     /// The value of these bits, of which only the lowest [`Value::BITS`] may be set.
@@ -133,10 +133,10 @@ impl Value for u32 {
 pub struct Field<T, const OFFSET: u32, const LENGTH: u32>(PhantomData<T>);
 
 impl<T: Value, const OFFSET: u32, const LENGTH: u32> Field<T, OFFSET, LENGTH> {
-    /// As many ones as the field has bits, in the low end.
+    /// A mask of as many ones as the field has bits, in the low end.
     const ONES: u32 = u32::MAX >> (u32::BITS - LENGTH);
 
-    /// How many bits of the word are below the field.
+    /// Returns the number of bits of the word that are below the field.
     const fn shift<W: Word>() -> u32 {
         const {
             assert!(LENGTH <= T::BITS, "the value has fewer bits than the field");
@@ -145,7 +145,7 @@ impl<T: Value, const OFFSET: u32, const LENGTH: u32> Field<T, OFFSET, LENGTH> {
         }
     }
 
-    /// What the field says in this word.
+    /// Returns the value of the field in this word.
     pub fn get<W: Word>(word: W) -> T {
         T::from_bits((word.load() >> Self::shift::<W>()) & Self::ONES)
     }
@@ -180,7 +180,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// The same for bytes.
+/// Writes the functions that read and write single bytes of a format, in the manner of `words!`.
 macro_rules! octets {
     ($($(#[$doc:meta])* $octet:ident, $set:ident;)*) => {$(
         $(#[$doc])*
@@ -196,8 +196,8 @@ macro_rules! octets {
 }
 pub(crate) use octets;
 
-/// The same for fields that are a [`Field`] of a word: the number of bits above, and the length.
-/// The caller has [`Field`] in scope.
+/// Writes the functions that read and write fields of less than a word. Each is a [`Field`] of a
+/// word, with the number of bits above it and its length. The caller has [`Field`] in scope.
 ///
 /// ```text
 /// bit_fields! {

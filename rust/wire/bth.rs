@@ -28,10 +28,10 @@ pub const VERSION: u8 = 0;
 
 const _: () = assert!(size_of::<Bth>() == LEN);
 
-/// What a base transport header says.
+/// The fields of a base transport header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transport {
-    /// What the packet is.
+    /// The operation and its transport service.
     pub opcode: Opcode,
     /// Whether its completion should raise an event.
     pub solicited: bool,
@@ -39,21 +39,21 @@ pub struct Transport {
     pub migrated: bool,
     /// Bytes that were put after the payload to fill a word, at most 3.
     pub pad: u8,
-    /// The partition.
+    /// The P_Key of the partition.
     pub pkey: Pkey,
     /// The queue pair that it goes to.
     pub destination: Qpn,
     /// Whether the responder should answer soon.
     pub ack_request: bool,
-    /// The sequence number.
+    /// The packet sequence number, 24 bits.
     pub psn: Psn,
 }
 
-/// Byte 1, highest.
+/// Byte 1, the highest bit.
 type Solicited = Field<bool, 0, 1>;
-/// Byte 1.
+/// Byte 1, the second highest bit.
 type Migrated = Field<bool, 1, 1>;
-/// Byte 1.
+/// Byte 1, the two bits below.
 type Pad = Field<u8, 2, 2>;
 /// Byte 1, the low half.
 type Version = Field<u8, 4, 4>;
@@ -128,7 +128,7 @@ impl Bth {
         Pad::get(self.flags)
     }
 
-    /// The partition.
+    /// The P_Key of the partition.
     pub const fn pkey(&self) -> Pkey {
         Pkey::new(self.pkey.get())
     }

@@ -92,30 +92,30 @@ pub const CLASS_VERSION: u8 = 2;
 /// Length in bytes of the additional information of a REJ, an APR, and a SIDR_REP.
 pub const INFORMATION_LEN: usize = 72;
 
-/// A received message.
+/// A received message of communication management.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
-    /// Request for communication.
+    /// Request for communication (IBTA 12.6.5).
     Req(&'a Req),
-    /// Message receipt acknowledgment.
+    /// Message receipt acknowledgment (IBTA 12.6.6).
     Mra(&'a Mra),
-    /// Reject.
+    /// Reject (IBTA 12.6.7).
     Rej(&'a Rej),
-    /// Reply to a request for communication.
+    /// Reply to a request for communication (IBTA 12.6.8).
     Rep(&'a Rep),
-    /// Ready to use.
+    /// Ready to use (IBTA 12.6.9).
     Rtu(&'a Rtu),
-    /// Request for communication release.
+    /// Request for communication release (IBTA 12.6.10).
     Dreq(&'a Dreq),
-    /// Reply to a request for communication release.
+    /// Reply to a request for communication release (IBTA 12.6.11).
     Drep(&'a Drep),
-    /// Service ID resolution request.
+    /// Service ID resolution request (IBTA 12.11.1).
     SidrReq(&'a SidrReq),
-    /// Service ID resolution response.
+    /// Service ID resolution response (IBTA 12.11.2).
     SidrRep(&'a SidrRep),
-    /// Load alternate path.
+    /// Load alternate path (IBTA 12.8.1).
     Lap(&'a Lap),
-    /// Alternate path response.
+    /// Alternate path response (IBTA 12.8.2).
     Apr(&'a Apr),
 }
 
@@ -230,7 +230,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// What the consumer at the other side says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(self) -> &'a [u8] {
         match self {
             Message::Req(message) => message.private_data(),
@@ -248,30 +248,30 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What any message is built from.
+/// The parameters from which any message is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parameters<'a> {
-    /// Request for communication.
+    /// Request for communication (IBTA 12.6.5).
     Req(req::Parameters<'a>),
-    /// Message receipt acknowledgment.
+    /// Message receipt acknowledgment (IBTA 12.6.6).
     Mra(mra::Parameters<'a>),
-    /// Reject.
+    /// Reject (IBTA 12.6.7).
     Rej(rej::Parameters<'a>),
-    /// Reply to a request for communication.
+    /// Reply to a request for communication (IBTA 12.6.8).
     Rep(rep::Parameters<'a>),
-    /// Ready to use.
+    /// Ready to use (IBTA 12.6.9).
     Rtu(rtu::Parameters<'a>),
-    /// Request for communication release.
+    /// Request for communication release (IBTA 12.6.10).
     Dreq(dreq::Parameters<'a>),
-    /// Reply to a request for communication release.
+    /// Reply to a request for communication release (IBTA 12.6.11).
     Drep(drep::Parameters<'a>),
-    /// Service ID resolution request.
+    /// Service ID resolution request (IBTA 12.11.1).
     SidrReq(sidr_req::Parameters<'a>),
-    /// Service ID resolution response.
+    /// Service ID resolution response (IBTA 12.11.2).
     SidrRep(sidr_rep::Parameters<'a>),
-    /// Load alternate path.
+    /// Load alternate path (IBTA 12.8.1).
     Lap(lap::Parameters<'a>),
-    /// Alternate path response.
+    /// Alternate path response (IBTA 12.8.2).
     Apr(apr::Parameters<'a>),
 }
 
@@ -302,21 +302,21 @@ impl Parameters<'_> {
 /// Why a datagram is not a message of communication management.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {
-    /// It is no management datagram.
+    /// A datagram that is no management datagram.
     Mad(MadError),
-    /// It is of another class.
+    /// A datagram of another management class, which is this one.
     Class(u8),
-    /// It is of another version of the class.
+    /// A message of another version of the class, which is this one.
     ClassVersion(u8),
     /// Its method is not `Send()`.
     Method(u8),
     /// Its attribute is none of [`Kind`].
     Attribute(u16),
-    /// It says that it has more additional information than [`INFORMATION_LEN`].
+    /// A message whose additional information is too long by its length field.
     Information {
-        /// The message.
+        /// The kind of the message.
         kind: Kind,
-        /// The length that it says.
+        /// The length in the message, in bytes.
         length: u8,
     },
 }

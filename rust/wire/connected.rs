@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What two interfaces tell each other when they connect (RFC 4755).
+//! The private data that two interfaces exchange when they connect (RFC 4755).
 
 use zerocopy::byteorder::big_endian::U32;
 use zerocopy::FromBytes as _;
@@ -46,10 +46,10 @@ pub struct Greeting {
 const _: () = assert!(size_of::<Greeting>() == Greeting::LEN);
 
 impl Greeting {
-    /// Length in bytes.
+    /// The length of a greeting in bytes.
     pub const LEN: usize = 8;
 
-    /// Of an interface that takes the largest packets.
+    /// Creates the greeting of an interface that takes the largest packets.
     pub const fn new(qpn: Qpn) -> Greeting {
         Greeting {
             qpn: U32::new(qpn.get()),
@@ -66,7 +66,7 @@ impl Greeting {
     ///
     /// # Errors
     ///
-    /// [`GreetingError`] if it is not all there, or names no queue pair, or leaves no room for a packet.
+    /// [`GreetingError`] if it is too short, names no queue pair, or leaves no room for a packet.
     pub fn parse(private_data: &[u8]) -> Result<Greeting, GreetingError> {
         let (greeting, _) =
             Greeting::read_from_prefix(private_data).map_err(|_| GreetingError::Short)?;
@@ -84,20 +84,21 @@ impl Greeting {
         self.qpn.get()
     }
 
-    /// The largest packet that the sender takes, with its encapsulation header, as far as we send any.
+    /// The largest packet that the sender takes, with its encapsulation header, as far as we send
+    /// any.
     pub fn packet(self) -> u32 {
         self.packet.get().min(MAX_PACKET)
     }
 }
 
-/// What is wrong with a greeting.
+/// The reason why private data is no greeting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GreetingError {
-    /// It is shorter than it has to be.
+    /// The data is shorter than a greeting.
     Short,
     /// The number of a queue pair that there cannot be.
     Qpn(u32),
-    /// So short a packet holds nothing.
+    /// The largest packet has no room for data behind the encapsulation header.
     Packet(u32),
 }
 

@@ -18,7 +18,7 @@ pub const LEN: usize = 8;
 
 const _: () = assert!(size_of::<Deth>() == LEN);
 
-/// Who sends a datagram, and the key that the receiver wants.
+/// The sender of a datagram, and the key that the receiver requires.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -30,7 +30,7 @@ pub struct Deth {
 }
 
 impl Deth {
-    /// A header.
+    /// Creates a header with these fields.
     pub const fn new(qkey: u32, source: Qpn) -> Deth {
         Deth {
             qkey: U32::new(qkey),
@@ -44,7 +44,7 @@ impl Deth {
         zerocopy::transmute!(self)
     }
 
-    /// The queue key.
+    /// The queue key (Q_Key) of the receiver.
     pub const fn qkey(&self) -> u32 {
         self.qkey.get()
     }

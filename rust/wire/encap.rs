@@ -28,20 +28,20 @@ pub const HARD_LEN: usize = PSEUDO_LEN + LEN;
 const _: () = assert!(size_of::<Header>() == LEN);
 const _: () = assert!(size_of::<PseudoHeader>() == PSEUDO_LEN);
 
-/// What a datagram carries: the protocols of RFC 4391 §6, and TIPC, which the Linux stack sends
+/// The protocol that a datagram carries: one of RFC 4391 §6, or TIPC, which the Linux stack sends
 /// over IPoIB too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum EtherType {
-    /// IPv4.
+    /// Internet protocol, version 4.
     Ipv4 = 0x0800,
     /// Address resolution for IPv4.
     Arp = 0x0806,
-    /// Reverse address resolution.
+    /// Reverse address resolution for IPv4.
     Rarp = 0x8035,
     /// IPv6, neighbour discovery included.
     Ipv6 = 0x86dd,
-    /// Transparent inter-process communication.
+    /// Transparent inter-process communication (TIPC).
     Tipc = 0x88ca,
 }
 
@@ -117,16 +117,16 @@ impl Header {
 )]
 #[repr(C)]
 pub struct PseudoHeader {
-    /// Where the datagram goes.
+    /// The hardware address that the datagram goes to.
     pub destination: HwAddr,
 }
 
 /// Why a received datagram has no use here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EncapError {
-    /// It ends within the header; how many bytes there are.
+    /// A datagram that ends within the header; its length in bytes.
     Short(usize),
-    /// It carries a protocol that IPoIB does not: the ethertype, host byte order.
+    /// A datagram of a protocol that IPoIB does not carry: the ethertype, host byte order.
     EtherType(u16),
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The exchange by which two interfaces learn each other's queue pairs: a service ID resolution (IBTA
-//! 12.11) for a service of oxib's own.
+//! The exchange by which two interfaces learn each other's queue pairs: a service ID resolution
+//! (IBTA 12.11) for a service of oxib's own.
 //!
-//! An interface knows a peer's GID from its cache, and not the number of its queue pair. It asks the
-//! connection manager at that GID for [`SERVICE`]. The private data of the SIDR_REQ ([`Question`]) says
-//! for which IP address, and who asks; the SIDR_REP has the queue pair and its Q_Key in its own
-//! fields, and in its private data ([`Answer`]) what they are about.
+//! An interface knows a peer's GID from its cache, and not the number of its queue pair. It asks
+//! the connection manager at that GID for [`SERVICE`]. The private data of the SIDR_REQ
+//! ([`Question`]) says for which IP address, and who asks; the SIDR_REP has the queue pair and
+//! its Q_Key in its own fields, and in its private data ([`Answer`]) what they are about.
 //!
-//! What a peer says of itself is what anybody may say: see the checks of who reads it (`acm/serve.rs`).
+//! A peer may claim anything about itself: see the checks of the reader
+//! (`acm/exchange/serve.rs`).
 
 use core::fmt;
 use core::net::{
@@ -34,19 +35,19 @@ use super::gid::Gid;
 use super::pkey::Pkey;
 use super::qpn::Qpn;
 
-/// The service.
+/// The identifier of the service.
 ///
-/// The highest byte of an identifier says who hands it out (IBTA annex A3): 0x00 the IBTA, 0x02 each
-/// operating system for itself, 0x10 others, who put their company's identifier behind it (RFC 4755
-/// §3.5 has zero there). Behind 0x10 this one has the letters `oxib`: an identifier of a company
-/// never begins with an odd byte, as that is the mark of a group's address (IEEE 802), so no company
-/// can come to use it. The rest counts the services of oxib.
+/// The highest byte of an identifier says who hands it out (IBTA annex A3): 0x00 the IBTA, 0x02
+/// each operating system for itself, 0x10 others, who put their company's identifier behind it
+/// (RFC 4755 §3.5 has zero there). Behind 0x10 this one has the letters `oxib`: an identifier of
+/// a company never begins with an odd byte, as that is the mark of a group's address (IEEE 802),
+/// so no company can come to use it. The rest counts the services of oxib.
 pub const SERVICE: ServiceId = ServiceId::new(0x106f_7869_6200_0001);
 
 /// The version of both formats.
 const VERSION: u8 = 1;
 
-/// What an address is (the field `family`).
+/// The family of an address (the field `family`).
 const IPV4: u8 = 4;
 const IPV6: u8 = 6;
 
@@ -83,7 +84,7 @@ const _: () = assert!(size_of::<Answering>() == Answer::LEN);
 const _: () = assert!(Question::LEN <= super::cm::sidr_req::PRIVATE_DATA_LEN);
 const _: () = assert!(Answer::LEN <= super::cm::sidr_rep::PRIVATE_DATA_LEN);
 
-/// Who asks for whom.
+/// A question for the queue pair of the interface that has an address, and the asker's identity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Question {
     /// The partition that both are in.
@@ -98,7 +99,7 @@ pub struct Question {
     pub asked: IpAddr,
 }
 
-/// What the peer says beside the queue pair.
+/// The answer of a peer, beside the queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
     /// The address that was asked for.
@@ -108,7 +109,7 @@ pub struct Answer {
 }
 
 impl Question {
-    /// Length in bytes.
+    /// The length of a question in bytes.
     pub const LEN: usize = 56;
 
     /// The bytes as they stand in a SIDR_REQ. An asker of the other family than who is asked for is
@@ -153,7 +154,7 @@ impl Question {
 }
 
 impl Answer {
-    /// Length in bytes.
+    /// The length of an answer in bytes.
     pub const LEN: usize = 40;
 
     /// The bytes as they stand in a SIDR_REP.
@@ -204,7 +205,8 @@ fn check_version(version: u8) -> Result<(), ExchangeError> {
     }
 }
 
-/// An address's family and its bytes: an IPv4 address is written as IPv6 maps it (RFC 4291 §2.5.5.2).
+/// An address's family and its bytes: an IPv4 address is written as IPv6 maps it (RFC 4291
+/// §2.5.5.2).
 fn written(address: IpAddr) -> (u8, [u8; 16]) {
     match address {
         IpAddr::V4(address) => (IPV4, address.to_ipv6_mapped().octets()),
@@ -237,10 +239,10 @@ fn unicast(bytes: [u8; 16]) -> Result<Gid, ExchangeError> {
     }
 }
 
-/// What is wrong with a question or an answer.
+/// The reason why private data is no question or no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExchangeError {
-    /// It is shorter than it has to be.
+    /// The data is shorter than the format.
     Short,
     /// A version of the format that is not known.
     Version(u8),

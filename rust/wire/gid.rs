@@ -35,7 +35,7 @@ use zerocopy_derive::{
 pub struct Gid([u8; Self::LEN]);
 
 impl Gid {
-    /// Length in bytes.
+    /// The length of a GID in bytes.
     pub const LEN: usize = 16;
 
     /// The reserved GID: what an unset entry of a GID table reads as (IBTA 4.1.1).
@@ -60,7 +60,7 @@ impl Gid {
         self.0
     }
 
-    /// The same prefix with another GUID.
+    /// Returns the GID with this prefix and another GUID.
     pub const fn with_guid(self, guid: [u8; 8]) -> Gid {
         let [p0, p1, p2, p3, p4, p5, p6, p7, ..] = self.bytes();
         let [g0, g1, g2, g3, g4, g5, g6, g7] = guid;
@@ -135,7 +135,7 @@ impl fmt::Debug for Gid {
 mod tests {
     use super::*;
 
-    /// What a GID is, column by column: multicast, link-local, routable, its IPv4 address.
+    /// The columns of a GID's properties: multicast, link-local, routable, IPv4 address.
     type Row = ([u8; 16], bool, bool, bool, Option<[u8; 4]>);
 
     const TABLE: &[Row] = &[

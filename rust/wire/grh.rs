@@ -30,11 +30,11 @@ pub const NEXT_HEADER_UDP: u8 = 17;
 const _: () = assert!(size_of::<Grh>() == LEN);
 const _: () = assert!(size_of::<Ipv4Space>() == LEN);
 
-/// How the network carries packets between ports, as a completion reports it
+/// The network that carries packets between ports, as a completion reports it
 /// (`rdma_network_type` in the kernel's verbs).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NetworkType {
-    /// An InfiniBand subnet.
+    /// InfiniBand: packets of a subnet, with or without a GRH.
     Infiniband,
     /// RoCE v1: a GRH straight over Ethernet.
     RoceV1,
@@ -92,10 +92,10 @@ pub struct Grh {
     dgid: Gid,
 }
 
-/// What a GRH says besides its addresses. Values that do not fit their field lose the bits above.
+/// The fields of a GRH besides its addresses. Values too large for a field lose their high bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// Traffic class.
+    /// Traffic class, 8 bits.
     pub traffic_class: u8,
     /// Flow label, 20 bits.
     pub flow_label: u32,
@@ -153,7 +153,7 @@ impl Grh {
         }
     }
 
-    /// Where the packet came from and where it went.
+    /// The GIDs that the packet came from and went to.
     pub const fn addresses(&self) -> Addresses {
         Addresses {
             sgid: self.sgid,
@@ -231,7 +231,7 @@ impl Ipv4Space {
 /// The two ends of a packet's way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Addresses {
-    /// The sender's port.
+    /// The GID of the sender's port.
     pub sgid: Gid,
     /// The receiver's port, or the multicast group.
     pub dgid: Gid,
@@ -276,7 +276,7 @@ pub fn parse(bytes: &[u8; LEN], network: NetworkType) -> Result<Addresses, GrhEr
     }
 }
 
-/// How the header before a received message contradicts the network that it came by.
+/// The way in which the header before a received message contradicts the network that it came by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GrhError {
     /// The version field: not 4 over IPv4, not 6 over anything else.
@@ -311,21 +311,22 @@ impl core::error::Error for GrhError {}
 mod tests {
     use super::*;
 
-    /// To the broadcast group from fe80::2:c903:f:a1b1: class 0x5a, flow 0x12345, 64 bytes.
+    /// A GRH to the broadcast group from fe80::2:c903:f:a1b1: class 0x5a, flow 0x12345, 64 bytes.
     const BROADCAST: [u8; LEN] = [
         0x65, 0xa1, 0x23, 0x45, 0x00, 0x40, 0x1b, 0x00, //
         0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1, //
         0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff,
     ];
 
-    /// From 192.0.2.1 to 239.64.0.1 as rxe has it: don't fragment, time to live 64, a zero checksum.
+    /// The IPv4 header of rxe from 192.0.2.1 to 239.64.0.1: don't fragment, time to live 64, a
+    /// zero checksum.
     const OVER_IPV4: [u8; LEN] = [
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, //
         0x45, 0x00, 0x00, 0x54, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, //
         192, 0, 2, 1, 239, 64, 0, 1,
     ];
 
-    /// The same bytes but one.
+    /// Replaces the byte at an index.
     fn with(mut bytes: [u8; LEN], index: usize, value: u8) -> [u8; LEN] {
         if let Some(byte) = bytes.get_mut(index) {
             *byte = value;

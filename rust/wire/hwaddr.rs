@@ -50,7 +50,7 @@ pub struct HwAddr {
 const _: () = assert!(size_of::<HwAddr>() == HwAddr::LEN);
 
 impl HwAddr {
-    /// Length in bytes.
+    /// The length of an address in bytes.
     pub const LEN: usize = 20;
 
     /// Flag: the interface takes reliable connections (RFC 4755 §3.1).
@@ -121,12 +121,12 @@ impl HwAddr {
         self.gid
     }
 
-    /// The same address with other flags.
+    /// Returns the address with other flags.
     pub const fn with_flags(self, flags: u8) -> HwAddr {
         HwAddr { flags, ..self }
     }
 
-    /// The same address with another queue pair.
+    /// Returns the address with another queue pair.
     pub const fn with_qpn(self, qpn: Qpn) -> HwAddr {
         HwAddr {
             qpn: qpn.bytes(),
@@ -134,7 +134,7 @@ impl HwAddr {
         }
     }
 
-    /// The same address with another GID: what an interface's address becomes when its port gets
+    /// Returns the address with another GID, as an interface's address changes when its port gets
     /// a new one.
     pub const fn with_gid(self, gid: Gid) -> HwAddr {
         HwAddr { gid, ..self }
@@ -167,7 +167,7 @@ impl fmt::Debug for HwAddr {
 /// Why bytes are not an IPoIB link-layer address: there are not 20 of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddrError {
-    /// How many bytes there were.
+    /// The number of bytes that there were.
     pub length: usize,
 }
 

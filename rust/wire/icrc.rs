@@ -23,7 +23,7 @@ use super::{
 /// Length in bytes of the CRC.
 pub const LEN: usize = 4;
 
-/// Where the congestion marks are in a base transport header.
+/// The offset of the congestion marks in a base transport header.
 const BTH_VARIANT: usize = 4;
 
 /// The headers that are masked, at their longest.
@@ -32,7 +32,7 @@ const MASKED_LEN: usize = lrh::LEN + grh::LEN + bth::LEN;
 /// The polynomial of CRC-32, lowest bit first.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 
-/// How many bytes one step of the table method takes.
+/// The number of bytes that one step of the table method takes.
 const STEP: usize = 8;
 
 /// `TABLES[n][b]`: what byte `b` does to the CRC when `n` bytes follow it in its step.
@@ -159,7 +159,7 @@ fn mask_local(masked: &mut [u8], bytes: &[u8]) -> Option<usize> {
     Some(HEADERS)
 }
 
-/// The same for a packet with a global route header.
+/// Copies and masks the headers of a packet with a global route header. Returns their length.
 fn mask_global(masked: &mut [u8], bytes: &[u8]) -> Option<usize> {
     const HEADERS: usize = lrh::LEN + grh::LEN + bth::LEN;
     const HOP_LIMIT: usize = lrh::LEN + 7;
@@ -196,7 +196,7 @@ mod tests {
     /// And its invariant CRC.
     const LOCAL_ICRC: [u8; LEN] = [0x96, 0x25, 0xb7, 0x5a];
 
-    /// The same with a global route header.
+    /// The sample packet with a global route header.
     const GLOBAL: [u8; 92] = [
         0x70, 0x13, 0x37, 0x5c, 0x00, 0x18, 0x17, 0xd2, // LRH
         0x60, 0x00, 0x00, 0x00, 0x00, 0x30, 0x1b, 0x10, // GRH
@@ -211,7 +211,7 @@ mod tests {
         0x72, 0x8b, 0xc0, 0x69, 0x0e, 0xd4, 0x00, 0x00,
     ];
 
-    /// What another CRC-32 makes of it, masked by hand.
+    /// The CRC of `GLOBAL` by another CRC-32, masked by hand.
     const GLOBAL_ICRC: [u8; LEN] = [0xad, 0xbf, 0x9e, 0x56];
 
     fn of(packet: &[u8], global: bool) -> Option<[u8; LEN]> {

@@ -31,7 +31,7 @@ impl ImmDt {
         ImmDt(bytes)
     }
 
-    /// The four bytes.
+    /// The four bytes as they stand on the wire.
     pub const fn bytes(self) -> [u8; LEN] {
         self.0
     }
@@ -45,7 +45,7 @@ impl ImmDt {
 pub struct Ieth(U32);
 
 impl Ieth {
-    /// A header.
+    /// Creates a header with this key.
     pub const fn new(rkey: u32) -> Ieth {
         Ieth(U32::new(rkey))
     }
@@ -55,7 +55,7 @@ impl Ieth {
         zerocopy::transmute!(self)
     }
 
-    /// The key.
+    /// The remote key (R_Key) to invalidate.
     pub const fn rkey(self) -> u32 {
         self.0.get()
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Inbound load balancing: an interface that receives by several queue pairs and tells each peer the
-//! number of one (RFC 4861 §3.1, which has it for neighbour discovery; ARP is made to do the same).
+//! Inbound load balancing: an interface that receives by several queue pairs and tells each peer
+//! the number of one (RFC 4861 §3.1, which has it for neighbour discovery; ARP is made to do the
+//! same).
 //!
-//! A peer knows the address that it was last told, so it must be told the same one each time, or its
-//! entry would alternate. Which one is a matter of the peer's GID ([`choose`]). What goes to one peer
-//! can say it ([`tell`]); what goes to a group reaches many, of which each has another one, so it
-//! gives no address of ours wherever the protocol lets it ([`ask`]).
+//! A peer knows the address that it was last told, so it must be told the same one each time, or
+//! its entry would alternate. Which one is a matter of the peer's GID ([`choose`]). What goes to
+//! one peer can say it ([`tell`]); what goes to a group reaches many, of which each has another
+//! one, so it gives no address of ours wherever the protocol lets it ([`ask`]).
 //!
 //! | packet to a group | as it leaves | why that does |
 //! | --- | --- | --- |
@@ -43,7 +44,7 @@ use super::offload::{
 };
 use super::qpn::Qpn;
 
-/// What all messages of ICMPv6 begin with (RFC 4443 §2.1).
+/// The header that all messages of ICMPv6 begin with (RFC 4443 §2.1).
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Icmpv6 {
@@ -78,7 +79,7 @@ enum Discovery {
 }
 
 impl Discovery {
-    /// That of a message's number (RFC 4861 §4).
+    /// Returns the message that has this ICMPv6 type (RFC 4861 §4), if it is one of these.
     const fn of(number: u8) -> Option<Discovery> {
         Some(match number {
             133 => Discovery::RouterSolicitation,
@@ -199,14 +200,15 @@ pub fn tell(ethertype: EtherType, datagram: &mut [u8], own: HwAddr, qpn: Qpn) ->
     }
 }
 
-/// What a datagram to a group is.
+/// The kind of a datagram to a group, as [`ask`] finds and leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
     /// A datagram that gives no address of ours; it is as it was.
     Nothing,
-    /// It gave one, and does not any more.
+    /// A datagram that gave our address, and does not any more.
     Silent,
-    /// The same, and a copy of it is to be sent made [`direct`].
+    /// A datagram that gave our address, and does not any more; a copy of it, made [`direct`], is
+    /// to be sent too.
     Twice,
     /// A datagram that gives all nodes of the link the main queue pair's number, as an ARP request
     /// or an announcement has to; it is as it was.
@@ -268,8 +270,8 @@ fn ask_nd(mut message: Message<'_>, own: HwAddr, known: bool) -> Asked {
     }
 }
 
-/// Has a neighbour solicitation be for its target alone, though it travels to a group: the target then
-/// has to know the source's address to answer. Whether it was one.
+/// Makes a neighbour solicitation one for its target alone, though it travels to a group: the
+/// target then has to know the source's address to answer. Returns whether it was a solicitation.
 pub fn direct(datagram: &mut [u8]) -> bool {
     let Some(message) = Message::parse(datagram) else {
         return false;
@@ -317,7 +319,7 @@ mod tests {
         0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 0xc9, 0x03, 0x00, 0x0f, 0xa1, 0xb1,
     ];
 
-    /// As it leaves to the group.
+    /// The solicitation as it leaves to the group.
     const SILENT: [u8; 88] = [
         0x60, 0, 0, 0, 0, 48, 58, 255, //
         0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, //
@@ -327,7 +329,7 @@ mod tests {
         253, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     ];
 
-    /// What the whole message's sum has to be for its checksum to be right.
+    /// Returns whether the sum of the whole message is the one of a right checksum.
     fn sums_up(datagram: &[u8]) -> bool {
         let (header, message) = datagram.split_at_checked(40).unwrap_or_default();
         let addresses = header.get(8..).unwrap_or_default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The IPv6 header.
+//! The fixed IPv6 header (RFC 8200 §3).
 
 use zerocopy::byteorder::big_endian::U16;
 use zerocopy_derive::{

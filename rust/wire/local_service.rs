@@ -23,7 +23,7 @@ const HEADER: usize = 16;
 /// The client of RDMA netlink that this is (`RDMA_NL_LS`), as it stands in a type.
 const CLIENT: u16 = 4 << 10;
 
-/// Types of messages.
+/// Types of messages: requests for a path, and for the GID of an IP address.
 const RESOLVE: u16 = CLIENT;
 const IP_RESOLVE: u16 = CLIENT | 2;
 
@@ -45,7 +45,7 @@ const USE_ALL: u8 = 0;
 /// Flag in an attribute's number: who does not know it must not ignore it.
 const MANDATORY: u16 = 1 << 13;
 
-/// Numbers of attributes.
+/// Numbers of attributes (`LS_NLA_TYPE_*`).
 mod attribute {
     pub(super) const PATH_RECORD: u16 = 1;
     pub(super) const SERVICE_ID: u16 = 3;
@@ -89,13 +89,13 @@ pub struct PathQuestion<'a> {
     pub reversible: bool,
     /// The service at its end.
     pub service_id: Option<u64>,
-    /// Where it ends.
+    /// The GID at which the path ends.
     pub dgid: Option<Gid>,
-    /// Where it begins.
+    /// The GID at which the path begins.
     pub sgid: Option<Gid>,
-    /// The partition.
+    /// The P_Key of the partition.
     pub pkey: Option<u16>,
-    /// The traffic class.
+    /// The traffic class, 8 bits.
     pub traffic_class: Option<u8>,
     /// The class of the quality of service.
     pub qos_class: Option<u16>,

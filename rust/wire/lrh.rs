@@ -25,7 +25,7 @@ pub const VL_MANAGEMENT: u8 = 15;
 /// The only version of the link (IBTA 7.7.2).
 pub const VERSION: u8 = 0;
 
-/// What the packet length counts in (IBTA 7.7.8).
+/// The unit of the packet length in bytes (IBTA 7.7.8).
 pub const WORD: usize = 4;
 
 const _: () = assert!(size_of::<Lrh>() == LEN);
@@ -63,18 +63,18 @@ impl Next {
     }
 }
 
-/// What a local route header says. Values that do not fit their field lose the bits above.
+/// The fields of a local route header. Values that do not fit their field lose the bits above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// Virtual lane, 4 bits.
     pub vl: u8,
     /// Service level, 4 bits.
     pub sl: u8,
-    /// What follows.
+    /// The header that follows.
     pub next: Next,
-    /// Where the packet goes.
+    /// The LID that the packet goes to.
     pub dlid: Lid,
-    /// Where it comes from.
+    /// The LID that the packet comes from.
     pub slid: Lid,
     /// Its length in words of four bytes, from this header to the invariant CRC with both counted,
     /// 11 bits.
@@ -158,32 +158,32 @@ impl Lrh {
         }
     }
 
-    /// The virtual lane.
+    /// The virtual lane, 4 bits.
     pub fn vl(&self) -> u8 {
         Vl::get(self.lane)
     }
 
-    /// The service level.
+    /// The service level, 4 bits.
     pub fn sl(&self) -> u8 {
         Sl::get(self.service)
     }
 
-    /// What follows.
+    /// The header that follows.
     pub fn next(&self) -> Next {
         Next::from_bits(NextHeader::get(self.service))
     }
 
-    /// Where the packet goes.
+    /// The LID that the packet goes to.
     pub const fn dlid(&self) -> Lid {
         Lid::new(self.dlid.get())
     }
 
-    /// Where it comes from.
+    /// The LID that the packet comes from.
     pub const fn slid(&self) -> Lid {
         Lid::new(self.slid.get())
     }
 
-    /// How many bytes the packet has, this header and the invariant CRC counted.
+    /// The length of the packet in bytes, with this header and the invariant CRC.
     pub fn packet_len(&self) -> usize {
         usize::from(Words::get(self.length)) * WORD
     }
@@ -192,7 +192,7 @@ impl Lrh {
 /// Why a packet does not begin with a local route header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LrhError {
-    /// It ends within the header; how many bytes there are.
+    /// A packet that ends within the header; its length in bytes.
     Short(usize),
     /// Its link is of another version.
     Version(u8),

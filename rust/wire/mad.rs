@@ -64,7 +64,7 @@ pub const METHOD_RESPONSE: u8 = 0x80;
 
 /// Statuses that every class has (IBTA 13.4.7).
 pub mod status {
-    /// Done.
+    /// Success: the request was carried out.
     pub const OK: u16 = 0;
     /// The base or the class version is not known.
     pub const BAD_VERSION: u16 = 1 << 2;
@@ -88,7 +88,7 @@ impl<'a> Blank<'a> {
         Self(bytes)
     }
 
-    /// The memory.
+    /// Returns the memory, which is zero.
     pub fn into_bytes(self) -> &'a mut [u8; LEN] {
         self.0
     }
@@ -105,20 +105,20 @@ impl<'a> From<&'a mut [u8; LEN]> for Blank<'a> {
 const _: () = assert!(size_of::<Header>() == HEADER_LEN);
 const _: () = assert!(size_of::<Mad>() == LEN);
 
-/// What the header of a message of some class says besides the fixed base version.
+/// The fields of the header of a message of some class, besides the fixed base version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
-    /// Management class.
+    /// Management class, [`CLASS_CM`] for example.
     pub class: u8,
     /// Version of the class.
     pub class_version: u8,
-    /// Method.
+    /// Method, with [`METHOD_RESPONSE`] in an answer.
     pub method: u8,
-    /// Transaction identifier.
+    /// Transaction identifier, which an answer repeats.
     pub tid: u64,
-    /// Attribute identifier.
+    /// Attribute identifier, of the class's numbers.
     pub attribute: u16,
-    /// Attribute modifier.
+    /// Attribute modifier, as the attribute defines it.
     pub modifier: u32,
 }
 
@@ -162,7 +162,7 @@ impl Header {
         self.base_version
     }
 
-    /// The management class.
+    /// The management class, [`CLASS_CM`] for example.
     pub const fn class(&self) -> u8 {
         self.class
     }
@@ -187,12 +187,12 @@ impl Header {
         self.class_specific.get()
     }
 
-    /// Writes the method.
+    /// Writes the method, with [`METHOD_RESPONSE`] in an answer.
     pub fn set_method(&mut self, method: u8) {
         self.method = method;
     }
 
-    /// Writes the status.
+    /// Writes the status, [`status::OK`] or an error.
     pub fn set_status(&mut self, status: u16) {
         self.status.set(status);
     }
@@ -212,7 +212,7 @@ impl Header {
         self.attribute.get()
     }
 
-    /// The attribute modifier.
+    /// The attribute modifier, as the attribute defines it.
     pub const fn modifier(&self) -> u32 {
         self.modifier.get()
     }
@@ -243,7 +243,7 @@ impl Mad {
         Ok(mad)
     }
 
-    /// The header.
+    /// The header of the datagram.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -258,7 +258,7 @@ impl Mad {
         zerocopy::transmute!(self)
     }
 
-    /// What follows the header.
+    /// The data that follows the header.
     pub const fn data(&self) -> &[u8; DATA_LEN] {
         &self.data
     }
@@ -267,7 +267,7 @@ impl Mad {
 /// Why bytes are not a management datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MadError {
-    /// It ends early; how many bytes there are.
+    /// A datagram that ends early; its length in bytes.
     Short(usize),
     /// Its header is of another form.
     BaseVersion(u8),

@@ -10,7 +10,7 @@
 use super::gid::Gid;
 use super::pkey::Pkey;
 
-/// How far a group reaches: the `scop` field of its MGID (IBTA 4.1.1).
+/// The reach of a group: the `scop` field of its MGID (IBTA 4.1.1).
 ///
 /// All groups of an IPoIB link have the scope of its broadcast group (RFC 4391 §4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -19,11 +19,11 @@ pub enum Scope {
     /// The subnet: what every IPoIB link has unless an administrator says otherwise.
     #[default]
     LinkLocal = 0x2,
-    /// The site.
+    /// A single site (RFC 4291 §2.7).
     SiteLocal = 0x5,
-    /// The organisation.
+    /// All sites of an organisation.
     OrganizationLocal = 0x8,
-    /// Everywhere.
+    /// All networks, without limit.
     Global = 0xe,
 }
 
@@ -57,7 +57,7 @@ impl TryFrom<u8> for Scope {
 pub enum Signature {
     /// Groups of IPv4, and the broadcast group of the link.
     Ipv4 = 0x401b,
-    /// Groups of IPv6.
+    /// Multicast groups of IPv6.
     Ipv6 = 0x601b,
 }
 
@@ -159,7 +159,7 @@ pub enum MgidKind {
 /// A multicast group of an IPoIB link, taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mgid {
-    /// What the group carries.
+    /// The kind of traffic that the group carries.
     pub kind: MgidKind,
     /// The partition of the link, always with full membership.
     pub pkey: Pkey,
@@ -203,7 +203,8 @@ impl Mgid {
     }
 }
 
-/// What a group carries; `None` if it is not one of an IPoIB link. See [`Mgid::parse`].
+/// Returns the kind of traffic that a group carries; `None` if it is not one of an IPoIB link.
+/// See [`Mgid::parse`].
 pub fn classify(gid: &Gid) -> Option<MgidKind> {
     Mgid::parse(gid).map(|mgid| mgid.kind)
 }
@@ -220,7 +221,7 @@ mod tests {
         0xff, 0x12, 0x40, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfb,
     ];
 
-    /// The same bytes but one.
+    /// Replaces the byte at an index.
     fn with(mut bytes: [u8; 16], index: usize, value: u8) -> Gid {
         if let Some(byte) = bytes.get_mut(index) {
             *byte = value;

@@ -30,7 +30,7 @@ const _: () = assert!(UNITS as usize * UNIT == LEN);
 /// An option type that means something to nobody outside of an experiment (RFC 4727 §5).
 const EXPERIMENT: u8 = 253;
 
-/// Whose address the option gives.
+/// The owner of the address that the option gives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The option type.
+    /// The option type, 1 or 2 (RFC 4861 §4.6.1).
     pub const fn get(self) -> u8 {
         self as u8
     }
@@ -127,7 +127,7 @@ pub fn find_mut(options: &mut [u8], kind: Kind) -> Result<Option<&mut LinkLayerO
         .map(|(option, _)| option))
 }
 
-/// Where the option is, and the option.
+/// Finds the option, and its offset in the options.
 fn locate(options: &[u8], kind: Kind) -> Result<Option<(usize, &LinkLayerOption)>, NdError> {
     let mut rest = options;
     while let [number, units, ..] = *rest {

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Attributes of a netlink message: a length, a number, a value, padded to four bytes, in the byte order of the machine.
+//! Attributes of a netlink message: a length, a number, a value, padded to four bytes, in the
+//! byte order of the machine.
 
 /// Bytes before a value.
 const HEADER: usize = 4;
 
-/// Bits of the number that say something of the value instead: that it has attributes in it, or is in network byte order.
+/// Bits of the number that describe the value instead: that it has attributes in it, or is in
+/// network byte order.
 const FLAGS: u16 = 0xc000;
 
-/// One attribute.
+/// An attribute of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attribute<'a> {
-    /// Its number.
+    /// The number, without the flags beside it.
     pub number: u16,
-    /// Where it begins, counted from the first attribute of the message.
+    /// The offset in bytes from the first attribute of the message.
     pub offset: usize,
-    /// Its value.
+    /// The value, without its padding.
     pub value: &'a [u8],
 }
 
@@ -85,7 +87,7 @@ impl<'a> Iterator for Attributes<'a> {
 mod tests {
     use super::*;
 
-    /// An attribute header.
+    /// Builds an attribute's header.
     fn header(length: u16, number: u16) -> [u8; 4] {
         let [l0, l1] = length.to_ne_bytes();
         let [n0, n1] = number.to_ne_bytes();

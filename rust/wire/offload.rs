@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What better adapters do for IP datagrams in messages of IP over InfiniBand (RFC 4391), and their
-//! drivers for others: they compute and check checksums, and cut long TCP segments.
+//! The work that better adapters do for IP datagrams in messages of IP over InfiniBand (RFC
+//! 4391), and drivers for other adapters: computing and checking checksums, and cutting long TCP
+//! segments.
 //!
 //! A `sum` that is passed in is the ones' complement sum (RFC 1071) of bytes as 16-bit numbers in
 //! network order, an odd last byte filled up with a zero: [`sum`], or one that uses what the
@@ -12,11 +13,11 @@ use core::ops::Range;
 /// The bytes before a datagram: its Ethernet type, and two that are reserved (RFC 4391 §6).
 const ENCAPSULATION: usize = super::encap::LEN;
 
-/// Ethernet types.
+/// Ethernet types of IP datagrams.
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 
-/// Protocol numbers.
+/// Protocol numbers in IP headers.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -25,7 +26,7 @@ const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const TCP_HEADER: usize = 20;
 
-/// What an IPv4 header has at its 7th byte if it is a fragment's: more to come, or an offset.
+/// The bits at the 7th byte of an IPv4 header that only a fragment has: more to come, an offset.
 const FRAGMENT: u16 = 0x3fff;
 
 /// Flags of TCP that the last segment of several alone has: FIN and PSH.
@@ -83,15 +84,15 @@ fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// What an IP header says, by its places in the message.
+/// The fields of an IP header, by their offsets in the message.
 struct Header {
-    /// Of IPv4: where its own checksum is.
+    /// The IPv4 header's own checksum; `None` for IPv6.
     checksum: Option<usize>,
-    /// The addresses.
+    /// The source and destination addresses.
     addresses: Range<usize>,
-    /// Where the header of the protocol begins.
+    /// The beginning of the protocol's header.
     transport: usize,
-    /// Where the datagram says that it ends.
+    /// The end of the datagram, by its own length field.
     end: usize,
     /// The protocol, unless it is a fragment of a datagram.
     protocol: Option<u8>,
@@ -136,7 +137,7 @@ impl Header {
         (header.transport <= header.end && header.end <= message.len()).then_some(header)
     }
 
-    /// Where the checksum of the protocol is, if it is one that has one here.
+    /// Returns the offset of the protocol's checksum, if that is TCP or UDP and holds one.
     fn transport_checksum(&self) -> Option<usize> {
         let at = match self.protocol? {
             TCP => self.transport + 16,
@@ -162,8 +163,8 @@ impl Header {
     }
 }
 
-/// Writes the checksums of a message's IPv4 header and of the TCP or UDP in it. A message that is no
-/// such stays as it is.
+/// Writes the checksums of a message's IPv4 header and of the TCP or UDP in it. Any other message
+/// stays as it is.
 pub fn fill(message: &mut [u8], sum: impl Fn(&[u8]) -> u16 + Copy) {
     let Some(header) = Header::whole(message) else {
         return;
@@ -233,15 +234,16 @@ pub struct Cut<'a> {
     header: &'a [u8],
     /// Bytes of data of each segment but the last.
     size: usize,
-    /// Bytes of data.
+    /// Bytes of data of all segments together.
     length: usize,
-    /// How many segments these make.
+    /// The number of segments that these make.
     count: usize,
 }
 
 impl<'a> Cut<'a> {
-    /// Cuts so many bytes of data, which come after these headers, into segments of a size. `None` if
-    /// the headers are not those of TCP in IP and nothing else, or a segment could not be as long.
+    /// Cuts `length` bytes of data, which come after these headers, into segments of `size`
+    /// bytes. `None` if the headers are not those of TCP in IP and nothing else, or a segment
+    /// could not be as long.
     pub fn new(header: &'a [u8], size: usize, length: usize) -> Option<Cut<'a>> {
         let ip = Header::read(header)?;
         let data_offset = usize::from(byte(header, ip.transport + 12)? >> 4) * 4;
@@ -260,7 +262,7 @@ impl<'a> Cut<'a> {
         })
     }
 
-    /// How many segments there are: one, at least.
+    /// The number of segments: one, at least.
     pub const fn count(&self) -> usize {
         self.count
     }

@@ -187,7 +187,7 @@ impl Operation {
 /// An operation of a service.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Opcode {
-    /// The service.
+    /// The transport service, the three highest bits.
     pub service: Service,
     /// The operation; not every service has every one, see [`Opcode::new`].
     pub operation: Operation,
@@ -211,7 +211,7 @@ impl Opcode {
         }
     }
 
-    /// An unreliable datagram.
+    /// Returns the operation of an unreliable datagram.
     pub const fn datagram(immediate: bool) -> Opcode {
         Opcode {
             service: Service::Ud,

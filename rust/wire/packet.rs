@@ -43,7 +43,7 @@ pub const MIN_LEN: usize = lrh::LEN + bth::LEN + icrc::LEN;
 /// The largest payload that the largest MTU allows (IBTA 7.7.8).
 pub const MAX_PAYLOAD: usize = 4096;
 
-/// What an Ethernet frame is filled up to with bytes that are no part of the packet in it.
+/// The length to which Ethernet fills up a short frame, behind the packet in it.
 pub const ETHERNET_MIN: usize = 46;
 
 /// A packet for a queue pair.
@@ -53,9 +53,9 @@ pub struct Packet<'a> {
     pub head: Head<'a>,
     /// The base transport header.
     pub transport: Transport,
-    /// Those after it.
+    /// The headers after the transport header, which follow from its operation.
     pub extension: Extension,
-    /// What the consumer sent, without what fills its last word.
+    /// The data of the consumer, without the pad that fills its last word.
     pub payload: &'a [u8],
 }
 

@@ -42,8 +42,8 @@ impl Pkey {
         self.0 & Self::FULL_MEMBER != 0
     }
 
-    /// The same partition with full membership: the form that stands in the MGIDs of an IPoIB
-    /// link (RFC 4391 §4).
+    /// Returns the key of the same partition with full membership: the form that stands in the
+    /// MGIDs of an IPoIB link (RFC 4391 §4).
     pub const fn full(self) -> Pkey {
         Pkey(self.0 | Self::FULL_MEMBER)
     }

@@ -28,7 +28,7 @@ use super::mad::Header;
 /// The version of the class (IBTA 16.1.1).
 pub const CLASS_VERSION: u8 = 1;
 
-/// Where attributes begin in the datagram.
+/// The offset of the attribute in the datagram.
 pub const DATA_OFFSET: usize = 64;
 
 /// Length in bytes of an attribute.
@@ -49,7 +49,7 @@ pub mod attribute {
 
 /// Bits of the capability mask of [`ClassPortInfo`].
 pub mod capability {
-    /// [`super::ALL_PORTS`] is understood.
+    /// Support for [`super::ALL_PORTS`].
     pub const ALL_PORT_SELECT: u16 = 1 << 8;
     /// All of [`super::PortCountersExtended`] is there.
     pub const EXTENDED_WIDTH: u16 = 1 << 9;
@@ -84,7 +84,7 @@ impl Performance {
         zerocopy::transmute!(self)
     }
 
-    /// The header.
+    /// The header of the datagram.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -112,11 +112,11 @@ impl Performance {
 pub trait Attribute:
     zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + zerocopy::KnownLayout
 {
-    /// Its number.
+    /// The attribute identifier in the header.
     const ID: u16;
 }
 
-/// What every agent of a class says of itself (IBTA 13.4.8.1).
+/// The information that every agent of a class gives about itself (IBTA 13.4.8.1).
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -152,7 +152,7 @@ impl ClassPortInfo {
     }
 
     words! {
-        /// Bits of [`capability`].
+        /// The capabilities of the agent: bits of [`capability`].
         capability_mask, set_capability_mask: u16;
     }
 }
@@ -202,15 +202,15 @@ impl Attribute for PortCounters {
 
 impl PortCounters {
     octets! {
-        /// Which port.
+        /// The port that the counters are of, or [`ALL_PORTS`].
         port_select, set_port_select;
-        /// How often the link had to recover.
+        /// Number of times that the link had to recover.
         link_recoveries, set_link_recoveries;
-        /// How often the link went down.
+        /// Number of times that the link went down.
         link_downed, set_link_downed;
         /// Packets not sent because of their partition or form.
         transmit_constraint, set_transmit_constraint;
-        /// Packets not taken for the same.
+        /// Packets not taken because of their partition or form.
         receive_constraint, set_receive_constraint;
         /// Which more counters a Set() is for: bit 0 [`PortCounters::transmit_wait`].
         counter_select2, set_counter_select2;
@@ -219,7 +219,7 @@ impl PortCounters {
     words! {
         /// Which counters a Set() is for, one bit each in their order.
         counter_select, set_counter_select: u16;
-        /// Errors on lanes.
+        /// Minor errors on the physical lanes of the link.
         symbol_errors, set_symbol_errors: u16;
         /// Packets that came with an error.
         receive_errors, set_receive_errors: u16;
@@ -237,9 +237,9 @@ impl PortCounters {
         transmit_data, set_transmit_data: u32;
         /// Words of four bytes taken.
         receive_data, set_receive_data: u32;
-        /// Packets sent.
+        /// Packets sent, on all lanes.
         transmit_packets, set_transmit_packets: u32;
-        /// Packets taken.
+        /// Packets taken, on all lanes.
         receive_packets, set_receive_packets: u32;
         /// Ticks in which a packet had to wait.
         transmit_wait, set_transmit_wait: u32;
@@ -289,7 +289,7 @@ impl Attribute for PortCountersExtended {
 
 impl PortCountersExtended {
     octets! {
-        /// Which port.
+        /// The port that the counters are of, or [`ALL_PORTS`].
         port_select, set_port_select;
     }
 
@@ -300,9 +300,9 @@ impl PortCountersExtended {
         transmit_data, set_transmit_data: u64;
         /// Words of four bytes taken.
         receive_data, set_receive_data: u64;
-        /// Packets sent.
+        /// Packets sent, on all lanes.
         transmit_packets, set_transmit_packets: u64;
-        /// Packets taken.
+        /// Packets taken, on all lanes.
         receive_packets, set_receive_packets: u64;
         /// Packets sent to one port.
         unicast_transmit_packets, set_unicast_transmit_packets: u64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Packet sequence numbers.
+//! Packet sequence numbers, which wrap after 24 bits.
 
 use core::fmt;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Queue pair numbers.
+//! Queue pair numbers, of 24 bits.
 
 use core::fmt;
 

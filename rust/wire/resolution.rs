@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the stack asks when it looks for a neighbour, and the answers that stand in for the
+//! The requests by which the stack looks for a neighbour, and the answers that stand in for the
 //! neighbour's: ARP (RFC 826) and neighbour discovery (RFC 4861).
 
 use core::net::{
@@ -37,7 +37,8 @@ use super::offload::{
     sum, //
 };
 
-/// The hop limit of neighbour discovery: whoever sees another one has it from elsewhere (RFC 4861 §7.1).
+/// The hop limit of neighbour discovery: a packet with another one is not of the link (RFC 4861
+/// §7.1).
 const HOPS: u8 = 255;
 
 /// Neighbour solicitation and advertisement (RFC 4861 §4.3, §4.4).
@@ -60,7 +61,7 @@ struct Neighbour {
     target: [u8; 16],
 }
 
-/// An advertisement.
+/// A neighbour advertisement with its IPv6 header.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Advertisement {
@@ -82,7 +83,7 @@ pub const LEN: usize = ADVERTISEMENT_LEN;
 pub struct Request {
     /// An address of the node that asks.
     pub asker: IpAddr,
-    /// The neighbour's address.
+    /// The address of the neighbour that is looked for.
     pub target: IpAddr,
 }
 
@@ -100,17 +101,17 @@ impl Reply {
         self.bytes.get(..self.length).unwrap_or(&self.bytes)
     }
 
-    /// What it is.
+    /// The protocol of the answer.
     pub const fn ethertype(&self) -> EtherType {
         self.ethertype
     }
 }
 
 impl Request {
-    /// What a datagram of this type asks for, if it looks for a neighbour on behalf of a node that has
-    /// the address it asks from. That leaves out announcements (gratuitous ARP) and what asks whether
-    /// an address is free (probes from no address: RFC 5227, RFC 4862 §5.4.2), which have to be heard
-    /// by others.
+    /// Reads the request in a datagram of this type, if it looks for a neighbour on behalf of a
+    /// node that has the address it asks from. That leaves out announcements (gratuitous ARP) and
+    /// probes for whether an address is free (from no address: RFC 5227, RFC 4862 §5.4.2), which
+    /// others have to hear.
     pub fn of(ethertype: EtherType, datagram: &[u8]) -> Option<Request> {
         let request = match ethertype {
             EtherType::Arp => Self::of_arp(datagram),
@@ -147,8 +148,9 @@ impl Request {
         })
     }
 
-    /// The answer of the neighbour if it was at `neighbour`, to who asks from `asker`; `router` says
-    /// that it is known to be an IPv6 router. `None` if the addresses are not of one family.
+    /// Returns the answer of the neighbour, as if it was at `neighbour`, to the asker at `asker`;
+    /// `router` says that the neighbour is known to be an IPv6 router. `None` if the addresses
+    /// are not of one family.
     pub fn answer(&self, asker: HwAddr, neighbour: HwAddr, router: bool) -> Option<Reply> {
         match (self.asker, self.target) {
             (IpAddr::V4(from), IpAddr::V4(target)) => {

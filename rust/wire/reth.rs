@@ -31,7 +31,7 @@ pub struct Reth {
 }
 
 impl Reth {
-    /// A header.
+    /// Creates a header with these fields.
     pub const fn new(address: u64, rkey: u32, length: u32) -> Reth {
         Reth {
             address: U64::new(address),
@@ -50,12 +50,12 @@ impl Reth {
         self.address.get()
     }
 
-    /// The remote key.
+    /// The remote key (R_Key) of the memory.
     pub const fn rkey(&self) -> u32 {
         self.rkey.get()
     }
 
-    /// How many bytes the whole operation moves.
+    /// The number of bytes that the whole operation moves.
     pub const fn length(&self) -> u32 {
         self.length.get()
     }

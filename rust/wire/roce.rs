@@ -23,7 +23,7 @@ use super::gid::Gid;
 /// `239.64.0.0`, the first of the groups.
 const BASE: u32 = 0xef40_0000;
 
-/// How many low bits of the group come from the hash.
+/// The number of low bits of the group that come from the hash.
 const HASH_BITS: u32 = 22;
 
 const HASH_MASK: u32 = (1 << HASH_BITS) - 1;
@@ -50,7 +50,7 @@ pub fn group_for(mgid: &Gid) -> [u8; 4] {
     (BASE | folded).to_be_bytes()
 }
 
-/// The same group as a GID, IPv4-mapped: what the queue pair is attached to.
+/// Returns the group as an IPv4-mapped GID, which is what the queue pair is attached to.
 pub fn group_gid(mgid: &Gid) -> Gid {
     Gid::from_ipv4(group_for(mgid))
 }

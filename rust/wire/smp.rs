@@ -121,7 +121,7 @@ pub struct Smp {
 pub trait Attribute:
     zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + zerocopy::KnownLayout
 {
-    /// Its number.
+    /// The attribute identifier in the header.
     const ID: u16;
 }
 
@@ -150,7 +150,7 @@ impl Smp {
         zerocopy::transmute!(self)
     }
 
-    /// The header.
+    /// The header of the datagram.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -178,8 +178,8 @@ impl Smp {
         m_key, set_m_key: u64;
     }
 
-    /// Of a directed route: the port on whose behalf it begins, permissive if it is the first of
-    /// the written way.
+    /// The LID of the port on whose behalf a directed route begins, permissive if that is the
+    /// first of the written way (DrSLID).
     pub const fn dr_slid(&self) -> Lid {
         Lid::new(self.dr_slid.get())
     }
@@ -189,7 +189,8 @@ impl Smp {
         self.dr_slid.set(lid.get());
     }
 
-    /// Of a directed route: where it goes after the written way, permissive if nowhere.
+    /// The LID to which a directed route goes on after the written way, permissive if nowhere
+    /// (DrDLID).
     pub const fn dr_dlid(&self) -> Lid {
         Lid::new(self.dr_dlid.get())
     }
@@ -199,12 +200,12 @@ impl Smp {
         self.dr_dlid.set(lid.get());
     }
 
-    /// Of a directed route: whether it is on its way back.
+    /// Returns whether the packet of a directed route is on its way back.
     pub const fn is_returning(&self) -> bool {
         self.header.status() & DIRECTION != 0
     }
 
-    /// Of a directed route: which hop of the written way it is at.
+    /// The hop of the written way that the packet of a directed route is at.
     pub const fn hop_pointer(&self) -> u8 {
         self.header.class_specific().to_be_bytes()[0]
     }
@@ -216,7 +217,7 @@ impl Smp {
             .set_class_specific(u16::from_be_bytes([hop, count]));
     }
 
-    /// Of a directed route: how many hops the written way has.
+    /// The number of hops in the written way of a directed route.
     pub const fn hop_count(&self) -> u8 {
         self.header.class_specific().to_be_bytes()[1]
     }

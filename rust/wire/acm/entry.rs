@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What an entry says, and what it may say.
+//! An entry of the address cache, and the limits of its fields.
 
 use core::{
     fmt,
@@ -15,10 +15,10 @@ use super::super::gid::Gid;
 use super::super::pkey::Pkey;
 use super::super::qpn::Qpn;
 
-/// What an administrator says of an address.
+/// An entry as an administrator gives it: an IP address, its GID and its attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// The address.
+    /// The IP address, never an IPv4-mapped one.
     pub address: IpAddr,
     /// The GID of the port that has it.
     pub gid: Gid,
@@ -44,21 +44,21 @@ pub enum Fault {
     AddressLength(usize),
     /// An IPv4 address as the IPv6 address that stands for it.
     AddressMapped,
-    /// 0.0.0.0/8 or `::`.
+    /// An address of "this network": 0.0.0.0/8 or `::`.
     AddressUnspecified,
-    /// 127.0.0.0/8 or `::1`.
+    /// A loopback address: 127.0.0.0/8 or `::1`.
     AddressLoopback,
-    /// 224.0.0.0/4 or `ff00::/8`.
+    /// A multicast address: 224.0.0.0/4 or `ff00::/8`.
     AddressMulticast,
-    /// 255.255.255.255.
+    /// The limited broadcast address, 255.255.255.255.
     AddressBroadcast,
     /// A GID does not have 16 bytes.
     GidLength(usize),
-    /// The reserved GID.
+    /// The reserved GID, all zeros (IBTA 4.1.1).
     GidZero,
-    /// The loopback GID.
+    /// The loopback GID, `::1` (IBTA 4.1.1).
     GidLoopback,
-    /// A group's.
+    /// A multicast GID, which is a group's and no port's.
     GidMulticast,
     /// 0 or 1, or more than 24 bits.
     Qpn(u32),
@@ -92,7 +92,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Checks an address.
+/// Checks that an address can be that of one interface.
 ///
 /// # Errors
 ///

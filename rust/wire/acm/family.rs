@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The generic netlink family `oxib`: its names and numbers, as Documentation/netlink/specs/oxib.yaml has them.
+//! The generic netlink family `oxib`: its names and numbers, as
+//! Documentation/netlink/specs/oxib.yaml has them.
 
 /// The name that the family is found by.
 pub const NAME: &core::ffi::CStr = c"oxib";
 
-/// Its version.
+/// The version of the family.
 pub const VERSION: u8 = 1;
 
 /// The multicast group that hears of changes.
@@ -14,7 +15,7 @@ pub const CHANGES: &core::ffi::CStr = c"changes";
 /// Paths that are kept of a port, at most.
 pub const PATHS: usize = 16_384;
 
-/// Operations.
+/// Numbers of the family's operations.
 pub mod operation {
     /// Shows one entry, or all that a filter lets through.
     pub const ENTRY_GET: u8 = 1;
@@ -34,11 +35,11 @@ pub mod operation {
     pub const RESOLVE: u8 = 8;
     /// Shows the paths that are known.
     pub const PATH_GET: u8 = 9;
-    /// Forgets them.
+    /// Drops all paths that are known.
     pub const PATH_FLUSH: u8 = 10;
     /// Shows how interfaces use the cache.
     pub const INTERFACE_GET: u8 = 11;
-    /// Changes that.
+    /// Changes how an interface uses the cache.
     pub const INTERFACE_SET: u8 = 12;
     /// Announces an entry that is new, or says something else now.
     pub const ENTRY_NEW_NTF: u8 = 13;
@@ -52,13 +53,13 @@ pub mod operation {
 pub mod entry {
     /// 4 or 16 bytes.
     pub const ADDRESS: u16 = 1;
-    /// 16 bytes.
+    /// The GID of the port, 16 bytes.
     pub const GID: u16 = 2;
-    /// u32.
+    /// The queue pair number, u32.
     pub const QPN: u16 = 3;
-    /// u16.
+    /// The P_Key of the partition, u16.
     pub const PKEY: u16 = 4;
-    /// u8: [`Source::number`](super::super::source::Source::number).
+    /// The source, u8: [`Source::number`](super::super::source::Source::number).
     pub const SOURCE: u16 = 5;
     /// u32, seconds; 0 for ever.
     pub const LIFETIME: u16 = 6;
@@ -70,14 +71,14 @@ pub mod entry {
 
 /// Attributes of parts of a bulk load.
 pub mod load {
-    /// Records.
+    /// Entries, as an array of [`Record`](super::super::record::Record).
     pub const ENTRIES: u16 = 1;
     /// u32: what to do.
     pub const FLAGS: u16 = 2;
 
     /// The load is complete, and is to happen.
     pub const COMMIT: u32 = 1;
-    /// It is not to happen.
+    /// Discards the load: none of its entries is entered.
     pub const ABORT: u32 = 2;
     /// Entries of files that are not in the load go.
     pub const REPLACE_ALL: u32 = 4;
@@ -86,39 +87,39 @@ pub mod load {
     pub const MOST: usize = 680;
 }
 
-/// Attributes of steps.
+/// Attributes of the steps of a resolution.
 pub mod step {
     /// u8: 0 the cache, 1 the exchange of queue pairs, 2 the path.
     pub const KIND: u16 = 1;
     /// u8: 0 found, 1 none, 2 no answer, 3 refused, 4 not to be asked, 5 not asked.
     pub const RESULT: u16 = 2;
-    /// u32, microseconds.
+    /// The duration in microseconds, u32.
     pub const TIME: u16 = 3;
-    /// Text for people.
+    /// Text for the user, a string.
     pub const TEXT: u16 = 4;
 }
 
-/// Attributes of paths.
+/// Attributes of paths, and of requests for them.
 pub mod path {
-    /// 16 bytes.
+    /// The source GID, 16 bytes.
     pub const SGID: u16 = 1;
-    /// 16 bytes.
+    /// The destination GID, 16 bytes.
     pub const DGID: u16 = 2;
-    /// u16.
+    /// The P_Key of the partition, u16.
     pub const PKEY: u16 = 3;
-    /// u8.
+    /// The traffic class, u8.
     pub const TRAFFIC_CLASS: u16 = 4;
-    /// u16.
+    /// The destination LID, u16.
     pub const DLID: u16 = 5;
-    /// u16.
+    /// The source LID, u16.
     pub const SLID: u16 = 6;
-    /// u8.
+    /// The service level, u8.
     pub const SL: u16 = 7;
-    /// u16, bytes.
+    /// The path MTU in bytes, u16.
     pub const MTU: u16 = 8;
     /// u8, as the IBTA numbers rates.
     pub const RATE: u16 = 9;
-    /// u8.
+    /// The hop limit, u8.
     pub const HOP_LIMIT: u16 = 10;
     /// u32, seconds since the subnet administrator said so.
     pub const AGE: u16 = 11;
@@ -126,9 +127,9 @@ pub mod path {
     pub const LIFETIME: u16 = 12;
     /// The RDMA device's name.
     pub const DEVICE: u16 = 13;
-    /// u32: its port.
+    /// The number of the device's port, u32.
     pub const PORT: u16 = 14;
-    /// u32.
+    /// The flow label, u32.
     pub const FLOW_LABEL: u16 = 15;
     /// u32: the interface from which a path is wanted.
     pub const IFINDEX: u16 = 16;
@@ -152,9 +153,9 @@ pub mod resolution {
     pub const IFINDEX: u16 = 5;
 }
 
-/// Attributes of interfaces.
+/// Attributes of interfaces, and of requests for them.
 pub mod interface {
-    /// u32.
+    /// The interface's index, u32.
     pub const IFINDEX: u16 = 1;
     /// u8: 0 off, 1 prefer, 2 only.
     pub const ACM: u16 = 2;

@@ -43,7 +43,7 @@ pub struct Record {
 /// Why a record is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrong {
-    /// What the entry says.
+    /// A field of the entry that cannot stand in one.
     Entry(Fault),
     /// A reserved field is not zero.
     Reserved,
@@ -86,8 +86,8 @@ impl Record {
         }
     }
 
-    /// The entry that it is: an IPv4 address stands in it as the IPv6 address that it maps to, 0 for no queue pair and
-    /// for no partition.
+    /// Returns the entry of the record. An IPv4 address stands in the record as its IPv4-mapped
+    /// IPv6 address, and 0 stands for no queue pair and for no partition.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ use super::source::Source;
 /// Why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// In words.
+    /// The reason, as text for the user.
     pub why: Why,
     /// Which attribute is at fault.
     pub at: At,
@@ -54,7 +54,7 @@ pub enum At {
 /// Why a request is refused, in words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// What an entry cannot say.
+    /// A value that cannot stand in an entry.
     Entry(Fault),
     /// An attribute that must be there.
     Missing(&'static str),
@@ -273,17 +273,17 @@ pub fn parse_filter(attributes: &Attributes<'_>) -> Result<Filter, Refusal> {
     })
 }
 
-/// What is to become of a bulk load after a part of it.
+/// The action on a bulk load that follows one of its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
-    /// More comes.
+    /// Waits for more parts.
     More,
-    /// All of it happens.
+    /// Enters all entries of the load.
     Commit {
         /// Entries of files that are not in it go.
         replace_all: bool,
     },
-    /// Nothing of it happens.
+    /// Discards the load with all its parts.
     Abort,
 }
 
@@ -292,9 +292,9 @@ pub enum Then {
 pub struct Part<'a> {
     /// Its records, none perhaps.
     pub records: &'a [Record],
-    /// Where the attribute is that has them.
+    /// The place of the attribute that holds the records, for a refusal.
     pub at: At,
-    /// What is to become of it.
+    /// The action that follows this part.
     pub then: Then,
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Where an entry comes from, which says how far it is trusted.
+//! The source of an entry, which determines how far the entry is trusted.
 
 use core::fmt;
 
-/// Where an entry comes from. The numbers are those of netlink's attribute; the lower, the higher the rank.
+/// The source of an entry. The numbers are those of the netlink attribute; the lower the number,
+/// the higher the rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Source {
@@ -14,7 +15,7 @@ pub enum Source {
     Netlink = 2,
     /// The peer's answer to a resolution of our own.
     Sidr = 3,
-    /// What a peer said of itself when it asked us.
+    /// Claims that a peer made about itself when it asked us.
     Learned = 4,
 }
 
@@ -38,7 +39,8 @@ impl Source {
         self as u8
     }
 
-    /// Whether an entry of this source stays as it is when `other` says something else of its address.
+    /// Returns whether an entry of this source stays as it is when `other` gives something else
+    /// for its address.
     pub const fn outranks(self, other: Source) -> bool {
         self.number() < other.number()
     }

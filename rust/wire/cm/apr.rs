@@ -27,12 +27,12 @@ pub const PRIVATE_DATA_LEN: usize = 148;
 const _: () = assert!(size_of::<Apr>() == mad::LEN);
 const _: () = assert!(offset_of!(Apr, private_data) == mad::HEADER_LEN + 84);
 
-/// What became of an alternate path.
+/// The outcome of loading an alternate path: the AP status.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Status(u8);
 
 impl Status {
-    /// It was loaded.
+    /// The path was loaded.
     pub const SUCCESS: Status = Status(0);
     /// There is no such connection.
     pub const INVALID_COMM_ID: Status = Status(1);
@@ -42,7 +42,7 @@ impl Status {
     pub const REJECT: Status = Status(3);
     /// Another port is to be asked; the information says which.
     pub const REDIRECT: Status = Status(4);
-    /// It is the path already in use.
+    /// The path is the one already in use.
     pub const IS_CURRENT: Status = Status(5);
     /// The queue pair is not the connection's.
     pub const INVALID_QPN_EECN: Status = Status(6);
@@ -66,7 +66,7 @@ impl Status {
         Status(number)
     }
 
-    /// The number.
+    /// The number in the AP status field.
     pub const fn get(self) -> u8 {
         self.0
     }
@@ -111,22 +111,22 @@ pub struct Apr {
 }
 
 impl Apr {
-    /// The header.
+    /// The header, with the transaction identifier.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// By what the sender knows the connection.
+    /// The communication identifier that the sender gave the connection.
     pub const fn local_comm_id(&self) -> CommId {
         CommId::new(self.local_comm_id.get())
     }
 
-    /// By what the receiver knows the connection.
+    /// The communication identifier that the receiver gave the connection.
     pub const fn remote_comm_id(&self) -> CommId {
         CommId::new(self.remote_comm_id.get())
     }
 
-    /// What became of the path.
+    /// The outcome of loading the path.
     pub const fn status(&self) -> Status {
         Status(self.status)
     }
@@ -143,13 +143,13 @@ impl Apr {
         self.information.get(..length).unwrap_or(&self.information)
     }
 
-    /// What the consumer of the connection says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What an APR is built from, field by field.
+/// The parameters of an APR, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`Apr::local_comm_id`].
@@ -165,7 +165,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds an APR with this transaction identifier.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What building is the same in all messages.
+//! The steps of building that all messages have in common.
 
 use core::fmt;
 
@@ -71,16 +71,16 @@ pub(super) fn place(bytes: &[u8], field: &mut [u8]) {
 pub enum BuildError {
     /// There is more private data than the message has room for.
     PrivateData {
-        /// The message.
+        /// The kind of the message.
         kind: Kind,
-        /// How many bytes there are.
+        /// The number of bytes that were given.
         length: usize,
     },
     /// There is more additional information than the message has room for.
     Information {
-        /// The message.
+        /// The kind of the message.
         kind: Kind,
-        /// How many bytes there are.
+        /// The number of bytes that were given.
         length: usize,
     },
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Communication identifiers.
+//! Communication identifiers of connections and of service ID resolutions.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ use core::fmt;
 pub struct CommId(u32);
 
 impl CommId {
-    /// What stands for an identifier that was never chosen: in a rejection before a connection.
+    /// The identifier that stands for one never chosen, as in a rejection before a connection.
     pub const ZERO: CommId = CommId(0);
 
     /// Takes the number in host byte order.

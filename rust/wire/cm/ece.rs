@@ -4,9 +4,9 @@
 
 use super::super::mad::Header;
 
-/// What one side says about options of its vendor, in a REQ, REP or SIDR_REP: which vendor stands
-/// in the message, in bytes that were reserved before, and the options stand in the attribute
-/// modifier of the header. All zero where there are none.
+/// The vendor's options that one side offers or accepts in a REQ, REP or SIDR_REP. The vendor
+/// stands in bytes of the message that were reserved before, the options in the attribute
+/// modifier of the header. All are zero where there are none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Ece {
     /// The vendor: 24 bits, those above are lost.

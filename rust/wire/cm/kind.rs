@@ -23,27 +23,27 @@ use super::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum Kind {
-    /// Request for communication.
+    /// Request for communication (IBTA 12.6.5).
     Req = 0x10,
-    /// Message receipt acknowledgment.
+    /// Message receipt acknowledgment (IBTA 12.6.6).
     Mra = 0x11,
-    /// Reject.
+    /// Reject (IBTA 12.6.7).
     Rej = 0x12,
-    /// Reply to a request for communication.
+    /// Reply to a request for communication (IBTA 12.6.8).
     Rep = 0x13,
-    /// Ready to use.
+    /// Ready to use (IBTA 12.6.9).
     Rtu = 0x14,
-    /// Request for communication release.
+    /// Request for communication release (IBTA 12.6.10).
     Dreq = 0x15,
-    /// Reply to a request for communication release.
+    /// Reply to a request for communication release (IBTA 12.6.11).
     Drep = 0x16,
-    /// Service ID resolution request.
+    /// Service ID resolution request (IBTA 12.11.1).
     SidrReq = 0x17,
-    /// Service ID resolution response.
+    /// Service ID resolution response (IBTA 12.11.2).
     SidrRep = 0x18,
-    /// Load alternate path.
+    /// Load alternate path (IBTA 12.8.1).
     Lap = 0x19,
-    /// Alternate path response.
+    /// Alternate path response (IBTA 12.8.2).
     Apr = 0x1a,
 }
 
@@ -68,7 +68,7 @@ impl Kind {
         self as u16
     }
 
-    /// How many bytes of private data the message has.
+    /// The number of bytes of private data that the message has.
     pub const fn private_data_len(self) -> usize {
         match self {
             Kind::Req => req::PRIVATE_DATA_LEN,

@@ -54,17 +54,17 @@ pub struct Lap {
 type RemoteCmResponseTimeout = Field<Timeout, 0, 5>;
 
 impl Lap {
-    /// The header.
+    /// The header, with the transaction identifier.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// By what the sender knows the connection.
+    /// The communication identifier that the sender gave the connection.
     pub const fn local_comm_id(&self) -> CommId {
         CommId::new(self.local_comm_id.get())
     }
 
-    /// By what the receiver knows the connection.
+    /// The communication identifier that the receiver gave the connection.
     pub const fn remote_comm_id(&self) -> CommId {
         CommId::new(self.remote_comm_id.get())
     }
@@ -84,13 +84,13 @@ impl Lap {
         self.alternate.get()
     }
 
-    /// What the consumer of the connection says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What a LAP is built from, field by field.
+/// The parameters of a LAP, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`Lap::local_comm_id`].
@@ -108,7 +108,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds a LAP with this transaction identifier.
     ///
     /// # Errors
     ///

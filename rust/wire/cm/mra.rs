@@ -33,11 +33,11 @@ const _: () = assert!(offset_of!(Mra, private_data) == mad::HEADER_LEN + 10);
 /// The message that an MRA acknowledges.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Acknowledged {
-    /// A REQ.
+    /// The request for communication (REQ).
     Req,
-    /// A REP.
+    /// The reply to the request (REP).
     Rep,
-    /// A LAP.
+    /// The offer of an alternate path (LAP).
     Lap,
     /// The number 3, which is not defined.
     Reserved,
@@ -87,17 +87,17 @@ type MessageAcknowledged = Field<Acknowledged, 0, 2>;
 type ServiceTimeout = Field<Timeout, 0, 5>;
 
 impl Mra {
-    /// The header.
+    /// The header, with the transaction identifier.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// By what the sender knows the connection.
+    /// The communication identifier that the sender gave the connection.
     pub const fn local_comm_id(&self) -> CommId {
         CommId::new(self.local_comm_id.get())
     }
 
-    /// By what the receiver knows the connection.
+    /// The communication identifier that the receiver gave the connection.
     pub const fn remote_comm_id(&self) -> CommId {
         CommId::new(self.remote_comm_id.get())
     }
@@ -112,13 +112,13 @@ impl Mra {
         ServiceTimeout::get(self.service_timeout)
     }
 
-    /// What the consumer of the connection says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What an MRA is built from, field by field.
+/// The parameters of an MRA, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`Mra::local_comm_id`].
@@ -134,7 +134,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds an MRA with this transaction identifier.
     ///
     /// # Errors
     ///

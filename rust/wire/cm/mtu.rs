@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How much a packet carries on a path.
+//! The path MTU: the payload that a packet may carry on a path.
 
 use super::super::bits::Value;
 
@@ -20,7 +20,7 @@ impl Mtu {
         Mtu(number & 0xf)
     }
 
-    /// The number.
+    /// The number, 4 bits, as it stands in a message.
     pub const fn get(self) -> u8 {
         self.0
     }

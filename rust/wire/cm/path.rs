@@ -38,7 +38,7 @@ pub struct Path {
     pub flow_label: u32,
     /// Number for the largest rate at which packets may be put in, 6 bits.
     pub packet_rate: u8,
-    /// Traffic class.
+    /// Traffic class, 8 bits.
     pub traffic_class: u8,
     /// Routers a packet may pass.
     pub hop_limit: u8,
@@ -46,7 +46,7 @@ pub struct Path {
     pub sl: u8,
     /// Whether both ports are in one subnet.
     pub subnet_local: bool,
-    /// How long the sender of a packet waits for the acknowledgment. Exponent 0 is for ever.
+    /// Time that the sender of a packet waits for the acknowledgment. Exponent 0 is for ever.
     pub local_ack_timeout: Timeout,
 }
 
@@ -59,7 +59,7 @@ type SubnetLocal = Field<bool, 4, 1>;
 /// `byte[0]`, 5 bits.
 type LocalAckTimeout = Field<Timeout, 0, 5>;
 
-/// What a path of either form begins with.
+/// The fields that a path of either form begins with.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -80,7 +80,7 @@ impl Ports {
     }
 }
 
-/// What a path of either form ends with.
+/// The fields that a path of either form ends with.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]

@@ -12,9 +12,9 @@ pub struct Reason(u16);
 impl Reason {
     /// The receiver of the REQ has no queue pair left.
     pub const NO_QP: Reason = Reason(1);
-    /// It has no end-to-end context left.
+    /// The receiver has no end-to-end context left.
     pub const NO_EEC: Reason = Reason(2);
-    /// It lacks something else.
+    /// The receiver lacks another resource.
     pub const NO_RESOURCES: Reason = Reason(3);
     /// The sender waited for an answer in vain.
     pub const TIMEOUT: Reason = Reason(4);
@@ -24,7 +24,7 @@ impl Reason {
     pub const INVALID_COMM_ID: Reason = Reason(6);
     /// The identifiers, numbers and service of the message do not belong together.
     pub const INVALID_COMM_INSTANCE: Reason = Reason(7);
-    /// Nobody gives this service.
+    /// The receiver does not provide this service.
     pub const INVALID_SERVICE_ID: Reason = Reason(8);
     /// The service is not given by this transport.
     pub const INVALID_TRANSPORT_TYPE: Reason = Reason(9);

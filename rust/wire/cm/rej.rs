@@ -37,11 +37,11 @@ const _: () = assert!(offset_of!(Rej, private_data) == mad::HEADER_LEN + 84);
 /// The message that a REJ rejects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Rejected {
-    /// A REQ.
+    /// The request for communication (REQ).
     Req,
-    /// A REP.
+    /// The reply to the request (REP).
     Rep,
-    /// None: the sender gives up for another reason, a time-out for example.
+    /// No message: the sender gives up for another reason, a time-out for example.
     Other,
     /// The number 3, which is not defined.
     Reserved,
@@ -93,17 +93,19 @@ type MessageRejected = Field<Rejected, 0, 2>;
 type AriLength = Field<u8, 0, 7>;
 
 impl Rej {
-    /// The header.
+    /// The header, with the transaction identifier.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// By what the sender knows the connection; [`CommId::ZERO`] if it never had a number for it.
+    /// The communication identifier that the sender gave the connection; [`CommId::ZERO`] if it
+    /// never chose one.
     pub const fn local_comm_id(&self) -> CommId {
         CommId::new(self.local_comm_id.get())
     }
 
-    /// By what the receiver knows the connection; [`CommId::ZERO`] if the sender was never told.
+    /// The communication identifier that the receiver gave the connection; [`CommId::ZERO`] if
+    /// the sender was never told it.
     pub const fn remote_comm_id(&self) -> CommId {
         CommId::new(self.remote_comm_id.get())
     }
@@ -113,7 +115,7 @@ impl Rej {
         MessageRejected::get(self.rejected)
     }
 
-    /// Why.
+    /// The reason of the rejection.
     pub const fn reason(&self) -> Reason {
         Reason::new(self.reason.get())
     }
@@ -138,13 +140,13 @@ impl Rej {
         Some(u64::from_be_bytes(*guid))
     }
 
-    /// What the consumer of the connection says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What a REJ is built from, field by field.
+/// The parameters of a REJ, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`Rej::local_comm_id`].
@@ -162,7 +164,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds a REJ with this transaction identifier.
     ///
     /// # Errors
     ///

@@ -36,14 +36,14 @@ pub const PRIVATE_DATA_LEN: usize = 196;
 const _: () = assert!(size_of::<Rep>() == mad::LEN);
 const _: () = assert!(offset_of!(Rep, private_data) == mad::HEADER_LEN + 36);
 
-/// What became of the alternate path that a REQ gave.
+/// The answer to the alternate path that a REQ gave.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Failover {
-    /// It will be used.
+    /// The path will be used.
     Accepted,
-    /// It will not: the port does not migrate paths.
+    /// The path will not be used: the port does not migrate paths.
     Unsupported,
-    /// It will not: this path is not acceptable.
+    /// The path will not be used: it is not acceptable.
     Rejected,
     /// The number 3, which is not defined.
     Reserved,
@@ -109,17 +109,17 @@ type RnrRetryCount = Field<u8, 0, 3>;
 type Srq = Field<bool, 3, 1>;
 
 impl Rep {
-    /// The header.
+    /// The header, with the transaction identifier.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// By what the sender knows the connection.
+    /// The communication identifier that the sender gave the connection.
     pub const fn local_comm_id(&self) -> CommId {
         CommId::new(self.local_comm_id.get())
     }
 
-    /// By what the receiver knows the connection.
+    /// The communication identifier that the receiver gave the connection.
     pub const fn remote_comm_id(&self) -> CommId {
         CommId::new(self.remote_comm_id.get())
     }
@@ -145,22 +145,22 @@ impl Rep {
         Psn::from_bytes(self.starting_psn)
     }
 
-    /// How many RDMA reads and atomics the sender can answer at a time.
+    /// The number of RDMA reads and atomics that the sender can answer at a time.
     pub const fn responder_resources(&self) -> u8 {
         self.responder_resources
     }
 
-    /// How many RDMA reads and atomics the sender wants to have under way at a time.
+    /// The number of RDMA reads and atomics that the sender wants to have outstanding at a time.
     pub const fn initiator_depth(&self) -> u8 {
         self.initiator_depth
     }
 
-    /// How long the sender's channel adapter takes to acknowledge a packet.
+    /// The time that the sender's channel adapter takes to acknowledge a packet.
     pub fn target_ack_delay(&self) -> Timeout {
         TargetAckDelay::get(self.delay_failover_flow)
     }
 
-    /// What became of the REQ's alternate path.
+    /// The answer to the REQ's alternate path.
     pub fn failover(&self) -> Failover {
         FailoverAccepted::get(self.delay_failover_flow)
     }
@@ -170,8 +170,8 @@ impl Rep {
         FlowControl::get(self.delay_failover_flow)
     }
 
-    /// How often the receiver shall repeat a packet for which there is no receive buffer: 3 bits,
-    /// of which 7 is without end.
+    /// The number of retries of a packet that finds no receive buffer: 3 bits, 7 is without
+    /// limit.
     pub fn rnr_retry_count(&self) -> u8 {
         RnrRetryCount::get(self.rnr_srq)
     }
@@ -186,7 +186,7 @@ impl Rep {
         self.local_ca_guid.get()
     }
 
-    /// What the sender takes of its vendor's options.
+    /// The vendor's options that the sender accepts.
     pub const fn ece(&self) -> Ece {
         let vendor = [
             self.vendor_id_high,
@@ -196,13 +196,13 @@ impl Rep {
         Ece::new(vendor, &self.header)
     }
 
-    /// What the consumer of the connection says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What a REP is built from, field by field. Values that do not fit their field lose the bits above.
+/// The parameters of a REP, field by field. Values too large for a field lose their high bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`Rep::local_comm_id`].
@@ -240,7 +240,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds a REP with this transaction identifier.
     ///
     /// # Errors
     ///

@@ -108,7 +108,7 @@ impl Req {
         &self.header
     }
 
-    /// By what the sender knows the connection.
+    /// The communication identifier that the sender gave the connection.
     pub const fn local_comm_id(&self) -> CommId {
         CommId::new(self.local_comm_id.get())
     }
@@ -133,12 +133,12 @@ impl Req {
         Qpn::from_bytes(self.local_qpn)
     }
 
-    /// How many RDMA reads and atomics the sender can answer at a time.
+    /// The number of RDMA reads and atomics that the sender can answer at a time.
     pub const fn responder_resources(&self) -> u8 {
         self.responder_resources
     }
 
-    /// How many RDMA reads and atomics the sender wants to have under way at a time.
+    /// The number of RDMA reads and atomics that the sender wants to have outstanding at a time.
     pub const fn initiator_depth(&self) -> u8 {
         self.initiator_depth
     }
@@ -181,7 +181,7 @@ impl Req {
         LocalCmResponseTimeout::get(self.timeout_retry)
     }
 
-    /// How often the receiver shall repeat a packet that is not acknowledged: 3 bits.
+    /// The number of retries of a packet that is not acknowledged, 3 bits.
     pub fn retry_count(&self) -> u8 {
         RetryCount::get(self.timeout_retry)
     }
@@ -201,13 +201,13 @@ impl Req {
         RdcExists::get(self.mtu_rdc_rnr)
     }
 
-    /// How often the receiver shall repeat a packet for which there is no receive buffer: 3 bits,
-    /// of which 7 is without end.
+    /// The number of retries of a packet that finds no receive buffer: 3 bits, 7 is without
+    /// limit.
     pub fn rnr_retry_count(&self) -> u8 {
         RnrRetryCount::get(self.mtu_rdc_rnr)
     }
 
-    /// How often a connection manager shall repeat a message that is not answered: 4 bits.
+    /// The number of retries of a connection manager's message that is not answered, 4 bits.
     pub fn max_cm_retries(&self) -> u8 {
         MaxCmRetries::get(self.retries_srq_transport)
     }
@@ -232,18 +232,18 @@ impl Req {
         SapSupported::get(self.alternate.tail.ack_timeout)
     }
 
-    /// What the sender offers of its vendor's options.
+    /// The vendor's options that the sender offers.
     pub const fn ece(&self) -> Ece {
         Ece::new(self.vendor_id, &self.header)
     }
 
-    /// What the consumer of the connection says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What a REQ is built from, field by field. Values that do not fit their field lose the bits above.
+/// The parameters of a REQ, field by field. Values too large for a field lose their high bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`Req::local_comm_id`].
@@ -301,7 +301,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds a REQ with this transaction identifier.
     ///
     /// # Errors
     ///
@@ -321,7 +321,7 @@ impl Parameters<'_> {
         Ok(())
     }
 
-    /// Who asks for what.
+    /// Writes the identity of the request: identifiers, service, keys and queue pair.
     fn set_identity(&self, req: &mut Req) {
         req.local_comm_id.set(self.local_comm_id.get());
         req.vendor_id = self.ece.vendor();
@@ -334,7 +334,7 @@ impl Parameters<'_> {
         req.pkey.set(self.pkey.get());
     }
 
-    /// How the connection shall be.
+    /// Writes the properties that the connection is to have.
     fn set_service(&self, req: &mut Req) {
         req.responder_resources = self.responder_resources;
         req.initiator_depth = self.initiator_depth;

@@ -38,28 +38,28 @@ pub struct Rtu {
 }
 
 impl Rtu {
-    /// The header.
+    /// The header, with the transaction identifier.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// By what the sender knows the connection.
+    /// The communication identifier that the sender gave the connection.
     pub const fn local_comm_id(&self) -> CommId {
         CommId::new(self.local_comm_id.get())
     }
 
-    /// By what the receiver knows the connection.
+    /// The communication identifier that the receiver gave the connection.
     pub const fn remote_comm_id(&self) -> CommId {
         CommId::new(self.remote_comm_id.get())
     }
 
-    /// What the consumer of the connection says.
+    /// The private data of the sender's consumer.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What a RTU is built from, field by field.
+/// The parameters of an RTU, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`Rtu::local_comm_id`].
@@ -71,7 +71,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds an RTU with this transaction identifier.
     ///
     /// # Errors
     ///

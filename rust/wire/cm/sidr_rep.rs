@@ -33,14 +33,14 @@ pub const PRIVATE_DATA_LEN: usize = 136;
 const _: () = assert!(size_of::<SidrRep>() == mad::LEN);
 const _: () = assert!(offset_of!(SidrRep, private_data) == mad::HEADER_LEN + 96);
 
-/// What became of a request.
+/// The outcome of a service ID resolution request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Status(u8);
 
 impl Status {
     /// The queue pair is the service's.
     pub const SUCCESS: Status = Status(0);
-    /// Nobody gives this service.
+    /// The receiver does not provide this service.
     pub const UNSUPPORTED: Status = Status(1);
     /// The service does not want the sender.
     pub const REJECT: Status = Status(2);
@@ -56,7 +56,7 @@ impl Status {
         Status(number)
     }
 
-    /// The number.
+    /// The number in the status field.
     pub const fn get(self) -> u8 {
         self.0
     }
@@ -96,17 +96,17 @@ pub struct SidrRep {
 }
 
 impl SidrRep {
-    /// The header.
+    /// The header, with the transaction identifier.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// By what the receiver knows the request.
+    /// The identifier that the receiver gave the request.
     pub const fn request_id(&self) -> CommId {
         CommId::new(self.request_id.get())
     }
 
-    /// What became of the request.
+    /// The outcome of the request.
     pub const fn status(&self) -> Status {
         Status(self.status)
     }
@@ -126,7 +126,7 @@ impl SidrRep {
         self.qkey.get()
     }
 
-    /// What the sender takes of its vendor's options.
+    /// The vendor's options that the sender accepts.
     pub const fn ece(&self) -> Ece {
         let [high, middle] = self.vendor_id_high;
         Ece::new([high, middle, self.vendor_id_low], &self.header)
@@ -144,13 +144,13 @@ impl SidrRep {
         self.information.get(..length).unwrap_or(&self.information)
     }
 
-    /// What the service says.
+    /// The private data of the service.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What a SIDR_REP is built from, field by field.
+/// The parameters of a SIDR_REP, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`SidrRep::request_id`].
@@ -172,7 +172,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds a SIDR_REP with this transaction identifier.
     ///
     /// # Errors
     ///

@@ -51,7 +51,7 @@ impl SidrReq {
         &self.header
     }
 
-    /// By what the sender knows the request.
+    /// The identifier that the sender gave the request.
     pub const fn request_id(&self) -> CommId {
         CommId::new(self.request_id.get())
     }
@@ -66,13 +66,13 @@ impl SidrReq {
         ServiceId::new(self.service_id.get())
     }
 
-    /// What the consumer of the request says.
+    /// The private data of the consumer that makes the request.
     pub const fn private_data(&self) -> &[u8; PRIVATE_DATA_LEN] {
         &self.private_data
     }
 }
 
-/// What a SIDR_REQ is built from, field by field.
+/// The parameters of a SIDR_REQ, field by field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters<'a> {
     /// [`SidrReq::request_id`].
@@ -86,7 +86,7 @@ pub struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// Builds the message.
+    /// Builds a SIDR_REQ with this transaction identifier.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ impl Timeout {
         self.0
     }
 
-    /// The time, exactly.
+    /// The exact time in nanoseconds.
     pub const fn to_nanoseconds(self) -> u64 {
         // By the invariant this is less than 2^44.
         Self::UNIT_NANOSECONDS << self.0

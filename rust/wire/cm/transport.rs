@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What kind of connection is asked for.
+//! The transport services that a REQ can ask for.
 
 /// The transport service of a connection, out of two fields of a REQ (IBTA 12.6.5 and annex A14):
 /// the transport service type, and, where that says so, the extended one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What is wrong with bytes that are no packet.
+//! The reasons why bytes are not a packet.
 
 use core::fmt;
 
@@ -13,18 +13,18 @@ use super::MAX_PAYLOAD;
 pub enum PacketError {
     /// The local route header is missing or of another version.
     Link(LrhError),
-    /// By its own word it is shorter than its headers; that length in bytes.
+    /// A packet that is shorter than its headers, by its own length field; that length in bytes.
     Short(usize),
-    /// It is longer than what came.
+    /// A packet that is longer than what came.
     Cut {
         /// The length that it says it has, in bytes.
         wanted: usize,
-        /// How many bytes came.
+        /// The number of bytes that came.
         found: usize,
     },
-    /// So many bytes came after its end, more than fill up a frame.
+    /// A frame with so many bytes after the packet, more than fill up a short one.
     Tail(usize),
-    /// It is a raw packet, which has no queue pair.
+    /// A raw packet, which has no queue pair.
     Raw,
     /// The version of its global route header, not 6.
     RouteVersion(u8),
@@ -32,18 +32,18 @@ pub enum PacketError {
     NextHeader(u8),
     /// Its two route headers contradict each other.
     RouteLength {
-        /// What the global one says, in bytes.
+        /// The length in the global route header, in bytes.
         said: u16,
-        /// What follows it by the local one.
+        /// The bytes that follow the global route header, by the local one.
         found: usize,
     },
     /// Its transport is of another version.
     TransportVersion(u8),
     /// Its operation is unknown.
     Operation(u8),
-    /// It has fewer bytes of payload than are said to be its pad.
+    /// A packet with fewer bytes of payload than its pad, which is this.
     Pad(u8),
-    /// It has more payload than any MTU allows.
+    /// A packet with more payload than any MTU allows; its length in bytes.
     Payload(usize),
 }
 

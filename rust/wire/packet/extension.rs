@@ -30,24 +30,24 @@ use super::writer::Writer;
 /// follows from its operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Extension {
-    /// Of a datagram: who sent it.
+    /// The sender and the Q_Key, in a datagram.
     pub deth: Option<Deth>,
-    /// Of an RDMA operation: the memory.
+    /// The memory, in the request of an RDMA operation.
     pub reth: Option<Reth>,
-    /// Of an atomic operation: the word and what to do.
+    /// The word and its operands, in an atomic operation.
     pub atomic: Option<AtomicEth>,
-    /// Of an answer: what became of the request.
+    /// The outcome of the request, in a response.
     pub aeth: Option<Aeth>,
-    /// Of the answer to an atomic operation: what the word was.
+    /// The former value of the word, in the response to an atomic operation.
     pub atomic_ack: Option<AtomicAckEth>,
-    /// Immediate data.
+    /// Immediate data, four bytes.
     pub immediate: Option<ImmDt>,
     /// The key to invalidate.
     pub invalidate: Option<Ieth>,
 }
 
 impl Extension {
-    /// How long the headers of an operation are.
+    /// Returns the length in bytes of the headers of an operation.
     pub const fn len_of(opcode: Opcode) -> usize {
         const fn one(wanted: bool, length: usize) -> usize {
             if wanted {

@@ -33,9 +33,9 @@ pub struct Head<'a> {
     pub grh: Option<&'a Grh>,
     /// The base transport header; its version is right.
     pub bth: &'a Bth,
-    /// What is between the base transport header and the CRC.
+    /// The bytes between the base transport header and the CRC.
     pub(super) rest: &'a [u8],
-    /// The invariant CRC.
+    /// The invariant CRC, which [`Head::is_intact`] checks.
     icrc: &'a [u8; icrc::LEN],
 }
 

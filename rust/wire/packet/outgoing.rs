@@ -34,26 +34,26 @@ use super::{
 /// The global route of a packet to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Global {
-    /// Traffic class.
+    /// Traffic class, 8 bits.
     pub traffic_class: u8,
     /// Flow label, 20 bits.
     pub flow_label: u32,
     /// Routers the packet may still pass.
     pub hop_limit: u8,
-    /// Both ends.
+    /// The GIDs of both ends.
     pub addresses: Addresses,
 }
 
 /// The headers of a packet to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
-    /// Virtual lane.
+    /// Virtual lane, 4 bits.
     pub vl: u8,
-    /// Service level.
+    /// Service level, 4 bits.
     pub sl: u8,
-    /// Where the packet goes.
+    /// The LID that the packet goes to.
     pub dlid: Lid,
-    /// Where it comes from.
+    /// The LID that the packet comes from.
     pub slid: Lid,
     /// The global route, if it has one.
     pub global: Option<Global>,
@@ -63,19 +63,19 @@ pub struct Outgoing {
     pub extension: Extension,
 }
 
-/// Where the parts of a packet are.
+/// The lengths of the parts of a packet, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Length of the headers: where the payload begins.
     pub headers: usize,
     /// Length of the payload.
     pub payload: usize,
-    /// Zeros after it.
+    /// Length of the zeros after it, which fill its last word.
     pub pad: usize,
 }
 
 impl Layout {
-    /// Where the invariant CRC begins.
+    /// The offset at which the invariant CRC begins.
     pub const fn icrc(&self) -> usize {
         self.headers + self.payload + self.pad
     }
@@ -87,7 +87,7 @@ impl Layout {
 }
 
 impl Outgoing {
-    /// Where the parts of the packet will be with a payload of that length.
+    /// Returns the layout of the packet with a payload of that length.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 //! A buffer that is filled header by header.
 
-/// What is left of a buffer that is written from its beginning.
+/// The rest of a buffer that is written from its beginning.
 pub(super) struct Writer<'a> {
     rest: &'a mut [u8],
 }

@@ -19,13 +19,13 @@ use super::{
     DATA_LEN, //
 };
 
-/// How many entries there are in a block of a linear table.
+/// The number of entries in a block of a linear table.
 pub const LINEAR_BLOCK: usize = 64;
 
-/// How many entries there are in a block of a multicast table.
+/// The number of entries in a block of a multicast table.
 pub const MULTICAST_BLOCK: usize = 32;
 
-/// How many ports one entry of a block of a multicast table covers.
+/// The number of ports that one entry of a block of a multicast table covers.
 pub const MULTICAST_PORTS: u8 = 16;
 
 /// The port of an entry that has none: packets to that address are dropped.
@@ -34,7 +34,7 @@ pub const NO_PORT: u8 = 0xff;
 const _: () = assert!(size_of::<Linear>() == DATA_LEN);
 const _: () = assert!(size_of::<Multicast>() == DATA_LEN);
 
-/// By which port to leave for each of 64 addresses; the attribute modifier says which.
+/// The ports by which to leave for 64 addresses; the attribute modifier says which addresses.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -45,8 +45,9 @@ impl Attribute for Linear {
     const ID: u16 = attribute::LINEAR_FORWARDING;
 }
 
-/// By which of 16 ports to leave for each of 32 multicast addresses, the lowest port in the lowest
-/// bit. The attribute modifier says which ports and which addresses: [`MulticastBlock`].
+/// The ports, out of 16, by which to leave for each of 32 multicast addresses, the lowest port in
+/// the lowest bit. The attribute modifier says which ports and which addresses:
+/// [`MulticastBlock`].
 #[derive(
     Clone,
     Copy,
@@ -90,7 +91,7 @@ pub struct MulticastBlock {
 
 /// The highest four bits of the modifier.
 type Position = Field<u8, 0, 4>;
-/// The lowest nine.
+/// The lowest nine bits of the modifier.
 type Block = Field<u16, 23, 9>;
 
 impl MulticastBlock {
@@ -103,7 +104,7 @@ impl MulticastBlock {
         }
     }
 
-    /// The attribute modifier.
+    /// Returns the attribute modifier of this part.
     pub fn modifier(self) -> u32 {
         let mut word = zerocopy::byteorder::big_endian::U32::ZERO;
         Position::set(&mut word, self.position);

@@ -17,7 +17,7 @@ use super::{
     DATA_LEN, //
 };
 
-/// How many GUIDs there are in a block.
+/// The number of GUIDs in a block.
 pub const BLOCK: usize = 8;
 
 const _: () = assert!(size_of::<GuidInfo>() == DATA_LEN);
@@ -50,7 +50,7 @@ impl GuidInfo {
         GuidInfo(guids.map(U64::new))
     }
 
-    /// The GUIDs.
+    /// The GUIDs in the order of the block.
     pub fn guids(&self) -> [u64; BLOCK] {
         self.0.map(U64::get)
     }

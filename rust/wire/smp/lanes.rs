@@ -21,10 +21,10 @@ use super::{
 /// Length in bytes of a mapping.
 pub const MAPPING_LEN: usize = 8;
 
-/// How many service levels there are.
+/// The number of service levels.
 pub const LEVELS: u8 = 16;
 
-/// How many entries there are in a block of an arbitration table.
+/// The number of entries in a block of an arbitration table.
 pub const BLOCK: usize = 32;
 
 const _: () = assert!(size_of::<SlToVl>() == MAPPING_LEN);
@@ -100,7 +100,7 @@ impl SlToVl {
 pub struct Turn {
     /// The lane, in the low four bits.
     pub lane: u8,
-    /// How much it may send, in units of 64 bytes; 0 to skip the entry.
+    /// The amount that the lane may send, in units of 64 bytes; 0 to skip the entry.
     pub weight: u8,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a node is: NodeDescription and NodeInfo (IBTA 14.2.5.2, 14.2.5.3).
+//! The identity of a node: NodeDescription and NodeInfo (IBTA 14.2.5.2, 14.2.5.3).
 
 use zerocopy::byteorder::big_endian::{
     U16,
@@ -31,7 +31,7 @@ pub const DESCRIPTION_LEN: usize = 64;
 const _: () = assert!(size_of::<NodeDescription>() == DESCRIPTION_LEN);
 const _: () = assert!(size_of::<NodeInfo>() == 40);
 
-/// What an administrator calls the node, in UTF-8, zeros after its end.
+/// The name that an administrator gives the node, in UTF-8, with zeros after its end.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -42,19 +42,19 @@ impl Attribute for NodeDescription {
     const ID: u16 = attribute::NODE_DESCRIPTION;
 }
 
-/// What kind of node it is.
+/// The kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum NodeType {
-    /// A channel adapter.
+    /// A channel adapter of a host or a device.
     ChannelAdapter = 1,
-    /// A switch.
+    /// A switch within a subnet.
     Switch = 2,
-    /// A router.
+    /// A router between subnets.
     Router = 3,
 }
 
-/// What a node is, and by which of its ports it was asked.
+/// The identity of a node, and the port by which it was asked.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -103,7 +103,7 @@ impl NodeInfo {
     octets! {
         /// The number of a [`NodeType`].
         node_type, set_node_type;
-        /// How many ports it has, a switch's own not counted.
+        /// The number of ports, without a switch's own.
         ports, set_ports;
     }
 
@@ -114,11 +114,11 @@ impl NodeInfo {
         node_guid, set_node_guid: u64;
         /// The GUID of the port that was asked; of a switch, of port 0.
         port_guid, set_port_guid: u64;
-        /// How many entries the P_Key table of each port has; of a switch, of port 0.
+        /// The number of entries in the P_Key table of each port; of a switch, of port 0.
         partitions, set_partitions: u16;
-        /// What device it is, by its vendor's numbers.
+        /// The device identifier, of the vendor's numbers.
         device, set_device: u16;
-        /// Of which revision.
+        /// The revision of the device.
         revision, set_revision: u32;
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a trap tells: Notice (IBTA 13.4.8.2, 14.2.5.1).
+//! The content of a trap: Notice (IBTA 13.4.8.2, 14.2.5.1).
 
 use zerocopy::byteorder::big_endian::U16;
 use zerocopy::{
@@ -50,7 +50,7 @@ pub const DETAILS_LEN: usize = 54;
 
 const _: () = assert!(size_of::<Notice>() == DATA_LEN);
 
-/// How urgent a notice is (IBTA 13.4.8.2).
+/// The urgency of a notice (IBTA 13.4.8.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -62,7 +62,7 @@ pub enum Kind {
     Security = 2,
     /// The subnet manager should look.
     SubnetManagement = 3,
-    /// To be noted.
+    /// An event that needs no action.
     Informational = 4,
 }
 
@@ -78,13 +78,13 @@ pub mod trap {
     pub const FLOW_CONTROL: u16 = 131;
     /// Capabilities or a description have changed.
     pub const LOCAL_CHANGES: u16 = 144;
-    /// A wrong M_Key.
+    /// A request with a wrong M_Key.
     pub const BAD_M_KEY: u16 = 256;
-    /// A wrong P_Key.
+    /// A packet with a wrong P_Key.
     pub const BAD_P_KEY: u16 = 257;
-    /// A wrong Q_Key.
+    /// A packet with a wrong Q_Key.
     pub const BAD_Q_KEY: u16 = 258;
-    /// A wrong P_Key, seen by a switch.
+    /// A packet with a wrong P_Key, seen by a switch.
     pub const SWITCH_BAD_P_KEY: u16 = 259;
 }
 
@@ -107,7 +107,7 @@ impl Attribute for Notice {
 }
 
 impl Notice {
-    /// A generic notice.
+    /// Creates a generic notice, with the number of the trap that `details` are of.
     pub fn new(kind: Kind, producer: NodeType, issuer: Lid, details: &Details) -> Notice {
         let mut notice = Notice {
             generic_kind: 0,
@@ -130,11 +130,11 @@ impl Notice {
         kind, set_kind: u8 = generic_kind[1, 7];
         /// Changes from one notice in the node's only slot to the next.
         toggle, set_toggle: bool = toggle_count[0, 1];
-        /// How many notices were lost because there was no room, 15 bits.
+        /// The `NoticeCount` field, 15 bits.
         count, set_count: u16 = toggle_count[1, 15];
     }
 
-    /// What kind of node it is from: the number of a [`NodeType`].
+    /// The kind of node that it is from: the number of a [`NodeType`].
     pub const fn producer(&self) -> u32 {
         let [high, middle, low] = self.producer;
         u32::from_be_bytes([0, high, middle, low])
@@ -150,35 +150,35 @@ impl Notice {
         Lid::new(self.issuer.get())
     }
 
-    /// What is particular to the trap; `None` if it is not one of those known here.
+    /// Returns the details of the trap; `None` if it is not one of those known here.
     pub fn details(&self) -> Option<Details> {
         Details::read(self.number(), &self.details)
     }
 }
 
-/// What each trap tells.
+/// The details of each trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Details {
-    /// 128.
+    /// The details of trap 128, [`trap::LINK_STATE`].
     LinkState {
-        /// The switch.
+        /// The LID of the switch.
         lid: Lid,
     },
-    /// 129.
+    /// The details of trap 129, [`trap::LINK_INTEGRITY`].
     LinkIntegrity(PortFault),
-    /// 130.
+    /// The details of trap 130, [`trap::BUFFER_OVERRUN`].
     BufferOverrun(PortFault),
-    /// 131.
+    /// The details of trap 131, [`trap::FLOW_CONTROL`].
     FlowControl(PortFault),
-    /// 144.
+    /// The details of trap 144, [`trap::LOCAL_CHANGES`].
     LocalChanges(LocalChanges),
-    /// 256.
+    /// The details of trap 256, [`trap::BAD_M_KEY`].
     BadMKey(BadMKey),
-    /// 257.
+    /// The details of trap 257, [`trap::BAD_P_KEY`].
     BadPKey(BadKey),
-    /// 258.
+    /// The details of trap 258, [`trap::BAD_Q_KEY`].
     BadQKey(BadKey),
-    /// 259.
+    /// The details of trap 259, [`trap::SWITCH_BAD_P_KEY`].
     SwitchBadPKey(SwitchBadPKey),
 }
 

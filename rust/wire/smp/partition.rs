@@ -18,7 +18,7 @@ use super::{
     DATA_LEN, //
 };
 
-/// How many keys there are in a block.
+/// The number of keys in a block.
 pub const BLOCK: usize = 32;
 
 const _: () = assert!(size_of::<PKeyTable>() == DATA_LEN);
@@ -51,7 +51,7 @@ impl PKeyTable {
         PKeyTable(keys.map(|key| U16::new(key.get())))
     }
 
-    /// The keys.
+    /// The keys in the order of the block.
     pub fn keys(&self) -> [Pkey; BLOCK] {
         self.0.map(|key| Pkey::new(key.get()))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a port is, can do and how it is set: PortInfo (IBTA 14.2.5.6).
+//! The state, capabilities and settings of a port: PortInfo (IBTA 14.2.5.6).
 
 use zerocopy::byteorder::big_endian::{
     U16,
@@ -37,15 +37,15 @@ const _: () = assert!(size_of::<PortInfo>() == DATA_LEN);
 pub enum State {
     /// 0: to be left as it is.
     NoChange,
-    /// 1: no link.
+    /// 1: there is no link.
     Down,
     /// 2: a link, for subnet management alone.
     Init,
-    /// 3: configured.
+    /// 3: configured, but not yet for all packets.
     Armed,
     /// 4: for all packets.
     Active,
-    /// Any other number.
+    /// Any other number, which is reserved.
     Reserved(u8),
 }
 
@@ -80,7 +80,7 @@ impl Value for State {
 pub enum Physical {
     /// 0: to be left as it is.
     NoChange,
-    /// 1: nothing.
+    /// 1: it sends nothing.
     Sleep,
     /// 2: it looks for its far end.
     Polling,
@@ -92,7 +92,7 @@ pub enum Physical {
     LinkUp,
     /// 6: it gets over errors.
     Recovery,
-    /// Any other number.
+    /// Any other number, which is reserved.
     Reserved(u8),
 }
 
@@ -217,20 +217,19 @@ impl PortInfo {
         m_key, set_m_key: u64;
         /// The first half of the port's GIDs.
         gid_prefix, set_gid_prefix: u64;
-        /// What the port can do: bits of [`capability`].
+        /// The capabilities of the port: bits of [`capability`].
         capability_mask, set_capability_mask: u32;
-        /// What is wrong with the port, 0 if nothing is.
+        /// The diagnostic code of the port, 0 if nothing is wrong.
         diag_code, set_diag_code: u16;
-        /// For how many seconds the key protects after someone has come with a wrong one; 0 for
-        /// ever.
+        /// Seconds for which the key protects after a request with a wrong one; 0 for ever.
         m_key_lease, set_m_key_lease: u16;
-        /// How many requests came with a wrong M_Key.
+        /// The number of requests with a wrong M_Key.
         m_key_violations, set_m_key_violations: u16;
-        /// How many packets came with a wrong P_Key.
+        /// The number of packets with a wrong P_Key.
         p_key_violations, set_p_key_violations: u16;
-        /// How many packets came with a wrong Q_Key.
+        /// The number of packets with a wrong Q_Key.
         q_key_violations, set_q_key_violations: u16;
-        /// How many credits there are at most.
+        /// The largest number of flow control credits.
         max_credit_hint, set_max_credit_hint: u16;
         /// More of what the port can do.
         capability_mask2, set_capability_mask2: u16;
@@ -245,48 +244,48 @@ impl PortInfo {
         width_supported, set_width_supported;
         /// The width that the link has.
         width_active, set_width_active;
-        /// How much the high-priority lanes may send before the others.
+        /// The amount that the high-priority lanes may send before the others.
         vl_high_limit, set_vl_high_limit;
-        /// How many entries the high-priority arbitration table has.
+        /// The number of entries in the high-priority arbitration table.
         vl_arbitration_high_cap, set_vl_arbitration_high_cap;
-        /// How many entries the low-priority arbitration table has.
+        /// The number of entries in the low-priority arbitration table.
         vl_arbitration_low_cap, set_vl_arbitration_low_cap;
-        /// How many entries the GUID table has.
+        /// The number of entries in the GUID table.
         guid_cap, set_guid_cap;
     }
 
     bit_fields! {
         /// Speeds that the link can have, one bit each, 4 bits.
         speed_supported, set_speed_supported: u8 = speed_state[0, 4];
-        /// How far the port has come.
+        /// The logical state of the port.
         state, set_state: State = speed_state[4, 4];
-        /// What the link does.
+        /// The physical state of the link.
         physical, set_physical: Physical = physical_default[0, 4];
-        /// What the link does when it has gone down: sleep or poll.
+        /// The physical state of the link after it has gone down: sleep or poll.
         down_default, set_down_default: Physical = physical_default[4, 4];
-        /// How the key protects what is read, 2 bits (IBTA 14.2.4.1).
+        /// The level at which the key protects what is read, 2 bits (IBTA 14.2.4.1).
         m_key_protect, set_m_key_protect: u8 = protect_lmc[0, 2];
-        /// How many low bits of its local identifier the port does not look at, 3 bits.
+        /// The number of low bits of its LID that the port ignores, 3 bits.
         lmc, set_lmc: u8 = protect_lmc[5, 3];
         /// The speed that the link has, 4 bits.
         speed_active, set_speed_active: u8 = speeds[0, 4];
         /// Speeds that the link may have, 4 bits.
         speed_enabled, set_speed_enabled: u8 = speeds[4, 4];
-        /// How large the payload of a packet may be on this link.
+        /// The largest payload that a packet may have on this link.
         neighbor_mtu, set_neighbor_mtu: Mtu = mtu_sm_sl[0, 4];
         /// The service level of the way to the subnet manager, 4 bits.
         sm_sl, set_sm_sl: u8 = mtu_sm_sl[4, 4];
         /// The number for how many data lanes the port has, 4 bits.
         vl_cap, set_vl_cap: u8 = vl_cap_init[0, 4];
-        /// What is asked for when the port is initialised, 4 bits.
+        /// The kind of initialisation that is asked for, 4 bits.
         init_type, set_init_type: u8 = vl_cap_init[4, 4];
-        /// What was done of that, 4 bits.
+        /// The part of that initialisation that was done, 4 bits.
         init_type_reply, set_init_type_reply: u8 = init_reply_mtu_cap[0, 4];
-        /// How large the payload of a packet can be.
+        /// The largest payload of a packet that the port supports.
         mtu_cap, set_mtu_cap: Mtu = init_reply_mtu_cap[4, 4];
-        /// How many packets in a row are dropped before a lane counts as stalled, 3 bits.
+        /// The number of packets dropped in a row after which a lane counts as stalled, 3 bits.
         stall_count, set_stall_count: u8 = stall_hoq[0, 3];
-        /// How long a packet may be the first of its lane, 5 bits.
+        /// The time that a packet may be the first of its lane, 5 bits.
         hoq_life, set_hoq_life: u8 = stall_hoq[3, 5];
         /// The number for how many data lanes are used, 4 bits.
         operational_vls, set_operational_vls: u8 = vls_enforcement[0, 4];
@@ -302,15 +301,15 @@ impl PortInfo {
         client_reregister, set_client_reregister: bool = reregister_timeout[0, 1];
         /// Whether traps of wrong P_Keys in multicast packets are kept back, 2 bits.
         trap_suppression, set_trap_suppression: u8 = reregister_timeout[1, 2];
-        /// How long a packet needs through the subnet: 4.096 µs shifted left so often, 5 bits.
+        /// The time of a packet through the subnet: 4.096 µs shifted left by this number, 5 bits.
         subnet_timeout, set_subnet_timeout: u8 = reregister_timeout[3, 5];
-        /// How long the port needs to answer, in the same way, 5 bits.
+        /// The time that the port needs to answer, in the same way, 5 bits.
         response_time_value, set_response_time_value: u8 = response_time[3, 5];
-        /// How many errors of the link become a trap, 4 bits.
+        /// The number of link errors that cause a trap, 4 bits.
         local_phy_errors, set_local_phy_errors: u8 = error_thresholds[0, 4];
-        /// How many overruns become a trap, 4 bits.
+        /// The number of overruns that cause a trap, 4 bits.
         overrun_errors, set_overrun_errors: u8 = error_thresholds[4, 4];
-        /// How long the link is, 24 bits.
+        /// The round-trip latency of the link, 24 bits.
         link_round_trip_latency, set_link_round_trip_latency: u32 = round_trip[8, 24];
         /// The speed that the link has, of the extended ones, 4 bits.
         speed_ext_active, set_speed_ext_active: u8 = speeds_ext[0, 4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a subnet manager says of itself: SMInfo (IBTA 14.2.5.13).
+//! The state of a subnet manager: SMInfo (IBTA 14.2.5.13).
 
 use zerocopy::byteorder::big_endian::{
     U32,
@@ -26,7 +26,7 @@ use super::{
 
 const _: () = assert!(size_of::<SmInfo>() == 21);
 
-/// A subnet manager.
+/// A subnet manager and its state.
 #[derive(
     Clone,
     Copy,
@@ -58,12 +58,12 @@ impl SmInfo {
         guid, set_guid: u64;
         /// The key by which managers trust each other.
         sm_key, set_sm_key: u64;
-        /// How often it has done something: if this stands still, it has died.
+        /// A counter of the manager's activity: a manager whose counter stands still has died.
         activity, set_activity: u32;
     }
 
     bit_fields! {
-        /// Who becomes master: the highest, 4 bits.
+        /// The priority in the election of the master, where the highest wins, 4 bits.
         priority, set_priority: u8 = priority_state[0, 4];
         /// 0 not active, 1 discovering, 2 standby, 3 master, 4 bits.
         state, set_state: u8 = priority_state[4, 4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a switch can do and how it is set: SwitchInfo (IBTA 14.2.5.4).
+//! The capabilities and settings of a switch: SwitchInfo (IBTA 14.2.5.4).
 
 use zerocopy::byteorder::big_endian::U16;
 use zerocopy_derive::{
@@ -61,33 +61,33 @@ impl Attribute for SwitchInfo {
 
 impl SwitchInfo {
     words! {
-        /// How many entries the linear forwarding table has room for.
+        /// The number of entries that the linear forwarding table has room for.
         linear_cap, set_linear_cap: u16;
-        /// How many entries the random forwarding table has room for.
+        /// The number of entries that the random forwarding table has room for.
         random_cap, set_random_cap: u16;
-        /// How many entries the multicast forwarding table has room for.
+        /// The number of entries that the multicast forwarding table has room for.
         multicast_cap, set_multicast_cap: u16;
         /// The last entry of the linear forwarding table that is used.
         linear_top, set_linear_top: u16;
-        /// How many local identifiers each port of a random forwarding table has.
+        /// The number of LIDs that each port of a random forwarding table has.
         lids_per_port, set_lids_per_port: u16;
-        /// How many entries the P_Key table of each external port has.
+        /// The number of entries in the P_Key table of each external port.
         enforcement_cap, set_enforcement_cap: u16;
         /// The last entry of the multicast forwarding table that is used.
         multicast_top, set_multicast_top: u16;
     }
 
     octets! {
-        /// Where packets go that no entry of a random forwarding table is for.
+        /// The port for packets that no entry of a random forwarding table matches.
         default_port, set_default_port;
-        /// Where multicast packets go that no entry is for.
+        /// The port for multicast packets that no entry matches.
         default_multicast_primary, set_default_multicast_primary;
-        /// Where they go if they have come in by that port.
+        /// The port for such multicast packets that have come in by the primary port.
         default_multicast_other, set_default_multicast_other;
     }
 
     bit_fields! {
-        /// How long a packet may stay in the switch: 4.096 µs shifted left so often, 5 bits.
+        /// The lifetime of a packet in the switch: 4.096 µs shifted left by this number, 5 bits.
         life_time_value, set_life_time_value: u8 = life_time[0, 5];
         /// Whether the state of a port has changed since this was last written with a one.
         port_state_change, set_port_state_change: bool = life_time[5, 1];

@@ -21,8 +21,8 @@ type Bytes = [u8; mad::LEN];
 
 const WITH_INFORMATION: [Kind; 3] = [Kind::Rej, Kind::SidrRep, Kind::Apr];
 
-/// Any bytes with the header of a message of one of these kinds; in one of three the rest is sparse,
-/// so that fields which are zero are met.
+/// Any bytes with the header of a message of one of these kinds; in one of three the rest is
+/// sparse, so that fields which are zero are met.
 fn message(kinds: &'static [Kind]) -> impl Strategy<Value = (Kind, Bytes)> {
     let fill = prop_oneof![
         2 => prop::collection::vec(any::<u8>(), mad::LEN),
@@ -39,7 +39,7 @@ fn message(kinds: &'static [Kind]) -> impl Strategy<Value = (Kind, Bytes)> {
     })
 }
 
-/// Where the length of the additional information stands, and how many bits are below it.
+/// Returns the offset of the additional information's length, and the number of bits below it.
 fn information_length(kind: Kind) -> Option<(usize, u8)> {
     match kind {
         Kind::Rej => Some((24 + 9, 1)),
@@ -123,7 +123,7 @@ fn canonical(kind: Kind, mut bytes: Bytes) -> Bytes {
     bytes
 }
 
-/// The same parameters with other private data.
+/// Returns the parameters with other private data.
 fn with_private_data<'a>(mut parameters: Parameters<'a>, bytes: &'a [u8]) -> Parameters<'a> {
     *match &mut parameters {
         Parameters::Req(parameters) => &mut parameters.private_data,
@@ -141,7 +141,7 @@ fn with_private_data<'a>(mut parameters: Parameters<'a>, bytes: &'a [u8]) -> Par
     parameters
 }
 
-/// The same parameters with other additional information, if they have any.
+/// Returns the parameters with other additional information, if they have any.
 fn with_information<'a>(mut parameters: Parameters<'a>, bytes: &'a [u8]) -> Parameters<'a> {
     match &mut parameters {
         Parameters::Rej(parameters) => parameters.ari = bytes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How the messages of connection management, their reasons and their errors read.
+//! The text of the messages of connection management, of their reasons and of their errors.
 
 use oxib_wire::cm::build::BuildError;
 use oxib_wire::cm::comm_id::CommId;

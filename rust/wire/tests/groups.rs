@@ -106,7 +106,7 @@ proptest! {
     }
 }
 
-/// How many of these MGIDs share their Ethernet group with an earlier one.
+/// Counts the MGIDs that share their Ethernet group with an earlier one.
 fn collisions(mgids: impl Iterator<Item = Gid>) -> usize {
     let (mut seen, mut collided) = (HashSet::new(), 0);
     for mgid in mgids {

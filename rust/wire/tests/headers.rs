@@ -50,7 +50,7 @@ fn space() -> impl Strategy<Value = [u8; 40]> {
         })
 }
 
-/// What the table in the documentation of [`grh::parse`] says, by byte offsets.
+/// Judges a header as the table in the documentation of [`grh::parse`] does, by byte offsets.
 fn judge(bytes: &[u8; 40], network: NetworkType) -> Result<Addresses, GrhError> {
     let over_ipv4 = network == NetworkType::Ipv4;
     let (start, version, next) = if over_ipv4 { (20, 4, 29) } else { (0, 6, 6) };

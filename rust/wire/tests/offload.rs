@@ -32,8 +32,8 @@ const TCP6: [u8; 64] = [
     0x50, 0x99, 0x01, 0x00, 0xa4, 0x44, 0x00, 0x00,
 ];
 
-/// The same in IPv4, from 10.0.0.1 to 10.0.0.2, with the identification 0xfffe. The words of the
-/// header make d930, those of TCP with its pseudo header make 75b9.
+/// The segment of `TCP6` in IPv4, from 10.0.0.1 to 10.0.0.2, with the identification 0xfffe. The
+/// words of the header make d930, those of TCP with its pseudo header make 75b9.
 const TCP4: [u8; 44] = [
     0x08, 0x00, 0x00, 0x00, // IPv4
     0x45, 0x00, 0x00, 0x28, 0xff, 0xfe, 0x40, 0x00, 0x40, 0x06, 0x26, 0xcf, // TCP
@@ -43,7 +43,7 @@ const TCP4: [u8; 44] = [
     0x50, 0x99, 0x01, 0x00, 0x8a, 0x46, 0x00, 0x00,
 ];
 
-/// Where the checksums are, that of IPv4 and that of TCP or UDP.
+/// The offsets of the checksums, that of IPv4 and that of TCP or UDP.
 const PLACES: [(&[u8], Option<usize>, usize); 3] = [
     (&UDP4, Some(14), 30),
     (&TCP6, None, 60),

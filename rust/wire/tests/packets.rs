@@ -172,7 +172,7 @@ fn is_variant(index: usize, bit: u32, global: bool) -> bool {
     match (index, global) {
         (0, false) => bit >= 4,
         (12, false) => true,
-        // The kind of the next header: what is left is another packet, of which another sum is right.
+        // The kind of the next header: what is left is another packet, with another right sum.
         (1, true) => bit >= 2,
         (0..=7 | 9..=11 | 15 | 52, true) => true,
         (8, true) => bit < 4,

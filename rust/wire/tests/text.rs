@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How addresses and errors read: people compare the former with what other tools print and act
-//! on the latter.
+//! The text of addresses and errors: people compare the former with what other tools print and
+//! act on the latter.
 
 use oxib_wire::arp::ArpError;
 use oxib_wire::encap::EncapError;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Requests of the netlink family: attributes of any form. What is taken is within its bounds, and an entry that was taken
-//! makes a record that is taken as the same entry; what is refused names an attribute of the message, or one that it lacks.
+//! Requests of the netlink family: attributes of any form. What is taken is within its bounds,
+//! and an entry that was taken makes a record that is taken as the same entry; what is refused
+//! names an attribute of the message, or one that it lacks.
 
 #![no_main]
 

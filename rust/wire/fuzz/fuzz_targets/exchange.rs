@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The private data of the exchange of queue pairs, and what the stack asks for: what is parsed is what is
-//! built again, and an answer to a request is about what it asks for.
+//! The private data of the exchange of queue pairs, and what the stack asks for: what is parsed
+//! is what is built again, and an answer to a request is about what it asks for.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What is told of an address: a datagram changes in that alone, its checksum is as right or wrong as
-//! before, and what goes to a group gives the address no more.
+//! The address that peers are told: a datagram changes in that alone, its checksum is as right or
+//! wrong as before, and a datagram to a group gives the address no more.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ use oxib_wire::inbound::{
 use oxib_wire::offload::sum;
 use oxib_wire::qpn::Qpn;
 
-/// What the addresses of an IPv6 datagram and its message sum up to: zero is written in two ways.
+/// Sums the addresses of an IPv6 datagram and its message; the two forms of zero become one.
 fn total(datagram: &[u8]) -> u16 {
     let end = datagram
         .len()

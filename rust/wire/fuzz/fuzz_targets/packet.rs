@@ -15,7 +15,7 @@ use oxib_wire::packet::{
     MIN_LEN, //
 };
 
-/// What can be built again: all but reserved bits, congestion marks, pad and CRC.
+/// Checks that a packet can be built again, all but reserved bits, congestion marks, pad and CRC.
 fn check(packet: &Packet<'_>) {
     let link = packet.head.lrh.link();
     let outgoing = Outgoing {

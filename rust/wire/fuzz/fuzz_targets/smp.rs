@@ -49,7 +49,7 @@ fn check<A: Attribute>(smp: &Smp) {
     assert!(copy.data()[length..].iter().all(|byte| *byte == 0));
 }
 
-/// What tables are made of again is what they were.
+/// Checks that tables built from what was read of them are as they were.
 fn check_tables(smp: &Smp) {
     let keys: PKeyTable = smp.get();
     assert_eq!(PKeyTable::new(keys.keys()), keys);

@@ -16,7 +16,7 @@ use zerocopy_derive::{
 
 use super::super::super::lid::Lid;
 
-/// Of trap 144: what has changed.
+/// The changes that trap 144 reports.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -47,12 +47,12 @@ impl LocalChanges {
         }
     }
 
-    /// The capability mask.
+    /// The capability mask of the port.
     pub const fn capability_mask(&self) -> u32 {
         self.capability_mask.get()
     }
 
-    /// What else has changed.
+    /// Bits for the other things that have changed.
     pub const fn flags(&self) -> u16 {
         self.flags.get()
     }

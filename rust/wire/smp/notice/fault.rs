@@ -13,7 +13,7 @@ use zerocopy_derive::{
 
 use super::super::super::lid::Lid;
 
-/// Of the traps 129, 130, 131: where.
+/// The port that the traps 129, 130 and 131 report.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -25,7 +25,7 @@ pub struct PortFault {
 }
 
 impl PortFault {
-    /// That port.
+    /// Creates the details for that port.
     pub const fn new(lid: Lid, port: u8) -> PortFault {
         PortFault {
             reserved: U16::ZERO,

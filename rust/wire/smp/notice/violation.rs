@@ -21,10 +21,10 @@ use super::super::super::lid::Lid;
 use super::super::super::qpn::Qpn;
 use super::DETAILS_LEN;
 
-/// How many hops of a returning path a trap about a wrong M_Key has room for.
+/// The number of hops of a returning path that a trap about a wrong M_Key has room for.
 pub const TRAP_HOPS: usize = 30;
 
-/// Of trap 256: the request.
+/// The request that trap 256 reports.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -46,15 +46,15 @@ pub struct BadMKey {
 /// The request with a wrong M_Key that a trap is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Who asked.
+    /// The LID of the requester.
     pub lid: Lid,
-    /// Its method.
+    /// The method of the request.
     pub method: u8,
-    /// Its attribute.
+    /// The attribute of the request.
     pub attribute: u16,
     /// The modifier of the attribute.
     pub modifier: u32,
-    /// The wrong key.
+    /// The M_Key that was wrong.
     pub m_key: u64,
 }
 
@@ -88,7 +88,7 @@ impl BadMKey {
     }
 }
 
-/// Of the traps 257 and 258: the packet.
+/// The packet that the traps 257 and 258 report.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -107,9 +107,9 @@ pub struct BadKey {
 /// The packet with a wrong key that a trap is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Culprit {
-    /// Where it came from.
+    /// The LID that the packet came from.
     pub slid: Lid,
-    /// Where it went.
+    /// The LID that the packet went to.
     pub dlid: Lid,
     /// Its P_Key or Q_Key.
     pub key: u32,
@@ -121,7 +121,7 @@ pub struct Culprit {
     pub destination: Qpn,
     /// The first GID of its route header, zero if it has none.
     pub sgid: Gid,
-    /// The other.
+    /// The second GID of its route header, zero if it has none.
     pub dgid: Gid,
 }
 
@@ -135,7 +135,7 @@ impl Culprit {
 }
 
 impl BadKey {
-    /// That packet.
+    /// Creates the details for that packet.
     pub fn new(culprit: &Culprit) -> BadKey {
         BadKey {
             reserved: U16::ZERO,
@@ -150,7 +150,7 @@ impl BadKey {
     }
 }
 
-/// Of trap 259: the packet, and where it was seen.
+/// The packet that trap 259 reports, and the place where it was seen.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -172,10 +172,10 @@ impl SwitchBadPKey {
     /// All of the packet's fields are known: identifiers, key, level, queue pairs.
     const VALID: u16 = 0b1_1111;
 
-    /// Its GIDs too.
+    /// The packet's GIDs are known, too.
     const VALID_GIDS: u16 = 0b11 << 5;
 
-    /// That packet, at that port of that switch.
+    /// Creates the details for that packet at that port of that switch.
     pub fn new(culprit: &Culprit, switch: Lid, port: u8) -> SwitchBadPKey {
         let gids = if culprit.sgid.is_zero() {
             0

@@ -18,7 +18,7 @@ use oxib_wire::cm::{
     Parameters, //
 };
 
-/// What the message could have been built from.
+/// Returns parameters from which the message could have been built.
 pub fn read(message: Message<'_>) -> Parameters<'_> {
     match message {
         Message::Req(req) => Parameters::Req(read_req(req)),
