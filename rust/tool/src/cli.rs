@@ -28,12 +28,12 @@ pub struct Cli {
     /// Act in the network namespace NAME, as `ip netns` knows it.
     #[arg(short = 'n', long, global = true, value_name = "NAME")]
     pub netns: Option<String>,
-    /// What it is about.
+    /// The object that the command acts on.
     #[command(subcommand)]
     pub object: Object,
 }
 
-/// What a command is about.
+/// The objects that commands act on.
 #[derive(Debug, Subcommand)]
 pub enum Object {
     /// The address cache: which GID has an IP address.
@@ -48,7 +48,7 @@ pub enum Object {
     Manual,
 }
 
-/// What to do with the address cache.
+/// The commands on the address cache.
 #[derive(Debug, Subcommand)]
 #[command(infer_subcommands = true)]
 pub enum Acm {
@@ -85,7 +85,7 @@ pub enum Acm {
     Interface(Interface),
 }
 
-/// What `show` and `flush` take.
+/// The arguments of `show` and `flush`.
 #[derive(Debug, Args)]
 pub struct Filter {
     /// Which entries.
@@ -93,7 +93,7 @@ pub struct Filter {
     pub words: Vec<String>,
 }
 
-/// An entry's words.
+/// The arguments of `add` and `replace`.
 #[derive(Debug, Args)]
 pub struct Entry {
     /// The IPv4 or IPv6 address.
@@ -107,7 +107,7 @@ pub struct Entry {
     pub words: Vec<String>,
 }
 
-/// What `load` takes.
+/// The arguments of `load`.
 #[derive(Debug, Args)]
 pub struct Load {
     /// Delete entries of earlier loads that the files do not have.
@@ -121,7 +121,7 @@ pub struct Load {
     pub files: Vec<PathBuf>,
 }
 
-/// What `save` takes.
+/// The arguments of `save`.
 #[derive(Debug, Args)]
 pub struct Save {
     /// The file, or - for the standard output.
@@ -132,7 +132,7 @@ pub struct Save {
     pub words: Vec<String>,
 }
 
-/// What `resolve` takes.
+/// The arguments of `resolve`.
 #[derive(Debug, Args)]
 pub struct Resolve {
     /// The IPv4 or IPv6 address.
@@ -143,15 +143,15 @@ pub struct Resolve {
     pub words: Vec<String>,
 }
 
-/// What `paths` takes.
+/// The arguments of `paths`.
 #[derive(Debug, Args)]
 pub struct Paths {
-    /// What to do with them.
+    /// The command on the paths; `show` if there is none.
     #[command(subcommand)]
     pub command: Option<PathCommand>,
 }
 
-/// What to do with paths.
+/// The commands on paths.
 #[derive(Debug, Subcommand)]
 pub enum PathCommand {
     /// List them.
@@ -166,7 +166,7 @@ pub enum PathCommand {
     },
 }
 
-/// What to do with interfaces.
+/// The commands on interfaces.
 #[derive(Debug, Subcommand)]
 #[command(infer_subcommands = true)]
 pub enum Interface {
@@ -184,13 +184,13 @@ pub enum Interface {
     },
 }
 
-/// Words of filters.
+/// The words that filters know, for completion.
 const FILTER: &[&str] = &["to", "gid", "source", "file", "netlink", "sidr", "learned"];
-/// Words of entries.
+/// The keywords of entries, for completion.
 const ENTRY: &[&str] = &["qpn", "pkey", "lifetime"];
-/// Words of `save`.
+/// The words that `save` knows, for completion.
 const SAVE: &[&str] = &["source", "file", "netlink", "sidr", "learned"];
-/// Words of `interface set`.
+/// The words that `interface set` knows, for completion.
 const SET: &[&str] = &["dev", "acm", "off", "prefer", "only"];
 
 /// Takes every word, and tells the shell's completion which ones mean something.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The commands.
+//! The execution of each command.
 
 mod change;
 mod interface;

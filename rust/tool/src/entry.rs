@@ -24,12 +24,12 @@ use std::{
     str::FromStr, //
 };
 
-/// Where an entry comes from. One of a lower number is not overwritten by one of a higher.
+/// The source of an entry. An entry of a lower number is not overwritten by one of a higher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Source {
-    /// A file, loaded.
+    /// A file that was loaded.
     File = 1,
     /// A netlink request: `oxib acm add`, or another program.
     Netlink = 2,
@@ -80,10 +80,10 @@ impl FromStr for Source {
     }
 }
 
-/// An entry.
+/// An entry of the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// The address.
+    /// The IPv4 or IPv6 address.
     pub address: IpAddr,
     /// The GID of the port that has it.
     #[serde(serialize_with = "gid_text")]
@@ -97,9 +97,9 @@ pub struct Entry {
     /// The partition, if it holds in one alone.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "pkey_text")]
     pub pkey: Option<u16>,
-    /// Where it comes from.
+    /// The source of the entry.
     pub source: Option<Source>,
-    /// For how many seconds more; 0 for ever.
+    /// The remaining lifetime in seconds; 0 for ever.
     #[serde(skip_serializing_if = "is_zero")]
     pub lifetime: u32,
 }
@@ -118,8 +118,8 @@ impl Entry {
         })
     }
 
-    /// As a file has it. A number that SIDR found is left out: it is the other node's, and changes
-    /// with its driver.
+    /// Returns the entry as a file has it. A queue pair number that SIDR found is left out: it is
+    /// the other node's, and changes with its driver.
     pub fn for_file(&self) -> oxib_data_file::Entry {
         oxib_data_file::Entry {
             address: self.address,
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::netlink::attribute::Request;
 
-    /// What the kernel would send of an entry, all attributes that an answer may have.
+    /// Returns the attributes that the kernel sends of every entry.
     fn answer() -> Request {
         Request::new()
             .address(attribute::ADDRESS, "10.0.0.1".parse().unwrap())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What can go wrong, in words for who typed the command.
+//! The errors of commands, in words for the user who typed them.
 
 use crate::netlink::refusal::Refusal;
 use oxib_data_file::Complaint;
@@ -25,7 +25,8 @@ pub enum Error {
     /// The kernel's answer cannot be understood.
     #[error("the kernel's answer is not understood ({0}): this oxib and the module may be of different versions")]
     Answer(String),
-    /// The cache does not resolve an address; the steps have been printed. Neighbours may be found all the same.
+    /// The cache does not resolve an address; the steps have been printed. Neighbours may be
+    /// found all the same.
     #[error("{0} is not resolved by the cache: {1}")]
     Unresolved(std::net::IpAddr, String),
     /// Files with mistakes in them.
@@ -40,13 +41,13 @@ pub enum Error {
     /// The subnet administrator was silent when it was asked for so many paths.
     #[error("the subnet administrator did not answer for {0} paths, or the interface is down: try again")]
     Unanswered(usize),
-    /// What was to be saved changed again and again while it was read.
+    /// The cache changed again and again while it was read to be saved.
     #[error("the cache changes faster than it is read: nothing was saved, try again")]
     Unsteady,
     /// Something of the operating system.
     #[error("{what}: {}", words(source))]
     System {
-        /// What was to be done, and with what.
+        /// The action that failed, and its object.
         what: String,
         /// Why it could not be.
         source: io::Error,
@@ -54,7 +55,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: what was to be done when the error came.
+    /// Returns a function for `map_err` that adds the action that failed.
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         |source| Error::System {
             what: what.into(),

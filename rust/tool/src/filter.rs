@@ -18,7 +18,7 @@ use crate::{
 use oxib_wire::gid::Gid;
 use std::net::IpAddr;
 
-/// What entries have to be like, all of it.
+/// The conditions on entries, all of which must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Their addresses begin like this one, for that many bits.
@@ -64,7 +64,7 @@ impl Filter {
         }
     }
 
-    /// As attributes of a request.
+    /// Returns the filter as attributes of a request.
     pub fn request(&self) -> Request {
         let mut request = Request::new();
         if let Some((address, length)) = self.to {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The manual page oxib(8), made of the definition of the command line and of what that does not say.
+//! The manual page oxib(8), made from the command line's definition and what that lacks.
 
 use crate::cli::Cli;
 use clap::{
@@ -24,10 +24,10 @@ use std::io::{
 /// as its tag.
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// When the page last changed, as man pages tell.
+/// The date of the page's last change.
 const DATE: &str = "2026-11-25";
 
-/// What the command line's definition does not say.
+/// The text that the command line's definition does not have.
 const SECTIONS: &[Section] = &[
     (
         "ENTRIES",
@@ -80,7 +80,7 @@ const SECTIONS: &[Section] = &[
     ),
 ];
 
-/// Writes the page.
+/// Writes the page in roff.
 pub fn write(out: &mut impl Write) -> io::Result<()> {
     let mut command = Cli::command();
     command.build();
@@ -166,7 +166,7 @@ fn synopsis(command: &Command) -> Roff {
     page
 }
 
-/// What each command does.
+/// Returns the section with what each command does.
 fn commands(command: &Command) -> Roff {
     let mut found = Vec::new();
     leaves(command, "oxib", &mut found);

@@ -22,7 +22,7 @@ use std::{
     path::Path, //
 };
 
-/// Where ip-netns(8) keeps them.
+/// The directory in which ip-netns(8) keeps namespaces.
 const PLACE: &str = "/run/netns";
 
 /// Enters the namespace of that name. To be called while there is one thread: it alone enters.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What commands print: lines for people, or JSON.
+//! The output of commands: lines for people, or JSON.
 
 use crate::error::{
     Error,
@@ -24,7 +24,7 @@ pub struct Output {
     out: BufWriter<StdoutLock<'static>>,
 }
 
-/// What failed when nothing could be written.
+/// Returns a function for `map_err` that says that nothing could be written.
 fn failed() -> impl FnOnce(io::Error) -> Error {
     Error::system("writing to the standard output")
 }
@@ -64,7 +64,7 @@ impl Output {
         self.write(value, text)
     }
 
-    /// The same, with more to follow; it is seen at once.
+    /// Writes a value as JSON, or a text for people, with more to follow; it is seen at once.
     pub fn write<T: Serialize + ?Sized>(&mut self, value: &T, text: &str) -> Result {
         if self.json {
             serde_json::to_writer(&mut self.out, value).map_err(|error| failed()(error.into()))?;

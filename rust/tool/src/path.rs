@@ -21,31 +21,31 @@ use std::fmt;
 /// A path, as the subnet administrator gave it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Path {
-    /// From this GID
+    /// The GID at which the path begins.
     #[serde(serialize_with = "gid_text")]
     sgid: Gid,
-    /// to that one,
+    /// The GID at which the path ends.
     #[serde(serialize_with = "gid_text")]
     dgid: Gid,
-    /// in this partition,
+    /// The P_Key of the partition.
     #[serde(serialize_with = "pkey_text")]
     pkey: Option<u16>,
-    /// in this traffic class.
+    /// The traffic class, 8 bits.
     traffic_class: Option<u8>,
     /// The LID that packets go to: the peer's or the router's.
     dlid: Option<u16>,
     /// The LID that they come from.
     slid: Option<u16>,
-    /// The service level.
+    /// The service level, 4 bits.
     sl: Option<u8>,
-    /// In bytes.
+    /// The path MTU in bytes.
     mtu: Option<u16>,
-    /// In Gb/s.
+    /// The rate in Gb/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<f32>,
     /// 0 or 1 within the subnet.
     hop_limit: Option<u8>,
-    /// The flow label.
+    /// The flow label, 20 bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     flow_label: Option<u32>,
     /// The service that a program asked for it for, in hexadecimal.
@@ -60,7 +60,7 @@ pub struct Path {
     lifetime: Option<u32>,
     /// The RDMA device that it begins at.
     device: Option<String>,
-    /// The device's port.
+    /// The number of the device's port.
     port: Option<u32>,
 }
 

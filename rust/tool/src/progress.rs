@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How far something long has come.
+//! The progress of long operations.
 
 use indicatif::{
     ProgressBar,

@@ -20,7 +20,7 @@ use crate::{
 use serde::Serialize;
 use std::fmt;
 
-/// What a step asks.
+/// The question that a step asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -32,48 +32,48 @@ pub enum Kind {
     Path,
 }
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It is known now.
+    /// The answer is known now.
     Ok,
-    /// It is not known.
+    /// The answer is that there is none.
     None,
-    /// Nobody answered.
+    /// No answer has come.
     Timeout,
-    /// Who was asked does not tell.
+    /// The one that was asked refuses to tell.
     Refused,
-    /// It could not be asked.
+    /// The question could not be asked.
     Error,
-    /// It did not have to be asked, or could not be for want of what comes before.
+    /// The question did not have to be asked, or could not be for want of an answer before.
     Skipped,
 }
 
-/// A step.
+/// A step of a resolution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What was asked.
+    /// The question of the step.
     pub step: Kind,
-    /// What came of it.
+    /// The outcome of the step.
     pub result: Outcome,
-    /// How long it took, in microseconds.
+    /// The duration of the step in microseconds.
     #[serde(rename = "time_us")]
     pub time: u32,
-    /// More, for people.
+    /// More about the step, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// A resolution.
+/// The resolution of an address.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Resolution {
-    /// What the cache has now.
+    /// The entry that the cache has now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<Entry>,
     /// The steps, in their order.
     pub steps: Vec<Step>,
-    /// The way there.
+    /// The path to the address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Path>,
 }
@@ -153,7 +153,7 @@ impl Resolution {
     }
 }
 
-/// What people call a step.
+/// Returns the user's name of a step.
 fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Cache => "cache",
@@ -162,7 +162,7 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// What people call an outcome.
+/// Returns the user's words for an outcome.
 fn words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "ok",

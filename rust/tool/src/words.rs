@@ -25,7 +25,7 @@ impl<'a> Words<'a> {
         Words { rest: words.iter() }
     }
 
-    /// The next word.
+    /// Returns the next word, if there is one.
     pub fn next_word(&mut self) -> Option<&'a str> {
         self.rest.next().map(String::as_str)
     }
@@ -37,12 +37,12 @@ impl<'a> Words<'a> {
     }
 }
 
-/// For a word that means nothing where it stands.
+/// Returns the error for a word that means nothing where it stands.
 pub fn unknown(word: &str, known: &str) -> Error {
     Error::Usage(format!("'{word}' is not known here; there may be {known}"))
 }
 
-/// For a keyword that is there twice.
+/// Sets a value that is not set yet. A keyword that is there twice is an error.
 pub fn set_once<T>(place: &mut Option<T>, keyword: &str, value: T) -> Result {
     match place.replace(value) {
         None => Ok(()),
@@ -50,7 +50,7 @@ pub fn set_once<T>(place: &mut Option<T>, keyword: &str, value: T) -> Result {
     }
 }
 
-/// An IP address.
+/// Reads an IP address; an IPv4-mapped one is IPv4.
 pub fn address(word: &str) -> Result<IpAddr> {
     word.parse::<IpAddr>()
         .map(|address| address.to_canonical())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a line comes to, and how such a line is written.
+//! The entry that a line gives, and the text of such a line.
 
 use oxib_wire::gid::Gid;
 use std::{
@@ -16,13 +16,13 @@ use std::{
 pub struct Entry {
     /// The IP address, never an IPv4-mapped one: that is IPv4.
     pub address: IpAddr,
-    /// The port's GID.
+    /// The GID of the port that has the address.
     pub gid: Gid,
     /// The queue pair that receives the address's packets, if it is known beforehand.
     pub qpn: Option<u32>,
     /// The partition, if the entry holds in one alone.
     pub pkey: Option<u16>,
-    /// For how many seconds from now; 0 for ever.
+    /// The lifetime in seconds from now; 0 for ever.
     pub lifetime: u32,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! One line.
+//! The syntax of one line.
 
 use oxib_wire::{
     acm::entry::{
@@ -19,7 +19,7 @@ use std::{
 };
 use thiserror::Error;
 
-/// Whose GID a line gives.
+/// The owner of the GID that a line gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// An address, never an IPv4-mapped one.
@@ -28,12 +28,12 @@ pub enum Subject<'a> {
     Name(&'a str),
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// Whose GID it is.
+    /// The owner of the GID.
     pub subject: Subject<'a>,
-    /// The GID.
+    /// The GID of its port.
     pub gid: Gid,
     /// `qpn`, if the line has it.
     pub qpn: Option<u32>,
@@ -43,7 +43,7 @@ pub struct Statement<'a> {
     pub lifetime: u32,
 }
 
-/// What is wrong with a line.
+/// The reason why a line is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LineError {
     /// Bytes that are no text.
@@ -67,7 +67,7 @@ pub enum LineError {
     /// A word that means nothing.
     #[error("'{0}' is not known here: after the GID there may be qpn, pkey and lifetime")]
     Keyword(Quoted),
-    /// A keyword twice.
+    /// A keyword that is there twice.
     #[error("{0} is there twice")]
     Twice(&'static str),
     /// A keyword at the end of the line.
@@ -76,11 +76,11 @@ pub enum LineError {
     /// A value that is no number, or out of range.
     #[error("{keyword} '{value}': {wanted}")]
     Value {
-        /// Whose value it is.
+        /// The keyword that the value follows.
         keyword: &'static str,
-        /// What there is.
+        /// The value that was found.
         value: Quoted,
-        /// What there should be.
+        /// A description of the values that are valid.
         wanted: &'static str,
     },
 }
@@ -90,7 +90,7 @@ pub enum LineError {
 pub struct Quoted(String);
 
 impl Quoted {
-    /// How many characters are shown.
+    /// The number of characters that are shown at most.
     const LENGTH: usize = 60;
 
     /// Takes a word of a file.

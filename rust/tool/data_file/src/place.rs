@@ -21,7 +21,7 @@ pub struct Complaint {
     pub file: String,
     /// The line, from 1 on.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// A description of the mistake.
     pub text: String,
 }
 

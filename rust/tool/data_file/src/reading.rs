@@ -23,10 +23,10 @@ use std::{
     net::IpAddr, //
 };
 
-/// How many bytes are read between two calls of a progress function.
+/// The number of bytes that are read between two calls of a progress function.
 const STRIDE: usize = 1 << 20;
 
-/// What files have said so far, and what was wrong with them.
+/// The content of the files read so far, and the mistakes in them.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// The files' names, by [`Place::file`].
@@ -35,15 +35,15 @@ pub struct Reading {
     entries: Vec<Placed>,
     /// Lines that give names, by index into `names`.
     named: Vec<(u32, Placed)>,
-    /// Each name once.
+    /// The hosts' names, each of them once.
     names: Vec<String>,
-    /// Where a name is in `names`.
+    /// The index of each name in `names`.
     name_numbers: HashMap<String, u32>,
-    /// What is wrong.
+    /// The mistakes in lines of the files.
     complaints: Vec<(Place, String)>,
     /// About files as a whole.
     file_complaints: Vec<Complaint>,
-    /// Where GIDs are that do not leave their subnet.
+    /// The places of GIDs that do not leave their subnet.
     link_local: Vec<Place>,
 }
 
@@ -60,7 +60,7 @@ struct Placed {
 const UNRESOLVED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 impl Reading {
-    /// Nothing read yet.
+    /// Creates a reading of no files yet.
     pub fn new() -> Reading {
         Reading::default()
     }
@@ -144,12 +144,13 @@ impl Reading {
         number
     }
 
-    /// How many names are to be resolved.
+    /// Returns the number of names that are to be resolved.
     pub fn names(&self) -> usize {
         self.names.len()
     }
 
-    /// Where GIDs of fe80::/64 are, which do not leave their subnet: not wrong, but worth a note.
+    /// Returns notes on the GIDs of fe80::/64, which do not leave their subnet: not wrong, but
+    /// worth a note.
     pub fn notes(&self) -> Vec<Complaint> {
         let text =
             "a GID of fe80::/64 does not leave its subnet: no node behind a router has this one";

@@ -2,8 +2,8 @@
 
 //! Names of files, resolved.
 //!
-//! A name stands for all its addresses of either family but loopback ones (Debian gives a host's own
-//! name 127.0.1.1 in its `/etc/hosts`). One that has no others is a mistake.
+//! A name stands for all its addresses of either family but loopback ones (Debian gives a host's
+//! own name 127.0.1.1 in its `/etc/hosts`). One that has no others is a mistake.
 
 use oxib_wire::acm::entry::check_address;
 use std::{
@@ -29,7 +29,7 @@ use std::{
 /// A name's addresses without repetition, or why there are none.
 pub type Answer = Result<Vec<IpAddr>, String>;
 
-/// Who knows addresses of names.
+/// A service that knows the addresses of names.
 pub trait Resolver: Sync {
     /// All addresses of a name, as they come.
     fn look_up(&self, name: &str) -> Answer;
@@ -48,7 +48,7 @@ impl Resolver for HostResolver {
     }
 }
 
-/// How many names are asked for at once: a name server far away answers late, not seldom.
+/// The number of names that are resolved at once, as a distant name server takes long to answer.
 const AT_ONCE: usize = 16;
 
 /// Resolves names, several at once. `step` is called after each.
@@ -76,7 +76,7 @@ pub fn resolve_all(
     answers.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Of a name's addresses those that can be in the cache.
+/// Returns those of a name's addresses that can be in the cache.
 fn fit(name: &str, answer: Answer) -> Answer {
     let found: BTreeSet<IpAddr> = answer
         .map_err(|error| format!("the name '{name}' cannot be resolved: {error}"))?

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What holds for every file.
+//! The properties that hold for every file.
 
 use oxib_data_file::{
     line::{
@@ -28,7 +28,7 @@ use std::{
     }, //
 };
 
-/// Knows no name.
+/// A resolver that knows no name.
 struct Nobody;
 
 impl Resolver for Nobody {
@@ -58,7 +58,7 @@ fn gid() -> impl Strategy<Value = Gid> {
         .prop_map(Gid::from_bytes)
 }
 
-/// Any entry.
+/// Generates any entry that a line can give.
 fn entry() -> impl Strategy<Value = Entry> {
     let qpn = proptest::option::of(2..=0xff_ffff_u32);
     let pkey = proptest::option::of(any::<u16>().prop_filter("a P_Key", |key| key & 0x7fff != 0));
@@ -73,7 +73,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     })
 }
 
-/// Reads one file.
+/// Reads a text as the only file.
 fn read(text: &[u8]) -> Result<Vec<Entry>, Vec<String>> {
     let mut reading = Reading::new();
     reading.add("f", text, |_| {});

@@ -46,12 +46,12 @@ const MODES: [&str; 3] = ["off", "prefer", "only"];
 /// An interface of oxib.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Interface {
-    /// Its index.
+    /// The index of the interface.
     pub ifindex: u32,
-    /// Its name.
+    /// The name of the interface.
     #[serde(rename = "ifname")]
     pub name: String,
-    /// What it uses the cache for.
+    /// The mode in which the interface uses the cache.
     pub acm: &'static str,
 }
 
@@ -122,7 +122,7 @@ fn read(attributes: Attributes<'_>) -> Result<Interface> {
     })
 }
 
-/// Shows or sets.
+/// Runs `oxib acm interface show` or `set`.
 pub fn run(command: &cli::Interface, out: Output) -> Result {
     match command {
         cli::Interface::Show { words } => match parse_device(words)? {
@@ -179,7 +179,7 @@ fn set(words: &[String]) -> Result {
     Ok(())
 }
 
-/// A mode's number.
+/// Returns the number of a mode by its name.
 fn parse_mode(word: &str) -> Result<u8> {
     (0..)
         .zip(MODES)

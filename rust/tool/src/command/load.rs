@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm load`
+//! The command `oxib acm load`.
 
 mod record;
 mod sources;
@@ -33,7 +33,7 @@ use oxib_data_file::{
 };
 use serde_json::json;
 
-/// How many notes about lines are printed; a file may have a million of the same kind.
+/// The number of notes about lines that are printed; a file may have a million of the same kind.
 const NOTES: usize = 10;
 
 /// Loads files, all of them or nothing.
@@ -58,7 +58,7 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
     out.value(&shown, &format!("{} entries {done}", entries.len()))
 }
 
-/// Reads all files.
+/// Reads all files. Returns their content and the number of names in it.
 fn read(files: &[sources::File]) -> (Reading, usize) {
     let bar = bar(
         files.iter().map(|file| file.size).sum(),
@@ -109,7 +109,7 @@ fn send(mut connection: Connection, entries: &[Entry], replace_all: bool) -> Res
     result
 }
 
-/// The same, without the bar's end.
+/// Gives entries to the kernel, part by part, and moves the bar.
 fn send_all(
     connection: &mut Connection,
     entries: &[Entry],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm monitor`
+//! The command `oxib acm monitor`.
 
 use crate::{
     entry::Entry,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm paths`
+//! The command `oxib acm paths`.
 
 use crate::{
     command::tell_note,
@@ -24,7 +24,7 @@ pub fn show(out: Output) -> Result {
     out.list(&paths)
 }
 
-/// Empties it.
+/// Empties the kernel's path cache.
 pub fn flush() -> Result {
     let answer = Connection::open()?.request(operation::PATH_FLUSH, &Request::new(), &[])?;
     tell_note(&answer);

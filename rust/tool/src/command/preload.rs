@@ -40,24 +40,25 @@ use std::{
     thread,
 };
 
-/// Paths that are asked for at a time, as the subnet administrator has others to serve, too. If it does not answer for so many,
-/// it is not asked for more.
+/// The number of paths that are asked for at a time, as the subnet administrator has others to
+/// serve, too. If it does not answer for so many, it is not asked for more.
 const AT_A_TIME: usize = 16;
 
-/// What came of the questions.
+/// The outcome of the questions.
 #[derive(Debug, Default, Serialize)]
 struct Found {
     /// Paths that the kernel knows now.
     known: usize,
-    /// GIDs to which there is no path,
+    /// GIDs to which there is no path.
     missing: Vec<String>,
-    /// and those for which nobody answered.
+    /// GIDs about which nobody answered.
     unanswered: Vec<String>,
     /// GIDs that were left out.
     not_asked: usize,
 }
 
-/// Has the kernel know the paths to all GIDs of the cache. That there is none to some is no error: hosts may be switched off.
+/// Has the kernel resolve the paths to all GIDs of the cache. A missing path is no error: hosts
+/// may be switched off.
 pub fn run(words: &[String], out: Output) -> Result {
     let named = interface::parse_device(words)?;
     let mut connection = Connection::open()?;
@@ -78,7 +79,7 @@ pub fn run(words: &[String], out: Output) -> Result {
 }
 
 impl Found {
-    /// For how many paths the subnet administrator was asked.
+    /// Returns the number of paths for which the subnet administrator was asked.
     fn asked(&self) -> usize {
         self.known + self.missing.len() + self.unanswered.len()
     }
@@ -157,14 +158,14 @@ fn ask_for_all(device: u32, gids: &[Gid], bar: &ProgressBar) -> Result<Found> {
     })
 }
 
-/// What the subnet administrator says of the path to a GID.
+/// The subnet administrator's answer about the path to a GID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
-    /// It is this one.
+    /// The path is known now.
     Path,
-    /// There is none.
+    /// There is no path.
     NoPath,
-    /// Nothing.
+    /// No answer has come.
     Nothing,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm resolve`
+//! The command `oxib acm resolve`.
 
 use crate::{
     command::interface,

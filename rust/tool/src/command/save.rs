@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm save`
+//! The command `oxib acm save`.
 
 use crate::{
     command::show::dump,
@@ -38,7 +38,7 @@ use std::{
     path::Path, //
 };
 
-/// How often the cache is read until it has not been changed meanwhile.
+/// The number of times that the cache is read to find it unchanged meanwhile.
 const TRIES: usize = 20;
 
 /// Saves entries in the order of their addresses. The file is whole or as it was.
@@ -52,8 +52,8 @@ pub fn run(file: &Path, words: &[String]) -> Result {
     replace(file, &entries).map_err(Error::system(format!("writing {}", file.display())))
 }
 
-/// Entries of these sources as they are at one moment: of a list that was changed while it was read some could be missing. It
-/// was not those, if the next list has the same.
+/// Reads the entries of these sources as they are at one moment. A list that was changed while it
+/// was read may lack some of them, but not if the next list has the same.
 fn steady(connection: &mut Connection, sources: &[Source]) -> Result<Vec<Entry>> {
     let mut before: Option<Vec<Entry>> = None;
     for _ in 0..TRIES {
@@ -92,8 +92,8 @@ fn parse(words: &[String]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Writes a file beside the one that it replaces. A symbolic link is refused: whoever may write to the
-/// directory may have made it, and it may lead anywhere.
+/// Writes a file beside the one that it replaces. A symbolic link is refused: whoever may write
+/// to the directory may have made it, and it may lead anywhere.
 fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
     let kind = file.symlink_metadata().map(|found| found.file_type());
     match kind {

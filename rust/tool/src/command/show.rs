@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm show`
+//! The command `oxib acm show`.
 
 use crate::{
     entry::Entry,
@@ -53,7 +53,8 @@ fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
     }
 }
 
-/// All entries that a filter takes, in the order of their addresses, and whether they are of one moment.
+/// Reads all entries that a filter takes, in the order of their addresses. Returns also whether
+/// they are of one moment.
 pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<(Vec<Entry>, bool)> {
     let mut entries = Vec::new();
     let consistent = connection.dump(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm stats`
+//! The command `oxib acm stats`.
 
 use crate::{
     error::Result,
@@ -23,7 +23,7 @@ use serde_json::{
 };
 use std::fmt::Write;
 
-/// Shows counters.
+/// Shows the kernel's counters.
 pub fn run(out: Output) -> Result {
     let answer = Connection::open()?.request(operation::STATS_GET, &Request::new(), &[])?;
     let (values, text) = shown(Attributes::new(&answer.attributes))?;

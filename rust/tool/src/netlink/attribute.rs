@@ -26,7 +26,7 @@ const HEADER: usize = 4;
 pub struct Request(Vec<DefaultNla>);
 
 impl Request {
-    /// None yet.
+    /// Creates a request without attributes.
     pub fn new() -> Request {
         Request::default()
     }
@@ -66,7 +66,7 @@ impl Request {
         self.bytes(kind, value.bytes().to_vec())
     }
 
-    /// As they are sent.
+    /// Returns the attributes as they are sent.
     pub fn emitted(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.0.as_slice().buffer_len()];
         self.0.as_slice().emit(&mut bytes);
@@ -74,8 +74,8 @@ impl Request {
     }
 }
 
-/// Attributes of an answer, or of a nest in one. What is not known is passed over: the kernel may be
-/// newer.
+/// The attributes of an answer, or of a nest in one. Unknown ones are passed over: the kernel may
+/// be newer.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a>(&'a [u8]);
 
@@ -120,22 +120,22 @@ impl<'a> Attributes<'a> {
         Ok(self.find(wanted)?.is_some())
     }
 
-    /// A number.
+    /// A number of one byte.
     pub fn u8(self, wanted: u16) -> Result<Option<u8>> {
         Ok(self.find(wanted)?.map(parse_u8).transpose()?)
     }
 
-    /// A number.
+    /// A number of two bytes.
     pub fn u16(self, wanted: u16) -> Result<Option<u16>> {
         Ok(self.find(wanted)?.map(parse_u16).transpose()?)
     }
 
-    /// A number.
+    /// A number of four bytes.
     pub fn u32(self, wanted: u16) -> Result<Option<u32>> {
         Ok(self.find(wanted)?.map(parse_u32).transpose()?)
     }
 
-    /// A number.
+    /// A number of eight bytes.
     pub fn u64(self, wanted: u16) -> Result<Option<u64>> {
         Ok(self.find(wanted)?.map(parse_u64).transpose()?)
     }
@@ -183,7 +183,7 @@ pub fn parse_address(value: &[u8]) -> Result<IpAddr> {
     }
 }
 
-/// A GID.
+/// Reads a GID, of 16 bytes.
 pub fn parse_gid(value: &[u8]) -> Result<Gid> {
     <[u8; 16]>::try_from(value)
         .map(Gid::from_bytes)

@@ -56,10 +56,11 @@ const NLM_F_ACK_TLVS: u16 = 0x200;
 /// Bytes of netlink's header.
 const HEADER: usize = 16;
 
-/// As much as the kernel puts into one datagram of a dump, and more.
+/// The size of the receive buffer: more than the kernel puts into one datagram of a dump.
 const RECEIVE: usize = 1 << 16;
 
-/// Bytes of announcements that may wait for us: as many entries as a file load can bring at once do not fit anywhere.
+/// Bytes of announcements that may wait to be read: no buffer holds as many entries as a file
+/// load can bring at once.
 const ANNOUNCEMENTS: usize = 8 << 20;
 
 /// A socket that knows the family's number.
@@ -71,21 +72,21 @@ pub struct Connection {
     sequence: u32,
 }
 
-/// What a request came to.
+/// The outcome of a request that was carried out.
 #[derive(Debug)]
 pub struct Answer {
     /// The attributes of the answer, if there was one beside the acknowledgement.
     pub attributes: Vec<u8>,
-    /// What the kernel notes about what it did.
+    /// The kernel's note about what it did.
     pub note: Option<Refusal>,
 }
 
-/// What is announced of the cache.
+/// The changes of the cache that are announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An entry came or changed.
     New,
-    /// An entry went.
+    /// An entry was deleted.
     Del,
     /// There was more than the socket could hold: some of it is lost.
     Lost,
@@ -319,8 +320,8 @@ fn changes_of(group: &[McastGrpAttrs]) -> Option<u32> {
     })
 }
 
-/// The attributes of an acknowledgement, out of what follows its error number: the request's header,
-/// and if the acknowledgement is not capped the rest of the request.
+/// The attributes of an acknowledgement, out of what follows its error number: the request's
+/// header, and if the acknowledgement is not capped the rest of the request.
 fn extended(flags: u16, rest: &[u8]) -> &[u8] {
     if flags & NLM_F_ACK_TLVS == 0 {
         return &[];

@@ -17,7 +17,7 @@ pub use oxib_wire::acm::family::{
     VERSION, //
 };
 
-/// The family's name.
+/// The name of the family.
 pub const NAME: &str = to_str(family::NAME);
 
 /// The multicast group that announces changes of the cache.
@@ -33,7 +33,7 @@ const fn to_str(name: &'static CStr) -> &'static str {
 /// Names of a set's attributes, for what the kernel complains of.
 pub type Names = &'static [(u16, &'static str)];
 
-/// What people call the attributes of an entry, and of what asks for entries.
+/// The names that users know of the attributes of an entry, and of requests for entries.
 pub const ENTRY_NAMES: Names = &[
     (entry::ADDRESS, "address"),
     (entry::GID, "gid"),
@@ -45,22 +45,22 @@ pub const ENTRY_NAMES: Names = &[
     (entry::PREFIX_LENGTH, "prefix length"),
 ];
 
-/// What people call the attributes of an address that is to be resolved.
+/// The names that users know of the attributes of an address that is to be resolved.
 pub const RESOLUTION_NAMES: Names = &[
     (resolution::ADDRESS, "address"),
     (resolution::IFINDEX, "interface"),
 ];
 
-/// What people call the attributes of a part of a load.
+/// The names that users know of the attributes of a part of a load.
 pub const LOAD_NAMES: Names = &[(load::ENTRIES, "entries"), (load::FLAGS, "flags")];
 
-/// What people call the attributes of a path that is asked for.
+/// The names that users know of the attributes of a path that is asked for.
 pub const PATH_NAMES: Names = &[(path::DGID, "gid"), (path::IFINDEX, "interface")];
 
-/// What people call the attributes of an interface.
+/// The names that users know of the attributes of an interface.
 pub const INTERFACE_NAMES: Names = &[(interface::IFINDEX, "interface"), (interface::ACM, "acm")];
 
-/// Attributes of the answer to [`operation::STATS_GET`], all u64, with the names that they are shown by.
+/// Attributes of the answer to [`operation::STATS_GET`], all u64, with the names shown to users.
 pub const STATISTICS: Names = &[
     (1, "entries"),
     (2, "entries-file"),

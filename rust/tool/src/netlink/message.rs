@@ -16,7 +16,7 @@ use netlink_packet_generic::{
 /// An operation with its attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// One of [`family::operation`].
+    /// The operation, of [`family::operation`].
     pub operation: u8,
     /// Attributes, as [`Attributes`](crate::netlink::attribute::Attributes) reads them.
     pub attributes: Vec<u8>,

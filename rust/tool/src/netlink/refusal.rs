@@ -17,7 +17,7 @@ use std::{
 
 /// A text for people.
 const MSG: u16 = 1;
-/// Where in the request the attribute at fault begins.
+/// The offset of the attribute at fault in the request.
 const OFFS: u16 = 2;
 /// The kind of an attribute that is missing.
 const MISS_TYPE: u16 = 5;
@@ -25,7 +25,7 @@ const MISS_TYPE: u16 = 5;
 /// Bytes of a request before its attributes: netlink's header and generic netlink's.
 const BEFORE_ATTRIBUTES: usize = 20;
 
-/// What to do about errors.
+/// The advice for each error.
 const ADVICE: &[(Errno, &str)] = &[
     (
         Errno::PERM,
@@ -47,7 +47,7 @@ const ADVICE: &[(Errno, &str)] = &[
 /// Errors with which that is said besides the kernel's own words.
 const ALWAYS: &[Errno] = &[Errno::PERM];
 
-/// What the kernel says of a request.
+/// The kernel's words about a request that it refused, or carried out with a note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
     /// The error's number, positive; 0 for a note about something that was done.
@@ -60,7 +60,7 @@ pub struct Refusal {
     pub missing: Option<String>,
 }
 
-/// An attribute's name.
+/// Returns an attribute's name, or its number.
 fn name_of(kind: u16, names: Names) -> String {
     names.iter().find(|(known, _)| *known == kind).map_or_else(
         || format!("attribute {kind}"),
@@ -105,7 +105,7 @@ impl Refusal {
         self.errno == errno.raw_os_error()
     }
 
-    /// What to do about it, where that does not follow from the kernel's words.
+    /// Returns the advice, where it does not follow from the kernel's words.
     fn advice(&self) -> Option<&'static str> {
         let said = self.text.is_some() || self.missing.is_some();
         ADVICE

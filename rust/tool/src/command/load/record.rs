@@ -8,8 +8,8 @@ use std::net::IpAddr;
 /// Bytes of a record.
 pub const LENGTH: usize = 48;
 
-/// An entry as a record: address (IPv4 as an IPv4-mapped one), GID, then in network byte order queue
-/// pair number, P_Key (0 for none of them), two bytes of zeros, lifetime, four bytes of zeros.
+/// An entry as a record: address (IPv4 as an IPv4-mapped one), GID, then in network byte order
+/// queue pair number, P_Key (0 for none of them), two zero bytes, lifetime, four zero bytes.
 pub fn one(entry: &Entry) -> [u8; LENGTH] {
     let address = match entry.address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),

@@ -24,16 +24,16 @@ const ENDING: &str = "data";
 /// A file to be read.
 #[derive(Debug)]
 pub struct File {
-    /// As it was given.
+    /// The name as it was given.
     pub name: String,
     /// In bytes, as far as it is known beforehand.
     pub size: u64,
-    /// Where it is; none for the standard input.
+    /// The path of the file; `None` for the standard input.
     path: Option<PathBuf>,
 }
 
 impl File {
-    /// All of it.
+    /// Reads the whole file, or the standard input to its end.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         match &self.path {
             Some(path) => fs::read(path),
