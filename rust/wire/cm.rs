@@ -196,7 +196,7 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// Which message it is.
+    /// The kind of the message.
     pub const fn kind(self) -> Kind {
         match self {
             Message::Req(_) => Kind::Req,
@@ -308,9 +308,9 @@ pub enum ParseError {
     Class(u8),
     /// A message of another version of the class, which is this one.
     ClassVersion(u8),
-    /// Its method is not `Send()`.
+    /// A message whose method is not `Send()`.
     Method(u8),
-    /// Its attribute is none of [`Kind`].
+    /// A message whose attribute is none of [`Kind`].
     Attribute(u16),
     /// A message whose additional information is too long by its length field.
     Information {

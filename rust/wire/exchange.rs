@@ -192,7 +192,8 @@ pub fn number(qpn: u32) -> Option<Qpn> {
     Qpn::new(qpn).filter(|qpn| !qpn.is_special() && *qpn != Qpn::MULTICAST)
 }
 
-/// Whether an address can be an interface's: not unspecified, loopback, multicast or broadcast.
+/// Returns whether an address can be an interface's: not unspecified, loopback, multicast or
+/// broadcast.
 pub fn is_of_interface(address: &IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !(address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_broadcast)

@@ -69,20 +69,20 @@ impl Gid {
         ])
     }
 
-    /// Whether this is the reserved GID, all zeros.
+    /// Returns whether this is the reserved GID, all zeros.
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
 
-    /// Whether this names a multicast group: `ff00::/8` (IBTA 4.1.1), or, on RoCE v2, the
+    /// Returns whether this names a multicast group: `ff00::/8` (IBTA 4.1.1), or, on RoCE v2, the
     /// IPv4-mapped form of a group in `224.0.0.0/4` (IBTA annex A17).
     pub fn is_multicast(&self) -> bool {
         let [first, ..] = self.0;
         first == 0xff || self.ipv4().is_some_and(|[first, ..]| first & 0xf0 == 0xe0)
     }
 
-    /// Whether this is a link-local unicast GID: `fe80::/64`, ten bits `1111111010`, then 54 zero
-    /// bits, then the port's GUID (IBTA 4.1.1). Routers do not forward it.
+    /// Returns whether this is a link-local unicast GID: `fe80::/64`, ten bits `1111111010`, then
+    /// 54 zero bits, then the port's GUID (IBTA 4.1.1). Routers do not forward it.
     ///
     /// The rest of IPv6's `fe80::/10` is not link-local here: IBTA wants the 54 bits zero.
     pub fn is_link_local(&self) -> bool {
@@ -101,8 +101,8 @@ impl Gid {
         self.0.starts_with(&Self::MAPPED).then_some([a, b, c, d])
     }
 
-    /// Whether packets to this GID can reach a port of another subnet: it is a unicast GID that a
-    /// port can have (neither reserved nor loopback) and not a link-local one.
+    /// Returns whether packets to this GID can reach a port of another subnet: it is a unicast
+    /// GID that a port can have (neither reserved nor loopback) and not a link-local one.
     pub fn is_routable(&self) -> bool {
         !self.is_zero() && *self != Self::LOOPBACK && !self.is_multicast() && !self.is_link_local()
     }

@@ -140,7 +140,7 @@ impl HwAddr {
         HwAddr { gid, ..self }
     }
 
-    /// Whether packets to this address go to a multicast group, broadcast included.
+    /// Returns whether packets to this address go to a multicast group, broadcast included.
     pub fn is_multicast(&self) -> bool {
         self.gid.is_multicast()
     }

@@ -193,7 +193,7 @@ mod tests {
         0x72, 0x8b, 0xc0, 0x69, 0x0e, 0xd4, 0x00, 0x00,
     ];
 
-    /// And its invariant CRC.
+    /// The invariant CRC of `LOCAL`.
     const LOCAL_ICRC: [u8; LEN] = [0x96, 0x25, 0xb7, 0x5a];
 
     /// The sample packet with a global route header.
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(of(&GLOBAL, true), Some(GLOBAL_ICRC));
     }
 
-    /// Which bits of a packet change its CRC, byte by byte: a mask of those that do not.
+    /// Returns the bits of the byte at `index` that do not change a packet's CRC.
     fn ignored(index: usize, global: bool) -> u8 {
         match (index, global) {
             (0, false) => 0xf0,

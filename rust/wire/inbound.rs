@@ -54,7 +54,7 @@ struct Icmpv6 {
 }
 
 impl Icmpv6 {
-    /// Has the checksum be right again after `old` has become `new`, both sums (RFC 1624 §3).
+    /// Corrects the checksum after `old` has become `new`, both sums (RFC 1624 §3).
     fn replace(&mut self, old: u16, new: u16) {
         let now = add(add(!self.checksum.get(), !old), new);
         self.checksum = U16::new(!now);
@@ -114,7 +114,7 @@ struct Message<'a> {
     what: Discovery,
     ip: &'a mut Ipv6,
     icmp: &'a mut Icmpv6,
-    /// From behind [`Icmpv6`] on.
+    /// The bytes behind [`Icmpv6`].
     body: &'a mut [u8],
 }
 
@@ -135,14 +135,14 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Whether there is an option that gives `own`.
+    /// Returns whether there is an option that gives `own`.
     fn gives(&self, own: HwAddr) -> bool {
         let options = self.body.get(self.what.fixed()..).unwrap_or_default();
         nd::find(options, self.what.option())
             .is_ok_and(|found| found.is_some_and(|address| is_same(address, own)))
     }
 
-    /// Changes the option that gives `own`, if there is one. Whether there is.
+    /// Changes the option that gives `own`, if there is one. Returns whether there is.
     fn change(&mut self, own: HwAddr, change: impl FnOnce(&mut nd::LinkLayerOption)) -> bool {
         let options = self.body.get_mut(self.what.fixed()..).unwrap_or_default();
         let Ok(Some(option)) = nd::find_mut(options, self.what.option()) else {
@@ -158,12 +158,12 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Whether both are the same queue pair's. The connections on offer come and go.
+/// Returns whether both are the same queue pair's. The connections on offer come and go.
 fn is_same(one: HwAddr, other: HwAddr) -> bool {
     one.with_flags(0) == other.with_flags(0)
 }
 
-/// Which of `count` receive queues a peer at `gid` is given: always the same one.
+/// Returns which of `count` receive queues a peer at `gid` is given: always the same one.
 pub const fn choose(gid: &Gid, count: u32) -> u32 {
     let bits = u128::from_be_bytes(gid.bytes());
     let mut hash = (bits >> 64) as u64 ^ (bits as u64).rotate_left(32);
@@ -174,7 +174,8 @@ pub const fn choose(gid: &Gid, count: u32) -> u32 {
     ((hash >> 32) * count as u64 >> 32) as u32
 }
 
-/// Has a datagram to one peer, if it gives the address `own`, give it with `qpn`. Whether it does.
+/// Writes `qpn` into the address of a datagram to one peer, if it gives `own`. Returns whether it
+/// does.
 pub fn tell(ethertype: EtherType, datagram: &mut [u8], own: HwAddr, qpn: Qpn) -> bool {
     match ethertype {
         EtherType::Arp => {
@@ -215,7 +216,7 @@ pub enum Asked {
     Announced,
 }
 
-/// Has a datagram to a group not give the address `own`, wherever the protocol lets it.
+/// Keeps a datagram to a group from giving the address `own`, wherever the protocol lets it.
 /// Announcements give it unless what they announce is `known`.
 pub fn ask(ethertype: EtherType, datagram: &mut [u8], own: HwAddr, known: bool) -> Asked {
     match ethertype {

@@ -29,12 +29,12 @@ impl Lid {
         self.0
     }
 
-    /// Whether this can be the address of one port.
+    /// Returns whether this can be the address of one port.
     pub const fn is_unicast(self) -> bool {
         self.0 != 0 && self.0 < Self::FIRST_MULTICAST.0
     }
 
-    /// Whether this names a multicast group.
+    /// Returns whether this names a multicast group.
     pub const fn is_multicast(self) -> bool {
         self.0 >= Self::FIRST_MULTICAST.0 && self.0 != Self::PERMISSIVE.0
     }

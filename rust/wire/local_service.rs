@@ -78,12 +78,12 @@ pub const REFUSAL: usize = HEADER;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sequence(u32);
 
-/// Which path is wanted. What is `None` was not said.
+/// The path that is wanted. A field that is `None` was not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathQuestion<'a> {
     /// The RDMA device's name.
     pub device: &'a [u8],
-    /// Its port, from 1.
+    /// The number of its port, from 1.
     pub port: u8,
     /// Whether the way back has to be the same.
     pub reversible: bool,
@@ -104,9 +104,9 @@ pub struct PathQuestion<'a> {
 /// A question of `ib_sa` or `rdma_cm`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Question<'a> {
-    /// Which path leads there?
+    /// A question for the path to a GID or a service.
     Path(PathQuestion<'a>),
-    /// Which GID has that address, behind the interface of that number?
+    /// A question for the GID of an address, behind the interface of that number.
     Address(u32, IpAddr),
 }
 

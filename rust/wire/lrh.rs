@@ -76,8 +76,8 @@ pub struct Link {
     pub dlid: Lid,
     /// The LID that the packet comes from.
     pub slid: Lid,
-    /// Its length in words of four bytes, from this header to the invariant CRC with both counted,
-    /// 11 bits.
+    /// The length of the packet in words of four bytes, from this header to the invariant CRC
+    /// with both counted, 11 bits.
     pub words: u16,
 }
 
@@ -194,7 +194,7 @@ impl Lrh {
 pub enum LrhError {
     /// A packet that ends within the header; its length in bytes.
     Short(usize),
-    /// Its link is of another version.
+    /// A packet of another version of the link; that version.
     Version(u8),
 }
 

@@ -269,7 +269,7 @@ impl Mad {
 pub enum MadError {
     /// A datagram that ends early; its length in bytes.
     Short(usize),
-    /// Its header is of another form.
+    /// A datagram whose header is of another form; the base version.
     BaseVersion(u8),
 }
 

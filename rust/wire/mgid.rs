@@ -51,7 +51,7 @@ impl TryFrom<u8> for Scope {
     }
 }
 
-/// Which IP an MGID belongs to: the 16 bits after its scope (RFC 4391 §4).
+/// The version of IP that an MGID belongs to: the 16 bits after its scope (RFC 4391 §4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum Signature {
@@ -136,15 +136,16 @@ pub const fn in_partition(gid: Gid, pkey: Pkey) -> Gid {
     Gid::from_bytes(bytes)
 }
 
-/// Whether a multicast GID may be a group of the link with the given broadcast group: it has the
-/// link's flags, scope and P_Key, and a signature whose low byte is that of IP (RFC 4391 §4).
+/// Returns whether a multicast GID may be a group of the link with the given broadcast group: it
+/// has the link's flags, scope and P_Key, and a signature whose low byte is that of IP (RFC 4391
+/// §4).
 pub fn is_of_link(gid: &Gid, broadcast: &Gid) -> bool {
     let [prefix, scope, _, signature, p0, p1, ..] = gid.bytes();
     let [own_prefix, own_scope, _, own_signature, own_p0, own_p1, ..] = broadcast.bytes();
     (prefix, scope, signature, p0, p1) == (own_prefix, own_scope, own_signature, own_p0, own_p1)
 }
 
-/// Which traffic of its link a group carries.
+/// The traffic of its link that a group carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MgidKind {
     /// Broadcasts of IPv4, and ARP.

@@ -55,7 +55,7 @@ impl Kind {
 #[repr(C)]
 pub struct LinkLayerOption {
     kind: u8,
-    /// In units of 8 bytes.
+    /// The length of the option in units of 8 bytes.
     length: u8,
     /// Sent as zero and ignored by the receiver.
     reserved: [u8; 2],

@@ -32,7 +32,7 @@ const FRAGMENT: u16 = 0x3fff;
 /// Flags of TCP that the last segment of several alone has: FIN and PSH.
 const LAST_ONLY: u8 = 0x01 | 0x08;
 
-/// And the one that the first alone has: CWR.
+/// The flag of TCP that the first segment alone has: CWR.
 const FIRST_ONLY: u8 = 0x80;
 
 /// The longest header of a segment that can be cut: that of an IPv4 header and a TCP header with
@@ -213,8 +213,8 @@ pub fn fill_headers(headers: &mut [u8], data: u16) {
     }
 }
 
-/// Whether a message is TCP or UDP in IP, not in fragments, and all its checksums are there and
-/// right.
+/// Returns whether a message is TCP or UDP in IP, not in fragments, and all its checksums are
+/// there and right.
 pub fn is_right(message: &[u8], sum: impl Fn(&[u8]) -> u16 + Copy) -> bool {
     let judge = || {
         let header = Header::whole(message)?;
@@ -267,7 +267,7 @@ impl<'a> Cut<'a> {
         self.count
     }
 
-    /// Which of the data is in the segment of that number.
+    /// Returns the range of the data that is in the segment of that number.
     pub fn data(&self, number: usize) -> Range<usize> {
         let from = number.saturating_mul(self.size).min(self.length);
         from..from.saturating_add(self.size).min(self.length)

@@ -78,7 +78,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// In the order of their numbers.
+    /// The operations in the order of their numbers.
     const ALL: [Operation; 23] = [
         Operation::SendFirst,
         Operation::SendMiddle,
@@ -118,7 +118,7 @@ impl Operation {
         Self::ALL.get(usize::from(place)).copied()
     }
 
-    /// Whether immediate data comes with it.
+    /// Returns whether immediate data comes with it.
     pub const fn has_immediate(self) -> bool {
         matches!(
             self,
@@ -129,7 +129,7 @@ impl Operation {
         )
     }
 
-    /// Whether a key to invalidate comes with it.
+    /// Returns whether a key to invalidate comes with it.
     pub const fn has_invalidate(self) -> bool {
         matches!(
             self,
@@ -137,7 +137,7 @@ impl Operation {
         )
     }
 
-    /// Whether it begins with the memory that it reads or writes (RETH).
+    /// Returns whether it begins with the memory that it reads or writes (RETH).
     pub const fn has_reth(self) -> bool {
         matches!(
             self,
@@ -148,7 +148,7 @@ impl Operation {
         )
     }
 
-    /// Whether it says what became of a request (AETH).
+    /// Returns whether it says what became of a request (AETH).
     pub const fn has_aeth(self) -> bool {
         matches!(
             self,
@@ -160,17 +160,17 @@ impl Operation {
         )
     }
 
-    /// Whether it is an atomic request (AtomicETH).
+    /// Returns whether it is an atomic request (AtomicETH).
     pub const fn has_atomic(self) -> bool {
         matches!(self, Operation::CompareSwap | Operation::FetchAdd)
     }
 
-    /// Whether it answers an atomic request (AtomicAckETH).
+    /// Returns whether it answers an atomic request (AtomicAckETH).
     pub const fn has_atomic_ack(self) -> bool {
         matches!(self, Operation::AtomicAcknowledge)
     }
 
-    /// Whether it goes from responder to requester.
+    /// Returns whether it goes from responder to requester.
     pub const fn is_response(self) -> bool {
         matches!(
             self,
@@ -228,7 +228,7 @@ impl Opcode {
         (self.service.bits() << 5) | self.operation as u8
     }
 
-    /// Whether the packet says from which queue pair it comes (DETH).
+    /// Returns whether the packet says from which queue pair it comes (DETH).
     pub const fn has_deth(self) -> bool {
         matches!(self.service, Service::Ud)
     }

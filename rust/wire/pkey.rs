@@ -31,13 +31,13 @@ impl Pkey {
         self.0.to_be_bytes()
     }
 
-    /// Whether the key names a partition at all. One whose low 15 bits are zero marks an unused
-    /// entry of a P_Key table (IBTA 10.9).
+    /// Returns whether the key names a partition at all. One whose low 15 bits are zero marks an
+    /// unused entry of a P_Key table (IBTA 10.9).
     pub const fn is_valid(self) -> bool {
         self.base() != 0
     }
 
-    /// Whether the key makes its holder a full member of the partition.
+    /// Returns whether the key makes its holder a full member of the partition.
     pub const fn is_full_member(self) -> bool {
         self.0 & Self::FULL_MEMBER != 0
     }
@@ -53,8 +53,8 @@ impl Pkey {
         self.0 & !Self::FULL_MEMBER
     }
 
-    /// Whether a packet with this key may be taken by the holder of the other (IBTA 10.9.3): both
-    /// name the same partition, and at least one is a full member of it.
+    /// Returns whether a packet with this key may be taken by the holder of the other (IBTA
+    /// 10.9.3): both name the same partition, and at least one is a full member of it.
     pub const fn matches(self, other: Pkey) -> bool {
         self.is_valid()
             && self.base() == other.base()

@@ -51,7 +51,7 @@ pub mod attribute {
 pub mod capability {
     /// Support for [`super::ALL_PORTS`].
     pub const ALL_PORT_SELECT: u16 = 1 << 8;
-    /// All of [`super::PortCountersExtended`] is there.
+    /// Support for all of [`super::PortCountersExtended`].
     pub const EXTENDED_WIDTH: u16 = 1 << 9;
     /// Switches count how often a packet had to wait.
     pub const XMIT_WAIT: u16 = 1 << 12;
@@ -212,12 +212,12 @@ impl PortCounters {
         transmit_constraint, set_transmit_constraint;
         /// Packets not taken because of their partition or form.
         receive_constraint, set_receive_constraint;
-        /// Which more counters a Set() is for: bit 0 [`PortCounters::transmit_wait`].
+        /// The other counters that a Set() is for: bit 0 [`PortCounters::transmit_wait`].
         counter_select2, set_counter_select2;
     }
 
     words! {
-        /// Which counters a Set() is for, one bit each in their order.
+        /// The counters that a Set() is for, one bit each in their order.
         counter_select, set_counter_select: u16;
         /// Minor errors on the physical lanes of the link.
         symbol_errors, set_symbol_errors: u16;
@@ -294,7 +294,7 @@ impl PortCountersExtended {
     }
 
     words! {
-        /// Which counters a Set() is for, one bit each in their order.
+        /// The counters that a Set() is for, one bit each in their order.
         counter_select, set_counter_select: u16;
         /// Words of four bytes sent, on all lanes.
         transmit_data, set_transmit_data: u64;

@@ -52,8 +52,8 @@ impl Qpn {
         [high, middle, low]
     }
 
-    /// Whether this is queue pair 0 (subnet management) or 1 (general services), which belong to
-    /// the management layer and never to an interface.
+    /// Returns whether this is queue pair 0 (subnet management) or 1 (general services), which
+    /// belong to the management layer and never to an interface.
     pub const fn is_special(self) -> bool {
         self.0 <= 1
     }

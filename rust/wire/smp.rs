@@ -160,12 +160,12 @@ impl Smp {
         &mut self.header
     }
 
-    /// Whether it goes a way that is written in it.
+    /// Returns whether it goes a way that is written in it.
     pub const fn is_directed(&self) -> bool {
         self.header.class() == CLASS_SUBNET_DIRECTED
     }
 
-    /// Whether it is a packet of subnet management at all.
+    /// Returns whether it is a packet of subnet management at all.
     pub const fn is_subnet_management(&self) -> bool {
         matches!(
             self.header.class(),

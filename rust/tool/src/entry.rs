@@ -169,7 +169,7 @@ pub fn pkey_text<S: Serializer>(
     }
 }
 
-/// Whether an entry is for ever.
+/// Returns whether an entry is for ever.
 fn is_zero(seconds: &u32) -> bool {
     *seconds == 0
 }

@@ -44,12 +44,12 @@ pub enum Error {
     /// The cache changed again and again while it was read to be saved.
     #[error("the cache changes faster than it is read: nothing was saved, try again")]
     Unsteady,
-    /// Something of the operating system.
+    /// A failure of the operating system.
     #[error("{what}: {}", words(source))]
     System {
         /// The action that failed, and its object.
         what: String,
-        /// Why it could not be.
+        /// The reason of the failure.
         source: io::Error,
     },
 }
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// Whether who reads our output has gone.
+    /// Returns whether the reader of our output has gone.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::System { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }

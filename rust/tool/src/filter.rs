@@ -21,11 +21,11 @@ use std::net::IpAddr;
 /// The conditions on entries, all of which must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Their addresses begin like this one, for that many bits.
+    /// The prefix of their addresses: an address and the number of its bits that count.
     pub to: Option<(IpAddr, u8)>,
-    /// They have that GID.
+    /// The GID that they have.
     pub gid: Option<Gid>,
-    /// They come from there.
+    /// The source that they come from.
     pub source: Option<Source>,
 }
 

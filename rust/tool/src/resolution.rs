@@ -114,7 +114,7 @@ impl Step {
         })
     }
 
-    /// Whether something is missing after it.
+    /// Returns whether something is missing after it.
     fn failed(&self) -> bool {
         !matches!(self.result, Outcome::Ok | Outcome::Skipped)
     }

@@ -31,7 +31,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether the GID does not leave its subnet: no error, but perhaps not what was meant.
+    /// Returns whether the GID does not leave its subnet: no error, but perhaps not what was
+    /// meant.
     pub fn stays_in_subnet(&self) -> bool {
         self.gid.is_link_local()
     }

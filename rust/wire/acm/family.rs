@@ -45,7 +45,7 @@ pub mod operation {
     pub const ENTRY_NEW_NTF: u8 = 13;
     /// Announces an entry that is gone.
     pub const ENTRY_DEL_NTF: u8 = 14;
-    /// Has the path to a GID known.
+    /// Resolves the path to a GID.
     pub const PATH_RESOLVE: u8 = 15;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which entries a dump shows, or a flush takes out.
+//! The entries that a dump shows, or a flush takes out.
 
 use core::net::IpAddr;
 
@@ -8,7 +8,7 @@ use super::super::gid::Gid;
 use super::entry::to_key;
 use super::source::Source;
 
-/// Which entries are meant: those that all parts that are there say yes to.
+/// A filter of entries: an entry passes if each part that is there accepts it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Filter {
     /// Addresses in this network.
@@ -20,7 +20,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether an entry is meant.
+    /// Returns whether an entry is meant.
     pub fn matches(&self, address: IpAddr, source: Source, gid: Gid) -> bool {
         self.network.is_none_or(|network| network.contains(address))
             && self.source.is_none_or(|wanted| wanted == source)
@@ -65,7 +65,7 @@ impl Network {
         }
     }
 
-    /// Whether an address is in it: one of the same family alone.
+    /// Returns whether an address is in it: one of the same family alone.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.is_ipv4
             && u128::from_be_bytes(to_key(address)) & self.mask == self.key

@@ -38,11 +38,11 @@ use super::source::Source;
 pub struct Refusal {
     /// The reason, as text for the user.
     pub why: Why,
-    /// Which attribute is at fault.
+    /// The attribute at fault.
     pub at: At,
 }
 
-/// Which attribute is at fault.
+/// The attribute at fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
     /// The one that begins there, counted from the first.
@@ -240,7 +240,7 @@ fn read_gid(attributes: &Attributes<'_>, number: u16) -> Result<Option<Gid>, Ref
     })
 }
 
-/// Which entries a dump or a flush is about.
+/// Reads which entries a dump or a flush is about.
 ///
 /// # Errors
 ///
@@ -290,7 +290,7 @@ pub enum Then {
 /// A part of a bulk load.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
-    /// Its records, none perhaps.
+    /// The records of the part, none perhaps.
     pub records: &'a [Record],
     /// The place of the attribute that holds the records, for a refusal.
     pub at: At,

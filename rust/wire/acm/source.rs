@@ -20,7 +20,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// All of them, highest rank first.
+    /// All sources, highest rank first.
     pub const ALL: [Source; 4] = [Source::File, Source::Netlink, Source::Sidr, Source::Learned];
 
     /// Takes the number of netlink's attribute.
@@ -45,7 +45,8 @@ impl Source {
         self.number() < other.number()
     }
 
-    /// Whether entries of this source come from the network, and not from the administrator.
+    /// Returns whether entries of this source come from the network, and not from the
+    /// administrator.
     pub const fn is_network(self) -> bool {
         matches!(self, Source::Sidr | Source::Learned)
     }

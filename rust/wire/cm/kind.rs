@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Kind; 11] = [
         Kind::Req,
         Kind::Mra,

@@ -102,7 +102,7 @@ impl Mra {
         CommId::new(self.remote_comm_id.get())
     }
 
-    /// Which message was received.
+    /// The message that was received.
     pub fn acknowledged(&self) -> Acknowledged {
         MessageAcknowledged::get(self.acknowledged)
     }

@@ -118,7 +118,8 @@ pub(super) struct ReqPath {
 type ReqPacketRate = Field<u8, 26, 6>;
 
 impl ReqPath {
-    /// Whether there is a path: of one that is not there the sender has no LID (IBTA 12.6.5).
+    /// Returns whether there is a path: the sender has no LID for one that is not there (IBTA
+    /// 12.6.5).
     pub(super) fn is_present(&self) -> bool {
         self.ports.local_lid != U16::ZERO
     }

@@ -110,7 +110,7 @@ impl Rej {
         CommId::new(self.remote_comm_id.get())
     }
 
-    /// Which message is rejected.
+    /// The message that is rejected.
     pub fn rejected(&self) -> Rejected {
         MessageRejected::get(self.rejected)
     }

@@ -165,7 +165,7 @@ impl Rep {
         FailoverAccepted::get(self.delay_failover_flow)
     }
 
-    /// Whether the sender's channel adapter does end-to-end flow control.
+    /// Returns whether the sender's channel adapter does end-to-end flow control.
     pub fn flow_control(&self) -> bool {
         FlowControl::get(self.delay_failover_flow)
     }
@@ -176,7 +176,7 @@ impl Rep {
         RnrRetryCount::get(self.rnr_srq)
     }
 
-    /// Whether the sender's queue pair receives by a shared receive queue.
+    /// Returns whether the sender's queue pair receives by a shared receive queue.
     pub fn srq(&self) -> bool {
         Srq::get(self.rnr_srq)
     }

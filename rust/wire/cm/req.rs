@@ -72,7 +72,7 @@ pub struct Req {
     /// [`MaxCmRetries`], [`Srq`], [`ExtendedTransportType`].
     retries_srq_transport: u8,
     primary: ReqPath,
-    /// Its last byte has [`SapSupported`], too.
+    /// The alternate path, whose last byte has [`SapSupported`], too.
     alternate: ReqPath,
     private_data: [u8; PRIVATE_DATA_LEN],
 }
@@ -113,7 +113,7 @@ impl Req {
         CommId::new(self.local_comm_id.get())
     }
 
-    /// Which service is asked for.
+    /// The service that is asked for.
     pub const fn service_id(&self) -> ServiceId {
         ServiceId::new(self.service_id.get())
     }
@@ -166,7 +166,7 @@ impl Req {
         )
     }
 
-    /// Whether the sender's channel adapter does end-to-end flow control.
+    /// Returns whether the sender's channel adapter does end-to-end flow control.
     pub fn flow_control(&self) -> bool {
         FlowControl::get(self.timeout_transport_flow)
     }
@@ -196,7 +196,7 @@ impl Req {
         PathMtu::get(self.mtu_rdc_rnr)
     }
 
-    /// Whether the reliable datagram channel exists already.
+    /// Returns whether the reliable datagram channel exists already.
     pub fn rdc_exists(&self) -> bool {
         RdcExists::get(self.mtu_rdc_rnr)
     }
@@ -212,7 +212,7 @@ impl Req {
         MaxCmRetries::get(self.retries_srq_transport)
     }
 
-    /// Whether the sender's queue pair receives by a shared receive queue.
+    /// Returns whether the sender's queue pair receives by a shared receive queue.
     pub fn srq(&self) -> bool {
         Srq::get(self.retries_srq_transport)
     }
@@ -227,7 +227,7 @@ impl Req {
         self.alternate.is_present().then(|| self.alternate.get())
     }
 
-    /// Whether the sender takes suggestions of an alternate path.
+    /// Returns whether the sender takes suggestions of an alternate path.
     pub fn sap_supported(&self) -> bool {
         SapSupported::get(self.alternate.tail.ack_timeout)
     }

@@ -33,13 +33,13 @@ impl ServiceId {
         self.0
     }
 
-    /// Whether an operating system hands out this identifier itself ([`ServiceId::ASSIGN`], the
-    /// wish for one, is among them).
+    /// Returns whether an operating system hands out this identifier itself
+    /// ([`ServiceId::ASSIGN`], the wish for one, is among them).
     pub const fn is_locally_assigned(self) -> bool {
         self.0 & Self::AGN_MASK == Self::ASSIGN.0
     }
 
-    /// Whether this is an identifier of the RDMA IP CM service.
+    /// Returns whether this is an identifier of the RDMA IP CM service.
     pub const fn is_rdma_ip_cm(self) -> bool {
         self.0 & Self::RDMA_IP_CM_MASK == Self::RDMA_IP_CM.0
     }

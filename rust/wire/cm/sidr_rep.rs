@@ -116,7 +116,7 @@ impl SidrRep {
         Qpn::from_bytes(self.qpn)
     }
 
-    /// Which service was asked for.
+    /// The service that was asked for.
     pub const fn service_id(&self) -> ServiceId {
         ServiceId::new(self.service_id.get())
     }

@@ -11,13 +11,13 @@ use super::MAX_PAYLOAD;
 /// Why bytes are not a packet of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketError {
-    /// The local route header is missing or of another version.
+    /// A packet whose local route header is missing or of another version.
     Link(LrhError),
     /// A packet that is shorter than its headers, by its own length field; that length in bytes.
     Short(usize),
     /// A packet that is longer than what came.
     Cut {
-        /// The length that it says it has, in bytes.
+        /// The length in the local route header, in bytes.
         wanted: usize,
         /// The number of bytes that came.
         found: usize,
@@ -26,20 +26,20 @@ pub enum PacketError {
     Tail(usize),
     /// A raw packet, which has no queue pair.
     Raw,
-    /// The version of its global route header, not 6.
+    /// A packet with another version than 6 in its global route header; that version.
     RouteVersion(u8),
-    /// Its global route header is not followed by a transport header, but by this.
+    /// A packet without a transport header after its global route header; the next header.
     NextHeader(u8),
-    /// Its two route headers contradict each other.
+    /// A packet whose two route headers contradict each other.
     RouteLength {
         /// The length in the global route header, in bytes.
         said: u16,
         /// The bytes that follow the global route header, by the local one.
         found: usize,
     },
-    /// Its transport is of another version.
+    /// A packet of another version of the transport; that version.
     TransportVersion(u8),
-    /// Its operation is unknown.
+    /// A packet of an unknown operation; its code.
     Operation(u8),
     /// A packet with fewer bytes of payload than its pad, which is this.
     Pad(u8),

@@ -98,7 +98,7 @@ impl Extension {
         Some((extension, rest))
     }
 
-    /// Whether these are the headers that the operation has.
+    /// Returns whether these are the headers that the operation has.
     pub(super) fn is_of(&self, opcode: Opcode) -> bool {
         let operation = opcode.operation;
         self.deth.is_some() == opcode.has_deth()

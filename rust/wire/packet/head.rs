@@ -24,7 +24,7 @@ use super::{
 /// The headers that every packet has, of one whose length is right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head<'a> {
-    /// All of the packet.
+    /// The bytes of the whole packet.
     pub bytes: &'a [u8],
     /// The local route header.
     pub lrh: &'a Lrh,
@@ -76,7 +76,7 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// Whether the invariant CRC is that of the packet. `update` continues a CRC-32, as
+    /// Returns whether the invariant CRC is that of the packet. `update` continues a CRC-32, as
     /// [`icrc::crc32`] does.
     #[inline]
     pub fn is_intact(&self, update: impl Fn(u32, &[u8]) -> u32) -> bool {

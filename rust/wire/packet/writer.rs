@@ -8,7 +8,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// At the beginning of the buffer.
+    /// Creates a writer at the beginning of the buffer.
     pub(super) fn new(rest: &'a mut [u8]) -> Writer<'a> {
         Writer { rest }
     }

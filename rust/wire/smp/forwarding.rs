@@ -80,12 +80,12 @@ impl Multicast {
     }
 }
 
-/// Which part of a multicast forwarding table a block is.
+/// The part of a multicast forwarding table that a block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MulticastBlock {
-    /// Which 16 ports, 4 bits.
+    /// The number of the group of 16 ports, 4 bits.
     pub position: u8,
-    /// Which 32 addresses, 9 bits.
+    /// The number of the group of 32 addresses, 9 bits.
     pub block: u16,
 }
 

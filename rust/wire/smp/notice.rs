@@ -54,13 +54,13 @@ const _: () = assert!(size_of::<Notice>() == DATA_LEN);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// Something is lost for ever.
+    /// A permanent failure.
     Fatal = 0,
-    /// Something must be done.
+    /// An event that needs action.
     Urgent = 1,
-    /// A key was wrong.
+    /// A violation of a key.
     Security = 2,
-    /// The subnet manager should look.
+    /// An event that the subnet manager should look at.
     SubnetManagement = 3,
     /// An event that needs no action.
     Informational = 4,

@@ -183,8 +183,8 @@ fn parse_subject(word: &str) -> Result<Subject<'_>, LineError> {
     }
 }
 
-/// Whether a word can be the name of a host. One of digits and dots alone is an address with a
-/// mistake in it, which the resolver would take for something else.
+/// Returns whether a word can be the name of a host. One of digits and dots alone is an address
+/// with a mistake in it, which the resolver would take for something else.
 fn is_name(word: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     word.len() <= 253

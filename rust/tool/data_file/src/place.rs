@@ -7,9 +7,9 @@ use std::fmt;
 /// A line of one of the files of a [`Reading`](crate::Reading).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// Which file, in the order they were added.
+    /// The number of the file, in the order they were added.
     pub(crate) file: u32,
-    /// Which line, from 1 on.
+    /// The number of the line, from 1 on.
     pub(crate) line: u32,
 }
 

@@ -67,7 +67,7 @@ fn steady(connection: &mut Connection, sources: &[Source]) -> Result<Vec<Entry>>
     Err(Error::Unsteady)
 }
 
-/// Whether both say the same, but for how long it holds.
+/// Returns whether both lists have the same entries, apart from their lifetimes.
 fn are_same(some: &[Entry], others: &[Entry]) -> bool {
     let what = |entry: &Entry| oxib_data_file::Entry {
         lifetime: 0,
@@ -76,7 +76,7 @@ fn are_same(some: &[Entry], others: &[Entry]) -> bool {
     some.len() == others.len() && some.iter().map(what).eq(others.iter().map(what))
 }
 
-/// Which sources; what was configured unless told.
+/// Reads the sources from the words; without any, those that hold what was configured.
 fn parse(words: &[String]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     let mut words = Words::new(words);

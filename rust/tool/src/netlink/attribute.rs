@@ -31,28 +31,28 @@ impl Request {
         Request::default()
     }
 
-    /// One more, of any bytes.
+    /// Adds an attribute of any bytes.
     pub fn bytes(mut self, kind: u16, value: Vec<u8>) -> Request {
         self.0.push(DefaultNla::new(kind, value));
         self
     }
 
-    /// One more, a number.
+    /// Adds a number of one byte.
     pub fn u8(self, kind: u16, value: u8) -> Request {
         self.bytes(kind, vec![value])
     }
 
-    /// One more, a number.
+    /// Adds a number of two bytes.
     pub fn u16(self, kind: u16, value: u16) -> Request {
         self.bytes(kind, value.to_ne_bytes().to_vec())
     }
 
-    /// One more, a number.
+    /// Adds a number of four bytes.
     pub fn u32(self, kind: u16, value: u32) -> Request {
         self.bytes(kind, value.to_ne_bytes().to_vec())
     }
 
-    /// One more, an address.
+    /// Adds an IP address.
     pub fn address(self, kind: u16, value: IpAddr) -> Request {
         let bytes = match value {
             IpAddr::V4(address) => address.octets().to_vec(),
@@ -61,7 +61,7 @@ impl Request {
         self.bytes(kind, bytes)
     }
 
-    /// One more, a GID.
+    /// Adds a GID, of 16 bytes.
     pub fn gid(self, kind: u16, value: Gid) -> Request {
         self.bytes(kind, value.bytes().to_vec())
     }
@@ -115,7 +115,7 @@ impl<'a> Attributes<'a> {
             .ok_or_else(|| Error::Answer(format!("attribute {wanted} is missing")))
     }
 
-    /// Whether one is there.
+    /// Returns whether one is there.
     pub fn has(self, wanted: u16) -> Result<bool> {
         Ok(self.find(wanted)?.is_some())
     }

@@ -100,7 +100,7 @@ impl Refusal {
         }
     }
 
-    /// Whether it is that error.
+    /// Returns whether it is that error.
     pub fn is(&self, errno: Errno) -> bool {
         self.errno == errno.raw_os_error()
     }

@@ -31,7 +31,7 @@ pub struct LocalChanges {
 }
 
 impl LocalChanges {
-    /// Only the description of the node is another.
+    /// The description of the node has changed.
     pub const DESCRIPTION: u16 = 1 << 0;
 
     /// The capability mask of that port is this, or, if `flags` are not 0, that is as it was and

@@ -111,9 +111,9 @@ pub struct Culprit {
     pub slid: Lid,
     /// The LID that the packet went to.
     pub dlid: Lid,
-    /// Its P_Key or Q_Key.
+    /// The P_Key or Q_Key of the packet.
     pub key: u32,
-    /// Its service level, 4 bits.
+    /// The service level of the packet, 4 bits.
     pub sl: u8,
     /// The queue pair that sent it.
     pub source: Qpn,
@@ -169,10 +169,11 @@ pub struct SwitchBadPKey {
 }
 
 impl SwitchBadPKey {
-    /// All of the packet's fields are known: identifiers, key, level, queue pairs.
+    /// The bits for the packet's fields that are always known: identifiers, key, level, queue
+    /// pairs.
     const VALID: u16 = 0b1_1111;
 
-    /// The packet's GIDs are known, too.
+    /// The bits for the packet's GIDs.
     const VALID_GIDS: u16 = 0b11 << 5;
 
     /// Creates the details for that packet at that port of that switch.

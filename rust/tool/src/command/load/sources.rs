@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which files a load reads.
+//! The files that a load reads.
 
 use crate::error::{
     Error,
@@ -26,7 +26,7 @@ const ENDING: &str = "data";
 pub struct File {
     /// The name as it was given.
     pub name: String,
-    /// In bytes, as far as it is known beforehand.
+    /// The size in bytes, as far as it is known beforehand; 0 otherwise.
     pub size: u64,
     /// The path of the file; `None` for the standard input.
     path: Option<PathBuf>,
