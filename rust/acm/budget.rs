@@ -2,8 +2,8 @@
 
 //! Budgets for queries to the subnet administrator (SA) that the port's own node does not ask for.
 //!
-//! Anybody may say of a neighbour that it is elsewhere, to all nodes at once. Each node that looks for
-//! itself asks the SA, so one packet costs the SA as many queries as there are nodes.
+//! Anybody may say of a neighbour that it is elsewhere, to all nodes at once. Each node that
+//! looks for itself asks the SA, so one packet costs the SA as many queries as there are nodes.
 
 /// A rate at which something may be done.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ pub(crate) const SPREAD: u32 = 500;
 #[derive(Clone, Copy)]
 pub(crate) struct Left {
     left: u32,
-    /// When the last one was added.
+    /// Time up to which the rate is credited, in milliseconds.
     since: u64,
 }
 

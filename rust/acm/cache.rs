@@ -2,7 +2,8 @@
 
 //! The cache of a network namespace.
 //!
-//! Looking up waits for nobody. All that changes entries holds the table's writer's lock, and is in process context.
+//! Looking up waits for nobody. All that changes entries holds the table's writer's lock, and is
+//! in process context.
 
 use core::{
     net::IpAddr,
@@ -96,27 +97,27 @@ pub(super) type Entries = Table<Stored, State>;
 /// The right to change entries.
 pub(super) type Changing<'a> = Writer<'a, Stored, State>;
 
-/// What the writer keeps.
+/// State that belongs to the table's writer.
 #[derive(Default)]
 pub(super) struct State {
     /// Entries of each source, highest rank first.
     numbers: [usize; Source::ALL.len()],
-    /// When the next look at what is too old is due.
+    /// Time of the next expiry run.
     pub(super) plan: Plan,
 }
 
 impl State {
-    /// How many there are that an administrator entered.
+    /// Returns the number of entries that an administrator entered.
     pub(super) fn configured(&mut self) -> usize {
         *self.number(Source::File) + *self.number(Source::Netlink)
     }
 
-    /// How many there are that peers told.
+    /// Returns the number of entries that were learned from peers.
     fn of_network(&mut self) -> usize {
         *self.number(Source::Sidr) + *self.number(Source::Learned)
     }
 
-    /// How many entries of a source there are.
+    /// Returns the counter of the entries of `source`.
     pub(super) fn number(&mut self, source: Source) -> &mut usize {
         let [file, netlink, sidr, learned] = &mut self.numbers;
         match source {
@@ -128,7 +129,7 @@ impl State {
     }
 }
 
-/// What became of something that the network said of an address.
+/// Outcome of learning an address from the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Learned {
     /// There is an entry of it now, or the one that was there says this now.
@@ -141,10 +142,10 @@ pub(crate) enum Learned {
     Refused,
 }
 
-/// What the network said of an address.
+/// An address that the network reports, with the attributes it reports of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lesson {
-    /// The address.
+    /// The IPv4 or IPv6 address.
     pub(crate) address: IpAddr,
     /// The GID of the port that has it.
     pub(crate) gid: Gid,
@@ -152,7 +153,7 @@ pub(crate) struct Lesson {
     pub(crate) qpn: Option<Qpn>,
     /// The partition, if it holds for one alone.
     pub(crate) pkey: Option<Pkey>,
-    /// Who said so: [`Source::Sidr`] or [`Source::Learned`].
+    /// Origin of the report: [`Source::Sidr`] or [`Source::Learned`].
     pub(crate) source: Source,
     /// Seconds for which to keep it.
     pub(crate) lifetime: u32,
@@ -161,8 +162,8 @@ pub(crate) struct Lesson {
 /// Seconds for which what the network says holds, if nothing else is said.
 pub(crate) const LIFETIME: u32 = 1200;
 
-/// Most entries that peers tell of themselves, beside so many of the administrator's: any node of the partition can tell of any
-/// number of addresses.
+/// Most entries that peers tell of themselves, beside so many of the administrator's: any node of
+/// the partition can tell of any number of addresses.
 const fn network_limit(limit: usize) -> usize {
     match limit / 8 {
         0..64 => 64,
@@ -207,13 +208,14 @@ impl Cache {
         )
     }
 
-    /// The cache of the namespace that a net device is in. Its last reference is dropped in process context: elsewhere
-    /// use [`Cache::with`].
+    /// The cache of the namespace that a net device is in. Its last reference is dropped in
+    /// process context: elsewhere use [`Cache::with`].
     pub(crate) fn of<T: Operations>(device: &Device<T>) -> Option<Arc<Self>> {
         device.member()
     }
 
-    /// Uses the cache of the namespace that a net device is in. Any context; `use_it` must not sleep.
+    /// Uses the cache of the namespace that a net device is in. Any context; `use_it` must not
+    /// sleep.
     pub(crate) fn with<T: Operations, R>(
         device: &Device<T>,
         use_it: impl FnOnce(&Cache) -> R,
@@ -221,19 +223,19 @@ impl Cache {
         device.with_member(|cache: &Arc<Cache>, _| use_it(cache))
     }
 
-    /// What the cache of a net device's namespace knows of an address. Any context; waits for nobody.
+    /// Looks an address up in the cache of a net device's namespace. Any context; does not wait.
     pub(crate) fn find_for<T: Operations>(device: &Device<T>, address: IpAddr) -> Option<Known> {
         device
             .with_member(|cache: &Arc<Cache>, rcu| cache.find_key(&key(address), rcu))
             .flatten()
     }
 
-    /// What is known of an address. Any context; waits for nobody.
+    /// Looks an address up, and counts a hit or a miss. Any context; does not wait.
     pub(crate) fn find(&self, address: IpAddr) -> Option<Known> {
         self.find_key(&key(address), &rcu::read_lock())
     }
 
-    /// What is known of the address of a key, for who holds RCU.
+    /// Looks the address of a key up, and counts a hit or a miss. The caller holds RCU.
     #[inline]
     pub(crate) fn find_key(&self, key: &Key, rcu: &rcu::Guard) -> Option<Known> {
         let known = self
@@ -247,7 +249,7 @@ impl Cache {
         known
     }
 
-    /// The same, and not counted.
+    /// Looks an address up without counting.
     pub(crate) fn peek(&self, address: IpAddr) -> Option<Known> {
         self.table
             .get(&key(address), |stored| stored.known(seconds()))?
@@ -268,7 +270,7 @@ impl Cache {
         self.generation.load(Relaxed)
     }
 
-    /// The entries.
+    /// The table of all entries, expired ones included.
     pub(super) fn entries(&self) -> &Arc<Entries> {
         &self.table
     }
@@ -282,11 +284,12 @@ impl Cache {
         self.learn_in(&mut self.table.write(), lesson)
     }
 
-    /// The same, if there is an entry of the address with that GID: it may have been taken out since the question was asked.
+    /// Learns `lesson` only if the cache has an entry of the address with that GID: it may have
+    /// been removed since the question was asked.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// Those of [`Cache::learn`].
     pub(crate) fn learn_more(self: &Arc<Self>, lesson: &Lesson) -> Result<Learned> {
         let mut writer = self.table.write();
         let known = writer.get(&key(lesson.address));
@@ -334,7 +337,8 @@ impl Cache {
         Ok(Learned::Entered)
     }
 
-    /// Forgets the queue pair that the network said an address had, if the address has this GID still. Process context.
+    /// Forgets the queue pair that the network said an address had, if the address has this GID
+    /// still. Process context.
     pub(crate) fn forget_qpn(&self, address: IpAddr, gid: Gid) {
         self.table.get(&key(address), |stored| {
             if stored.gid() == gid {
@@ -343,8 +347,8 @@ impl Cache {
         });
     }
 
-    /// Whether there are as many entries as there may be: of the administrator's, or of the network's, which never take the
-    /// place of those.
+    /// Whether there are as many entries as there may be: of the administrator's, or of the
+    /// network's, which never take the place of those.
     fn is_full(&self, state: &mut State, source: Source) -> bool {
         if source.is_network() {
             state.of_network() >= network_limit(self.limit)
@@ -377,7 +381,8 @@ impl Cache {
         Ok(())
     }
 
-    /// An entry has been entered, in the place of another perhaps: counts, and tells who listens. With the lock held.
+    /// An entry has been entered, in the place of another perhaps: counts, and tells who listens.
+    /// With the lock held.
     pub(super) fn entered(
         self: &Arc<Self>,
         state: &mut State,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the administrator asks of single entries, and of those that a filter lets through.
+//! Requests of the administrator for single entries, and for those that a filter lets through.
 
 use core::net::IpAddr;
 
@@ -30,7 +30,7 @@ use crate::{
 pub(super) enum Refused {
     /// There is an entry, of this source.
     Exists(Source),
-    /// There is none.
+    /// No entry has the address.
     Missing,
     /// There are as many entries as there may be.
     Full,
@@ -60,8 +60,8 @@ impl From<Refused> for Error {
 }
 
 impl Cache {
-    /// Enters an entry; `replace` one of the same rank that is there. What the network said of the address is always
-    /// replaced. Sleeps.
+    /// Enters an entry; `replace` one of the same rank that is there. What the network said of
+    /// the address is always replaced. Sleeps.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Cache {
         );
     }
 
-    /// How many entries of each source there are, highest rank first.
+    /// Returns the number of entries of each source, highest rank first.
     pub(super) fn numbers(&self) -> [usize; Source::ALL.len()] {
         let mut writer = self.entries().write();
         Source::ALL.map(|source| *writer.state().number(source))

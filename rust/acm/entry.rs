@@ -18,25 +18,26 @@ use crate::wire::{
     qpn::Qpn, //
 };
 
-/// What is known of an address.
+/// An entry of the cache as readers see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Known {
     /// The GID of the port that has it.
     pub(crate) gid: Gid,
     /// The queue pair of the interface there.
     pub(crate) qpn: Option<Qpn>,
-    /// Whether the peer said so, and not the administrator: it may be doubted ([`super::Cache::forget_qpn`]).
+    /// Whether the peer said so, and not the administrator: it may be doubted
+    /// ([`super::Cache::forget_qpn`]).
     pub(crate) qpn_is_learned: bool,
     /// The partition, if it is for one alone.
     pub(crate) pkey: Option<Pkey>,
-    /// Who said so.
+    /// Origin of the entry.
     pub(crate) source: Source,
     /// Seconds that are left of it; `None` for ever.
     pub(crate) left: Option<u32>,
 }
 
-/// An entry. What a queue pair's number and a lifetime change in is atomic; all else stays as it is while it is in the
-/// table.
+/// An entry. What a queue pair's number and a lifetime change in is atomic; all else stays as it
+/// is while it is in the table.
 pub(crate) struct Stored {
     gid: Gid,
     /// The administrator's number; 0 for none.
@@ -45,7 +46,7 @@ pub(crate) struct Stored {
     learned_qpn: AtomicU32,
     /// The second in which it ends ([`crate::counters::seconds`]); 0 for never.
     ends: AtomicU32,
-    /// 0 for any.
+    /// The P_Key; 0 for any partition.
     pkey: u16,
     source: Source,
     /// The load that is under way has it.
@@ -72,7 +73,7 @@ impl Stored {
         }
     }
 
-    /// What it says, unless it is too old.
+    /// Returns the content, or `None` once the lifetime is over.
     #[inline]
     pub(super) fn known(&self, now: u32) -> Option<Known> {
         let left = match self.ends.load(Relaxed) {
@@ -85,7 +86,7 @@ impl Stored {
         })
     }
 
-    /// What it says, or said before it was too old.
+    /// Returns the content, whether or not the lifetime is over.
     #[inline]
     pub(super) fn last_known(&self) -> Known {
         let learned = self.learned_qpn.load(Relaxed);
@@ -106,12 +107,12 @@ impl Stored {
         self.known(now).is_none()
     }
 
-    /// Who said so.
+    /// Origin of the entry.
     pub(super) fn source(&self) -> Source {
         self.source
     }
 
-    /// The GID.
+    /// The GID of the port that has the address.
     pub(super) fn gid(&self) -> Gid {
         self.gid
     }

@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Which GID of a peer's port is right? An entry of the cache may name another GID than the peer's
-//! interface has in its address, as each port has several. It is the entry's that we use, in all that
-//! we send, and of the answer only the queue pair: that is behind the port which took the request,
-//! and the request was sent to the entry's GID. So the answer's GID may be any of that port's.
+//! interface has in its address, as each port has several. It is the entry's that we use, in all
+//! that we send, and of the answer only the queue pair: that is behind the port which took the
+//! request, and the request was sent to the entry's GID. So the answer's GID may be any of that
+//! port's.
 
 use core::sync::atomic::{
     AtomicU8,
@@ -78,8 +79,8 @@ pub(crate) struct Exchange {
     mode: AtomicU8,
     #[pin]
     peers: SpinLockBh<Peers<Skb>>,
-    /// How many exchanges under way, and how many that wait, the cache's counters have. Its lock is taken
-    /// before that of the peers.
+    /// Numbers of exchanges under way and in line that the cache's counters include. This lock is
+    /// taken before that of the peers.
     #[pin]
     shown: SpinLockBh<(usize, usize)>,
     #[pin]
@@ -90,7 +91,7 @@ pub(crate) struct Exchange {
     lessons: AtomicUsize,
 }
 
-/// What an interface that is up uses.
+/// Resources that an interface uses while it is up.
 #[derive(Default)]
 struct Uses {
     is_open: bool,
@@ -115,9 +116,9 @@ pub(crate) enum Failure {
     NoMemory,
 }
 
-/// What to do with the packet that looks for a peer.
+/// The fate of a packet that looks for a peer.
 pub(crate) enum Fate {
-    /// Nothing: it waits.
+    /// The packet waits for the end of the exchange.
     Held,
     /// The peer does not answer: what else is to be done about it is up to the caller.
     Failed(Option<Skb>),
@@ -126,7 +127,7 @@ pub(crate) enum Fate {
 }
 
 impl Exchange {
-    /// None.
+    /// Creates the state of an interface that is down, with the mode of the module's parameter.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             mode: AtomicU8::new(options::mode() as u8),
@@ -138,12 +139,12 @@ impl Exchange {
         })
     }
 
-    /// How the interface uses the cache.
+    /// Returns the mode in which the interface uses the cache.
     pub(crate) fn mode(&self) -> Mode {
         Mode::new(self.mode.load(Ordering::Relaxed)).unwrap_or(Mode::Off)
     }
 
-    /// Changes that.
+    /// Changes the mode, and nothing that depends on it.
     pub(crate) fn set_mode(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
@@ -158,7 +159,8 @@ impl Exchange {
         host.clone().watch_soon();
     }
 
-    /// Serves peers soon, as that waits, if there is something in the cache. Without memory it is when peers are looked after.
+    /// Serves peers soon, as that waits, if there is something in the cache. Without memory it is
+    /// when peers are looked after.
     pub(super) fn begin_soon(&self, host: &Arc<dyn Host>) {
         let for_task = host.clone();
         let _ = host.tasks().spawn(move || {
@@ -166,8 +168,8 @@ impl Exchange {
         });
     }
 
-    /// Uses the connection manager, which takes the ports that nobody has, as soon as there is something in
-    /// the cache: who has none keeps what it has. False as long as there is nothing.
+    /// Uses the connection manager, which takes the ports that nobody has, as soon as there is
+    /// something in the cache: who has none keeps what it has. False as long as there is nothing.
     fn begin(&self, host: &Arc<dyn Host>) -> bool {
         let was_used = {
             let uses = self.uses.lock();
@@ -200,7 +202,8 @@ impl Exchange {
         self.show(host);
     }
 
-    /// Lets go of the connection manager, when the interface has gone. Sleeps; not with the RTNL held.
+    /// Lets go of the connection manager, when the interface has gone. Sleeps; not with the RTNL
+    /// held.
     pub(crate) fn end(&self) {
         let service = self.uses.lock().service.take();
         drop(service);
@@ -275,8 +278,9 @@ impl Exchange {
         self.peers.lock().is_fresh(&request.target, host.now_ms())
     }
 
-    /// The peer of `request` has said itself that it has the queue pair `qpn` at `gid`, and the cache believes it. Across a
-    /// router nothing else would show that our own packets do not arrive there. Process context.
+    /// The peer of `request` has said itself that it has the queue pair `qpn` at `gid`, and the
+    /// cache believes it. Across a router nothing else would show that our own packets do not
+    /// arrive there. Process context.
     fn told(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
         if !host.is_near(&gid) {
             self.peers.lock().told(request, gid, qpn, host.now_ms());
@@ -284,8 +288,8 @@ impl Exchange {
         }
     }
 
-    /// The cache has the queue pair of the peer that `request` asks for from before, when the interface was up with other ones
-    /// or had not asked. Any context.
+    /// The cache has the queue pair of the peer that `request` asks for from before, when the
+    /// interface was up with other ones or had not asked. Any context.
     pub(crate) fn known(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
         if !host.is_near(&gid) {
             self.peers.lock().known(request, gid, qpn, host.now_ms());
@@ -338,8 +342,8 @@ impl Exchange {
         }
     }
 
-    /// Forgets what is known of the peer with an address, which says itself that it is another's by now.
-    /// Process context.
+    /// Forgets what is known of the peer with an address, which says itself that it is another's
+    /// by now. Process context.
     pub(crate) fn doubt(&self, host: &dyn Host, request: &Request, gid: Gid) {
         self.peers.lock().forget(&request.target);
         if let Some(cache) = host.cache() {
@@ -347,8 +351,9 @@ impl Exchange {
         }
     }
 
-    /// Looks after the peers: those that the cache says something else of, and those across a router, where nobody
-    /// tells if one of them has another queue pair. To be called every second while this returns true. Sleeps; not with the RTNL held.
+    /// Looks after the peers: those that the cache says something else of, and those across a
+    /// router, where nobody tells if one of them has another queue pair. To be called every
+    /// second while this returns true. Sleeps; not with the RTNL held.
     pub(crate) fn watch(&self, host: &Arc<dyn Host>) -> bool {
         if !self.uses.lock().is_open {
             return false;
@@ -369,8 +374,8 @@ impl Exchange {
         true
     }
 
-    /// Forgets those of at most `count` peers of which the cache says something else by now, and has the stack
-    /// ask for them anew.
+    /// Forgets those of at most `count` peers of which the cache says something else by now, and
+    /// has the stack ask for them anew.
     fn compare(&self, host: &Arc<dyn Host>, count: usize) -> Result {
         let Some(cache) = host.cache() else {
             return Ok(());
@@ -450,7 +455,8 @@ fn lost(host: &Arc<dyn Host>, flight: &Flight, failure: Failure, held: Option<Sk
         cache.forget_qpn(flight.request.target, flight.gid);
     }
     if failure == Failure::Silent && !host.is_near(&flight.gid) {
-        // The router on the way may be gone. Nobody tells, and the subnet administrator may have another one by now.
+        // The router on the way may be gone. Nobody tells, and the subnet administrator may have
+        // another one by now.
         host.clone().doubt_way(&flight.gid);
     }
     match held {

@@ -2,8 +2,8 @@
 
 //! Forgetting entries that are too old.
 //!
-//! They are not found from the second on in which they end; this gives their memory back. A table is looked through when the
-//! first of its entries ends, but the larger it is, the less often.
+//! They are not found from the second on in which they end; this gives their memory back. A table
+//! is looked through when the first of its entries ends, but the larger it is, the less often.
 
 use kernel::{
     sync::Arc,
@@ -23,20 +23,21 @@ use crate::{
     work, //
 };
 
-/// When the next look is due.
+/// Time of the next expiry run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) enum Plan {
-    /// Never: nothing ends.
+    /// No run is planned, as no entry ends.
     #[default]
     Never,
-    /// In this second.
+    /// A run is planned for this second ([`seconds`]).
     At(u32),
 }
 
 /// Entries that a look may cost for each second that passes between two of them.
 const ENTRIES_PER_SECOND: usize = 20_000;
 
-/// The longest time to the next look, in seconds, so that the timer's number of milliseconds is one.
+/// The longest time to the next look, in seconds, so that the timer's number of milliseconds is
+/// one.
 const LONGEST: u32 = 86_400;
 
 /// The second of the next look, if the first entry ends in second `first`.

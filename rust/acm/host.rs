@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the resolution needs of an interface.
+//! Interface between the resolution and the net device that it works for.
 
 use core::net::IpAddr;
 
@@ -41,7 +41,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Changes how it uses the cache. Takes the RTNL.
     fn set_mode(self: Arc<Self>, mode: Mode);
 
-    /// The port below.
+    /// The port of the adapter that the interface is on.
     fn port(&self) -> PortNumber {
         self.location().1
     }
@@ -55,7 +55,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Counts in that cache. Any context.
     fn count(&self, counter: Counter, number: u64);
 
-    /// Where it is: the device, as the connection manager knows it, and the port.
+    /// The device, as the connection manager knows it, and the port.
     fn location(&self) -> (DeviceKey, PortNumber);
 
     /// The P_Key of its partition.
@@ -94,19 +94,22 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// as long as the subnet administrator takes.
     fn find_path(self: Arc<Self>, wanted: Wanted, program: Program);
 
-    /// Has the subnet administrator asked anew for the way to the port at `gid`, which may be wrong. Any context.
+    /// Has the subnet administrator asked anew for the way to the port at `gid`, which may be
+    /// wrong. Any context.
     fn doubt_way(self: Arc<Self>, gid: &Gid);
 
-    /// The port at `gid` has been heard of: if no way to it was found before, it is looked for as soon as it is wanted. Any context.
+    /// The port at `gid` has been heard of: if no way to it was found before, it is looked for as
+    /// soon as it is wanted. Any context.
     fn is_there(&self, gid: &Gid);
 
     /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn);
 
-    /// Where the stack knows the neighbour with an address to be.
+    /// Returns the GID at which the stack's neighbour table has an address.
     fn neighbour(&self, address: IpAddr) -> Option<Gid>;
 
-    /// Has the stack ask whether the neighbour with an address is there: what it knows may be wrong.
+    /// Has the stack ask whether the neighbour with an address is there: what it knows may be
+    /// wrong.
     fn verify(&self, address: IpAddr);
 
     /// Has `rdma_cm` look anew at the addresses that it waits for.
@@ -121,14 +124,14 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Finds out whom packets were sent to.
     fn note_used(&self);
 
-    /// Whether packets go to the peer of `request` at `gid`, as was found out then, and nothing shows that
-    /// they arrive.
+    /// Whether packets go to the peer of `request` at `gid`, as was found out then, and nothing
+    /// shows that they arrive.
     fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool;
 
     /// Has [`Exchange::watch`] called in a moment.
     fn watch_soon(self: Arc<Self>);
 
-    /// Where what sleeps is done.
+    /// The work queue for tasks that sleep.
     fn tasks(&self) -> &work::Queue;
 
     /// Milliseconds since the interface was made.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What waits for its turn.
+//! A queue for exchanges that wait for their turn.
 
 use kernel::prelude::*;
 
-/// What waits, first in, first out.
+/// A first-in, first-out queue.
 pub(crate) struct Line<T> {
     incoming: KVec<T>,
     /// In the opposite order.
@@ -35,7 +35,7 @@ impl<T> Line<T> {
         self.incoming.is_empty() && self.outgoing.is_empty()
     }
 
-    /// Takes the first.
+    /// Takes the oldest item.
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.outgoing.is_empty() {
             core::mem::swap(&mut self.incoming, &mut self.outgoing);

@@ -40,7 +40,7 @@ pub(super) struct Load(Batch<Stored>);
 /// Why a record ends a load. Records are numbered from 1, through all parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
-    /// It says what an entry cannot say.
+    /// The record does not describe a valid entry.
     Wrong(usize, Wrong),
     /// Another has the same address.
     Duplicate(IpAddr, usize, usize),
@@ -80,12 +80,12 @@ impl From<Fault> for Error {
 }
 
 impl Load {
-    /// Begins one.
+    /// Begins an empty load.
     pub(super) fn new() -> Self {
         Self(Batch::new())
     }
 
-    /// Adds records. Sleeps.
+    /// Adds records, numbered on from those before. Sleeps.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl Load {
 }
 
 impl Cache {
-    /// Enters all of a load, as entries of source file, in the place of what is there; with `replace_all` the other
-    /// entries of that source go. Sleeps.
+    /// Enters all of a load, as entries of source file, in the place of what is there; with
+    /// `replace_all` the other entries of that source go. Sleeps.
     ///
     /// # Errors
     ///

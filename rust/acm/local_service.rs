@@ -129,11 +129,11 @@ impl Listener for LocalService {
 pub(crate) enum Told {
     /// The GID of the cache.
     Gid,
-    /// Nothing, as the administrator has switched the local service off.
+    /// No answer, as the administrator has switched the local service off.
     Off,
-    /// Nothing, as the interface does not use the cache (`acm=off`).
+    /// No answer, as the interface does not use the cache (`acm=off`).
     Unused,
-    /// Nothing, as the cache of another namespace has another GID ([`find_address`]).
+    /// No answer, as the cache of another namespace has another GID ([`find_address`]).
     Ambiguous,
 }
 
@@ -198,11 +198,11 @@ fn host_of(asked: &PathQuestion<'_>) -> Option<Arc<dyn Host>> {
 
 /// A path that a program wants.
 pub(crate) struct Wanted {
-    /// Where it begins and ends, and what else the query names.
+    /// The GIDs, the partition and the traffic class to query for.
     pub(crate) record: PathRecord,
     /// Components that the query names besides.
     pub(crate) named: Components,
-    /// By what it is known.
+    /// Key of the path in the path cache.
     pub(crate) key: Key,
 }
 

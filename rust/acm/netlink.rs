@@ -79,12 +79,12 @@ mod statistics;
 use interface::Interfaces;
 use paths::PathDump;
 
-/// The family.
+/// The generic netlink family `oxib`.
 pub(super) struct Oxib;
 
 static FAMILY: Family<Oxib> = Family::new();
 
-/// Registers the family.
+/// Registers the generic netlink family.
 ///
 /// # Errors
 ///
@@ -96,11 +96,12 @@ pub(super) fn register() -> Result<Registration<Oxib>> {
 /// An address: of IPv4 or IPv6, what is between them is refused later.
 const ADDRESS: Shape = Shape::Bytes(4, 16);
 
-/// A GID.
+/// A GID, of 16 bytes.
 const GID: Shape = Shape::Bytes(16, 16);
 
-/// The attributes of an entry in requests that name or enter one; those that are for answers have a shape as well, so that
-/// the reason why they are refused is a better one than that they are unknown.
+/// The attributes of an entry in requests that name or enter one; those that are for answers have
+/// a shape as well, so that the reason why they are refused is a better one than that they are
+/// unknown.
 const ENTRY: &[Shaped] = &[
     (attribute::ADDRESS, ADDRESS),
     (attribute::GID, GID),
@@ -286,7 +287,7 @@ fn explain(request: &mut Request<'_, Oxib>, address: IpAddr, refused: Refused) -
     }
 }
 
-/// What is said when there are as many entries as there may be.
+/// Extended acknowledgement when the cache has as many entries as it may have.
 const FULL: &str = "the cache is full: see the module's parameter acm_entries";
 
 /// The attributes of a request that was taken.
@@ -373,7 +374,7 @@ fn load(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
     }
 }
 
-/// Writes an entry.
+/// Writes the attributes of an entry.
 fn put_entry(message: &mut Message<'_>, address: IpAddr, known: &Known) -> Result {
     match address {
         IpAddr::V4(v4) => message.put(attribute::ADDRESS, &v4.octets())?,
@@ -394,13 +395,13 @@ fn put_entry(message: &mut Message<'_>, address: IpAddr, known: &Known) -> Resul
     Ok(())
 }
 
-/// A long answer.
+/// A dump that takes several messages.
 pub(super) enum Dump {
-    /// Entries.
+    /// Entries of the address cache.
     Entries(Entries),
-    /// Paths.
+    /// Known paths of the ports that the namespace's interfaces are on.
     Paths(PathDump),
-    /// Interfaces.
+    /// Interfaces, with the mode in which each uses the cache.
     Interfaces(Interfaces),
 }
 

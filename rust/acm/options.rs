@@ -6,11 +6,11 @@ use kernel::prelude::*;
 
 use crate::parameters;
 
-/// How an interface uses the cache.
+/// Mode in which an interface uses the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Mode {
-    /// Not at all.
+    /// The cache is not used.
     Off = 0,
     /// Before the wire: what it does not know is asked for as ever.
     Prefer = 1,
@@ -39,7 +39,7 @@ impl Mode {
         }
     }
 
-    /// The word.
+    /// Returns the word of the parameter and of sysfs.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Mode::Off => "off",
@@ -75,7 +75,7 @@ impl Programs {
 /// Fewest and most entries that a namespace may be allowed.
 const ENTRIES: core::ops::RangeInclusive<u32> = 1..=1 << 26;
 
-/// Checks the parameters.
+/// Checks the module parameters of the cache.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ pub(super) fn check() -> Result {
     Ok(())
 }
 
-/// How interfaces use the cache if nobody says otherwise of one.
+/// Returns the mode of interfaces for which none was set.
 pub(crate) fn mode() -> Mode {
     // Checked when the module was loaded.
     Mode::parse(parameters::acm().mode).unwrap_or(Mode::Prefer)

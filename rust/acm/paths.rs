@@ -2,9 +2,9 @@
 
 //! The paths of a port: what the subnet administrator (SA) said of each.
 //!
-//! One of those who want to know a path asks the SA, the others wait for that. What was said is kept for
-//! a while, and until an event of the port makes it doubtful. All interfaces of the port share it, and
-//! what connections and exchanges of queue pairs need is among it.
+//! One of those who want to know a path asks the SA, the others wait for that. What was said is
+//! kept for a while, and until an event of the port makes it doubtful. All interfaces of the port
+//! share it, and what connections and exchanges of queue pairs need is among it.
 //!
 //! Nothing is kept of a path that there is not: who wants it knows for himself when to ask again.
 //!
@@ -29,43 +29,44 @@ use crate::{
 
 mod tests;
 
-/// Time for which a path is believed of which nothing was heard: a day. What changes it is told by an event of the port, or seen by
-/// who uses it, so that it is asked for anew for the sake of what was missed only.
+/// Time for which a path is believed of which nothing was heard: a day. What changes it is told
+/// by an event of the port, or seen by who uses it, so that it is asked for anew for the sake of
+/// what was missed only.
 pub(crate) const LIFETIME: u64 = 86_400_000;
 
-/// The same where there are so many that another one finds no room.
+/// Lifetime of paths, in milliseconds, when there is no room for another one.
 const CROWDED: u64 = 900_000;
 
 /// Most paths of a port that are for services, which any program of the node makes known by
 /// connecting: IP keeps the rest.
 const SERVICES: usize = PATHS / 2;
 
-/// Which path.
+/// Key of a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Key {
-    /// Where it ends.
+    /// GID of the destination port.
     pub(crate) dgid: Gid,
-    /// Where it begins.
+    /// GID of the source port.
     pub(crate) sgid: Gid,
-    /// In which partition.
+    /// P_Key, whose membership bit does not count in look-ups by partition.
     pub(crate) pkey: u16,
-    /// For which traffic class.
+    /// Traffic class that the SA is asked with.
     pub(crate) traffic_class: u8,
-    /// For which service, if a program asked.
+    /// Service, if a program asked.
     pub(crate) service: Option<Service>,
 }
 
 /// Service that a program wants a path for. The subnet administrator may choose by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Service {
-    /// The service ID.
+    /// The service ID that the program names.
     pub(crate) id: u64,
     /// The class of the quality of service.
     pub(crate) qos_class: Option<u16>,
 }
 
 impl Key {
-    /// Of the path that a query asks for.
+    /// Returns the key of the path that a query asks for.
     pub(crate) fn of(wanted: &PathRecord) -> Self {
         Self {
             dgid: wanted.dgid(),
@@ -76,7 +77,7 @@ impl Key {
         }
     }
 
-    /// The same for a program's service.
+    /// Returns the key of the path for a program's service.
     pub(crate) fn for_service(self, service: Option<Service>) -> Self {
         Self { service, ..self }
     }
@@ -91,17 +92,17 @@ impl Key {
 /// A path that is known.
 #[derive(Clone, Copy)]
 pub(crate) struct Path {
-    /// What the SA said.
+    /// Path record that the SA returned.
     pub(crate) record: PathRecord,
-    /// When.
+    /// Time of that answer, in milliseconds.
     pub(crate) since: u64,
 }
 
-/// What there is of a path: `W` waits for it.
+/// State of a path, with waiters of type `W`.
 enum State<W> {
     /// The SA is asked.
     Asked { number: u64, waiting: KVec<W> },
-    /// It is known.
+    /// The SA has answered.
     Known(Path),
 }
 
@@ -112,13 +113,13 @@ pub(crate) struct Duty {
     number: u64,
 }
 
-/// What to do about a path.
+/// Outcome of a claim to a path.
 pub(crate) enum Claim<W> {
-    /// This is it.
+    /// The path is known.
     Known(PathRecord, W),
     /// Ask for it. `None` if there is no memory to keep what comes of it.
     Ask(Option<Duty>, W),
-    /// Nothing: somebody asks, and who waits is told.
+    /// The SA is being asked for the path, and the waiter is kept until the answer.
     Waits,
 }
 
@@ -132,7 +133,7 @@ pub(crate) struct Paths<W> {
 }
 
 impl<W> Paths<W> {
-    /// None.
+    /// Creates an empty table.
     pub(crate) fn new() -> Self {
         Self {
             table: RBTree::new(),
@@ -142,7 +143,7 @@ impl<W> Paths<W> {
         }
     }
 
-    /// How many are known, in some partitions.
+    /// Returns the number of known paths in some partitions.
     pub(crate) fn known(&self, partitions: &[Pkey]) -> usize {
         let paths = self.table.iter();
         paths
@@ -232,7 +233,8 @@ impl<W> Paths<W> {
         }
     }
 
-    /// Forgets the paths of which `is_gone` is true: they are asked for anew, also if the SA is being asked.
+    /// Forgets the paths of which `is_gone` is true: they are asked for anew, also if the SA is
+    /// being asked.
     fn forget(&mut self, is_gone: impl Fn(&Key, Option<&Path>) -> bool) -> Gone<W> {
         let (mut known, mut table) = (0, RBTree::new());
         let mut cursor = self.table.cursor_front_mut();
@@ -297,15 +299,15 @@ impl<W> Paths<W> {
     }
 }
 
-/// What was forgotten, to be gone through without the lock that the paths have.
+/// Forgotten paths, to be processed without the lock of the table.
 pub(crate) struct Gone<W> {
-    /// How many paths were known.
+    /// Number of paths that were known.
     pub(crate) known: usize,
     table: RBTree<Key, State<W>>,
 }
 
 impl<W> Gone<W> {
-    /// Who waited for one of them: they claim theirs anew.
+    /// Passes on each waiter for one of the paths; waiters claim theirs anew.
     pub(crate) fn for_each_waiting(mut self, mut use_it: impl FnMut(W)) {
         let mut cursor = self.table.cursor_front_mut();
         while let Some(current) = cursor {

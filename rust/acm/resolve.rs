@@ -32,11 +32,11 @@ use crate::{
     wire::resolution::Request, //
 };
 
-/// How long an exchange is waited for, in steps of a millisecond: longer than all its tries take.
+/// Longest wait for an exchange, in steps of a millisecond: longer than all its tries take.
 const PATIENCE: u32 = 6_000;
 const STEP: Delta = Delta::from_millis(1);
 
-/// What is done.
+/// Kind of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -48,44 +48,43 @@ pub(crate) enum Kind {
     Path = 2,
 }
 
-/// What came of it.
+/// Outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Outcome {
-    /// It was found.
+    /// The part found what it was asked for.
     Ok = 0,
-    /// There is none.
+    /// No entry, or no path.
     None = 1,
-    /// Nobody answered.
+    /// No answer in time.
     Timeout = 2,
-    /// The peer refused.
+    /// Refused by the peer.
     Refused = 3,
-    /// It could not be asked for.
+    /// Not asked for, or the answer is of no use.
     Error = 4,
-    /// It was not asked for.
+    /// Not asked for, as there is no entry, or it has the queue pair.
     Skipped = 5,
 }
 
-/// A step.
+/// A step of the resolution, as netlink reports it.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
-    /// What was done.
+    /// The part that was asked.
     pub(crate) kind: Kind,
-    /// What came of it.
     pub(crate) outcome: Outcome,
-    /// How long it took, in microseconds.
+    /// Duration of the step, in microseconds.
     pub(crate) time: u32,
-    /// The same for people.
+    /// Explanation for administrators, in English.
     pub(crate) text: &'static CStr,
 }
 
-/// What was found.
+/// Result of a resolution.
 pub(crate) struct Resolution {
     /// The entry of the cache, with the queue pair that the peer said.
     pub(crate) known: Option<Known>,
     /// The steps, in their order.
     pub(crate) steps: [Step; 3],
-    /// The path.
+    /// The path to the GID of the entry, if the subnet administrator knows one.
     pub(crate) path: Option<PathRecord>,
 }
 

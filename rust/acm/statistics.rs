@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What is counted of each namespace's cache and of the resolution that uses it.
+//! Counters of each namespace's cache and of the resolution that uses it.
 
 use crate::counters::Index;
 
@@ -14,7 +14,7 @@ macro_rules! counters {
         }
 
         impl Counter {
-            /// All of them.
+            /// All counters, in the order of their attributes.
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$name,)*];
 
             /// The number of the attribute in a request for statistics.
@@ -34,7 +34,8 @@ counters! {
     Misses = 8,
     /// Entries that were too old.
     Expired = 9,
-    /// What was learned of an address that an entry of higher rank has.
+    /// Reports of an address that were refused: an entry of higher rank has it, or the asker is
+    /// elsewhere.
     Refused = 10,
     /// ARP requests of our own stack that were answered.
     ArpAnswered = 11,
@@ -42,11 +43,11 @@ counters! {
     NdAnswered = 12,
     /// Requests for a peer's queue pair that were sent.
     SidrSent = 13,
-    /// Of them, answered.
+    /// Requests for a peer's queue pair that were answered.
     SidrAnswered = 14,
-    /// Of them, refused by the peer.
+    /// Requests for a peer's queue pair that the peer refused, or answered wrongly.
     SidrRefused = 15,
-    /// Of them, not answered.
+    /// Requests for a peer's queue pair that were not answered.
     SidrTimeouts = 16,
     /// Requests that are out now.
     SidrInFlight = 17,
@@ -66,11 +67,11 @@ counters! {
     PathInvalidated = 24,
     /// Peers across a router that do not answer.
     RouterNoOxib = 25,
-    /// Bulk loads.
+    /// Bulk loads that took effect.
     Loads = 26,
     /// Questions of programs for a path or an address that were answered.
     ProgramsAnswered = 28,
-    /// The same that were left to the subnet administrator.
+    /// Questions of programs that were left to the subnet administrator.
     ProgramsDeclined = 29,
 }
 

@@ -42,9 +42,9 @@ use crate::{
     }, //
 };
 
-/// How long one try of several may take, in milliseconds. Of a lost message the connection manager finds
-/// out sooner. Who does not answer in the own subnet may have no connection manager: there, the stack's
-/// question goes out as ever before it is repeated (after a second).
+/// Time for one try of several, in milliseconds. The connection manager notices a lost message
+/// sooner. A silent peer in the own subnet may have no connection manager: its neighbour
+/// solicitation or ARP request still leaves before the stack repeats it (after a second).
 const TRY_NEAR: u32 = 200;
 const TRY_FAR: u32 = 1_000;
 
@@ -132,7 +132,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Ends it. Sleeps.
+    /// Closes the identifier, which ends the exchange. Sleeps.
     pub(super) fn close(&self) {
         self.id.close();
     }
@@ -143,7 +143,7 @@ impl Asked {
         }
     }
 
-    /// The peer answers.
+    /// Parses the peer's SIDR REP (IBTA 12.11), and returns the queue pair in it.
     fn answered(&self, notice: &Notice) -> Result<Qpn, Failure> {
         let message = notice
             .message()

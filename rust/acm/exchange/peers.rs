@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How far the exchange with each peer has come. Policy alone: it knows no message and no clock.
+//! State of the exchange with each peer. Policy alone, without messages or a clock.
 //!
-//! A number of exchanges is under way at a time, the others wait in order. A peer that does not answer
-//! is not asked again for a while. Who looks for a peer meanwhile finds out at once.
+//! A limited number of exchanges is under way at a time; the others wait in order. A peer that
+//! does not answer is not asked again for a while. Look-ups for it fail at once meanwhile.
 //!
 //! Times are in milliseconds.
 
@@ -38,8 +38,8 @@ pub(super) const WINDOW: usize = 64;
 /// Most peers that are remembered.
 const PEERS: usize = 16_384;
 
-/// Time until a peer that did not answer is asked again: one that has answered before, and one that never
-/// has, or to which there is no path. So long may a peer be back without being found.
+/// Time until a peer that did not answer is asked again: one that has answered before, and one
+/// that never has, or to which there is no path. So long may a peer be back without being found.
 const RETRY: u64 = 1_000;
 const MEMORY: u64 = 4_000;
 
@@ -52,38 +52,38 @@ const LIFETIME: u64 = 1_200_000;
 /// An exchange that is under way, or is to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::acm) struct Flight {
-    /// Who asks, and for whom.
+    /// The asker's and the target's address.
     pub(in crate::acm) request: Request,
-    /// Where the peer is.
+    /// The GID of the peer's port.
     pub(in crate::acm) gid: Gid,
     number: u64,
 }
 
-/// A peer.
+/// A peer that was looked for, with the state of its exchange.
 struct Peer<P> {
     request: Request,
     gid: Gid,
     state: State<P>,
-    /// What it said last.
+    /// The queue pair in its last answer.
     qpn: Option<Qpn>,
 }
 
-/// What there is of an exchange with a peer.
+/// State of the exchange with a peer.
 enum State<P> {
-    /// It is under way, or waits for its turn.
+    /// Under way, or waiting for its turn.
     Asked { number: u64, held: Option<P> },
-    /// It came to an end `at` this time.
+    /// Answered `at` this time.
     Answered { at: u64 },
     /// The peer did not answer; it is not to be asked before this time.
     Failed { until: u64, why: Failure },
 }
 
-/// What to do about a peer that somebody looks for.
+/// Outcome of looking a peer up.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Verdict<P> {
-    /// Begin this exchange.
+    /// The caller begins this exchange.
     Begin(Flight),
-    /// Nothing: the answer will come.
+    /// An exchange is under way or in line, and its end is reported.
     Waits,
     /// The peer does not answer.
     Failed(Option<P>),
@@ -94,7 +94,7 @@ pub(super) enum Verdict<P> {
 /// The end of an exchange.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct End<P> {
-    /// What waited for it.
+    /// The packet that waited for the end.
     pub(super) held: Option<P>,
     /// The peer's queue pair is another one than it was before.
     pub(super) is_new: bool,
@@ -110,14 +110,14 @@ pub(super) struct Peers<P> {
     last: u64,
     /// The last exchange that began before all were forgotten: those are none of ours any more.
     before: u64,
-    /// Where the next peer is looked for that has to make room.
+    /// The address at which the search for a peer to evict goes on.
     hand: IpAddr,
-    /// Exchanges may begin.
+    /// The interface is up, so that exchanges may begin.
     is_open: bool,
 }
 
 impl<P> Peers<P> {
-    /// None.
+    /// Creates an empty table, in which no exchange may begin yet.
     pub(super) fn new() -> Self {
         Self {
             table: RBTree::new(),
@@ -132,12 +132,12 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Lets exchanges begin.
+    /// Lets exchanges begin, as the interface is up.
     pub(super) fn open(&mut self) {
         self.is_open = true;
     }
 
-    /// How many exchanges are under way, and how many wait.
+    /// Returns the number of exchanges under way, and of those in line.
     pub(super) fn in_flight(&self) -> (usize, usize) {
         (self.flying, self.in_line)
     }
@@ -195,7 +195,8 @@ impl<P> Peers<P> {
         self.begin(request, gid, held)
     }
 
-    /// Forgets a peer that is not being asked, another one each time: nothing is lost but that somebody looks after it.
+    /// Forgets a peer that is not being asked, another one each time: nothing is lost but that
+    /// somebody looks after it.
     fn make_room(&mut self) {
         for _ in 0..2 {
             let mut cursor = self.table.cursor_lower_bound_mut(&self.hand);
@@ -252,8 +253,8 @@ impl<P> Peers<P> {
             })
     }
 
-    /// Ends an exchange that was under way: the peer has that queue pair, or has not answered. `None`
-    /// if nobody wants to know any more.
+    /// Ends an exchange that was under way: the peer has that queue pair, or has not answered.
+    /// `None` if nobody wants to know any more.
     pub(super) fn ended(
         &mut self,
         flight: &Flight,
@@ -271,8 +272,8 @@ impl<P> Peers<P> {
         let next = match found {
             Ok(_) => State::Answered { at: now },
             Err(why) => {
-                // One that was there a moment ago may be there again in a moment, but all of a subnet are without a
-                // path at the same time.
+                // One that was there a moment ago may be there again in a moment, but all of a
+                // subnet are without a path at the same time.
                 let is_brief = peer.qpn.is_some() && why != Failure::NoPath;
                 let wait = if is_brief { RETRY } else { MEMORY };
                 State::Failed {
@@ -291,8 +292,8 @@ impl<P> Peers<P> {
         Some(End { held, is_new })
     }
 
-    /// Notes that the peer that `request` asks for has said itself that it has the queue pair `qpn` at `gid`: it is looked
-    /// after from now on like one that was asked.
+    /// Notes that the peer that `request` asks for has said itself that it has the queue pair
+    /// `qpn` at `gid`: it is looked after from now on like one that was asked.
     pub(super) fn told(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
         let peer = Peer {
             request,
@@ -308,7 +309,8 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Notes that the cache knows the peer that `request` asks for from before: it is looked after, too.
+    /// Notes that the cache knows the peer that `request` asks for from before: it is looked
+    /// after, too.
     pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
         if self.table.get(&request.target).is_none() {
             let at = now.saturating_sub(FRESH);
@@ -321,7 +323,8 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Without memory, or with too many, nobody looks after it: those that we look for ourselves have to find room.
+    /// Without memory, or with too many, nobody looks after it: those that we look for ourselves
+    /// have to find room.
     fn insert(&mut self, peer: Peer<P>) {
         if !self.is_open || self.count >= PEERS / 2 {
             return;
@@ -380,13 +383,13 @@ impl<P> Peers<P> {
             })
     }
 
-    /// How many there are.
+    /// Returns the number of peers.
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// Notes in `out`, as far as it has room, the peers that were found, and may be elsewhere or not
-    /// there at all by now.
+    /// Notes in `out`, as far as it has room, the peers that were found, and may be elsewhere or
+    /// not there at all by now.
     pub(super) fn doubtful(&self, now: u64, out: &mut KVec<(Request, Gid)>) {
         for peer in self.table.values() {
             let is_doubtful = match peer.state {
@@ -449,8 +452,8 @@ impl<P> Peers<P> {
         core::mem::replace(self, fresh)
     }
 
-    /// Of what was taken out, those that were found before: they stay in the stack's and in the cache's
-    /// memory, and are to be looked after when exchanges may begin again. Drops what waits.
+    /// Keeps those of the removed peers that had been found: the stack and the cache still have
+    /// them, and they are checked when exchanges may begin again. Drops the packets that wait.
     pub(super) fn found_before(mut self) -> Self {
         let mut cursor = self.table.cursor_front_mut();
         while let Some(mut current) = cursor {

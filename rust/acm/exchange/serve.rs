@@ -2,13 +2,14 @@
 
 //! An exchange that a peer begins: it asks for one of our addresses.
 //!
-//! It is answered for an address that an interface in the partition of the request, at the port where
-//! it came in, has at the moment; nothing else is told to anybody.
+//! It is answered for an address that an interface in the partition of the request, at the port
+//! where it came in, has at the moment; nothing else is told to anybody.
 //!
-//! What the peer says of itself is kept, too ([`learn`]), so that our own packets need no exchange. Anybody
-//! can say anything, so it is believed only of the port that the request came from: its GID has to be the
-//! one in the packet's own header, which no port can forge to another's, or, without a header, that of the
-//! LID. And an entry of higher rank stays what it is.
+//! What the peer says of itself is kept, too ([`learn`]), so that our own packets need no
+//! exchange. Anybody can say anything, so it is believed only of the port that the request came
+//! from: its GID has to be the one in the packet's own header, which no port can forge to
+//! another's, or, without a header, that of the LID. And an entry of higher rank stays what it
+//! is.
 
 use core::{
     net::IpAddr,
@@ -62,7 +63,7 @@ use crate::{
     }, //
 };
 
-/// By what listeners of this module know that they can share one.
+/// Tag by which the listeners of this module recognize that they can share one.
 const HANDLER: usize = SERVICE.get() as usize;
 
 /// Listens for requests at the ports of `device`; all interfaces there share the listener.
@@ -75,7 +76,7 @@ pub(super) fn listen(manager: &Arc<Manager>, device: DeviceKey) -> Result<Arc<Id
     Id::listen_shared(manager, device, SERVICE, HANDLER, listener)
 }
 
-/// Who takes requests.
+/// The consumer that accepts SIDR requests for a device.
 struct Listener {
     device: DeviceKey,
 }
@@ -116,7 +117,7 @@ struct Served {
     id: Identifier,
 }
 
-/// Where a packet came from.
+/// Source address of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
     /// The GID in its global route header.
@@ -199,13 +200,14 @@ fn respond(id: &Arc<Id>, status: Status, qpn: Qpn, qkey: u32, private_data: &[u8
     })
 }
 
-/// Peers that are learned of at a time, and those of them of which the subnet administrator may have to be asked first: of
-/// others nothing is learned, and they are asked when they are wanted. Anybody may ask us anything.
+/// Peers that are learned of at a time, and those of them of which the subnet administrator may
+/// have to be asked first: of others nothing is learned, and they are asked when they are wanted.
+/// Anybody may ask us anything.
 const LESSONS: usize = 64;
 const CHECKS: usize = 8;
 
-/// Keeps what a peer says of itself, if it is where the request came from. Soon: who changes many entries may have the cache for
-/// a while.
+/// Keeps what a peer says of itself, if it is where the request came from. Soon: who changes many
+/// entries may have the cache for a while.
 fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     // Whose address is ours is not the peer.
     if host.has(question.asker) || !(options::learn() || is_entered(host, &question)) {

@@ -60,7 +60,8 @@ fn is_in(host: &dyn Host, cache: &Arc<Cache>) -> bool {
     host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache))
 }
 
-/// There is something in a cache that was empty: interfaces serve their peers, and not only when they look for themselves.
+/// There is something in a cache that was empty: interfaces serve their peers, and not only when
+/// they look for themselves.
 pub(super) fn serve(cache: &Arc<Cache>) {
     registry::for_each(|host| {
         if is_in(&**host, cache) {
@@ -77,7 +78,7 @@ pub(super) fn show(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Resul
     request.reply(|message| put_interface(message, &*host))
 }
 
-/// Changes that.
+/// Changes the mode in which one interface uses the cache.
 pub(super) fn change(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
     let (index, number) =
         request::parse_interface(&attributes(request)).map_err(|why| refuse(request, why))?;
@@ -98,7 +99,7 @@ pub(in crate::acm) struct Interfaces {
 }
 
 impl Interfaces {
-    /// Begins one.
+    /// Begins a dump before the first interface.
     pub(super) fn new(cache: Arc<Cache>) -> Self {
         Self { cache, last: 0 }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Requests about paths.
+//! Requests for the paths of the ports of a namespace.
 
 use kernel::{
     prelude::*,
@@ -37,7 +37,7 @@ use crate::{
     }, //
 };
 
-/// Writes a path.
+/// Writes the attributes of a path.
 pub(super) fn put_path(message: &mut Message<'_>, path: &PathRecord, port: PortNumber) -> Result {
     message.put(attribute::SGID, &path.sgid().bytes())?;
     message.put(attribute::DGID, &path.dgid().bytes())?;
@@ -78,13 +78,14 @@ fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Resu
 /// A dump of the paths of the ports that interfaces of a namespace are on, in their partitions.
 pub(in crate::acm) struct PathDump {
     cache: Arc<Cache>,
-    /// How many ports have been shown, and the last path of the next one that has.
+    /// Number of ports that have been shown completely; `last` is the path of the next port that
+    /// was shown last.
     ports: usize,
     last: Option<Key>,
 }
 
 impl PathDump {
-    /// Begins one.
+    /// Begins a dump before the first port.
     pub(super) fn new(cache: Arc<Cache>) -> Self {
         Self {
             cache,
@@ -110,7 +111,8 @@ impl PathDump {
     }
 }
 
-/// The partitions of those interfaces of a namespace that are on a port: paths of others are others' business.
+/// The partitions of those interfaces of a namespace that are on a port: paths of others are
+/// others' business.
 fn partitions(port: &PortPaths, cache: &Arc<Cache>) -> Result<KVec<Pkey>> {
     let (mut partitions, mut result) = (KVec::new(), Ok(()));
     registry::for_each(|host| {
@@ -133,7 +135,7 @@ pub(super) fn flush(cache: &Arc<Cache>) -> Result {
     Ok(())
 }
 
-/// How many there are.
+/// Counts the known paths in the partitions of a namespace's interfaces.
 pub(super) fn count(cache: &Arc<Cache>) -> Result<usize> {
     let (mut number, mut count) = (0, 0);
     while let Some(port) = registry::port(number) {

@@ -19,13 +19,13 @@ use crate::net::genetlink::Request;
 
 /// Attributes that are no counters of the cache's.
 mod attribute {
-    /// All entries.
+    /// Number of entries of all sources.
     pub(super) const ENTRIES: u16 = 1;
     /// Entries of the first source; of the others next.
     pub(super) const FIRST_SOURCE: u16 = 2;
-    /// Bytes.
+    /// Memory of the table, in bytes.
     pub(super) const MEMORY: u16 = 6;
-    /// What aligns numbers of eight bytes.
+    /// Padding that aligns attributes of eight bytes.
     pub(super) const PAD: u16 = 27;
 }
 
