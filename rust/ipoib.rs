@@ -139,7 +139,8 @@ impl Ipoib {
 }
 
 /// Takes the kind of links, if it is to be had. `ib_ipoib` has it while it is loaded, and takes the
-/// private memory of any net device of type InfiniBand for its own: `ip link add` shows it all of them.
+/// private memory of any net device of type InfiniBand for its own: `ip link add` shows it all of
+/// them.
 fn register_kind() -> Result<Option<net::link::Registration<Interface>>> {
     match configure::KIND.register() {
         Ok(registration) => Ok(Some(registration)),

@@ -32,8 +32,7 @@ const WAITING: usize = 3;
 /// Packets that wait for one group.
 const WAITING_FOR_GROUP: usize = 64;
 
-/// A way that is known is given up when it was so often in turn not found: an SA that is busy says so,
-/// too.
+/// Failed searches in turn after which a known way is dropped: an SA that is busy refuses, too.
 const REFUSALS: u32 = 3;
 
 /// Time until a destination that was not found is looked for again, in seconds; it doubles up to
@@ -45,11 +44,12 @@ const RETRY: u64 = 1;
 pub(super) const SILENCE: u64 = 1;
 const DOUBLINGS: u32 = 5;
 
-/// Time after something made ways suspect before any is looked for anew, in seconds: those that are in use are seen to lead there
-/// meanwhile, most of them. One second is lost to rounding.
+/// Time after something made ways suspect before any is looked for anew, in seconds: those that
+/// are in use are seen to lead there meanwhile, most of them. One second is lost to rounding.
 const SETTLING: u64 = 2;
 
-/// Up to so many seconds more, by chance: all ports of a subnet that is handed over to another manager hear of it at once.
+/// Up to so many seconds more, by chance: all ports of a subnet that is handed over to another
+/// manager hear of it at once.
 pub(super) const SETTLING_SPREAD: u32 = 3;
 
 /// Number of suspects that an interface looks for in an interval then: 8 a second. All
@@ -72,33 +72,33 @@ pub(super) trait Way: Clone {
     fn is_same(&self, other: &Self) -> bool;
 }
 
-/// What a link's answers are worth; times in seconds.
+/// Limits of a table of destinations, and lifetimes of its results; times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
     /// Most destinations for which packets wait at a time.
     pub(super) searches: usize,
     /// Most of them that are searched for strangers.
     pub(super) strangers: usize,
-    /// Time after which the way to a destination in use is looked for anew, if it may change and nothing
-    /// tells.
+    /// Time after which the way to a destination in use is looked for anew, if it may change and
+    /// nothing tells.
     pub(super) refresh: Option<u64>,
     /// Longest time that a destination is remembered not to be found.
     pub(super) memory: u64,
 }
 
-/// A destination.
+/// State of a destination.
 enum State<H, P> {
     /// A search is under way; packets wait for its end.
     Resolving(Resolving<P>),
-    /// Found.
+    /// The way is known.
     Ready(Ready<H>),
-    /// Not found.
+    /// The last search failed.
     Failed(Failed),
 }
 
 /// A destination that is searched for.
 struct Resolving<P> {
-    /// Nobody here asked for it.
+    /// Only packets for strangers ([`Errand::Stranger`]) asked for it.
     is_stranger: bool,
     waiting: KVec<P>,
     ticket: Ticket,
@@ -108,41 +108,43 @@ struct Resolving<P> {
 
 /// A destination that was found; times in seconds.
 struct Ready<H> {
-    /// Nobody here asked for it.
+    /// Only packets for strangers ([`Errand::Stranger`]) asked for it.
     is_stranger: bool,
     way: H,
     used: u64,
-    /// When it was found, or found to be as before.
+    /// Time of the last search that found the way.
     found: u64,
-    /// When the way is to be looked for anew, if it is in use.
+    /// Time of the next search, if the way is in use.
     due: Due,
-    /// Somebody says that it leads elsewhere: when that may be followed up.
+    /// Time from which on a report that the destination is elsewhere may be followed up, if there
+    /// is one.
     rumour: Option<u64>,
-    /// It is being looked for anew.
+    /// The search that is under way, if the way is being revalidated.
     search: Option<Ticket>,
-    /// How often in turn it was not found then.
+    /// Number of those searches in turn that did not find it.
     refused: u32,
     /// Number of searches in turn that learned nothing of it.
     tries: u32,
 }
 
-/// When a way is to be looked for anew.
+/// Time of the next search for a known way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
-    /// Not before something tells.
+    /// No search unless an event asks for one.
     Never,
-    /// At a time.
+    /// A search at this time.
     At(u64),
-    /// Now: it may be wrong.
+    /// A search at once: the way may be wrong.
     Now,
-    /// Once it is used [`SETTLING`] after that time, unless something shows that it still leads there.
+    /// A search once the way is used [`SETTLING`] after that time, unless something shows that it
+    /// still leads there.
     Suspected(u64),
-    /// Once more at a time: nothing was learned of it.
+    /// A search at this time, as the last one learned nothing.
     Again(u64),
 }
 
 impl Due {
-    /// For what was found, or not answered, at time `now`.
+    /// Returns the time of the next search after one that ended at time `now`.
     fn after(refresh: Option<u64>, now: u64) -> Self {
         refresh.map_or(Self::Never, |refresh| Self::At(now + refresh))
     }
@@ -188,7 +190,7 @@ impl Failed {
     }
 }
 
-/// What a search was begun with: the state of the port that its result belongs to.
+/// State of the port that a search was begun in: results from another state are stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     generation: u32,
@@ -196,7 +198,7 @@ pub(super) struct Ticket {
     refresh: bool,
 }
 
-/// What the end of a search leads to.
+/// Outcome of the end of a search.
 pub(super) enum End<P> {
     /// The packets that waited, to be sent again or dropped.
     Settled(KVec<P>),
@@ -208,11 +210,11 @@ pub(super) enum End<P> {
 
 /// A destination as it is shown.
 pub(super) enum Seen<'a, H> {
-    /// It is being looked for; so many packets wait.
+    /// A search is under way; so many packets wait.
     Searched(usize),
-    /// Found.
+    /// The way is known.
     Found(&'a H),
-    /// Not found.
+    /// The last search failed.
     Lost,
 }
 
@@ -233,7 +235,7 @@ pub(super) struct Destinations<H, P> {
 /// Sender whom a packet serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Errand {
-    /// This node.
+    /// This node, whose own packets need the way.
     Own,
     /// A node that has asked this one something.
     Stranger(Source),
@@ -245,15 +247,15 @@ impl Errand {
     }
 }
 
-/// What to do with a packet.
+/// The decision about a packet.
 pub(super) enum Verdict<H, P> {
     /// Send it that way.
     Send(H, P),
-    /// It waits for a search to end that is under way.
+    /// The packet waits for the end of a search that is under way.
     Waits,
-    /// It waits for a search to end that the caller starts now.
+    /// The packet waits for the end of a search that the caller starts now.
     Search(Ticket),
-    /// It goes nowhere.
+    /// The packet is dropped.
     Drop(P, Reason),
 }
 
@@ -271,7 +273,7 @@ pub(super) enum Reason {
 }
 
 impl<H: Way, P> Destinations<H, P> {
-    /// None.
+    /// Creates an empty table.
     pub(super) fn new(policy: Policy) -> Self {
         Self {
             table: RBTree::new(),
@@ -284,7 +286,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of destinations.
     pub(super) fn len(&self) -> usize {
         self.count.all
     }
@@ -459,8 +461,8 @@ impl<H: Way, P> Destinations<H, P> {
     }
 
     /// Ends a search at time `now`. A destination that was forgotten meanwhile stays so, and a
-    /// result from before a change of the port is of no use. `ENOMEM` and `EAGAIN` say nothing about
-    /// a way that is known; other errors do, when they come [`REFUSALS`] times in turn.
+    /// result from before a change of the port is of no use. `ENOMEM` and `EAGAIN` say nothing
+    /// about a way that is known; other errors do, when they come [`REFUSALS`] times in turn.
     pub(super) fn resolved(
         &mut self,
         gid: &Gid,
@@ -539,9 +541,9 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Notes in `out`, as far as it has room, the destinations that are to be looked for anew at time
-    /// `now` and were used since `since`: the caller starts a search for each, with the ticket
-    /// returned. Those that can wait are for [`Destinations::take_suspects`].
+    /// Notes in `out`, as far as it has room, the destinations that are to be looked for anew at
+    /// time `now` and were used since `since`: the caller starts a search for each, with the
+    /// ticket returned. Those that can wait are for [`Destinations::take_suspects`].
     pub(super) fn take_stale(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
         let is_stale = |ready: &Ready<H>| {
             !ready.due.is_patient() && ready.due.has_come(ready.used, now) && ready.used >= since
@@ -565,7 +567,8 @@ impl<H: Way, P> Destinations<H, P> {
         self.take(is_stale, out)
     }
 
-    /// The same for those of which somebody says that they are elsewhere, as many as `may_believe` grants.
+    /// Does as [`Destinations::take_stale`] for destinations in use that are reported elsewhere,
+    /// as many as `may_believe` grants.
     pub(super) fn take_rumours(
         &mut self,
         now: u64,
@@ -621,8 +624,9 @@ impl<H: Way, P> Destinations<H, P> {
         now.saturating_sub(IN_USE - 1)
     }
 
-    /// Notes that all ways may be wrong: the subnet has changed. Those in use are due to be looked for
-    /// anew, and what was not found may be looked for at once; searches begin anew when they end.
+    /// Notes that all ways may be wrong: the subnet has changed. Those in use are due to be
+    /// looked for anew, and what was not found may be looked for at once; searches begin anew
+    /// when they end.
     pub(super) fn doubt_all(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         for state in self.table.values_mut() {
@@ -630,7 +634,8 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// The same for one destination. Returns whether there is anything to be done about it.
+    /// Notes that the way to `gid` may be wrong: it is due to be looked for anew, and a failed
+    /// search may be repeated at once. Returns whether a way is known.
     pub(super) fn doubt(&mut self, gid: &Gid) -> bool {
         let Some(state) = self.table.get_mut(gid) else {
             return false;
@@ -639,9 +644,9 @@ impl<H: Way, P> Destinations<H, P> {
         matches!(state, State::Ready(_))
     }
 
-    /// Notes that any way may be wrong since time `since`, though most will not be: those that are used from
-    /// then on are to be looked for anew, unless something shows meanwhile that they lead there. Of
-    /// searches, and of groups, as with [`Destinations::doubt_all`].
+    /// Notes that any way may be wrong since time `since`, though most will not be: those that
+    /// are used from then on are to be looked for anew, unless something shows meanwhile that
+    /// they lead there. Of searches, and of groups, as with [`Destinations::doubt_all`].
     pub(super) fn suspect_all(&mut self, since: u64) {
         self.generation = self.generation.wrapping_add(1);
         for (gid, state) in self.table.iter_mut() {
@@ -654,7 +659,8 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Notes that somebody says at time `now` that `gid` is elsewhere, to be followed up in a while. Returns whether a way is known.
+    /// Notes that somebody says at time `now` that `gid` is elsewhere, to be followed up in a
+    /// while. Returns whether a way is known.
     pub(super) fn note_rumour(&mut self, gid: &Gid, now: u64) -> bool {
         match self.table.get_mut(gid) {
             Some(State::Ready(ready)) => {
@@ -793,7 +799,7 @@ impl<H: Way, P> Destinations<H, P> {
         })
     }
 
-    /// How many packets wait.
+    /// Returns the number of packets that wait for searches.
     pub(super) fn waiting(&self) -> usize {
         self.table
             .values()

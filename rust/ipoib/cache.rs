@@ -23,19 +23,19 @@ pub(super) const ENTRIES: usize = WAYS * SETS;
 
 /// A GID in the form that a look-up compares: two words.
 ///
-/// LLVM takes a GID passed by value for sixteen single bytes and puts them together again, twice, at
-/// 150 instructions a packet; two words out of memory are two loads.
+/// LLVM takes a GID passed by value for sixteen single bytes and puts them together again, twice,
+/// at 150 instructions a packet; two words out of memory are two loads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key([u64; 2]);
 
 impl Key {
-    /// Of the GID with these bytes.
+    /// Creates the key of the GID with these bytes.
     #[inline(always)]
     pub(super) fn new(gid: &[u8; Gid::LEN]) -> Self {
         Self(zerocopy::transmute!(*gid))
     }
 
-    /// The GID.
+    /// Returns the GID of the key.
     fn gid(self) -> Gid {
         Gid::from_bytes(zerocopy::transmute!(self.0))
     }
@@ -50,7 +50,7 @@ impl Key {
     }
 }
 
-/// One entry.
+/// An address handle and its GID.
 #[derive(Clone, Copy)]
 struct Entry {
     key: Key,
@@ -59,11 +59,11 @@ struct Entry {
     used: bool,
 }
 
-/// The table.
+/// The table: [`SETS`] sets of [`WAYS`] entries each.
 pub(super) struct Cache(KVec<Option<Entry>>);
 
 impl Cache {
-    /// An empty table.
+    /// Creates an empty table.
     ///
     /// # Errors
     ///

@@ -43,11 +43,11 @@ use crate::{
     wire::pkey::Pkey, //
 };
 
-/// Longest part of the parent's name in that of a child made by its P_Key: with a dot, four digits and
-/// the NUL it fills the stack's 16 bytes.
+/// Longest part of the parent's name in that of a child made by its P_Key: with a dot, four
+/// digits and the NUL it fills the stack's 16 bytes.
 const NAME_PART: usize = 10;
 
-/// How long the removal of a child is waited for: 2 s in steps of 1 ms.
+/// Longest wait for the removal of a child: 2 s in steps of 1 ms.
 const PATIENCE: u32 = 2000;
 const STEP: Delta = Delta::from_millis(1);
 
@@ -132,10 +132,11 @@ impl Interface {
         child.show(rtnl)
     }
 
-    /// Removes the child that [`Self::add_child`] made for `pkey`, and waits for that, but not for ever.
+    /// Removes the child that [`Self::add_child`] made for `pkey`, and waits for that, but not
+    /// for ever.
     ///
-    /// Its end waits for its own work, which takes the RTNL. Who takes this interface away has that and
-    /// waits for us: so it is removed from elsewhere.
+    /// Its end waits for its own work, which takes the RTNL. Who takes this interface away has
+    /// that and waits for us: so it is removed from elsewhere.
     ///
     /// # Errors
     ///

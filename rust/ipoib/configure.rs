@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What administrators ask of interfaces, by netlink (`ip link … type ipoib`) and in sysfs.
+//! Configuration of interfaces by netlink (`ip link … type ipoib`) and sysfs.
 
 use core::fmt::Write;
 
@@ -38,7 +38,7 @@ use crate::{
     }, //
 };
 
-/// The rtnl kind.
+/// The rtnl link kind `ipoib`.
 pub(super) static KIND: link::Table<Interface> = link::Table::new();
 
 /// The mode that a request names, if it names one.
@@ -74,7 +74,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Takes the GUID of `address` into the interface's own, whose other parts are not to be chosen.
+    /// Takes the GUID of `address` into the interface's own, whose other parts are not to be
+    /// chosen.
     pub(super) fn choose_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result {
         let own = self.device().address();
         let (fixed, guid) = address.as_bytes().split_at(HwAddr::LEN - GUID);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Connected mode (RFC 4755): reliable connections to the peers that take them, for packets of up to
-//! 64 KiB. Everybody else, and all groups, get datagrams as ever.
+//! Connected mode (RFC 4755): reliable connections to the peers that take them, for packets of up
+//! to 64 KiB. Everybody else, and all groups, get datagrams as ever.
 //!
 //! ```text
 //!  session    what there is while the interface is up in connected mode
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! A connection carries packets in one direction. There is one for each direction and peer, so two
-//! interfaces that talk to each other have two. They are made by the module's own connection manager;
-//! where another one has the port, all peers get datagrams.
+//! interfaces that talk to each other have two. They are made by the module's own connection
+//! manager; where another one has the port, all peers get datagrams.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -73,7 +73,7 @@ pub(super) use transmit::Senders;
 
 use session::Session;
 
-/// How an interface sends to peers that leave it the choice.
+/// Transport of packets to peers that leave the interface the choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     /// Unreliable datagrams, of up to the MTU of the link (RFC 4391).
@@ -98,14 +98,14 @@ pub(super) struct Connected {
     control: rtnl::Locked<Control>,
 }
 
-/// What changes under the RTNL.
+/// State that is protected by the RTNL.
 struct Control {
     arrivals: Napi<Arrivals, Interface>,
     session: Option<Arc<Session>>,
 }
 
 impl Connected {
-    /// That of an interface in datagram mode.
+    /// Creates the state of an interface in datagram mode.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Connected {
         }))
     }
 
-    /// What the interface's address says of it.
+    /// Returns the flags of the interface's link-layer address (RFC 4755 §3.1).
     pub(super) fn flags(&self) -> u8 {
         if self.on.load(Ordering::Relaxed) && !self.refuses.load(Ordering::Acquire) {
             HwAddr::RC
@@ -176,7 +176,7 @@ impl Connected {
 }
 
 impl Interface {
-    /// The mode.
+    /// Returns the mode, as chosen by the administrator.
     pub(super) fn mode(&self) -> Mode {
         if self.connected.on.load(Ordering::Relaxed) {
             Mode::Connected
@@ -185,13 +185,13 @@ impl Interface {
         }
     }
 
-    /// Changes the mode, and the MTU with it: to the largest one of connected mode, or to what the link
-    /// carries in datagrams. An interface that is up goes down and comes up again.
+    /// Changes the mode, and the MTU with it: to the largest one of connected mode, or to what
+    /// the link carries in datagrams. An interface that is up goes down and comes up again.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if there can be no connections over the link; what bringing the interface up says:
-    /// then the mode is as it was.
+    /// `EOPNOTSUPP` if there can be no connections over the link; what bringing the interface up
+    /// says: then the mode is as it was.
     pub(super) fn set_mode(self: &Arc<Self>, rtnl: &mut Rtnl, mode: Mode) -> Result {
         let before = self.mode();
         if mode == before {
@@ -341,7 +341,7 @@ impl Interface {
         session.discard();
     }
 
-    /// What the transmit queues have to know of the session, if there is one.
+    /// Returns the session for the transmit queues, if the interface is up in connected mode.
     pub(super) fn session(&self, rtnl: &mut Rtnl) -> Option<Arc<Session>> {
         self.connected.control.get(rtnl).session.clone()
     }

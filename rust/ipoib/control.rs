@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How an interface comes up, goes down, and follows its port. All of it with the RTNL held.
+//! The control path: an interface comes up, goes down, and follows its port. All of it with the
+//! RTNL held.
 
 use core::sync::atomic::Ordering;
 
@@ -63,7 +64,7 @@ pub(super) use trouble::{
     Trouble, //
 };
 
-/// What is changed in the Q_Key of the link to make one that nobody uses.
+/// Bits to flip in the link's Q_Key for one that nobody uses.
 const UNUSED_QKEY: u32 = 0x7fff_0000;
 
 /// Time for packets that passed the check of the Q_Key to be handled.
@@ -72,8 +73,8 @@ const SETTLE: Delta = Delta::from_millis(20);
 /// Time until a port is asked again that could not be, in milliseconds.
 const QUERY_AGAIN_MS: u64 = 1000;
 
-/// Packets of MTU size that may be on their way at least. A device that completes packets one by one
-/// teaches the byte queue limit that two are enough; then there is never anything to chain.
+/// Packets of MTU size that may be on their way at least. A device that completes packets one by
+/// one teaches the byte queue limit that two are enough; then there is never anything to chain.
 const BULK: u32 = 16;
 
 /// Bytes that may be on their way at least in connected mode: four of the largest packets.
@@ -82,7 +83,7 @@ const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 /// The memberships in groups of an interface that goes down.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Memberships {
-    /// They end.
+    /// The interface leaves its groups.
     End,
     /// They stay, for the queue pairs when they are up again.
     Stay,
@@ -206,7 +207,8 @@ impl Interface {
         Ok(())
     }
 
-    /// How the interface knows its own packets, which come from `gid`.
+    /// Returns the identity by which the interface recognizes its own packets, which come from
+    /// `gid`.
     pub(super) fn identity(&self, rtnl: &mut Rtnl, gid: Option<Gid>) -> Result<Identity> {
         let mut numbers: KVec<Qpn> = KVec::new();
         for qp in &self.queues(rtnl).pairs {
@@ -287,10 +289,10 @@ impl Interface {
 
     /// Makes the port drop what arrives, before the queue pairs go.
     ///
-    /// A packet that comes to a queue pair on its way to Reset is a danger on rxe (Linux 7.2, 7.3): it is
-    /// freed with the queue pair's lock held, which may run a softirq that receives the next one for
-    /// the same queue pair and waits for that lock for ever. With a key that nobody uses, packets
-    /// are dropped before they come so far.
+    /// A packet that comes to a queue pair on its way to Reset is a danger on rxe (Linux 7.2,
+    /// 7.3): it is freed with the queue pair's lock held, which may run a softirq that receives
+    /// the next one for the same queue pair and waits for that lock for ever. With a key that
+    /// nobody uses, packets are dropped before they come so far.
     fn silence(&self, rtnl: &mut Rtnl) {
         let Some(qkey) = self.control.get(rtnl).qkey.take() else {
             return;
@@ -302,7 +304,7 @@ impl Interface {
         self.silence_pairs(Iterator::chain(pairs, beside), qkey);
     }
 
-    /// The same for some of them, which have `qkey`.
+    /// Makes the port drop what arrives for `pairs`, which have `qkey`.
     pub(super) fn silence_pairs<'a>(&self, pairs: impl Iterator<Item = &'a QueuePair>, qkey: u32) {
         if self.link().rdma().link_layer(self.port()) != LinkLayer::Ethernet {
             // Not rxe.
@@ -405,8 +407,9 @@ impl Interface {
         }
     }
 
-    /// Goes to the partition of the first P_Key of the port's table, if it is the port's own interface:
-    /// the subnet manager may put another one there. Returns what the port offers there.
+    /// Goes to the partition of the first P_Key of the port's table, if it is the port's own
+    /// interface: the subnet manager may put another one there. Returns what the port offers
+    /// there.
     fn follow_partition(self: &Arc<Self>, rtnl: &mut Rtnl, offer: Offer) -> Result<Offer> {
         let moved = |pkey: &Pkey| pkey.full() != self.pkey();
         let Some(pkey) = offer.first_pkey.filter(moved) else {
@@ -433,8 +436,8 @@ impl Interface {
         self.link().refresh()
     }
 
-    /// Brings the queue pairs into the partition at its place in the port's table, or takes them down
-    /// until there is one.
+    /// Brings the queue pairs into the partition at its place in the port's table, or takes them
+    /// down until there is one.
     fn follow_pkey(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) {
         let is = match self.control.get(rtnl).phase {
             Phase::Up { pkey_index, .. } => Some(pkey_index),

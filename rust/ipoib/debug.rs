@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What `/sys/kernel/debug/ipoib/` shows of an interface: `<name>_mcg`, its groups, and `<name>_path`, its
-//! destinations. One in another network namespace than the first has its RDMA device in the names, too
-//! (`ib0@mlx5_1_mcg`): names are unique in a namespace alone.
+//! Files of an interface in `/sys/kernel/debug/ipoib/`: `<name>_mcg`, its groups, and
+//! `<name>_path`, its destinations. An interface in another network namespace than the first has
+//! its RDMA device in the names, too (`ib0@mlx5_1_mcg`): names are unique in a namespace alone.
 
 use kernel::{
     debugfs::{
@@ -36,7 +36,7 @@ static DIRECTORY: rtnl::Locked<Option<Dir>> = rtnl::Locked::new(None);
 pub(super) struct Directory;
 
 impl Directory {
-    /// Makes the directory.
+    /// Creates the directory, to which [`Files`] are added.
     pub(super) fn new() -> Self {
         let directory = Dir::new(c"ipoib");
         *DIRECTORY.get(&mut rtnl::lock()) = Some(directory);
@@ -60,8 +60,8 @@ pub(super) struct Files {
 }
 
 impl Interface {
-    /// Makes the files, also when they have another name now. Returns old ones, to be dropped without the
-    /// RTNL.
+    /// Makes the files, also when they have another name now. Returns old ones, to be dropped
+    /// without the RTNL.
     pub(super) fn make_files(self: &Arc<Self>, rtnl: &mut Rtnl) -> Option<Files> {
         let name = self.device().name();
         let first = self.device().is_in_first_namespace(rtnl);

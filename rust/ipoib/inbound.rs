@@ -2,17 +2,17 @@
 
 //! Receive queues beside the main one (`ethtool -L ib0 rx N`).
 //!
-//! An adapter without receive side scaling for datagrams puts all that comes to a queue pair into one
-//! completion queue. So there are several queue pairs that receive, each with its own completion queue,
-//! poll and pool of pages, and each peer is told the number of one of them, by a hash of its GID: what
-//! ARP and neighbour discovery say of us is rewritten on its way out ([`Numbers::prepare`],
-//! [`crate::wire::inbound`]). A peer is told the same one each time.
+//! An adapter without receive side scaling for datagrams puts all that comes to a queue pair into
+//! one completion queue. So there are several queue pairs that receive, each with its own
+//! completion queue, poll and pool of pages, and each peer is told the number of one of them, by
+//! a hash of its GID: what ARP and neighbour discovery say of us is rewritten on its way out
+//! ([`Numbers::prepare`], [`crate::wire::inbound`]). A peer is told the same one each time.
 //!
 //! The interface's own address, which nothing here changes, has the main queue pair's number. That
 //! receives whatever comes to it, groups included, so who was told nothing else loses nothing.
 //!
-//! When there are to be fewer, peers are told another one, and the queue pairs that go receive for a
-//! while longer.
+//! When there are to be fewer, peers are told another one, and the queue pairs that go receive
+//! for a while longer.
 
 use core::sync::atomic::{
     AtomicUsize,
@@ -86,11 +86,11 @@ pub(super) struct Inbound {
     pub(super) poll: Napi<Receiver, Interface>,
 }
 
-/// What a receive queue is started with.
+/// Parameters to start a receive queue with.
 pub(super) struct Start {
     /// The Q_Key of the link.
     pub(super) qkey: u32,
-    /// Where the port has the P_Key.
+    /// Index of the P_Key in the port's table.
     pub(super) pkey_index: u16,
     /// Buffers are for packets of so many bytes.
     pub(super) mtu: u32,
@@ -149,7 +149,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Ends that.
+    /// Ends reception: stops the poll, and resets the queue pair.
     ///
     /// # Errors
     ///
@@ -164,8 +164,8 @@ impl Inbound {
     }
 }
 
-/// Who announces what tells nobody anything new: not programs, which announce at the same time that an IP
-/// address has come from another node.
+/// The task whose announcements repeat what peers know. Programs are no such tasks: they may
+/// announce at the same time that an IP address has come from another node.
 #[derive(Default)]
 pub(super) struct Repeating(AtomicUsize);
 
@@ -175,13 +175,13 @@ impl Repeating {
         self.0.store(Self::task(), Ordering::Relaxed);
     }
 
-    /// Nobody does any more.
+    /// Notes that no task repeats announcements any more.
     fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether the calling task does. What it sent and another sends for it, from the stack's queue, is
-    /// that one's: then all are told more than they need, and their own again after.
+    /// Whether the calling task does. What it sent and another sends for it, from the stack's
+    /// queue, is that one's: then all are told more than they need, and their own again after.
     fn is_ours(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::task()
     }
@@ -204,8 +204,8 @@ impl Numbers {
             .unwrap_or(Qpn::MULTICAST)
     }
 
-    /// Has a packet, which begins with its pseudo header, tell its receivers what they are to know of
-    /// our address. Returns what is to be sent beside it.
+    /// Has a packet, which begins with its pseudo header, tell its receivers what they are to
+    /// know of our address. Returns what is to be sent beside it.
     ///
     /// # Errors
     ///
@@ -459,8 +459,8 @@ impl Interface {
         retired
     }
 
-    /// Tells the link at what address this node is. Who was told another receive queue than the main
-    /// one is not told that again, if nothing else is new.
+    /// Tells the link at what address this node is. Who was told another receive queue than the
+    /// main one is not told that again, if nothing else is new.
     pub(super) fn announce(&self, rtnl: &mut Rtnl) {
         let address = self.device().address();
         let before = self.control.get(rtnl).announced.replace(address);

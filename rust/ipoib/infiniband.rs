@@ -5,8 +5,8 @@
 //! - [`path`] asks for the ways to ports: at most so many queries at a time, one for a destination.
 //! - [`program`] finds paths for programs, by the same queries.
 //! - [`group`] joins groups: as a full member those that the stack wants, to send only those that
-//!   packets go to. The first is the broadcast group (RFC 4391 §5), which gives the Q_Key and the MTU
-//!   of the link; all others are made like it.
+//!   packets go to. The first is the broadcast group (RFC 4391 §5), which gives the Q_Key and the
+//!   MTU of the link; all others are made like it.
 //!
 //! What the SA says comes in work of its own ([`Port::advance`]), never where the stack waits.
 
@@ -93,7 +93,7 @@ pub(crate) use shared::{
 /// The Q_Key until the broadcast group's is known: nobody sends with it.
 const NO_QKEY: u32 = 0x7fff_0b1b;
 
-/// What the SA's answers are worth: it tells of most changes.
+/// Limits and lifetimes for results of the SA, which reports most changes.
 const POLICY: Policy = Policy {
     searches: 4096,
     strangers: 2048,
@@ -104,14 +104,14 @@ const POLICY: Policy = Policy {
 /// An InfiniBand port, in one partition.
 pub(super) struct Infiniband(Arc<Port>);
 
-/// What is shared with what waits for answers.
+/// State that is shared with waiters for answers.
 #[pin_data]
 struct Port {
     pd: Arc<ProtectionDomain>,
     number: PortNumber,
     /// The P_Key of the partition, as a full member has it.
     pkey: AtomicU16,
-    /// Where answers are handled, and address handles end.
+    /// The work queue on which answers are handled and address handles are destroyed.
     queue: Arc<work::Queue>,
     sa: Arc<sa::Client>,
     /// The GID that the interface's address carries.
@@ -192,7 +192,7 @@ impl Port {
         Pkey::new(self.pkey.load(Ordering::Relaxed))
     }
 
-    /// The broadcast group.
+    /// MGID of the partition's broadcast group (RFC 4391 §4).
     fn broadcast(&self) -> Gid {
         mgid::broadcast(self.pkey(), Scope::LinkLocal)
     }
@@ -203,7 +203,8 @@ impl Port {
         Some(Pkey::new(key)).filter(|pkey| pkey.is_valid())
     }
 
-    /// The entry of the GID table for the interface's address: the best by [`worth`], the first of those.
+    /// The entry of the GID table for the interface's address: the best by [`worth`], the first
+    /// of those.
     fn choose_source(&self) -> Option<ARef<Entry>> {
         let device = self.device();
         let chosen = *self.guid.lock();
@@ -253,7 +254,7 @@ impl Port {
 struct Prefixes([Option<u64>; Self::MOST]);
 
 impl Prefixes {
-    /// As many as count: a subnet has one, and perhaps the one that it had before.
+    /// Most prefixes that count: a subnet has one, and perhaps the one that it had before.
     const MOST: usize = 4;
 
     fn of(gid: &Gid) -> u64 {
@@ -274,8 +275,8 @@ impl Prefixes {
     }
 }
 
-/// What a GID is worth to send from: that an administrator chose its GUID comes first, then that other
-/// subnets reach it.
+/// Returns the rank of a GID as a source, the higher the better: that an administrator chose its
+/// GUID comes first, then that other subnets reach it.
 fn worth(gid: &Gid, chosen: Option<[u8; 8]>) -> (bool, bool) {
     let is_chosen = chosen.is_some_and(|guid| gid.with_guid(guid) == *gid);
     (is_chosen, is_routable(gid))

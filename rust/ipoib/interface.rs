@@ -119,22 +119,23 @@ pub(super) struct Interface {
     /// Its own children. Changes with the RTNL held.
     #[pin]
     pub(super) children: Mutex<KVec<Arc<Interface>>>,
-    /// What debugfs shows of it.
+    /// Its files in debugfs.
     #[pin]
     pub(super) files: Mutex<Option<Files>>,
-    /// Who made it, if it is a child.
+    /// Origin of the request that made the interface.
     pub(super) origin: Origin,
     /// Groups that user space joined by itself are left alone.
     pub(super) umcast: AtomicBool,
     link: KBox<dyn Link>,
     pub(super) options: Options,
-    /// Where the work runs that does not wait for peers.
+    /// The work queue for items that do not wait for peers.
     pub(super) works: work::Queue,
-    /// Where children are removed.
+    /// The work queue on which children are removed.
     pub(super) removals: work::Queue,
-    /// Where the searches run.
+    /// The work queue on which searches run.
     pub(super) searches: Arc<work::Queue>,
-    /// Where connections begin, which wait for the SA there and keep nothing else waiting.
+    /// The work queue on which connections begin, which wait for the SA there and delay nothing
+    /// else.
     pub(super) connects: work::Queue,
     /// The world sees the interface.
     shown: AtomicBool,
@@ -157,14 +158,14 @@ pub(super) struct Interface {
     /// The last time that the neighbours were told which of them is theirs.
     #[pin]
     told: SpinLockBh<Option<works::Told>>,
-    /// Who announces now what tells nobody anything new.
+    /// The task that announces now what peers know.
     pub(super) repeating: Repeating,
-    /// What finds peers' queue pairs for the address cache.
+    /// Exchanges that find peers' queue pairs for the address cache.
     #[pin]
     pub(super) exchange: Exchange,
     /// Peers across a router are looked after.
     pub(super) watched: AtomicBool,
-    /// Where the seconds of `destinations` are counted from.
+    /// Time from which the interface's clock counts ([`Interface::now`]).
     epoch: Instant<Monotonic>,
     /// A queue pair has failed and wants a look.
     pub(super) broken: AtomicBool,
@@ -172,12 +173,12 @@ pub(super) struct Interface {
     pub(super) stuck: AtomicBool,
     /// The port's GID table has changed.
     pub(super) gids_changed: AtomicBool,
-    /// Its subnet has.
+    /// The port's subnet has changed.
     pub(super) subnet_changed: AtomicBool,
     pub(super) handed_over: AtomicBool,
     statistics: Statistics,
     transmit_statistics: KVec<Arc<Statistics>>,
-    /// What had been completed at the watchdog's last alarm, by queue.
+    /// Completions at the watchdog's last alarm, by transmit queue.
     alarms: KVec<AtomicU64>,
     receive_statistics: KVec<Arc<Statistics>>,
     connected_statistics: Arc<Statistics>,
@@ -203,24 +204,24 @@ pub(super) struct Interface {
     watch_work: DelayedWork<Interface, WATCH>,
 }
 
-/// Where an interface is to be.
+/// Place of an interface that is to be made.
 pub(super) struct Place<'a> {
-    /// The RDMA device.
+    /// The RDMA device that has the port.
     pub(super) rdma: &'a RdmaDevice,
-    /// Its port.
+    /// The port of the device.
     pub(super) port: PortNumber,
-    /// The partition.
+    /// P_Key of the partition.
     pub(super) pkey: Pkey,
     /// The interface that it is a child of.
     pub(super) parent: Option<Arc<Interface>>,
-    /// Who makes it.
+    /// Origin of the request.
     pub(super) origin: Origin,
 }
 
-/// Who made an interface.
+/// Origin of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// The port came.
+    /// The port's own interface, made when the port appears.
     Port,
     /// A request by netlink.
     Netlink,
@@ -228,7 +229,7 @@ pub(super) enum Origin {
     Sysfs,
 }
 
-/// What changes under the RTNL.
+/// State that is protected by the RTNL.
 pub(super) struct Control {
     /// The port's events, from before the interface is shown until it goes.
     pub(super) events: Option<Pin<KBox<event::Registration<PortEvents>>>>,
@@ -240,10 +241,10 @@ pub(super) struct Control {
     pub(super) polls: Polls,
     /// The address that was last announced.
     pub(super) announced: Option<HwAddr>,
-    /// How receive completions are gathered.
+    /// Moderation of receive completions.
     pub(super) moderation: Moderation,
     pub(super) groups: Groups,
-    /// What the port offered when last asked.
+    /// The port's offer when last asked.
     pub(super) offer: Option<Offer>,
     /// The Q_Key of the queue pairs, while they have one.
     pub(super) qkey: Option<u32>,
@@ -258,9 +259,9 @@ pub(super) struct Control {
     pub(super) following_mtu: Option<u32>,
     /// The largest MTU when the log last said why a larger one is refused or not set yet.
     pub(super) mtu_advised: u32,
-    /// When the interface may be restarted again.
+    /// Time of the next restart that is allowed.
     pub(super) restarts: Backoff,
-    /// Bringing it up.
+    /// Failures to bring the interface up.
     pub(super) start: Trouble,
     /// Asking the port what it offers.
     pub(super) query: Trouble,
@@ -271,23 +272,24 @@ pub(super) struct Control {
 /// Whether the interface is up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It is not.
+    /// The interface is down.
     Down,
-    /// It is.
+    /// The interface is up.
     Up {
         /// Receive buffers are for packets of so many bytes.
         mtu: u32,
-        /// Where the port has the P_Key of the queue pairs.
+        /// Index of the queue pairs' P_Key in the port's table.
         pkey_index: u16,
     },
-    /// It should be, but the port is no member of its partition.
+    /// The interface is up administratively, but the port is no member of its partition.
     NoPkey,
-    /// It should be, but could not be restarted: to be tried again.
+    /// The interface is up administratively, but could not be restarted: to be tried again.
     Broken,
 }
 
 impl Interface {
-    /// Makes what drives `device`: an interface that nobody sees yet. The device is put in its place.
+    /// Makes what drives `device`: an interface that nobody sees yet. The device is put in its
+    /// place.
     ///
     /// # Errors
     ///
@@ -417,12 +419,12 @@ impl Interface {
         )
     }
 
-    /// The module's parameters.
+    /// The module's parameters, limited to what the device can do.
     pub(super) fn options(&self) -> &Options {
         &self.options
     }
 
-    /// How many queues there are, and how long.
+    /// Returns the number of queues, and their lengths.
     pub(super) fn sizes(&self) -> Sizes {
         self.sizes.get()
     }
@@ -463,12 +465,12 @@ impl Interface {
         self.link().rdma().as_dev()
     }
 
-    /// What is below.
+    /// The link below, of the port's kind.
     pub(super) fn link(&self) -> &dyn Link {
         &*self.link
     }
 
-    /// The port below.
+    /// The port of the RDMA device below.
     pub(super) fn port(&self) -> PortNumber {
         self.port
     }
@@ -490,7 +492,7 @@ impl Interface {
         self.shown.load(Ordering::Acquire) && !self.closing.load(Ordering::Acquire)
     }
 
-    /// The net device.
+    /// The net device that the interface drives.
     #[inline(always)]
     pub(super) fn device(&self) -> &Device<Self> {
         &self.device
@@ -541,7 +543,7 @@ impl Interface {
     }
 }
 
-/// What tells an interface from others.
+/// Description of an interface in log messages: its name, partition and parent.
 struct Title<'a>(&'a Interface);
 
 impl fmt::Display for Title<'_> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What differs between the kinds of link below a net device.
+//! Interface to the link below a net device, which there is in several kinds.
 //!
 //! On an InfiniBand port, paths and groups come from the subnet administrator (SA); on a RoCE port
 //! they are made locally. The rest of `ipoib` sees this trait alone.
@@ -10,18 +10,18 @@
 //! - [`Link::refresh`] reads the port anew and says what the interface should be like. It is called
 //!   when the interface is made, when it comes up, and after each event of the port; with the RTNL
 //!   held, so it must not ask the device itself (`ib_query_port` takes the RTNL on RoCE).
-//! - [`Link::resolve`] begins to find the way to a GID, whose end the [`Search`] is told. It is called
-//!   with a transmit queue locked, so it only notes the search or gives it to a worker. An InfiniBand
-//!   link asks the SA for a path record, and for a group takes the parameters of the (send-only)
-//!   membership.
+//! - [`Link::resolve`] begins to find the way to a GID, whose end the [`Search`] is told. It is
+//!   called with a transmit queue locked, so it only notes the search or gives it to a worker. An
+//!   InfiniBand link asks the SA for a path record, and for a group takes the parameters of the
+//!   (send-only) membership.
 //! - [`Link::carrier_group`] says which group of the link carries a group of RFC 4391. On
 //!   InfiniBand that is the group itself.
 //! - [`Link::join`] makes the port and the queue pair members of a group that `carrier_group` gave;
 //!   [`Link::leave`] undoes it and cannot fail: what is gone is left. On InfiniBand a join is a
-//!   request to the SA, and [`Join::UnderWay`] says that its answer is not there yet: `join` is called
-//!   again when it has come. A membership may end from outside; [`Link::holds`] tells.
-//! - [`Link::stop`] ends all searches and what the link keeps for them, when the interface goes down;
-//!   [`Link::close`] waits for their last traces, before it goes away.
+//!   request to the SA, and [`Join::UnderWay`] says that its answer is not there yet: `join` is
+//!   called again when it has come. A membership may end from outside; [`Link::holds`] tells.
+//! - [`Link::stop`] ends all searches and what the link keeps for them, when the interface goes
+//!   down; [`Link::close`] waits for their last traces, before it goes away.
 
 use kernel::{
     prelude::*,
@@ -77,7 +77,7 @@ impl<P: crate::net::napi::Poll> cq::Notify for Arc<Instance<P>> {
     }
 }
 
-/// What has become of [`Link::join`].
+/// Outcome of a [`Link::join`] that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Join {
     /// The interface is a member.
@@ -86,11 +86,11 @@ pub(super) enum Join {
     UnderWay,
 }
 
-/// What a port offers at the moment.
+/// A port's current offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// The GID that packets come from, and that the interface's address carries; `None` if the port has
-    /// none that serves.
+    /// The GID that packets come from, and that the interface's address carries; `None` if the
+    /// port has none that serves.
     pub(super) gid: Option<Gid>,
     /// The port's LID, by which others reach it; 0 on RoCE.
     pub(super) lid: u16,
@@ -101,10 +101,11 @@ pub(super) struct Offer {
     pub(super) largest: u32,
     /// Largest payload that the port may come to carry, when its neighbour and the group allow it.
     pub(super) possible: u32,
-    /// Where the port has the interface's P_Key; `None` if it is no member of the partition.
+    /// Index of the interface's P_Key in the port's table; `None` if the port is no member of the
+    /// partition.
     pub(super) pkey_index: Option<u16>,
-    /// The first P_Key of the port's table, of which the partition is that of the port's own interface;
-    /// `None` if there is none now, and on RoCE.
+    /// The first P_Key of the port's table, of which the partition is that of the port's own
+    /// interface; `None` if there is none now, and on RoCE.
     pub(super) first_pkey: Option<Pkey>,
     /// Whether the port carries packets.
     pub(super) active: bool,
@@ -112,7 +113,7 @@ pub(super) struct Offer {
 
 /// A kind of link. See the module's documentation for the contract.
 pub(super) trait Link: Send + Sync {
-    /// The RDMA device.
+    /// The RDMA device below the link.
     fn rdma(&self) -> &Device;
 
     /// The key that all datagrams of the link carry.
@@ -125,7 +126,7 @@ pub(super) trait Link: Send + Sync {
     /// What the device says.
     fn refresh(&self) -> Result<Offer>;
 
-    /// What the administrator should do if [`Offer::gid`] is `None`.
+    /// Returns advice for the administrator if [`Offer::gid`] is `None`.
     fn gid_advice(&self) -> &'static str;
 
     /// Advises the administrator how to get a larger MTU.
@@ -134,14 +135,14 @@ pub(super) trait Link: Send + Sync {
     /// Has packets come from the port's GID with that GUID, as soon as the port has it.
     fn choose_guid(&self, _guid: [u8; 8]) {}
 
-    /// What the link's answers are worth.
+    /// Returns limits and lifetimes for the link's answers.
     fn policy(&self) -> Policy;
 
     /// Begins to find the way to a destination.
     fn resolve(&self, search: Search);
 
-    /// The SA's record of the path to a port, which `interface` wants to know. Sleeps as long as the SA
-    /// takes, or until [`Link::stop`].
+    /// The SA's record of the path to a port, which `interface` wants to know. Sleeps as long as
+    /// the SA takes, or until [`Link::stop`].
     ///
     /// # Errors
     ///
@@ -187,12 +188,13 @@ pub(super) trait Link: Send + Sync {
         false
     }
 
-    /// The port has changed, or its subnet: what is known of paths may be wrong. Returns how many were known.
+    /// The port has changed, or its subnet: what is known of paths may be wrong. Returns how many
+    /// were known.
     fn port_changed(&self) -> usize {
         0
     }
 
-    /// What is known of the paths to `gid` may be wrong. The same.
+    /// Notes that the known paths to `gid` may be wrong. Returns the number of known paths.
     fn doubt(&self, _gid: &Gid) -> usize {
         0
     }
@@ -224,7 +226,7 @@ pub(super) trait Link: Send + Sync {
     /// The interface, which is down, goes to the partition `pkey`.
     fn set_partition(&self, _pkey: Pkey) {}
 
-    /// Ends the membership.
+    /// Ends the membership of `interface` in `group`; cannot fail.
     fn leave(&self, rtnl: &mut Rtnl, interface: &Arc<Interface>, qp: &QueuePair, group: Gid);
 
     /// Whether neighbours may be ports of other subnets, which the address cache knows.

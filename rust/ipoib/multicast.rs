@@ -19,20 +19,21 @@ const BACKOFF_MIN: u32 = 1000;
 /// Longest wait, in milliseconds, without the jitter.
 const BACKOFF_MAX: u32 = 16_000;
 
-/// A group's membership.
+/// State of the membership in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A join is due at `at` (milliseconds); if it fails, the next one comes after `backoff` more. One
-    /// that was under way may have failed before: of what it `began` something may be left.
+    /// A join is due at `at` (milliseconds); if it fails, the next one comes after `backoff`
+    /// more. One that was under way may have failed before: of what it `began` something may be
+    /// left.
     Wanted { at: u64, backoff: u32, began: bool },
     /// A join is under way; `backoff` as above.
     Asked { backoff: u32 },
-    /// A member.
+    /// The interface is a member.
     Joined,
 }
 
 impl State {
-    /// Of a group that was just asked for.
+    /// Creates the state of a group that was just asked for.
     fn new(now: u64) -> Self {
         Self::Wanted {
             at: now,
@@ -76,7 +77,7 @@ impl State {
     }
 }
 
-/// A group.
+/// A group that the stack wants, or wanted in the last round.
 struct Group {
     state: State,
     /// The last round in which the stack wanted it.
@@ -91,9 +92,9 @@ pub(super) struct Groups {
     round: u32,
 }
 
-/// What [`Groups`] does its work with.
+/// Operations that [`Groups`] works with.
 pub(super) trait Membership {
-    /// Becomes a member.
+    /// Makes the interface a member of `group`.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ impl Groups {
             .map(|(gid, group)| (gid, group.state == State::Joined))
     }
 
-    /// How many groups the interface is a member of.
+    /// Returns the number of groups that the interface is a member of.
     pub(super) fn joined(&self) -> u64 {
         self.table
             .values()
@@ -132,7 +133,8 @@ impl Groups {
             .count() as u64
     }
 
-    /// Makes the memberships those of `wanted`, as far as that works at time `now` (milliseconds). Returns the time of the next try, if one is due.
+    /// Makes the memberships those of `wanted`, as far as that works at time `now`
+    /// (milliseconds). Returns the time of the next try, if one is due.
     ///
     /// # Errors
     ///
@@ -173,7 +175,7 @@ impl Groups {
         }
     }
 
-    /// Ends all memberships.
+    /// Ends all memberships, in any state.
     pub(super) fn leave_all(&mut self, how: &mut impl Membership) {
         self.round = self.round.wrapping_add(1);
         self.drop_unwanted(how);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What address resolution tells of the ports that neighbours are at.
+//! Hints in address resolution to the ports that neighbours are at.
 //!
-//! A port may get another LID and nobody tells its peers; those that run the kernel's driver then send
-//! to the old one for ever. Two things give it away. The neighbour stops answering, which the stack
-//! notices. And what the neighbour says of itself comes from another LID than its way leads to.
+//! A port may get another LID and nobody tells its peers; those that run the kernel's driver then
+//! send to the old one for ever. Two things give it away. The neighbour stops answering, which
+//! the stack notices. And what the neighbour says of itself comes from another LID than its way
+//! leads to.
 
 use core::{
     net::IpAddr,
@@ -36,7 +37,7 @@ const RUMOUR_MS: u32 = 1000 * FRESH as u32 + 100;
 const IPV6_LEN: usize = 40;
 const FIXED_LEN: usize = 24;
 
-/// Where the IPv6 header has the source, and an advertisement the address that it is about.
+/// Offsets of the source in the IPv6 header, and of the target address in an advertisement.
 const SOURCE: usize = 8;
 const TARGET: usize = 8;
 
@@ -52,11 +53,11 @@ const DISCOVERY: RangeInclusive<u8> = 133..=136;
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 
-/// As much of a datagram as [`may_tell`] has to see.
+/// Bytes of a datagram that [`may_tell`] reads.
 pub(super) const SEEN: usize = IPV6_LEN + 1;
 
-/// Whether a datagram of that type may be one by which a neighbour tells of itself. Of one that is cut
-/// before [`SEEN`] bytes, that is not known.
+/// Whether a datagram of that type may be one by which a neighbour tells of itself. Of one that
+/// is cut before [`SEEN`] bytes, that is not known.
 #[inline(always)]
 pub(super) fn may_tell(ethertype: EtherType, datagram: &[u8]) -> bool {
     match ethertype {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the stack leaves to whoever sends a packet: checksums, and cutting long TCP segments.
+//! Offloads of the stack: checksums, and segmentation of TCP.
 //!
-//! An adapter does it if it can; else oxib does, and it is worth it: a long segment goes through the
-//! stack once, and its parts are headers in the ring with pieces of the stack's own memory behind them,
-//! where there would be a packet for each.
+//! An adapter does it if it can; else oxib does, and it is worth it: a long segment goes through
+//! the stack once, and its parts are headers in the ring with pieces of the stack's own memory
+//! behind them, where there would be a packet for each.
 
 use kernel::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) type Ring = SendQueue<Skb, Arc<Instance<Reaper>>, Arc<Instance<Receiv
 
 type Pushed = core::result::Result<u32, Refused<Skb>>;
 
-/// What an adapter does.
+/// Offloads of an adapter.
 #[derive(Clone, Copy)]
 pub(super) struct Adapter {
     checksums: bool,
@@ -55,7 +55,7 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// What `device` does on `port`.
+    /// Returns the offloads of `device` on `port`.
     pub(super) fn of(device: &Device, port: PortNumber) -> Self {
         Self {
             checksums: device.computes_checksums(),
@@ -63,8 +63,8 @@ impl Adapter {
         }
     }
 
-    /// Adds a packet that is not one piece of memory to be sent as it is, without its pseudo header,
-    /// to a ring, and counts it if it is cut. Returns the bytes that it is on the wire.
+    /// Adds a packet that is not one piece of memory to be sent as it is, without its pseudo
+    /// header, to a ring, and counts it if it is cut. Returns the bytes that it is on the wire.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ fn in_one(packet: Skb, mut push: impl FnMut(Skb) -> Pushed) -> Pushed {
     }
 }
 
-/// Cuts a packet.
+/// Cuts a packet into segments, and adds those to a ring.
 #[inline(never)]
 fn cut(ring: &mut Ring, to: Destination, mut packet: Skb, segments: Segments) -> Pushed {
     // The device reads later what is summed now.

@@ -26,7 +26,7 @@ pub(crate) struct Given<'a> {
 /// Smallest and largest ring.
 pub(super) const RING: core::ops::RangeInclusive<u32> = 128..=8192;
 
-/// Most transmit queues.
+/// Upper limit for the number of transmit queues.
 pub(super) const MAX_TX_QUEUES: u32 = 64;
 
 /// Fewest and most connections of an interface.
@@ -35,7 +35,7 @@ const CONNECTIONS: core::ops::RangeInclusive<u32> = 1..=32_768;
 /// Shortest and longest time after which a connection is idle, in seconds.
 const IDLE: core::ops::RangeInclusive<u32> = 1..=86_400;
 
-/// The parameters, checked.
+/// The module parameters after [`Options::check`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     /// Packets in each send ring, a power of two.
@@ -77,25 +77,25 @@ impl<'a> Devices<'a> {
     }
 }
 
-/// What is wrong with a parameter.
+/// A parameter that is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OptionError {
-    /// A ring's length.
+    /// The length of a ring is out of range, or no power of two.
     Ring {
-        /// The parameter.
+        /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// The value that was given.
         value: u32,
     },
     /// The number of transmit queues.
     TxQueues(u32),
     /// A number that is not in its range.
     Range {
-        /// The parameter.
+        /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// The value that was given.
         value: u32,
-        /// What it may be.
+        /// Range of the parameter.
         range: core::ops::RangeInclusive<u32>,
     },
     /// A name in the list of devices is empty.
@@ -131,7 +131,7 @@ impl fmt::Display for OptionError {
 }
 
 impl Options {
-    /// Checks the parameters.
+    /// Checks the module parameters for interfaces.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Options {
         })
     }
 
-    /// The same with rings that a device of at most `max` work requests a queue can have.
+    /// Limits the rings to a device's maximum of `max` work requests a queue.
     pub(crate) fn limited_to(self, max: u32) -> Self {
         let largest = max.checked_ilog2().map_or(1, |log| 1 << log);
         Self {

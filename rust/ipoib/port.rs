@@ -107,8 +107,8 @@ impl Attached {
         Ok(Self(interface))
     }
 
-    /// The port's interface and its children of which `matches` is true; the first of the results of
-    /// `use_it` that is one.
+    /// The port's interface and its children of which `matches` is true; the first of the results
+    /// of `use_it` that is one.
     fn find<R>(
         &self,
         matches: impl Fn(&Interface) -> bool,
@@ -152,8 +152,8 @@ impl Interface {
 
 /// The net device that a connection request is for, among those of `ports`.
 ///
-/// One that is alone in its partition, with the GID that the request came to, is it; its address may be
-/// that of a bond. Of several, the one that has the address is.
+/// One that is alone in its partition, with the GID that the request came to, is it; its address
+/// may be that of a bond. Of several, the one that has the address is.
 pub(super) fn net_device(ports: &[Attached], wanted: &Wanted) -> Option<Held> {
     let in_partition = |interface: &Interface| {
         interface.port().get() == wanted.port && interface.pkey().base() == wanted.pkey.base()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The queue pairs of an interface, with their completion queues and polls: made with it, and made anew
-//! when an administrator changes how many there are or how long (`ethtool -G`, `ethtool -L`).
+//! The queue pairs of an interface, with their completion queues and polls: made with it, and
+//! made anew when an administrator changes how many there are or how long (`ethtool -G`,
+//! `ethtool -L`).
 
 use core::sync::atomic::{
     AtomicU32,
@@ -64,12 +65,12 @@ use crate::{
 /// small requests.
 const INLINE: u32 = 128;
 
-/// How many queues there are, and how long.
+/// Numbers and lengths of an interface's queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sizes {
-    /// Transmit queues.
+    /// Number of transmit queues.
     pub(super) transmit_queues: u32,
-    /// Receive queues.
+    /// Number of receive queues.
     pub(super) receive_queues: u32,
     /// Packets in each send ring, a power of two.
     pub(super) send_ring: u32,
@@ -86,7 +87,7 @@ pub(super) struct SizesNow {
 }
 
 impl SizesNow {
-    /// Notes `sizes`.
+    /// Creates the atomic copy of `sizes`.
     pub(super) fn new(sizes: Sizes) -> Self {
         Self {
             transmit_queues: AtomicU32::new(sizes.transmit_queues),
@@ -131,9 +132,9 @@ impl SizesNow {
 pub(super) struct Queues {
     /// The first receives and sends, the others only send. Those that only receive are apart.
     pub(super) pairs: KVec<Arc<QueuePair>>,
-    /// Where receives of the first complete.
+    /// The completion queue of receives by the first queue pair.
     pub(super) receive: Arc<super::receive::Queue>,
-    /// Where the sends of each queue pair complete.
+    /// The completion queues of sends, one for each queue pair.
     pub(super) send: KVec<Arc<super::transmit::Completions>>,
 }
 
@@ -153,7 +154,7 @@ impl Queues {
         self.send.iter().for_each(|queue| queue.discard());
     }
 
-    /// The same queues, with at most `count` queue pairs.
+    /// Returns the same queues without the queue pairs behind the first `count`.
     fn first(&self, count: usize) -> Result<Self> {
         let mut first = Self {
             pairs: KVec::new(),
@@ -205,8 +206,8 @@ pub(super) fn new(
     Ok((queues, Polls { receive, reapers }))
 }
 
-/// The completion vector of the next queue of received packets on a device: in turn, over all interfaces, so that no CPU gets all
-/// that comes in.
+/// The completion vector of the next queue of received packets on a device: in turn, over all
+/// interfaces, so that no CPU gets all that comes in.
 pub(super) fn next_vector(device: &RdmaDevice) -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed) % device.completion_vectors()
@@ -259,8 +260,8 @@ fn complete(
 }
 
 impl Options {
-    /// The sizes to begin with, of an interface with at most `most` transmit queues on a device with
-    /// `vectors` completion vectors.
+    /// The sizes to begin with, of an interface with at most `most` transmit queues on a device
+    /// with `vectors` completion vectors.
     pub(super) fn sizes(&self, vectors: u32, most: u32) -> Sizes {
         let cpus = kernel::cpu::nr_cpu_ids();
         Sizes {
@@ -271,8 +272,9 @@ impl Options {
         }
     }
 
-    /// The same for a child: it has one transmit queue unless it was said how many. There may be many children, and each queue takes
-    /// memory and a completion queue.
+    /// Returns the sizes to begin with of a child, which has one transmit queue unless the
+    /// parameter gives a number. There may be many children, and each queue takes memory and a
+    /// completion queue.
     pub(super) fn sizes_of_child(&self, vectors: u32, most: u32) -> Sizes {
         match self.has_tx_queues() {
             true => self.sizes(vectors, most),
@@ -282,7 +284,7 @@ impl Options {
 }
 
 impl Interface {
-    /// The queues.
+    /// The queues of the interface, which change with the RTNL held.
     pub(super) fn queues(&self, rtnl: &mut Rtnl) -> Arc<Queues> {
         self.queues.get(rtnl).clone()
     }
@@ -294,7 +296,8 @@ impl Interface {
         largest.min(*RING.end())
     }
 
-    /// Most transmit queues that make sense, and receive queues: each has a completion vector and a CPU of its own.
+    /// Most transmit queues that make sense, and receive queues: each has a completion vector and
+    /// a CPU of its own.
     fn most_queues(&self) -> u32 {
         let vectors = self.link().rdma().completion_vectors();
         let cpus = kernel::cpu::nr_cpu_ids();
@@ -302,7 +305,7 @@ impl Interface {
         most.min(self.device().queues())
     }
 
-    /// What `ethtool -g` shows.
+    /// Returns the ring lengths that `ethtool -g` shows.
     pub(super) fn ring_lengths(&self) -> Rings {
         let sizes = self.sizes.get();
         Rings {
@@ -343,7 +346,7 @@ impl Interface {
         self.resize(rtnl, sizes)
     }
 
-    /// What `ethtool -l` shows.
+    /// Returns the queue counts that `ethtool -l` shows.
     pub(super) fn queue_counts(&self) -> Channels {
         Channels {
             transmit: self.sizes.get().transmit_queues,
@@ -357,8 +360,8 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for none or too many, of which the stack has said so by itself; `ENOMEM`, and what the
-    /// RDMA device says: all stays as it is.
+    /// `EINVAL` for none or too many, of which the stack has said so by itself; `ENOMEM`, and
+    /// what the RDMA device says: all stays as it is.
     pub(super) fn set_queue_counts(
         self: &Arc<Self>,
         rtnl: &mut Rtnl,
@@ -385,8 +388,8 @@ impl Interface {
         done
     }
 
-    /// Changes how many transmit queues there are. The interface is down for a moment; the first queue
-    /// pair stays, and with it the address.
+    /// Changes how many transmit queues there are. The interface is down for a moment; the first
+    /// queue pair stays, and with it the address.
     fn set_transmit_queues(self: &Arc<Self>, rtnl: &mut Rtnl, count: u32) -> Result {
         let sizes = Sizes {
             transmit_queues: count,
@@ -413,8 +416,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Takes the interface down, if it is up, and has the stack send on `count` queues when it comes up
-    /// again. Returns whether it was up.
+    /// Takes the interface down, if it is up, and has the stack send on `count` queues when it
+    /// comes up again. Returns whether it was up.
     fn pause(self: &Arc<Self>, rtnl: &mut Rtnl, count: u32) -> Result<bool> {
         let is_up = !matches!(self.control.get(rtnl).phase, Phase::Down);
         if is_up {
@@ -436,8 +439,8 @@ impl Interface {
         }
     }
 
-    /// Makes the queues anew, with `sizes`. The interface is down for a moment; its address has another
-    /// queue pair's number then, which the neighbours are told.
+    /// Makes the queues anew, with `sizes`. The interface is down for a moment; its address has
+    /// another queue pair's number then, which the neighbours are told.
     fn resize(self: &Arc<Self>, rtnl: &mut Rtnl, sizes: Sizes) -> Result {
         let old = self.sizes.get();
         if sizes == old {
@@ -466,12 +469,12 @@ impl Interface {
         Ok(())
     }
 
-    /// How receive completions are gathered.
+    /// Returns the moderation of receive completions.
     pub(super) fn moderation(&self, rtnl: &mut Rtnl) -> Moderation {
         self.control.get(rtnl).moderation
     }
 
-    /// Gathers receive completions.
+    /// Sets the moderation of receive completions.
     ///
     /// # Errors
     ///

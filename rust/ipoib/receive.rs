@@ -56,8 +56,8 @@ use crate::{
 /// the IP header comes to lie on a multiple of four (64 + 40 + 4).
 const HEADROOM: usize = 64;
 
-/// Where the stack's link-layer header starts: its pseudo header covers the end of the global
-/// route header, which is read by then.
+/// Offset of the stack's link-layer header in a buffer: its pseudo header covers the end of the
+/// global route header, which has been read by then.
 const MAC_START: usize = HEADROOM + grh::LEN - encap::PSEUDO_LEN;
 
 /// Buffers posted in one call at least, unless the poll ends. The smallest ring is four times that.
@@ -77,7 +77,7 @@ pub(super) struct Receiver {
     reception: Reception,
 }
 
-/// What the poll works with, beside the completions.
+/// State of the poll, apart from the completions.
 struct Reception {
     device: Device<Interface>,
     interface: Arc<Interface>,
@@ -89,7 +89,7 @@ struct Reception {
     index: u16,
 }
 
-/// How the interface knows its own packets, and those of the broadcast group.
+/// Addresses by which the interface recognizes its own packets, and those of the broadcast group.
 #[derive(Clone)]
 pub(super) struct Identity {
     /// The GID that it sends from.
@@ -105,7 +105,7 @@ impl Identity {
         *source == self.gid && self.queue_pairs.iter().any(|own| own.get() == qpn)
     }
 
-    /// Whom a packet is for.
+    /// Returns the type of a packet for the stack, by its destination.
     #[inline(always)]
     fn kind(
         &self,
@@ -126,7 +126,7 @@ impl Identity {
     }
 }
 
-/// What a received packet is dropped for.
+/// Reason for dropping a received packet.
 enum Fault {
     Short,
     Grh,
@@ -136,8 +136,8 @@ enum Fault {
 }
 
 impl Receiver {
-    /// Makes receive queue `index` of an interface: a ring on `qp` full of buffers that take packets of
-    /// `mtu` bytes, not posted yet.
+    /// Makes receive queue `index` of an interface: a ring on `qp` full of buffers that take
+    /// packets of `mtu` bytes, not posted yet.
     ///
     /// # Errors
     ///
@@ -441,7 +441,7 @@ fn examine(
     Ok(Packet { ethertype, kind })
 }
 
-/// What is known of a received packet.
+/// Parsed headers of a received packet.
 struct Packet {
     ethertype: encap::EtherType,
     kind: PacketType,

@@ -3,9 +3,9 @@
 //! The stack's questions for neighbours, answered by the address cache.
 //!
 //! A request of our own stack for an address that the cache has is not sent: the stack gets the
-//! neighbour's answer from us. If the neighbour's queue pair is not known, an exchange with it finds
-//! that out ([`Exchange`]), and the request waits. What asks whether an address is free, or tells all who
-//! has one, goes out as ever ([`Request::of`]).
+//! neighbour's answer from us. If the neighbour's queue pair is not known, an exchange with it
+//! finds that out ([`Exchange`]), and the request waits. What asks whether an address is free, or
+//! tells all who has one, goes out as ever ([`Request::of`]).
 
 use core::net::{
     IpAddr,
@@ -63,16 +63,18 @@ use crate::{
     work, //
 };
 
-/// A peer that is sent packets for this long, in milliseconds, and nothing shows that it receives them,
-/// may have another queue pair by now.
+/// A peer that is sent packets for this long, in milliseconds, and nothing shows that it receives
+/// them, may have another queue pair by now.
 const UNCONFIRMED: u64 = 2_000;
 
-/// Where the Ethernet type is in a packet with its pseudo header, and the next header of IPv6.
+/// Offset of the Ethernet type in a packet with its pseudo header, and of the next header of
+/// IPv6.
 const ETHERTYPE: usize = HwAddr::LEN;
 const NEXT_HEADER: usize = HARD_LEN + 6;
 const ICMPV6: u8 = 58;
 
-/// Whether a packet of the stack's may be a question for a neighbour; it begins with its pseudo header.
+/// Whether a packet of the stack's may be a question for a neighbour; it begins with its pseudo
+/// header.
 #[inline(always)]
 pub(super) fn may_ask(packet: &Skb) -> bool {
     let bytes = packet.data();
@@ -83,13 +85,13 @@ pub(super) fn may_ask(packet: &Skb) -> bool {
     }
 }
 
-/// What becomes of a packet that asked for a neighbour.
+/// Outcome for a packet that may be a question for a neighbour.
 pub(super) enum Found {
-    /// It is sent: it is no question, or one for the link.
+    /// Passes on a packet that is no question, or one for the link.
     Send(Skb),
-    /// It is answered, or will be.
+    /// Answered, or held until it is.
     Done,
-    /// Nobody answers it.
+    /// Gives back a packet that is to be dropped, as nobody answers it.
     Drop(Skb),
 }
 
@@ -132,7 +134,7 @@ impl Interface {
         self.count_acm(Counter::PathInvalidated, count);
     }
 
-    /// What is known of the paths to `gid` may be wrong.
+    /// Forgets the known paths to `gid`, which may be wrong, and counts them.
     pub(super) fn forget_paths_to(&self, gid: &Gid) {
         let count = self.link().doubt(gid);
         self.count_acm(Counter::PathInvalidated, count);
@@ -168,7 +170,8 @@ impl Interface {
             if known.qpn_is_learned {
                 self.exchange.known(&host, *request, known.gid, qpn);
             } else if is_probe && !self.link().is_near(&known.gid) {
-                // The peer is not asked, so nothing else would show that the router on the way is gone.
+                // The peer is not asked, so nothing else would show that the router on the way is
+                // gone.
                 self.doubt_destination(&known.gid);
             }
             Host::answer(&**self, request, known.gid, qpn);
@@ -209,7 +212,7 @@ impl Interface {
     }
 }
 
-/// What a packet asks for, and whether it asks one node alone.
+/// Parses a question for a neighbour. Returns also whether it goes to one node alone.
 fn read(packet: &Skb) -> Option<(Request, bool)> {
     let (address, datagram) = packet.data().split_first_chunk::<{ HwAddr::LEN }>()?;
     let (ethertype, rest) = Header::parse(datagram).ok()?;

@@ -60,9 +60,9 @@ const QKEY: u32 = 0x0b1b;
 /// Neither ports nor groups have a LID here.
 const NO_LID: u16 = 0;
 
-/// What the answers are worth: a peer may have got another Ethernet address or another router since,
-/// and one that did not answer may be there again soon. Each search holds a worker until the peer
-/// answers or it times out.
+/// Limits and lifetimes for results: a peer may have got another Ethernet address or another
+/// router since, and one that did not answer may be there again soon. Each search holds a worker
+/// until the peer answers or it times out.
 const POLICY: Policy = Policy {
     searches: 512,
     // Half of the workers.
@@ -71,15 +71,15 @@ const POLICY: Policy = Policy {
     memory: 1,
 };
 
-/// A RoCE port.
+/// A RoCE port, as a link.
 pub(super) struct Roce(Arc<Port>);
 
-/// What is shared with the searches.
+/// State that is shared with the searches.
 #[pin_data]
 struct Port {
     pd: Arc<ProtectionDomain>,
     port: PortNumber,
-    /// Where address handles end.
+    /// The work queue on which address handles are destroyed.
     queue: Arc<work::Queue>,
     /// The GID that the interface's address carries.
     #[pin]

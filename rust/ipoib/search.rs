@@ -54,23 +54,23 @@ impl Way for Arc<AddressHandle> {
 pub(super) struct Search {
     interface: Arc<Interface>,
     gid: Gid,
-    /// Until the end.
+    /// The ticket of the search; `None` once it has ended.
     ticket: Option<Ticket>,
 }
 
 impl Search {
-    /// The destination.
+    /// GID of the destination.
     pub(super) fn gid(&self) -> Gid {
         self.gid
     }
 
-    /// Whose search it is.
+    /// The interface that searches.
     pub(super) fn interface(&self) -> &Arc<Interface> {
         &self.interface
     }
 
-    /// Whether the way is still wanted: an interface that goes away does not wait for peers that may
-    /// not answer.
+    /// Whether the way is still wanted: an interface that goes away does not wait for peers that
+    /// may not answer.
     pub(super) fn is_wanted(&self) -> bool {
         let is_closing = self.interface.closing.load(Ordering::Acquire);
         let destinations = self.interface.destinations.lock();
@@ -134,8 +134,8 @@ impl Interface {
     /// Notes the result of a search; the packets that waited go on or are dropped. Returns the
     /// ticket of the next search if the port has changed since.
     ///
-    /// Also called with a transmit queue locked, but then nothing was found and no way was known: it
-    /// does not lock one.
+    /// Also called with a transmit queue locked, but then nothing was found and no way was known:
+    /// it does not lock one.
     fn end_search(
         self: &Arc<Self>,
         gid: Gid,
@@ -190,8 +190,9 @@ impl Interface {
         self.revalidate_soon(0);
     }
 
-    /// Notes that the ways to all destinations may be wrong, though most will not be: another manager has the
-    /// subnet, and hears now from all of its ports. Traffic goes on; who is seen to get it is not asked for.
+    /// Notes that the ways to all destinations may be wrong, though most will not be: another
+    /// manager has the subnet, and hears now from all of its ports. Traffic goes on; who is seen
+    /// to get it is not asked for.
     pub(super) fn suspect_destinations(self: &Arc<Self>) {
         let now = self.now();
         // From here on it is noted who is used. Without memory some are asked for that need not be.
@@ -290,7 +291,8 @@ impl Interface {
         Ok(suspects.len())
     }
 
-    /// The same for those of which somebody says that they are elsewhere.
+    /// Starts searches for some of the destinations that are reported elsewhere. Returns how
+    /// many.
     fn follow_rumours(self: &Arc<Self>, now: u64) -> Result<usize> {
         let mut rumours = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
         let may_believe = || self.link().may_believe();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What `ethtool -S` shows, summed over the queues.
+//! Statistics of `ethtool -S`, summed over the queues.
 
 use kernel::prelude::*;
 
@@ -48,7 +48,7 @@ macro_rules! statistics {
 statistics! {
     /// Packets given to the device.
     tx_packets,
-    /// Of them, sent.
+    /// Packets that the device has sent.
     tx_sent,
     /// Bytes sent, with encapsulation headers.
     tx_bytes,
@@ -58,11 +58,11 @@ statistics! {
     tx_parts,
     /// Calls of the device's `post_send`: doorbells.
     tx_posts,
-    /// Of them, with more than one packet.
+    /// Calls of `post_send` with more than one packet.
     tx_chains,
-    /// Packets sent inline.
+    /// Packets with their data in the work request (inline).
     tx_inline,
-    /// Completions taken.
+    /// Send completions taken from completion queues.
     tx_completions,
     /// Times that the stack was told to stop.
     tx_stopped,
@@ -88,13 +88,13 @@ statistics! {
     tx_drop_down,
     /// Packets lost with their connection: the peer went, or was not ready.
     tx_drop_connection,
-    /// Destinations resolved.
+    /// Searches for destinations that found the way.
     address_resolved,
-    /// Destinations not found.
+    /// Searches for destinations that failed.
     address_failed,
     /// Packets that had to ask the interface's table of destinations.
     address_misses,
-    /// Destinations known now.
+    /// Destinations in the table now, found or not.
     address_count,
     /// Groups that the interface is a member of now.
     multicast_groups,
@@ -102,7 +102,7 @@ statistics! {
     sa_path_queries,
     /// Groups that it was asked to let the interface join, to receive or to send.
     sa_joins,
-    /// Of them, those that it refused, or did not answer.
+    /// Joins that the subnet administrator refused, or did not answer.
     sa_joins_failed,
     /// Answers of it that were about something else.
     sa_answers_wrong,
@@ -116,7 +116,7 @@ statistics! {
     rx_bytes,
     /// Calls of the device's `post_recv`: doorbells.
     rx_posts,
-    /// Completions taken.
+    /// Receive completions taken from completion queues.
     rx_completions,
     /// Packets copied, their buffer posted again as it was.
     rx_copied,
@@ -141,7 +141,8 @@ statistics! {
 }
 
 impl Statistics {
-    /// Counts packets that were sent, for a transmit queue and for its interface. With the queue's lock.
+    /// Counts packets that were sent, for a transmit queue and for its interface. With the
+    /// queue's lock.
     #[inline(always)]
     pub(super) fn count_sent(&self, device: &Device<Interface>, packets: u32, bytes: u32) {
         device.count_sent(packets, bytes);
@@ -149,7 +150,8 @@ impl Statistics {
         self.tx_bytes.add(u64::from(bytes));
     }
 
-    /// Counts packets that the stack got, for what received them and for its interface. In its poll.
+    /// Counts packets that the stack got, for what received them and for its interface. In its
+    /// poll.
     #[inline(always)]
     pub(super) fn count_received(&self, device: &Device<Interface>, packets: u32, bytes: u32) {
         device.count_received(packets, bytes);
@@ -157,7 +159,7 @@ impl Statistics {
         self.rx_bytes.add(u64::from(bytes));
     }
 
-    /// What a receive queue counted.
+    /// Returns the counters of a receive queue for the stack.
     pub(super) fn received(&self) -> Received {
         Received {
             packets: self.rx_packets.get(),
@@ -166,7 +168,7 @@ impl Statistics {
         }
     }
 
-    /// What a transmit queue counted.
+    /// Returns the counters of a transmit queue for the stack.
     pub(super) fn sent(&self) -> Sent {
         Sent {
             packets: self.tx_sent.get(),

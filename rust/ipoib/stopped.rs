@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! When a queue of the stack is stopped for want of slots in a send ring, and when it is woken.
+//! Flow control: queues of the stack that stop for want of slots in a send ring, and wake.
 
 use super::offload::SEGMENTS;
 use crate::net::queue::Queue;
@@ -44,7 +44,7 @@ impl Stopped {
         self.0
     }
 
-    /// Stops `queue`.
+    /// Stops `queue`, and notes that.
     #[inline]
     pub(super) fn stop(&mut self, queue: &impl Stoppable) {
         queue.stop();

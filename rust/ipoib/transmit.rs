@@ -2,9 +2,10 @@
 
 //! A packet's way out.
 //!
-//! The stack hands packets to [`TransmitQueue::transmit`] with the queue's lock held. A packet whose
-//! destination is in the queue's cache goes into the send ring at once, and to the device as soon
-//! as nothing more is announced; others ask the interface's table, where they may have to wait.
+//! The stack hands packets to [`TransmitQueue::transmit`] with the queue's lock held. A packet
+//! whose destination is in the queue's cache goes into the send ring at once, and to the device
+//! as soon as nothing more is announced; others ask the interface's table, where they may have to
+//! wait.
 
 use kernel::{
     prelude::*,
@@ -148,7 +149,7 @@ impl TransmitQueue {
         })
     }
 
-    /// Sends a packet.
+    /// Sends a packet in the interface's mode, or resolves the question in it.
     #[inline(always)]
     pub(super) fn transmit(&mut self, device: &Device<Interface>, queue: Queue<'_>, packet: Skb) {
         if self.is_plain && !(self.resolves && may_ask(&packet)) {
@@ -456,7 +457,7 @@ impl TransmitQueue {
         self.send.set_qkey(qkey);
     }
 
-    /// Forgets all ways.
+    /// Forgets the ways to all destinations, as far as handles can be retired now.
     pub(super) fn forget_all(&mut self) {
         while self.send.can_retire() {
             match self.cache.pop() {
@@ -472,8 +473,9 @@ impl TransmitQueue {
     }
 }
 
-/// Whether a packet, with its pseudo header, is to be cut into parts of at most `mtu` bytes. The MTU may
-/// be another one since the stack chose their size; one that is too long breaks a queue pair.
+/// Whether a packet, with its pseudo header, is to be cut into parts of at most `mtu` bytes. The
+/// MTU may be another one since the stack chose their size; one that is too long breaks a queue
+/// pair.
 #[inline(never)]
 fn fits_in_parts(packet: &Skb, mtu: u32) -> bool {
     let segments = packet.wishes().segments;

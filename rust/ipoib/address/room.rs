@@ -35,13 +35,13 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Counts `gid`.
+    /// Counts a destination `gid` that is added.
     pub(super) fn add(&mut self, gid: &Gid) {
         self.all += 1;
         self.groups += usize::from(gid.is_multicast());
     }
 
-    /// Takes `gid` off.
+    /// Counts a destination `gid` that is removed.
     pub(super) fn remove(&mut self, gid: &Gid) {
         self.all -= 1;
         self.groups -= usize::from(gid.is_multicast());

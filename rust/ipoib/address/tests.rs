@@ -382,7 +382,8 @@ mod cases {
         // The other one is not in use.
         let ticket = table.take_stale(REFRESH, 1, &mut stale);
         assert_eq!(&stale[..], &[host(1)]);
-        // Not twice; and packets go the old way until the new one is known, also if there was no answer.
+        // Not twice; and packets go the old way until the new one is known, also if there was no
+        // answer.
         table.take_stale(REFRESH, 1, &mut stale);
         assert_eq!(stale.len(), 1);
         let end = table.resolved(&host(1), ticket, Err(EAGAIN), REFRESH);
@@ -562,7 +563,8 @@ mod cases {
         Ok(())
     }
 
-    /// Nodes that all hear of a hand-over at once, each of which sends to all of its peers and sees none of them answer.
+    /// Nodes that all hear of a hand-over at once, each of which sends to all of its peers and
+    /// sees none of them answer.
     #[test]
     fn a_handover_is_spread() -> Result {
         const NODES: u32 = 10_000;

@@ -77,9 +77,9 @@ const RING: u32 = 128;
 /// Bytes that we would like to send inline, as in datagram mode.
 const INLINE: u32 = 128;
 
-/// What a REQ says (as that of the kernel's own driver: the peer may be one): reads and atomics of the
-/// peer, of which there will be none; time to answer, as exponents; tries. The transport retries
-/// nothing: IP does (RFC 4755 §6).
+/// Attributes of a REQ, like those of the kernel's own driver, which the peer may run: reads and
+/// atomics of the peer, of which there will be none; response time-out, as an exponent; tries.
+/// The transport retries nothing: IP does (RFC 4755 §6).
 const RESPONDER_RESOURCES: u8 = 4;
 const RESPONSE_TIMEOUT: u8 = 20;
 const TRIES: u8 = 15;
@@ -93,7 +93,7 @@ pub(super) struct Outbound {
     session: Arc<Session>,
     queue: u32,
     tag: Tag,
-    /// The peer's port.
+    /// GID of the peer's port.
     gid: Gid,
     /// The peer has accepted.
     accepted: AtomicBool,
@@ -101,7 +101,7 @@ pub(super) struct Outbound {
     id: Identifier,
     #[pin]
     qp: Mutex<Option<Arc<QueuePair>>>,
-    /// What its end means: a [`Fate`].
+    /// Consequence of the connection's end for the next one: a [`Fate`].
     fate: AtomicU8,
     /// Its queue pair is counted among the session's.
     counted: AtomicBool,
@@ -129,8 +129,8 @@ impl Session {
         })
     }
 
-    /// Takes a connection away that failed: soon. The way to the peer may be another one by now. Without memory at the
-    /// moment, the next look for what is idle does.
+    /// Takes a connection away that failed: soon. The way to the peer may be another one by now.
+    /// Without memory at the moment, the next look for what is idle does.
     pub(super) fn close_soon(self: &Arc<Self>, queue: u32, tag: Tag) {
         let this = self.clone();
         let _ = self.interface.searches.spawn(move || {
@@ -143,8 +143,8 @@ impl Session {
 }
 
 impl Interface {
-    /// The way to the port at `gid` is another one. Connections to it that the peer was asked for by the old one, most likely in
-    /// vain and for up to a minute more, are asked for anew.
+    /// The way to the port at `gid` is another one. Connections to it that the peer was asked for
+    /// by the old one, most likely in vain and for up to a minute more, are asked for anew.
     pub(in crate::ipoib) fn ask_anew(self: &Arc<Self>, gid: Gid) {
         if self.mode() == Mode::Datagram {
             return;
@@ -163,7 +163,8 @@ impl Interface {
 }
 
 impl Outbound {
-    /// Whether the peer, at `gid`, has not answered yet, and is asked no more by who is told so first.
+    /// Whether the peer, at `gid`, has not answered yet, and is asked no more by who is told so
+    /// first.
     pub(super) fn gives_up(&self, gid: &Gid) -> bool {
         self.gid == *gid && !self.accepted.swap(true, Ordering::Relaxed)
     }
@@ -172,8 +173,8 @@ impl Outbound {
     ///
     /// # Errors
     ///
-    /// `ENODEV` if there can be none over the port, `EBUSY` if there are as many as there may be; what is
-    /// a matter of the moment, as `EAGAIN`: the connection manager is not in use yet.
+    /// `ENODEV` if there can be none over the port, `EBUSY` if there are as many as there may be;
+    /// `EAGAIN` if the connection manager is not in use yet; `ENOMEM` and others that pass.
     fn begin(session: &Arc<Session>, queue: u32, tag: Tag, peer: HwAddr) -> Result {
         let interface = &session.interface;
         let manager = session.manager()?;
@@ -275,7 +276,7 @@ impl Outbound {
         self.id.over()
     }
 
-    /// The peer accepts.
+    /// Handles the peer's REP: brings the queue pair up, and answers with an RTU.
     fn accepted(&self, id: &Arc<Id>, notice: &Notice) -> Result {
         let Some(Message::Rep(rep)) = notice
             .message()
@@ -308,7 +309,7 @@ fn new_queue_pair(session: &Session, queue: u32) -> Result<Arc<QueuePair>> {
     QueuePair::sender(pd, send, &session.completions, capacity)
 }
 
-/// What a rejection means for the next try.
+/// Returns the consequence of a rejection for the next try.
 fn fate_of(notice: &Notice) -> Fate {
     let message = notice
         .message()

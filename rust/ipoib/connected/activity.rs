@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which connections receive.
+//! Marks of connections that have received something.
 //!
-//! A receive completion says which queue pair it is of, as a number that is good for comparing alone.
-//! A mark in a small table notes it: no lock, no reference, and nothing has to be there still. Two
-//! queue pairs may share a mark, which at worst keeps an idle connection for longer.
+//! A receive completion says which queue pair it is of, as a number that is good for comparing
+//! alone. A mark in a small table notes it: no lock, no reference, and nothing has to be there
+//! still. Two queue pairs may share a mark, which at worst keeps an idle connection for longer.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -20,7 +20,7 @@ const MARKS: usize = 4096;
 pub(super) struct Activity(KVec<AtomicBool>);
 
 impl Activity {
-    /// Nobody receives.
+    /// Creates a table without marks.
     ///
     /// # Errors
     ///

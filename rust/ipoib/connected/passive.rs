@@ -2,9 +2,9 @@
 
 //! Connections that peers make, by which we receive.
 //!
-//! A queue pair that has taken buffers out of the shared queue gives them back by completions. So its
-//! end has three steps: it fails, and says when it holds no buffer any more; then the poll must have
-//! seen all that it left in the completion queue; then it can go.
+//! A queue pair that has taken buffers out of the shared queue gives them back by completions. So
+//! its end has three steps: it fails, and says when it holds no buffer any more; then the poll
+//! must have seen all that it left in the completion queue; then it can go.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -67,7 +67,7 @@ use crate::{
 /// The queue pair of a connection by which we receive.
 type QueuePair = rc::QueuePair<Arc<Instance<Arrivals>>, Arc<Instance<Arrivals>>>;
 
-/// Who takes requests for connections.
+/// The consumer that accepts requests for connections.
 #[pin_data]
 pub(super) struct Listener {
     session: Arc<Session>,
@@ -101,7 +101,7 @@ impl Listener {
         Ok(this)
     }
 
-    /// Ends it. Sleeps.
+    /// Stops listening: destroys the identifier. Sleeps.
     pub(super) fn close(&self) {
         self.id.close();
     }
@@ -139,7 +139,7 @@ pub(super) struct Inbound {
     id: Identifier,
     #[pin]
     receiver: Mutex<Option<Receiver>>,
-    /// When it was last seen to receive, in seconds.
+    /// Time at which it was last seen to receive, in seconds since the interface was made.
     since: AtomicU64,
     /// The number of the [`Source`] that made it.
     source: AtomicU64,
@@ -180,7 +180,8 @@ impl Inbound {
         self.idle_time(now).is_some_and(|time| time >= idle)
     }
 
-    /// For how many seconds nothing was received, if it is made.
+    /// Returns the seconds since something was received, or `None` if the connection has no queue
+    /// pair.
     pub(super) fn idle_time(&self, now: u64) -> Option<u64> {
         let receiver = self.receiver.lock();
         let address = receiver.as_ref()?.qp.address();
@@ -233,8 +234,8 @@ impl Inbound {
             .map_err(|_| Reason::NO_RESOURCES)
     }
 
-    /// Whether a request for a connection in partition `pkey` came where the interface is. Who listens
-    /// for a service does so on all ports of the device and in all their partitions.
+    /// Whether a request for a connection in partition `pkey` came where the interface is. Who
+    /// listens for a service does so on all ports of the device and in all their partitions.
     fn is_for_interface(&self, id: &Id, pkey: Pkey) -> bool {
         let interface = &self.session.interface;
         let port = id.rc_initial().map(|initial| initial.port);
@@ -318,7 +319,7 @@ impl Consumer for Inbound {
 struct Receiver {
     qp: Arc<QueuePair>,
     session: Arc<Session>,
-    /// It may have taken buffers.
+    /// The queue pair may have taken buffers from the shared receive queue.
     receives: AtomicBool,
     _seat: Seat,
 }
@@ -350,7 +351,8 @@ impl Receiver {
 
     /// Ends it, beside what else is going on: the buffers that it has taken come back first.
     fn retire(self) {
-        // The buffers of a session that is closed go with it. Who has none says nothing of the last.
+        // The buffers of a session that is closed go with it. Who has none says nothing of the
+        // last.
         if !self.session.is_open() || !self.receives.load(Ordering::Relaxed) {
             return;
         }

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A peer that is not connected gets datagrams; packets that are too large for one wait while it is
-//! being connected. This is policy alone: `L` is what sends on a connection, `P` a packet. The holder
-//! of the queue's lock has it.
+//! being connected. This is policy alone: `L` is what sends on a connection, `P` a packet. The
+//! holder of the queue's lock has it.
 
 use kernel::{
     alloc::flags::__GFP_NOWARN,
@@ -37,18 +37,19 @@ const WAITING: usize = 16;
 /// Most peers of one queue, so that a scan of a large network does not take all memory.
 const PEERS: usize = 16_384;
 
-/// How long packets wait for a connection that is being made, in seconds: a peer that does not answer is
-/// asked for about a minute.
+/// Longest wait of packets for a connection that is being established, in seconds: a peer that
+/// does not answer is asked for about a minute.
 const PATIENCE: u64 = 3;
 
-/// First and longest time without a try after one that failed, in seconds; the longest, too, after one
-/// to a peer that said that nobody there takes connections: that is soon another matter.
+/// First and longest time without a try after one that failed, in seconds; the longest, too,
+/// after a try to a peer where nobody takes connections, which may change soon.
 const RETRY: u64 = 1;
 const RETRY_MAX: u64 = 64;
 const RETRY_UNWILLING: u64 = 2;
 
-/// How long a peer may say so before packets that are too large for datagrams are refused, in seconds.
-/// Until then it may be on its way up; and what their senders learn, they keep to for ten minutes.
+/// Time for which a peer may take no connections before packets that are too large for datagrams
+/// are refused, in seconds. Until then the peer may be coming up; and senders keep a smaller path
+/// MTU for ten minutes.
 const UNTOLD: u64 = 30;
 
 /// Time after which a peer is forgotten that was refused and not asked for again, in seconds.
@@ -57,7 +58,7 @@ const REMEMBER: u64 = 120;
 /// Places of the table of peers asked for last; a power of two.
 const RECENT: usize = 256;
 
-/// How far a connection has come.
+/// State of the connection to a peer.
 enum State<L, P> {
     Connecting(Connecting<P>),
     Connected(Connected<L>),
@@ -65,24 +66,24 @@ enum State<L, P> {
     Refused(Refused),
 }
 
-/// It is being made; packets wait for it.
+/// A connection that is being established; packets wait for it.
 struct Connecting<P> {
     waiting: KVec<P>,
-    /// When that began, in seconds.
+    /// Time at which that began, in seconds.
     since: u64,
     before: Failures,
 }
 
-/// It can be used.
+/// A connection that is established.
 struct Connected<L> {
     link: L,
-    /// It was used since `since`.
+    /// A packet was sent since `since`.
     used: bool,
-    /// When its use was last looked at, in seconds.
+    /// Time at which `used` was last read and cleared, in seconds.
     since: u64,
 }
 
-/// It failed: nothing is sent on it any more, and it will be taken away.
+/// A connection that failed: nothing more is sent on it, and it is to be closed.
 struct Closing<L> {
     link: L,
 }
@@ -93,12 +94,12 @@ struct Refused {
     failures: Failures,
 }
 
-/// What came of the tries since there was a connection.
+/// Failed tries since the last connection.
 #[derive(Clone, Copy)]
 struct Failures {
-    /// When the first one failed, in seconds.
+    /// Time of the first failure, in seconds.
     since: Option<u64>,
-    /// How long to wait after the next, in seconds.
+    /// Wait after the next failure, in seconds.
     backoff: u64,
     /// Senders are told that no packets go that are too large for datagrams.
     is_told: bool,
@@ -138,13 +139,13 @@ impl<L> Connected<L> {
 }
 
 impl Refused {
-    /// What stands in for a state while that is changed.
+    /// Placeholder of a state while that is changed.
     const NONE: Self = Self {
         until: 0,
         failures: Failures::NONE,
     };
 
-    /// After a connection that could be used.
+    /// Creates the state after an established connection has failed.
     fn broken(now: u64) -> Self {
         Self {
             until: now + RETRY,
@@ -160,7 +161,7 @@ impl Failures {
         is_told: false,
     };
 
-    /// Nothing, after one try more.
+    /// Returns the state after one more failed try.
     fn after(self, fate: Fate, now: u64) -> Refused {
         let since = self.since.unwrap_or(now);
         let longest = match fate {
@@ -185,43 +186,47 @@ impl Failures {
     }
 }
 
-/// What the end of a connection means for the next one.
+/// Consequence of a connection's end for the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// Nothing: it was idle, or the peer thought so.
+    /// No consequence: the connection was idle, or the peer thought so.
     Over,
-    /// It failed: there is to be none for a little while.
+    /// The connection failed: none is tried for a little while.
     Failed,
     /// The peer has nobody who takes connections: it is down, or in datagram mode.
     Unwilling,
-    /// It cannot be: the peer, or this node, has as many as it takes.
+    /// The peer, or this node, has as many connections as it takes.
     Declined,
-    /// It could not even be asked for: the way to the peer is not known at the moment, or there is no memory.
+    /// No request could be sent: the way to the peer is not known at the moment, or there is no
+    /// memory.
     Postponed,
 }
 
-/// What a connection left.
+/// Remains of a connection that has ended.
 pub(super) struct Ended<L, P> {
-    /// What sent on it.
+    /// The send side, if the connection was established.
     pub(super) link: Option<L>,
     /// Packets that waited for it.
     pub(super) waiting: KVec<P>,
-    /// There will be none soon: who sent them is to learn of smaller ones.
+    /// Senders of packets that are too large for datagrams are to be told of a smaller MTU, as
+    /// there will be no connection soon.
     pub(super) is_told: bool,
 }
 
-/// How a packet gets to a peer.
+/// Route of a packet to a peer.
 pub(super) enum Route<'a, L> {
-    /// By its connection.
+    /// The connection, which is established.
     Connection(&'a mut L, Tag),
-    /// As a datagram, or, if it is too large, it waits for the connection, which the caller has to make.
+    /// A datagram; a packet too large for one waits for the connection, which the caller has to
+    /// make.
     Begin(Tag),
-    /// The same, and the connection is being made.
+    /// A datagram; a packet too large for one waits for the connection, which is being
+    /// established.
     Wait(Tag),
-    /// As a datagram, or, if it is too large, not at all: there may be a connection again soon, and
-    /// what its sender learned of smaller ones would stay with him for minutes.
+    /// A datagram; a packet too large for one is dropped and counted: there may be a connection
+    /// again soon, and its sender would keep a smaller path MTU for minutes.
     Pause,
-    /// As a datagram, if at all.
+    /// A datagram; the sender of a packet too large for one is told of a smaller MTU.
     Datagram,
 }
 
@@ -245,7 +250,7 @@ fn name(address: &HwAddr) -> HwAddr {
     address.with_flags(0)
 }
 
-/// Where a peer stands among those that were asked for last.
+/// Returns the peer's place in the table of recent look-ups.
 fn place(peer: &HwAddr) -> usize {
     let [.., a, b, c, d] = *peer.gid_bytes();
     let low = u32::from_be_bytes([a, b, c, d]) ^ peer.qpn().get().rotate_left(16);
@@ -259,7 +264,7 @@ fn tag(slot: usize, generation: u16) -> Tag {
 }
 
 impl<L, P> Peers<L, P> {
-    /// None.
+    /// Creates an empty table.
     ///
     /// # Errors
     ///
@@ -295,8 +300,8 @@ impl<L, P> Peers<L, P> {
         Some(state)
     }
 
-    /// How packets to the peer with `address` go at time `now` (seconds; asked for only if the peer is
-    /// not connected).
+    /// Returns the route of packets to the peer with `address` at time `now` (in seconds; `now`
+    /// is only called if the peer is not connected).
     #[inline]
     pub(super) fn route(&mut self, address: &HwAddr, now: impl Fn() -> u64) -> Route<'_, L> {
         let peer = name(address);
@@ -408,7 +413,7 @@ impl<L, P> Peers<L, P> {
         }
     }
 
-    /// What sends on a connection, as long as it is known.
+    /// Returns the send side of a connection, as long as it is known.
     pub(super) fn link(&mut self, tag: Tag) -> Option<&mut L> {
         match self.state(tag)? {
             State::Connected(Connected { link, .. }) | State::Closing(Closing { link }) => {
@@ -480,8 +485,9 @@ impl<L, P> Peers<L, P> {
         ended
     }
 
-    /// Notes in `out`, as far as it has room, the connections that are to be closed: those that failed,
-    /// and those on which nothing was sent for `idle` seconds. Forgets peers that were refused long ago.
+    /// Notes in `out`, as far as it has room, the connections that are to be closed: those that
+    /// failed, and those on which nothing was sent for `idle` seconds. Forgets peers that were
+    /// refused long ago.
     pub(super) fn take_idle(&mut self, now: u64, idle: u64, out: &mut KVec<Tag>) {
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let Some((peer, state)) = &mut slot.peer else {

@@ -62,11 +62,11 @@ use crate::{
 /// pseudo header; the IP header comes to lie on a multiple of four.
 const HEADROOM: usize = 64 + encap::PSEUDO_LEN;
 
-/// Where the stack's link-layer header starts.
+/// Offset of the stack's link-layer header in a buffer.
 const MAC_START: usize = HEADROOM - encap::PSEUDO_LEN;
 
-/// Bytes of a packet that its first buffer takes at least: with the space for the stack's own, it fits
-/// into a page.
+/// Bytes of a packet that its first buffer takes at least: with the space for the stack's own, it
+/// fits into a page.
 const HEAD: usize = 3072;
 
 /// Packets up to this length are copied: cheaper than a page of their own.
@@ -78,8 +78,8 @@ const CHAIN: usize = 32;
 /// Pages that wait for their next use.
 const SPARE: u32 = 512;
 
-/// In how many pieces the largest packet comes to a device that takes up to `most`; `None` if pages of
-/// that size are too much to ask for.
+/// In how many pieces the largest packet comes to a device that takes up to `most`; `None` if
+/// pages of that size are too much to ask for.
 pub(super) fn pieces(most: u32) -> Option<u32> {
     (0..=LARGEST_ORDER)
         .map(pieces_of_order)
@@ -108,7 +108,7 @@ pub(in crate::ipoib) struct Arrivals {
     reception: Reception,
 }
 
-/// What the poll works with, beside the completions.
+/// State of the poll, apart from the completions.
 struct Reception {
     session: Arc<Session>,
     device: Device<Interface>,
@@ -118,7 +118,7 @@ struct Reception {
     pages: Pool<Arrivals>,
 }
 
-/// What a received packet is dropped for.
+/// Reason for dropping a received packet.
 enum Fault {
     Short,
     Header,

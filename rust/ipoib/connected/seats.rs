@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How many connections there may be, and which gives way when there are as many.
+//! Limits on the number of connections, and the choice of the one that gives way.
 //!
-//! A peer that asks for one connection too many cannot just be rejected: the kernel's driver sends no
-//! datagrams instead, and asks again for each packet. So another connection gives way: one that its
-//! peer has not confirmed in a while; else one of ours, for whose peer we have datagrams; else the one
-//! that has received nothing for longest, whose peer may ask again.
+//! A peer that asks for one connection too many cannot just be rejected: the kernel's driver
+//! sends no datagrams instead, and asks again for each packet. So another connection gives way:
+//! one that its peer has not confirmed in a while; else one of ours, for whose peer we have
+//! datagrams; else the one that has received nothing for longest, whose peer may ask again.
 //!
 //! A source, which is a port or a router, has as many connections as it leaves for others: the half
 //! of all if it is alone, a third each of two. Beyond that, only its own give way to it.
@@ -46,7 +46,7 @@ impl Drop for Seat {
 pub(super) struct Seats(Arc<AtomicU32>);
 
 impl Seats {
-    /// None is taken.
+    /// Creates the count without any connections.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ pub(super) enum Among {
     Of(Source),
     /// Those that are not established.
     Unconfirmed,
-    /// All.
+    /// All of the peers' connections.
     All,
 }
 

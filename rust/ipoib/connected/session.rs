@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Connected mode while the interface is up: the shared receive queue, the listener, the connections.
+//! Connected mode while the interface is up: the shared receive queue, the listener, the
+//! connections.
 //!
 //! Its end is waited for with the RTNL held, so nothing here takes that.
 
@@ -84,10 +85,10 @@ const LISTEN_AGAIN: u32 = 500;
 /// Number of tries that have to fail before peers are told that they cannot connect.
 const FAILURES: u32 = 2;
 
-/// The number if the connection manager is being started: that may wait for others for a while.
+/// The same number while the connection manager is being started, which may wait for others.
 const STARTS: u32 = 10;
 
-/// How often what is idle is looked for, in shares of the time after which it is closed.
+/// Number of looks for idle connections in the time after which they are closed.
 const LOOKS: u32 = 4;
 
 /// Connections that are closed for being idle at a time.
@@ -96,7 +97,7 @@ const BATCH: usize = 64;
 /// Most packets in the shared receive queue: each has room for 64 KiB.
 const MOST_BUFFERS: u32 = 1024;
 
-/// How long to wait for a device to let go of a queue pair's memory: 5 s in steps of 1 ms.
+/// Longest wait for a device to release a queue pair's memory: 5 s in steps of 1 ms.
 const PATIENCE: u32 = 5000;
 const STEP: Delta = Delta::from_millis(1);
 
@@ -107,7 +108,7 @@ pub(super) type Completions = CompletionQueue<Arc<Instance<Arrivals>>>;
 #[pin_data]
 pub(in crate::ipoib) struct Session {
     pub(super) interface: Arc<Interface>,
-    /// Those of datagrams.
+    /// The interface's queues for datagrams.
     pub(super) queues: Arc<Queues>,
     /// The queue pairs by whose numbers peers may know us.
     addresses: KVec<Qpn>,
@@ -118,7 +119,8 @@ pub(in crate::ipoib) struct Session {
     pub(super) pieces: u32,
     pub(super) activity: Activity,
     pub(super) messages: Messages,
-    /// How often the poll has found the completion queue empty, and how many it has taken.
+    /// Numbers of polls that found the completion queue empty, and of completions that were
+    /// taken.
     pub(super) sweeps: AtomicU64,
     pub(super) taken: AtomicU64,
     /// Queue pairs that the device may use memory for.
@@ -134,7 +136,7 @@ pub(in crate::ipoib) struct Session {
     tend_work: DelayedWork<Session>,
 }
 
-/// Who uses the connection manager. None is added once it is closed.
+/// Users of the connection manager. None is added once `open` is false.
 struct Members {
     open: bool,
     /// One for each number that peers may know us by.
@@ -367,7 +369,8 @@ impl Session {
         }
     }
 
-    /// Notes a connection that we make. False if the session is closed: then it is to be closed, too.
+    /// Notes a connection that we make. False if the session is closed: then it is to be closed,
+    /// too.
     pub(super) fn admit_outbound(&self, connection: &Arc<Outbound>) -> Result<bool> {
         let mut members = self.members.lock();
         if members.open {
@@ -455,7 +458,8 @@ impl Session {
         connections.find(|other| other.is(queue, tag)).cloned()
     }
 
-    /// A connection that the port at `gid` was asked for, and that it has not answered; each is found once.
+    /// A connection that the port at `gid` was asked for, and that it has not answered; each is
+    /// found once.
     pub(super) fn unanswered(&self, gid: &Gid) -> Option<Arc<Outbound>> {
         let members = self.members.lock();
         let mut connections = members.outbound.iter();
@@ -480,7 +484,7 @@ impl Session {
         connections.find(|other| other.leaving.begin()).cloned()
     }
 
-    /// How many connections `source` has made that are not to give way.
+    /// Returns the number of connections that `source` has made, without those that give way.
     pub(super) fn inbound_of(&self, source: Source) -> u32 {
         let members = self.members.lock();
         let connections = members.inbound.iter().filter_map(|id| Inbound::of(id));

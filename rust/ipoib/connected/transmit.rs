@@ -3,8 +3,8 @@
 //! A packet's way out in connected mode: by the connection to its destination, or as a datagram.
 //!
 //! All packets to one destination go by the same transmit queue ([`home`]), so a connection has one
-//! queue, whose lock serialises it. Packets are chained as those in datagrams are; at most one chain of
-//! a queue is not posted.
+//! queue, whose lock serialises it. Packets are chained as those in datagrams are; at most one
+//! chain of a queue is not posted.
 
 use kernel::{
     prelude::*,
@@ -90,7 +90,8 @@ pub(in crate::ipoib) struct Senders {
     datagram: usize,
     /// The connection whose chain is not posted.
     chained: Option<Tag>,
-    /// Requests with the device, of all connections, and how many of them the completion queue takes.
+    /// Requests with the device, of all connections, and how many of them the completion queue
+    /// takes.
     in_flight: u32,
     limit: u32,
     /// Those of them that complete only once another one of their connection does.
@@ -108,19 +109,19 @@ fn home(address: &HwAddr, queues: u32) -> u32 {
     (u64::from(mixed) * u64::from(queues) >> 32) as u32
 }
 
-/// What is done with a packet.
+/// The handling of a packet.
 enum Handled {
-    /// It is in a connection's chain.
+    /// The packet is in a connection's chain, as so many bytes.
     Chained(Tag, u32),
-    /// It goes as a datagram.
+    /// The packet goes as a datagram.
     Datagram(Skb),
-    /// It waits or was dropped.
+    /// The packet waits, or was dropped.
     Gone,
 }
 
 impl Senders {
-    /// Those of transmit queue `index`; datagrams of up to `datagram` bytes go, with the encapsulation
-    /// header.
+    /// Those of transmit queue `index`; datagrams of up to `datagram` bytes go, with the
+    /// encapsulation header.
     ///
     /// # Errors
     ///
@@ -256,7 +257,7 @@ impl Senders {
     }
 }
 
-/// What of a transmit queue the connections need.
+/// Parts of a transmit queue that connections use.
 struct QueueParts<'a> {
     device: &'a Device<Interface>,
     statistics: &'a crate::ipoib::statistics::Statistics,

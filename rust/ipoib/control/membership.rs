@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How an interface's groups follow what the stack wants. With the RTNL held.
+//! Membership in the groups that the stack wants. With the RTNL held.
 
 use kernel::{
     prelude::*,
@@ -27,7 +27,7 @@ use crate::{
     }, //
 };
 
-/// How an interface's groups are joined and left.
+/// An interface that joins and leaves groups.
 struct Member<'a> {
     interface: &'a Arc<Interface>,
     qp: &'a QueuePair,

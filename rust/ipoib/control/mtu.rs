@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The MTU of an interface: what an administrator wishes for, as far as the link carries it. With the
-//! RTNL held.
+//! The MTU of an interface: what an administrator wishes for, as far as the link carries it. With
+//! the RTNL held.
 
 use kernel::{
     prelude::*,

@@ -21,7 +21,7 @@ use crate::{
 /// Longest wait between two restarts, in seconds.
 const RESTART_MAX: u64 = 16;
 
-/// When something that failed may be tried again: at once, then after 1, 2, 4 … seconds.
+/// Time of the next try of something that failed: at once, then after 1, 2, 4 … seconds.
 #[derive(Clone, Copy, Default)]
 pub(in crate::ipoib) struct Backoff {
     /// Not before this time, in seconds.
@@ -104,8 +104,8 @@ impl Interface {
         }
     }
 
-    /// Restarts an interface of which a send queue hangs: one that was stopped for the watchdog's time
-    /// and ended no packet since its last alarm. A device may be that slow.
+    /// Restarts an interface of which a send queue hangs: one that was stopped for the watchdog's
+    /// time and ended no packet since its last alarm. A device may be that slow.
     pub(in crate::ipoib) fn hangs(self: &Arc<Self>, queue: u32) {
         let Some((statistics, alarm)) = self.transmit_alarm(queue as usize) else {
             return;

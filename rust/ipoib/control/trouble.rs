@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What is tried again and again is told when it fails first, and when it works again.
+//! Log messages of something that is tried repeatedly: one when it fails first, and one when it
+//! works again.
 
 use kernel::prelude::*;
 
@@ -11,14 +12,14 @@ pub(in crate::ipoib) struct Trouble(Option<Error>);
 /// News of it for the administrator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ipoib) enum News {
-    /// It fails, or fails for another reason.
+    /// The first failure, or one for another reason than before.
     Fails(Error),
-    /// It works again.
+    /// Success after one or more failures.
     Over,
 }
 
 impl Trouble {
-    /// It was tried. Returns what there is to be told of that.
+    /// Notes the result of a try. Returns the news in it, if there is any.
     pub(in crate::ipoib) fn note<T>(&mut self, result: &Result<T>) -> Option<News> {
         let before = self.0;
         self.0 = result.as_ref().err().copied();

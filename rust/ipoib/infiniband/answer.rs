@@ -2,8 +2,8 @@
 
 //! Whether the SA's answers are about what it was asked.
 //!
-//! The kernel's `ib_sa` matches an answer to its query by the number alone. One that is about something
-//! else is taken for none: no packet goes by it.
+//! The kernel's `ib_sa` matches an answer to its query by the number alone. One that is about
+//! something else is taken for none: no packet goes by it.
 
 use kernel::{
     fmt,
@@ -33,22 +33,22 @@ const MULTICAST: core::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
 /// Seconds in which one wrong answer, or one refusal, is logged.
 const LOG_INTERVAL: u64 = 10;
 
-/// What is wrong with an answer.
+/// Reason for not using an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wrong {
     /// A path to another port.
     Destination,
     /// A path from another port.
     Source,
-    /// Another partition.
+    /// A path in another partition, with this P_Key.
     Pkey(u16),
     /// A LID that is none of a port.
     Lid(u32),
-    /// Another group.
+    /// Membership in another group.
     Group,
     /// A LID that is none of a group.
     GroupLid(u16),
-    /// No MTU.
+    /// Membership without an MTU.
     Mtu,
 }
 
@@ -82,14 +82,15 @@ pub(super) fn check_path(wanted: &PathRecord, path: &PathRecord) -> Result<(), W
     }
 }
 
-/// Whether `found` is a GID of the port that was asked for by `wanted`. Of a link-local one the SA may say
-/// the GID with the subnet's prefix: each port has both (IBTA 4.1.1).
+/// Whether `found` is a GID of the port that was asked for by `wanted`. Of a link-local one the
+/// SA may say the GID with the subnet's prefix: each port has both (IBTA 4.1.1).
 fn is_port(wanted: &Gid, found: &Gid) -> bool {
     let guid = |gid: &Gid| u128::from_be_bytes(gid.bytes()) as u64;
     found == wanted || wanted.is_link_local() && guid(found) == guid(wanted)
 }
 
-/// Whether `record` makes its reader a member of `group`. What else was asked for `ib_sa` has compared.
+/// Whether `record` makes its reader a member of `group`. What else was asked for `ib_sa` has
+/// compared.
 pub(super) fn check_group(group: &Gid, record: &Record) -> Result<(), Wrong> {
     if record.mgid() != *group {
         Err(Wrong::Group)

@@ -2,9 +2,9 @@
 
 //! Joining groups by way of the SA.
 //!
-//! A group that the stack wants is joined as a full member, by the interface's control work. One that
-//! packets go to, and that the stack does not want, is joined to send: that membership belongs to the
-//! address handle, and ends with it.
+//! A group that the stack wants is joined as a full member, by the interface's control work. One
+//! that packets go to, and that the stack does not want, is joined to send: that membership
+//! belongs to the address handle, and ends with it.
 
 use core::sync::atomic::{
     AtomicUsize,
@@ -55,15 +55,15 @@ use crate::{
 /// Most joins at a time.
 const WINDOW: usize = 16;
 
-/// How many of them may be joins to send, which any program can cause: the stack's own do not wait for
-/// all of those.
+/// Most of them that are joins to send, which any program can cause: the stack's own joins do not
+/// wait for all of those.
 const SENDING_WINDOW: usize = 12;
 
 /// A membership that is renewed is given up when the SA has refused that so often: one that is busy
 /// refuses, too.
 const REFUSALS: u32 = 3;
 
-/// How many requests are not answered.
+/// Numbers of requests that are not answered.
 #[derive(Default)]
 struct UnderWay {
     full: AtomicUsize,
@@ -86,7 +86,7 @@ impl UnderWay {
     }
 }
 
-/// What makes a request count as under way, until it is dropped.
+/// A share in [`UnderWay`], held from a request's beginning to its answer.
 struct Turn {
     port: Arc<Port>,
     role: Role,
@@ -155,14 +155,14 @@ impl Rounds {
     }
 }
 
-/// What has become of a request.
+/// Outcome of a request.
 enum Outcome {
     /// The SA has not answered.
     UnderWay {
-        /// Until the answer.
+        /// Counts the request as under way until the answer.
         _turn: Turn,
     },
-    /// It has.
+    /// The SA has answered.
     Is(Answer),
 }
 
@@ -198,7 +198,8 @@ impl Request {
         *self.outcome.lock() = Outcome::Is(answer);
     }
 
-    /// What an answer is worth: none if it is about something else.
+    /// Checks that a granted membership is the one that was asked for; other answers stay as they
+    /// are.
     fn checked(&self, answer: Answer) -> Answer {
         if let Answer::Granted(record) = answer {
             if let Err(wrong) = answer::check_group(&self.group, &record) {
@@ -244,7 +245,7 @@ struct Full {
     asked: Asked,
     /// The LID with which the queue pair was attached.
     attached: Option<u16>,
-    /// How often in turn the SA did not let the port become a member again.
+    /// Number of times in turn that the SA did not let the port become a member again.
     refused: u32,
 }
 
@@ -255,7 +256,7 @@ struct Sending {
     asked: Option<Asked>,
 }
 
-/// What the control work and that of the answers share.
+/// State that the control work and the work of answers share.
 #[derive(Default)]
 struct Table {
     full: RBTree<Gid, Full>,
@@ -289,7 +290,7 @@ impl Table {
 }
 
 impl Groups {
-    /// None.
+    /// Creates the state of a port without groups.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             noted <- new_spinlock_bh!(KVec::new(), "oxib_noted_groups"),
@@ -439,13 +440,14 @@ impl Port {
                 None
             }
         };
-        // What the subnet ended; waits for an answer that is being taken, which takes no lock of ours.
+        // What the subnet ended; waits for an answer that is being taken, which takes no lock of
+        // ours.
         drop(old);
         Ok(Join::UnderWay)
     }
 
-    /// Asks for a membership, like that of the broadcast group. Without one to be `like`, the group is
-    /// the broadcast group, and a round begins.
+    /// Asks for a membership, like that of the broadcast group. Without one to be `like`, the
+    /// group is the broadcast group, and a round begins.
     fn ask(
         self: &Arc<Self>,
         interface: &Arc<Interface>,
@@ -570,8 +572,8 @@ impl Port {
         }
     }
 
-    /// Takes out a search that ends, of those from `index` on, with its result. Goes on there the next
-    /// time.
+    /// Takes out a search that ends, of those from `index` on, with its result. Goes on there the
+    /// next time.
     fn next_ended(self: &Arc<Self>, index: &mut usize) -> Option<(Sending, Result<AddressHandle>)> {
         let mut table = self.groups.table.lock();
         while *index < table.sending.len() {

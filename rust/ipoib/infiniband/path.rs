@@ -2,8 +2,8 @@
 
 //! Asking the SA for the ways to ports.
 //!
-//! Searches wait in a line; a few queries are under way at a time, so that a subnet administrator is
-//! not buried under those of all nodes after a change.
+//! Searches wait in a line; a few queries are under way at a time, so that a subnet administrator
+//! is not buried under those of all nodes after a change.
 
 use kernel::{
     prelude::*,
@@ -50,16 +50,16 @@ use crate::{
 /// Most queries at a time.
 const WINDOW: usize = 64;
 
-/// How long the SA may take, in milliseconds; it is asked again after each tenth of that.
+/// Longest wait for the SA, in milliseconds; it is asked again after each tenth of that.
 pub(super) const TIMEOUT: u32 = 5000;
 
-/// How often a task claims a path before it gives up: those who asked before it did not find one.
+/// Number of claims to a path before a task gives up: those who asked before it did not find one.
 const CLAIMS: usize = 4;
 
 /// A query that is under way.
 struct Flight {
     number: u64,
-    /// As soon as that is known; the answer may be faster.
+    /// The query, once it is known: the answer may come before.
     query: Option<Query>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Lets queries begin.
+    /// Lets queries begin, as the interface is up.
     pub(super) fn open(&mut self) {
         self.is_open = true;
     }
@@ -90,7 +90,8 @@ impl Paths {
         Some((search, number))
     }
 
-    /// The number of a query that begins now; `None` while the interface is down, or without memory.
+    /// The number of a query that begins now; `None` while the interface is down, or without
+    /// memory.
     pub(super) fn take_off(&mut self) -> Option<u64> {
         if !self.is_open || self.flights.reserve(1, GFP_ATOMIC).is_err() {
             return None;
@@ -129,7 +130,7 @@ struct Asked {
     number: u64,
     /// Others may wait for the answer.
     duty: Option<Duty>,
-    /// What was asked for.
+    /// The path that was asked for, to compare the answer with.
     wanted: PathRecord,
     search: Search,
 }
@@ -186,8 +187,8 @@ impl Port {
         }
     }
 
-    /// Ends a search whose path is known, or has it wait for who asks for it. Returns one for which the SA
-    /// is to be asked, with what to ask.
+    /// Ends a search whose path is known, or has it wait for who asks for it. Returns one for
+    /// which the SA is to be asked, with what to ask.
     fn claim(
         self: &Arc<Self>,
         search: Search,
@@ -258,7 +259,8 @@ impl Port {
         paths.began(number, query);
     }
 
-    /// What to ask for: the way from our GID in our partition, with the link's traffic class.
+    /// Returns the record to ask for: the path from our GID in our partition, with the link's
+    /// traffic class.
     fn wanted(&self, gid: Gid) -> Result<PathRecord> {
         let source = self.source().ok_or(EAGAIN)?;
         let mut wanted = PathRecord::new(PathKind::Infiniband);

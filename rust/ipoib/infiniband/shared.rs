@@ -55,7 +55,7 @@ use crate::{
     work, //
 };
 
-/// Who waits for a path that somebody else asks for.
+/// A waiter for a path that somebody else asks for.
 pub(super) enum Waiter {
     /// An interface's search, which goes back into that one's line.
     Search(Arc<Port>, Search),
@@ -65,7 +65,7 @@ pub(super) enum Waiter {
     Task(Alarm),
 }
 
-/// What wakes a task.
+/// A signal that wakes a task.
 #[pin_data]
 pub(super) struct Signal {
     #[pin]
@@ -130,16 +130,16 @@ pub(crate) struct PortPaths {
 pub(crate) struct Shown {
     /// Which one it is.
     pub(crate) key: Key,
-    /// What the SA said.
+    /// Path record that the SA returned.
     pub(crate) record: PathRecord,
-    /// How long ago, in seconds.
+    /// Time since the SA's answer, in seconds.
     pub(crate) age: u32,
     /// Seconds for which it will be believed.
     pub(crate) left: u32,
 }
 
 impl PortPaths {
-    /// None of `port` are known.
+    /// Creates the path cache of `port`, without any paths.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl PortPaths {
         self.device == DeviceKey::of(device) && self.port == port
     }
 
-    /// The same, as the connection manager has it.
+    /// Whether they are those of a port whose device is named by the connection manager's key.
     pub(crate) fn is_at(&self, (device, port): (DeviceKey, PortNumber)) -> bool {
         self.device == device && self.port == port
     }
@@ -182,7 +182,7 @@ impl PortPaths {
         self.paths.lock().claim(Key::of(wanted), waiter, now)
     }
 
-    /// The same for one that a program wants.
+    /// Claims a path that a program wants, whose key may have a service.
     pub(super) fn claim_for(&self, key: Key, waiter: Waiter) -> Claim<Waiter> {
         let now = work::milliseconds();
         self.paths.lock().claim(key, waiter, now)
@@ -233,7 +233,7 @@ impl PortPaths {
         self.suspects.lock().take(now)
     }
 
-    /// How many are known, in some partitions.
+    /// Returns the number of known paths in some partitions.
     pub(crate) fn count(&self, partitions: &[Pkey]) -> usize {
         self.paths.lock().known(partitions)
     }

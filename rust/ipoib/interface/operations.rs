@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the stack asks of an interface.
+//! Operations of the net device.
 
 use core::sync::atomic::Ordering;
 

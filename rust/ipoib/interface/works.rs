@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What an interface does by itself: its work items.
+//! Work items of an interface.
 //!
 //! | work | does | when |
 //! | --- | --- | --- |
@@ -51,7 +51,8 @@ const AGE_INTERVAL_MS: u32 = 30_000;
 /// Time until the stack sends after the carrier has come, in milliseconds.
 const ANNOUNCE_DELAY_MS: u32 = 200;
 
-/// Time until the neighbours are told which receive queue is theirs, after all heard of the main one.
+/// Time until the neighbours are told which receive queue is theirs, after all heard of the main
+/// one.
 const TELL_DELAY_MS: u32 = 10;
 
 /// Time between two such rounds, in milliseconds: each asks all neighbours, and any program can
@@ -63,8 +64,8 @@ const TELL_INTERVAL_MS: u32 = 1_000;
 /// however many neighbours there are.
 const TELL_EACH_MS: u32 = 4;
 
-/// How long a receive queue goes on for peers that have not heard of its end, in milliseconds: they
-/// verify an address that they use more often.
+/// Time for which a receive queue goes on for peers that have not heard of its end, in
+/// milliseconds: they verify an address that they use more often.
 const RETIRE_DELAY_MS: u32 = 60_000;
 
 /// Time between two looks after peers across a router, in milliseconds.
@@ -80,7 +81,7 @@ pub(super) const TELL: u64 = 5;
 pub(super) const RETIRE: u64 = 6;
 pub(super) const WATCH: u64 = 7;
 
-/// When a work item is to run the next time, in milliseconds; `None` if it is not.
+/// Time of a work item's next run, in milliseconds; `None` if none is planned.
 #[pin_data]
 pub(super) struct Plan {
     #[pin]
@@ -88,7 +89,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Not at all.
+    /// Creates a plan without a run.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             at <- new_spinlock_bh!(None, "oxib_plan"),
@@ -266,8 +267,8 @@ impl Interface {
         self.schedule::<AGE>(msecs_to_jiffies(AGE_INTERVAL_MS));
     }
 
-    /// Runs work `ID` after `delay`, if the interface is alive: what is not shown yet must be able to
-    /// go without waiting for any.
+    /// Runs work `ID` after `delay`, if the interface is alive: what is not shown yet must be
+    /// able to go without waiting for any.
     fn schedule<const ID: u64>(self: &Arc<Self>, delay: Jiffies)
     where
         Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,
@@ -288,7 +289,7 @@ impl Interface {
         self.schedule::<TELL>(msecs_to_jiffies(delay));
     }
 
-    /// Tells them now.
+    /// Tells the neighbours now which receive queue is theirs.
     pub(in crate::ipoib) fn tell(&self, rtnl: &mut Rtnl) {
         let neighbours = self.device.verify_neighbours(rtnl);
         *self.told.lock() = Some(Told {
@@ -322,9 +323,9 @@ impl Interface {
         self.plan::<RETRY>(&self.retry, milliseconds);
     }
 
-    /// Runs work `ID` after so long, and `planned` says when it runs. What it is to do then it finds out
-    /// for itself, and plans it anew for what is not due: it runs at the earliest of the times that it
-    /// was asked for.
+    /// Runs work `ID` after so long, and `planned` says when it runs. What it is to do then it
+    /// finds out for itself, and plans it anew for what is not due: it runs at the earliest of
+    /// the times that it was asked for.
     fn plan<const ID: u64>(self: &Arc<Self>, planned: &Plan, milliseconds: u32)
     where
         Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,
