@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The only door to C: the bindings generated for the tree being built against, with every lint allowance they need.
+//! The only door to C: the bindings generated for the tree being built against, with every lint
+//! allowance they need.
 //!
-//! Types that the kernel crate has in full are its own, so a pointer can go from one to the other. Only `rdma`, `net`
-//! and the edges of the C ABI may use this module.
+//! Types that the kernel crate has in full are its own, so a pointer can go from one to the
+//! other. Only `rdma`, `net` and the edges of the C ABI may use this module.
 
 #![allow(
     clippy::all,

@@ -11,9 +11,9 @@ use kernel::prelude::*;
 
 use crate::bindings;
 
-/// What a set of counters counts: an enum without data, numbered from 0.
+/// Names of a set of counters: an enum without data, numbered from 0.
 pub(crate) trait Index: Copy {
-    /// How many there are.
+    /// Number of counters in the set.
     const NUMBER: usize;
 
     /// The counter's place, less than [`Self::NUMBER`].

@@ -2,8 +2,9 @@
 
 //! The kernel's resizable hash table: any number of readers without a lock, one writer at a time.
 //!
-//! Keys have 16 bytes. Values are plain data that stays as it is while readers can see it; what changes in place is atomic.
-//! An entry costs what its value has, and 24 bytes, and its share of the buckets: 11 to 22 bytes while the table grows.
+//! Keys have 16 bytes. Values are plain data that stays as it is while readers can see it; what
+//! changes in place is atomic. An entry costs what its value has, and 24 bytes, and its share of
+//! the buckets: 11 to 22 bytes while the table grows.
 
 use core::{
     marker::PhantomData,
@@ -71,8 +72,8 @@ fn rest() {
 ///
 /// # Invariants
 ///
-/// The table is initialised, and all that is in it are [`Linked<T>`], which live until no reader sees them.
-/// Only the holder of `writer` changes what is in it.
+/// The table is initialised, and all that is in it are [`Linked<T>`], which live until no reader
+/// sees them. Only the holder of `writer` changes what is in it.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Table<T: Send + Sync, S> {
     #[pin]
@@ -83,7 +84,8 @@ pub(crate) struct Table<T: Send + Sync, S> {
     _values: PhantomData<T>,
 }
 
-// SAFETY: Readers of any thread see `T` at the same time, and any thread frees it; the table has its own locks.
+// SAFETY: Readers of any thread see `T` at the same time, and any thread frees it; the table has
+// its own locks.
 unsafe impl<T: Send + Sync, S: Send> Send for Table<T, S> {}
 // SAFETY: As above.
 unsafe impl<T: Send + Sync, S: Send> Sync for Table<T, S> {}
@@ -125,7 +127,7 @@ impl<T: Send + Sync, S: Send> Table<T, S> {
         self.get_in(key, &rcu::read_lock(), read)
     }
 
-    /// The same, for who holds RCU already.
+    /// Reads the value under `key` for a caller that holds RCU already.
     #[inline]
     pub(crate) fn get_in<R>(
         &self,
@@ -148,7 +150,7 @@ impl<T: Send + Sync, S: Send> Table<T, S> {
         }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         // SAFETY: By the type invariant initialised.
         unsafe { bindings::oxib_table_length(self.raw.get()) as usize }
@@ -165,6 +167,8 @@ impl<T: Send + Sync, S: Send> Table<T, S> {
 #[pinned_drop]
 impl<T: Send + Sync, S> PinnedDrop for Table<T, S> {
     fn drop(self: Pin<&mut Self>) {
+        /// Frees a node of a table that is destroyed.
+        ///
         /// # Safety
         ///
         /// Called with a node that nobody else refers to.
@@ -172,8 +176,8 @@ impl<T: Send + Sync, S> PinnedDrop for Table<T, S> {
             // SAFETY: By the contract.
             unsafe { bindings::oxib_slab_free(node) };
         }
-        // SAFETY: By the type invariant initialised. Readers hold a reference to the table, so there are none; values are
-        // plain data, and need no drop.
+        // SAFETY: By the type invariant initialised. Readers hold a reference to the table, so
+        // there are none; values are plain data, and need no drop.
         unsafe {
             bindings::rhashtable_free_and_destroy(self.raw.get(), Some(free), core::ptr::null_mut())
         };
@@ -216,7 +220,8 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
     ///
     /// # Errors
     ///
-    /// With the node: `ENOMEM`, `EBUSY` if the table could not grow. An entry that is there is always replaced.
+    /// With the node: `ENOMEM`, `EBUSY` if the table could not grow. An entry that is there is
+    /// always replaced.
     pub(crate) fn put(
         &mut self,
         node: Node<T>,
@@ -227,8 +232,8 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
         }
     }
 
-    /// Enters a node under a key that is not there. The table may have to grow first, which its own work does in
-    /// process context if it cannot be done at once.
+    /// Enters a node under a key that is not there. The table may have to grow first, which its
+    /// own work does in process context if it cannot be done at once.
     fn insert(&mut self, node: Node<T>) -> core::result::Result<(), (Error, Node<T>)> {
         /// Milliseconds to wait for memory, and for the table's work.
         const PATIENCE: (u32, u32) = (16, 1000);
@@ -259,8 +264,8 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
 
     /// Puts a node into the place of another under the same key.
     fn exchange(&mut self, old: NonNull<Linked<T>>, new: NonNull<Linked<T>>) -> Retired<T> {
-        // SAFETY: Both are valid and have one key; the old one is in the table, as only the holder of `self` could
-        // take it out. So it is found there, and the call succeeds.
+        // SAFETY: Both are valid and have one key; the old one is in the table, as only the
+        // holder of `self` could take it out. So it is found there, and the call succeeds.
         unsafe {
             bindings::oxib_table_replace(
                 self.table.raw.get(),
@@ -293,13 +298,15 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
         unsafe { Retired::from_raw(node) }
     }
 
-    /// Looks at all entries, and takes out those that `keep` does not want, which `removed` gets afterwards. Sleeps.
+    /// Looks at all entries, and takes out those that `keep` does not want, which `removed` gets
+    /// afterwards. Sleeps.
     pub(crate) fn retain(
         &mut self,
         mut keep: impl FnMut(&Key, &T) -> bool,
         mut removed: impl FnMut(&mut S, &Retired<T>),
     ) {
-        // Where entries went between two parts of a walk, others may have been missed: then once more.
+        // Where entries went between two parts of a walk, others may have been missed: then once
+        // more.
         while self.retain_once(&mut keep, &mut removed) {}
     }
 }

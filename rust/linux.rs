@@ -2,8 +2,8 @@
 
 //! Differences between the versions of Linux that this source builds for.
 //!
-//! Kbuild passes `--cfg LINUX_7_2` for a tree of Linux 7.2; without it the tree is one of 7.3 or newer. The lines for a
-//! version go when `scripts/linux-tried` no longer has it.
+//! Kbuild passes `--cfg LINUX_7_2` for a tree of Linux 7.2; without it the tree is one of 7.3 or
+//! newer. The lines for a version go when `scripts/linux-tried` no longer has it.
 
 use kernel::ThisModule;
 
@@ -20,7 +20,8 @@ pub(crate) fn this_module() -> &'static ThisModule {
     &crate::THIS_MODULE
 }
 
-/// Expands to `kernel::configfs_attrs!`, which in Linux 7.2 looks for `THIS_MODULE` where it is used.
+/// Expands to `kernel::configfs_attrs!`, which in Linux 7.2 looks for `THIS_MODULE` where it is
+/// used.
 macro_rules! configfs_attrs {
     ($($tokens:tt)*) => {{
         #[cfg(LINUX_7_2)]

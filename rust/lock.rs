@@ -2,8 +2,8 @@
 
 //! A spin lock for data that is used with interrupts on and with interrupts off.
 //!
-//! The consumers of the connection manager call with locks of their own held, interrupts disabled; the `kernel`
-//! crate's `SpinLock` leaves interrupts as they are.
+//! The consumers of the connection manager call with locks of their own held, interrupts
+//! disabled; the `kernel` crate's `SpinLock` leaves interrupts as they are.
 
 use kernel::{
     prelude::*,
@@ -20,8 +20,8 @@ use crate::bindings;
 
 /// A spin lock whose holder runs with interrupts disabled (`spin_lock_irqsave`).
 ///
-/// It is held by closures alone, so locks taken inside each other are released in the opposite order, and each
-/// restores the interrupt state that it found.
+/// It is held by closures alone, so locks taken inside each other are released in the opposite
+/// order, and each restores the interrupt state that it found.
 #[pin_data]
 pub(crate) struct IrqLock<T> {
     #[pin]
@@ -29,7 +29,7 @@ pub(crate) struct IrqLock<T> {
 }
 
 impl<T> IrqLock<T> {
-    /// Used by [`new_irq_lock!`].
+    /// Creates the lock for [`new_irq_lock!`], which supplies its name and lockdep class.
     pub(crate) fn new(
         value: impl PinInit<T>,
         name: &'static CStr,
@@ -53,8 +53,8 @@ impl<T> IrqLock<T> {
 /// The lock's backend: `spinlock_t` taken by `spin_lock_irqsave`.
 struct IrqBackend;
 
-// SAFETY: `spinlock_t` gives mutual exclusion between `spin_lock_irqsave` and `spin_unlock_irqrestore`; `relock` is the
-// default one and so takes the lock in the same way.
+// SAFETY: `spinlock_t` gives mutual exclusion between `spin_lock_irqsave` and
+// `spin_unlock_irqrestore`; `relock` is the default one and so takes the lock in the same way.
 unsafe impl Backend for IrqBackend {
     type State = kernel::bindings::spinlock_t;
     type GuardState = usize;

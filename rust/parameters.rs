@@ -12,7 +12,7 @@ use crate::{
     }, //
 };
 
-/// Reads the parameters.
+/// Reads the parameters for interfaces.
 pub(crate) fn given() -> Given<'static> {
     // SAFETY: The parameters are set before the module's init runs and are read-only afterwards
     // (mode 0444). The string is NUL-terminated and lives as long as the module.
@@ -34,7 +34,7 @@ pub(crate) fn devices() -> Devices<'static> {
     Devices::new(given().devices)
 }
 
-/// How many connections of a listener may be unfinished.
+/// Returns the largest number of unfinished connections of a listener.
 ///
 /// # Errors
 ///
@@ -50,9 +50,9 @@ pub(crate) fn half_open() -> Result<u32> {
     }
 }
 
-/// What the parameters say of the address cache.
+/// Parameters of the address cache.
 pub(crate) struct Acm {
-    /// How interfaces use it: a word.
+    /// Mode in which interfaces use it: a word.
     pub(crate) mode: &'static [u8],
     /// Whether peers' requests teach it.
     pub(crate) learn: bool,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What there is in the node: the interfaces that can be found by the address cache's resolution, and the
+//! Lists for the whole node: the interfaces that the address cache's resolution can find, and the
 //! ports whose paths are known.
 
 use core::sync::atomic::{
@@ -23,8 +23,8 @@ use crate::{
 };
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialised by `Registry::new`, which the module's start calls before it makes interfaces:
-    // nobody else uses it.
+    // SAFETY: Initialised by `Registry::new`, which the module's start calls before it makes
+    // interfaces: nobody else uses it.
     unsafe(uninit) static HOSTS: Mutex<KVec<Arc<dyn Host>>> = KVec::new();
 }
 
@@ -43,7 +43,7 @@ struct Known {
 pub(crate) struct Registry(());
 
 impl Registry {
-    /// Makes it ready.
+    /// Initialises the lists, the first time that it is called.
     pub(crate) fn new() -> Self {
         static READY: AtomicBool = AtomicBool::new(false);
         if !READY.swap(true, Ordering::Relaxed) {
@@ -102,7 +102,8 @@ pub(crate) fn with<R>(
     hosts.iter().find(|host| matches(&***host)).map(use_it)
 }
 
-/// The first interface of which `matches` is true. It may be taken out at any time: then it begins nothing. Sleeps.
+/// The first interface of which `matches` is true. It may be taken out at any time: then it
+/// begins nothing. Sleeps.
 pub(crate) fn find(matches: impl Fn(&dyn Host) -> bool) -> Option<Arc<dyn Host>> {
     with(matches, Arc::clone)
 }

@@ -32,8 +32,8 @@ unsafe impl Send for Queue {}
 unsafe impl Sync for Queue {}
 
 impl Queue {
-    /// Makes a queue that runs different work items at the same time, also when memory is short and waits
-    /// for what they do.
+    /// Makes a queue that runs different work items at the same time, also when memory is short
+    /// and waits for what they do.
     ///
     /// # Errors
     ///
@@ -42,8 +42,8 @@ impl Queue {
         Self::allocate(true)
     }
 
-    /// The same without the promise for when memory is short: for work that waits for such work of the
-    /// kernel's, as the end of a net device does.
+    /// Makes a queue without that promise: for work that waits for such work of the kernel's, as
+    /// the end of a net device does.
     ///
     /// # Errors
     ///
@@ -129,7 +129,8 @@ impl Drop for Queue {
     }
 }
 
-/// Milliseconds since some moment before the module was loaded: a clock as coarse as the timers of work, and cheap to read.
+/// Milliseconds since some moment before the module was loaded: a clock as coarse as the timers
+/// of work, and cheap to read.
 pub(crate) fn milliseconds() -> u64 {
     // SAFETY: Reads a counter.
     unsafe { bindings::oxib_milliseconds() }
@@ -149,8 +150,8 @@ where
     }
 }
 
-/// Takes `owner`'s work `ID` out of its queue if it waits there, waits for its end if it runs, and tells whether it waited.
-/// Sleeps.
+/// Takes `owner`'s work `ID` out of its queue if it waits there, waits for its end if it runs,
+/// and tells whether it waited. Sleeps.
 ///
 /// Not to be called with a lock held that the work takes (the RTNL!).
 #[allow(dead_code, reason = "softib uses it")]
@@ -168,8 +169,8 @@ where
     waited
 }
 
-/// Takes `owner`'s work `ID` out of its queue, waits for its end if it runs, and keeps it from being
-/// scheduled again. Sleeps.
+/// Takes `owner`'s work `ID` out of its queue, waits for its end if it runs, and keeps it from
+/// being scheduled again. Sleeps.
 ///
 /// Not to be called with a lock held that the work takes (the RTNL!).
 pub(crate) fn disable<T, const ID: u64>(owner: &Arc<T>)
@@ -257,7 +258,7 @@ mod tests {
         )
     }
 
-    /// Nobody else has a reference: neither lost nor held by work.
+    /// Whether nobody else has a reference: neither lost nor held by work.
     fn is_alone(timer: Arc<Timer>) -> bool {
         Arc::into_unique_or_drop(timer).is_some()
     }

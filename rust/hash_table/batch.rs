@@ -26,15 +26,15 @@ pub(crate) struct Batch<T> {
     index: Index,
 }
 
-/// One of them.
+/// State of an entry of the batch.
 enum Slot<T> {
-    /// It waits.
+    /// The entry waits for [`Batch::apply`].
     Waiting(Node<T>),
-    /// It was entered under a key that was not there. It is the table's.
+    /// The entry was put under a new key. The table owns it.
     Entered(NonNull<Linked<T>>),
-    /// It took the place of this one.
+    /// The entry was put in the place of this one.
     Replaced(Retired<T>),
-    /// It was taken out again, or could not be entered.
+    /// The entry was removed again, or could not be put into the table.
     Undone,
 }
 
@@ -59,7 +59,7 @@ impl<T: Send + Sync> Batch<T> {
         }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Where in a list of entries a key is: places in an array, by a hash.
+//! A hash index of a list: key → place in the list.
 
 use kernel::{
     alloc::KVVec,
@@ -37,8 +37,8 @@ impl Index {
     fn hash(&self, key: &Key) -> usize {
         let word = u128::from_ne_bytes(key.0);
         let (low, high) = (word as u64, (word >> 64) as u64);
-        // Multiplied twice, each time with the upper half brought down: the last bytes of an address, by which addresses
-        // differ most, are the uppermost here.
+        // Multiplied twice, each time with the upper half brought down: the last bytes of an
+        // address, by which addresses differ most, are the uppermost here.
         let mixed = (low ^ self.seed).wrapping_mul(Self::SPREAD) ^ high;
         let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(self.seed);
         let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(Self::SPREAD);

@@ -14,7 +14,7 @@ use kernel::{
 
 use crate::bindings;
 
-/// What an entry is found by.
+/// Key of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(C, align(8))]
 pub(crate) struct Key(pub(crate) [u8; bindings::OXIB_TABLE_KEY as usize]);
@@ -34,24 +34,25 @@ pub(super) struct Linked<T> {
 }
 
 impl<T> Linked<T> {
-    /// The value.
+    /// The entry's value, shared with readers.
     #[inline]
     pub(super) fn value(&self) -> &T {
         &self.value
     }
 
-    /// The key.
+    /// The entry's key, in its C part.
     pub(super) fn key(&self) -> &Key {
         const {
             assert!(core::mem::offset_of!(bindings::oxib_node, key) % align_of::<Key>() == 0);
             assert!(size_of::<Key>() == bindings::OXIB_TABLE_KEY as usize);
         }
-        // SAFETY: The field is as long and, as checked, as aligned as the type, which is plain bytes.
+        // SAFETY: The field is as long and, as checked, as aligned as the type, which is plain
+        // bytes.
         unsafe { &*self.node.key.as_ptr().cast() }
     }
 }
 
-/// Where the memory of entries comes from: objects of one size, side by side.
+/// A kmem cache for the entries of tables.
 ///
 /// # Invariants
 ///
@@ -71,7 +72,8 @@ impl<T> Slab<T> {
     /// `ENOMEM`.
     pub(crate) fn new(name: &'static CStr) -> Result<Arc<Self>> {
         const {
-            // Entries are freed as they are, and have the alignment that the allocator gives by itself.
+            // Entries are freed as they are, and have the alignment that the allocator gives by
+            // itself.
             assert!(!core::mem::needs_drop::<T>());
             assert!(align_of::<Linked<T>>() <= 8);
         }
@@ -109,8 +111,8 @@ impl<T> Slab<T> {
 
 impl<T> Drop for Slab<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant valid, and nobody's any more: tables, which refer to us, are gone. The call waits for
-        // objects that are being freed.
+        // SAFETY: By the type invariant valid, and nobody's any more: tables, which refer to us,
+        // are gone. The call waits for objects that are being freed.
         unsafe { bindings::kmem_cache_destroy(self.0.as_ptr()) };
     }
 }
@@ -128,24 +130,24 @@ unsafe impl<T: Send> Send for Node<T> {}
 unsafe impl<T: Sync> Sync for Node<T> {}
 
 impl<T> Node<T> {
-    /// Its key.
+    /// The entry's key, by which it will be found.
     pub(crate) fn key(&self) -> &Key {
         // SAFETY: By the type invariant.
         unsafe { self.0.as_ref() }.key()
     }
 
-    /// Its value.
+    /// The entry's value, not shared yet.
     pub(crate) fn value(&self) -> &T {
         // SAFETY: By the type invariant.
         unsafe { self.0.as_ref() }.value()
     }
 
-    /// As C has it.
+    /// Returns the pointer to the C part, which begins the entry.
     pub(super) fn as_ptr(&self) -> *mut bindings::oxib_node {
         self.0.as_ptr().cast()
     }
 
-    /// Where it is.
+    /// Returns the pointer to the entry, which `self` still owns.
     pub(super) fn as_linked(&self) -> NonNull<Linked<T>> {
         self.0
     }
@@ -171,6 +173,8 @@ impl<T> Drop for Node<T> {
 pub(crate) struct Retired<T>(NonNull<Linked<T>>);
 
 impl<T> Retired<T> {
+    /// Takes over an entry that has left its table, and that readers may still see.
+    ///
     /// # Safety
     ///
     /// An entry that the caller has just taken out of its table.
@@ -184,13 +188,13 @@ impl<T> Retired<T> {
         core::mem::ManuallyDrop::new(self).0
     }
 
-    /// Its key.
+    /// The entry's key, which may be in the table again with another value.
     pub(crate) fn key(&self) -> &Key {
         // SAFETY: By the type invariant.
         unsafe { self.0.as_ref() }.key()
     }
 
-    /// Its value.
+    /// The entry's value, shared with readers.
     pub(crate) fn value(&self) -> &T {
         // SAFETY: By the type invariant.
         unsafe { self.0.as_ref() }.value()

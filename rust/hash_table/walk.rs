@@ -27,8 +27,8 @@ use crate::bindings;
 /// Entries taken out before others get their turn.
 const TAKEN: usize = 64;
 
-/// A way through a table in parts, between which it may change. Entries that stay are seen: once, or some twice if others come
-/// and go meanwhile.
+/// A way through a table in parts, between which it may change. Entries that stay are seen: once,
+/// or some twice if others come and go meanwhile.
 ///
 /// # Invariants
 ///
@@ -51,8 +51,8 @@ impl<T: Send + Sync, S: Send> Walk<T, S> {
         let iterator = KBox::new(Opaque::uninit(), GFP_KERNEL)?;
         // SAFETY: The table is initialised.
         unsafe { bindings::oxib_table_settle(table.raw.get()) };
-        // SAFETY: The table is initialised and lives as long as the value; the iterator is pinned by its box, and exited
-        // before its end.
+        // SAFETY: The table is initialised and lives as long as the value; the iterator is pinned
+        // by its box, and exited before its end.
         unsafe { bindings::rhashtable_walk_enter(table.raw.get(), Opaque::get(&iterator)) };
         // INVARIANT: Just entered.
         Ok(Self {
@@ -61,8 +61,8 @@ impl<T: Send + Sync, S: Send> Walk<T, S> {
         })
     }
 
-    /// Goes on until `visit` breaks; the next part begins with that entry again. `visit` must not sleep. Tells whether
-    /// the end was reached.
+    /// Goes on until `visit` breaks; the next part begins with that entry again. `visit` must not
+    /// sleep. Tells whether the end was reached.
     pub(crate) fn go_on(&mut self, mut visit: impl FnMut(&Key, &T) -> ControlFlow<()>) -> bool {
         let iterator = Opaque::get(&self.iterator);
         // SAFETY: By the type invariant.
@@ -99,20 +99,23 @@ impl<T: Send + Sync, S: Send> Drop for Walk<T, S> {
 /// The iterator is started.
 struct Part<T>(*mut bindings::rhashtable_iter, core::marker::PhantomData<T>);
 
-/// What comes next.
+/// Outcome of a step of the walk.
 enum Step<T> {
     /// An entry, valid until the part ends.
     At(NonNull<Linked<T>>),
     /// The table has grown: from its beginning again.
     Again,
-    /// Nothing.
+    /// The end of the table.
     End,
 }
 
 impl<T> Part<T> {
+    /// Starts the iterator, which takes RCU until the value is dropped.
+    ///
     /// # Safety
     ///
-    /// The iterator is entered for a table of [`Linked<T>`], stopped, and not used otherwise while the value lives.
+    /// The iterator is entered for a table of [`Linked<T>`], stopped, and not used otherwise
+    /// while the value lives.
     unsafe fn start(iterator: *mut bindings::rhashtable_iter) -> Self {
         // SAFETY: The caller's promise. If the table has grown, this begins anew by itself.
         unsafe { bindings::rhashtable_walk_start_check(iterator) };
@@ -120,13 +123,13 @@ impl<T> Part<T> {
         Self(iterator, core::marker::PhantomData)
     }
 
-    /// Where the walk stands.
+    /// Returns the entry at which the walk stands.
     fn peek(&mut self) -> Step<T> {
         // SAFETY: By the type invariant.
         Self::step(unsafe { bindings::rhashtable_walk_peek(self.0) })
     }
 
-    /// One further.
+    /// Goes to the next entry, and returns it.
     fn next(&mut self) -> Step<T> {
         // SAFETY: By the type invariant.
         Self::step(unsafe { bindings::rhashtable_walk_next(self.0) })
