@@ -55,7 +55,7 @@ use node::Linked;
 /// Entries looked at, or entered, before others get their turn.
 const TURN: usize = 1024;
 
-/// A number that nobody can guess.
+/// Returns a random number that cannot be guessed from outside.
 fn random() -> u64 {
     // SAFETY: Asks the kernel's generator, which is always there.
     let word = || u64::from(unsafe { bindings::oxib_random() });
@@ -191,7 +191,7 @@ pub(crate) struct Writer<'a, T: Send + Sync, S: Send> {
 }
 
 impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
-    /// Data of who changes the table.
+    /// The data that belongs to the writer.
     pub(crate) fn state(&mut self) -> &mut S {
         &mut self.state
     }

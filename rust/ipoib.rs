@@ -156,7 +156,7 @@ fn register_kind() -> Result<Option<net::link::Registration<Interface>>> {
     }
 }
 
-/// Which names in `devices=` have been a device's: bit `n` for the `n`th.
+/// Names in `devices=` that have been a device's: bit `n` for the `n`th.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
 /// Tells the administrator of names in `devices=` that are no device's: mistyped, perhaps.
@@ -172,7 +172,7 @@ fn warn_of_unknown_devices(options: &Options) {
     }
 }
 
-/// The module's parameters, checked; the log says what is wrong with them.
+/// Reads and checks the module parameters; the log says what is wrong with them.
 fn options() -> Result<Options> {
     Options::check(parameters::given()).map_err(|error| {
         pr_err!("{error}; not loaded\n");

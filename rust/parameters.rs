@@ -29,7 +29,7 @@ pub(crate) fn given() -> Given<'static> {
     }
 }
 
-/// Which RDMA devices to use.
+/// Returns the RDMA devices to use.
 pub(crate) fn devices() -> Devices<'static> {
     Devices::new(given().devices)
 }

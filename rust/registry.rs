@@ -57,7 +57,7 @@ impl Registry {
     }
 }
 
-/// Whether both are the same interface.
+/// Returns whether both are the same interface.
 fn is(one: &Arc<dyn Host>, other: &Arc<dyn Host>) -> bool {
     core::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
@@ -102,8 +102,8 @@ pub(crate) fn with<R>(
     hosts.iter().find(|host| matches(&***host)).map(use_it)
 }
 
-/// The first interface of which `matches` is true. It may be taken out at any time: then it
-/// begins nothing. Sleeps.
+/// Returns the first interface of which `matches` is true. It may be taken out at any time: then
+/// it begins nothing. Sleeps.
 pub(crate) fn find(matches: impl Fn(&dyn Host) -> bool) -> Option<Arc<dyn Host>> {
     with(matches, Arc::clone)
 }
@@ -113,7 +113,7 @@ pub(crate) fn for_each(use_it: impl FnMut(&Arc<dyn Host>)) {
     HOSTS.lock().iter().for_each(use_it);
 }
 
-/// The paths of a port, for one more user: [`release`] is to follow.
+/// Returns the paths of a port, for one more user: [`release`] is to follow.
 ///
 /// # Errors
 ///
@@ -136,7 +136,7 @@ pub(crate) fn paths(device: &Device, port: PortNumber) -> Result<Arc<PortPaths>>
     Ok(paths)
 }
 
-/// One user less has the paths.
+/// Gives a user's share in the paths back; the last one drops them.
 pub(crate) fn release(paths: &Arc<PortPaths>) {
     let gone = {
         let mut ports = PORTS.lock();

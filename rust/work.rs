@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Long enough not to come due during a test.
+    /// A delay that is too long to come due during a test, in milliseconds.
     const LATER: u32 = 3_600_000;
 
     #[pin_data]
@@ -258,7 +258,7 @@ mod tests {
         )
     }
 
-    /// Whether nobody else has a reference: neither lost nor held by work.
+    /// Returns whether nobody else has a reference: neither lost nor held by work.
     fn is_alone(timer: Arc<Timer>) -> bool {
         Arc::into_unique_or_drop(timer).is_some()
     }

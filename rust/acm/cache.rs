@@ -81,7 +81,7 @@ pub(crate) struct Cache {
     /// Most entries of the administrator's.
     limit: usize,
     namespace: Arc<Namespace>,
-    /// Another number after each change of an entry.
+    /// Number of the table's state, another one after each change of an entry.
     generation: AtomicU32,
     #[pin]
     pub(super) expiry: DelayedWork<Cache>,
@@ -132,7 +132,7 @@ impl State {
 /// Outcome of learning an address from the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Learned {
-    /// There is an entry of it now, or the one that was there says this now.
+    /// The cache has an entry that says this now: a new one, or one that was changed.
     Entered,
     /// The entry said so already; it holds for longer now.
     Renewed,
@@ -208,8 +208,8 @@ impl Cache {
         )
     }
 
-    /// The cache of the namespace that a net device is in. Its last reference is dropped in
-    /// process context: elsewhere use [`Cache::with`].
+    /// Returns the cache of the namespace that a net device is in. Its last reference is dropped
+    /// in process context: elsewhere use [`Cache::with`].
     pub(crate) fn of<T: Operations>(device: &Device<T>) -> Option<Arc<Self>> {
         device.member()
     }
@@ -265,7 +265,7 @@ impl Cache {
         self.limit
     }
 
-    /// A number that is another after each change of an entry.
+    /// Returns a number that is another one after each change of an entry.
     pub(super) fn generation(&self) -> u32 {
         self.generation.load(Relaxed)
     }
@@ -347,8 +347,8 @@ impl Cache {
         });
     }
 
-    /// Whether there are as many entries as there may be: of the administrator's, or of the
-    /// network's, which never take the place of those.
+    /// Returns whether the cache has as many entries as it may have: of the administrator's, or
+    /// of the network's, which never take the place of those.
     fn is_full(&self, state: &mut State, source: Source) -> bool {
         if source.is_network() {
             state.of_network() >= network_limit(self.limit)
@@ -381,8 +381,8 @@ impl Cache {
         Ok(())
     }
 
-    /// An entry has been entered, in the place of another perhaps: counts, and tells who listens.
-    /// With the lock held.
+    /// Counts an entry that has been entered, in the place of another perhaps, and tells
+    /// listeners. With the lock held.
     pub(super) fn entered(
         self: &Arc<Self>,
         state: &mut State,
@@ -404,14 +404,14 @@ impl Cache {
         }
     }
 
-    /// An entry has been taken out: counts, and tells who listens. With the lock held.
+    /// Counts an entry that has been removed, and tells listeners. With the lock held.
     pub(super) fn removed(&self, state: &mut State, gone: &Retired<Stored>) {
         *state.number(gone.value().source()) -= 1;
         self.generation.fetch_add(1, Relaxed);
         netlink::announce_gone(&self.namespace, address(gone.key()), gone.value());
     }
 
-    /// Tells who listens what an entry says now.
+    /// Tells listeners of netlink what an entry says now.
     fn announce(&self, key: &Key, stored: &Stored) {
         netlink::announce(&self.namespace, address(key), stored);
     }

@@ -25,16 +25,16 @@ use crate::{
     }, //
 };
 
-/// Why a change is refused.
+/// Reason for refusing a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
-    /// There is an entry, of this source.
+    /// An entry of this source has the address.
     Exists(Source),
     /// No entry has the address.
     Missing,
-    /// There are as many entries as there may be.
+    /// The cache has as many entries as it may have.
     Full,
-    /// Something else: there is no memory.
+    /// Another error, such as a lack of memory.
     Other(Error),
 }
 

@@ -102,7 +102,7 @@ impl Stored {
         }
     }
 
-    /// Whether it is too old.
+    /// Returns whether the entry's lifetime is over.
     pub(super) fn is_expired(&self, now: u32) -> bool {
         self.known(now).is_none()
     }
@@ -122,12 +122,12 @@ impl Stored {
         Some(Pkey::new(self.pkey)).filter(|pkey| pkey.is_valid())
     }
 
-    /// Whether the administrator named the queue pair.
+    /// Returns whether the administrator named the queue pair.
     pub(super) fn has_given_qpn(&self) -> bool {
         self.qpn != 0
     }
 
-    /// The second in which it ends; `None` if it holds for ever.
+    /// Returns the second in which the entry ends; `None` if it holds for ever.
     pub(super) fn ends_at(&self) -> Option<u32> {
         Some(self.ends.load(Relaxed)).filter(|&ends| ends != 0)
     }
@@ -143,7 +143,7 @@ impl Stored {
         self.ends.store(ends(now, lifetime), Relaxed);
     }
 
-    /// Whether another says the same of the address, for however long.
+    /// Returns whether another entry says the same of the address, for however long.
     pub(super) fn says_as(&self, other: &Stored, now: u32) -> bool {
         let says = |stored: &Stored| {
             stored.known(now).map(|known| Known {
@@ -154,18 +154,18 @@ impl Stored {
         says(self) == says(other)
     }
 
-    /// Whether it is marked.
+    /// Returns whether the load under way has the entry.
     pub(super) fn is_marked(&self) -> bool {
         self.marked.load(Relaxed)
     }
 
-    /// Marks it, or takes the mark off.
+    /// Notes whether the load under way has the entry.
     pub(super) fn mark(&self, marked: bool) {
         self.marked.store(marked, Relaxed);
     }
 }
 
-/// The second in which a lifetime ends; 0 for never.
+/// Returns the second in which a lifetime ends; 0 for never.
 fn ends(now: u32, lifetime: u32) -> u32 {
     match lifetime {
         0 => 0,

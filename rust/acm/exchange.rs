@@ -99,12 +99,12 @@ struct Uses {
     listener: Option<Arc<Id>>,
 }
 
-/// Why a peer's queue pair was not found.
+/// Reason why a peer's queue pair was not found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
     /// The port's connection manager is not oxib's.
     NoManager,
-    /// There is no path to the peer.
+    /// The subnet administrator knows no path to the peer, or does not answer.
     NoPath,
     /// The peer does not answer.
     Silent,
@@ -112,7 +112,7 @@ pub(crate) enum Failure {
     Refused,
     /// The answer is about something else, or of use to nobody.
     Wrong,
-    /// There is no memory.
+    /// The kernel is short of memory.
     NoMemory,
 }
 
@@ -122,7 +122,7 @@ pub(crate) enum Fate {
     Held,
     /// The peer does not answer: what else is to be done about it is up to the caller.
     Failed(Option<Skb>),
-    /// There is too much going on: the stack asks again.
+    /// Too many exchanges are under way, or memory is short: the stack asks again.
     Busy(Option<Skb>),
 }
 
@@ -149,7 +149,7 @@ impl Exchange {
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
 
-    /// The interface is up: exchanges may begin. `host` has these.
+    /// Lets exchanges begin, as the interface is up. `host` has these.
     pub(crate) fn open(&self, host: &Arc<dyn Host>) {
         self.uses.lock().is_open = true;
         self.peers.lock().open();
@@ -182,7 +182,7 @@ impl Exchange {
         is_wanted && self.mode() != Mode::Off && self.manager(host).is_ok()
     }
 
-    /// The interface goes down: what is under way ends, and is waited for. Sleeps.
+    /// Ends what is under way, as the interface goes down, and waits for that. Sleeps.
     pub(crate) fn close(&self, host: &Arc<dyn Host>) {
         registry::leave(host);
         let listener = {
@@ -209,7 +209,7 @@ impl Exchange {
         drop(service);
     }
 
-    /// The connection manager, if it has the port. Sleeps; not with the RTNL held.
+    /// Returns the connection manager, if it has the port. Sleeps; not with the RTNL held.
     fn manager(&self, host: &Arc<dyn Host>) -> Result<Arc<Manager>> {
         let manager = self.service()?;
         let (device, port) = host.location();
@@ -223,7 +223,8 @@ impl Exchange {
         Ok(manager)
     }
 
-    /// The node's connection manager, which is used from now on. The same.
+    /// Returns the node's connection manager, which is used from now on. Sleeps; not with the
+    /// RTNL held.
     fn service(&self) -> Result<Arc<Manager>> {
         {
             let uses = self.uses.lock();
@@ -263,24 +264,24 @@ impl Exchange {
         }
     }
 
-    /// Whether an exchange for this request is under way, or waits for its turn.
+    /// Returns whether an exchange for this request is under way, or waits for its turn.
     pub(crate) fn is_asking(&self, request: &Request) -> bool {
         self.peers.lock().is_asked(&request.target)
     }
 
-    /// Why the last exchange with a peer failed, if it did.
+    /// Returns why the last exchange with a peer failed, if it did.
     pub(crate) fn failure(&self, request: &Request) -> Option<Failure> {
         self.peers.lock().failure(&request.target)
     }
 
-    /// Whether a peer answered a moment ago. Any context.
+    /// Returns whether a peer answered a moment ago. Any context.
     pub(crate) fn is_fresh(&self, host: &dyn Host, request: &Request) -> bool {
         self.peers.lock().is_fresh(&request.target, host.now_ms())
     }
 
-    /// The peer of `request` has said itself that it has the queue pair `qpn` at `gid`, and the
-    /// cache believes it. Across a router nothing else would show that our own packets do not
-    /// arrive there. Process context.
+    /// Notes that the peer of `request` has said itself that it has the queue pair `qpn` at
+    /// `gid`, and that the cache believes it. Across a router nothing else would show that our
+    /// own packets do not arrive there. Process context.
     fn told(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
         if !host.is_near(&gid) {
             self.peers.lock().told(request, gid, qpn, host.now_ms());
@@ -288,8 +289,8 @@ impl Exchange {
         }
     }
 
-    /// The cache has the queue pair of the peer that `request` asks for from before, when the
-    /// interface was up with other ones or had not asked. Any context.
+    /// Notes that the cache has the queue pair of the peer that `request` asks for from before,
+    /// when the interface was up with other ones or had not asked. Any context.
     pub(crate) fn known(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
         if !host.is_near(&gid) {
             self.peers.lock().known(request, gid, qpn, host.now_ms());
@@ -312,7 +313,7 @@ impl Exchange {
         }
     }
 
-    /// An exchange has ended. Sleeps.
+    /// Handles the end of an exchange. Sleeps.
     fn ended(
         &self,
         host: &Arc<dyn Host>,
@@ -418,7 +419,7 @@ impl Exchange {
     }
 }
 
-/// The peer has this queue pair.
+/// Enters a queue pair that was found into the cache, and tells the stack.
 fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb>) {
     let Some(cache) = host.cache() else { return };
     let request = &flight.request;
@@ -449,7 +450,7 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
     host.clone().watch_soon();
 }
 
-/// The peer was not found.
+/// Forgets a peer's queue pair that was not found, and sends or drops the packet that waited.
 fn lost(host: &Arc<dyn Host>, flight: &Flight, failure: Failure, held: Option<Skb>) {
     if let Some(cache) = host.cache() {
         cache.forget_qpn(flight.request.target, flight.gid);

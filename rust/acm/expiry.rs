@@ -40,7 +40,7 @@ const ENTRIES_PER_SECOND: usize = 20_000;
 /// one.
 const LONGEST: u32 = 86_400;
 
-/// The second of the next look, if the first entry ends in second `first`.
+/// Returns the second of the next run, if the first entry ends in second `first`.
 fn due(first: u32, now: u32, entries: usize) -> u32 {
     let rest = 1 + (entries / ENTRIES_PER_SECOND) as u32;
     let wait = first.saturating_sub(now).clamp(rest.min(LONGEST), LONGEST);
@@ -48,7 +48,7 @@ fn due(first: u32, now: u32, entries: usize) -> u32 {
 }
 
 impl Cache {
-    /// An entry ends in second `ends`: plans a look, with the lock held.
+    /// Plans a run for an entry that ends in second `ends`, with the lock held.
     pub(super) fn expect_end(self: &Arc<Self>, state: &mut State, ends: u32, now: u32) {
         let due = due(ends, now, self.entries().len());
         match state.plan {

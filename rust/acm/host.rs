@@ -70,13 +70,13 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// The key that its packets carry.
     fn qkey(&self) -> u32;
 
-    /// Whether it, or a bond that it is in, has this address.
+    /// Returns whether the interface, or a bond that it is in, has this address.
     fn has(&self, address: IpAddr) -> bool;
 
-    /// The address that it sends from to this one, if it has any of that family.
+    /// Returns the address that it sends from to this one, if it has any of that family.
     fn source_for(&self, address: IpAddr) -> Option<IpAddr>;
 
-    /// Whether a GID is one of its own subnet.
+    /// Returns whether a GID is one of the port's own subnet.
     fn is_near(&self, gid: &Gid) -> bool;
 
     /// The path to a port. Sleeps as long as the subnet administrator takes.
@@ -86,8 +86,8 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// `ENXIO` if there is none, `EAGAIN` without an answer.
     fn path(&self, gid: Gid) -> Result<PathRecord>;
 
-    /// Whether the subnet administrator may be asked for the path to who asks this node something
-    /// from LID `lid`. Takes its place among the searches of that source.
+    /// Returns whether the subnet administrator may be asked for the path to who asks this node
+    /// something from LID `lid`. Takes its place among the searches of that source.
     fn may_search_for(&self, lid: u32) -> bool;
 
     /// Finds a path from the port for a program, which is told when it is known. Sleeps, but not
@@ -98,8 +98,8 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// wrong. Any context.
     fn doubt_way(self: Arc<Self>, gid: &Gid);
 
-    /// The port at `gid` has been heard of: if no way to it was found before, it is looked for as
-    /// soon as it is wanted. Any context.
+    /// Notes that the port at `gid` has been heard of: if no way to it was found before, it is
+    /// looked for as soon as it is wanted. Any context.
     fn is_there(&self, gid: &Gid);
 
     /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
@@ -124,8 +124,8 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Finds out whom packets were sent to.
     fn note_used(&self);
 
-    /// Whether packets go to the peer of `request` at `gid`, as was found out then, and nothing
-    /// shows that they arrive.
+    /// Returns whether packets go to the peer of `request` at `gid`, as was found out then, and
+    /// nothing shows that they arrive.
     fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool;
 
     /// Has [`Exchange::watch`] called in a moment.

@@ -7,7 +7,7 @@ use kernel::prelude::*;
 /// A first-in, first-out queue.
 pub(crate) struct Line<T> {
     incoming: KVec<T>,
-    /// In the opposite order.
+    /// Items that came before those, in the opposite order.
     outgoing: KVec<T>,
 }
 

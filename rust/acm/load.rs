@@ -37,16 +37,16 @@ use crate::{
 /// A load that is being gathered. Readers see nothing of it.
 pub(super) struct Load(Batch<Stored>);
 
-/// Why a record ends a load. Records are numbered from 1, through all parts.
+/// Reason why a record ends a load. Records are numbered from 1, through all parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
     /// The record does not describe a valid entry.
     Wrong(usize, Wrong),
-    /// Another has the same address.
+    /// Another record has the same address.
     Duplicate(IpAddr, usize, usize),
-    /// There would be more entries than there may be.
+    /// The load has more entries than the cache may have.
     Full(usize, usize),
-    /// There is no memory.
+    /// The kernel is short of memory.
     NoMemory(usize),
 }
 

@@ -189,7 +189,7 @@ fn answer_later(
     });
 }
 
-/// The interface on the port that a question is about, in its partition.
+/// Returns the interface on the port that a question is about, in its partition.
 fn host_of(asked: &PathQuestion<'_>) -> Option<Arc<dyn Host>> {
     let pkey = Pkey::new(asked.pkey?);
     let port = registry::port_of(asked.device, asked.port)?;
@@ -240,7 +240,7 @@ impl LocalService {
 
 /// The question of a program. One that is dropped without an answer goes to the SA.
 pub(crate) struct Program {
-    /// Until it is answered.
+    /// The socket to answer by; `None` once the question is answered.
     socket: Option<Arc<Socket<LocalService>>>,
     sequence: Sequence,
 }

@@ -149,7 +149,7 @@ const INTERFACE_MODE: &[Shaped] = &[
     (interface_attribute::ACM, Shape::U8),
 ];
 
-/// An operation that anybody may ask for.
+/// Describes an operation that anybody may ask for.
 const fn open(command: u8, is_dump: bool, attributes: &'static [Shaped]) -> Operation {
     Operation {
         command,
@@ -159,7 +159,7 @@ const fn open(command: u8, is_dump: bool, attributes: &'static [Shaped]) -> Oper
     }
 }
 
-/// An operation that is for the administrator.
+/// Describes an operation that is for the administrator.
 const fn privileged(command: u8, attributes: &'static [Shaped]) -> Operation {
     Operation {
         command,
@@ -290,7 +290,7 @@ fn explain(request: &mut Request<'_, Oxib>, address: IpAddr, refused: Refused) -
 /// Extended acknowledgement when the cache has as many entries as it may have.
 const FULL: &str = "the cache is full: see the module's parameter acm_entries";
 
-/// The attributes of a request that was taken.
+/// Returns the attributes of a request that passed the checks.
 fn attributes<'a>(request: &Request<'a, Oxib>) -> Attributes<'a> {
     Attributes::new(request.attributes())
 }

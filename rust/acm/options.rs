@@ -12,9 +12,9 @@ use crate::parameters;
 pub(crate) enum Mode {
     /// The cache is not used.
     Off = 0,
-    /// Before the wire: what it does not know is asked for as ever.
+    /// The cache is asked first: neighbours that it does not know are resolved as ever.
     Prefer = 1,
-    /// Alone: what it does not know is not to be reached.
+    /// The cache alone is asked: neighbours that it does not know cannot be reached.
     Only = 2,
 }
 
@@ -52,11 +52,13 @@ impl Mode {
 /// Whether programs that connect by `rdma_cm` get paths that are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Programs {
-    /// No: each connection asks the subnet administrator.
+    /// Programs get no paths: each connection asks the subnet administrator.
     Off,
-    /// Those that were asked for with the same service ID and class of the quality of service.
+    /// Programs get paths that were asked for with the same service ID and class of the quality
+    /// of service.
     Exact,
-    /// All, those of IP over InfiniBand among them: the subnet administrator makes no difference.
+    /// Programs get all paths, those of IP over InfiniBand among them: the subnet administrator
+    /// makes no difference.
     Shared,
 }
 
@@ -120,7 +122,7 @@ pub(crate) fn programs() -> Programs {
     Programs::parse(parameters::acm().programs).unwrap_or(Programs::Exact)
 }
 
-/// Whether entries are learned from peers' requests.
+/// Returns whether entries are learned from peers' requests.
 pub(crate) fn learn() -> bool {
     parameters::acm().learn
 }

@@ -82,7 +82,7 @@ impl Key {
         Self { service, ..self }
     }
 
-    /// Whether it is of one of these partitions.
+    /// Returns whether the path is in one of these partitions.
     fn is_in(&self, partitions: &[Pkey]) -> bool {
         let base = Pkey::new(self.pkey).base();
         partitions.iter().any(|pkey| pkey.base() == base)
@@ -117,7 +117,8 @@ pub(crate) struct Duty {
 pub(crate) enum Claim<W> {
     /// The path is known.
     Known(PathRecord, W),
-    /// Ask for it. `None` if there is no memory to keep what comes of it.
+    /// The waiter asks the SA, with this duty; `None` if there is no memory to keep what comes of
+    /// it.
     Ask(Option<Duty>, W),
     /// The SA is being asked for the path, and the waiter is kept until the answer.
     Waits,
@@ -201,7 +202,8 @@ impl<W> Paths<W> {
         self.count < PATHS && (key.service.is_none() || self.services < SERVICES)
     }
 
-    /// The SA has answered, or not. Returns who waited: they claim the path anew.
+    /// Ends a query with the SA's answer, or without one. Returns the waiters: they claim the
+    /// path anew.
     pub(crate) fn ended(&mut self, duty: Duty, found: Option<&PathRecord>, now: u64) -> KVec<W> {
         let Some(State::Asked { number, waiting }) = self.table.get_mut(&duty.key) else {
             return KVec::new();
@@ -280,7 +282,7 @@ impl<W> Paths<W> {
         let _ = self.forget(|_, path| path.is_some_and(is_old));
     }
 
-    /// The first path that is known behind `after`, in some partitions, for who wants to see them.
+    /// Returns the first path that is known behind `after`, in some partitions.
     pub(crate) fn next(&mut self, after: Option<&Key>, partitions: &[Pkey]) -> Option<(Key, Path)> {
         let mut cursor = match after {
             Some(after) => self.table.cursor_lower_bound_mut(after),

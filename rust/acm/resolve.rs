@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Finding the way to an address step by step, for who wants to see each.
+//! Resolution of an address step by step, for administrators who want to see each step.
 
 use core::net::IpAddr;
 
@@ -102,7 +102,7 @@ fn step<T>(kind: Kind, run: impl FnOnce() -> (Outcome, &'static CStr, T)) -> (St
     (step, found)
 }
 
-/// A step that is not taken.
+/// Returns a step that is not taken.
 const fn skipped(kind: Kind, text: &'static CStr) -> Step {
     Step {
         kind,

@@ -41,12 +41,12 @@ enum Slot<T> {
 // SAFETY: The values are the batch's, or plain data that readers of any thread see.
 unsafe impl<T: Send + Sync> Send for Batch<T> {}
 
-/// Why an entry cannot be added to a batch.
+/// Reason why an entry cannot be added to a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     /// The entry at this place has the same key.
     Duplicate(usize),
-    /// There is no memory.
+    /// The kernel is short of memory.
     NoMemory,
 }
 

@@ -45,7 +45,7 @@ impl Index {
         (mixed >> 32) as usize
     }
 
-    /// The slots that may have a key, in order.
+    /// Returns the slots that may have a key, in order.
     fn probe(&self, key: &Key) -> impl Iterator<Item = usize> {
         let (first, mask) = (self.hash(key), self.slots.len().wrapping_sub(1));
         (0..self.slots.len()).map(move |n| first.wrapping_add(n) & mask)

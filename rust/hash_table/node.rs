@@ -152,7 +152,7 @@ impl<T> Node<T> {
         self.0
     }
 
-    /// The memory, whose owner is the caller now.
+    /// Gives the memory to the caller, who owns it from now on.
     pub(super) fn into_raw(self) -> NonNull<Linked<T>> {
         core::mem::ManuallyDrop::new(self).0
     }

@@ -179,7 +179,8 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
         again
     }
 
-    /// A part of that: tells whether it came to the end, and how many entries were taken out.
+    /// Does a part of [`Writer::retain_once`]: tells whether it came to the end, and how many
+    /// entries were removed.
     fn retain_part(
         &mut self,
         iterator: *mut bindings::rhashtable_iter,

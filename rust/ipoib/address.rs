@@ -48,8 +48,8 @@ const DOUBLINGS: u32 = 5;
 /// are in use are seen to lead there meanwhile, most of them. One second is lost to rounding.
 const SETTLING: u64 = 2;
 
-/// Up to so many seconds more, by chance: all ports of a subnet that is handed over to another
-/// manager hear of it at once.
+/// Most seconds that are added to that by chance: all ports of a subnet that is handed over to
+/// another manager hear of it at once.
 pub(super) const SETTLING_SPREAD: u32 = 3;
 
 /// Number of suspects that an interface looks for in an interval then: 8 a second. All
@@ -68,7 +68,7 @@ pub(super) const LIFETIME: u64 = 120;
 
 /// A way to a destination. Clones share it.
 pub(super) trait Way: Clone {
-    /// Whether `other` leads there in the same way.
+    /// Returns whether `other` leads to the destination in the same way.
     fn is_same(&self, other: &Self) -> bool;
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Policy {
     /// Time after which the way to a destination in use is looked for anew, if it may change and
     /// nothing tells.
     pub(super) refresh: Option<u64>,
-    /// Longest time that a destination is remembered not to be found.
+    /// Longest time until a destination that was not found is looked for again.
     pub(super) memory: u64,
 }
 
@@ -149,7 +149,8 @@ impl Due {
         refresh.map_or(Self::Never, |refresh| Self::At(now + refresh))
     }
 
-    /// Whether a way that was used last at time `used` may be looked for anew by time `now`.
+    /// Returns whether a way that was used last at time `used` may be looked for anew by time
+    /// `now`.
     fn has_come(self, used: u64, now: u64) -> bool {
         match self {
             Self::Never => false,
@@ -164,8 +165,8 @@ impl Due {
         Self::Again(now + (SILENCE << tries.min(DOUBLINGS)))
     }
 
-    /// Whether the subnet administrator is asked slowly: most such ways still lead there, or it
-    /// does not answer.
+    /// Returns whether the subnet administrator is asked slowly: most such ways still lead there,
+    /// or it does not answer.
     fn is_patient(self) -> bool {
         matches!(self, Self::Suspected(_) | Self::Again(_))
     }
@@ -173,14 +174,15 @@ impl Due {
 
 /// A destination that was not found; times in seconds.
 struct Failed {
-    /// Not to be looked for again before.
+    /// Time before which it is not looked for again.
     until: u64,
     /// The wait before that time.
     wait: u64,
 }
 
 impl Failed {
-    /// At time `now`, after `waited` seconds of waiting.
+    /// Creates the state at time `now` after a search that failed, before which packets were
+    /// refused for `waited` seconds.
     fn new(now: u64, waited: u64, policy: Policy) -> Self {
         let wait = (2 * waited).clamp(RETRY, policy.memory.max(RETRY));
         Self {
@@ -202,7 +204,7 @@ pub(super) struct Ticket {
 pub(super) enum End<P> {
     /// The packets that waited, to be sent again or dropped.
     Settled(KVec<P>),
-    /// Whoever knows the way from before has to forget it.
+    /// The way has changed: users of the old one have to forget it.
     Changed,
     /// The port has changed since: another search, with this ticket.
     Again(Ticket),
@@ -227,7 +229,7 @@ pub(super) struct Destinations<H, P> {
     strangers: usize,
     /// Counts the changes of the port or of the subnet that make results useless.
     generation: u32,
-    /// Place in the table from which on room is made next.
+    /// Place in the table at which the next search for room begins.
     hand: Gid,
     policy: Policy,
 }
@@ -249,7 +251,7 @@ impl Errand {
 
 /// The decision about a packet.
 pub(super) enum Verdict<H, P> {
-    /// Send it that way.
+    /// The caller sends the packet that way.
     Send(H, P),
     /// The packet waits for the end of a search that is under way.
     Waits,
@@ -259,16 +261,16 @@ pub(super) enum Verdict<H, P> {
     Drop(P, Reason),
 }
 
-/// Why a packet goes nowhere.
+/// Reason for dropping a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Enough packets wait for the destination.
+    /// Many packets wait for the destination already.
     QueueFull,
     /// The destination was not found a moment ago.
     Unreachable,
     /// No memory, or too many destinations.
     NoMemory,
-    /// Too many searches at a time.
+    /// Many searches are under way already.
     Busy,
 }
 
@@ -291,7 +293,7 @@ impl<H: Way, P> Destinations<H, P> {
         self.count.all
     }
 
-    /// The way to `gid`, if it is known.
+    /// Returns the way to `gid`, if it is known.
     pub(super) fn way(&self, gid: &Gid) -> Option<&H> {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => Some(&ready.way),
@@ -299,7 +301,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Whether packets were sent to `gid` at time `since` or later, as far as is known.
+    /// Returns whether packets were sent to `gid` at time `since` or later, as far as is known.
     pub(super) fn is_used_since(&self, gid: &Gid, since: u64) -> bool {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => ready.used >= since,
@@ -310,7 +312,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Whether the way to `gid` was found, or not found, a moment ago.
+    /// Returns whether the way to `gid` was found, or not found, a moment ago.
     pub(super) fn is_fresh(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => {
@@ -322,7 +324,8 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Whether a way to `gid` is known that is to be looked for anew by time `now`, or is being.
+    /// Returns whether a way to `gid` is known that is to be looked for anew by time `now`, or is
+    /// being.
     pub(super) fn is_doubted(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => {
@@ -332,12 +335,12 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Whether `gid` was looked for in vain.
+    /// Returns whether `gid` was looked for in vain.
     pub(super) fn is_missing(&self, gid: &Gid) -> bool {
         matches!(self.table.get(gid), Some(State::Failed(_)))
     }
 
-    /// Whether anything is known of `gid`.
+    /// Returns whether anything is known of `gid`.
     pub(super) fn is_known(&self, gid: &Gid) -> bool {
         self.table.get(gid).is_some()
     }
@@ -411,7 +414,7 @@ impl<H: Way, P> Destinations<H, P> {
         self.begin((gid, errand), packet, 0)
     }
 
-    /// Whether a search for `gid` may begin.
+    /// Returns whether a search for `gid` may begin.
     fn may_begin(
         &self,
         gid: &Gid,
@@ -451,7 +454,7 @@ impl<H: Way, P> Destinations<H, P> {
         Verdict::Search(ticket)
     }
 
-    /// Whether the result of a search is still wanted.
+    /// Returns whether the result of a search is still wanted.
     pub(super) fn is_wanted(&self, gid: &Gid, ticket: Ticket) -> bool {
         match self.table.get(gid) {
             Some(State::Resolving(resolving)) => resolving.ticket == ticket,
@@ -602,7 +605,7 @@ impl<H: Way, P> Destinations<H, P> {
         ticket
     }
 
-    /// Whether a way that is in use at time `now` is to be looked for anew soon.
+    /// Returns whether a way that is in use at time `now` is to be looked for anew soon.
     pub(super) fn is_due_soon(&self, now: u64) -> bool {
         let in_use = Self::in_use_since(now);
         self.table.values().any(|state| match state {
@@ -619,7 +622,7 @@ impl<H: Way, P> Destinations<H, P> {
         })
     }
 
-    /// The time since when a destination has to be used to be in use at time `now`.
+    /// Returns the time since when a destination has to be used to be in use at time `now`.
     pub(super) fn in_use_since(now: u64) -> u64 {
         now.saturating_sub(IN_USE - 1)
     }
@@ -671,7 +674,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Whether [`Destinations::take_suspects`] may find any.
+    /// Returns whether [`Destinations::take_suspects`] may find any.
     pub(super) fn has_suspects(&self) -> bool {
         let is_one =
             |state: &State<H, P>| matches!(state, State::Ready(ready) if ready.due.is_patient());
@@ -787,7 +790,7 @@ impl<H: Way, P> Destinations<H, P> {
         core::mem::replace(self, fresh)
     }
 
-    /// All of them, for who wants to see.
+    /// Returns all destinations, as they are shown.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Gid, Seen<'_, H>)> {
         self.table.iter().map(|(gid, state)| {
             let seen = match state {

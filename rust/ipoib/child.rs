@@ -52,7 +52,7 @@ const PATIENCE: u32 = 2000;
 const STEP: Delta = Delta::from_millis(1);
 
 impl Interface {
-    /// Whether a child with this P_Key can be made.
+    /// Checks whether a child with this P_Key can be made.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Interface {
         self.children.lock().get(index).cloned()
     }
 
-    /// The child that was made by its P_Key.
+    /// Returns the child that was made by its P_Key.
     fn named_child(&self, pkey: Pkey) -> Option<Arc<Interface>> {
         let children = self.children.lock();
         let mut named = children
@@ -175,7 +175,7 @@ impl Interface {
         named.find(|child| child.pkey() == pkey.full()).cloned()
     }
 
-    /// Whether a child, of whatever origin, is in the partition of `pkey`.
+    /// Returns whether a child, of whatever origin, is in the partition of `pkey`.
     pub(super) fn has_child(&self, pkey: Pkey) -> bool {
         let children = self.children.lock();
         children.iter().any(|child| child.pkey() == pkey.full())
@@ -199,7 +199,7 @@ impl Interface {
         }
     }
 
-    /// Whether groups that user space joined by itself are left alone.
+    /// Returns whether groups that user space joined by itself are left alone.
     pub(super) fn leaves_user_groups(&self) -> bool {
         self.umcast.load(Ordering::Relaxed)
     }

@@ -95,10 +95,10 @@ impl Interface {
     }
 }
 
-/// Length of a GUID.
+/// Length of a GUID in bytes.
 const GUID: usize = 8;
 
-/// A mode as sysfs has it.
+/// Returns a mode's word in sysfs.
 fn word(mode: Mode) -> &'static str {
     match mode {
         Mode::Datagram => "datagram",

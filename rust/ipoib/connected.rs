@@ -152,7 +152,7 @@ impl Connected {
         self.settled.store(false, Ordering::Release);
     }
 
-    /// The connection manager, if it is in use.
+    /// Returns the connection manager, if it is in use.
     fn manager(&self) -> Option<Arc<Manager>> {
         let service = self.service.lock();
         service.as_ref().map(|service| service.manager().clone())
@@ -168,7 +168,7 @@ impl Connected {
         Ok(())
     }
 
-    /// Ends that. The same.
+    /// Ends the use of the connection manager. Sleeps; not with the RTNL held.
     pub(super) fn stop_service(&self) {
         let service = self.service.lock().take();
         drop(service);
@@ -229,7 +229,7 @@ impl Interface {
         );
     }
 
-    /// Whether the link and the device can have connections.
+    /// Checks whether the link and the device can have connections.
     fn check_device(&self) -> Result {
         let device = self.link().rdma();
         if !self.link().connects() || receive::pieces(device.max_shared_pieces()).is_none() {

@@ -85,7 +85,7 @@ const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 enum Memberships {
     /// The interface leaves its groups.
     End,
-    /// They stay, for the queue pairs when they are up again.
+    /// The interface stays a member, for the queue pairs when they are up again.
     Stay,
 }
 

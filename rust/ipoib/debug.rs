@@ -145,7 +145,8 @@ fn show_group(
     )
 }
 
-/// The groups that the interface is a member of or wants to be, and those that it only sends to.
+/// Shows the groups that the interface is a member of or wants to be, and those that it only
+/// sends to.
 fn show_groups(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
     let mut rtnl = rtnl::lock();
     let groups = &this.control.get(&mut rtnl).groups;
@@ -166,7 +167,7 @@ fn show_groups(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> cor
     Ok(())
 }
 
-/// The destinations that are no groups.
+/// Shows the destinations that are no groups.
 fn show_paths(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
     let destinations = this.destinations.lock();
     for (gid, seen) in destinations.iter() {

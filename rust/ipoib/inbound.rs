@@ -170,7 +170,7 @@ impl Inbound {
 pub(super) struct Repeating(AtomicUsize);
 
 impl Repeating {
-    /// The calling task does, from now on.
+    /// Notes that the calling task repeats announcements from now on.
     fn begin(&self) {
         self.0.store(Self::task(), Ordering::Relaxed);
     }
@@ -180,8 +180,9 @@ impl Repeating {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether the calling task does. What it sent and another sends for it, from the stack's
-    /// queue, is that one's: then all are told more than they need, and their own again after.
+    /// Returns whether the calling task repeats announcements. Packets that another task sends
+    /// for it, from the stack's queue, count as that one's: then all are told more than they
+    /// need, and their own again after.
     fn is_ours(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::task()
     }
@@ -195,7 +196,7 @@ impl Repeating {
 pub(super) struct Numbers(KVec<Qpn>);
 
 impl Numbers {
-    /// The number that a peer at `gid` is told.
+    /// Returns the number that a peer at `gid` is told.
     pub(super) fn of(&self, gid: &Gid) -> Qpn {
         let index = choose(gid, self.0.len() as u32);
         self.0
@@ -258,8 +259,8 @@ impl Numbers {
 }
 
 impl Interface {
-    /// The number of the queue pair that a peer at `gid` is told, of an interface whose main one is
-    /// `main`.
+    /// Returns the number of the queue pair that a peer at `gid` is told, of an interface whose
+    /// main one is `main`.
     pub(super) fn number_for(&self, gid: &Gid, main: Qpn) -> Qpn {
         let numbers = self.numbers.lock().clone();
         numbers.map_or(main, |numbers| numbers.of(gid))
@@ -288,7 +289,7 @@ impl Interface {
         Ok(made)
     }
 
-    /// The numbers of the first `count` receive queues, if they are several.
+    /// Returns the numbers of the first `count` receive queues, if they are several.
     pub(super) fn numbers_of(
         queues: &Queues,
         inbound: &[Inbound],

@@ -122,14 +122,14 @@ struct Port {
     guid: SpinLockBh<Option<[u8; 8]>>,
     #[pin]
     paths: SpinLockBh<Paths>,
-    /// Those that are known.
+    /// Paths that are known, which all interfaces of the port share.
     known_paths: Arc<PortPaths>,
     #[pin]
     groups: Groups,
     /// The prefixes of the port's GIDs: those of its subnet.
     #[pin]
     prefixes: SpinLockBh<Prefixes>,
-    /// No wrong answer is logged before, in seconds since the interface was made.
+    /// Time before which no wrong answer is logged, in seconds since the interface was made.
     #[pin]
     quiet_until: SpinLockBh<u64>,
     #[pin]
@@ -233,7 +233,7 @@ impl Port {
         self.source.lock().clone()
     }
 
-    /// The parameters of the broadcast group, also while the membership is renewed.
+    /// Returns the parameters of the broadcast group, also while the membership is renewed.
     fn known(&self) -> Option<Record> {
         self.groups.known(&self.broadcast())
     }
@@ -282,7 +282,7 @@ fn worth(gid: &Gid, chosen: Option<[u8; 8]>) -> (bool, bool) {
     (is_chosen, is_routable(gid))
 }
 
-/// Whether packets to a port's GID come from other subnets: it is one, with a GUID.
+/// Returns whether packets to a port's GID come from other subnets: it is one, with a GUID.
 fn is_routable(gid: &Gid) -> bool {
     let [.., g0, g1, g2, g3, g4, g5, g6, g7] = gid.bytes();
     gid.is_routable() && [g0, g1, g2, g3, g4, g5, g6, g7] != [0; 8]

@@ -236,7 +236,7 @@ pub(super) struct Control {
     pub(super) phase: Phase,
     /// Receive queues beside the main one. Their queue pairs go before the polls of the main ones.
     pub(super) inbound: KVec<Inbound>,
-    /// Until when those of them go on that are out of use, in milliseconds.
+    /// Time until which those of them go on that are out of use, in milliseconds.
     pub(super) grace: u64,
     pub(super) polls: Polls,
     /// The address that was last announced.
@@ -276,7 +276,7 @@ pub(super) enum Phase {
     Down,
     /// The interface is up.
     Up {
-        /// Receive buffers are for packets of so many bytes.
+        /// Largest packet, in bytes, that the receive buffers take.
         mtu: u32,
         /// Index of the queue pairs' P_Key in the port's table.
         pkey_index: u16,
@@ -487,7 +487,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Whether work is to be begun: the world sees the interface, and will for a while.
+    /// Returns whether work is to be begun: the world sees the interface, and will for a while.
     pub(super) fn is_alive(&self) -> bool {
         self.shown.load(Ordering::Acquire) && !self.closing.load(Ordering::Acquire)
     }
@@ -521,7 +521,7 @@ impl Interface {
         self.device.change_broadcast(rtnl, &self.broadcast());
     }
 
-    /// Name, partition and parent, for the log.
+    /// Returns the interface's description for the log: name, partition and parent.
     fn title(&self) -> Title<'_> {
         Title(self)
     }

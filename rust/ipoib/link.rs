@@ -141,8 +141,8 @@ pub(super) trait Link: Send + Sync {
     /// Begins to find the way to a destination.
     fn resolve(&self, search: Search);
 
-    /// The SA's record of the path to a port, which `interface` wants to know. Sleeps as long as
-    /// the SA takes, or until [`Link::stop`].
+    /// Returns the SA's record of the path to a port, which `interface` wants to know. Sleeps as
+    /// long as the SA takes, or until [`Link::stop`].
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ pub(super) trait Link: Send + Sync {
         drop(program);
     }
 
-    /// The group of the link that carries `mgid`.
+    /// Returns the group of the link that carries `mgid`.
     fn carrier_group(&self, mgid: Gid) -> Gid;
 
     /// Makes `interface` a member of `group`.
@@ -173,23 +173,23 @@ pub(super) trait Link: Send + Sync {
         group: Gid,
     ) -> Result<Join>;
 
-    /// Whether a membership has not ended from outside.
+    /// Returns whether a membership has not ended from outside.
     fn holds(&self, _group: Gid) -> bool {
         true
     }
 
-    /// Whether two LIDs are the same port's, as far as that can be told.
+    /// Returns whether two LIDs are the same port's, as far as that can be told.
     fn is_same_port(&self, _one: u16, _other: u16) -> bool {
         true
     }
 
-    /// Whether the memberships of before are being renewed: until then they still do.
+    /// Returns whether the memberships of before are being renewed: until then they still do.
     fn is_rejoining(&self) -> bool {
         false
     }
 
-    /// The port has changed, or its subnet: what is known of paths may be wrong. Returns how many
-    /// were known.
+    /// Forgets the known paths, as the port or its subnet has changed. Returns how many were
+    /// known.
     fn port_changed(&self) -> usize {
         0
     }
@@ -199,59 +199,60 @@ pub(super) trait Link: Send + Sync {
         0
     }
 
-    /// Whether one more search may begin because of what a stranger says of a neighbour. Takes its
-    /// place among those.
+    /// Returns whether one more search may begin because of what a stranger says of a neighbour.
+    /// Takes its place among those.
     fn may_believe(&self) -> bool {
         true
     }
 
-    /// Whether one more search may begin for a way that most likely still leads there, or of which
-    /// the last search learned nothing. Takes its place among those of the port.
+    /// Returns whether one more search may begin for a way that most likely still leads there, or
+    /// of which the last search learned nothing. Takes its place among those of the port.
     fn may_ask_again(&self) -> bool {
         true
     }
 
-    /// The port that a packet came from, by its LID (0 on RoCE) and its GID if it says that.
+    /// Returns the port that a packet came from, by its LID (0 on RoCE) and its GID if it says
+    /// that.
     fn source(&self, _lid: u16, gid: Option<Gid>) -> Source {
         gid.map_or(Source::UNKNOWN, |gid| Source::gid(&gid))
     }
 
-    /// Whether one more search may begin because `source` asks this node something. Takes its place
-    /// among those of the source.
+    /// Returns whether one more search may begin because `source` asks this node something. Takes
+    /// its place among those of the source.
     fn may_search_for(&self, source: Source) -> bool;
 
-    /// The subnet has changed: what is under way may never be answered.
+    /// Notes that the subnet has changed: requests under way may never be answered.
     fn subnet_changed(&self) {}
 
-    /// The interface, which is down, goes to the partition `pkey`.
+    /// Moves the interface, which is down, to the partition `pkey`.
     fn set_partition(&self, _pkey: Pkey) {}
 
     /// Ends the membership of `interface` in `group`; cannot fail.
     fn leave(&self, rtnl: &mut Rtnl, interface: &Arc<Interface>, qp: &QueuePair, group: Gid);
 
-    /// Whether neighbours may be ports of other subnets, which the address cache knows.
+    /// Returns whether neighbours may be ports of other subnets, which the address cache knows.
     fn is_routed(&self) -> bool {
         false
     }
 
-    /// Whether a GID is one of the port's own subnet. Any context.
+    /// Returns whether a GID is one of the port's own subnet. Any context.
     fn is_near(&self, _gid: &Gid) -> bool {
         true
     }
 
-    /// Whether there can be connections over the link.
+    /// Returns whether there can be connections over the link.
     fn connects(&self) -> bool {
         false
     }
 
-    /// The interface goes up: searches may begin.
+    /// Lets searches begin, as the interface goes up.
     fn start(&self) {}
 
-    /// The interface goes down: searches end.
+    /// Ends all searches, as the interface goes down.
     fn stop(&self) {}
 
-    /// The interface goes away. Waits for the end of all that was begun. Sleeps; called without the
-    /// RTNL.
+    /// Waits for the end of all that was begun, as the interface goes away. Sleeps; called
+    /// without the RTNL.
     fn close(&self) {}
 }
 

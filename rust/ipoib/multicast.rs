@@ -101,7 +101,7 @@ pub(super) trait Membership {
     /// Any: it is tried again later.
     fn join(&mut self, group: Gid) -> Result<Join>;
 
-    /// Whether a membership has not ended from outside.
+    /// Returns whether a membership has not ended from outside.
     fn holds(&mut self, group: Gid) -> bool;
 
     /// A number below `range`, another one each time.
@@ -112,13 +112,13 @@ pub(super) trait Membership {
 }
 
 impl Groups {
-    /// Whether the interface is a member of `group`.
+    /// Returns whether the interface is a member of `group`.
     pub(super) fn is_member(&self, group: &Gid) -> bool {
         let group = self.table.get(group);
         group.is_some_and(|group| group.state == State::Joined)
     }
 
-    /// All of them, and whether the interface is a member of each.
+    /// Returns all groups, and whether the interface is a member of each.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Gid, bool)> {
         self.table
             .iter()

@@ -56,8 +56,8 @@ const ADVERTISEMENT: u8 = 136;
 /// Bytes of a datagram that [`may_tell`] reads.
 pub(super) const SEEN: usize = IPV6_LEN + 1;
 
-/// Whether a datagram of that type may be one by which a neighbour tells of itself. Of one that
-/// is cut before [`SEEN`] bytes, that is not known.
+/// Returns whether a datagram of that type may be one by which a neighbour tells of itself. Of
+/// one that is cut before [`SEEN`] bytes, that is not known.
 #[inline(always)]
 pub(super) fn may_tell(ethertype: EtherType, datagram: &[u8]) -> bool {
     match ethertype {
@@ -72,7 +72,7 @@ pub(super) fn may_tell(ethertype: EtherType, datagram: &[u8]) -> bool {
     }
 }
 
-/// The addresses that the sender of a datagram says to have.
+/// Returns the addresses that the sender of a datagram claims.
 fn told(ethertype: EtherType, datagram: &[u8]) -> Option<(IpAddr, HwAddr)> {
     if ethertype == EtherType::Arp {
         let (_, packet) = arp::Packet::parse(datagram).ok()?;
@@ -90,7 +90,7 @@ fn told(ethertype: EtherType, datagram: &[u8]) -> Option<(IpAddr, HwAddr)> {
     Some((IpAddr::from(address), hardware))
 }
 
-/// Whether a datagram answers a question for a neighbour.
+/// Returns whether a datagram answers a question for a neighbour.
 pub(super) fn is_answer(ethertype: EtherType, datagram: &[u8]) -> bool {
     match ethertype {
         EtherType::Arp => arp::Packet::parse(datagram)
@@ -143,7 +143,8 @@ impl Interface {
         }
     }
 
-    /// Whether something from LID `lid` shows that what is known of the way to `gid` is wrong.
+    /// Returns whether something from LID `lid` shows that what is known of the way to `gid` is
+    /// wrong.
     fn is_elsewhere(&self, gid: &Gid, lid: u16) -> bool {
         let destinations = self.destinations.lock();
         match destinations.way(gid) {
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// The hardware address that the sender of a datagram says to have.
+    /// Returns the hardware address that the sender of a datagram claims.
     fn sender(ethertype: EtherType, datagram: &[u8]) -> Option<HwAddr> {
         Some(told(ethertype, datagram)?.1)
     }

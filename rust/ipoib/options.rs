@@ -50,26 +50,26 @@ pub(crate) struct Options {
     pub(crate) connection_idle: u32,
     /// Whether interfaces are made at all.
     pub(crate) ipoib: bool,
-    /// Which RDMA devices to use.
+    /// RDMA devices to use, by their names.
     pub(crate) devices: Devices<'static>,
 }
 
-/// Which RDMA devices to use.
+/// RDMA devices to use, by their names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Devices<'a>(&'a [u8]);
 
 impl<'a> Devices<'a> {
-    /// Those of a parameter's value.
+    /// Creates the list from a parameter's value.
     pub(crate) const fn new(names: &'a [u8]) -> Self {
         Self(names)
     }
 
-    /// Whether the device called `name` is to be used.
+    /// Returns whether the device called `name` is to be used.
     pub(crate) fn include(&self, name: &[u8]) -> bool {
         self.0.is_empty() || self.names().any(|item| item == name)
     }
 
-    /// The names, none if all devices are to be used.
+    /// Returns the names, none if all devices are to be used.
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.0
             .split(|byte| *byte == b',')
@@ -169,12 +169,13 @@ impl Options {
         }
     }
 
-    /// Whether it was said how many transmit queues there are to be.
+    /// Returns whether it was said how many transmit queues there are to be.
     pub(crate) fn has_tx_queues(&self) -> bool {
         self.tx_queues.is_some()
     }
 
-    /// Transmit queues for a device with `vectors` completion vectors on a machine of `cpus`.
+    /// Returns the number of transmit queues for a device with `vectors` completion vectors on a
+    /// machine of `cpus`.
     pub(crate) fn tx_queues(&self, vectors: u32, cpus: u32) -> u32 {
         let fitting = vectors.min(cpus).clamp(1, MAX_TX_QUEUES);
         self.tx_queues.map_or(fitting, |wanted| wanted.min(fitting))

@@ -107,8 +107,8 @@ impl Attached {
         Ok(Self(interface))
     }
 
-    /// The port's interface and its children of which `matches` is true; the first of the results
-    /// of `use_it` that is one.
+    /// Calls `use_it` for the port's interface and its children of which `matches` is true, and
+    /// returns the first result.
     fn find<R>(
         &self,
         matches: impl Fn(&Interface) -> bool,

@@ -97,7 +97,7 @@ impl SizesNow {
         }
     }
 
-    /// Whether there is a receive queue `index`. Others may still receive for a while.
+    /// Returns whether there is a receive queue `index`. Others may still receive for a while.
     #[inline(always)]
     pub(super) fn has_receive_queue(&self, index: u16) -> bool {
         u32::from(index) < self.receive_queues.load(Ordering::Relaxed)

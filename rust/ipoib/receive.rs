@@ -85,7 +85,7 @@ struct Reception {
     pool: Pool<Receiver>,
     identity: Identity,
     statistics: Arc<Statistics>,
-    /// Which of the interface's queues it is.
+    /// Index of the receive queue.
     index: u16,
 }
 
@@ -398,7 +398,7 @@ fn take(
     })
 }
 
-/// The pseudo header is the same for all packets, or GRO would keep them apart.
+/// Clears the pseudo header: GRO keeps packets apart whose pseudo headers differ.
 #[inline(always)]
 fn clear_pseudo_header(header: &mut [u8]) {
     header.fill(0);
@@ -461,7 +461,7 @@ impl Packet {
     }
 }
 
-/// Whether a GID is a group's: of InfiniBand's form or, on RoCE, an IPv4 group's.
+/// Returns whether a GID is a group's: of InfiniBand's form or, on RoCE, an IPv4 group's.
 #[inline(always)]
 fn is_group(gid: &Gid) -> bool {
     gid.is_multicast() || gid.ipv4().is_some_and(|[first, ..]| first & 0xf0 == 0xe0)

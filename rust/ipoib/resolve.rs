@@ -73,8 +73,8 @@ const ETHERTYPE: usize = HwAddr::LEN;
 const NEXT_HEADER: usize = HARD_LEN + 6;
 const ICMPV6: u8 = 58;
 
-/// Whether a packet of the stack's may be a question for a neighbour; it begins with its pseudo
-/// header.
+/// Returns whether a packet of the stack's may be a question for a neighbour; it begins with its
+/// pseudo header.
 #[inline(always)]
 pub(super) fn may_ask(packet: &Skb) -> bool {
     let bytes = packet.data();
@@ -96,7 +96,7 @@ pub(super) enum Found {
 }
 
 impl Interface {
-    /// Whether questions for neighbours are answered by the cache.
+    /// Returns whether questions for neighbours are answered by the cache.
     pub(super) fn resolves(&self) -> bool {
         self.link().is_routed() && self.exchange.mode() != Mode::Off
     }
@@ -128,7 +128,7 @@ impl Interface {
         });
     }
 
-    /// The port has changed, or its subnet.
+    /// Forgets all known paths, as the port or its subnet has changed, and counts them.
     pub(super) fn forget_paths(&self) {
         let count = self.link().port_changed();
         self.count_acm(Counter::PathInvalidated, count);
@@ -140,7 +140,7 @@ impl Interface {
         self.count_acm(Counter::PathInvalidated, count);
     }
 
-    /// Whether an entry holds for the partition.
+    /// Returns whether an entry holds for the partition.
     fn is_for_us(&self, known: &Known) -> bool {
         known
             .pkey

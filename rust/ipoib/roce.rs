@@ -57,7 +57,7 @@ use crate::{
 /// there is nobody to ask, so all nodes know it.
 const QKEY: u32 = 0x0b1b;
 
-/// Neither ports nor groups have a LID here.
+/// The LID in calls that want one: on RoCE neither ports nor groups have any.
 const NO_LID: u16 = 0;
 
 /// Limits and lifetimes for results: a peer may have got another Ethernet address or another

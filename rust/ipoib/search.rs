@@ -69,8 +69,8 @@ impl Search {
         &self.interface
     }
 
-    /// Whether the way is still wanted: an interface that goes away does not wait for peers that
-    /// may not answer.
+    /// Returns whether the way is still wanted: an interface that goes away does not wait for
+    /// peers that may not answer.
     pub(super) fn is_wanted(&self) -> bool {
         let is_closing = self.interface.closing.load(Ordering::Acquire);
         let destinations = self.interface.destinations.lock();
@@ -306,8 +306,8 @@ impl Interface {
         Ok(rumours.len())
     }
 
-    /// Those that are in use are noted before: a machine that stood still for minutes has not done
-    /// so in time, and goes on with what it sends.
+    /// Forgets destinations that are not used. Those in use are noted before: a machine that
+    /// stood still for minutes has not done so in time, and goes on with what it sends.
     fn expire(&self, now: u64) -> Result {
         self.note_used(now)?;
         loop {

@@ -112,7 +112,7 @@ statistics! {
     connections_in,
     /// Packets handed to the stack.
     rx_packets,
-    /// Their bytes, with encapsulation headers.
+    /// Bytes handed to the stack, with encapsulation headers.
     rx_bytes,
     /// Calls of the device's `post_recv`: doorbells.
     rx_posts,

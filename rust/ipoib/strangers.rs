@@ -113,7 +113,7 @@ impl Interface {
     }
 }
 
-/// Whether a packet answers a question for a neighbour.
+/// Returns whether a packet answers a question for a neighbour.
 fn is_answer(packet: &Skb) -> bool {
     let datagram = packet.data().get(HwAddr::LEN..).unwrap_or_default();
     encap::Header::parse(datagram)

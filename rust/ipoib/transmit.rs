@@ -101,7 +101,7 @@ pub(super) struct TransmitQueue {
     pub(super) senders: Option<KBox<Senders>>,
     /// The receive queues that peers are told of, if there are several.
     numbers: Option<Arc<Numbers>>,
-    /// There is neither of these: packets go out as they come.
+    /// The queue has neither connections nor receive queues to tell: packets go out as they come.
     is_plain: bool,
     /// Questions for neighbours are answered by the address cache.
     resolves: bool,
@@ -473,9 +473,9 @@ impl TransmitQueue {
     }
 }
 
-/// Whether a packet, with its pseudo header, is to be cut into parts of at most `mtu` bytes. The
-/// MTU may be another one since the stack chose their size; one that is too long breaks a queue
-/// pair.
+/// Returns whether a packet, with its pseudo header, is to be cut into parts of at most `mtu`
+/// bytes. The MTU may be another one since the stack chose their size; one that is too long
+/// breaks a queue pair.
 #[inline(never)]
 fn fits_in_parts(packet: &Skb, mtu: u32) -> bool {
     let segments = packet.wishes().segments;

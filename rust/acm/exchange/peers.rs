@@ -87,7 +87,7 @@ pub(super) enum Verdict<P> {
     Waits,
     /// The peer does not answer.
     Failed(Option<P>),
-    /// Too much is going on, or there is no memory.
+    /// The interface is down, all peers in the table are being asked, or memory is short.
     Busy(Option<P>),
 }
 
@@ -243,7 +243,7 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Whether the result of an exchange is still wanted.
+    /// Returns whether the result of an exchange is still wanted.
     pub(super) fn is_wanted(&self, flight: &Flight) -> bool {
         self.table
             .get(&flight.request.target)
@@ -323,8 +323,8 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Without memory, or with too many, nobody looks after it: those that we look for ourselves
-    /// have to find room.
+    /// Adds a peer to look after, unless memory is short or there are too many: those that we
+    /// look for ourselves have to find room.
     fn insert(&mut self, peer: Peer<P>) {
         if !self.is_open || self.count >= PEERS / 2 {
             return;
@@ -335,7 +335,7 @@ impl<P> Peers<P> {
         }
     }
 
-    /// The next exchange of the line, if one may begin.
+    /// Takes the next exchange of the line, if one may begin.
     pub(super) fn next(&mut self) -> Option<Flight> {
         while self.flying < WINDOW {
             let flight = self.line.pop()?;
@@ -348,14 +348,15 @@ impl<P> Peers<P> {
         None
     }
 
-    /// Whether an exchange with the peer with that address is under way, or waits for its turn.
+    /// Returns whether an exchange with the peer with that address is under way, or waits for its
+    /// turn.
     pub(super) fn is_asked(&self, address: &IpAddr) -> bool {
         self.table
             .get(address)
             .is_some_and(|peer| matches!(peer.state, State::Asked { .. }))
     }
 
-    /// Why the last exchange with that peer failed, if it did.
+    /// Returns why the last exchange with that peer failed, if it did.
     pub(super) fn failure(&self, address: &IpAddr) -> Option<Failure> {
         match self.table.get(address)?.state {
             State::Failed { why, .. } => Some(why),
@@ -373,7 +374,7 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Whether the peer with that address answered a moment ago.
+    /// Returns whether the peer with that address answered a moment ago.
     pub(super) fn is_fresh(&self, address: &IpAddr, now: u64) -> bool {
         self.table
             .get(address)

@@ -127,7 +127,7 @@ enum Origin {
 }
 
 impl Served {
-    /// Answers, and learns. `None` if no interface has the address.
+    /// Answers a request, and learns the peer from it. `None` if no interface has the address.
     fn requested(&self, id: &Arc<Id>, notice: &Notice) -> Option<()> {
         let mad = notice.message()?;
         let Ok(Message::SidrReq(req)) = Message::parse(mad.bytes()) else {
@@ -244,21 +244,21 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     }
 }
 
-/// Whether there is an entry of a peer that says of its port what the peer says.
+/// Returns whether there is an entry of a peer that says of its port what the peer says.
 fn is_entered(host: &Arc<dyn Host>, question: &Question) -> bool {
     let known = host.cache().and_then(|cache| cache.peek(question.asker));
     known.is_some_and(|known| known.gid == question.asker_gid)
 }
 
-/// Whether the address of a peer is known to be at another port: by the stack or, if that knows
-/// nothing of it, by the cache.
+/// Returns whether the address of a peer is known to be at another port: by the stack or, if that
+/// knows nothing of it, by the cache.
 fn is_elsewhere(host: &Arc<dyn Host>, question: &Question) -> bool {
     let known = || host.cache()?.peek(question.asker).map(|known| known.gid);
     let gid = host.neighbour(question.asker).or_else(known);
     gid.is_some_and(|gid| gid != question.asker_gid)
 }
 
-/// Whether a peer is where its request came from; `None` if nobody knows. Sleeps.
+/// Returns whether a peer is where its request came from; `None` if nobody knows. Sleeps.
 fn is_there(host: &Arc<dyn Host>, question: &Question, origin: Origin) -> Option<bool> {
     match origin {
         Origin::Gid(gid) => Some(gid == question.asker_gid),

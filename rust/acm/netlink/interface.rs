@@ -55,13 +55,13 @@ fn find(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>, index: u32) -> Resu
     })
 }
 
-/// Whether an interface is in the namespace of a cache.
+/// Returns whether an interface is in the namespace of a cache.
 fn is_in(host: &dyn Host, cache: &Arc<Cache>) -> bool {
     host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache))
 }
 
-/// There is something in a cache that was empty: interfaces serve their peers, and not only when
-/// they look for themselves.
+/// Has interfaces serve their peers, and not only when they look for themselves, as there is
+/// something in a cache that was empty.
 pub(super) fn serve(cache: &Arc<Cache>) {
     registry::for_each(|host| {
         if is_in(&**host, cache) {

@@ -111,8 +111,8 @@ impl PathDump {
     }
 }
 
-/// The partitions of those interfaces of a namespace that are on a port: paths of others are
-/// others' business.
+/// Returns the partitions of those interfaces of a namespace that are on a port: other
+/// namespaces' paths are not shown.
 fn partitions(port: &PortPaths, cache: &Arc<Cache>) -> Result<KVec<Pkey>> {
     let (mut partitions, mut result) = (KVec::new(), Ok(()));
     registry::for_each(|host| {

@@ -47,7 +47,7 @@ impl Count {
         self.groups -= usize::from(gid.is_multicast());
     }
 
-    /// Whether there is room for `gid` among at most `most`.
+    /// Returns whether there is room for `gid` among at most `most`.
     pub(super) fn has_room(&self, gid: &Gid, most: usize) -> bool {
         self.all < most && (!gid.is_multicast() || self.groups < most / GROUP_SHARE)
     }

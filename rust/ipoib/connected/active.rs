@@ -143,8 +143,8 @@ impl Session {
 }
 
 impl Interface {
-    /// The way to the port at `gid` is another one. Connections to it that the peer was asked for
-    /// by the old one, most likely in vain and for up to a minute more, are asked for anew.
+    /// Asks anew for connections to the port at `gid`, to which the way has changed: the peer was
+    /// asked by the old one, most likely in vain and for up to a minute more.
     pub(in crate::ipoib) fn ask_anew(self: &Arc<Self>, gid: Gid) {
         if self.mode() == Mode::Datagram {
             return;
@@ -163,8 +163,8 @@ impl Interface {
 }
 
 impl Outbound {
-    /// Whether the peer, at `gid`, has not answered yet, and is asked no more by who is told so
-    /// first.
+    /// Returns whether the peer, at `gid`, has not answered yet; the first caller to learn that
+    /// gives the connection up.
     pub(super) fn gives_up(&self, gid: &Gid) -> bool {
         self.gid == *gid && !self.accepted.swap(true, Ordering::Relaxed)
     }
@@ -255,7 +255,7 @@ impl Outbound {
         self.counted.store(true, Ordering::Release);
     }
 
-    /// Whether `queue` knows it by `tag`.
+    /// Returns whether `queue` knows the connection by `tag`.
     pub(super) fn is(&self, queue: u32, tag: Tag) -> bool {
         self.queue == queue && self.tag == tag
     }

@@ -51,7 +51,7 @@ impl Activity {
         }
     }
 
-    /// Whether a queue pair has received since this was last asked.
+    /// Returns whether a queue pair has received since this was last asked.
     pub(super) fn take(&self, queue_pair: usize) -> bool {
         self.mark(queue_pair)
             .is_some_and(|mark| mark.swap(false, Ordering::Relaxed))

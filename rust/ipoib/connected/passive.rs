@@ -165,7 +165,7 @@ impl Inbound {
         )
     }
 
-    /// The consumer of `id`, if it is such a connection.
+    /// Returns the consumer of `id`, if it is such a connection.
     pub(super) fn of(id: &Id) -> Option<&Self> {
         id.consumer().as_any().downcast_ref()
     }
@@ -175,7 +175,7 @@ impl Inbound {
         self.id.close();
     }
 
-    /// Whether nothing was received for `idle` seconds; called from time to time.
+    /// Returns whether nothing was received for `idle` seconds; called from time to time.
     pub(super) fn is_idle(&self, now: u64, idle: u64) -> bool {
         self.idle_time(now).is_some_and(|time| time >= idle)
     }
@@ -234,8 +234,9 @@ impl Inbound {
             .map_err(|_| Reason::NO_RESOURCES)
     }
 
-    /// Whether a request for a connection in partition `pkey` came where the interface is. Who
-    /// listens for a service does so on all ports of the device and in all their partitions.
+    /// Returns whether a request for a connection in partition `pkey` came where the interface
+    /// is. Who listens for a service does so on all ports of the device and in all their
+    /// partitions.
     fn is_for_interface(&self, id: &Id, pkey: Pkey) -> bool {
         let interface = &self.session.interface;
         let port = id.rc_initial().map(|initial| initial.port);

@@ -129,7 +129,7 @@ impl<L> Connected<L> {
         Closing { link: self.link }
     }
 
-    /// Whether nothing was sent for `idle` seconds; called from time to time.
+    /// Returns whether nothing was sent for `idle` seconds; called from time to time.
     fn is_idle(&mut self, now: u64, idle: u64) -> bool {
         if core::mem::take(&mut self.used) {
             self.since = now;
@@ -385,7 +385,7 @@ impl<L, P> Peers<L, P> {
         }
     }
 
-    /// A connection was made; returns the packets that waited for it.
+    /// Notes that a connection was established; returns the packets that waited for it.
     ///
     /// # Errors
     ///
@@ -438,7 +438,8 @@ impl<L, P> Peers<L, P> {
         changed
     }
 
-    /// A connection has ended, or will not be made. Nothing if that is known.
+    /// Notes that a connection has ended, or will not be established. Returns nothing if that is
+    /// known.
     pub(super) fn end(&mut self, tag: Tag, fate: Fate, now: u64) -> Ended<L, P> {
         let mut ended = Ended {
             link: None,

@@ -78,8 +78,8 @@ const CHAIN: usize = 32;
 /// Pages that wait for their next use.
 const SPARE: u32 = 512;
 
-/// In how many pieces the largest packet comes to a device that takes up to `most`; `None` if
-/// pages of that size are too much to ask for.
+/// Returns the number of pieces in which the largest packet comes to a device that takes up to
+/// `most`; `None` if pages of that size are too much to ask for.
 pub(super) fn pieces(most: u32) -> Option<u32> {
     (0..=LARGEST_ORDER)
         .map(pieces_of_order)
@@ -380,7 +380,7 @@ fn add_pages(
     Ok(skb)
 }
 
-/// The pseudo header is the same for all packets, or GRO would keep them apart.
+/// Clears the pseudo header: GRO keeps packets apart whose pseudo headers differ.
 fn clear_pseudo_header(header: &mut [u8]) {
     header.fill(0);
 }

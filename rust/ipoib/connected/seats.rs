@@ -60,7 +60,7 @@ impl Seats {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// One more, unless there are `most`.
+    /// Takes a place for one more connection, unless there are `most`.
     fn take(&self, most: u32) -> Option<Seat> {
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         let seat = Seat(self.0.clone());
@@ -71,11 +71,11 @@ impl Seats {
 /// Origin of the place for one more connection of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Room {
-    /// There is a free one.
+    /// A place that is free.
     Free,
-    /// Another connection of the source gives way.
+    /// The place of another connection of the source, which gives way.
     Own,
-    /// Another connection of anybody gives way.
+    /// The place of a connection of any source, which gives way.
     Any,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Held {
     pub(super) idle: u64,
 }
 
-/// Which of the peers' connections may give way.
+/// Group of the peers' connections of which one may give way.
 #[derive(Clone, Copy)]
 pub(super) enum Among {
     /// Those of a source.
@@ -131,19 +131,19 @@ impl Held {
 pub(super) struct Leaving(AtomicBool);
 
 impl Leaving {
-    /// Whether it is asked for the first time.
+    /// Asks the connection to give way; returns whether this is the first time.
     pub(super) fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether it was asked.
+    /// Returns whether the connection was asked to give way.
     pub(super) fn is(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Session {
-    /// A place for one more connection, unless there are as many as there may be.
+    /// Takes a place for one more connection, unless there are as many as there may be.
     pub(super) fn seat(&self) -> Option<Seat> {
         self.seats.take(self.interface.options().max_connections)
     }

@@ -139,10 +139,10 @@ pub(in crate::ipoib) struct Session {
 /// Users of the connection manager. None is added once `open` is false.
 struct Members {
     open: bool,
-    /// One for each number that peers may know us by.
+    /// Listeners, one for each number that peers may know us by.
     listeners: KVec<Arc<Listener>>,
     outbound: KVec<Arc<Outbound>>,
-    /// Their consumers are [`Inbound`].
+    /// Connections that peers have made, whose consumers are [`Inbound`].
     inbound: KVec<Arc<Id>>,
 }
 
@@ -256,7 +256,7 @@ impl Session {
         (self.idle_time() * 1000 / LOOKS).max(LISTEN_AGAIN)
     }
 
-    /// After how many seconds without a packet a connection is closed.
+    /// Returns the number of seconds without a packet after which a connection is closed.
     fn idle_time(&self) -> u32 {
         self.interface.options().connection_idle
     }
@@ -381,7 +381,8 @@ impl Session {
         Ok(members.open)
     }
 
-    /// Notes a connection that a peer makes. The same.
+    /// Notes a connection that a peer makes. False if the session is closed: then it is to be
+    /// closed, too.
     pub(super) fn admit_inbound(&self, id: &Arc<Id>) -> Result<bool> {
         let mut members = self.members.lock();
         if members.open {
@@ -421,7 +422,7 @@ impl Session {
         statistics.connections_in.set(members.inbound.len() as u64);
     }
 
-    /// Whether it is open.
+    /// Returns whether the session is open.
     pub(super) fn is_open(&self) -> bool {
         self.members.lock().open
     }
@@ -451,15 +452,15 @@ impl Session {
         Ok(())
     }
 
-    /// A connection that we make.
+    /// Finds a connection that we make.
     pub(super) fn outbound(&self, queue: u32, tag: Tag) -> Option<Arc<Outbound>> {
         let members = self.members.lock();
         let mut connections = members.outbound.iter();
         connections.find(|other| other.is(queue, tag)).cloned()
     }
 
-    /// A connection that the port at `gid` was asked for, and that it has not answered; each is
-    /// found once.
+    /// Finds a connection that the port at `gid` was asked for, and that it has not answered;
+    /// each is found once.
     pub(super) fn unanswered(&self, gid: &Gid) -> Option<Arc<Outbound>> {
         let members = self.members.lock();
         let mut connections = members.outbound.iter();
@@ -539,7 +540,7 @@ impl Session {
         self.completions.discard();
     }
 
-    /// Waits, not for ever, until something is so. Sleeps.
+    /// Waits until `is_so` is true, for 5 s at most; returns whether it is. Sleeps.
     pub(super) fn wait(&self, is_so: impl Fn() -> bool) -> bool {
         for _ in 0..PATIENCE {
             if is_so() {

@@ -83,7 +83,7 @@ impl Sender {
 pub(in crate::ipoib) struct Senders {
     session: Arc<Session>,
     peers: Peers<Sender, Skb>,
-    /// Which queue it is, of how many.
+    /// Index of the transmit queue, and number of transmit queues.
     index: u32,
     queues: u32,
     /// The largest datagram, with its encapsulation header.
@@ -94,13 +94,13 @@ pub(in crate::ipoib) struct Senders {
     /// takes.
     in_flight: u32,
     limit: u32,
-    /// Those of them that complete only once another one of their connection does.
+    /// Requests among these that complete only once another one of their connection does.
     unsignalled: u32,
     /// The connection that had no slot left.
     blocked: Option<Tag>,
 }
 
-/// The transmit queue, of `queues`, that all packets to an address go by.
+/// Returns the transmit queue, of `queues`, that all packets to an address go by.
 #[inline]
 fn home(address: &HwAddr, queues: u32) -> u32 {
     let [.., a, b, c, d] = *address.gid_bytes();
@@ -120,8 +120,8 @@ enum Handled {
 }
 
 impl Senders {
-    /// Those of transmit queue `index`; datagrams of up to `datagram` bytes go, with the
-    /// encapsulation header.
+    /// Creates the connections' part of transmit queue `index`; packets of up to `datagram` bytes
+    /// go as datagrams, with the encapsulation header.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl Senders {
         Arc::ptr_eq(&self.session, session)
     }
 
-    /// Whether a stopped queue may go on.
+    /// Returns whether a stopped queue may go on.
     pub(in crate::ipoib) fn has_room(&mut self) -> bool {
         let is_free = self.in_flight <= self.limit - self.limit / WAKE_SHARE;
         let blocked = self.blocked.and_then(|tag| self.peers.link(tag));
@@ -169,7 +169,7 @@ impl Senders {
                 .is_none_or(|sender| sender.ring.free() >= sender.ring.capacity() / WAKE_SHARE)
     }
 
-    /// The queue goes on.
+    /// Notes that the queue goes on.
     pub(in crate::ipoib) fn unblock(&mut self) {
         self.blocked = None;
     }
@@ -229,7 +229,7 @@ impl Senders {
         }
     }
 
-    /// A packet to a peer that is being connected.
+    /// Handles a packet to a peer to which a connection is being established.
     fn meanwhile(
         &mut self,
         queue: &QueueParts<'_>,
@@ -246,7 +246,7 @@ impl Senders {
         Handled::Gone
     }
 
-    /// A packet for which there will be no connection.
+    /// Handles a packet for which there will be no connection.
     fn as_datagram(&mut self, interface: Arc<Interface>, packet: Skb, length: usize) -> Handled {
         if length <= self.datagram {
             return Handled::Datagram(packet);
@@ -333,7 +333,7 @@ impl TransmitQueue {
         }
     }
 
-    /// A packet of `bytes` was put into the chain of a connection.
+    /// Notes that a packet of `bytes` was put into the chain of a connection.
     fn chained(&mut self, device: &Device<Interface>, queue: Queue<'_>, tag: Tag, bytes: u32) {
         // Other chains go first: one is enough to remember.
         self.post(device, queue);
@@ -457,7 +457,7 @@ impl Senders {
 }
 
 impl Interface {
-    /// A connection was made: packets that waited for it go, and all that follow.
+    /// Passes on a new connection: packets that waited for it go, and all that follow.
     ///
     /// # Errors
     ///
@@ -486,14 +486,14 @@ impl Interface {
         Ok(())
     }
 
-    /// The session that the transmit queues know, if there is one.
+    /// Returns the session that the transmit queues know, if there is one.
     pub(super) fn session_of_queues(&self) -> Option<Arc<Session>> {
         let mut guard = self.device().lock_queue(0).ok()?;
         let senders = guard.as_mut()?.senders.as_ref()?;
         Some(senders.session.clone())
     }
 
-    /// A connection has ended, or will not be made. Sleeps.
+    /// Handles the end of a connection, or of the try to establish one. Sleeps.
     pub(super) fn end_connection(&self, session: &Arc<Session>, queue: u32, tag: Tag, fate: Fate) {
         let now = self.now();
         let Ok(mut guard) = self.device().lock_queue(queue) else {
@@ -556,7 +556,7 @@ impl Interface {
         });
     }
 
-    /// The transmit queue of a packet that goes to `address`, in connected mode.
+    /// Returns the transmit queue of a packet that goes to `address`, in connected mode.
     #[inline]
     pub(in crate::ipoib) fn queue_for(&self, address: &HwAddr) -> u32 {
         home(address, self.sizes.get().transmit_queues)

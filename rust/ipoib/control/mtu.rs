@@ -24,12 +24,12 @@ use crate::{
 /// Smallest MTU of a link that carries IPv6 (RFC 8200 §5).
 const IPV6_MIN_MTU: u32 = 1280;
 
-/// The MTU that a port's MTU leaves.
+/// Returns the MTU that a port's MTU leaves after the encapsulation header.
 fn payload(mtu: u32) -> u32 {
     mtu.saturating_sub(encap::LEN as u32)
 }
 
-/// The MTU for an administrator's wish, if there is one, on a link that carries `most`.
+/// Returns the MTU for an administrator's wish, if there is one, on a link that carries `most`.
 fn granted(wish: Option<u32>, most: u32) -> u32 {
     wish.map_or(most, |mtu| mtu.min(most))
 }
@@ -71,7 +71,7 @@ impl Interface {
         }
     }
 
-    /// IPv6 wants more than what Ethernet's usual MTU leaves.
+    /// Logs an MTU that is too small for IPv6: Ethernet's usual MTU leaves less than that.
     fn note_small_mtu(&self, mtu: u32) {
         if mtu < IPV6_MIN_MTU {
             dev_info!(
@@ -83,14 +83,14 @@ impl Interface {
         }
     }
 
-    /// The MTU in datagrams.
+    /// Returns the MTU in datagrams.
     pub(in crate::ipoib) fn datagram_mtu(&self) -> u32 {
         let offer = self.link().refresh();
         offer.map_or(self.device().mtu(), |offer| payload(offer.mtu))
     }
 
-    /// The MTU in datagrams of an interface that was in connected mode, where an administrator may
-    /// have made it smaller than what datagrams carry.
+    /// Returns the MTU in datagrams of an interface that was in connected mode, where an
+    /// administrator may have made it smaller than what datagrams carry.
     pub(in crate::ipoib) fn mtu_after_connected(&self, rtnl: &mut Rtnl) -> u32 {
         let (most, now) = (self.datagram_mtu(), self.device().mtu());
         let wish = &mut self.control.get(rtnl).wished_mtu;

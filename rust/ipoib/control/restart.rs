@@ -24,13 +24,13 @@ const RESTART_MAX: u64 = 16;
 /// Time of the next try of something that failed: at once, then after 1, 2, 4 … seconds.
 #[derive(Clone, Copy, Default)]
 pub(in crate::ipoib) struct Backoff {
-    /// Not before this time, in seconds.
+    /// Time of the next try, in seconds.
     at: u64,
     /// The wait after the next try.
     wait: u64,
 }
 
-/// Which try it is, since there was no trouble.
+/// Kind of a try: the first one after trouble began, or a further one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Try {
     First,

@@ -5,7 +5,7 @@
 
 use kernel::prelude::*;
 
-/// Something that is tried, as far as the administrator knows.
+/// Last failure of something that is tried, as far as the administrator knows.
 #[derive(Default)]
 pub(in crate::ipoib) struct Trouble(Option<Error>);
 

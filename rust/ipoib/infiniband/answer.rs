@@ -66,7 +66,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Whether `path` is one that was asked for by `wanted`.
+/// Checks whether `path` is one that was asked for by `wanted`.
 pub(super) fn check_path(wanted: &PathRecord, path: &PathRecord) -> Result<(), Wrong> {
     let same_partition = Pkey::new(path.pkey()).base() == Pkey::new(wanted.pkey()).base();
     if !is_port(&wanted.dgid(), &path.dgid()) {
@@ -82,15 +82,15 @@ pub(super) fn check_path(wanted: &PathRecord, path: &PathRecord) -> Result<(), W
     }
 }
 
-/// Whether `found` is a GID of the port that was asked for by `wanted`. Of a link-local one the
-/// SA may say the GID with the subnet's prefix: each port has both (IBTA 4.1.1).
+/// Returns whether `found` is a GID of the port that was asked for by `wanted`. Of a link-local
+/// one the SA may say the GID with the subnet's prefix: each port has both (IBTA 4.1.1).
 fn is_port(wanted: &Gid, found: &Gid) -> bool {
     let guid = |gid: &Gid| u128::from_be_bytes(gid.bytes()) as u64;
     found == wanted || wanted.is_link_local() && guid(found) == guid(wanted)
 }
 
-/// Whether `record` makes its reader a member of `group`. What else was asked for `ib_sa` has
-/// compared.
+/// Checks whether `record` makes its reader a member of `group`. The rest of the request has been
+/// compared by `ib_sa`.
 pub(super) fn check_group(group: &Gid, record: &Record) -> Result<(), Wrong> {
     if record.mgid() != *group {
         Err(Wrong::Group)
@@ -103,7 +103,8 @@ pub(super) fn check_group(group: &Gid, record: &Record) -> Result<(), Wrong> {
     }
 }
 
-/// Whether the log is to be spared now; if not, it is for a while from now on.
+/// Returns whether a message is to be left out of the log now; if not, the next ones are for a
+/// while.
 fn keep_quiet(quiet_until: &mut u64, now: u64) -> bool {
     let is_quiet = now < *quiet_until;
     if !is_quiet {

@@ -78,7 +78,7 @@ impl UnderWay {
         }
     }
 
-    /// Whether it is the turn of one more. Requests begin with the groups' table locked.
+    /// Returns whether one more request may begin. Requests begin with the groups' table locked.
     fn has_turn(&self, role: Role) -> bool {
         let sending = self.sending.load(Ordering::Relaxed);
         let all = sending + self.full.load(Ordering::Relaxed);
@@ -148,8 +148,8 @@ impl Rounds {
         self.ended.fetch_max(round, Ordering::Relaxed);
     }
 
-    /// Tells whether memberships of `round` can hold: no later round has begun, and the round has
-    /// not ended.
+    /// Returns whether memberships of `round` can hold: no later round has begun, and the round
+    /// has not ended.
     fn is_current(&self, round: usize) -> bool {
         round == self.begun() && round > self.ended.load(Ordering::Relaxed)
     }
@@ -280,7 +280,7 @@ pub(super) struct Groups {
 }
 
 impl Table {
-    /// The parameters of a group of which the port is a full member.
+    /// Returns the parameters of a group of which the port is a full member.
     fn granted(&self, group: &Gid) -> Option<Record> {
         match self.full.get(group)?.asked.request.outcome()? {
             Answer::Granted(record) => Some(record),
@@ -316,18 +316,20 @@ impl Groups {
         drop(refused);
     }
 
-    /// The parameters of the broadcast group `broadcast`, also while the membership is renewed.
+    /// Returns the parameters of the broadcast group `broadcast`, also while the membership is
+    /// renewed.
     pub(super) fn known(&self, broadcast: &Gid) -> Option<Record> {
         let table = self.table.lock();
         table.granted(broadcast).or(table.known)
     }
 
-    /// The port is down: whatever was known may be something else when it is up again.
+    /// Forgets the parameters of the broadcast group, as the port is down: they may be others
+    /// when it is up again.
     pub(super) fn forget_known(&self) {
         self.table.lock().known = None;
     }
 
-    /// Whether the port is a full member of `group`.
+    /// Returns whether the port is a full member of `group`.
     pub(super) fn holds(&self, group: &Gid) -> bool {
         self.table.lock().granted(group).is_some()
     }

@@ -90,8 +90,8 @@ impl Paths {
         Some((search, number))
     }
 
-    /// The number of a query that begins now; `None` while the interface is down, or without
-    /// memory.
+    /// Returns the number of a query that begins now; `None` while the interface is down, or
+    /// without memory.
     pub(super) fn take_off(&mut self) -> Option<u64> {
         if !self.is_open || self.flights.reserve(1, GFP_ATOMIC).is_err() {
             return None;
@@ -315,7 +315,7 @@ impl Port {
         self.checked(interface, wanted, answer?)
     }
 
-    /// The path of an answer, if it is the one that was asked for.
+    /// Returns the path of an answer, if it is the one that was asked for.
     pub(super) fn checked(
         &self,
         interface: &Interface,

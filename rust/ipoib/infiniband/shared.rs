@@ -73,7 +73,7 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    /// One that has not been given.
+    /// Creates a signal that has not been given.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Drop for Alarm {
 }
 
 impl Waiter {
-    /// The path is known, or is to be asked for by this one.
+    /// Wakes the waiter: the path is known, or the waiter has to ask for it itself.
     fn wake(self, found: Option<&PathRecord>) {
         match self {
             Waiter::Program(interface, program) => program::tell(&interface, program, found),
@@ -128,7 +128,7 @@ pub(crate) struct PortPaths {
 /// A path as it is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown {
-    /// Which one it is.
+    /// Key of the path.
     pub(crate) key: Key,
     /// Path record that the SA returned.
     pub(crate) record: PathRecord,
@@ -161,12 +161,13 @@ impl PortPaths {
         )
     }
 
-    /// Whether they are those of that port.
+    /// Returns whether these are the paths of that port.
     pub(crate) fn are_of(&self, device: &Device, port: PortNumber) -> bool {
         self.device == DeviceKey::of(device) && self.port == port
     }
 
-    /// Whether they are those of a port whose device is named by the connection manager's key.
+    /// Returns whether these are the paths of a port, of which the connection manager's key names
+    /// the device.
     pub(crate) fn is_at(&self, (device, port): (DeviceKey, PortNumber)) -> bool {
         self.device == device && self.port == port
     }
@@ -188,14 +189,14 @@ impl PortPaths {
         self.paths.lock().claim(key, waiter, now)
     }
 
-    /// The SA has answered, or not.
+    /// Ends a query with the SA's answer, or without one: wakes the waiters.
     pub(super) fn ended(&self, duty: Duty, found: Option<&PathRecord>) {
         let now = work::milliseconds();
         let waiting = self.paths.lock().ended(duty, found, now);
         waiting.into_iter().for_each(|waiter| waiter.wake(found));
     }
 
-    /// Forgets all. Returns how many were known.
+    /// Forgets all paths. Returns how many were known.
     pub(crate) fn forget_all(&self) -> usize {
         let gone = self.paths.lock().forget_all();
         let known = gone.known;
@@ -203,31 +204,32 @@ impl PortPaths {
         known
     }
 
-    /// Forgets those in some partitions.
+    /// Forgets the paths in some partitions.
     pub(crate) fn forget_in(&self, partitions: &[Pkey]) {
         let gone = self.paths.lock().forget_in(partitions);
         gone.for_each_waiting(|waiter| waiter.wake(None));
     }
 
-    /// Forgets those to `gid`. The same.
+    /// Forgets the known paths to `gid`. Returns how many there were.
     pub(super) fn forget_to(&self, gid: &Gid) -> usize {
         self.paths.lock().forget_to(gid)
     }
 
-    /// Whether what a stranger says may have the SA asked now. It counts.
+    /// Returns whether the SA may be asked now because of what a stranger says, and counts that.
     pub(super) fn may_believe(&self) -> bool {
         let now = work::milliseconds();
         self.budget.lock().take(now)
     }
 
-    /// Whether the SA may be asked now because `source` asks this node something. It counts.
+    /// Returns whether the SA may be asked now because `source` asks this node something, and
+    /// counts that.
     pub(super) fn may_search_for(&self, source: Source) -> bool {
         let now = work::milliseconds();
         self.sources.lock().take(source, now)
     }
 
-    /// Whether the SA may be asked now for a way that is suspected, or was asked for in vain. It
-    /// counts.
+    /// Returns whether the SA may be asked now for a way that is suspected, or was asked for in
+    /// vain, and counts that.
     pub(super) fn may_ask_again(&self) -> bool {
         let now = work::milliseconds();
         self.suspects.lock().take(now)

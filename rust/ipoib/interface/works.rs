@@ -96,13 +96,13 @@ impl Plan {
         })
     }
 
-    /// The work runs: who asks for it from now on asks for the next time.
+    /// Notes that the work runs: a request from now on is for the next time.
     fn runs(&self) {
         *self.at.lock() = None;
     }
 }
 
-/// Whether a work that is planned for some time is to run at `at` rather.
+/// Returns whether a work that is planned for some time is to run at `at` rather.
 fn is_earlier(at: u64, planned: Option<u64>) -> bool {
     planned.is_none_or(|planned| at < planned)
 }
