@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What makes cables and nodes a fabric: ports and their states, the agents by which a subnet
+//! The nodes that cables join to a fabric: ports and their states, the agents by which a subnet
 //! manager sees and sets them, forwarding in switches and routers.
 //!
 //! It is pure: no allocation, no lock, no clock, no device. Everything that happens to a node is a

@@ -57,13 +57,13 @@ use super::wire::smp::Smp;
 
 /// A node that can be managed.
 pub trait Managed {
-    /// Where its ports are.
+    /// Storage of the node's ports.
     type Ports: DerefMut<Target = [Port]>;
 
-    /// What it shares with other kinds of nodes.
+    /// Returns the part that all kinds of nodes have in common.
     fn node(&self) -> &Node<Self::Ports>;
 
-    /// The same, to be changed.
+    /// Returns that common part, to be changed.
     fn node_mut(&mut self) -> &mut Node<Self::Ports>;
 
     /// Serves an attribute that other kinds of nodes do not have, or have otherwise: writes it
@@ -75,19 +75,19 @@ pub trait Managed {
         smp: &mut Smp,
     ) -> Option<Result<Events, u16>>;
 
-    /// By which port a packet of the node's own leaves for an address, if it was caused by one
-    /// that came by `in_port`. `None` if there is no way.
+    /// Returns the port by which a packet of the node's own leaves for `dlid`, if a packet that
+    /// came by `in_port` caused it. `None` if no port leads there.
     fn leave_by(&self, in_port: u8, dlid: Lid) -> Option<u8>;
 }
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// By which port.
+    /// The port that received it.
     pub(super) in_port: u8,
-    /// From which address.
+    /// The LID of its sender.
     pub(super) slid: Lid,
-    /// When.
+    /// The time of its arrival, in nanoseconds.
     pub(super) now: u64,
 }
 
@@ -97,16 +97,16 @@ impl Request {
     }
 }
 
-/// Who has to do with a management datagram.
+/// Disposition of a management datagram: the party that handles it next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The sender: an answer has been written.
     Reply,
-    /// Whoever on this node has registered for it, a subnet manager for instance.
+    /// The consumers on this node that have registered for it, a subnet manager for instance.
     Agents,
-    /// Nobody any more.
+    /// Consumed by the agent, without an answer.
     Consumed,
-    /// Nobody: its M_Key was wrong.
+    /// Dropped, as its M_Key was wrong.
     Refused,
 }
 
@@ -246,8 +246,9 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
         }
     }
 
-    /// The same for a request that sets: the ports of a channel adapter and of a router may be in
-    /// subnets of different managers, and are set only through themselves.
+    /// Returns the port that a modifier names, for a request that sets if `set`: the ports of a
+    /// channel adapter and of a router may be in subnets of different managers, and are set only
+    /// through themselves.
     fn named_to_set(&self, number: u32, request: Request, set: bool) -> Result<u8, u16> {
         let number = self.named(number, request)?;
         if set && !self.is_switch() && number != request.in_port {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a port has counted (IBTA 16.1.3.5). The shell counts, on each packet; here is only what
-//! has to be known to answer for it.
+//! Counters of a port (IBTA 16.1.3.5). The shell counts each packet; this module holds only the
+//! form in which agents read the counts.
 
 /// The counters of a port. They begin at zero and never go back: what a manager has cleared is
 /// remembered beside them.
@@ -11,19 +11,19 @@ pub struct PortCounts {
     pub transmit_data: u64,
     /// Words of four bytes taken.
     pub receive_data: u64,
-    /// Packets sent.
+    /// Packets sent, of all kinds (PortXmitPkts).
     pub transmit_packets: u64,
-    /// Packets taken.
+    /// Packets received, of all kinds (PortRcvPkts).
     pub receive_packets: u64,
-    /// Of these to one port.
+    /// Unicast packets sent (PortUnicastXmitPkts).
     pub unicast_transmit_packets: u64,
-    /// Of these to one port.
+    /// Unicast packets received (PortUnicastRcvPkts).
     pub unicast_receive_packets: u64,
-    /// Of these to a group.
+    /// Multicast packets sent (PortMulticastXmitPkts).
     pub multicast_transmit_packets: u64,
-    /// Of these to a group.
+    /// Multicast packets received (PortMulticastRcvPkts).
     pub multicast_receive_packets: u64,
-    /// How often the link went down.
+    /// Number of times that the link went down (LinkDownedCounter).
     pub link_downed: u64,
     /// Packets that came malformed.
     pub receive_errors: u64,
@@ -41,9 +41,9 @@ pub struct PortCounts {
     pub qp1_dropped: u64,
 }
 
-/// Where the counters of a node's ports are.
+/// Source of the counters of a node's ports.
 pub trait Counters {
-    /// Those of a port; of one that there is not, zeros.
+    /// Returns the counters of a port; zeros if there is no such port.
     fn read(&self, port: u8) -> PortCounts;
 }
 

@@ -33,7 +33,7 @@ pub(super) const SUBNET_QP: Qpn = Qpn::from_bytes([0, 0, 0]);
 /// The queue pair of the general services.
 pub(super) const GENERAL_QP: Qpn = Qpn::from_bytes([0, 0, 1]);
 
-/// How many routers an answer may pass: as many as there can be, since the request came through.
+/// Hop limit of an answer: the largest, as the request has come through the same routers.
 const HOP_LIMIT: u8 = 255;
 
 /// A datagram between two queue pairs.

@@ -19,7 +19,7 @@ use super::wire::smp::{
 pub struct Place {
     /// Whether it is a switch: nothing else passes packets on.
     pub is_switch: bool,
-    /// How many ports it has.
+    /// The number of its ports, without port 0 of a switch.
     pub ports: u8,
     /// The port by which the packet came.
     pub in_port: u8,
@@ -35,12 +35,12 @@ impl Place {
     }
 }
 
-/// Where the packet goes now.
+/// The next step of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// To the agent of this node.
+    /// Delivery to the agent of this node.
     Agent,
-    /// To the subnet manager on this node: it is back.
+    /// Delivery to the subnet manager on this node: the packet is back at its origin.
     Manager,
     /// Out by that port, to whatever is at its other end.
     Leave(u8),

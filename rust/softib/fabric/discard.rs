@@ -8,24 +8,24 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Discard {
-    /// It came by a port that there is not.
+    /// Received by a port that does not exist.
     NoPort,
-    /// It came by a port without a link.
+    /// Received by a port without a link.
     LinkDown,
-    /// It came by a port that is not active, and is not subnet management.
+    /// Received by a port that is not active, and not subnet management.
     NotActive,
-    /// It is for subnet management but not on its lane, or the other way round, or has a global
-    /// route there.
+    /// Subnet management off its lane (VL 15) or with a global route, or another packet on that
+    /// lane.
     Lane,
-    /// Its destination is no address, or the permissive one.
+    /// The destination is no address, or the permissive one.
     Destination,
     /// The tables have no port for its destination.
     NoRoute,
-    /// It would leave by the port by which it came.
+    /// The output port is the port that received the packet.
     Turn,
     /// The port by which it would leave is not active.
     OutNotActive,
-    /// It is longer than the link by which it would leave allows.
+    /// Longer than the link of the output port allows.
     Mtu,
     /// The port by which it came is not in its partition.
     PartitionIn,
@@ -45,47 +45,47 @@ pub enum Discard {
     MKey,
     /// A response or a notice to a manager that is not here.
     NotHere,
-    /// To a router, without a global route.
+    /// Sent to a router without a global route.
     NoGlobalRoute,
-    /// To a router, with its last hop.
+    /// Sent to a router with its last hop: a hop limit of 0 or 1.
     HopLimit,
-    /// To a router, between link-local addresses.
+    /// Sent to a router with a link-local source or destination.
     LinkLocal,
-    /// To a router, to a multicast group.
+    /// Sent to a router with a multicast source or destination.
     Multicast,
-    /// To a router, to a subnet that it does not know.
+    /// Sent to a router for a subnet that it does not know.
     NoSubnet,
-    /// To a router, to the subnet from which it came.
+    /// Sent to a router for the subnet from which it came.
     SameSubnet,
-    /// To a router, to a port whose local identifier it does not know.
+    /// Sent to a router for a port whose LID it does not know.
     NoNeighbour,
 }
 
 /// The counter of the port at which a packet was dropped (IBTA 16.1.3.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PortCounter {
-    /// `PortRcvErrors`.
+    /// `PortRcvErrors`: packets that came by no usable port, or on a wrong lane.
     ReceiveErrors,
     /// `PortRcvSwitchRelayErrors`, of the port by which it came.
     RelayErrors,
     /// `PortXmitDiscards`, of the port by which it would have left; in a switch that drops before
     /// it knows which, of the port by which it came.
     TransmitDiscards,
-    /// `PortRcvConstraintErrors`.
+    /// `PortRcvConstraintErrors`: packets of a partition that the input port is not in.
     ReceiveConstraint,
-    /// `PortXmitConstraintErrors`.
+    /// `PortXmitConstraintErrors`: packets of a partition that the output port is not in.
     TransmitConstraint,
-    /// `VL15Dropped`.
+    /// `VL15Dropped`: datagrams of subnet management.
     Vl15Dropped,
-    /// `QP1Dropped`.
+    /// `QP1Dropped`: datagrams for the general services.
     Qp1Dropped,
 }
 
 impl Discard {
-    /// How many causes there are.
+    /// The number of causes.
     pub const COUNT: usize = Discard::NoNeighbour as usize + 1;
 
-    /// Each cause.
+    /// All causes, in the order of [`Discard::index`].
     pub const ALL: [Discard; Discard::COUNT] = [
         Discard::NoPort,
         Discard::LinkDown,

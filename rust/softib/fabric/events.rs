@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a call has changed that others want to know of.
+//! Changes that a call has made, for the shell to report to others.
 
-/// What has changed at a port: a set.
+/// A set of changes at a port.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Changes(u16);
 
 impl Changes {
-    /// Nothing.
+    /// The set without changes.
     pub const NONE: Changes = Changes(0);
     /// The port has become active or stopped being so, or has come nearer to it.
     pub const STATE: Changes = Changes(1 << 0);
     /// Its local identifier, or how many it has.
     pub const LID: Changes = Changes(1 << 1);
-    /// Its P_Key table.
+    /// The port's P_Key table.
     pub const PKEY: Changes = Changes(1 << 2);
-    /// Its GIDs.
+    /// The port's GIDs: their prefix, or the table of GUIDs.
     pub const GID: Changes = Changes(1 << 3);
-    /// Where the subnet manager is.
+    /// The LID or the service level of the subnet manager.
     pub const SM: Changes = Changes(1 << 4);
     /// The subnet manager has lost what consumers had registered.
     pub const REREGISTER: Changes = Changes(1 << 5);
@@ -34,12 +34,12 @@ impl Changes {
         self.0 == 0
     }
 
-    /// Both.
+    /// Returns the union of both sets.
     pub const fn and(self, other: Changes) -> Changes {
         Changes(self.0 | other.0)
     }
 
-    /// These, if so.
+    /// Returns this set if `so` holds, otherwise the empty one.
     pub const fn when(self, so: bool) -> Changes {
         if so {
             self
@@ -49,26 +49,26 @@ impl Changes {
     }
 }
 
-/// What a subnet manager wants of a link.
+/// A command of a subnet manager to a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkCommand {
-    /// To go down, and up again by itself: the far end has to see it.
+    /// Go down, and up again without another command: the far end has to see it.
     Down,
-    /// To go down and stay so.
+    /// Go down, and stay down until another command.
     Disable,
-    /// To come up again if it can.
+    /// Come up again if possible.
     Enable,
 }
 
-/// What a call has changed.
+/// Changes that a call has made at a port.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Events {
-    /// At which port; 0 is a switch's own.
+    /// The number of the port; 0 is a switch's own.
     pub port: u8,
-    /// What.
+    /// The set of these changes.
     pub changes: Changes,
-    /// What is to be done to its link. When that is done and the link carries packets again, the
-    /// node is to be told ([`super::Node::carrier`]).
+    /// The command to the port's link, if there is one. After it is done and when the link
+    /// carries packets again, the shell tells the node ([`super::Node::carrier`]).
     pub link: Option<LinkCommand>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! By which ports a switch passes a packet on (IBTA 18.2.4).
+//! Forwarding in a switch (IBTA 18.2.4): the ports by which a packet leaves.
 
 use super::datagram::SUBNET_QP;
 use super::discard::Discard;
@@ -15,8 +15,8 @@ use super::wire::lrh::VL_MANAGEMENT;
 use super::wire::packet::Head;
 use super::wire::smp::forwarding::NO_PORT;
 
-/// How much longer than the payload that a link allows a packet may be, by its headers and its
-/// CRC (IBTA 7.7.8).
+/// Bytes of headers and CRC by which a packet may be longer than the MTU of its link (IBTA
+/// 7.7.8).
 const MAX_OVERHEAD: usize = 124;
 
 /// Whether the packet is for subnet management: it is on the lane for that, and for the queue pair
@@ -58,13 +58,13 @@ fn may_leave(port: &Port, head: &Head<'_>, management: bool) -> Result<(), Disca
 }
 
 impl<S: Storage> Switch<S> {
-    /// By which ports the packet that came by that one leaves. Port 0 is the switch itself: it is
-    /// for its own management.
+    /// Returns the ports by which a packet that came by `in_port` leaves. Port 0 is the switch
+    /// itself: the packet is for the switch's own management.
     ///
     /// # Errors
     ///
-    /// [`Discard`] if by none. Of a multicast packet that leaves by some ports those that it may
-    /// not leave by are left out.
+    /// [`Discard`] if there is none. A multicast packet that may leave by some ports only is not
+    /// passed on by the others, which is no error.
     pub fn forward(&self, in_port: u8, head: &Head<'_>) -> Result<PortMask, Discard> {
         let port = match in_port {
             0 => None,

@@ -39,22 +39,22 @@ use super::wire::smp::notice::{
 };
 use super::wire::smp::Smp;
 
-/// What a node is.
+/// The identity of a node, as NodeInfo and NodeDescription report it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// What kind of node.
+    /// The kind of node: channel adapter, switch or router.
     pub node_type: NodeType,
-    /// Its GUID.
+    /// The NodeGUID; ports have GUIDs of their own.
     pub node_guid: u64,
     /// The GUID of the system that it is part of: its own if there is no other part.
     pub system_guid: u64,
-    /// What device it is, by its vendor's numbers.
+    /// The device ID that its vendor gives it.
     pub device: u16,
-    /// Of which revision.
+    /// The revision that its vendor gives it.
     pub revision: u32,
     /// Its vendor, 24 bits.
     pub vendor: u32,
-    /// What an administrator calls it, zeros after its end.
+    /// The NodeDescription, a name for administrators; zeros after its end.
     pub description: [u8; DESCRIPTION_LEN],
 }
 
@@ -66,12 +66,12 @@ pub struct Node<P> {
     pub(super) traps: Traps,
 }
 
-/// What became of a datagram that the node's consumer got.
+/// The result of [`Node::process`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Processed {
-    /// Who has to do with it now.
+    /// The party that handles the datagram next.
     pub outcome: Outcome,
-    /// What it has changed.
+    /// Changes that the datagram has made.
     pub events: Events,
 }
 
@@ -99,7 +99,7 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
         Some(node)
     }
 
-    /// What it is.
+    /// Returns the node's type, GUIDs and description.
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -113,7 +113,7 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
         u8::from(!self.is_switch())
     }
 
-    /// How many ports it has to the outside.
+    /// Returns the number of external ports.
     pub fn port_count(&self) -> u8 {
         let all = u8::try_from(self.ports.len()).unwrap_or(u8::MAX);
         all.saturating_sub(u8::from(self.is_switch()))
@@ -214,8 +214,8 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
         Events::new(number, Changes::TRAP)
     }
 
-    /// How long a trap of that port waits for its answer; `None` if it has no manager to tell, or
-    /// cannot reach it.
+    /// Returns the time that a trap of that port waits for its answer, in nanoseconds; `None` if
+    /// the port has no manager to tell, or cannot reach it.
     pub(super) fn trap_interval(&self, number: u8) -> Option<u64> {
         let port = self.port(number)?;
         let info = &port.info;

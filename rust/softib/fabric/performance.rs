@@ -25,7 +25,7 @@ use super::wire::pma::{
     CLASS_VERSION, //
 };
 
-/// How long an answer takes, as the ports have it.
+/// The RespTimeValue of an answer, the same as that of ports: 4.096 µs shifted left so often.
 const RESPONSE_TIME: u8 = 16;
 
 /// Bits of the counter select of [`PortCounters`], in the order of the counters.
@@ -41,17 +41,17 @@ mod select {
     pub(super) const RECEIVE_DATA: u16 = 1 << 13;
     pub(super) const TRANSMIT_PACKETS: u16 = 1 << 14;
     pub(super) const RECEIVE_PACKETS: u16 = 1 << 15;
-    /// Of the second select.
+    /// A bit of the second select.
     pub(super) const QP1_DROPPED: u8 = 1 << 1;
 }
 
 /// The ports of a node and where they count.
 pub(super) struct Agent<'a, C: Counters> {
-    /// The ports.
+    /// The ports of the node, in order.
     pub(super) ports: &'a mut [Port],
     /// The number of the first of them: 0 for a switch, else 1.
     pub(super) first: u8,
-    /// Their counters.
+    /// The source of the ports' counters.
     pub(super) counters: &'a C,
 }
 
@@ -124,8 +124,8 @@ impl<C: Counters> Agent<'_, C> {
         status::OK
     }
 
-    /// What a port, or all of a switch, has counted since a manager has cleared it, after that has
-    /// been done again. `None` if there is no such port.
+    /// Returns the counts of a port, or of all external ports of a switch, since a manager last
+    /// cleared them; `clear` clears them before. `None` if there is no such port.
     fn counts(
         &mut self,
         select: u8,
@@ -297,7 +297,7 @@ fn clear_narrow(cleared: &mut PortCounts, now: &PortCounts, wanted: &PortCounter
     }
 }
 
-/// The same of the wide form, whose bits begin with the lowest.
+/// Clears the selected counters of the extended form, whose select bits begin with the lowest.
 fn clear_wide(cleared: &mut PortCounts, now: &PortCounts, wanted: &PortCountersExtended) {
     let selected = wanted.counter_select();
     let fields = [
@@ -374,7 +374,7 @@ mod tests {
         datagram
     }
 
-    /// What the ports 1 and 2 of a switch have counted.
+    /// Returns the counts of the ports 1 and 2 of a switch.
     fn counted(port: u8) -> PortCounts {
         PortCounts {
             transmit_packets: 10 * u64::from(port),

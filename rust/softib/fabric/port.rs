@@ -28,7 +28,7 @@ pub const MAX_PKEYS: usize = 32;
 /// The largest GUID table.
 pub const MAX_GUIDS: usize = 16;
 
-/// How many entries each half of an arbitration table has on a port with several data lanes.
+/// Entries of each half of an arbitration table, on a port with several data lanes.
 const ARBITRATION_CAP: u8 = 32;
 
 /// The link's width: one lane, and four.
@@ -45,24 +45,25 @@ const SUBNET_TIMEOUT: u8 = 18;
 /// And about a quarter of one: how soon an agent answers, however slow the machine is.
 const RESPONSE_TIME: u8 = 16;
 
-/// How many errors a link may have before that is worth a trap: the most.
+/// The thresholds LocalPhyErrors and OverrunErrors, above which link errors are worth a trap: the
+/// largest value.
 const ERROR_THRESHOLD: u8 = 15;
 
-/// What a port is from the beginning.
+/// The initial properties of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Profile {
     /// Its GUID; on a switch all ports have that of port 0.
     pub guid: u64,
-    /// The largest payload.
+    /// The largest MTU (MTUCap).
     pub mtu: Mtu,
     /// The number for how many data lanes it has: 1 for one, 2 for two, 3 for four, 4 for eight, 5
     /// for fifteen.
     pub vl_cap: u8,
-    /// How many GUIDs it can have, at most [`MAX_GUIDS`].
+    /// The size of the GUID table (GUIDCap), at most [`MAX_GUIDS`].
     pub guids: u8,
-    /// How many P_Keys it can have, at most [`MAX_PKEYS`].
+    /// The size of the P_Key table (PartitionCap), at most [`MAX_PKEYS`].
     pub pkeys: u8,
-    /// What it can do, besides what every port here can.
+    /// Bits of the CapabilityMask besides those that every port here has.
     pub capability_mask: u32,
 }
 
@@ -80,7 +81,7 @@ impl Profile {
     }
 }
 
-/// What every port can do.
+/// Bits of the CapabilityMask that every port has.
 const CAPABILITIES: u32 = capability::TRAP
     | capability::SYSTEM_IMAGE_GUID
     | capability::CLIENT_REREGISTRATION
@@ -88,10 +89,10 @@ const CAPABILITIES: u32 = capability::TRAP
     | capability::OTHER_LOCAL_CHANGES_NOTICE
     | capability::LED_INFO;
 
-/// A port.
+/// A port, as its node's agents manage it.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// What a subnet manager sees of it. What is not in it is below.
+    /// The PortInfo that a subnet manager reads. The other fields are not part of it.
     pub(super) info: PortInfo,
     pub(super) pkeys: [Pkey; MAX_PKEYS],
     pub(super) pkey_cap: u8,
@@ -101,9 +102,10 @@ pub struct Port {
     /// The low and the high half.
     pub(super) arbitration: [VlArbitration; 2],
     pub(super) led: bool,
-    /// When the protection of the M_Key ends, if it does.
+    /// The time at which the lease of the M_Key protection ends, in nanoseconds; `None` if none
+    /// runs.
     pub(super) lease: Option<u64>,
-    /// What the counters were when a manager cleared them.
+    /// Values of the counters when a manager last cleared them.
     pub(super) cleared: PortCounts,
 }
 
@@ -131,7 +133,7 @@ impl Port {
         }
     }
 
-    /// The same with more GUIDs, as many as there are places for; zeros are none.
+    /// Adds alias GUIDs, as many as there are places for; a zero leaves its place empty.
     pub fn with_aliases(mut self, aliases: &[u64]) -> Port {
         for (place, alias) in self.guids.iter_mut().skip(1).zip(aliases) {
             *place = *alias;
@@ -184,7 +186,7 @@ impl Port {
     /// The prefix of a subnet that has not been given another (IBTA 4.1.1).
     const DEFAULT_PREFIX: u64 = 0xfe80_0000_0000_0000;
 
-    /// What a subnet manager sees of it.
+    /// Returns the PortInfo that a subnet manager reads.
     pub const fn info(&self) -> &PortInfo {
         &self.info
     }
@@ -196,7 +198,7 @@ impl Port {
             .unwrap_or(&self.pkeys)
     }
 
-    /// Its GUID.
+    /// Returns the port's GUID, the first of its table.
     pub fn guid(&self) -> u64 {
         self.guids.first().copied().unwrap_or(0)
     }
@@ -255,8 +257,9 @@ impl Port {
             (true, Physical::LinkUp | Physical::Disabled) => false,
             (true, _) => {
                 self.info.set_physical(Physical::LinkUp);
-                // What the subnet manager has set of the link stays: OpenSM sets the neighbour's MTU and
-                // takes the link down in one request, and would do so again for ever.
+                // Attributes that the subnet manager has set of the link stay: OpenSM sets the
+                // neighbour's MTU and takes the link down in one request, and would do so again
+                // for ever.
                 self.info.set_state(State::Init);
                 true
             }

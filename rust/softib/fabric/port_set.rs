@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a subnet manager may set of a port: Set(PortInfo) (IBTA 14.2.5.6).
+//! Attributes of a port that a subnet manager may set: Set(PortInfo) (IBTA 14.2.5.6).
 //!
 //! All of a request is looked at before any of it is done.
 
@@ -18,7 +18,7 @@ use super::wire::smp::port::{
     State, //
 };
 
-/// What a port is part of: which fields mean something follows from it.
+/// The kind of node that a port is part of; some fields have a meaning only on some kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     /// A channel adapter or a router: it has addresses and a link.
@@ -47,7 +47,7 @@ pub(super) struct BadField;
 const ALL_WIDTHS: u8 = 0xff;
 const ALL_SPEEDS: u8 = 0xf;
 
-/// What is to happen to the link.
+/// The step that the request takes with the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Stay,
@@ -215,7 +215,7 @@ fn subset(wanted: u8, now: u8, supported: u8, all: u8) -> Result<u8, BadField> {
     }
 }
 
-/// What of this consumers want to know.
+/// Returns those changes of the port that consumers have to be told.
 fn changes(before: &PortInfo, after: &PortInfo) -> Changes {
     let lid = (before.lid(), before.lmc()) != (after.lid(), after.lmc());
     let sm = (before.sm_lid(), before.sm_sl()) != (after.sm_lid(), after.sm_sl());

@@ -6,7 +6,7 @@ use super::port::Port;
 use super::wire::mad::METHOD_GET;
 use super::wire::smp::Smp;
 
-/// One second.
+/// A second, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// From this protection on a wrong key cannot read either.

@@ -50,18 +50,18 @@ const GENERAL_QKEY: u32 = 0x8001_0000;
 /// A packet that has been written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// By which port it leaves.
+    /// The port by which the packet leaves.
     pub port: u8,
-    /// How many bytes it has.
+    /// The length of the packet, in bytes.
     pub len: usize,
 }
 
-/// What became of a packet for the node.
+/// The result of a packet for the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
     /// The packet that is to be sent now: an answer, or what came, on its way.
     pub answer: Option<Answer>,
-    /// What it has changed.
+    /// Changes that the packet has made.
     pub events: Events,
     /// Why there is no answer, if that is for the packet's own fault.
     pub discard: Option<Discard>,
@@ -86,12 +86,12 @@ impl From<Discard> for Received {
     }
 }
 
-/// What is to be sent of itself, and when to ask again.
+/// A packet that the node sends without a request, and the time of the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Poll {
     /// A packet that is to be sent now. There may be more: ask again.
     pub send: Option<Answer>,
-    /// When the next is due, in nanoseconds, if nothing else happens before.
+    /// The time at which the next packet is due, in nanoseconds, if nothing else happens before.
     pub next: Option<u64>,
 }
 
@@ -154,7 +154,7 @@ fn receive<M: Managed, C: Counters>(
     served.unwrap_or_else(Received::from)
 }
 
-/// Subnet management.
+/// Serves a datagram of subnet management (queue pair 0).
 fn subnet<M: Managed>(
     managed: &mut M,
     request: Request,
@@ -238,7 +238,7 @@ fn directed_route<M: Managed>(
     }
 }
 
-/// What is to be said of a packet that the agent has not answered; `None` if it has.
+/// Returns the result for a packet that the agent has not answered; `None` if it has.
 fn unanswered(outcome: Outcome, events: Events) -> Option<Received> {
     let discard = match outcome {
         Outcome::Reply => return None,

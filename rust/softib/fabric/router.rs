@@ -38,20 +38,20 @@ use super::wire::smp::node::{
 };
 use super::wire::smp::Smp;
 
-/// Where a packet goes.
+/// The next hop of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hop {
-    /// To the router itself: it is for [`Cabled::receive`].
+    /// The router itself: the packet is for [`Cabled::receive`].
     Own,
-    /// Out.
+    /// A node behind one of the ports.
     Out(Out),
 }
 
-/// What a packet leaves with. Neither is covered by the invariant CRC of a packet with a global
-/// route, which stays as it is.
+/// The output port of a packet, and the header fields that change. The invariant CRC of a packet
+/// with a global route covers none of these fields, and stays as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Out {
-    /// By which port.
+    /// The number of the output port.
     pub port: u8,
     /// Its new local route header.
     pub lrh: [u8; LRH_LEN],
@@ -59,11 +59,11 @@ pub struct Out {
     pub hop_limit: u8,
 }
 
-/// How much longer than the payload that a link allows a packet may be, by its headers and its
-/// CRC (IBTA 7.7.8).
+/// Bytes of headers and CRC by which a packet may be longer than the MTU of its link (IBTA
+/// 7.7.8).
 const MAX_OVERHEAD: usize = 124;
 
-/// A router.
+/// A router, with its routes to other subnets and its neighbours in attached ones.
 #[derive(Debug)]
 pub struct Router<P, R, N> {
     node: Node<P>,
@@ -99,31 +99,31 @@ where
         })
     }
 
-    /// What it shares with other kinds of nodes.
+    /// Returns the part that all kinds of nodes have in common.
     pub const fn node(&self) -> &Node<P> {
         &self.node
     }
 
-    /// Changes by which routers it reaches other subnets; what it was told before.
+    /// Replaces the routes to other subnets. Returns the old ones.
     pub fn set_routes(&mut self, routes: R) -> R {
         replace(&mut self.routes, routes)
     }
 
-    /// Changes where the ports of its subnets are; what it was told before.
+    /// Replaces the table of the ports of its subnets. Returns the old one.
     pub fn set_neighbours(&mut self, neighbours: N) -> N {
         replace(&mut self.neighbours, neighbours)
     }
 
-    /// Changes what the router is called.
+    /// Changes the router's NodeDescription.
     pub fn set_description(&mut self, description: [u8; DESCRIPTION_LEN], now: u64) -> Events {
         self.node.set_description(description, now)
     }
 
-    /// Where the packet that came by that port goes.
+    /// Returns the next hop of a packet that came by `in_port`.
     ///
     /// # Errors
     ///
-    /// [`Discard`] if nowhere.
+    /// [`Discard`] if there is none.
     pub fn forward(&self, in_port: u8, head: &Head<'_>) -> Result<Hop, Discard> {
         let port = self.node.port(in_port).ok_or(Discard::NoPort)?;
         if !port.is_linked() {
@@ -194,7 +194,7 @@ where
         })
     }
 
-    /// By which port to leave for a GID, and to which address there.
+    /// Returns the port by which a packet for a GID leaves, and the LID that it is sent to.
     fn next(&self, in_port: u8, gid: &Gid) -> Result<(u8, Lid), Discard> {
         let prefix = prefix(gid);
         let has_prefix = |number: u8| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a router is told of where things are: its tables' entries, and how each is written as a line of text.
+//! Entries of a router's tables, and the line of text that each is written as.
 
 use core::fmt;
 use core::net::Ipv6Addr;
@@ -20,16 +20,16 @@ pub struct Route {
     pub router: Lid,
 }
 
-/// Where a port of an attached subnet is. As text: `fec0:0:0:2::1:203 5`.
+/// The LID of a port of an attached subnet. As text: `fec0:0:0:2::1:203 5`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Neighbour {
-    /// Its GID.
+    /// The GID of the port, with the prefix of its subnet.
     pub gid: Gid,
-    /// Its address.
+    /// The LID of the port in its subnet.
     pub lid: Lid,
 }
 
-/// What is wrong with a line of text.
+/// A mistake in a line of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
     /// A route has other words.

@@ -45,7 +45,8 @@ use super::wire::smp::port::capability;
 use super::wire::smp::switch::SwitchInfo;
 use super::wire::smp::Smp;
 
-/// How many ports to the outside a switch can have: a bit each, and one for itself.
+/// The largest number of external ports of a switch: a [`PortMask`] has a bit for each, and one
+/// for the switch itself.
 pub const MAX_PORTS: u8 = 63;
 
 /// The longest linear forwarding table: an entry for each unicast address.
@@ -54,7 +55,8 @@ pub const MAX_LINEAR: usize = 0xc000;
 /// The longest multicast forwarding table: an entry for each multicast address.
 pub const MAX_MULTICAST: usize = 0x3fe0;
 
-/// How long a packet may stay in the switch until a manager sets something else.
+/// The LifeTimeValue until a manager sets another: a packet may stay in the switch for about a
+/// second (4.096 µs shifted left so often).
 const LIFE_TIME: u8 = 18;
 
 /// A set of ports; port 0 is the switch itself.
@@ -62,10 +64,10 @@ const LIFE_TIME: u8 = 18;
 pub struct PortMask(u64);
 
 impl PortMask {
-    /// No port.
+    /// The set without ports.
     pub const NONE: PortMask = PortMask(0);
 
-    /// The switch itself.
+    /// Port 0, the switch itself.
     pub const OWN: PortMask = PortMask(1);
 
     /// One port; none if it cannot be one.
@@ -77,12 +79,12 @@ impl PortMask {
         }
     }
 
-    /// With that port.
+    /// Returns the set with that port in it.
     pub const fn with(self, port: u8) -> PortMask {
         PortMask(self.0 | PortMask::of(port).0)
     }
 
-    /// Without that port.
+    /// Returns the set without that port.
     pub const fn without(self, port: u8) -> PortMask {
         PortMask(self.0 & !PortMask::of(port).0)
     }
@@ -97,7 +99,7 @@ impl PortMask {
         self.0 == 0
     }
 
-    /// How many there are in it.
+    /// Returns the number of ports in it.
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
@@ -107,7 +109,7 @@ impl PortMask {
         (self.0 >> (position * MULTICAST_PORTS)) as u16
     }
 
-    /// Replaces them.
+    /// Replaces the 16 ports of that position, which is below 4.
     const fn set_part(&mut self, position: u8, part: u16) {
         let shift = position * MULTICAST_PORTS;
         self.0 = (self.0 & !(0xffff << shift)) | ((part as u64) << shift);
@@ -129,7 +131,7 @@ impl Iterator for PortMask {
     }
 }
 
-/// Where a switch has its tables.
+/// The storage of a switch's tables.
 pub trait Storage {
     /// Its ports, the first its own ([`Port::of_switch`]).
     type Ports: DerefMut<Target = [Port]>;
@@ -145,17 +147,17 @@ pub trait Storage {
 /// The tables of a new switch.
 #[derive(Debug)]
 pub struct Tables<S: Storage> {
-    /// [`Storage::Ports`].
+    /// The ports, port 0 first: [`Storage::Ports`].
     pub ports: S::Ports,
-    /// [`Storage::Linear`].
+    /// The linear forwarding table: [`Storage::Linear`].
     pub linear: S::Linear,
-    /// [`Storage::Multicast`].
+    /// The multicast forwarding table: [`Storage::Multicast`].
     pub multicast: S::Multicast,
-    /// [`Storage::Lanes`].
+    /// The SL-to-VL tables: [`Storage::Lanes`].
     pub lanes: S::Lanes,
 }
 
-/// A switch.
+/// A switch, with its forwarding tables.
 #[derive(Debug)]
 pub struct Switch<S: Storage> {
     node: Node<S::Ports>,
@@ -213,12 +215,12 @@ impl<S: Storage> Switch<S> {
         })
     }
 
-    /// What it shares with other kinds of nodes.
+    /// Returns the part that all kinds of nodes have in common.
     pub const fn node(&self) -> &Node<S::Ports> {
         &self.node
     }
 
-    /// What it tells of its tables.
+    /// Returns the SwitchInfo that a subnet manager reads.
     pub const fn info(&self) -> &SwitchInfo {
         &self.info
     }

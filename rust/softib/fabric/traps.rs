@@ -8,11 +8,11 @@ use super::wire::smp::notice::{
     Kind, //
 };
 
-/// How many things an agent can have to tell at a time. What finds no room is told by the counters
-/// that every one of them has.
+/// Traps that an agent can have pending at a time. A trap that finds no slot is not sent; each of
+/// the events that cause one has a counter, too.
 const SLOTS: usize = 8;
 
-/// How often one is told to a manager that does not answer.
+/// Times that a trap is sent to a manager that does not answer.
 const TELLS: u8 = 8;
 
 /// The unit of the subnet timeout: 4.096 µs.
@@ -21,33 +21,33 @@ const TIMEOUT_UNIT: u64 = 4096;
 /// A time that is never: no manager is known yet.
 const NEVER: u64 = u64::MAX;
 
-/// One thing to tell.
+/// A trap that has not been answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Trap {
     /// The port whose manager is told; 0 is a switch's own.
     pub(super) port: u8,
-    /// How urgent it is.
+    /// The urgency of the trap.
     pub(super) kind: Kind,
-    /// What.
+    /// The event and its details.
     pub(super) details: Details,
-    /// By this the answer is known.
+    /// The transaction ID by which an answer is matched.
     pub(super) tid: u64,
-    /// When it is to be told next.
+    /// The time at which it is sent next, in nanoseconds.
     due: u64,
-    /// Not before this, if it changes.
+    /// The earliest time at which it is sent anew if it changes.
     earliest: u64,
-    /// How often it still is.
+    /// The number of times that it is still to be sent.
     left: u8,
 }
 
-/// What an agent has to tell.
+/// The pending traps of an agent.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Traps {
     slots: [Option<Trap>; SLOTS],
     tid: u64,
 }
 
-/// How long a trap waits for its answer.
+/// Returns the time that a trap waits for its answer, in nanoseconds.
 pub(super) const fn interval(subnet_timeout: u8) -> u64 {
     TIMEOUT_UNIT << (subnet_timeout & 0x1f)
 }
@@ -106,7 +106,7 @@ impl Traps {
         None
     }
 
-    /// When the next is due, if any is at a port with a manager.
+    /// Returns the time at which the next trap at a port with a manager is due, if there is one.
     pub(super) fn next(&self, has_manager: impl Fn(u8) -> bool) -> Option<u64> {
         self.slots
             .iter()

@@ -180,7 +180,7 @@ fn versions_and_methods() {
     assert_eq!(alone.process(Smp::from_bytes(&bytes)).0, Outcome::Consumed);
 }
 
-/// Whose a datagram is that the agent does not answer.
+/// Disposition of a datagram that the agent does not answer.
 #[test]
 fn what_is_for_others() {
     let mut alone = Alone::new();
@@ -381,7 +381,7 @@ fn bring(alone: &mut Alone, state: State) {
     }
 }
 
-/// What `ibportstate` does: disable, enable, reset.
+/// Sequence that `ibportstate` runs: disable, enable, reset.
 #[test]
 fn links_are_taken_down_and_up() {
     let mut alone = Alone::new();

@@ -55,7 +55,7 @@ fn place(is_switch: bool) -> Place {
     }
 }
 
-/// What becomes of it, the new pointer, and what is written as the port of the old one.
+/// The next step, the new hop pointer, and the return path's entry at the old pointer.
 type Verdict = (Result<Step, Discard>, u8, u8);
 
 fn run(smp: &Smp, is_switch: bool) -> Verdict {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! By which ports a switch passes packets on, and for what it drops them.
+//! Ports by which a switch passes packets on, and causes for which it drops them.
 
 mod subnet;
 

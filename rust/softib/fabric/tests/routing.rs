@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Packets between subnets.
+//! Forwarding of packets between subnets by routers.
 
 mod subnet;
 

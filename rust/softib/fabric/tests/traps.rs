@@ -163,7 +163,7 @@ fn many_changes_are_few_traps() {
     assert_eq!(poll(&mut world).len(), 1);
 }
 
-/// What has changed after a trap was sent is told even if that one is answered.
+/// A change after a trap was sent is told even if that trap is answered.
 #[test]
 fn an_old_answer_does_not_silence_news() {
     let (mut world, _manager) = star();

@@ -95,7 +95,8 @@ fn check(received: &Received, out: &[u8]) {
     }
 }
 
-/// What frames are cut from: the port, the length, and so many bytes.
+/// Cuts the next frame off the input: a byte with the port, a byte with the length in words of
+/// four bytes, and the frame.
 fn next<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (port, rest) = bytes.split_first()?;
     let (words, rest) = rest.split_first()?;

@@ -54,7 +54,7 @@ pub struct Found {
     pub path: Vec<u8>,
     pub info: NodeInfo,
     pub lid: u16,
-    /// By which of its ports it is entered.
+    /// The port by which the path enters the node.
     pub entry: u8,
 }
 
@@ -154,7 +154,7 @@ impl Manager {
         (outcome == Outcome::Reply).then(|| *Smp::from_bytes(&answer))
     }
 
-    /// What came back with that identifier.
+    /// Takes the answer with that transaction ID out of all that has arrived.
     pub fn take(&mut self, world: &mut World, tid: u64) -> Option<Smp> {
         let all = std::mem::take(&mut world.managed);
         all.iter().find_map(|at| {
@@ -216,7 +216,7 @@ impl Manager {
         assert_eq!(self.try_set(world, path, modifier, value), 0);
     }
 
-    /// Finds all nodes.
+    /// Finds all nodes and links.
     pub fn discover(&mut self, world: &mut World) {
         let mut queue = VecDeque::from([Vec::new()]);
         let mut known: HashMap<u64, usize> = HashMap::new();
@@ -248,7 +248,7 @@ impl Manager {
         }
     }
 
-    /// What is to be looked at behind a node that is new.
+    /// Queues the paths that lead on from a node that is new.
     fn look_further(
         &mut self,
         world: &mut World,
@@ -361,7 +361,7 @@ impl Manager {
         }
     }
 
-    /// All of it.
+    /// Runs a whole sweep: finds the nodes, and sets addresses, tables and states.
     pub fn sweep(&mut self, world: &mut World) {
         self.discover(world);
         self.address(world);

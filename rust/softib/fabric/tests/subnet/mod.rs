@@ -52,7 +52,7 @@ use oxib_wire::qpn::Qpn;
 use oxib_wire::smp::lanes::SlToVl;
 use oxib_wire::smp::node::NodeType;
 
-/// Tables in vectors.
+/// Storage of a switch's tables in vectors.
 #[derive(Debug)]
 pub struct Vectors;
 
@@ -161,7 +161,7 @@ pub fn data(slid: u16, dlid: u16, pkey: u16, payload: &[u8]) -> Vec<u8> {
     build(&outgoing, payload)
 }
 
-/// The same with a global route.
+/// Builds a packet with a global route.
 pub fn global_data(slid: u16, dlid: u16, global: Global) -> Vec<u8> {
     let mut outgoing = outgoing(0, slid, dlid, 77, 0x1234);
     outgoing.global = Some(global);
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// What the shell of a node does with a packet.
+    /// Handles a packet at a port as the shell of its node does.
     fn arrive(&mut self, at: At) {
         let head = Head::parse(&at.packet).unwrap();
         assert!(head.is_intact(icrc::crc32), "a node has broken a packet");
