@@ -13,8 +13,8 @@
 //! [`QueuePair::receive`], of sends that were posted, and of room that came back, there is one
 //! [`QueuePair::run`]. One acknowledgement answers for all that has come before it.
 //!
-//! What is not modelled: end-to-end credits (every acknowledgement says that it has none to tell,
-//! and none are looked at), path migration (its bit is the shell's, and there is no alternate path),
+//! Not modelled are end-to-end credits (every acknowledgement says that it has none to tell, and
+//! none are looked at), path migration (its bit is the shell's, and there is no alternate path),
 //! and memory windows.
 //!
 //! The same files are part of the kernel module and the cargo crate `oxib-softib-transport`, where
@@ -98,7 +98,7 @@ use self::work::{
 /// A change of state that the state does not allow. It has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// The state.
+    /// The state that does not allow the change.
     pub state: StateName,
 }
 
@@ -127,7 +127,7 @@ impl QueuePair {
         }
     }
 
-    /// The state.
+    /// Returns the state of the queue pair.
     pub fn state(&self) -> StateName {
         self.state.name()
     }
@@ -143,7 +143,7 @@ impl QueuePair {
         }
     }
 
-    /// Reset to Init.
+    /// Moves the queue pair from Reset to Init; Init stays so.
     pub fn init(&mut self) -> Result<(), Refused> {
         match self.state {
             State::Reset | State::Init => {
@@ -154,7 +154,7 @@ impl QueuePair {
         }
     }
 
-    /// Init to RTR.
+    /// Moves the queue pair from Init to RTR.
     pub fn ready_to_receive(&mut self, terms: Receiving) -> Result<(), Refused> {
         match self.state {
             State::Init => {
@@ -169,7 +169,7 @@ impl QueuePair {
         }
     }
 
-    /// RTR to RTS.
+    /// Moves the queue pair from RTR to RTS.
     pub fn ready_to_send(&mut self, sending: Sending) -> Result<(), Refused> {
         match core::mem::replace(&mut self.state, State::Reset) {
             State::Rtr {
@@ -216,14 +216,14 @@ impl QueuePair {
         self.break_down(shell, Failure::Wanted);
     }
 
-    /// What the peer may do from now on.
+    /// Changes the rights of the peer from now on.
     pub fn set_access(&mut self, access: RemoteAccess) {
         if let Some(receiver) = self.state.receiver() {
             receiver.set_access(access);
         }
     }
 
-    /// How long the peer has to wait from now on when there is no receive.
+    /// Changes the time that the peer has to wait from now on when there is no receive.
     pub fn set_min_rnr_timer(&mut self, field: u8) {
         if let Some(receiver) = self.state.receiver() {
             receiver.set_min_rnr_timer(field);
@@ -316,7 +316,7 @@ impl QueuePair {
         }
     }
 
-    /// When [`QueuePair::timer`] is to be called, if at all.
+    /// Returns the time at which [`QueuePair::timer`] is to be called, if at all.
     pub fn due(&self) -> Option<Time> {
         match &self.state {
             State::Connected {

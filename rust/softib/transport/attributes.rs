@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a queue pair is told when its state is modified (IBTA 11.2.4.2).
+//! Attributes of a queue pair that are set when its state is modified (IBTA 11.2.4.2).
 
 use super::wire::psn::Psn;
 
 /// The transport service of a queue pair that is connected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Service {
-    /// Reliable connection.
+    /// A reliable connection (RC).
     Rc,
-    /// Unreliable connection.
+    /// An unreliable connection (UC).
     Uc,
 }
 
@@ -17,15 +17,15 @@ pub enum Service {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u16)]
 pub enum Mtu {
-    /// 256 bytes.
+    /// 256 bytes, code 1.
     Mtu256 = 256,
-    /// 512 bytes.
+    /// 512 bytes, code 2.
     Mtu512 = 512,
-    /// 1024 bytes.
+    /// 1024 bytes, code 3.
     Mtu1024 = 1024,
-    /// 2048 bytes.
+    /// 2048 bytes, code 4.
     Mtu2048 = 2048,
-    /// 4096 bytes.
+    /// 4096 bytes, code 5.
     Mtu4096 = 4096,
 }
 
@@ -49,7 +49,8 @@ impl Mtu {
         self as u32
     }
 
-    /// How many packets a message of that length takes; one of no length takes one.
+    /// Returns the number of packets that a message of that length takes; one of no length takes
+    /// one.
     pub(super) const fn packets(self, length: u32) -> u32 {
         if length == 0 {
             1
@@ -59,45 +60,46 @@ impl Mtu {
     }
 }
 
-/// What the peer may do with the memory behind a queue pair, whatever a region allows.
+/// Rights of the peer to the memory behind a queue pair, whatever a region allows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RemoteAccess {
-    /// RDMA WRITE.
+    /// Whether RDMA WRITEs are served.
     pub write: bool,
-    /// RDMA READ.
+    /// Whether RDMA READs are served.
     pub read: bool,
-    /// Atomic operations.
+    /// Whether atomic operations are served.
     pub atomic: bool,
 }
 
-/// What a queue pair has to know to receive.
+/// Attributes that a queue pair needs to receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Receiving {
-    /// The path's MTU.
+    /// The path's MTU, also for packets that are sent.
     pub mtu: Mtu,
     /// The number of the first packet that will come.
     pub psn: Psn,
-    /// What the peer may do.
+    /// The rights of the peer.
     pub access: RemoteAccess,
-    /// How many READs and atomics the peer may have outstanding: `max_dest_rd_atomic`, of which
-    /// no more than [`MAX_READS`] count.
+    /// The number of READs and atomics that the peer may have outstanding: `max_dest_rd_atomic`,
+    /// of which no more than [`MAX_READS`] count.
     pub max_reads: u8,
-    /// How long the peer has to wait when there is no receive: the five bits of an RNR NAK.
+    /// The time that the peer has to wait when there is no receive: the five bits of an RNR NAK.
     pub min_rnr_timer: u8,
 }
 
-/// What a queue pair has to know to send.
+/// Attributes that a queue pair needs to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
     /// The number of the first packet that will be sent.
     pub psn: Psn,
     /// The exponent of the local ACK timeout; 0 waits without end.
     pub timeout: u8,
-    /// How often a request is repeated that is not answered, 0 to 7.
+    /// The number of times that a request is repeated that is not answered, 0 to 7.
     pub retry_count: u8,
-    /// How often a request is repeated whose answer is an RNR NAK, 0 to 6; 7 is without end.
+    /// The number of times that a request is repeated whose answer is an RNR NAK, 0 to 6; 7 is
+    /// without end.
     pub rnr_retry: u8,
-    /// How many READs and atomics may be outstanding: `max_rd_atomic`.
+    /// The number of READs and atomics that may be outstanding: `max_rd_atomic`.
     pub max_reads: u8,
 }
 

@@ -29,7 +29,7 @@ pub const fn qkey_to_send(asked: u32, own: u32) -> u32 {
 pub enum Dropped {
     /// Its Q_Key is not that of the queue pair: the port counts it and may send a trap.
     Qkey,
-    /// It is longer than a packet may be.
+    /// The datagram is longer than a packet may be.
     TooLong,
     /// There is no receive.
     NoReceive,

@@ -29,8 +29,8 @@ use super::work::{
 pub(super) enum Refusal {
     /// There is no receive. Nothing has changed: the packet may come once more.
     NotReady,
-    /// It has no place here, is not of the length that it should be, or is nothing that the queue
-    /// pair does for its peer.
+    /// The packet has no place here, is not of the length that it should be, or is nothing that
+    /// the queue pair does for its peer.
     Invalid,
     /// The peer may not use that memory.
     Access,
@@ -42,7 +42,7 @@ pub(super) enum Refusal {
     Invalidation,
 }
 
-/// What a request has come to.
+/// The progress of a message by a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Progress {
     /// More of the message follows.
@@ -51,16 +51,16 @@ pub(super) enum Progress {
     Complete,
 }
 
-/// Where in a message the next packet is.
+/// The place of the next packet in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Message {
-    /// Before the first.
+    /// Before the first packet of a message.
     Between,
     /// In a SEND, after that many bytes.
     Send { offset: u32 },
     /// In an RDMA WRITE.
     Write {
-        /// What is still to be written.
+        /// The memory that is still to be written.
         rest: Remote,
         /// The length of all of it.
         length: u32,

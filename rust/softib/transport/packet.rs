@@ -23,16 +23,17 @@ use super::wire::reth::Reth;
 /// Memory of a responder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remote {
-    /// The first address.
+    /// The address of the first byte.
     pub address: u64,
-    /// The remote key.
+    /// The remote key of the region.
     pub rkey: u32,
-    /// How many bytes.
+    /// The length in bytes.
     pub length: u32,
 }
 
 impl Remote {
-    /// What is left after that many bytes. Addresses go around at their end; no region does.
+    /// Returns the memory that is left after that many bytes. Addresses wrap around; no region
+    /// does.
     pub(super) fn skip(self, bytes: u32) -> Remote {
         Remote {
             address: self.address.wrapping_add(u64::from(bytes)),
@@ -50,25 +51,25 @@ impl Remote {
     }
 }
 
-/// What an atomic operation does with a word of eight bytes.
+/// An atomic operation on a word of eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Atomic {
     /// Puts `swap` in its place if it is `compare`.
     CompareSwap {
-        /// What it has to be.
+        /// The value that the word has to have.
         compare: u64,
-        /// What it becomes.
+        /// The value that the word gets.
         swap: u64,
     },
     /// Adds to it, losing the carry.
     FetchAdd {
-        /// What is added.
+        /// The value that is added to the word.
         add: u64,
     },
 }
 
 impl Atomic {
-    /// What the word becomes that is now `original`.
+    /// Returns the new value of the word that is now `original`.
     pub fn apply(self, original: u64) -> u64 {
         match self {
             Atomic::CompareSwap { compare, swap } if compare == original => swap,
@@ -78,12 +79,12 @@ impl Atomic {
     }
 }
 
-/// What comes with the last packet of a SEND.
+/// The extension that comes with the last packet of a SEND.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tail {
-    /// Nothing.
+    /// No extension: data alone.
     Plain,
-    /// Immediate data.
+    /// Immediate data, for the receiver's completion.
     Immediate(ImmDt),
     /// The remote key that the receiver invalidates.
     Invalidate(u32),
@@ -108,18 +109,18 @@ pub enum Request {
     WriteLast(Option<ImmDt>),
     /// An RDMA WRITE in one packet.
     WriteOnly(Remote, Option<ImmDt>),
-    /// An RDMA READ.
+    /// An RDMA READ of that memory.
     Read(Remote),
     /// An atomic operation; the length is 8.
     Atomic(Remote, Atomic),
 }
 
-/// What an answer says of the request (AETH).
+/// The report of an answer on the request (AETH).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acknowledgement {
-    /// What became of it.
+    /// The kind of acknowledgement, positive or negative.
     pub syndrome: Syndrome,
-    /// How many messages the responder has completed, 24 bits.
+    /// The number of messages that the responder has completed, 24 bits (MSN).
     pub msn: u32,
 }
 
@@ -136,16 +137,16 @@ pub enum Response {
     ReadOnly(Acknowledgement),
     /// An acknowledgement, positive or negative.
     Acknowledge(Acknowledgement),
-    /// What the word of an atomic operation was before.
+    /// The value of an atomic operation's word before the operation.
     Atomic(Acknowledgement, u64),
 }
 
-/// What a packet is, with what its extended headers say.
+/// The meaning of a packet, with that of its extended headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// It asks for something.
+    /// A request, from requester to responder.
     Request(Request),
-    /// It answers.
+    /// An answer, from responder to requester.
     Response(Response),
 }
 
@@ -209,7 +210,7 @@ impl Acknowledgement {
 }
 
 impl Body {
-    /// What a packet of that operation with these extended headers is.
+    /// Reads a packet of that operation with these extended headers.
     ///
     /// `None` if a header is missing, the syndrome of an answer is reserved, or the operation is
     /// none of a connection: such a packet is to be dropped.
@@ -399,9 +400,9 @@ impl Response {
 /// the base transport header, the partition and the checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Incoming<'a> {
-    /// What it is.
+    /// The request or the answer.
     pub body: Body,
-    /// Its sequence number.
+    /// The packet sequence number (PSN).
     pub psn: Psn,
     /// Whether the requester wants to hear soon.
     pub ack_request: bool,
@@ -411,18 +412,18 @@ pub struct Incoming<'a> {
     pub payload: &'a [u8],
 }
 
-/// Where the payload of a packet comes from.
+/// The source of a packet's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Payload {
-    /// There is none.
+    /// A packet without payload.
     None,
     /// From the scatter/gather list of a send, or its inline data.
     Send {
         /// The index of the send.
         index: u32,
-        /// How many bytes of it come before.
+        /// The number of bytes of the send that come before.
         offset: u32,
-        /// How many bytes.
+        /// The number of bytes in this packet.
         length: u32,
     },
     /// From the memory that a READ asks for.
@@ -430,7 +431,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// How many bytes.
+    /// Returns the number of bytes.
     pub fn length(&self) -> u32 {
         match self {
             Payload::None => 0,
@@ -443,20 +444,20 @@ impl Payload {
 /// A packet to send to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
-    /// What it is.
+    /// The request or the answer.
     pub body: Body,
-    /// Its sequence number.
+    /// The packet sequence number (PSN).
     pub psn: Psn,
     /// Whether the responder is to answer soon.
     pub ack_request: bool,
     /// Whether its completion should raise an event.
     pub solicited: bool,
-    /// Where the data is.
+    /// The source of the data.
     pub payload: Payload,
 }
 
 impl Outgoing {
-    /// An answer.
+    /// Makes the packet of an answer.
     pub(super) fn response(response: Response, psn: Psn, payload: Payload) -> Outgoing {
         Outgoing {
             body: Body::Response(response),

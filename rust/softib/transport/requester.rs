@@ -53,7 +53,7 @@ use super::work::{
     Work, //
 };
 
-/// How many packets of messages may be under way.
+/// Packets of messages that may be under way at a time.
 const WINDOW: u32 = 256;
 
 /// After so many packets of a message an acknowledgement is asked for, and after the last.
@@ -68,26 +68,26 @@ pub(super) struct Failed(pub(super) Status);
 /// Whether new sends are begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pace {
-    /// They are.
+    /// New sends are begun.
     Running,
-    /// What has been begun is finished first.
+    /// No new send is begun; those that were begun are finished first.
     Draining,
-    /// Nothing is under way any more.
+    /// No new send is begun, and none is under way any more.
     Drained,
 }
 
-/// What time is awaited.
+/// The time that the requester waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Clock {
-    /// None.
+    /// No time is awaited.
     Stopped,
-    /// By then something should have been acknowledged.
+    /// The time by which something should have been acknowledged.
     Acknowledge(Time),
-    /// Until then the receiver is not ready: nothing is sent.
+    /// The time until which the receiver is not ready: nothing is sent.
     NotReady(Time),
 }
 
-/// How often something may still be repeated.
+/// Repetitions that are left before the queue pair fails.
 #[derive(Clone, Copy, Debug)]
 struct Tries {
     unanswered: u8,
@@ -110,16 +110,16 @@ struct Stop {
     status: Status,
 }
 
-/// What one step has come to.
+/// The result of one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// There may be more to do.
     Done,
-    /// Nothing can be done now.
+    /// No step can be done now.
     Blocked,
 }
 
-/// The requester.
+/// The requester of a reliable connection.
 #[derive(Debug)]
 pub(super) struct Requester {
     mtu: Mtu,
@@ -130,8 +130,8 @@ pub(super) struct Requester {
     begun: u32,
     /// The first number that was never used.
     sent: Psn,
-    /// Where the window begins: at the oldest packet, or after the last READ or atomic, whose
-    /// answers do not count.
+    /// The beginning of the window: the oldest packet, or the packet after the last READ or
+    /// atomic, whose answers do not count.
     window: Psn,
     /// READs and atomics from the oldest place to the next.
     fetches: u8,
@@ -164,7 +164,7 @@ impl Requester {
         }
     }
 
-    /// When [`Requester::timer`] is to be called.
+    /// Returns the time at which [`Requester::timer`] is to be called.
     pub(super) fn due(&self) -> Option<Time> {
         match self.clock {
             Clock::Stopped => None,
@@ -183,7 +183,7 @@ impl Requester {
         }
     }
 
-    /// Begins sends again.
+    /// Begins new sends again.
     pub(super) fn resume(&mut self) {
         self.pace = Pace::Running;
     }
@@ -241,7 +241,7 @@ impl Requester {
         self.pace == Pace::Running && !(work.fence && self.fetches > 0)
     }
 
-    /// What is wrong with a send whoever the peer is.
+    /// Returns the status of a send that fails whoever the peer is; `None` if it may be sent.
     fn refuse(&self, work: &Work) -> Option<Status> {
         if work.length > MAX_MESSAGE {
             return Some(Status::LocalLength);
@@ -330,7 +330,7 @@ impl Requester {
         Ok(Step::Done)
     }
 
-    /// So many numbers of the next send are used, and it ends with them or not.
+    /// Notes that the next send has used so many numbers; if `last`, that it ends with them.
     fn passed(&mut self, packets: u32, last: bool, now: Time) {
         let psn = after(self.next.psn, packets);
         if self.next.index == self.begun {
@@ -394,7 +394,8 @@ impl Requester {
         }
     }
 
-    /// What is acknowledged need not be sent any more, though it was to be repeated.
+    /// Skips packets that are acknowledged: they need not be sent, even if they were to be
+    /// repeated.
     fn catch_up(&mut self) {
         if self.next.is_behind(&self.oldest) {
             self.next = self.oldest;

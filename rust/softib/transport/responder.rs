@@ -54,57 +54,57 @@ use fetch::{
     Fetches, //
 };
 
-/// What the connection ends with.
+/// The consequences of an error that ends the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Breach {
-    /// How the receive ends that is held.
+    /// The status of the receive that is held.
     pub(super) receive: Status,
-    /// What the consumer is told, unless a receive tells it.
+    /// The event that the consumer is told of, unless a receive tells it.
     pub(super) event: Option<Event>,
 }
 
-/// What became of a request that came.
+/// The disposition of a request that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It was taken, or refused in words.
+    /// Taken, or refused by an answer.
     Taken,
-    /// It had been taken before, and at most its answer is given again.
+    /// Taken before; at most its answer is given again.
     Duplicate,
     /// One before it was lost, so it has to come again.
     OutOfOrder,
-    /// It is none that is expected here.
+    /// A request that is not expected in this state.
     Unexpected,
 }
 
-/// What the responder makes of the next request.
+/// The attitude of the responder towards the next request.
 #[derive(Clone, Copy, Debug)]
 enum Stance {
-    /// It is done.
+    /// The next request is done.
     Open,
-    /// It has been asked for again; whatever else comes is passed over in silence.
+    /// The next request has been asked for again; all others are dropped in silence.
     Waiting,
-    /// None is done any more: this is still to be said, then the connection ends.
+    /// No request is done any more: this code is still to be sent, then the connection ends.
     Broken(NakCode, Breach),
 }
 
-/// What is to be answered, after the answers to READs and atomics.
+/// The reply that is due, after the answers to READs and atomics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reply {
-    /// Nothing.
+    /// No reply is due.
     None,
-    /// That everything so far is done.
+    /// An acknowledgement of everything so far.
     Done,
-    /// What is wrong with the request that was expected.
+    /// A negative acknowledgement of the request that was expected.
     Negative(Syndrome),
 }
 
-/// The responder.
+/// The responder of a reliable connection.
 #[derive(Debug)]
 pub(super) struct Responder {
     terms: Receiving,
     /// The number of the next request.
     expected: Psn,
-    /// How many messages are complete, 24 bits.
+    /// The number of complete messages, 24 bits (MSN).
     msn: u32,
     inbound: Inbound,
     fetches: Fetches,
@@ -155,7 +155,7 @@ impl Responder {
         }
     }
 
-    /// Answers.
+    /// Sends the answers that are due, as long as there is room.
     pub(super) fn run(&mut self, shell: &mut impl Shell) -> Result<(), Breach> {
         while let Some(turn) = self.fetches.turn(self.terms.mtu) {
             if !shell.room() {
@@ -232,7 +232,7 @@ impl Responder {
         Verdict::Duplicate
     }
 
-    /// The next request.
+    /// Serves the request with the expected number.
     fn expected(
         &mut self,
         shell: &mut impl Shell,
@@ -258,8 +258,9 @@ impl Responder {
         Verdict::Taken
     }
 
-    /// What was expected is here. If a request behind it was passed over, and that is not said yet,
-    /// it is to be said of the request that is expected now.
+    /// Notes that the expected request is here. If a request behind it was passed over, and the
+    /// peer was not told so yet, the peer is told with the number of the request that is expected
+    /// now.
     fn arrived(&mut self) {
         match self.reply {
             Reply::Negative(Syndrome::Nak(_)) => {}
@@ -271,7 +272,7 @@ impl Responder {
         }
     }
 
-    /// So many numbers are used up, and a message is complete with them or not.
+    /// Notes that so many numbers are used up; if `complete`, that a message ends with them.
     fn passed(&mut self, packets: u32, complete: bool) {
         self.expected = after(self.expected, packets);
         if complete {
@@ -343,7 +344,8 @@ fn too_many(_: Crowded) -> Refusal {
     Refusal::Invalid
 }
 
-/// What follows from a request that cannot be done (IBTA 9.9.3, table of responder errors).
+/// Returns the code and the consequences of a request that cannot be done (IBTA 9.9.3, table of
+/// responder errors).
 fn breach(refusal: Refusal) -> (NakCode, Breach) {
     let (code, receive, event) = match refusal {
         Refusal::NotReady | Refusal::Invalid => (

@@ -27,7 +27,7 @@ use super::work::{
 /// A place in the send queue: before one packet of one send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Cursor {
-    /// Which send.
+    /// The index of the send.
     pub(super) index: u32,
     /// The number of its first packet.
     pub(super) first: Psn,
@@ -54,7 +54,7 @@ impl Cursor {
         }
     }
 
-    /// How many packets of the send come before.
+    /// Returns the number of packets of the send that come before.
     pub(super) fn done(&self) -> u32 {
         ahead(self.first, self.psn)
     }
@@ -68,7 +68,7 @@ impl Cursor {
     }
 }
 
-/// How many numbers a send takes.
+/// Returns the number of packet sequence numbers that a send takes.
 pub(super) fn packets(work: &Work, mtu: Mtu) -> u32 {
     match work.operation {
         Operation::Local(_) => 0,

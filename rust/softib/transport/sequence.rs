@@ -4,7 +4,8 @@
 
 use super::wire::psn::Psn;
 
-/// How many numbers may be under way at once: of any two of them it is known which one is older.
+/// The span of numbers that may be under way at once: of any two of them it is known which one is
+/// older.
 pub(super) const REACH: u32 = 1 << 23;
 
 /// The number that many packets later.
@@ -17,13 +18,13 @@ pub(super) const fn before(psn: Psn) -> Psn {
     after(psn, Psn::MAX)
 }
 
-/// How many packets later `to` is than `from`, negative if it is earlier.
+/// Returns how many packets later `to` is than `from`; negative if it is earlier.
 pub(super) const fn distance(from: Psn, to: Psn) -> i32 {
     // The shift up and down spreads the sign of 24 bits.
     (to.get().wrapping_sub(from.get()) << 8) as i32 >> 8
 }
 
-/// How many packets later `to` is than `from`, which is known not to be later.
+/// Returns how many packets later `to` is than `from`, which is known not to be later.
 pub(super) const fn ahead(from: Psn, to: Psn) -> u32 {
     Psn::wrapping(to.get().wrapping_sub(from.get())).get()
 }

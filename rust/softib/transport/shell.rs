@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a queue pair needs of the shell around it.
+//! The interface of a queue pair to the shell around it.
 //!
 //! The shell holds the lock of the queue pair during each call, so what it is asked for here may
 //! not take that lock again, and may not call the queue pair.
@@ -26,14 +26,14 @@ use super::work::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Denied;
 
-/// What memory is wanted for.
+/// The access that is wanted to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// To write into it (`IB_ACCESS_REMOTE_WRITE`).
+    /// Writing into it (`IB_ACCESS_REMOTE_WRITE`).
     Write,
-    /// To read from it (`IB_ACCESS_REMOTE_READ`).
+    /// Reading from it (`IB_ACCESS_REMOTE_READ`).
     Read,
-    /// For an atomic operation (`IB_ACCESS_REMOTE_ATOMIC`).
+    /// An atomic operation on it (`IB_ACCESS_REMOTE_ATOMIC`).
     Atomic,
 }
 
@@ -61,7 +61,7 @@ pub trait Memory {
     fn invalidate(&mut self, rkey: u32) -> Result<(), Denied>;
 }
 
-/// The work queues.
+/// The work queues of a queue pair.
 pub trait Queues {
     /// The send of that index; `None` if it is not posted yet.
     fn send(&mut self, index: u32) -> Option<Work>;
@@ -82,13 +82,13 @@ pub trait Output {
     /// [`QueuePair::run`]: super::QueuePair::run
     fn room(&mut self) -> bool;
 
-    /// Sends a packet, gathering its payload: from a send's list, whose local keys are checked, or
-    /// from memory that the peer reads, whose remote key is checked once more. A packet that cannot be sent for another reason than
-    /// its payload's memory is lost, as any packet can be.
+    /// Sends a packet, gathering its payload: from a send's list, whose local keys are checked,
+    /// or from memory that the peer reads, whose remote key is checked once more. A packet that
+    /// cannot be sent for another reason than its payload's memory is lost, as any packet can be.
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied>;
 }
 
-/// What the consumer hears.
+/// Reports to the consumer of a queue pair.
 pub trait Reports {
     /// The send of that index is over, and each before it is: its slot is free. With a status it
     /// makes a completion; without, it went well and was not signalled.
@@ -97,11 +97,11 @@ pub trait Reports {
     /// The receive that is held is over and makes a completion.
     fn received(&mut self, received: &Received);
 
-    /// An asynchronous event.
+    /// Reports an asynchronous event of the queue pair.
     fn event(&mut self, event: Event);
 }
 
-/// All of it.
+/// All that a queue pair needs of its shell.
 pub trait Shell: Memory + Queues + Output + Reports {}
 
 impl<T: Memory + Queues + Output + Reports> Shell for T {}

@@ -36,13 +36,13 @@ use super::work::{
 /// The states, by the names of the verbs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StateName {
-    /// Nothing is known.
+    /// No attribute is known.
     Reset,
     /// Receives may be posted.
     Init,
-    /// Ready to receive.
+    /// Requests of the peer are served (ready to receive).
     Rtr,
-    /// Ready to send.
+    /// Sends are done, too (ready to send).
     Rts,
     /// Sends are not begun: either some are still under way, or none is any more.
     Sqd,
@@ -52,7 +52,7 @@ pub enum StateName {
     Error,
 }
 
-/// What receives.
+/// The receiving half of a queue pair.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -112,7 +112,7 @@ impl Receiver {
     }
 }
 
-/// What sends.
+/// The sending half of a queue pair.
 #[derive(Debug)]
 pub(super) enum Sender {
     Rc(Requester),
@@ -173,14 +173,14 @@ impl Sender {
     }
 }
 
-/// What the queue pair fails by.
+/// The cause by which a queue pair fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Failure {
-    /// A send.
+    /// A send that ended with this status.
     Send(Status),
     /// Something that the peer asked for.
     Request(Breach),
-    /// The consumer's wish.
+    /// The wish of the consumer.
     Wanted,
 }
 
@@ -197,7 +197,7 @@ impl From<Breach> for Failure {
 }
 
 impl Failure {
-    /// How the first send and the receive that is held end by it.
+    /// Returns the status of the first send and that of the receive that is held.
     fn statuses(&self) -> (Status, Status) {
         match self {
             Failure::Send(status) => (*status, Status::Flushed),

@@ -41,17 +41,17 @@ use super::work::{
 /// Whether sends are done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
-    /// They are.
+    /// Sends are begun and finished.
     Running,
-    /// None is begun; the one that is begun is finished.
+    /// No new send is begun; the one that is begun is finished.
     Draining,
-    /// Nothing is under way.
+    /// No send is under way.
     Drained,
     /// One has failed, and all after it are flushed.
     Failed,
 }
 
-/// The requester.
+/// The requester of an unreliable connection.
 #[derive(Debug)]
 pub(super) struct Sender {
     mtu: Mtu,
@@ -154,7 +154,7 @@ impl Sender {
     }
 }
 
-/// The responder.
+/// The responder of an unreliable connection.
 #[derive(Debug)]
 pub(super) struct Receiver {
     terms: Receiving,
@@ -180,7 +180,7 @@ impl Receiver {
         self.inbound.fail(shell, status);
     }
 
-    /// Takes a packet.
+    /// Takes a packet of a message.
     ///
     /// Whatever is wrong with it, or that there is no receive, costs the message and nothing else
     /// (IBTA 9.9.3, class D), but for a receive that cannot be written (class E).

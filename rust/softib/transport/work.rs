@@ -9,10 +9,10 @@ use super::packet::{
 };
 use super::wire::immdt::ImmDt;
 
-/// What a send asks for.
+/// The operation of a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// SEND.
+    /// A SEND, with its extension.
     Send(Tail),
     /// RDMA WRITE, to this address and key.
     Write(Target, Option<ImmDt>),
@@ -30,9 +30,9 @@ pub enum Operation {
 /// An address and a key of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// The first address.
+    /// The address of the first byte.
     pub address: u64,
-    /// The remote key.
+    /// The remote key of the region.
     pub rkey: u32,
 }
 
@@ -50,7 +50,7 @@ impl Target {
 /// An operation that makes no packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Local {
-    /// Fast registration.
+    /// Fast registration of a memory region.
     Register,
     /// Local invalidate. It waits until all sends before it are complete, as a packet of them may
     /// have to be repeated out of the memory that it takes away. (The specification lets it wait
@@ -61,9 +61,9 @@ pub enum Local {
 /// A send that was posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// What it asks for.
+    /// The operation that it asks for.
     pub operation: Operation,
-    /// How many bytes its scatter/gather list or its inline data has.
+    /// The number of bytes in its scatter/gather list or its inline data.
     pub length: u32,
     /// Whether its success makes a completion.
     pub signalled: bool,
@@ -85,16 +85,16 @@ impl Work {
     }
 }
 
-/// How a work request ended (IBTA 11.6.2).
+/// The completion status of a work request (IBTA 11.6.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// Well.
+    /// Completion without an error.
     Success,
-    /// It is longer than any message, or than the receive that it came into.
+    /// A message that is longer than any may be, or than the receive that it came into.
     LocalLength,
-    /// It is nothing that this queue pair does.
+    /// An operation that this queue pair does not do.
     LocalOperation,
-    /// Its own list names memory that it may not use.
+    /// A list of the request's own that names memory which it may not use.
     LocalProtection,
     /// The queue pair failed before its turn.
     Flushed,
@@ -134,10 +134,10 @@ impl Status {
     }
 }
 
-/// What a receive was taken by.
+/// The operation that took a receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {
-    /// A SEND.
+    /// A SEND, with its extension.
     Send(Tail),
     /// An RDMA WRITE with immediate data.
     Write(ImmDt),
@@ -146,18 +146,18 @@ pub enum Delivery {
 /// The end of a receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// How it ended.
+    /// The status of the receive.
     pub status: Status,
-    /// How many bytes came; 0 unless it ended well.
+    /// The number of bytes that came; 0 unless it ended well.
     pub length: u32,
-    /// What took it.
+    /// The operation that took it.
     pub delivery: Delivery,
     /// Whether the completion should raise an event.
     pub solicited: bool,
 }
 
 impl Received {
-    /// One that failed.
+    /// Creates the end of a receive that failed.
     pub(super) fn failed(status: Status) -> Received {
         Received {
             status,

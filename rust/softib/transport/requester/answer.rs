@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a requester does with the answers (IBTA 9.7.5.1, 9.7.5.2, 9.9.2).
+//! Handling of answers by a requester (IBTA 9.7.5.1, 9.7.5.2, 9.9.2).
 
 use super::super::packet::{
     Acknowledgement,
@@ -34,16 +34,16 @@ use super::{
     Requester, //
 };
 
-/// How much of what was acknowledged is now complete.
+/// The part of what was acknowledged that is now complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
-    /// All.
+    /// All that was acknowledged.
     Whole,
-    /// What is before a READ or an atomic whose answer is missing.
+    /// Only what is before a READ or an atomic whose answer is missing.
     Missing,
 }
 
-/// Where in the data of a READ a packet belongs.
+/// The place of a packet in the data of a READ.
 struct Place {
     offset: u32,
     length: u32,
@@ -190,7 +190,7 @@ impl Requester {
         self.settle(shell)
     }
 
-    /// Where the next packet of the oldest READ belongs.
+    /// Returns the place of the next packet of the oldest READ.
     fn place(&self, work: &Work) -> Place {
         let mtu = self.mtu.bytes();
         let offset = self.oldest.done().wrapping_mul(mtu);
@@ -202,7 +202,7 @@ impl Requester {
         }
     }
 
-    /// What an atomic operation found.
+    /// Takes the original value that an atomic operation found.
     fn found(&mut self, shell: &mut impl Shell, psn: Psn, original: u64) -> Result<(), Failed> {
         let Some(work) = self.awaiting(shell, psn)? else {
             return Ok(());
@@ -244,7 +244,7 @@ impl Requester {
     }
 }
 
-/// How many packets further an answer may be than what was sent: the request that a responder
+/// Returns how many packets an answer may be ahead of what was sent: the request that a responder
 /// misses may have come to it in the meantime, and been the last one.
 fn most(response: &Response) -> u32 {
     match response {
@@ -255,7 +255,7 @@ fn most(response: &Response) -> u32 {
     }
 }
 
-/// How a send ends that was refused so.
+/// Returns the status of a send that was refused with that code.
 fn status_of(code: NakCode) -> Status {
     match code {
         NakCode::InvalidRequest | NakCode::SequenceError => Status::RemoteInvalidRequest,

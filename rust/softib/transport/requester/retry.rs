@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! When a requester repeats, and when it gives up (IBTA 9.7.5.2.8, 9.7.6.1).
+//! Repetition of requests, and its end (IBTA 9.7.5.2.8, 9.7.6.1).
 
 use super::super::attributes::RNR_RETRY_FOREVER;
 use super::super::segment::Cursor;

@@ -35,27 +35,27 @@ pub(super) struct Crowded;
 struct Answering {
     /// The number of the request, this time.
     first: Psn,
-    /// How many bytes it asks for, this time.
+    /// The number of bytes that it asks for, this time.
     length: u32,
-    /// How many packets of it have been sent.
+    /// The number of packets of it that have been sent.
     done: u32,
 }
 
-/// How far an answer is.
+/// The progress of an answer.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// It is being given for the first time.
+    /// An answer that is being given for the first time.
     New(Answering),
-    /// It is being given once more.
+    /// An answer that is being given once more.
     Again(Answering),
-    /// It was given.
+    /// An answer that was given.
     Given,
 }
 
-/// What was asked for.
+/// The operation that was asked for.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    /// This memory.
+    /// An RDMA READ of this memory.
     Read(Remote),
     /// An atomic operation on this word, which was `original` before.
     Atomic { remote: Remote, original: u64 },
@@ -92,7 +92,8 @@ impl Fetch {
         }
     }
 
-    /// How many of its packets come before that number; `None` if the number is not its own.
+    /// Returns the number of its packets that come before that number; `None` if the number is
+    /// not its own.
     fn place(&self, psn: Psn) -> Option<u32> {
         let place = ahead(self.first, psn);
         (place < self.packets).then_some(place)
@@ -137,11 +138,11 @@ pub(super) enum Turn {
         /// The memory that is still to be read.
         rest: Remote,
     },
-    /// What a word was.
+    /// The original value of an atomic operation's word.
     Original {
         /// The number of the packet.
         psn: Psn,
-        /// The word.
+        /// The value of the word.
         original: u64,
     },
 }
@@ -161,7 +162,7 @@ impl Turn {
         }
     }
 
-    /// The packet.
+    /// Returns the packet of this turn.
     pub(super) fn answer(&self, acknowledgement: Acknowledgement, mtu: Mtu) -> Outgoing {
         let (psn, first, rest) = match *self {
             Turn::Original { psn, original } => {
@@ -188,11 +189,11 @@ impl Turn {
 #[derive(Debug)]
 pub(super) struct Fetches {
     slots: [Option<Fetch>; SLOTS],
-    /// How many slots may be used.
+    /// The number of slots that may be used.
     limit: usize,
     /// The slot of the oldest.
     oldest: usize,
-    /// How many there are.
+    /// The number of slots in use.
     count: usize,
     /// The place, from the oldest, of the first that is not answered.
     turn: usize,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How work requests end, and what else is told, for every error that the specification names
-//! (IBTA 9.9, 11.6).
+//! The end of work requests, and all else that is told, for every error that the specification
+//! names (IBTA 9.9, 11.6).
 
 mod host;
 
@@ -435,7 +435,7 @@ fn requests_that_are_none() {
     }
 }
 
-/// What is refused comes after what was asked before it.
+/// A refusal comes after the answers to earlier requests.
 #[test]
 fn a_refusal_waits_for_the_data_before_it() {
     let (mut one, mut other) = (Host::rc(), Host::rc());

@@ -36,7 +36,7 @@ use oxib_wire::packet::Outgoing;
 use oxib_wire::pkey::Pkey;
 use oxib_wire::qpn::Qpn;
 
-/// What comes before the base transport header: a local route header.
+/// Bytes before the base transport header: a local route header.
 const ROUTE: usize = 8;
 
 /// A packet to queue pair 0x12 as text: its headers in hexadecimal, one word or one field of four

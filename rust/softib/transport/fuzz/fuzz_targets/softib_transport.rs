@@ -47,7 +47,7 @@ use oxib_wire::psn::Psn;
 const BASE: u64 = 0x1000;
 const REGION: usize = 0x4000;
 
-/// What the fuzzer chooses; zeros after its end.
+/// Choices of the fuzzer, byte by byte; zeros after their end.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {

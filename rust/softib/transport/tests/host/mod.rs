@@ -122,12 +122,12 @@ pub const ALL: RemoteAccess = RemoteAccess {
 #[derive(Default, Debug)]
 pub struct World {
     pub sends: Vec<Post>,
-    /// How many sends are over.
+    /// The number of sends that are over.
     pub retired: u32,
     pub receives: VecDeque<Receive>,
     pub held: Option<Receive>,
     pub regions: HashMap<u32, Region>,
-    /// How many packets may still be emitted, if there is a limit.
+    /// The number of packets that may still be emitted, if there is a limit.
     pub room: Option<u32>,
     pub out: Vec<Frame>,
     /// Index and status of each completion.
@@ -304,7 +304,7 @@ pub struct Host {
     pub now: Time,
 }
 
-/// What both ends agree on, and where the numbers begin.
+/// Attributes of both ends, with the numbers of their first packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     pub receiving: Receiving,
@@ -335,7 +335,7 @@ impl Terms {
 pub const MS: u64 = 1_000_000;
 
 impl Host {
-    /// Ready to receive.
+    /// Makes a host that is ready to receive.
     pub fn receiver(service: Service, shared: bool, terms: &Terms) -> Host {
         let mut qp = QueuePair::new(service, shared);
         qp.init().expect("reset to init");
@@ -347,7 +347,7 @@ impl Host {
         }
     }
 
-    /// Ready to send.
+    /// Makes a host that is ready to send.
     pub fn new(service: Service, terms: &Terms) -> Host {
         let mut host = Host::receiver(service, false, terms);
         host.qp.ready_to_send(terms.sending).expect("RTR to RTS");
@@ -435,7 +435,7 @@ impl Host {
     }
 }
 
-/// How the sends that made completions ended.
+/// Returns the status of each send that made a completion.
 pub fn statuses(host: &Host) -> Vec<Status> {
     host.world
         .completions
@@ -444,7 +444,7 @@ pub fn statuses(host: &Host) -> Vec<Status> {
         .collect()
 }
 
-/// How the receives ended.
+/// Returns the status of each receive.
 pub fn received(host: &Host) -> Vec<Status> {
     host.world
         .received

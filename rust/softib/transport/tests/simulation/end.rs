@@ -33,14 +33,14 @@ pub const ONCE: u32 = 0x1000; // keys that the peer invalidates
 pub const BASE: u64 = 0x7f00_0000_0000;
 pub const SLOT: u64 = 1 << 13;
 
-/// What the peer should see of a send.
+/// The effect of a send that the peer should see.
 #[derive(Clone, Debug)]
 pub enum Expected {
     Message(Delivery, Vec<u8>, bool),
     Nothing,
 }
 
-/// What a send should have brought.
+/// The result that a send should have brought.
 #[derive(Clone, Debug)]
 pub enum Fetched {
     Data(Vec<u8>),
@@ -55,9 +55,9 @@ pub struct End {
     pub plan: Vec<(Operation, Vec<u8>, bool, bool, bool)>,
     pub expected: Vec<Expected>,
     pub fetched: Vec<Fetched>,
-    /// What the peer's memory should hold in the end: offset and bytes.
+    /// Contents that the peer's memory should have in the end: offset and bytes.
     pub written: Vec<(u64, Vec<u8>)>,
-    /// What the peer's word is after all of the plan.
+    /// The value of the peer's word after all of the plan.
     pub word: u64,
     pub locals: Vec<u32>,
     pub receives: u64,
@@ -216,7 +216,7 @@ impl End {
         self.plan.is_empty() && self.host.world.retired as usize == self.host.world.sends.len()
     }
 
-    /// What this end did, on both sides.
+    /// Checks what this end did, on both sides.
     pub fn check(&self, peer: &End) {
         let world = &self.host.world;
         let signalled: Vec<_> = (0_u32..)

@@ -19,7 +19,7 @@ use oxib_wire::aeth::{
 use super::random::Random;
 use crate::host::Frame;
 
-/// What has happened in the schedules, so that a test can tell whether it tests anything.
+/// Counts of what happened in the schedules, so that a test can tell whether it tests anything.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Seen {
     pub lost: u32,
@@ -74,7 +74,8 @@ pub fn look_at(frame: &Frame) {
             Syndrome::RnrNak(_) => see(|seen| seen.rnr_naks += 1),
             _ => {}
         },
-        // READs begin at even multiples of the smallest MTU here, so that one at an odd one is the rest of another.
+        // READs begin at even multiples of the smallest MTU here, so that one at an odd multiple
+        // is the rest of another.
         Body::Request(Request::Read(remote)) if remote.address % 512 == 256 => {
             see(|seen| seen.reads_restarted += 1);
         }
@@ -86,7 +87,7 @@ pub struct Network {
     pub loss: u64,
     pub copies: u64,
     pub delay: u64,
-    /// When, in which order sent, to which end, what.
+    /// The time of arrival and the index in `frames` of each frame that is under way.
     pub queue: BinaryHeap<Reverse<(u64, u64)>>,
     pub frames: Vec<Option<(usize, Frame)>>,
 }

@@ -2,7 +2,7 @@
 
 //! Choices that a seed makes: the same ones on every machine.
 
-/// SplitMix64.
+/// The generator SplitMix64, by its state.
 pub struct Random(pub u64);
 
 impl Random {
