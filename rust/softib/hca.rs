@@ -2,8 +2,8 @@
 
 //! Host channel adapters: what an InfiniBand device does between the verbs and the cable.
 //!
-//! Locks are taken in this order: queue pair, shared receive queue, port, tables; a completion queue's with any of
-//! them. None is held when a consumer is called or a frame is sent.
+//! Lock order: queue pair, shared receive queue, port, tables. The lock of a completion queue may
+//! be taken under any of them. No lock is held while a consumer is called or a frame is sent.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -98,7 +98,7 @@ pub(crate) struct Hca {
     pub(crate) device: crate::provider::device::Handle,
     #[pin]
     pub(crate) ports: Ports,
-    /// Of each port, from the first.
+    /// The sending sides of the ports' cables, port 1 first.
     lines: KVec<Arc<Line>>,
     #[pin]
     far: Far,
@@ -110,14 +110,14 @@ pub(crate) struct Hca {
     pub(crate) regions: Regions,
     pub(crate) counters: Counters,
     pub(crate) vectors: Vectors,
-    /// Where timers run.
+    /// The work queue on which timers run.
     pub(crate) queue: work::Queue,
     epoch: Instant<Monotonic>,
-    /// Its commands fail.
+    /// Whether commands to the device fail.
     failed: AtomicBool,
-    /// Management datagrams are not answered: the device goes.
+    /// Whether management datagrams stay unanswered, as the device goes.
     silent: AtomicBool,
-    /// Other failures.
+    /// Other failures, which are switched on and off while the device is there.
     pub(crate) faults: Faults,
     /// Packets of a port to itself, and of a peer in memory, each with the port noted in it.
     #[pin]
@@ -137,7 +137,8 @@ const REMOVAL: u64 = 2;
 /// Packets that a device takes from itself in one go; then others have a turn.
 const BURST: usize = 64;
 
-/// How long the kernel is given for what keeps it from unregistering a device, in milliseconds.
+/// Time after which the kernel is asked again to unregister a device that it could not
+/// unregister, in milliseconds.
 const REMOVAL_RETRY: u32 = 50;
 
 impl_has_delayed_work! {
@@ -240,12 +241,12 @@ impl Hca {
         }
     }
 
-    /// Whether commands fail.
+    /// Returns whether commands to the device fail.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// From now on commands fail, or do not any more. The kernel is told if that is new.
+    /// Makes commands fail from now on, or succeed again. Tells the kernel if that is new.
     pub(crate) fn set_failed(&self, failed: bool) {
         if self.failed.swap(failed, Ordering::Relaxed) == failed {
             return;
@@ -259,17 +260,17 @@ impl Hca {
         }
     }
 
-    /// How many ports there are.
+    /// Returns the number of ports.
     pub(crate) fn ports(&self) -> u8 {
         self.lines.len() as u8
     }
 
-    /// The time, from one that was.
+    /// Returns the time since the device was made, in nanoseconds.
     pub(crate) fn now(&self) -> Time {
         Time::new(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(0))
     }
 
-    /// What a port sends on.
+    /// Returns the sending side of a port's cable.
     pub(crate) fn line(&self, port: u8) -> Option<&Arc<Line>> {
         self.lines.get(usize::from(port).checked_sub(1)?)
     }
@@ -294,7 +295,8 @@ impl Hca {
         }
     }
 
-    /// Lets a port's link go as a subnet manager wants it. Answers whether the port is to be told that the cable carries.
+    /// Carries out a subnet manager's command to a port's link. Returns whether the port is to be
+    /// told that the cable carries packets.
     pub(crate) fn command(&self, port: u8, command: LinkCommand) -> bool {
         for signal in Signal::of(command) {
             // Without memory the other end does not hear of it, as of a frame that is lost.

@@ -7,7 +7,7 @@ use crate::wire::{
     lid::Lid, //
 };
 
-/// What a packet's global route header is made of.
+/// The fields of a packet's global route header.
 #[derive(Clone, Copy)]
 pub(crate) struct GlobalRoute {
     pub(crate) destination: Gid,

@@ -160,7 +160,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// What the consumer will be told, as far as the headers say it.
+    /// Returns the completion of a datagram, as far as the headers say it.
     fn arrived(&self, port: u8, packet: &Packet<'_>, deth: &Deth, path_bits: u8) -> Completion {
         let link = packet.head.lrh.link();
         Completion {

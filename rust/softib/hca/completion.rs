@@ -31,7 +31,7 @@ use crate::{
     work, //
 };
 
-/// What was done.
+/// The operation that a completion reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Send,
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
     ReceiveWrite,
 }
 
-/// What came along with the last packet.
+/// Immediate data or a key that came with the last packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extra {
     Nothing,
@@ -57,7 +57,7 @@ pub(crate) enum Extra {
     Invalidated(u32),
 }
 
-/// Where a datagram came from.
+/// The origin of a datagram, as its completion reports it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Origin {
     pub(crate) lid: u16,
@@ -84,13 +84,13 @@ pub(crate) struct Completion {
     pub(crate) queue_pair: queue_pair::Handle,
 }
 
-/// What the next completion raises.
+/// The event that the next completion raises.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Armed {
     Nothing,
     /// An event, if it is solicited or an error.
     Solicited,
-    /// An event.
+    /// An event, whatever the completion is.
     Any,
 }
 
@@ -204,7 +204,7 @@ impl Ring {
     }
 }
 
-/// A completion queue.
+/// A completion queue, and the work that calls its consumer.
 #[pin_data]
 pub(crate) struct CompletionQueue {
     #[pin]
@@ -232,7 +232,7 @@ impl WorkItem for CompletionQueue {
 pub(crate) struct Event<'a>(Option<&'a Arc<CompletionQueue>>);
 
 impl<'a> Event<'a> {
-    /// None is owed.
+    /// The value for no event.
     pub(crate) const NONE: Self = Self(None);
 
     /// Puts two events of one queue together.
@@ -240,7 +240,8 @@ impl<'a> Event<'a> {
         self.0 = self.0.or(other.0);
     }
 
-    /// Calls the consumer, on the processor of its completion vector. In soft interrupt context, no lock held.
+    /// Calls the consumer, on the processor of its completion vector. Soft interrupt context, no
+    /// lock held.
     pub(crate) fn raise(self) {
         match self.0 {
             Some(queue) if queue.vector.is_here() => queue.handle.notify(),
@@ -333,8 +334,8 @@ impl CompletionQueue {
         })
     }
 
-    /// Asks for an event with the next completion, or the next solicited one. Answers whether there are completions
-    /// already.
+    /// Asks for an event with the next completion, or the next solicited one. Returns whether
+    /// there are completions already.
     pub(crate) fn arm(&self, solicited: bool) -> bool {
         self.ring.with(|ring| {
             ring.in_hand = false;
@@ -358,10 +359,11 @@ impl CompletionQueue {
         self.ring.with(|ring| ring.purge(queue_pair));
     }
 
-    /// Raises the event that was to be raised later, if there is one, and waits until the consumer was called. Sleeps.
+    /// Raises the event that is still to be raised, if there is one, and waits until the consumer
+    /// has been called. Sleeps.
     ///
-    /// The consumer thinks that a queue is silent when the last queue pair on it has gone: `ib_free_cq` stops its own work
-    /// before it tells the device.
+    /// The consumer expects no event when the last queue pair on a queue has gone: `ib_free_cq`
+    /// stops its own work before it tells the device.
     pub(crate) fn settle(self: &Arc<Self>) {
         if work::cancel_sync::<_, 0>(self) {
             self.handle.notify_from_process();

@@ -74,12 +74,12 @@ use crate::{
 /// Packets that are sent in one go; then others have a turn.
 const BURST: usize = 32;
 
-/// What a connected queue pair has that others have not.
+/// State that only connected queue pairs have.
 pub(crate) struct Connection {
     pub(super) transport: transport::QueuePair,
     pub(super) sends: SendQueue,
     held: Held,
-    /// When the timer is set to go off, in nanoseconds.
+    /// The time at which the timer is set to go off, in nanoseconds; `None` if it is not set.
     pub(super) armed: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl Connection {
     }
 }
 
-/// What is to be done when the queue pair is unlocked.
+/// Actions that are left for when the queue pair is unlocked.
 #[must_use]
 pub(super) struct Outcome<'a> {
     pub(super) sent: Event<'a>,
@@ -118,7 +118,7 @@ pub(super) struct Outcome<'a> {
     pub(super) took_shared: bool,
 }
 
-/// What the protocol needs of a queue pair that is locked.
+/// The shell that the protocol runs in, made of a locked queue pair.
 pub(super) struct Shell<'l, 'a> {
     pair: &'a QueuePair,
     attributes: &'l Attributes,
@@ -126,10 +126,11 @@ pub(super) struct Shell<'l, 'a> {
     sends: &'l mut SendQueue,
     held: &'l mut Held,
     armed: &'l mut Option<u64>,
-    /// How packets leave, if they can; looked up when the first one does.
+    /// The way by which packets leave, or `None` if they cannot; looked up when the first one
+    /// does.
     way: Option<Option<Way>>,
     emitted: usize,
-    /// Of the packet that is being taken.
+    /// The origin of the packet that is being taken.
     origin: Origin,
     outcome: Outcome<'a>,
 }
@@ -164,12 +165,12 @@ impl<'l, 'a> Shell<'l, 'a> {
         (&mut connection.transport, shell)
     }
 
-    /// What is left to do.
+    /// Returns the actions that are left to do.
     pub(super) fn into_outcome(self) -> Outcome<'a> {
         self.outcome
     }
 
-    /// The timer went off.
+    /// Notes that the timer went off.
     pub(super) fn timer_rang(&mut self) {
         *self.armed = None;
     }
@@ -404,7 +405,8 @@ impl Output for Shell<'_, '_> {
     }
 
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied> {
-        // Also one that is lost: while the port is down a long answer is not made under the lock at once.
+        // Lost packets count, too: while the port is down a long answer is not made under the
+        // lock at once.
         self.emitted += 1;
         let built = self.build(packet)?;
         let (hca, port) = (&self.pair.hca, self.attributes.port);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a device counts.
+//! Counters of a device's ports.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -12,14 +12,14 @@ use crate::{
     wire::lid::Lid, //
 };
 
-/// What is counted, by cause.
+/// A counter, named by the cause of what it counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Counter {
-    /// Packets sent.
+    /// Packets sent, unicast and multicast.
     Sent,
     /// Bytes of them, headers included.
     SentBytes,
-    /// Of them those to a group.
+    /// Multicast packets among those sent.
     SentMulticast,
     /// Packets that came and were right.
     Received,
@@ -44,7 +44,7 @@ pub(crate) enum Counter {
     NotActive,
     /// Multicast packets that nobody here takes.
     NoMember,
-    /// How often the cable went dead.
+    /// Number of times that the cable went dead.
     LinkDowned,
     /// Address handles that were made with a static rate.
     RatedHandles,
@@ -56,7 +56,7 @@ pub(crate) enum Counter {
     Commands,
 }
 
-/// How many there are.
+/// The number of counters.
 pub(crate) const COUNT: usize = Counter::Commands as usize + 1;
 
 /// Names, in the order of the counters.
@@ -92,7 +92,7 @@ impl Counters {
         Self([const { [const { AtomicU64::new(0) }; COUNT] }; super::queue_pairs::PORTS])
     }
 
-    /// Counts `more`.
+    /// Adds `more` to a counter of a port.
     #[inline]
     pub(crate) fn add(&self, port: u8, counter: Counter, more: u64) {
         if let Some(value) = self.value(port, counter as usize) {
@@ -110,7 +110,7 @@ impl Counters {
         }
     }
 
-    /// The same of one that came.
+    /// Counts a packet of so many bytes that came to `dlid`.
     #[inline]
     pub(crate) fn received(&self, port: u8, dlid: Lid, bytes: usize) {
         self.add(port, Counter::Received, 1);
@@ -126,7 +126,7 @@ impl Counters {
             .map_or(0, |value| value.load(Ordering::Relaxed))
     }
 
-    /// What the performance manager is told.
+    /// Returns the counters of a port that its performance agent reports.
     pub(crate) fn of_port(&self, port: u8) -> PortCounts {
         let of = |counter: Counter| self.get(port, counter as usize);
         // These first: of a sum that grows meanwhile no part is larger than the whole.

@@ -60,7 +60,8 @@ impl Datagram<'_> {
 }
 
 impl QueuePair {
-    /// Sends a datagram and says how that ended. A packet that gets lost has ended well, as its sender cannot know.
+    /// Sends a datagram and returns the status of the send. A packet that gets lost counts as
+    /// success, as its sender cannot know.
     pub(super) fn send_datagram(
         self: &Arc<Self>,
         chain: &mut Chain,
@@ -83,7 +84,8 @@ impl QueuePair {
             return Status::LocalOperation;
         };
         let management = self.kind == Type::Smi;
-        // One that is too long for the link does not leave, and its sender is not told (C10-93.1.1).
+        // A datagram that is too long for the link does not leave, and its sender is not told
+        // (C10-93.1.1).
         if !way.up || (!way.active && !management) || length > way.mtu {
             hca.counters.add(port, Counter::SendDropped, 1);
             return Status::Success;
@@ -94,7 +96,7 @@ impl QueuePair {
         self.send_packet(attributes, datagram, way, length)
     }
 
-    /// The same as a packet.
+    /// Sends a datagram as a packet, to a cable or the port itself.
     #[inline(never)]
     fn send_packet(
         self: &Arc<Self>,
@@ -113,7 +115,8 @@ impl QueuePair {
         }
     }
 
-    /// How datagrams leave for an address: those of a chain that have the same handle in the same way.
+    /// Returns the way to an address. It is looked up once for datagrams in a row that have the
+    /// same handle.
     #[inline]
     fn way<'a>(
         &self,

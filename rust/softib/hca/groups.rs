@@ -38,7 +38,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// None yet.
+    /// Creates a table without members.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             members <- new_irq_lock!(KVec::new(), "softib_groups"),
@@ -98,7 +98,7 @@ impl Groups {
         }
     }
 
-    /// Ends that.
+    /// Detaches a queue pair from a group.
     ///
     /// # Errors
     ///
@@ -125,7 +125,8 @@ impl Groups {
         })
     }
 
-    /// The member at that place or behind it, and the place behind it, of those that take the group's packets.
+    /// Returns the first member at or behind a place that takes the group's packets, and the
+    /// place behind it.
     pub(crate) fn next(&self, from: usize, gid: &Gid, lid: Lid) -> Option<(Arc<QueuePair>, usize)> {
         self.members.with(|members| {
             let (place, member) = members
@@ -138,8 +139,8 @@ impl Groups {
     }
 }
 
-/// Whether a member that was attached with that local identifier takes packets that came to `lid`. Consumers that do not
-/// know it yet give zero.
+/// Returns whether a member that was attached with that LID takes packets that came to `lid`.
+/// Consumers that do not know the LID yet give zero.
 fn takes(attached: Lid, lid: Lid) -> bool {
     attached == Lid::ZERO || attached == lid
 }

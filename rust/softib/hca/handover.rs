@@ -2,8 +2,8 @@
 
 //! Datagrams to a peer in memory, without a packet: from the sender's memory into the receiver's.
 //!
-//! Only what is simple goes this way. All else, errors above all, becomes a packet, so that it is judged and counted in
-//! one place.
+//! Only simple datagrams go this way. All others, those in error above all, become packets, so
+//! that they are judged and counted in one place.
 
 use kernel::sync::Arc;
 
@@ -44,7 +44,7 @@ use crate::{
     }, //
 };
 
-/// What the headers of its packet would take.
+/// Bytes of the headers and the CRC that the datagram's packet would have.
 const HEADERS: usize =
     crate::wire::lrh::LEN + crate::wire::bth::LEN + crate::wire::deth::LEN + crate::wire::icrc::LEN;
 
@@ -58,9 +58,10 @@ struct Parcel<'a> {
 }
 
 impl QueuePair {
-    /// Gives a datagram to a peer in memory; whether that is done.
+    /// Gives a datagram to a peer in memory. Returns whether that is done.
     ///
-    /// As a packet from a net device comes: who posts a chain is under RCU, and who ends a queue pair waits for it.
+    /// The context is that of a packet from a net device: the poster of a chain is under RCU, and
+    /// the end of a queue pair waits for it.
     #[inline]
     pub(super) fn hand_over(
         &self,
@@ -96,8 +97,8 @@ impl QueuePair {
         true
     }
 
-    /// Finds the peer's queue pair of a number, and notes it: most often the one that the datagram before went to. One that
-    /// has ended since takes none.
+    /// Finds the peer's queue pair of a number, most often the one that the datagram before went
+    /// to, and notes it. A queue pair that has ended since takes no datagram.
     #[inline]
     fn find_at_peer(&self, port: u8, far: &mut HandedOver, number: Qpn) -> bool {
         let known = |far: &HandedOver| far.pair.as_ref().is_some_and(|pair| pair.number == number);
@@ -183,7 +184,8 @@ impl QueuePair {
 }
 
 impl Parcel<'_> {
-    /// Copies the data into a receive of `to`'s; `None` if one of both memories is not to be used so, or too small.
+    /// Copies the data into a receive of `to`'s; `None` if one of the two memories may not be
+    /// used so, or is too small.
     #[inline(always)]
     fn copy(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
@@ -213,7 +215,8 @@ impl Parcel<'_> {
     #[cold]
     fn copy_pieces(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
-        // A region is locked while it is read or written; not two at a time, which two devices could lock in either order.
+        // A region is locked while it is read or written: never two at a time, which two devices
+        // could lock in either order.
         let is_plain = |list: &[Segment]| list.iter().all(|piece| piece.key() == ALL_MEMORY);
         if !datagram.inline && !is_plain(datagram.segments) && !is_plain(segments) {
             return None;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How much a device promises.
+//! Limits that a device promises to keep.
 
 /// Completions of a queue: what libfabric wants for 256 peers fits.
 pub(crate) const COMPLETIONS: u32 = 1 << 18;
 
-/// Completion queues.
+/// Completion queues of a device.
 pub(crate) const COMPLETION_QUEUES: u32 = 1 << 16;
 
 /// Queue pairs, and the bits of a number that say which.
@@ -22,7 +22,7 @@ pub(crate) const SEGMENTS: u32 = 32;
 pub(crate) const REGIONS: u32 = 1 << 16;
 pub(crate) const REGION_PAGES: u32 = 1 << 12;
 
-/// Shared receive queues.
+/// Shared receive queues of a device.
 pub(crate) const SHARED_QUEUES: u32 = 1 << 12;
 
 /// Multicast groups, and queue pairs in each.
@@ -32,5 +32,5 @@ pub(crate) const GROUP_MEMBERS: u32 = 1 << 8;
 /// READs and atomics that a queue pair may have outstanding.
 pub(crate) const READS: u32 = 16;
 
-/// The longest message.
+/// The longest message, in bytes.
 pub(crate) const MESSAGE: u32 = 1 << 30;

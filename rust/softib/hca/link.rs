@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What packets have to know of a port: kept beside the port so that they need no lock to look.
+//! Attributes of a port that packets need, kept beside the port so that reading them takes no
+//! lock.
 //!
-//! A packet that comes while a subnet manager changes a port meets the port before or after the change, in part or in
-//! whole, as with any hardware.
+//! A packet that comes while a subnet manager changes a port sees the port before or after the
+//! change, in part or in whole, as with any hardware.
 
 use core::sync::atomic::{
     AtomicU16,
@@ -34,7 +35,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Of no port.
+    /// Creates the attributes of a port that lets no packet pass.
     pub(super) const fn new() -> Self {
         Self {
             word: AtomicU64::new(0),
@@ -71,7 +72,7 @@ impl Link {
         Some(Pkey::new(key.load(Ordering::Relaxed)))
     }
 
-    /// Where in the table the key is that lets a packet of that key in.
+    /// Returns the index of the P_Key that lets a packet of that key in.
     pub(super) fn find_pkey(&self, pkey: Pkey) -> Option<u16> {
         (0..PKEYS as u16).find(|index| self.pkey(*index).is_some_and(|own| own.matches(pkey)))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How the ports of a device are managed: by subnet managers, by the kernel, by their cables.
+//! Management of a device's ports: by subnet managers, by the kernel, by their cables.
 
 use kernel::{
     impl_has_delayed_work,
@@ -45,14 +45,14 @@ use crate::{
 /// The work of a device that sends traps.
 pub(super) const TRAPS: u64 = 1;
 
-/// What became of a management datagram.
+/// The result of a management datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Processed {
     /// There is an answer.
     Reply,
-    /// It is for who registered for its class.
+    /// The datagram is for the consumers that registered for its class.
     Agents,
-    /// It is dealt with.
+    /// The datagram is dealt with, and has no answer.
     Consumed,
 }
 
@@ -69,7 +69,8 @@ impl WorkItem<1> for Hca {
 }
 
 impl Hca {
-    /// Changes the node, and tells the kernel and the subnet manager what that changed. Any context.
+    /// Changes the node, and tells the kernel and the subnet manager what has changed. Any
+    /// context.
     fn manage<R>(
         self: &Arc<Self>,
         change: impl FnOnce(&mut Node<KVec<Port>>, u64) -> (Events, R),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a better adapter does to the messages of IP over InfiniBand.
+//! Offloads that a better adapter has for the messages of IP over InfiniBand.
 
 use kernel::sync::Arc;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What better or worse hardware a device stands for.
+//! Options of a device: the better or worse hardware that it stands for.
 
 use kernel::{
     prelude::*,
@@ -31,14 +31,14 @@ pub(crate) struct Options {
     pub(crate) port2: Option<CString>,
     /// The device that its first port is joined with in memory.
     pub(crate) peer: Option<CString>,
-    /// The events of a completion vector run on the processor of its number.
+    /// Whether the events of a completion vector run on the processor of its number.
     pub(crate) affinity: bool,
-    /// It computes and checks the checksums of IP datagrams in IPoIB messages.
+    /// Whether it computes and checks the checksums of IP datagrams in IPoIB messages.
     pub(crate) checksum: bool,
-    /// Its consumers map their memory for it, as for hardware: requests name the addresses that
-    /// come of that.
+    /// Whether its consumers map their memory for it, as for hardware: requests name the
+    /// addresses that come of that.
     pub(crate) dma: bool,
-    /// It cuts long TCP segments in IPoIB messages.
+    /// Whether it cuts long TCP segments in IPoIB messages.
     pub(crate) tso: bool,
     /// More GUIDs of the first port; zeros behind them.
     pub(crate) alias_guids: [u64; ALIASES],
@@ -46,26 +46,27 @@ pub(crate) struct Options {
     pub(crate) max_sge: u32,
     /// Work requests of a queue, at most [`limits::WORK_REQUESTS`].
     pub(crate) max_wr: u32,
-    /// It has shared receive queues.
+    /// Whether it has shared receive queues.
     pub(crate) srq: bool,
     /// Milliseconds that each command takes.
     pub(crate) command_ms: u32,
-    /// Its ports say that they are of Omni-Path.
+    /// Whether its ports say that they are of Omni-Path.
     pub(crate) omni_path: bool,
-    /// Queue pairs can be members of groups.
+    /// Whether queue pairs can be members of groups.
     pub(crate) multicast: bool,
-    /// Address handles are made where one may sleep only.
+    /// Whether address handles can be made only where one may sleep.
     pub(crate) sleeping_ah: bool,
-    /// Completion events come with interrupts off.
+    /// Whether completion events come with interrupts off.
     pub(crate) interrupts: bool,
-    /// Completions of different queue pairs overtake each other.
+    /// Whether completions of different queue pairs overtake each other.
     pub(crate) overtaking: bool,
-    /// Queue pairs that do not ask to be spared it get what they send to groups of theirs.
+    /// Whether queue pairs that do not ask to be spared it get what they send to groups of
+    /// theirs.
     pub(crate) own_multicast: bool,
 }
 
 impl Options {
-    /// Of a device of which nothing is said.
+    /// The options of a device for which none are set.
     pub(crate) const DEFAULT: Self = Self {
         max_inline: 256,
         mtu: 5,
@@ -88,7 +89,7 @@ impl Options {
         own_multicast: false,
     };
 
-    /// A copy.
+    /// Returns a copy of the options.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Devices that are joined in memory, for measuring drivers: port 1 of the one is the other end of port 1 of the other.
-//! Their net devices carry nothing then; that both have carrier says that the cable is plugged in.
+//! Devices that are joined in memory, for measuring drivers: port 1 of each is the other end of
+//! the other's port 1. Their net devices carry nothing then; carrier on both says that the cable
+//! is plugged in.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -32,9 +33,9 @@ use crate::{
 /// The port that can be joined.
 pub(super) const PORT: u8 = 1;
 
-/// What is at the other end of a device's port.
+/// The other end of a device's port, as it was chosen.
 enum End {
-    /// What the cable leads to.
+    /// The far end of the port's cable.
     Cable,
     /// A device that is not there yet, or no longer.
     Awaited,
@@ -44,14 +45,14 @@ enum End {
 /// The other end of a device's port.
 #[pin_data]
 pub(super) struct Far {
-    /// It is not the cable's: a hint that spares the lock.
+    /// Whether the other end is in memory, or is to be: a hint that spares the lock.
     in_memory: AtomicBool,
     #[pin]
     end: IrqLock<End>,
 }
 
 impl Far {
-    /// The cable's.
+    /// Creates the far end of a cable.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             in_memory: AtomicBool::new(false),
@@ -80,8 +81,9 @@ impl Hca {
         port == PORT && self.far.is_in_memory()
     }
 
-    /// The device at the other end of a port whose other end is in memory; any of its ports but [`PORT`] has a cable. It is to be
-    /// let go before the RCU section of the caller ends, for which the end of the device waits.
+    /// Returns the device at the other end of a port whose other end is in memory; each port but
+    /// [`PORT`] has a cable. The caller lets the device go before its RCU section ends, for which
+    /// the end of the device waits.
     #[inline]
     pub(super) fn peer(&self, port: u8) -> Option<Arc<Hca>> {
         if !self.is_in_memory(port) {
@@ -144,12 +146,13 @@ pub(crate) fn find(name: &CStr) -> Option<Arc<Hca>> {
     member.map(|member| member.hca.clone())
 }
 
-/// That a device can be joined with others. Dropping it parts it from its peer.
+/// The membership of a device among those that can be joined. Dropping it parts the device from
+/// its peer.
 pub(crate) struct Membership(Arc<Hca>);
 
 impl Membership {
-    /// Joins a device with the one that its options name, or that names it; now, or when that one is made. Sleeps; takes
-    /// the RTNL lock.
+    /// Joins a device with the one that its options name, or that names it: now, or when that one
+    /// is made. Sleeps; takes the RTNL lock.
     ///
     /// # Errors
     ///
@@ -175,7 +178,7 @@ impl Membership {
     }
 }
 
-/// Who is to be joined with a new device.
+/// Finds the device that is to be joined with a new one.
 fn find_peer(members: &[Member], new: &Member) -> Result<Option<Arc<Hca>>> {
     let mut found = None;
     for other in members {

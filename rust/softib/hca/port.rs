@@ -53,7 +53,7 @@ pub(crate) const PKEYS: usize = MAX_PKEYS;
 /// Places of a GID table.
 pub(crate) const GIDS: usize = MAX_GUIDS;
 
-/// How a packet leaves by a port.
+/// The way by which a packet leaves a port.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) slid: Lid,
@@ -65,14 +65,14 @@ pub(crate) struct Way {
     pub(crate) mtu: usize,
     pub(crate) up: bool,
     pub(crate) active: bool,
-    /// It leads back to the same port.
+    /// Whether it leads back to the same port.
     pub(crate) own: bool,
 }
 
-/// What is locked of the ports.
+/// The part of the ports that is under a lock.
 pub(super) struct Managed {
     pub(super) node: Node<KVec<Port>>,
-    /// What the kernel was told last: whether each port is active.
+    /// The states that the kernel was told last: whether each port is active.
     pub(super) active: [bool; PORTS],
 }
 
@@ -147,7 +147,8 @@ impl Ports {
         self.links.get(usize::from(port).wrapping_sub(1))
     }
 
-    /// How packets leave for an address; `None` if the port, its source GID or its P_Key is not there.
+    /// Returns the way of packets to an address; `None` if the port, its source GID or its P_Key
+    /// is not there.
     #[inline]
     pub(crate) fn way(&self, port: u8, address: &AddressVector, pkey_index: u16) -> Option<Way> {
         let global = match &address.global {
@@ -171,7 +172,8 @@ impl Ports {
         })
     }
 
-    /// The same for a global address.
+    /// Returns the global route of packets to an address; `None` if the port or its source GID is
+    /// not there.
     fn global(&self, port: u8, global: &GlobalRoute) -> Option<Global> {
         let place = usize::from(global.source_index);
         Some(Global {
@@ -185,12 +187,12 @@ impl Ports {
         })
     }
 
-    /// Whether a port takes packets to that address, and the low bits of the address that tell the port's from each
-    /// other.
+    /// Returns the low bits of an address that tell a port's addresses from each other, if the
+    /// port takes packets to that address.
     ///
     /// # Errors
     ///
-    /// Why not.
+    /// The counter of the cause for which it takes none.
     #[inline]
     pub(crate) fn accepts(&self, port: u8, lid: Lid, management: bool) -> Result<u8, Counter> {
         let view = self.link(port).ok_or(Counter::NotActive)?.look();
@@ -215,8 +217,8 @@ impl Ports {
         self.link(port).is_some_and(|link| link.look().owns(lid))
     }
 
-    /// Whether a port takes packets of a key to that unicast address, for who has the key at that place: the low bits of
-    /// the address, as above.
+    /// Returns these low bits of a unicast address, if a port takes packets of a key to it for
+    /// the owner of the P_Key at `index`.
     #[inline]
     pub(crate) fn admits(&self, port: u8, lid: Lid, index: u16, pkey: Pkey) -> Option<u8> {
         let link = self.link(port)?;
@@ -225,7 +227,7 @@ impl Ports {
         takes.then(|| view.path_bits(lid))
     }
 
-    /// Where in the table the key is that lets a packet of that key in.
+    /// Returns the index of the P_Key that lets a packet of that key in.
     pub(crate) fn find_pkey(&self, port: u8, pkey: Pkey) -> Option<u16> {
         self.link(port)?.find_pkey(pkey)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What moves connected queue pairs: requests of their consumers, packets, time.
+//! Progress of connected queue pairs: by requests of their consumers, by packets, by time.
 
 use core::sync::atomic::Ordering;
 
@@ -228,11 +228,12 @@ impl QueuePair {
         work::disable::<_, RESUMPTION>(self);
     }
 
-    /// Posts a send.
+    /// Posts a send to a connected queue pair.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if the queue is full; `EINVAL` if the state takes none, or the request is too large.
+    /// `ENOMEM` if the queue is full; `EINVAL` if the state or the service takes no such send, or
+    /// the request is too large.
     pub(crate) fn post_send(self: &Arc<Self>, mut request: Request<'_>) -> Result {
         request.work.signalled |= self.signal_all;
         if self.kind == Type::Unreliable && !is_unreliable(&request.work.operation) {
@@ -308,7 +309,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// As [`QueuePair::modify`], for a connected one.
+    /// Modifies a connected queue pair, as [`QueuePair::modify`] does any.
     pub(super) fn modify_connection(
         self: &Arc<Self>,
         state: Option<State>,

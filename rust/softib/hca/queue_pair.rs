@@ -59,18 +59,18 @@ use crate::{
     }, //
 };
 
-/// What a queue pair does.
+/// The type of a queue pair, by its service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Type {
     /// Queue pair 0: subnet management.
     Smi,
     /// Queue pair 1: general services.
     Gsi,
-    /// Unreliable datagrams.
+    /// Unreliable datagrams (UD) between any queue pairs.
     Datagram,
-    /// Unreliable connection.
+    /// An unreliable connection (UC).
     Unreliable,
-    /// Reliable connection.
+    /// A reliable connection (RC).
     Reliable,
 }
 
@@ -93,7 +93,8 @@ pub(crate) enum State {
     Error = 6,
 }
 
-/// What a queue pair was told, as it is told who asks. Values are the verbs'.
+/// The attributes of a queue pair, as its consumer has set them and queries return them. Values
+/// are the verbs'.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes {
     pub(crate) port: u8,
@@ -133,7 +134,7 @@ impl Attributes {
     };
 }
 
-/// How a queue pair is made.
+/// Parameters for making a queue pair.
 pub(crate) struct Make {
     pub(crate) kind: Type,
     pub(crate) domain: Domain,
@@ -148,12 +149,12 @@ pub(crate) struct Make {
     pub(crate) inline: u32,
     pub(crate) signal_all: bool,
     pub(crate) own_multicast: bool,
-    /// Of the special queue pairs: whose they are.
+    /// The port of a special queue pair.
     pub(crate) port: u8,
 }
 
 impl Make {
-    /// What a connected queue pair has that others have not.
+    /// Makes the connection of a queue pair; `None` if its type has none.
     fn connection(&self) -> Result<Option<KBox<Connection>>> {
         let service = match self.kind {
             Type::Reliable => Service::Rc,
@@ -169,14 +170,14 @@ impl Make {
     }
 }
 
-/// A datagram's destination.
+/// A datagram's destination: address, queue pair and keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Destination<'a> {
     pub(crate) address: &'a AddressVector,
     pub(crate) queue_pair: Qpn,
     /// With the highest bit the sender's own is meant (IBTA 10.2.5).
     pub(crate) qkey: u32,
-    /// Of the general services interface: which P_Key.
+    /// The P_Key's index, for the general services interface only.
     pub(crate) pkey_index: u16,
 }
 
@@ -196,12 +197,12 @@ pub(crate) struct Datagram<'a> {
     pub(crate) segments: &'a [Segment],
     /// The checksums of the IP datagram in it are to be filled in.
     pub(crate) checksum: bool,
-    /// It is a TCP segment to be sent as several.
+    /// The cut of a long TCP segment that is to be sent as several.
     pub(crate) cut: Option<Cut<'a>>,
     pub(crate) to: Destination<'a>,
 }
 
-/// What datagrams that are posted together have in common.
+/// State that datagrams of one chain share.
 pub(crate) struct Chain {
     state: State,
     pub(super) attributes: Attributes,
@@ -210,7 +211,7 @@ pub(crate) struct Chain {
     pub(super) far: HandedOver,
 }
 
-/// What of a chain goes to a peer in memory.
+/// State of those datagrams of a chain that go to a peer in memory.
 pub(super) struct HandedOver {
     /// The queue pair to which the last one went.
     pub(super) pair: Option<Arc<QueuePair>>,
@@ -227,7 +228,7 @@ impl HandedOver {
     }
 }
 
-/// What is locked of a queue pair.
+/// The part of a queue pair that is under its lock.
 pub(crate) struct Inner {
     pub(crate) state: State,
     pub(crate) attributes: Attributes,
@@ -235,7 +236,7 @@ pub(crate) struct Inner {
     pub(crate) connection: Option<KBox<Connection>>,
 }
 
-/// A queue pair.
+/// A queue pair, whose changing part is in `inner`.
 #[pin_data]
 pub(crate) struct QueuePair {
     pub(crate) hca: Arc<Hca>,
@@ -261,7 +262,7 @@ pub(crate) struct QueuePair {
     pub(super) frames: Queue,
     #[pin]
     pub(super) own_frames: Queue,
-    /// Somebody sends them.
+    /// Whether someone is sending those packets.
     pub(super) draining: AtomicBool,
     /// Asynchronous events that the consumer is not told of yet, a bit each.
     pub(super) events: AtomicU32,
@@ -333,8 +334,8 @@ impl QueuePair {
             .map_or(self.domain, |shared| shared.domain)
     }
 
-    /// Ends it: no packet finds it any more, its completions are gone. What runs for it in soft interrupts ends a
-    /// grace period later.
+    /// Ends the queue pair: no packet finds it any more, and its completions are gone. Users in
+    /// soft interrupts are done with it a grace period later.
     pub(crate) fn end(&self) {
         self.hca.groups.detach_all(self.number);
         self.hca.queue_pairs.remove(self.number, self);
@@ -414,11 +415,12 @@ impl QueuePair {
         queue.push(&completion, true)
     }
 
-    /// Posts a receive.
+    /// Posts a receive to the queue pair's own queue.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if the queue is full; `EINVAL` in a state that takes none, or with too many segments.
+    /// `ENOMEM` if the queue is full; `EINVAL` in a state that takes no receives, or with too
+    /// many segments.
     pub(crate) fn post_receive(self: &Arc<Self>, request: u64, segments: &[Segment]) -> Result {
         let state = self.inner.with(|inner| {
             match inner.state {
@@ -454,7 +456,7 @@ impl QueuePair {
         self.count_handed_over(chain.attributes.port, &mut chain.far);
     }
 
-    /// Sends a datagram.
+    /// Sends a datagram as the next one of a chain.
     ///
     /// # Errors
     ///

@@ -36,7 +36,8 @@ enum Slot {
 
 struct Table {
     slots: KVec<Slot>,
-    /// Where the search for a free slot begins, so that a number is not used again soon.
+    /// The slot at which the search for a free one begins, so that a number is not used again
+    /// soon.
     next: usize,
     /// In the high bits of a number: how often places went around.
     round: u32,
@@ -60,7 +61,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The number.
+    /// Returns the number of the reserved slot.
     pub(crate) fn number(&self) -> Qpn {
         self.number
     }
@@ -88,7 +89,8 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Where a special queue pair is: port and number.
+/// Returns the slot of a special queue pair: its port, counted from 0, and its number. `None` for
+/// others.
 fn special(kind: Type, port: u8) -> Option<(usize, usize)> {
     let number = match kind {
         Type::Smi => 0,
@@ -132,7 +134,7 @@ fn place_of(number: Qpn) -> Option<usize> {
 }
 
 impl QueuePairs {
-    /// None yet.
+    /// Creates a table without queue pairs.
     pub(crate) fn new() -> impl PinInit<Self> {
         let table = Table {
             slots: KVec::new(),

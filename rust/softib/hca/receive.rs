@@ -80,7 +80,7 @@ impl ReceiveQueue {
         })
     }
 
-    /// How many receives wait.
+    /// Returns the number of receives that wait.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -159,14 +159,14 @@ impl ReceiveQueue {
         true
     }
 
-    /// Forgets all receives.
+    /// Drops all receives, without a completion.
     pub(crate) fn clear(&mut self) {
         self.first = 0;
         self.count = 0;
     }
 }
 
-/// What is locked of a shared receive queue.
+/// The part of a shared receive queue that is under its lock.
 struct Shared {
     queue: ReceiveQueue,
     /// An event is wanted when fewer than so many are left; 0 for none.
@@ -185,7 +185,7 @@ pub(crate) struct SharedReceiveQueue {
 }
 
 impl SharedReceiveQueue {
-    /// Makes one.
+    /// Makes a queue for `capacity` receives of at most `segments_each` segments.
     ///
     /// # Errors
     ///
@@ -233,7 +233,8 @@ impl SharedReceiveQueue {
         self.shared.with(|shared| shared.queue.take(held))
     }
 
-    /// Tells the consumer if fewer are left than it wanted to know. In soft interrupt context, no lock held.
+    /// Tells the consumer if fewer receives are left than its limit. Soft interrupt context, no
+    /// lock held.
     pub(crate) fn raise_limit(&self) {
         let reached = self.shared.with(|shared| {
             let reached = (shared.queue.len() as u64) < u64::from(shared.limit);

@@ -36,7 +36,7 @@ pub(crate) const ALL_MEMORY: u32 = 0;
 /// The bits of a key that its consumer may choose.
 const KEY_TAG_BITS: u32 = 8;
 
-/// What may be done with a region.
+/// Rights to use a region, of its owner and of peers.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Rights {
     pub(crate) local_write: bool,
@@ -56,7 +56,7 @@ pub(crate) enum Need {
 }
 
 impl Rights {
-    /// None but to read for oneself.
+    /// No right but to read locally.
     pub(crate) const NONE: Self = Self {
         local_write: false,
         remote_write: false,
@@ -99,10 +99,10 @@ pub(crate) struct Pinned {
     pub(crate) runs: Runs,
     /// The address of the first byte, to who has the key.
     pub(crate) address: u64,
-    /// Where in the first page that is.
+    /// The offset of that byte in the first page.
     pub(crate) offset: usize,
     pub(crate) length: u64,
-    /// Keeps it pinned.
+    /// The pinned memory, which is unpinned when this is dropped.
     pub(crate) memory: UserMemory,
 }
 
@@ -149,13 +149,13 @@ pub(crate) struct Pages {
     pub(crate) page_size: usize,
     /// The address of the first byte, to who has the key.
     pub(crate) address: u64,
-    /// Where in the first page that is.
+    /// The offset of that byte in the first page.
     pub(crate) offset: usize,
     pub(crate) length: u64,
 }
 
 impl Pages {
-    /// None, with room for so many.
+    /// Creates an empty list, with room for so many pages.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Pages {
     }
 }
 
-/// What is locked of a region.
+/// The part of a region that is under its lock.
 pub(crate) struct State {
     domain: Domain,
     /// The whole key; its low bits may be changed by a registration.
@@ -184,7 +184,7 @@ pub(crate) struct State {
     pub(crate) extent: Extent,
 }
 
-/// What a work request that registers memory says of it.
+/// The registration that a work request asks for.
 #[derive(Clone, Copy)]
 pub(crate) struct Registration {
     pub(crate) key: u32,
@@ -194,7 +194,7 @@ pub(crate) struct Registration {
     pub(crate) page_size: usize,
 }
 
-/// A memory region.
+/// A memory region, whose state is under a lock.
 #[pin_data]
 pub(crate) struct Region {
     /// The distance that [`Regions`] has.
@@ -211,7 +211,8 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// [`Denied`] if the region is registered already, is of another domain, or the key is none of its own.
+    /// [`Denied`] if the region is registered already, is of another domain, or the key is none
+    /// of its own.
     pub(crate) fn register(&self, domain: Domain, wanted: &Registration) -> Result<(), Denied> {
         self.state.with(|state| {
             let Extent::Pages(pages) = &mut state.extent else {

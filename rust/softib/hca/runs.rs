@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Memory that is one behind the other to who has its key, and in few pieces to the kernel: a list of
+//! Memory that is contiguous to the holder of its key, and in few pieces to the kernel: a list of
 //! runs of pages. A gigabyte of a program may be one run, or a quarter of a million.
 
 use kernel::prelude::*;
@@ -46,8 +46,8 @@ impl Runs {
             .map_err(|_| ENOMEM)
     }
 
-    /// Runs `each` on the parts that `length` bytes from a place have in the runs. `None` if not all of
-    /// them are there; then it may have been run on some.
+    /// Runs `each` on the parts that `length` bytes from a place have in the runs. `None` if not
+    /// all of them are there; then it may have been run on some.
     pub(crate) fn walk(
         &self,
         mut place: usize,
@@ -77,7 +77,8 @@ mod tests {
     const LENGTHS: [usize; 4] = [1, 5, 2, 8];
     const LENGTH: usize = 16;
 
-    /// Bytes that are numbered, in runs of these lengths, which lie in memory in the opposite order.
+    /// Runs a test with numbered bytes, in runs of these lengths, which lie in memory in the
+    /// opposite order.
     fn with_runs(test: impl FnOnce(&Runs)) -> Result {
         let mut bytes = KVec::from_elem(0_u8, LENGTH, GFP_KERNEL)?;
         let mut runs = Runs::with_room(LENGTHS.len())?;

@@ -26,7 +26,7 @@ use crate::{
     }, //
 };
 
-/// What a send does here, without a packet.
+/// The local operation of a send that makes no packet.
 #[derive(Clone)]
 pub(crate) enum Local {
     Nothing,
@@ -45,7 +45,7 @@ pub(crate) struct Request<'a> {
     pub(crate) segments: &'a [Segment],
 }
 
-/// Where a send's bytes are.
+/// The storage of a send's bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Data {
     /// In so many segments.
@@ -54,7 +54,7 @@ enum Data {
     Inline(usize),
 }
 
-/// A send.
+/// A send that is posted and not complete.
 struct Entry {
     id: u64,
     kind: Kind,
@@ -115,7 +115,8 @@ impl SendQueue {
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if the queue is full, `EINVAL` if the request is larger than the queue pair was made for.
+    /// `ENOMEM` if the queue is full; `EINVAL` if the request is larger than the queue pair was
+    /// made for.
     pub(crate) fn post(&mut self, request: Request<'_>) -> Result {
         if self.next.wrapping_sub(self.first) >= self.capacity {
             return Err(ENOMEM);
@@ -171,12 +172,12 @@ impl SendQueue {
         known.then(|| self.entry(index).map(|entry| entry.work))?
     }
 
-    /// What a send does here.
+    /// Returns the local operation of a send.
     pub(crate) fn local(&self, index: u32) -> Option<Local> {
         self.entry(index).map(|entry| entry.local.clone())
     }
 
-    /// A send's segments.
+    /// Returns a send's segments; none if its data is inline.
     pub(crate) fn segments(&self, index: u32) -> &[Segment] {
         let start = self.place(index) * self.segments_each;
         match self.entry(index).map(|entry| entry.data) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a port says of itself.
+//! Attributes of a port, as its queries return them.
 
 use super::Ports;
 use crate::wire::smp::port::{
@@ -28,7 +28,7 @@ pub(crate) struct Attributes {
 }
 
 impl Ports {
-    /// What a port says of itself.
+    /// Returns the attributes of a port; `None` if there is no such port.
     pub(crate) fn attributes(&self, port: u8) -> Option<Attributes> {
         self.look(port, |port| {
             let info = port.info();
