@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The provider's side of the kernel's RDMA verbs: what `ib_core` calls, converted into calls of [`crate::hca`] and
-//! back. All `unsafe` that verbs take stands here.
+//! The provider's side of the kernel's RDMA verbs: calls of `ib_core`, converted into calls of
+//! [`crate::hca`] and back. All `unsafe` code for the verbs stands here.
 
 use kernel::error::Error;
 
@@ -28,7 +28,7 @@ mod udata;
 pub(crate) mod user_memory;
 pub(crate) mod vector;
 
-/// What a device says that does not do it.
+/// Returns the error of an operation that a device does not support.
 fn unsupported() -> Error {
     Error::from_errno(-(crate::bindings::EOPNOTSUPP as i32))
 }

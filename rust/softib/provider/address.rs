@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Address handles.
+//! Address handles, as `ib_core` creates and destroys them.
 
 use kernel::error::from_result;
 
@@ -29,8 +29,8 @@ pub(super) type Handle = Object<bindings::ib_ah, AddressVector>;
 
 /// Reads the kernel's form of an address vector.
 pub(super) fn vector(attributes: &bindings::rdma_ah_attr) -> AddressVector {
-    // SAFETY: The device's ports are InfiniBand ports, so the union holds that type's addresses; any bytes are valid
-    // for it.
+    // SAFETY: The device's ports are InfiniBand ports, so the union holds that type's addresses;
+    // any bytes are valid for it.
     let local = unsafe { attributes.__bindgen_anon_1.ib };
     let global =
         (u32::from(attributes.ah_flags) & bindings::ib_ah_flags_IB_AH_GRH != 0).then(|| {
@@ -77,7 +77,7 @@ pub(super) fn attributes(vector: &AddressVector) -> bindings::rdma_ah_attr {
     attributes
 }
 
-/// `create_ah`.
+/// Creates an address handle (`create_ah`).
 ///
 /// # Safety
 ///
@@ -108,7 +108,7 @@ pub(super) unsafe extern "C" fn create(
     })
 }
 
-/// `query_ah`.
+/// Returns the attributes of an address handle (`query_ah`).
 ///
 /// # Safety
 ///
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn query(
     })
 }
 
-/// `destroy_ah`.
+/// Destroys an address handle (`destroy_ah`).
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Completion queues.
+//! Completion queues, as `ib_core` creates, polls and arms them.
 
 use core::ptr::NonNull;
 
@@ -34,8 +34,8 @@ pub(super) type Queue = Object<bindings::ib_cq, Arc<CompletionQueue>>;
 ///
 /// # Invariants
 ///
-/// The queue is valid until [`CompletionQueue::stop`] has returned and what ran in soft interrupts then is over;
-/// nobody raises an event later: no queue pair is left that could.
+/// The queue is valid until [`CompletionQueue::stop`] has returned and the soft interrupts that
+/// ran then are over. No event is raised later: no queue pair is left that could.
 pub(crate) struct Handle {
     cq: NonNull<bindings::ib_cq>,
     /// Events come with interrupts off.
@@ -60,7 +60,7 @@ impl Handle {
         }
     }
 
-    /// The same where soft interrupts are on.
+    /// Calls the consumer from process context, where soft interrupts are on.
     pub(crate) fn notify_from_process(&self) {
         // SAFETY: The calls are a pair.
         unsafe { bindings::softib_bh_disable() };
@@ -77,7 +77,7 @@ impl Handle {
     }
 }
 
-/// `create_cq`.
+/// Creates a completion queue (`create_cq`).
 ///
 /// # Safety
 ///
@@ -119,7 +119,7 @@ pub(super) unsafe extern "C" fn create(
     })
 }
 
-/// `destroy_cq`.
+/// Destroys a completion queue (`destroy_cq`).
 ///
 /// # Safety
 ///
@@ -216,7 +216,7 @@ fn in_user_form(known: &bindings::ib_wc, number: u32) -> bindings::ib_uverbs_wc 
     out
 }
 
-/// `req_notify_cq`.
+/// Asks for the next completion event of a queue (`req_notify_cq`).
 ///
 /// # Safety
 ///

@@ -39,7 +39,7 @@ use crate::{
     }, //
 };
 
-/// What a device has of ours.
+/// The provider's part of an RDMA device.
 struct Part {
     hca: Arc<Hca>,
     membership: Membership,
@@ -88,7 +88,7 @@ pub(super) unsafe fn hca<'a>(device: *mut bindings::ib_device) -> &'a Arc<Hca> {
 /// Null, or a device that is not freed yet: it is nulled when all that could use it has ended.
 pub(crate) struct Handle(AtomicPtr<bindings::ib_device>);
 
-/// What a device tells the kernel.
+/// An event of a device or a port that the kernel is told of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     PortActive,
@@ -125,8 +125,8 @@ impl Handle {
     /// Tells the kernel what happened to a port, while the device is registered. Any context.
     pub(crate) fn dispatch(&self, port: u8, event: Event) {
         let device = self.0.load(Ordering::Acquire);
-        // SAFETY: By the type invariant. With the reference that is taken the device stays registered, and what the
-        // event starts ends before the device does.
+        // SAFETY: By the type invariant the device is valid. The reference that is taken keeps it
+        // registered, and what the event starts ends before the device does.
         unsafe {
             if device.is_null() || !bindings::softib_device_try_get(device) {
                 return;
@@ -142,12 +142,14 @@ impl Handle {
         }
     }
 
-    /// Lets the kernel unregister the device, soon. `false` if that cannot be asked of it just now: the device is not
-    /// registered yet, or no longer, or on its way to another network namespace.
+    /// Lets the kernel unregister the device soon. Returns `false` if the kernel cannot be asked
+    /// just now: the device is not registered yet, or no longer, or is on its way to another
+    /// network namespace.
     pub(crate) fn unregister(&self) -> bool {
         let device = self.0.load(Ordering::Acquire);
-        // SAFETY: By the type invariant. With the reference that is taken the device stays registered meanwhile; who
-        // unregisters a device that another one unregisters finds nothing to do.
+        // SAFETY: By the type invariant the device is valid. The reference that is taken keeps it
+        // registered meanwhile; to unregister a device that another caller unregisters does
+        // nothing.
         unsafe {
             if device.is_null() || !bindings::softib_device_try_get(device) {
                 return false;
@@ -218,7 +220,8 @@ fn describe(device: &mut bindings::ib_device, name: &CStr, guids: &[u64]) {
     for (place, byte) in device.node_desc.iter_mut().zip(name.to_bytes()) {
         *place = *byte;
     }
-    // SAFETY: The device is valid and not registered yet; the parent is registered longer than any HCA.
+    // SAFETY: The device is valid and not registered yet; the parent is registered longer than
+    // any HCA.
     unsafe { bindings::softib_fill_device(device, parent::as_raw()) };
 }
 

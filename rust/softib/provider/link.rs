@@ -52,7 +52,8 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // SAFETY: Registered by `new`. No device is made afterwards, so that the ones there are can be ended.
+        // SAFETY: Registered by `new`. No device is made afterwards, so that those that exist can
+        // be ended.
         unsafe {
             bindings::rdma_link_unregister(OPERATIONS.0.get());
             bindings::ib_unregister_driver(super::operations::DRIVER);
@@ -60,7 +61,7 @@ impl Drop for Registration {
     }
 }
 
-/// `rdma link add`.
+/// Makes a device with its net devices as cables (`rdma link add`).
 ///
 /// # Safety
 ///

@@ -48,22 +48,24 @@ pub(crate) fn random() -> u32 {
 pub(crate) struct Segment(bindings::ib_sge);
 
 impl Segment {
-    /// Nothing.
+    /// A segment without bytes, under key 0.
     pub(crate) const NONE: Self = Self(bindings::ib_sge {
         addr: 0,
         length: 0,
         lkey: 0,
     });
 
-    /// The segments of a work request on a queue that was made for requests of `most` segments, or one.
+    /// Returns the segments of a work request on a queue that was made for requests of `most`
+    /// segments, or of one.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there are to be more: then none is looked at.
+    /// `EINVAL` if there are more: then none is looked at.
     ///
     /// # Safety
     ///
-    /// `list` has `count` valid entries during `'a`, of a request that is being posted, unless these are too many.
+    /// `list` has `count` valid entries during `'a`, of a request that is being posted, unless
+    /// these are too many.
     #[inline]
     pub(super) unsafe fn list<'a>(
         list: *const bindings::ib_sge,
@@ -82,18 +84,18 @@ impl Segment {
         Ok(unsafe { core::slice::from_raw_parts(list.cast(), count) })
     }
 
-    /// Where it begins.
+    /// Returns the address of the first byte.
     pub(crate) fn address(&self) -> u64 {
         self.0.addr
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.0.length as usize
     }
 
-    /// Its local key.
+    /// Returns the local key of the memory.
     #[inline]
     pub(crate) fn key(&self) -> u32 {
         self.0.lkey
@@ -176,8 +178,8 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
 ///
 /// # Invariants
 ///
-/// The bytes are mapped, and the owner gave them to the device for as long as the value is used: with a work request
-/// that is not completed, or by a registration that was not taken back.
+/// The bytes are mapped, and the owner gave them to the device for as long as the value is used:
+/// with a work request that is not completed, or by a registration that was not taken back.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
     address: u64,
@@ -185,6 +187,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// Creates the value for `length` bytes at an address.
+    ///
     /// # Safety
     ///
     /// The type's invariant.
@@ -193,7 +197,7 @@ impl Memory {
         Self { address, length }
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
@@ -216,8 +220,9 @@ impl Memory {
     #[inline]
     pub(crate) fn read(&self, out: &mut [u8]) {
         let length = out.len().min(self.length);
-        // SAFETY: By the type invariant the bytes may be read. That their owner writes at the same time is between it
-        // and who gets the packet, as with any device: nothing here depends on the values.
+        // SAFETY: By the type invariant the bytes may be read. Writes of their owner at the same
+        // time are a matter between it and the receiver of the packet, as with any device:
+        // nothing here depends on the values.
         unsafe {
             copy_bytes(self.address as usize as *const u8, out.as_mut_ptr(), length);
         }
@@ -228,19 +233,21 @@ impl Memory {
     pub(crate) fn copy(&self, to: &Self) {
         let length = self.length.min(to.length);
         let (from, to) = (self.address as usize, to.address as usize);
-        // SAFETY: By the type invariant the one's bytes may be read and the other's written, also if they are the same;
-        // no Rust reference to them exists.
+        // SAFETY: By the type invariant these bytes may be read and those of `to` written, also
+        // if they are the same; no Rust reference to them exists.
         unsafe { copy_bytes(from as *const u8, to as *mut u8, length) };
     }
 
-    /// Replaces the eight bytes at the beginning by what `change` makes of them, at once; what they were. `None` if there
-    /// are not as many, or not at an address of such a word.
+    /// Replaces the eight bytes at the beginning by what `change` makes of them, atomically, and
+    /// returns the old ones. `None` if there are fewer bytes, or their address is not that of an
+    /// aligned word.
     pub(crate) fn update(&self, change: impl Fn(u64) -> u64) -> Option<u64> {
         let word = self.address as usize as *mut u64;
         if self.length < size_of::<u64>() || !word.is_aligned() {
             return None;
         }
-        // SAFETY: By the type invariant the bytes may be read and written, and they are an aligned word.
+        // SAFETY: By the type invariant the bytes may be read and written, and they are an
+        // aligned word.
         let word = unsafe { AtomicU64::from_ptr(word) };
         let changed =
             word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(change(old)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Joining multicast groups.
+//! Attaching queue pairs to multicast groups, and detaching them.
 
 use kernel::error::from_result;
 
@@ -13,7 +13,7 @@ use crate::{
     }, //
 };
 
-/// `attach_mcast`.
+/// Attaches a queue pair to a group (`attach_mcast`).
 ///
 /// # Safety
 ///
@@ -32,7 +32,7 @@ pub(super) unsafe extern "C" fn attach(
     })
 }
 
-/// `detach_mcast`.
+/// Detaches a queue pair from a group (`detach_mcast`).
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Objects of the verbs: `ib_core` allocates them as large as the provider says, and the provider's part comes after
-//! its own.
+//! Objects of the verbs: `ib_core` allocates them as large as the provider says, and the
+//! provider's part comes after its own.
 
 use core::mem::MaybeUninit;
 
@@ -10,7 +10,8 @@ use kernel::{
     types::Opaque, //
 };
 
-/// An object of the verbs with the provider's part, which is there between its creation and its destruction.
+/// An object of the verbs with the provider's part, which exists between creation and
+/// destruction.
 #[repr(C)]
 pub(super) struct Object<C, T> {
     core: Opaque<C>,
@@ -22,24 +23,26 @@ impl<C, T> Object<C, T> {
     ///
     /// # Safety
     ///
-    /// `core` is the beginning of an `Object<C, T>` that has no part and that nobody else knows yet.
+    /// `core` is the beginning of an `Object<C, T>` that has no part and that nobody else knows
+    /// yet.
     pub(super) unsafe fn create(core: *mut C, part: T) {
         // SAFETY: The caller's promise.
         unsafe { (*core.cast::<Self>()).part.write(part) };
     }
 
-    /// The provider's part.
+    /// Returns the provider's part.
     ///
     /// # Safety
     ///
-    /// `core` is the beginning of an `Object<C, T>` that was created and is not destroyed during `'a`.
+    /// `core` is the beginning of an `Object<C, T>` that was created and is not destroyed during
+    /// `'a`.
     #[inline(always)]
     pub(super) unsafe fn part<'a>(core: *const C) -> &'a T {
         // SAFETY: The caller's promise; created, so the part is there.
         unsafe { (*core.cast::<Self>()).part.assume_init_ref() }
     }
 
-    /// The provider's part, to be changed.
+    /// Returns the provider's part, to be changed.
     ///
     /// # Safety
     ///

@@ -26,7 +26,8 @@ pub(super) const DRIVER: bindings::rdma_driver_id = bindings::SOFTIB_DRIVER_ID;
 ///
 /// # Safety
 ///
-/// `device` is valid and not registered yet, and one of ours: its objects are those that the operations expect.
+/// `device` is valid and not registered yet, and one of ours: its objects are those that the
+/// operations expect.
 pub(super) unsafe fn set(device: *mut bindings::ib_device) {
     let mut operations = bindings::ib_device_ops {
         owner: crate::linux::this_module().as_ptr(),

@@ -2,8 +2,8 @@
 
 //! The parent of all HCAs, `/sys/devices/faux/softib`.
 //!
-//! An adapter sits on a bus, and the kernel's `ib_ipoib` reads the name of its parent device without looking whether
-//! there is one (`ipoib_get_drvinfo`, for `ethtool -i` and `-d`).
+//! An adapter sits on a bus, and the kernel's `ib_ipoib` reads the name of its parent device
+//! without looking whether there is one (`ipoib_get_drvinfo`, for `ethtool -i` and `-d`).
 
 use core::{
     ptr::null_mut,
@@ -21,20 +21,23 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// Set by [`Registration::new`], and null again before the drop of what that returns destroys the device.
+/// Set by [`Registration::new`], and null again before the drop of what that returns destroys the
+/// device.
 static PARENT: AtomicPtr<bindings::faux_device> = AtomicPtr::new(null_mut());
 
 /// The registration of the parent. It outlives all HCAs.
 pub(crate) struct Registration(());
 
 impl Registration {
-    /// Registers the device.
+    /// Registers the parent device.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if the kernel does not make it. It does not say why, but nobody else has a device of that name.
+    /// `ENOMEM` if the kernel does not make the device. The kernel gives no reason, but no other
+    /// device has that name.
     pub(crate) fn new() -> Result<Self> {
-        // SAFETY: The function has no preconditions; the module is being loaded, in process context.
+        // SAFETY: The function has no preconditions; the module is being loaded, in process
+        // context.
         let parent = unsafe { bindings::softib_parent_create() };
         if parent.is_null() {
             return Err(ENOMEM);
@@ -48,7 +51,8 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         let parent = PARENT.swap(null_mut(), Ordering::AcqRel);
-        // SAFETY: By the invariant of `PARENT` the device was made by `new`; no HCA is its child any more.
+        // SAFETY: By the invariant of `PARENT` the device was made by `new`; no HCA is its child
+        // any more.
         unsafe { bindings::softib_parent_destroy(parent) };
     }
 }

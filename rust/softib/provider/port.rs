@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a device and its ports are asked and told.
+//! Queries and changes of a device and its ports.
 
 use kernel::error::from_result;
 use kernel::prelude::*;
@@ -20,7 +20,7 @@ use crate::{
     linux::DeviceLimit, //
 };
 
-/// `query_device`.
+/// Returns the limits and capabilities of a device (`query_device`).
 ///
 /// # Safety
 ///
@@ -90,7 +90,7 @@ pub(super) unsafe extern "C" fn query_device(
     })
 }
 
-/// `get_port_immutable`.
+/// Returns the attributes of a port that never change (`get_port_immutable`).
 ///
 /// # Safety
 ///
@@ -111,11 +111,11 @@ pub(super) unsafe extern "C" fn immutable(
     0
 }
 
-/// `get_link_layer`.
+/// Returns the link layer of a port: InfiniBand (`get_link_layer`).
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
+/// No requirements; the function is `unsafe` only by its type in the table of operations.
 pub(super) unsafe extern "C" fn link_layer(
     _device: *mut bindings::ib_device,
     _port: u32,
@@ -123,7 +123,7 @@ pub(super) unsafe extern "C" fn link_layer(
     bindings::rdma_link_layer_IB_LINK_LAYER_INFINIBAND
 }
 
-/// `query_port`.
+/// Returns the attributes of a port (`query_port`).
 ///
 /// # Safety
 ///
@@ -161,7 +161,7 @@ pub(super) unsafe extern "C" fn query(
     })
 }
 
-/// `query_gid`.
+/// Reads an entry of a port's GID table (`query_gid`).
 ///
 /// # Safety
 ///
@@ -183,7 +183,7 @@ pub(super) unsafe extern "C" fn query_gid(
     })
 }
 
-/// `query_pkey`.
+/// Reads an entry of a port's P_Key table (`query_pkey`).
 ///
 /// # Safety
 ///
@@ -231,7 +231,7 @@ pub(super) unsafe extern "C" fn modify(
     })
 }
 
-/// `modify_device`: the description.
+/// Changes the description of a device (`modify_device`).
 ///
 /// # Safety
 ///
@@ -257,7 +257,7 @@ pub(super) unsafe extern "C" fn modify_device(
     })
 }
 
-/// `process_mad`.
+/// Serves a management datagram (`process_mad`).
 ///
 /// # Safety
 ///

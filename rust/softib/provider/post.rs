@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Posting work requests.
+//! Posting work requests to queue pairs and to shared receive queues.
 
 use kernel::{
     prelude::*,
@@ -60,7 +60,7 @@ use crate::{
     }, //
 };
 
-/// `post_send`.
+/// Posts a chain of sends to a queue pair (`post_send`).
 ///
 /// # Safety
 ///
@@ -79,7 +79,8 @@ pub(super) unsafe extern "C" fn send(
     }
     let mut result = 0;
     let mut burst = Burst::begin();
-    // What a chain holds of a peer it lets go before that can end: who ends a queue pair waits for it.
+    // The chain lets go of a peer's queue pair before that can end: the end of a queue pair waits
+    // for this RCU section.
     let _guard = rcu::read_lock();
     let mut chain = pair.begin_chain();
     while !next.is_null() {
@@ -168,7 +169,7 @@ unsafe fn has_own_address(pair: &QueuePair, request: *const bindings::ib_send_wr
     }
 }
 
-/// Posts one request.
+/// Posts one send of a chain.
 ///
 /// # Safety
 ///
@@ -242,7 +243,8 @@ unsafe fn connected<'a>(
     })
 }
 
-/// What a request wants done.
+/// Returns the operation of a request: as its completion names it, as the protocol does it, and
+/// as the device does it without a packet.
 ///
 /// # Safety
 ///
@@ -394,7 +396,7 @@ unsafe fn datagram<'a>(
     })
 }
 
-/// How a long segment is cut whose data has so many bytes.
+/// Returns the cut of a long segment whose data has `length` bytes.
 ///
 /// # Safety
 ///
@@ -443,7 +445,7 @@ unsafe fn receives(
     0
 }
 
-/// `post_recv`.
+/// Posts a chain of receives to a queue pair (`post_recv`).
 ///
 /// # Safety
 ///
@@ -463,7 +465,7 @@ pub(super) unsafe extern "C" fn receive(
     }
 }
 
-/// `post_srq_recv`.
+/// Posts a chain of receives to a shared receive queue (`post_srq_recv`).
 ///
 /// # Safety
 ///

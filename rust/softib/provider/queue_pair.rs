@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Queue pairs.
+//! Queue pairs, as `ib_core` creates, modifies and destroys them.
 
 use core::ptr::NonNull;
 
@@ -46,7 +46,8 @@ pub(super) type Pair = Object<bindings::ib_qp, Arc<QueuePair>>;
 ///
 /// # Invariants
 ///
-/// The queue pair is valid until a grace period after [`QueuePair::end`] and [`QueuePair::stop`]; events are raised before that only.
+/// The queue pair is valid until a grace period after [`QueuePair::end`] and [`QueuePair::stop`];
+/// events are raised only before that.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handle(NonNull<bindings::ib_qp>);
 
@@ -98,12 +99,12 @@ fn state_of(number: bindings::ib_qp_state) -> Result<State> {
     })
 }
 
-/// `create_qp`.
+/// Creates a queue pair (`create_qp`).
 ///
 /// # Safety
 ///
-/// Called by `ib_core` with a new queue pair of a registered device and valid attributes, whose completion queues live
-/// as long as the queue pair.
+/// Called by `ib_core` with a new queue pair of a registered device and valid attributes, whose
+/// completion queues live as long as the queue pair.
 pub(super) unsafe extern "C" fn create(
     qp: *mut bindings::ib_qp,
     init: *mut bindings::ib_qp_init_attr,
@@ -142,7 +143,8 @@ pub(super) unsafe extern "C" fn create(
             return Err(EINVAL);
         }
         let srq = init.srq;
-        // SAFETY: By the contract the completion queues and the shared queue are live ones of this device.
+        // SAFETY: `ib_core` calls this with completion queues and a shared queue that are live
+        // and of this device.
         let make = unsafe {
             Make {
                 kind,
@@ -172,7 +174,7 @@ pub(super) unsafe extern "C" fn create(
     })
 }
 
-/// `destroy_qp`.
+/// Destroys a queue pair (`destroy_qp`).
 ///
 /// # Safety
 ///
@@ -186,7 +188,8 @@ pub(super) unsafe extern "C" fn destroy(
     pair.hca.take_time();
     pair.end();
     pair.stop();
-    // Packets that were on their way to it when it ended are done with it then, and with its completion queues.
+    // Packets that were on their way to the queue pair when it ended are done with it after this,
+    // and with its completion queues.
     // SAFETY: Called where one may sleep.
     unsafe { bindings::synchronize_rcu_expedited() };
     // Nothing new; what came meanwhile goes.
@@ -196,7 +199,7 @@ pub(super) unsafe extern "C" fn destroy(
     0
 }
 
-/// `modify_qp`.
+/// Changes the state and the attributes of a queue pair (`modify_qp`).
 ///
 /// # Safety
 ///
@@ -321,7 +324,7 @@ fn apply(known: &mut Attributes, given: &bindings::ib_qp_attr, mask: u32) {
     }
 }
 
-/// `query_qp`.
+/// Returns the attributes of a queue pair (`query_qp`).
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Memory regions.
+//! Memory regions, as `ib_core` registers and deregisters them.
 
 use kernel::{
     page::PAGE_SIZE,
@@ -44,7 +44,8 @@ pub(crate) fn kernel_memory(address: u64, length: usize) -> Option<Memory> {
     if !unsafe { bindings::softib_is_memory(address, length) } {
         return None;
     }
-    // INVARIANT: It is mapped, and the consumer gave all memory to the device when it made the region.
+    // INVARIANT: The bytes are mapped, and the consumer gave all memory to the device when it
+    // made the region.
     // SAFETY: As above.
     Some(unsafe { Memory::new(address, length) })
 }
@@ -128,11 +129,12 @@ pub(super) unsafe extern "C" fn allocate(
     }))
 }
 
-/// `map_mr_sg`: the memory that the next registration takes.
+/// Maps the memory that the next registration takes (`map_mr_sg`).
 ///
 /// # Safety
 ///
-/// Called by `ib_core` with a live region that [`allocate`] made, and a list that is mapped for the device.
+/// Called by `ib_core` with a live region that [`allocate`] made, and a list that is mapped for
+/// the device.
 pub(super) unsafe extern "C" fn map(
     mr: *mut bindings::ib_mr,
     list: *mut bindings::scatterlist,
@@ -157,7 +159,8 @@ unsafe extern "C" fn map_page(mr: *mut bindings::ib_mr, address: u64) -> i32 {
     let (region, size) = unsafe { (&Registered::part(mr).region, (*mr).page_size as usize) };
     // SAFETY: As above; the device is one of ours.
     let base = unsafe { device::hca((*mr).device) }.regions.base();
-    // INVARIANT: The consumer mapped the page for the device, until it has taken the registration back.
+    // INVARIANT: The consumer mapped the page for the device, until it has taken the registration
+    // back.
     // SAFETY: As above.
     let page = unsafe { Memory::new(address.wrapping_add(base), size) };
     let added = region
@@ -170,7 +173,7 @@ unsafe extern "C" fn map_page(mr: *mut bindings::ib_mr, address: u64) -> i32 {
     }
 }
 
-/// `dereg_mr`.
+/// Deregisters and frees a region (`dereg_mr`).
 ///
 /// # Safety
 ///

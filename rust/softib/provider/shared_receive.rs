@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Shared receive queues.
+//! Shared receive queues, as `ib_core` creates and destroys them.
 
 use core::ptr::NonNull;
 
@@ -37,7 +37,7 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// Tells the consumer that fewer receives are left than it wanted to know. In soft interrupt context.
+    /// Tells the consumer that fewer receives are left than its limit. Soft interrupt context.
     pub(crate) fn limit_reached(&self) {
         // SAFETY: By the type invariant valid.
         unsafe {
@@ -49,7 +49,7 @@ impl Handle {
     }
 }
 
-/// `create_srq`.
+/// Creates a shared receive queue (`create_srq`).
 ///
 /// # Safety
 ///
@@ -118,7 +118,7 @@ pub(super) unsafe extern "C" fn modify(
     })
 }
 
-/// `query_srq`.
+/// Returns the attributes of a shared receive queue (`query_srq`).
 ///
 /// # Safety
 ///
@@ -137,7 +137,7 @@ pub(super) unsafe extern "C" fn query(
     })
 }
 
-/// `destroy_srq`.
+/// Destroys a shared receive queue (`destroy_srq`).
 ///
 /// # Safety
 ///

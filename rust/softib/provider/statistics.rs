@@ -13,7 +13,7 @@ use crate::{
     }, //
 };
 
-/// What each counter is called.
+/// The counters' names, in the form that the kernel wants.
 struct Descriptions([bindings::rdma_stat_desc; COUNT]);
 
 // SAFETY: Never written.
@@ -35,11 +35,11 @@ const fn describe() -> [bindings::rdma_stat_desc; COUNT] {
     descriptions
 }
 
-/// `alloc_hw_port_stats`.
+/// Allocates the counters of a port (`alloc_hw_port_stats`).
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
+/// No requirements; the function is `unsafe` only by its type in the table of operations.
 pub(super) unsafe extern "C" fn allocate(
     _device: *mut bindings::ib_device,
     _port: u32,
@@ -54,7 +54,7 @@ pub(super) unsafe extern "C" fn allocate(
     }
 }
 
-/// `get_hw_stats`.
+/// Reads the counters of a port (`get_hw_stats`).
 ///
 /// # Safety
 ///

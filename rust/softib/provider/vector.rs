@@ -14,7 +14,7 @@ use kernel::{
 
 use crate::bindings;
 
-/// A completion vector.
+/// A completion vector, and the processor of its events.
 #[derive(Clone, Copy)]
 pub(crate) struct Vector {
     pub(super) number: u32,
@@ -47,15 +47,16 @@ impl Vector {
         })
     }
 
-    /// Runs `owner`'s work in a soft interrupt of the vector's processor, soon, unless it waits already or was disabled. Any
-    /// context.
+    /// Runs `owner`'s work in a soft interrupt of the vector's processor, soon, unless it waits
+    /// already or was disabled. Any context.
     pub(crate) fn run<T, const ID: u64>(self, owner: Arc<T>)
     where
         T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID> + Send + Sync + 'static,
     {
         // -1 for the one that asks.
         let processor = self.processor.map_or(-1, |processor| processor as i32);
-        // SAFETY: The work is put into a queue, and the answer is whether it was. It takes a reference along.
+        // SAFETY: The work is put into a queue, and the answer is whether it was. It takes a
+        // reference along.
         let queued = unsafe {
             owner.__enqueue(|work| bindings::softib_queue_work_on(processor, work.cast()))
         };
