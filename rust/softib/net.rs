@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Cables: net devices that carry InfiniBand packets. All `unsafe` that net devices take stands here.
+//! Cables: net devices that carry InfiniBand packets. All `unsafe` code for net devices stands
+//! here.
 
 pub(crate) mod burst;
 pub(crate) mod cable;

@@ -9,8 +9,8 @@ use crate::bindings;
 /// Frames after which the other ends have a turn: far fewer than the stack lets wait.
 const LENGTH: u32 = 64;
 
-/// While one exists, soft interrupts are kept off this CPU: so what is sent meanwhile is taken in one go at the other end,
-/// and not frame by frame.
+/// A time in which soft interrupts are kept off this CPU: frames that are sent meanwhile are
+/// taken in one go at the other end, and not one by one.
 ///
 /// # Invariants
 ///
@@ -58,7 +58,8 @@ impl Burst {
 impl Drop for Burst {
     fn drop(&mut self) {
         if self.deferred {
-            // SAFETY: By the type invariant kept off by us; who began with interrupts on has them on again.
+            // SAFETY: By the type invariant `begin` has kept soft interrupts off; a caller that
+            // began with interrupts on has them on again.
             unsafe { bindings::softib_bh_enable() };
         }
     }

@@ -28,7 +28,7 @@ use crate::bindings;
 /// The largest packet: 4096 bytes of data, all headers (IBTA 7.7.1) and room to spare.
 const PACKET: u32 = 4096 + 128;
 
-/// What has ports.
+/// An owner of ports, which cables are plugged into.
 pub(crate) trait Plug: Send + Sync + 'static {
     /// A packet came in at a port. In soft interrupt context.
     fn received(self: &Arc<Self>, port: u8, frame: Frame);
@@ -43,7 +43,7 @@ pub(crate) trait Plug: Send + Sync + 'static {
 /// Why a net device cannot be a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unfit {
-    /// It carries no Ethernet frames.
+    /// The net device carries no Ethernet frames.
     NoEthernet,
     /// Somebody else takes its frames.
     Taken,
@@ -58,7 +58,7 @@ impl Unfit {
         }
     }
 
-    /// What is wrong with it, and what to do.
+    /// Returns the reason and the remedy, to follow the name of the device in a message.
     pub(crate) fn why(self) -> &'static str {
         match self {
             Self::NoEthernet => "is no Ethernet device, as a cable has to be: name another",
@@ -82,6 +82,12 @@ unsafe impl Send for NetDevice {}
 unsafe impl Sync for NetDevice {}
 
 impl NetDevice {
+    /// Takes a net device, with a reference of its own.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the pointer is null.
+    ///
     /// # Safety
     ///
     /// `device` is valid.
@@ -128,16 +134,16 @@ impl NetDevice {
         Ok(())
     }
 
-    /// The Ethernet address.
+    /// Returns the device's Ethernet address.
     pub(crate) fn address(&self) -> [u8; 6] {
         let mut address = [0; 6];
-        // SAFETY: By the type invariant the device is valid, and the buffer is as long as an address.
+        // SAFETY: By the type invariant the device is valid; the buffer is as long as an address.
         unsafe { bindings::softib_hardware_address(self.as_raw(), address.as_mut_ptr()) };
         address
     }
 
-    /// A globally unique identifier made of the Ethernet address, as RFC 4291 makes an interface's, with `number` for
-    /// those that have more than one.
+    /// Makes a globally unique identifier of the Ethernet address, as RFC 4291 makes an
+    /// interface's, with `number` for devices that have more than one.
     pub(crate) fn guid(&self, number: u8) -> u64 {
         let [a, b, c, d, e, f] = self.address();
         u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe ^ number, d, e, f])
@@ -162,8 +168,8 @@ impl Drop for NetDevice {
 ///
 /// # Invariants
 ///
-/// While `plugged`, the device's receive handler is ours with a pointer to this, and the notifier knows this. `end` is the
-/// first of its fields.
+/// While `plugged`, the device's receive handler is ours with a pointer to this, and the notifier
+/// knows this. `end` is the first of its fields.
 #[repr(C)]
 #[pin_data(PinnedDrop)]
 pub(crate) struct Cable<P: Plug> {
@@ -181,12 +187,13 @@ unsafe impl<P: Plug> Send for Cable<P> {}
 unsafe impl<P: Plug> Sync for Cable<P> {}
 
 impl<P: Plug> Cable<P> {
-    /// Makes `device` the cable of `owner`'s port, whose packets go out on `line`. Sleeps; takes the RTNL lock.
+    /// Makes `device` the cable of `owner`'s port, whose packets go out on `line`. Sleeps; takes
+    /// the RTNL lock.
     ///
     /// # Errors
     ///
-    /// `EBUSY` if the net device is something's part already (a bridge's, or another port's cable); `ENODEV` if it goes
-    /// away just now.
+    /// `EBUSY` if the net device is part of something already (a bridge's, or another port's
+    /// cable); `ENODEV` if it is going away.
     pub(crate) fn new(
         device: &NetDevice,
         line: Arc<Line>,
@@ -218,8 +225,9 @@ impl<P: Plug> Cable<P> {
         }
         // SAFETY: The drop of `self` takes it out.
         unsafe { notifier::listen(rtnl, self.device, self) }?;
-        // SAFETY: The caller of `new` holds the device, and the RTNL lock is held. `self` is pinned and takes the
-        // handler away before its end; it begins with what the handler looks for.
+        // SAFETY: The caller of `new` holds the device, and the RTNL lock is held. `self` is
+        // pinned and takes the handler away before its end; it begins with the `softib_end` that
+        // the handler looks for.
         to_result(unsafe {
             bindings::netdev_rx_handler_register(
                 self.device,
@@ -244,8 +252,9 @@ impl<P: Plug> Cable<P> {
         if self.plugged.swap(false, Ordering::Relaxed) {
             notifier::ignore(rtnl, self);
             self.line.set_up(false);
-            // SAFETY: By the type invariant the handler is ours, and the line holds the device. Both wait for what is
-            // under RCU, so also for those that send on the line, and for frames that are being taken.
+            // SAFETY: By the type invariant the handler is ours, and the line holds the device.
+            // Both calls wait for users under RCU, so also for senders on the line, and for
+            // frames that are being taken.
             self.line.disconnect(|device| unsafe {
                 bindings::netdev_rx_handler_unregister(device);
                 bindings::softib_crossing_forget(device);
@@ -285,7 +294,8 @@ impl<P: Plug> PinnedDrop for Cable<P> {
     fn drop(self: Pin<&mut Self>) {
         self.line.stop();
         let mut rtnl = rtnl::lock();
-        // The net device still carries, but who was there is not any more. Another that comes says so, too.
+        // The net device still carries, but this end is gone. An end that comes later says so,
+        // too.
         if self.plugged.load(Ordering::Relaxed) {
             self.line.say_farewell();
         }
@@ -297,8 +307,9 @@ impl<P: Plug> PinnedDrop for Cable<P> {
 ///
 /// # Safety
 ///
-/// Called with the beginning of a [`Cable`] that is plugged in, by the handler of its net device or in its place, in soft
-/// interrupt context and under RCU; `skb` is valid, linear, and the callee's alone.
+/// Called with the beginning of a [`Cable`] that is plugged in, by the handler of its net device
+/// or in its place, in soft interrupt context and under RCU; `skb` is valid, linear, and the
+/// callee's alone.
 unsafe extern "C" fn received<P: Plug>(
     end: *mut bindings::softib_end,
     skb: *mut bindings::sk_buff,

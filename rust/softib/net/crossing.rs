@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What frames pass through on their way from one end of a cable to the other, where both are in this kernel.
+//! The way of frames from one end of a cable to the other, where both are in this kernel.
 
 use kernel::{
     error::to_result,
@@ -9,7 +9,7 @@ use kernel::{
 
 use crate::bindings;
 
-/// That there is such a way: a part of the module that outlives all cables and all frames.
+/// The way while it is open: a part of the module that outlives all cables and all frames.
 pub(crate) struct Way(());
 
 impl Way {

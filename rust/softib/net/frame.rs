@@ -25,13 +25,13 @@ use crate::{
     }, //
 };
 
-/// An InfiniBand packet, from the local route header to the invariant CRC, with room before it for what the net device
-/// puts there.
+/// An InfiniBand packet, from the local route header to the invariant CRC, with headroom for the
+/// net device.
 ///
 /// # Invariants
 ///
-/// The pointer is a valid `sk_buff` that nobody else holds, all of it in its linear part; its control block is a
-/// `struct softib_frame`.
+/// The pointer is a valid `sk_buff` that nobody else holds, all of it in its linear part; its
+/// control block is a `struct softib_frame`.
 #[repr(transparent)]
 pub(crate) struct Frame(NonNull<bindings::sk_buff>);
 
@@ -66,7 +66,7 @@ impl Frame {
         Self(unsafe { NonNull::new_unchecked(skb) })
     }
 
-    /// What we know of it.
+    /// Returns our notes on the packet, which are in the control block.
     #[inline]
     fn state(&self) -> *mut bindings::softib_frame {
         // SAFETY: By the type invariant valid, and the control block is ours.
@@ -77,15 +77,16 @@ impl Frame {
         self.0.as_ptr()
     }
 
-    /// Gives up ownership.
+    /// Gives up ownership of the `sk_buff`.
     pub(super) fn into_raw(self) -> *mut bindings::sk_buff {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
-    /// The packet.
+    /// Returns the bytes of the packet.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: By the type invariant the linear part is all of it, and stays while `self` is borrowed.
+        // SAFETY: By the type invariant the linear part is the whole packet, and stays while
+        // `self` is borrowed.
         unsafe {
             let skb = self.0.as_ref();
             slice::from_raw_parts(skb.data, skb.len as usize)
@@ -96,12 +97,14 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if others read the same bytes (a capture, a copy) and there is no memory to part from them.
+    /// `ENOMEM` if others read the same bytes (a capture, a copy) and there is no memory for a
+    /// copy of our own.
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8]> {
         // SAFETY: By the type invariant ours.
         kernel::error::to_result(unsafe { bindings::softib_frame_writable(self.0.as_ptr()) })?;
-        // SAFETY: By the type invariant the linear part is all of it; nobody else reads it, as was seen to above.
+        // SAFETY: By the type invariant the linear part is the whole packet;
+        // `softib_frame_writable` has made it ours alone.
         Ok(unsafe {
             let skb = self.0.as_mut();
             slice::from_raw_parts_mut(skb.data, skb.len as usize)
@@ -184,8 +187,8 @@ impl Drop for Frame {
 
 /// Frames in order, put in and taken out in any context.
 ///
-/// The locks of all queues are one class to lockdep. That hides nothing, and is no false alarm: no lock is taken, and
-/// nothing is freed, while one of these is held.
+/// The locks of all queues are one class to lockdep. That hides nothing, and is no false alarm:
+/// no lock is taken, and nothing is freed, while one of these is held.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Queue {
     #[pin]
@@ -198,7 +201,7 @@ unsafe impl Send for Queue {}
 unsafe impl Sync for Queue {}
 
 impl Queue {
-    /// An empty one.
+    /// Creates an empty queue.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             // SAFETY: The slot is ours to initialise.

@@ -42,12 +42,13 @@ use crate::{
 /// Frames that are sent in one go; then others have a turn.
 const BURST: usize = 64;
 
-/// What frames are sent on. Without a cable they are dropped, as from a port to which nothing is connected.
+/// The way from a port to the other end of its cable. Without a cable frames are dropped, as from
+/// a port to which nothing is connected.
 ///
 /// # Invariants
 ///
-/// `device` is null, or a net device of which a reference is held, which is given up an RCU grace period after this
-/// became null.
+/// `device` is null, or a net device of which a reference is held, which is given up an RCU grace
+/// period after this became null.
 #[pin_data]
 pub(crate) struct Line {
     device: AtomicPtr<bindings::net_device>,
@@ -116,7 +117,8 @@ impl Line {
         self.silent.store(signal == Signal::Down, Ordering::Release);
     }
 
-    /// Lets a link go as a subnet manager wants it. Answers whether the port is to be told that the cable has a live other end.
+    /// Carries out a subnet manager's command to the link. Returns whether the port is to be told
+    /// that the cable has a live other end.
     pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
         for signal in Signal::of(command) {
             self.tell(*signal);
@@ -125,8 +127,8 @@ impl Line {
         is_live && command != LinkCommand::Disable
     }
 
-    /// Tells the other end of the cable what becomes of the link. Without memory it does not hear of it, as of a frame that
-    /// is lost.
+    /// Tells the other end of the cable of a change of the link. Without memory the signal is
+    /// lost, as any frame can be.
     pub(super) fn tell(self: &Arc<Self>, signal: Signal) {
         if let Ok(frame) = signal.frame() {
             self.send(frame);
@@ -167,7 +169,8 @@ impl Line {
         work::disable::<_, 0>(self);
     }
 
-    /// Tells the other end, after [`Line::stop`], that this end goes: at once, not behind frames that nobody sends any more.
+    /// Tells the other end, after [`Line::stop`], that this end goes: at once, not behind frames
+    /// that nobody sends any more.
     pub(super) fn say_farewell(&self) {
         // Those few that wait are owed to it.
         let _ = self.send_burst();
@@ -183,7 +186,8 @@ impl Line {
         if device.is_null() {
             return;
         }
-        // SAFETY: By the type invariant the device is there until the grace period ends; interrupts are on.
+        // SAFETY: By the type invariant the device is there until the grace period ends;
+        // interrupts are on.
         if unsafe { bindings::softib_crossing_send(frame.as_raw(), device) } {
             // It went.
             let _ = frame.into_raw();
@@ -205,7 +209,8 @@ impl Line {
         self.device.store(device, Ordering::Release);
     }
 
-    /// Takes the line from its net device, which nobody uses through it afterwards: `wait` waits for an RCU grace period.
+    /// Takes the line from its net device, which nobody uses through it afterwards: `wait` waits
+    /// for an RCU grace period.
     pub(super) fn disconnect(&self, wait: impl FnOnce(*mut bindings::net_device)) {
         let device = self.device.swap(null_mut(), Ordering::AcqRel);
         if !device.is_null() {

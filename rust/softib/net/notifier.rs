@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the network stack tells of net devices: one notifier for all cables.
+//! Events of net devices, from the network stack: one notifier for all cables.
 //!
-//! Not one for each cable. To register or unregister a notifier of net devices takes the lock under which network
-//! namespaces end (`pernet_ops_rwsem`). A namespace that ends waits there for each RDMA device in turn
-//! (`rdma_dev_change_netns`), and an RDMA device that ends takes out its cables: they would wait for each other.
+//! A notifier for each cable would deadlock. Registering or unregistering a notifier of net
+//! devices takes the lock under which network namespaces end (`pernet_ops_rwsem`). A namespace
+//! that ends waits there for each RDMA device in turn (`rdma_dev_change_netns`), and an RDMA
+//! device that ends takes out its cables: they would wait for each other.
 
 use core::ptr::NonNull;
 
@@ -20,7 +21,7 @@ use super::rtnl::{
 };
 use crate::bindings;
 
-/// Who wants to know of a net device.
+/// A consumer of the events of a net device.
 pub(super) trait Listener: Send + Sync + 'static {
     /// Something happened to it: a number of `enum netdev_cmd`. The RTNL lock is held.
     fn event(&self, event: u32);
@@ -63,7 +64,7 @@ pub(super) unsafe fn listen(
     Ok(LISTENERS.get(rtnl).push(entry, GFP_KERNEL)?)
 }
 
-/// Ends that.
+/// Takes a listener out of the list: it is told of no event from now on.
 pub(super) fn ignore(rtnl: &mut Rtnl, listener: &dyn Listener) {
     let wanted = NonNull::from(listener).cast::<()>();
     LISTENERS
@@ -121,8 +122,8 @@ unsafe extern "C" fn notified(
     // SAFETY: By the contract.
     let device = unsafe { bindings::softib_notified_device(info) };
     let found = {
-        // SAFETY: By the contract the lock is held; nobody on this thread uses what is under it while he calls the
-        // network stack (`Cable::plug`, `Cable::unplug`).
+        // SAFETY: The network stack calls this with the RTNL lock held; nobody on this thread
+        // uses data under it while calling the network stack (`Cable::plug`, `Cable::unplug`).
         let mut rtnl = unsafe { Rtnl::assume_held() };
         let mut entries = LISTENERS.get(&mut rtnl).iter();
         entries
@@ -130,7 +131,8 @@ unsafe extern "C" fn notified(
             .map(|entry| entry.listener)
     };
     if let Some(listener) = found {
-        // SAFETY: By the type invariant: it was in the list, and taking it out needs the lock that is held.
+        // SAFETY: By the invariant of `Entry` the listener is valid: it was in the list, and
+        // taking it out needs the lock that is held.
         unsafe { listener.as_ref() }.event(event as u32);
     }
     bindings::NOTIFY_DONE as i32

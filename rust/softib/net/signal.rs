@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the ends of a cable tell each other besides packets: that a subnet manager has taken the link down at one end, or
-//! that what had that end has gone or come, which electricity would tell on a real cable.
+//! Signals between the ends of a cable, besides packets: that a subnet manager has taken the link
+//! down at one end, or that the owner of that end has gone or come, which electricity would tell
+//! on a real cable.
 
 use kernel::prelude::*;
 
@@ -14,7 +15,7 @@ const MARK: u8 = 0x0f;
 /// The shortest frame that every net device carries as it is.
 const LENGTH: usize = 46;
 
-/// What became of the link at the other end.
+/// The state of the link at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signal {
     Down = 0,
@@ -22,7 +23,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// What the other end is told of a command, in this order.
+    /// Returns the signals for the other end that a command causes, in this order.
     pub(crate) fn of(command: LinkCommand) -> &'static [Self] {
         match command {
             LinkCommand::Down => &[Self::Down, Self::Up],
