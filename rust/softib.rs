@@ -12,7 +12,7 @@ mod wire;
 #[expect(dead_code, reason = "oxib uses the rest")]
 mod work;
 
-/// What is this module's alone, in the folder of its name.
+/// Modules of this kernel module alone, in the folder of its name.
 mod softib {
     pub(crate) mod configfs;
     pub(crate) mod fabric;
@@ -44,9 +44,10 @@ use softib::{
     transport, //
 };
 
-/// The module: what it registers lives as long as it is loaded. Devices are made no more, and end, before the options
-/// go; all cables are out before nobody tells them of their net devices any more, and before their frames have no way;
-/// the parent of the devices goes last.
+/// The module: its registrations live as long as it is loaded, and end in the order of the
+/// fields. No device is made any more, and all have ended, before the options go; all cables are
+/// out before the notifier of their net devices goes, and before their frames have no way any
+/// more; the parent of the devices goes last.
 #[pin_data]
 struct Softib {
     _link: provider::link::Registration,

@@ -2,8 +2,9 @@
 
 //! `/sys/kernel/config/softib`: switches, routers and the options of host channel adapters.
 //!
-//! `mkdir -p switch/NAME` makes a switch; its net devices go into `ports`, separated by spaces, and `enable` switches it
-//! on. The folders `switch`, `router` and `hca` are made in the same way, as configfs has no fixed ones for Rust.
+//! `mkdir -p switch/NAME` makes a switch; the names of its net devices go into `ports`, separated
+//! by spaces, and `enable` switches it on. The folders `switch`, `router` and `hca` are made in
+//! the same way, as configfs has no fixed ones for Rust.
 
 use kernel::{
     configfs,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What nodes of softib are in a subnet, and what they tell of others.
+//! Identities of softib's nodes in a subnet, and the packets that they report.
 
 use crate::{
     fabric::node::Identity,
@@ -32,7 +32,7 @@ fn description(text: &[u8]) -> [u8; DESCRIPTION_LEN] {
     description
 }
 
-/// What a node of softib is in a subnet.
+/// Returns the identity of a node of softib in a subnet.
 pub(crate) fn identity(node_type: NodeType, guid: u64, name: &[u8]) -> Identity {
     Identity {
         node_type,
@@ -45,7 +45,7 @@ pub(crate) fn identity(node_type: NodeType, guid: u64, name: &[u8]) -> Identity 
     }
 }
 
-/// What a packet with a wrong key is told of by.
+/// Returns the description of a packet with a wrong key, as a trap reports it.
 pub(crate) fn culprit(packet: &Packet<'_>, key: u32) -> Culprit {
     let link = packet.head.lrh.link();
     let none = Addresses {

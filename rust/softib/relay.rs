@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What switches and routers have in common: ports with cables, a part that decides, and packets that pass on.
+//! The part that switches and routers have in common: ports with cables, a decider, and packets
+//! that pass on.
 
 mod counters;
 
@@ -61,7 +62,7 @@ use crate::{
 pub(crate) use counters::Cause;
 use counters::PortCounters;
 
-/// What decides where packets go.
+/// A node that decides where packets go.
 pub(crate) trait Decide: Cabled + Send + Unpin + 'static {
     /// Passes a packet on. Runs in soft interrupt context.
     ///
@@ -76,7 +77,7 @@ pub(crate) trait Decide: Cabled + Send + Unpin + 'static {
 pub(crate) struct Relay<D: Decide> {
     #[pin]
     decider: IrqLock<D>,
-    /// Of each port, from the first.
+    /// The sending sides of the ports' cables, port 1 first.
     lines: KVec<Arc<Line>>,
     counters: KVec<PortCounters>,
     queue: work::Queue,
@@ -141,7 +142,7 @@ impl<D: Decide> Running<D> {
 }
 
 impl<D: Decide> Running<D> {
-    /// What it does.
+    /// Returns the relay that runs.
     pub(crate) fn relay(&self) -> &Arc<Relay<D>> {
         &self.relay
     }
@@ -160,7 +161,7 @@ impl<D: Decide> Relay<D> {
         u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(0)
     }
 
-    /// Asks what decides.
+    /// Runs `ask` on the decider, under its lock.
     #[inline]
     pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut D) -> R) -> R {
         self.decider.with(ask)
@@ -171,13 +172,14 @@ impl<D: Decide> Relay<D> {
         self.counters.get(usize::from(port).checked_sub(1)?)
     }
 
-    /// What the performance manager is told of a port.
+    /// Returns the counters of a port that its performance agent reports.
     pub(crate) fn counts_of(&self, port: u8) -> PortCounts {
         self.counters_of(port)
             .map_or(PortCounts::default(), PortCounters::read)
     }
 
-    /// How many packets of all ports were dropped, by cause: a name and a number for each cause that there was.
+    /// Tells the number of packets that all ports have dropped, by cause: a name and a number for
+    /// each cause.
     pub(crate) fn drops(&self, mut tell: impl FnMut(&str, u64)) {
         let sum = |of: &dyn Fn(&PortCounters) -> u64| self.counters.iter().map(of).sum();
         tell("malformed", sum(&PortCounters::malformed));

@@ -46,12 +46,12 @@ pub(crate) type Tables = Router<KVec<Port>, KVec<Route>, KVec<Neighbour>>;
 /// A router that is on.
 pub(crate) type On = Running<Tables>;
 
-/// Where the hop limit is in a global route header (IBTA 8.3.6).
+/// The offset of the hop limit in a packet with a global route header (IBTA 8.3.6).
 const HOP_LIMIT: usize = lrh::LEN + 7;
 
 const _: () = assert!(HOP_LIMIT < lrh::LEN + grh::LEN);
 
-/// How a router finds the ports of the subnets it joins.
+/// Tables by which a router finds the ports of the subnets that it joins.
 pub(crate) struct Ways {
     pub(crate) routes: KVec<Route>,
     pub(crate) neighbours: KVec<Neighbour>,
@@ -59,7 +59,7 @@ pub(crate) struct Ways {
     pub(crate) algorithmic: bool,
 }
 
-/// Switches one on.
+/// Starts a router with a port for each net device.
 ///
 /// # Errors
 ///

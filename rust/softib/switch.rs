@@ -52,7 +52,7 @@ use crate::{
 /// Entries of the multicast forwarding table. OpenSM gives addresses from the first on.
 const MULTICAST: usize = 1024;
 
-/// Where a switch has its tables.
+/// Storage of a switch's tables in the kernel's memory.
 pub(crate) struct Memory;
 
 impl Storage for Memory {
@@ -65,7 +65,7 @@ impl Storage for Memory {
 /// A switch that is on.
 pub(crate) type On = Running<Switch<Memory>>;
 
-/// Switches one on.
+/// Starts a switch with a port for each net device.
 ///
 /// # Errors
 ///
@@ -121,15 +121,15 @@ impl Decide for Switch<Memory> {
     }
 }
 
-/// What is done with a packet.
+/// The way of a packet through a switch.
 enum Way {
-    /// It leaves as it came.
+    /// Out by a port, as it came.
     Out(u8),
-    /// It leaves on another lane.
+    /// Out by a port, on another lane.
     Lane(u8, u8),
-    /// Copies of it leave as it came.
+    /// Copies out by several ports, as it came.
     Several(PortMask),
-    /// It is for the switch itself.
+    /// Delivery to the switch itself.
     Own,
 }
 
@@ -170,7 +170,8 @@ fn several(relay: &Arc<Relay<Switch<Memory>>>, ports: PortMask, frame: Frame) ->
     Ok(())
 }
 
-/// Writes another lane into a packet's local route header, which no CRC covers that is carried here.
+/// Writes another lane into a packet's local route header, which no CRC that is carried here
+/// covers.
 fn relane(mut frame: Frame, lane: u8) -> Result<Frame, Cause> {
     let bytes = frame.bytes_mut().map_err(|_| Cause::Memory)?;
     if let Some(first) = bytes.first_mut() {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::linux::configfs_attrs;
 
-/// What a folder stands for.
+/// The kind of node that a folder configures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Switch,
@@ -38,20 +38,20 @@ impl Kind {
     }
 }
 
-/// A folder. The files of switches and routers are in [`super::relay`] and [`super::tables`], those of adapters in
-/// [`super::adapter`].
+/// A folder. The files of switches and routers are in [`super::relay`] and [`super::tables`],
+/// those of adapters in [`super::adapter`].
 #[pin_data]
 pub(crate) struct Element {
     pub(super) kind: Kind,
     pub(super) name: CString,
     #[pin]
     pub(super) settings: Mutex<Settings>,
-    /// Of an adapter: what is taken when a device of its name is made.
+    /// The options that a device of the folder's name is made with; only an adapter has some.
     options: Option<options::Entry>,
 }
 
 impl Element {
-    /// Makes a folder.
+    /// Makes the folder of a node of that kind.
     pub(super) fn make(
         kind: Kind,
         name: &CStr,
@@ -143,12 +143,12 @@ impl Element {
         self.name.to_str().unwrap_or("?")
     }
 
-    /// What was written to a file, without the white space around it.
+    /// Returns the text that was written to a file, without the white space around it.
     pub(super) fn text<'a>(&self, page: &'a [u8], file: &str) -> Result<&'a str> {
         text::read(page).map_err(|mistake| self.refuse(format_args!("{file} {mistake}")))
     }
 
-    /// Reads a number.
+    /// Reads the number that was written to a file, in decimal or with 0x before it.
     pub(super) fn number(&self, page: &[u8], file: &str) -> Result<u64> {
         text::number(self.text(page, file)?).map_err(|_| {
             self.refuse(format_args!(

@@ -14,11 +14,11 @@ use kernel::{
 
 use crate::hca::options::Options;
 
-/// What is known by names of devices.
+/// Options by device name, and the names that are in use.
 struct Names {
-    /// What was said of devices.
+    /// The options of each name that has a folder.
     said: KVec<(CString, Options)>,
-    /// The devices there are.
+    /// The names of the devices that there are.
     taken: KVec<CString>,
 }
 
@@ -31,7 +31,7 @@ kernel::sync::global_lock! {
 pub(crate) struct Ready(());
 
 impl Ready {
-    /// Makes them ready.
+    /// Makes the options ready: the first call initialises their lock.
     pub(crate) fn new() -> Self {
         static READY: AtomicBool = AtomicBool::new(false);
         if !READY.swap(true, Ordering::Relaxed) {
@@ -51,11 +51,12 @@ impl Drop for Ready {
     }
 }
 
-/// The options of devices of a name. Dropping it makes them the usual ones again, for devices to come.
+/// The options of devices of a name. Dropping it makes them the default ones again, for devices
+/// to come.
 pub(crate) struct Entry(CString);
 
 impl Entry {
-    /// The usual ones.
+    /// Adds a name with the default options.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl Entry {
         Ok(Self(name.try_into()?))
     }
 
-    /// A copy.
+    /// Returns a copy of the options.
     ///
     /// # Errors
     ///
@@ -75,7 +76,7 @@ impl Entry {
         NAMES.lock().of(&self.0)
     }
 
-    /// Changes them.
+    /// Changes the options of the name.
     ///
     /// # Errors
     ///

@@ -31,14 +31,14 @@ use crate::{
     switch, //
 };
 
-/// What is switched on.
+/// The node that is switched on, if there is one.
 pub(super) enum On {
     Nothing,
     Switch(switch::On),
     Router(router::On),
 }
 
-/// What the files of a switch or a router say.
+/// The settings of a switch or a router, as its files show them.
 pub(super) struct Settings {
     pub(super) ports: KVec<CString>,
     guid: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Of a folder that was just made.
+    /// Creates the settings of a new folder.
     pub(super) fn new() -> Self {
         Self {
             ports: KVec::new(),

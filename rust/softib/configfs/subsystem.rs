@@ -2,8 +2,9 @@
 
 //! Registering the top folder.
 //!
-//! The kernel crate's `configfs::Subsystem` would do it, but if that fails it unregisters what is not registered, by a null
-//! pointer: its initializer drops what it has made (`pin_chain`), and dropping is unregistering (Linux 7.2, 7.3).
+//! The kernel crate's `configfs::Subsystem` would do it, but when that fails it unregisters a
+//! subsystem that is not registered, by a null pointer: its initializer drops what it has made
+//! (`pin_chain`), and dropping is unregistering (Linux 7.2, 7.3).
 
 use core::mem::size_of;
 
@@ -21,10 +22,11 @@ use kernel::{
 
 use super::Top;
 
-/// What configfs wants to know of a folder.
+/// The type that tells configfs of a folder's operations and attributes.
 type Item = ItemType<Subsystem<Top>, Top>;
 
-/// The registration of the top folder. Dropping it takes the folder away; by then all in it is gone.
+/// The registration of the top folder. Dropping it takes the folder away; by then everything in
+/// it is gone.
 ///
 /// # Invariants
 ///
@@ -75,7 +77,8 @@ impl Registration {
         try_pin_init!(Self {
             // INVARIANT: Registered, or there is none.
             subsystem <- Opaque::try_ffi_init(move |slot: *mut Subsystem<Top>| {
-                // SAFETY: The slot is ours to initialise, and it is pinned. All that configfs wants to be set is set.
+                // SAFETY: The slot is ours to initialise, and it is pinned. All fields that
+                // configfs wants to be set are set.
                 unsafe {
                     slot.cast::<u8>().write_bytes(0, size_of::<Subsystem<Top>>());
                     let subsystem = c_subsystem(slot);
@@ -100,7 +103,8 @@ impl Registration {
 #[pinned_drop]
 impl PinnedDrop for Registration {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant it is registered, and its mutex was initialised before that.
+        // SAFETY: By the type invariant the subsystem is registered, and its mutex was
+        // initialised before that.
         unsafe {
             let subsystem = c_subsystem(self.subsystem.get());
             kernel::bindings::configfs_unregister_subsystem(subsystem);

@@ -2,8 +2,8 @@
 
 //! The files that only routers have: `algorithmic`, `routes`, `neighbours`.
 //!
-//! A write replaces a whole table, at once, also of a router that is enabled. Each entry is a line; commas may stand
-//! for the ends of lines, as a shell writes each line by itself.
+//! A write replaces a whole table at once, also that of a router that is enabled. Each entry is a
+//! line; commas may stand for the ends of lines, as a shell writes each line by itself.
 
 use core::{
     fmt::{
@@ -52,7 +52,7 @@ fn show<T: Display>(page: &mut [u8; PAGE_SIZE], table: &[T]) -> Result<usize> {
 }
 
 impl Element {
-    /// How a router that is enabled now finds what.
+    /// Copies the tables by which a router that is enabled now finds ports.
     pub(super) fn ways(&self, settings: &Settings) -> Result<router::Ways> {
         Ok(router::Ways {
             routes: copy(&settings.routes)?,

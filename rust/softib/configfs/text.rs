@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What is read from and written to the files.
+//! Reading and writing the text of the files.
 
 use core::fmt::{
     self,
@@ -23,7 +23,7 @@ impl<'a> Page<'a> {
         Self { page, length: 0 }
     }
 
-    /// How much is written.
+    /// Returns the number of bytes written so far.
     pub(super) fn len(&self) -> usize {
         self.length
     }
@@ -50,7 +50,8 @@ pub(super) fn write(page: &mut [u8; PAGE_SIZE], text: fmt::Arguments<'_>) -> Res
     Ok(page.len())
 }
 
-/// What a write gives at most: of a longer one the rest would come as another (`fs/configfs/file.c`).
+/// The most bytes that a write passes on at a time: the rest of a longer text would come as
+/// another write (`fs/configfs/file.c`).
 const LONGEST: usize = PAGE_SIZE - 1;
 
 /// Why what was written is no text.
@@ -69,7 +70,7 @@ impl fmt::Display for NoText {
     }
 }
 
-/// What was written to a file, without the white space around it.
+/// Returns the text that was written to a file, without the white space around it.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the ports of switches and routers count, and why they drop packets.
+//! Counters of the ports of switches and routers, and causes of dropped packets.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -21,9 +21,9 @@ use crate::{
 
 /// Why a packet was dropped.
 pub(crate) enum Cause {
-    /// It is no packet.
+    /// The frame is no packet.
     Malformed,
-    /// The fabric's rules.
+    /// A rule of the fabric.
     Rule(Discard),
     /// There was no memory.
     Memory,
@@ -45,7 +45,7 @@ impl From<Discard> for Cause {
 pub(super) struct Traffic {
     packets: AtomicU64,
     bytes: AtomicU64,
-    /// Of the packets those to a group.
+    /// Multicast packets among them.
     multicast: AtomicU64,
 }
 
@@ -58,7 +58,7 @@ impl Traffic {
         }
     }
 
-    /// Counts a packet.
+    /// Counts a packet of that direction.
     #[inline]
     pub(super) fn count(&self, frame: &[u8]) {
         self.packets.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Traffic {
     }
 }
 
-/// What a port counts.
+/// The counters of a port of a switch or a router.
 pub(super) struct PortCounters {
     pub(super) sent: Traffic,
     pub(super) received: Traffic,
@@ -126,7 +126,7 @@ impl PortCounters {
             .map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
-    /// What the performance manager is told.
+    /// Returns the counters that the port's performance agent reports.
     pub(super) fn read(&self) -> PortCounts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         // These first: of a sum that grows meanwhile no part is larger than the whole.
