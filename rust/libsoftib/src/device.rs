@@ -102,7 +102,7 @@ unsafe extern "C" fn alloc_context(
     context
 }
 
-/// The verb `free_context`.
+/// Frees a context: the verb `free_context`.
 pub(crate) unsafe extern "C" fn free_context(context: *mut ibv_context) {
     // SAFETY: A context of this library is in the memory of a `verbs_context`, see
     // `alloc_context`.
@@ -111,7 +111,7 @@ pub(crate) unsafe extern "C" fn free_context(context: *mut ibv_context) {
     unsafe { end_context(context.cast()) };
 }
 
-/// Undoes `_verbs_init_and_alloc_context`.
+/// Undoes `_verbs_init_and_alloc_context`, and frees the memory.
 ///
 /// # Safety
 ///

@@ -226,7 +226,7 @@ types! {
         filler: [u64; 41],
     }
 
-    /// A protection domain.
+    /// A protection domain, none of whose fields is used here.
     struct ibv_pd {
         filler: [u64; 2],
     }
@@ -237,12 +237,12 @@ types! {
         filler: [u64; 1],
     }
 
-    /// A memory region.
+    /// A memory region, none of whose fields is used here.
     struct ibv_mr {
         filler: [u64; 6],
     }
 
-    /// A completion queue.
+    /// A completion queue with its context and the number that the kernel knows it by.
     struct ibv_cq {
         pub(crate) context: *mut ibv_context,
         filler: [u64; 2],
@@ -261,12 +261,12 @@ types! {
         filler: [u64; 27],
     }
 
-    /// A queue pair.
+    /// A queue pair, none of whose fields is used here.
     struct ibv_qp {
         filler: [u64; 20],
     }
 
-    /// An address handle.
+    /// An address handle, none of whose fields is used here.
     struct ibv_ah {
         filler: [u64; 3],
     }
