@@ -168,7 +168,7 @@ fn refuse(smp: &mut Smp, status: u16) -> Outcome {
     finish(smp, status)
 }
 
-/// Whether a subnet manager runs on the port by which its attribute is asked for.
+/// Returns whether a subnet manager runs on the port by which its attribute is asked for.
 fn is_for_manager<M: Managed>(managed: &M, request: Request) -> bool {
     let node = managed.node();
     node.port(node.addressed(request.in_port))
@@ -381,7 +381,7 @@ fn guids<P: DerefMut<Target = [Port]>>(
     Ok(Events::new(number, Changes::GID.when(changed)))
 }
 
-/// Whether a port has more than one data lane.
+/// Returns whether a port has more than one data lane.
 fn maps_levels(port: &Port) -> bool {
     port.info.capability_mask() & capability::SL_MAPPING != 0
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Why a packet goes no further.
+//! Causes for which a packet goes no further.
 
 use core::fmt;
 

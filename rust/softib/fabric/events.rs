@@ -24,12 +24,12 @@ impl Changes {
     /// A trap is due: the node is to be polled.
     pub const TRAP: Changes = Changes(1 << 6);
 
-    /// Whether all of those are among these.
+    /// Returns whether all of those are among these.
     pub const fn contains(self, other: Changes) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether nothing has changed.
+    /// Returns whether nothing has changed.
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
@@ -82,7 +82,7 @@ impl Events {
         }
     }
 
-    /// With these changes as well.
+    /// Adds changes to those of the call.
     pub const fn and(self, changes: Changes) -> Events {
         Events {
             changes: self.changes.and(changes),

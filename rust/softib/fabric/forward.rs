@@ -19,8 +19,8 @@ use super::wire::smp::forwarding::NO_PORT;
 /// 7.7.8).
 const MAX_OVERHEAD: usize = 124;
 
-/// Whether the packet is for subnet management: it is on the lane for that, and for the queue pair
-/// for that.
+/// Returns whether the packet is for subnet management: it is on the lane for that, and for the
+/// queue pair for that.
 ///
 /// # Errors
 ///
@@ -36,7 +36,7 @@ fn is_management(head: &Head<'_>) -> Result<bool, Discard> {
     }
 }
 
-/// Whether a packet may leave by that port.
+/// Checks whether a packet may leave by that port.
 fn may_leave(port: &Port, head: &Head<'_>, management: bool) -> Result<(), Discard> {
     let open = if management {
         port.is_linked()

@@ -152,7 +152,7 @@ impl<C: Counters> Agent<'_, C> {
     }
 }
 
-/// Each counter of one with the same of the other.
+/// Combines each counter of one with the same counter of the other.
 fn combine(one: &PortCounts, other: &PortCounts, with: impl Fn(u64, u64) -> u64) -> PortCounts {
     PortCounts {
         transmit_data: with(one.transmit_data, other.transmit_data),

@@ -39,10 +39,11 @@ const WIDTH_4X: u8 = 0b10;
 const SPEED_ALL: u8 = 0b111;
 const SPEED_QDR: u8 = 0b100;
 
-/// 4.096 µs shifted left so often are about a second: what a subnet manager would set.
+/// The SubnetTimeOut that a subnet manager would set: 4.096 µs shifted left so often are about a
+/// second.
 const SUBNET_TIMEOUT: u8 = 18;
 
-/// And about a quarter of one: how soon an agent answers, however slow the machine is.
+/// The RespTimeValue of agents, about a quarter of a second, however slow the machine is.
 const RESPONSE_TIME: u8 = 16;
 
 /// The thresholds LocalPhyErrors and OverrunErrors, above which link errors are worth a trap: the
@@ -68,7 +69,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// One data lane, 4096 bytes, all tables as large as they go.
+    /// Creates a profile with one data lane, 4096 bytes, and all tables as large as they go.
     pub const fn new(guid: u64) -> Profile {
         Profile {
             guid,
@@ -191,7 +192,7 @@ impl Port {
         &self.info
     }
 
-    /// Its P_Key table, unused entries included.
+    /// Returns the P_Key table, unused entries included.
     pub fn pkeys(&self) -> &[Pkey] {
         self.pkeys
             .get(..usize::from(self.pkey_cap))
@@ -203,38 +204,38 @@ impl Port {
         self.guids.first().copied().unwrap_or(0)
     }
 
-    /// Its GID of that index, or `None` if the table has no such entry or nothing in it.
+    /// Returns the GID of that index; `None` if the table has no such entry or nothing in it.
     pub fn gid(&self, index: usize) -> Option<Gid> {
         let cap = usize::from(self.info.guid_cap());
         let guid = *self.guids.get(..cap)?.get(index)?;
         (guid != 0).then(|| gid(self.info.gid_prefix(), guid))
     }
 
-    /// Whether the GID is one of its own.
+    /// Returns whether the GID is one of its own.
     pub fn owns_gid(&self, wanted: &Gid) -> bool {
         (0..usize::from(self.info.guid_cap())).any(|index| self.gid(index) == Some(*wanted))
     }
 
-    /// Whether there is a link, so that subnet management can pass.
+    /// Returns whether there is a link, so that subnet management can pass.
     pub fn is_linked(&self) -> bool {
         self.info.physical() == Physical::LinkUp
     }
 
-    /// Whether every packet can pass.
+    /// Returns whether every packet can pass.
     pub fn is_active(&self) -> bool {
         self.info.state() == State::Active
     }
 
-    /// Whether packets to that address are for this port: its own and those that its mask makes
-    /// its own.
+    /// Returns whether packets to that address are for this port: its own and those that its mask
+    /// makes its own.
     pub fn owns_lid(&self, lid: Lid) -> bool {
         let own = self.info.lid();
         let mask = u16::MAX << self.info.lmc();
         own.is_unicast() && own.get() & mask == lid.get() & mask
     }
 
-    /// Whether it is in the partition of that key. By which kind of membership is for the two ends
-    /// to judge: what stands between them knows neither's.
+    /// Returns whether it is in the partition of that key. The two ends judge by which kind of
+    /// membership: nodes between them know neither's.
     pub fn is_in_partition(&self, pkey: Pkey) -> bool {
         pkey.is_valid() && self.pkeys().iter().any(|own| own.base() == pkey.base())
     }

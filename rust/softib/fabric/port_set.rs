@@ -89,7 +89,8 @@ impl Port {
         })
     }
 
-    /// Which step the request is for, if the port can take it from where it is (IBTA 7.2.7).
+    /// Returns the step that the request is for, if the port can take it from its state (IBTA
+    /// 7.2.7).
     fn step(&self, wanted: &PortInfo) -> Result<Step, BadField> {
         let down = |physical| match physical {
             Physical::NoChange => Ok(Step::Down(self.info.down_default(), LinkCommand::Down)),
@@ -204,8 +205,8 @@ fn set_link(next: &mut PortInfo, wanted: &PortInfo) -> Result<(), BadField> {
     Ok(())
 }
 
-/// Widths or speeds to be enabled: nothing for no change, `all` for all, else some of those
-/// supported.
+/// Returns the widths or speeds to be enabled: `now` for 0, all that are supported for `all`,
+/// otherwise those wanted.
 fn subset(wanted: u8, now: u8, supported: u8, all: u8) -> Result<u8, BadField> {
     match wanted {
         0 => Ok(now),

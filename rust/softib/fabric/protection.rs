@@ -9,13 +9,13 @@ use super::wire::smp::Smp;
 /// A second, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// From this protection on a wrong key cannot read either.
+/// The degree of protection from which on a wrong key cannot read either.
 const PROTECT_READS: u8 = 2;
 
 impl Port {
-    /// Whether the request may be served at this time. One that may not is counted, and begins the
-    /// lease, at whose end the protection ends: a subnet manager that has lost its key is not
-    /// locked out for ever.
+    /// Returns whether the request may be served at this time. A request that may not is counted,
+    /// and begins the lease, at whose end the protection ends: a subnet manager that has lost its
+    /// key is not locked out for ever.
     pub(super) fn admits(&mut self, smp: &Smp, now: u64) -> bool {
         if self.lease.is_some_and(|end| now >= end) {
             self.lease = None;

@@ -63,7 +63,7 @@ pub struct Received {
     pub answer: Option<Answer>,
     /// Changes that the packet has made.
     pub events: Events,
-    /// Why there is no answer, if that is for the packet's own fault.
+    /// The cause for which there is no answer, if it is the packet's own fault.
     pub discard: Option<Discard>,
 }
 

@@ -70,7 +70,7 @@ impl PortMask {
     /// Port 0, the switch itself.
     pub const OWN: PortMask = PortMask(1);
 
-    /// One port; none if it cannot be one.
+    /// Returns the set of one port; the empty one if the number is too large.
     pub const fn of(port: u8) -> PortMask {
         if port <= MAX_PORTS {
             PortMask(1 << port)
@@ -89,12 +89,12 @@ impl PortMask {
         PortMask(self.0 & !PortMask::of(port).0)
     }
 
-    /// Whether that port is in it.
+    /// Returns whether that port is in it.
     pub const fn has(self, port: u8) -> bool {
         self.0 & PortMask::of(port).0 != 0
     }
 
-    /// Whether there is none in it.
+    /// Returns whether there is none in it.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -116,7 +116,7 @@ impl PortMask {
     }
 }
 
-/// From the lowest port to the highest.
+/// Iterates from the lowest port to the highest.
 impl Iterator for PortMask {
     type Item = u8;
 

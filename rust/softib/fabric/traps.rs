@@ -53,8 +53,8 @@ pub(super) const fn interval(subnet_timeout: u8) -> u64 {
 }
 
 impl Traps {
-    /// Remembers to tell something. What is of the same trap at the same port and has not been
-    /// answered is told anew, with its news, and not sooner than the specification allows.
+    /// Remembers to send a trap. If the same trap of the same port has not been answered, it is
+    /// replaced by the new one, and sent anew not sooner than the specification allows.
     pub(super) fn raise(&mut self, port: u8, kind: Kind, details: Details, now: u64) {
         self.tid = self.tid.wrapping_add(1);
         let same = |slot: &Option<Trap>| {
@@ -86,8 +86,8 @@ impl Traps {
         }
     }
 
-    /// One that is due; `wait` says for how long a trap of that port waits for its answer, or
-    /// `None` if no manager is known there, so that it cannot be told.
+    /// Takes a trap that is due; `wait` returns the time that a trap of that port waits for its
+    /// answer, or `None` if no manager is known there, so that it cannot be told.
     pub(super) fn due(&mut self, now: u64, wait: impl Fn(u8) -> Option<u64>) -> Option<Trap> {
         for slot in &mut self.slots {
             let Some(trap) = slot else { continue };
@@ -117,7 +117,7 @@ impl Traps {
             .filter(|due| *due != NEVER)
     }
 
-    /// Whether there is something to tell at that port.
+    /// Returns whether there is something to tell at that port.
     pub(super) fn has_any(&self, port: u8) -> bool {
         self.slots.iter().flatten().any(|trap| trap.port == port)
     }
