@@ -188,8 +188,8 @@ impl QueuePair {
         }
     }
 
-    /// RTS to SQD: sends that have begun are finished, then [`Event::SendQueueDrained`] follows,
-    /// in the next [`QueuePair::run`] at the earliest.
+    /// Moves the queue pair from RTS to SQD: sends that have begun are finished, then
+    /// [`Event::SendQueueDrained`] follows, in the next [`QueuePair::run`] at the earliest.
     pub fn drain(&mut self) -> Result<(), Refused> {
         match (self.state(), self.state.sender()) {
             (StateName::Rts, Some(sender)) => {
@@ -200,7 +200,7 @@ impl QueuePair {
         }
     }
 
-    /// SQD or SQE to RTS; RTS stays.
+    /// Moves the queue pair from SQD or SQE to RTS; RTS stays.
     pub fn resume(&mut self) -> Result<(), Refused> {
         match self.state.sender() {
             Some(sender) => {
@@ -211,7 +211,7 @@ impl QueuePair {
         }
     }
 
-    /// Anything to Error: everything posted is flushed.
+    /// Moves the queue pair from any state to Error: everything posted is flushed.
     pub fn fail(&mut self, shell: &mut impl Shell) {
         self.break_down(shell, Failure::Wanted);
     }
@@ -309,7 +309,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Receives were posted, which matters in the error state alone: they are flushed.
+    /// Notes that receives were posted, which matters in the error state alone: they are flushed.
     pub fn receive_posted(&mut self, shell: &mut impl Shell) {
         if let (State::Error { .. }, false) = (&self.state, self.shared) {
             flush_receives(shell);

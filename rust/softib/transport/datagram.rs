@@ -24,7 +24,7 @@ pub const fn qkey_to_send(asked: u32, own: u32) -> u32 {
     }
 }
 
-/// Why a datagram is dropped.
+/// The cause for which a datagram is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dropped {
     /// Its Q_Key is not that of the queue pair: the port counts it and may send a trap.
@@ -37,8 +37,8 @@ pub enum Dropped {
     SmallReceive,
 }
 
-/// Whether a datagram may come in: `qkey` is the packet's, `own` is the queue pair's or `None` for
-/// QP 0, which has no key, `length` is the payload without pad.
+/// Checks whether a datagram may come in: `qkey` is the packet's, `own` is the queue pair's or
+/// `None` for QP 0, which has no key, `length` is the payload without pad.
 pub fn check(qkey: u32, own: Option<u32>, length: usize, mtu: Mtu) -> Result<(), Dropped> {
     if own.is_some_and(|own| own != qkey) {
         return Err(Dropped::Qkey);

@@ -24,7 +24,7 @@ use super::work::{
     Status, //
 };
 
-/// Why a request was not done.
+/// The cause for which a request was not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refusal {
     /// There is no receive. Nothing has changed: the packet may come once more.
@@ -91,7 +91,7 @@ impl Arrival<'_> {
             .ok_or(Refusal::Invalid)
     }
 
-    /// Whether the length is that of a packet of an RDMA WRITE which others follow.
+    /// Checks whether the length is that of a packet of an RDMA WRITE which others follow.
     fn full_of(&self, rest: &Remote) -> Result<(), Refusal> {
         if self.full()? < rest.length {
             Ok(())
@@ -135,7 +135,7 @@ impl Inbound {
         self.message = Message::Between;
     }
 
-    /// Whether no message has begun.
+    /// Returns whether no message has begun.
     pub(super) fn is_between(&self) -> bool {
         self.message == Message::Between
     }
@@ -310,7 +310,7 @@ impl Inbound {
     }
 }
 
-/// Whether the queue pair takes such an RDMA WRITE at all.
+/// Checks whether the queue pair takes such an RDMA WRITE at all.
 fn allow_write(packet: &Arrival<'_>, remote: &Remote) -> Result<(), Refusal> {
     if packet.access.write && remote.length <= MAX_MESSAGE {
         Ok(())

@@ -42,7 +42,7 @@ impl Remote {
         }
     }
 
-    /// Only that many bytes.
+    /// Returns the first bytes of the memory, that many at most.
     pub(super) fn first(self, bytes: u32) -> Remote {
         Remote {
             length: self.length.min(bytes),
@@ -95,7 +95,7 @@ pub enum Tail {
 pub enum Request {
     /// The first of several packets of a SEND.
     SendFirst,
-    /// One between the first and the last.
+    /// A packet of a SEND between the first and the last.
     SendMiddle,
     /// The last of several.
     SendLast(Tail),
@@ -103,7 +103,7 @@ pub enum Request {
     SendOnly(Tail),
     /// The first of several packets of an RDMA WRITE.
     WriteFirst(Remote),
-    /// One between the first and the last.
+    /// A packet of an RDMA WRITE between the first and the last.
     WriteMiddle,
     /// The last of several.
     WriteLast(Option<ImmDt>),
@@ -129,7 +129,7 @@ pub struct Acknowledgement {
 pub enum Response {
     /// The first of several packets of the data read.
     ReadFirst(Acknowledgement),
-    /// One between the first and the last.
+    /// A packet of the data read between the first and the last.
     ReadMiddle,
     /// The last of several.
     ReadLast(Acknowledgement),
@@ -417,7 +417,7 @@ pub struct Incoming<'a> {
 pub enum Payload {
     /// A packet without payload.
     None,
-    /// From the scatter/gather list of a send, or its inline data.
+    /// The scatter/gather list of a send, or its inline data.
     Send {
         /// The index of the send.
         index: u32,
@@ -426,7 +426,7 @@ pub enum Payload {
         /// The number of bytes in this packet.
         length: u32,
     },
-    /// From the memory that a READ asks for.
+    /// The memory that a READ asks for.
     Remote(Remote),
 }
 

@@ -56,7 +56,8 @@ use super::work::{
 /// Packets of messages that may be under way at a time.
 const WINDOW: u32 = 256;
 
-/// After so many packets of a message an acknowledgement is asked for, and after the last.
+/// The number of packets of a message after which an acknowledgement is asked for, as it is after
+/// the last.
 const ACK_EVERY: u32 = 64;
 
 const _: () = assert!(ACK_EVERY * 2 <= WINDOW);

@@ -36,7 +36,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Before the first send ever.
+    /// Returns the place before the first send ever.
     pub(super) fn start(psn: Psn) -> Cursor {
         Cursor {
             index: 0,
@@ -45,7 +45,7 @@ impl Cursor {
         }
     }
 
-    /// Before the send after this one, whose first packet has that number.
+    /// Returns the place before the send after this one, whose first packet has that number.
     pub(super) fn following(self, first: Psn) -> Cursor {
         Cursor {
             index: self.index.wrapping_add(1),
@@ -59,7 +59,7 @@ impl Cursor {
         ahead(self.first, self.psn)
     }
 
-    /// Whether the other place is later.
+    /// Returns whether the other place is later.
     pub(super) fn is_behind(&self, other: &Cursor) -> bool {
         match other.index.wrapping_sub(self.index) as i32 {
             0 => distance(self.psn, other.psn) > 0,

@@ -46,8 +46,8 @@ pub trait Memory {
     /// Writes into the scatter list of the receive that is held, after that many bytes of it.
     fn scatter_receive(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Denied>;
 
-    /// Whether the peer may use all of this memory, before a message of several packets goes there
-    /// or comes from there. Never asked for no bytes.
+    /// Checks whether the peer may use all of this memory, before a message of several packets
+    /// goes there or comes from there. Never asked for no bytes.
     fn check(&mut self, remote: &Remote, access: Access) -> Result<(), Denied>;
 
     /// Writes for the peer, if it may: a message of one packet is checked here alone, and of a
@@ -76,7 +76,7 @@ pub trait Queues {
 
 /// The way to the peer.
 pub trait Output {
-    /// Whether another packet may be emitted now. After `false` the shell calls
+    /// Returns whether another packet may be emitted now. After `false` the shell calls
     /// [`QueuePair::run`] again when there is room.
     ///
     /// [`QueuePair::run`]: super::QueuePair::run

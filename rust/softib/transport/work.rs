@@ -37,7 +37,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// With so many bytes from there.
+    /// Returns so many bytes of memory from there.
     pub(super) fn of(self, length: u32) -> Remote {
         Remote {
             address: self.address,
@@ -74,7 +74,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Whether its answer carries data.
+    /// Returns whether its answer carries data.
     pub(super) fn is_fetch(&self) -> bool {
         matches!(self.operation, Operation::Read(_) | Operation::Atomic(..))
     }

@@ -231,7 +231,8 @@ impl Requester {
         Failed(status)
     }
 
-    /// Something new is acknowledged: what is still under way has its time anew.
+    /// Restarts the clock, as something new is acknowledged: what is still under way has its time
+    /// anew.
     fn restart_clock(&mut self, now: Time) {
         if matches!(self.clock, Clock::NotReady(_)) {
             return;

@@ -32,9 +32,9 @@ impl Requester {
         }
     }
 
-    /// Something under way is lost: the responder misses a request, or the answer to a READ or an
-    /// atomic operation is missing, as something after it was answered (IBTA 9.7.5.2.4, "implied
-    /// NAK").
+    /// Repeats, as something under way is lost: the responder misses a request, or the answer to
+    /// a READ or an atomic operation is missing, as something after it was answered (IBTA
+    /// 9.7.5.2.4, "implied NAK").
     pub(super) fn missing(&mut self) -> Result<(), Failed> {
         if self.recovering || matches!(self.clock, Clock::NotReady(_)) {
             return Ok(());
@@ -44,7 +44,7 @@ impl Requester {
         Ok(())
     }
 
-    /// The responder has no receive.
+    /// Waits and repeats, as the responder has no receive.
     pub(super) fn not_ready(&mut self, timer: u8, now: Time) -> Result<(), Failed> {
         if matches!(self.clock, Clock::NotReady(_)) {
             return Ok(());
@@ -61,7 +61,8 @@ impl Requester {
         Ok(())
     }
 
-    /// The oldest place moves on over packets: that is progress, and everything may be tried anew.
+    /// Moves the oldest place on over packets: that is progress, and everything may be tried
+    /// anew.
     pub(super) fn advance(&mut self, to: Cursor) {
         self.oldest = to;
         self.tries = Tries::new(&self.terms);
@@ -72,7 +73,7 @@ impl Requester {
         self.catch_up();
     }
 
-    /// Once more from the oldest packet on, if that was not tried too often.
+    /// Begins again from the oldest packet on, if that was not tried too often.
     fn repeat(&mut self) -> Result<(), Failed> {
         self.tries.unanswered = self
             .tries

@@ -99,7 +99,7 @@ impl Choices<'_> {
         }
     }
 
-    /// Around the length of a packet, or any.
+    /// Chooses a length around that of a packet, or any.
     fn length(&mut self, mtu: Mtu) -> u32 {
         let mtu = mtu.bytes();
         match self.byte() {
@@ -234,7 +234,7 @@ impl Bench {
         }
     }
 
-    /// One packet, mostly in order.
+    /// Takes one packet, mostly in order.
     fn packet(&mut self, choices: &mut Choices<'_>) {
         let mtu = self.terms.receiving.mtu;
         let off = i32::from(choices.byte() as i8) / 16;
@@ -336,7 +336,7 @@ impl Bench {
         };
     }
 
-    /// Whatever happened, everything ends when it is told to.
+    /// Ends the queue pair: whatever has happened, everything ends when it is told to.
     fn end(mut self) {
         self.host.qp.fail(&mut self.host.world);
         self.host.run();
