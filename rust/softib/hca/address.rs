@@ -28,7 +28,7 @@ pub(crate) struct AddressVector {
     /// The low bits of the source's local identifier.
     pub(crate) path_bits: u8,
     pub(crate) service_level: u8,
-    /// Kept for who asks; a cable has no rate.
+    /// The static rate, kept for queries only: a cable has no rate.
     pub(crate) static_rate: u8,
     pub(crate) global: Option<GlobalRoute>,
 }

@@ -111,7 +111,7 @@ impl Hca {
 }
 
 impl Inner {
-    /// Whether a datagram that came in at a port may go on to the receive queue.
+    /// Returns whether a datagram that came in at a port may go on to the receive queue.
     pub(super) fn takes_datagrams(&self, port: u8) -> bool {
         let ready = self.state >= State::ReadyToReceive && self.state != State::Error;
         ready && self.attributes.port == port
@@ -186,7 +186,7 @@ impl QueuePair {
         }
     }
 
-    /// Checks the state, the partition and the Q_Key, and answers with the P_Key's place.
+    /// Checks the state, the partition and the Q_Key. Returns the index of the P_Key.
     fn check(
         &self,
         inner: &Inner,

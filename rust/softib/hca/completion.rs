@@ -104,7 +104,7 @@ struct Ring {
     overrun: bool,
     /// Whether the consumer may be at work on what it took: it has not asked for more since.
     in_hand: bool,
-    /// Completions of different queue pairs overtake each other.
+    /// Whether completions of different queue pairs overtake each other.
     overtaking: bool,
 }
 
@@ -190,7 +190,8 @@ impl Ring {
         }
     }
 
-    /// Whether this completion raises an event; then no other does until the consumer asks again.
+    /// Returns whether this completion raises an event; then no other does until the consumer
+    /// asks again.
     fn fires(&mut self, completion: &Completion, solicited: bool) -> bool {
         let fires = match self.armed {
             Armed::Nothing => false,

@@ -112,9 +112,9 @@ pub(super) struct Outcome<'a> {
     pub(super) received: Event<'a>,
     /// Asynchronous events, a bit each.
     pub(super) events: u32,
-    /// There was no room for all packets.
+    /// Whether packets are left for which there was no room.
     pub(super) more: bool,
-    /// Receives were taken out of the shared queue.
+    /// Whether receives were taken out of the shared queue.
     pub(super) took_shared: bool,
 }
 

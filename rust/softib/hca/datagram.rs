@@ -42,7 +42,7 @@ use crate::{
 /// The Q_Key of the general services (IBTA 10.2.5.3... 9.2.6.2).
 pub(super) const GSI_QKEY: u32 = 0x8001_0000;
 
-/// In a request: the sender's own Q_Key is meant (IBTA 10.2.5).
+/// The bit of a request by which the sender's own Q_Key is meant (IBTA 10.2.5).
 const OWN_QKEY: u32 = 0x8000_0000;
 
 /// The virtual lane of subnet management.

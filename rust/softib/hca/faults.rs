@@ -24,11 +24,11 @@ pub(crate) const MAX_REFUSE_EVERY: u32 = 65536;
 /// The failures of a device.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// Every so many work requests one is refused; 0 for none.
+    /// The number of work requests of which one is refused; 0 if none is.
     refuse_every: AtomicU32,
     /// The number of work requests since that was said.
     posted: AtomicU32,
-    /// Queue pairs that are Ready to Send cannot be changed.
+    /// Whether queue pairs that are Ready to Send cannot be changed.
     resets_fail: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ impl Faults {
         self.refuse_every.store(count, Ordering::Relaxed);
     }
 
-    /// Whether queue pairs that are Ready to Send cannot be changed.
+    /// Returns whether queue pairs that are Ready to Send cannot be changed.
     pub(crate) fn resets_fail(&self) -> bool {
         self.resets_fail.load(Ordering::Relaxed)
     }
@@ -88,8 +88,8 @@ impl Hca {
         }
     }
 
-    /// Whether a queue pair of that type can be changed in a state. One that cannot is as it was:
-    /// packets still land in the memory of its receives.
+    /// Checks whether a queue pair of that type can be changed in a state. One that cannot is as
+    /// it was: packets still land in the memory of its receives.
     ///
     /// # Errors
     ///

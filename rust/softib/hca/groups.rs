@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which queue pairs take the packets of a multicast group (IBTA 10.5).
+//! Multicast groups, and the queue pairs that take their packets (IBTA 10.5).
 
 use kernel::{
     prelude::*,

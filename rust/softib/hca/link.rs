@@ -30,7 +30,7 @@ const MTU: u32 = 32;
 pub(super) struct Link {
     /// The LID, the LMC, whether it is linked and active, and its MTU.
     word: AtomicU64,
-    /// Invalid ones are in places that there are not.
+    /// The P_Key table; places beyond its end hold invalid keys.
     pkeys: [AtomicU16; PKEYS],
 }
 
@@ -98,13 +98,13 @@ impl View {
         lid.get() as u8 & ((1 << self.lmc()) - 1) as u8
     }
 
-    /// Packets that manage the subnet can pass.
+    /// Returns whether packets that manage the subnet can pass.
     #[inline]
     pub(super) fn is_linked(self) -> bool {
         self.0 & LINKED != 0
     }
 
-    /// Every packet can pass.
+    /// Returns whether every packet can pass.
     #[inline]
     pub(super) fn is_active(self) -> bool {
         self.0 & ACTIVE != 0
@@ -116,7 +116,7 @@ impl View {
         (self.0 >> MTU) as usize
     }
 
-    /// Whether an address is one of the port's own.
+    /// Returns whether an address is one of the port's own.
     #[inline]
     pub(super) fn owns(self, lid: Lid) -> bool {
         let own = self.lid();

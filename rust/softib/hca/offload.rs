@@ -27,7 +27,7 @@ pub(super) fn fill(message: &mut [u8]) {
     offload::fill(message, sum);
 }
 
-/// Whether the checksums of a message are right.
+/// Returns whether the checksums of a message are right.
 pub(super) fn is_right(message: &[u8]) -> bool {
     offload::is_right(message, sum)
 }

@@ -75,7 +75,7 @@ impl Far {
 }
 
 impl Hca {
-    /// Whether the other end of a port is in memory, or is to be.
+    /// Returns whether the other end of a port is in memory, or is to be.
     #[inline]
     pub(super) fn is_in_memory(&self, port: u8) -> bool {
         port == PORT && self.far.is_in_memory()
@@ -95,7 +95,7 @@ impl Hca {
         })
     }
 
-    /// Whether a port's cable has a live other end.
+    /// Returns whether a port's cable has a live other end.
     pub(super) fn carries(&self, port: u8) -> bool {
         let _guard = rcu::read_lock();
         let plugged = |hca: &Hca| hca.line(port).is_some_and(|line| line.is_up());
@@ -130,7 +130,7 @@ impl Member {
         wanted.is_some_and(|wanted| *wanted == *name)
     }
 
-    /// Whether it is joined, or is to be, with another than `name`.
+    /// Returns whether it is joined, or is to be, with another than `name`.
     fn is_taken(&self, name: &CStr) -> bool {
         self.hca.peer(PORT).is_some() || (self.hca.options.peer.is_some() && !self.wants(name))
     }

@@ -77,7 +77,7 @@ pub(super) struct Managed {
 }
 
 impl Managed {
-    /// Shows packets what the ports are now.
+    /// Copies what the ports are now to where packets see it.
     pub(super) fn show(&self, links: &[Link; PORTS]) {
         for (number, link) in (1..).zip(links) {
             if let Some(port) = self.node.port(number) {
@@ -92,7 +92,7 @@ impl Managed {
 pub(crate) struct Ports {
     #[pin]
     pub(super) managed: IrqLock<Managed>,
-    /// Follow the ports that are managed.
+    /// The ports as packets see them; they follow those that are managed.
     pub(super) links: [Link; PORTS],
     psn: AtomicU32,
 }
@@ -211,7 +211,7 @@ impl Ports {
         }
     }
 
-    /// Whether an address is the port's own.
+    /// Returns whether an address is the port's own.
     #[inline]
     pub(crate) fn is_own(&self, port: u8, lid: Lid) -> bool {
         self.link(port).is_some_and(|link| link.look().owns(lid))
@@ -232,7 +232,7 @@ impl Ports {
         self.link(port)?.find_pkey(pkey)
     }
 
-    /// Whether the key at that place lets a packet of that key in.
+    /// Returns whether the key at that place lets a packet of that key in.
     #[inline]
     pub(crate) fn pkey_matches(&self, port: u8, index: u16, pkey: Pkey) -> bool {
         let own = self.link(port).and_then(|link| link.pkey(index));

@@ -111,15 +111,15 @@ impl WorkItem<2> for QueuePair {
     }
 }
 
-/// Among the events: the shared receive queue may have reached its limit.
+/// The bit among the events by which the shared receive queue may have reached its limit.
 const SHARED_LIMIT: u32 = 1 << 31;
 
-/// From where a queue pair is moved.
+/// The context from which a queue pair is moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Context {
     /// Soft interrupt, with no lock of a consumer held.
     SoftInterrupt,
-    /// Any, also with locks of consumers held.
+    /// Any context, also with locks of consumers held.
     Anywhere,
 }
 
@@ -334,7 +334,7 @@ impl QueuePair {
     }
 }
 
-/// Whether an unreliable connection does that (IBTA 9.5, table 39).
+/// Returns whether an unreliable connection does that operation (IBTA 9.5, table 39).
 fn is_unreliable(operation: &Operation) -> bool {
     match operation {
         Operation::Send(tail) => !matches!(tail, Tail::Invalidate(_)),

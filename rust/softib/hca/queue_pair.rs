@@ -175,7 +175,7 @@ impl Make {
 pub(crate) struct Destination<'a> {
     pub(crate) address: &'a AddressVector,
     pub(crate) queue_pair: Qpn,
-    /// With the highest bit the sender's own is meant (IBTA 10.2.5).
+    /// The Q_Key; with its highest bit, the sender's own is meant (IBTA 10.2.5).
     pub(crate) qkey: u32,
     /// The P_Key's index, for the general services interface only.
     pub(crate) pkey_index: u16,
@@ -188,14 +188,15 @@ pub(crate) struct Datagram<'a> {
     pub(crate) signalled: bool,
     pub(crate) solicited: bool,
     pub(crate) immediate: Option<ImmDt>,
-    /// Keys of the segments do not matter.
+    /// Whether the data is inline: then the keys of the segments do not matter.
     pub(crate) inline: bool,
-    /// Its bytes are these, and of the segments, behind so many bytes of them, so many.
+    /// The first bytes of the data. `length` bytes of the segments follow, from the offset `from`
+    /// on.
     pub(crate) header: &'a [u8],
     pub(crate) from: usize,
     pub(crate) length: usize,
     pub(crate) segments: &'a [Segment],
-    /// The checksums of the IP datagram in it are to be filled in.
+    /// Whether the checksums of the IP datagram in it are to be filled in.
     pub(crate) checksum: bool,
     /// The cut of a long TCP segment that is to be sent as several.
     pub(crate) cut: Option<Cut<'a>>,
@@ -437,7 +438,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Begins to send datagrams.
+    /// Begins a chain of datagrams.
     pub(crate) fn begin_chain(&self) -> Chain {
         let (state, attributes) = self.query();
         Chain {

@@ -39,7 +39,7 @@ struct Table {
     /// The slot at which the search for a free one begins, so that a number is not used again
     /// soon.
     next: usize,
-    /// In the high bits of a number: how often places went around.
+    /// The number of times that places went around, for the high bits of a number.
     round: u32,
     /// Queue pairs 0 and 1 of each port.
     special: [[Slot; 2]; PORTS],

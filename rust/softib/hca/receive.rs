@@ -29,7 +29,7 @@ struct Posted {
 /// Receives that were posted, oldest first.
 pub(crate) struct ReceiveQueue {
     posted: KVVec<Posted>,
-    /// Those of all requests, `segments_each` for each.
+    /// The segments of all requests, `segments_each` for each.
     segments: KVVec<Segment>,
     segments_each: usize,
     first: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Room for one of so many segments.
+    /// Makes room for a receive of so many segments.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl SharedReceiveQueue {
         }
     }
 
-    /// Wants an event when fewer than so many are left.
+    /// Asks for an event when fewer receives than so many are left.
     ///
     /// # Errors
     ///

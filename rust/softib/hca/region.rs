@@ -77,7 +77,7 @@ impl Rights {
 
 /// The memory of a region.
 pub(crate) enum Extent {
-    /// All of the kernel's; addresses are its own.
+    /// All of the kernel's memory; addresses are the kernel's own.
     All,
     /// Pages of one size, which work requests register and invalidate.
     Pages(Pages),
@@ -88,7 +88,8 @@ pub(crate) enum Extent {
 }
 
 impl Extent {
-    /// Whether the whole key is random. The consumer of the other regions changes the low bits.
+    /// Returns whether the whole key is random. The consumer of the other regions changes the low
+    /// bits.
     fn has_random_tag(&self) -> bool {
         matches!(self, Self::Pinned(_))
     }
@@ -142,7 +143,7 @@ fn walk_pages(
     Some(())
 }
 
-/// Pages that are one behind the other to who has the key.
+/// Pages that are contiguous to the holder of the key.
 #[derive(Default)]
 pub(crate) struct Pages {
     pub(crate) pages: KVec<Memory>,

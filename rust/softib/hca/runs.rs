@@ -99,7 +99,7 @@ mod tests {
         kernel_memory(bytes.as_ptr() as u64, bytes.len()).ok_or(EFAULT)
     }
 
-    /// Whether the bytes from a place on are found, and are the right ones.
+    /// Returns whether the bytes from a place on are found, and are the right ones.
     fn finds(runs: &Runs, place: usize, length: usize) -> bool {
         let mut next = place;
         let found = runs.walk(place, length, |part| {

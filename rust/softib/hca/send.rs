@@ -48,9 +48,9 @@ pub(crate) struct Request<'a> {
 /// The storage of a send's bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Data {
-    /// In so many segments.
+    /// The number of segments.
     Segments(usize),
-    /// In the queue itself, so many.
+    /// The number of bytes, in the queue itself.
     Inline(usize),
 }
 
@@ -70,9 +70,9 @@ pub(crate) struct SendQueue {
     segments_each: usize,
     inline: KVVec<u8>,
     inline_each: usize,
-    /// Index of the oldest.
+    /// The index of the oldest send.
     first: u32,
-    /// Index of the next.
+    /// The index of the next send.
     next: u32,
     capacity: u32,
 }

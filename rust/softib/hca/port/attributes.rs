@@ -8,7 +8,7 @@ use crate::wire::smp::port::{
     State, //
 };
 
-/// In the numbers of the verbs.
+/// The attributes of a port, in the numbers of the verbs.
 pub(crate) struct Attributes {
     pub(crate) state: u8,
     pub(crate) physical: u8,
