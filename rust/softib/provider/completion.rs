@@ -38,7 +38,7 @@ pub(super) type Queue = Object<bindings::ib_cq, Arc<CompletionQueue>>;
 /// ran then are over. No event is raised later: no queue pair is left that could.
 pub(crate) struct Handle {
     cq: NonNull<bindings::ib_cq>,
-    /// Events come with interrupts off.
+    /// Whether events come with interrupts off.
     by_interrupt: bool,
 }
 
@@ -135,8 +135,8 @@ pub(super) unsafe extern "C" fn destroy(
     0
 }
 
-/// `poll_cq`, for the kernel's consumers alone: the device does not offer the kernel's command for
-/// programs, which poll by [`softib_poll_for_program`].
+/// Takes completions for the kernel's consumers (`poll_cq`). The device does not offer the
+/// kernel's command for programs, which poll by [`softib_poll_for_program`].
 ///
 /// # Safety
 ///

@@ -7,8 +7,8 @@ use kernel::error::from_result;
 use super::udata;
 use crate::bindings;
 
-/// `alloc_ucontext`: nothing is to be made. `ib_uverbs` keeps the objects of a context, and
-/// destroys them when it is closed.
+/// Makes nothing (`alloc_ucontext`): `ib_uverbs` keeps the objects of a context, and destroys
+/// them when it is closed.
 ///
 /// # Safety
 ///
@@ -21,16 +21,16 @@ pub(super) unsafe extern "C" fn alloc(
     from_result(|| unsafe { udata::refuse(data) }.map(|()| 0))
 }
 
-/// `dealloc_ucontext`: nothing is to be given up.
+/// Has nothing to free (`dealloc_ucontext`).
 ///
 /// # Safety
 ///
 /// Has no preconditions.
 pub(super) unsafe extern "C" fn dealloc(_context: *mut bindings::ib_ucontext) {}
 
-/// `disassociate_ucontext`: programs map no memory of a device that would have to be taken away.
-/// With this, a device goes or changes its network namespace while programs have it open, and they
-/// are told `EIO`.
+/// Has nothing to take away (`disassociate_ucontext`): programs map no memory of a device. With
+/// this operation, a device goes or changes its network namespace while programs have it open,
+/// and they are told `EIO`.
 ///
 /// # Safety
 ///

@@ -44,7 +44,7 @@ struct Part {
     hca: Arc<Hca>,
     membership: Membership,
     cables: KVec<Pin<KBox<Cable<Hca>>>>,
-    /// Its options are not to be changed as long as it is there.
+    /// The hold on the device's options, which cannot be changed as long as it is there.
     _taken: Taken,
 }
 
@@ -210,7 +210,7 @@ pub(super) fn add(name: &CStr, options: Options, taken: Taken, devices: &[NetDev
     })
 }
 
-/// Fills in what the kernel wants to know of a device.
+/// Fills in what the kernel has to know of a device.
 fn describe(device: &mut bindings::ib_device, name: &CStr, guids: &[u64]) {
     device.node_type = bindings::RDMA_NODE_IB_CA as u8;
     device.phys_port_cnt = guids.len() as u32;
@@ -255,7 +255,7 @@ unsafe fn plug_and_register(
     to_result(unsafe { bindings::ib_register_device(device, name.as_char_ptr(), dma_device) })
 }
 
-/// `dealloc_driver`: the end of a device.
+/// Ends a device (`dealloc_driver`).
 ///
 /// # Safety
 ///

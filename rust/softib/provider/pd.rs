@@ -7,7 +7,7 @@ use kernel::error::from_result;
 use super::udata;
 use crate::bindings;
 
-/// `alloc_pd`: nothing is to be made.
+/// Makes nothing (`alloc_pd`): the kernel's object is all there is.
 ///
 /// # Safety
 ///
@@ -20,7 +20,7 @@ pub(super) unsafe extern "C" fn alloc(
     from_result(|| unsafe { udata::refuse(data) }.map(|()| 0))
 }
 
-/// `dealloc_pd`: nothing is to be given up.
+/// Has nothing to free (`dealloc_pd`).
 ///
 /// # Safety
 ///
@@ -54,8 +54,8 @@ impl Domain {
         }
     }
 
-    /// Whether a program has it. Its work requests name memory by keys of regions alone: the key of
-    /// all memory is the kernel's.
+    /// Returns whether a program has it. Its work requests name memory by keys of regions alone:
+    /// the key of all memory is the kernel's.
     #[inline]
     pub(crate) fn is_of_program(self) -> bool {
         self.of_program

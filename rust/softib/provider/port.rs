@@ -204,7 +204,7 @@ pub(super) unsafe extern "C" fn query_pkey(
     })
 }
 
-/// `modify_port`: the capabilities that software has.
+/// Changes the capabilities of a port that software has (`modify_port`).
 ///
 /// # Safety
 ///

@@ -155,8 +155,8 @@ unsafe fn send_one_of_program(
     posted
 }
 
-/// Whether the address handle of a request is of the queue pair's protection domain
-/// (IBTA 10.2.2.1).
+/// Returns whether the address handle of a request is of the queue pair's protection domain (IBTA
+/// 10.2.2.1).
 ///
 /// # Safety
 ///

@@ -239,7 +239,7 @@ pub(super) unsafe extern "C" fn modify(
     })
 }
 
-/// Whether the values are ones that there can be (IBTA 11.2.5.2).
+/// Checks whether the values are ones that there can be (IBTA 11.2.5.2).
 fn check(pair: &QueuePair, given: &bindings::ib_qp_attr, mask: u32) -> Result {
     let has = |bit: bindings::ib_qp_attr_mask| mask & bit != 0;
     let ports = u32::from(pair.hca.ports());

@@ -97,7 +97,7 @@ fn pointer_or_error(result: Result<*mut bindings::ib_mr>) -> *mut bindings::ib_m
     result.unwrap_or_else(Error::to_ptr)
 }
 
-/// `get_dma_mr`: all of the kernel's memory.
+/// Registers all of the kernel's memory (`get_dma_mr`).
 ///
 /// # Safety
 ///
@@ -110,7 +110,7 @@ pub(super) unsafe extern "C" fn all_memory(
     pointer_or_error(unsafe { register(pd, true, rights(access as u32), Extent::All) })
 }
 
-/// `alloc_mr`: a region that work requests give its memory.
+/// Makes a region that work requests give its memory (`alloc_mr`).
 ///
 /// # Safety
 ///
@@ -203,7 +203,7 @@ const OF_PROGRAMS: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
     | bindings::ib_access_flags_IB_ACCESS_HUGETLB
     | bindings::ib_access_flags_IB_ACCESS_OPTIONAL;
 
-/// `reg_user_mr`: memory of a program, pinned.
+/// Pins and registers memory of a program (`reg_user_mr`).
 ///
 /// # Safety
 ///
@@ -263,8 +263,8 @@ unsafe fn pin(
     })
 }
 
-/// `rereg_user_mr`: changes what a region has of memory, rights and domain, under the same key. If
-/// something is refused, it stays as it was.
+/// Changes the memory, the rights and the domain of a region, under the same key
+/// (`rereg_user_mr`). If something is refused, the region stays as it was.
 ///
 /// # Safety
 ///

@@ -92,7 +92,7 @@ pub(super) unsafe extern "C" fn create(
     })
 }
 
-/// `modify_srq`: the limit; the size stays.
+/// Changes the limit of a shared receive queue (`modify_srq`); the size stays.
 ///
 /// # Safety
 ///

@@ -77,7 +77,7 @@ impl UserMemory {
         unsafe { (*self.0.as_ptr()).address as u64 }
     }
 
-    /// Whether it is memory of the calling process.
+    /// Returns whether it is memory of the calling process.
     pub(super) fn is_own(&self) -> bool {
         // SAFETY: By the type invariant.
         unsafe { bindings::softib_is_own_memory(self.0.as_ptr()) }

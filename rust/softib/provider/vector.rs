@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Completion vectors: on which processor a completion queue's events run.
+//! Completion vectors: the processors on which a completion queue's events run.
 
 use kernel::{
     prelude::*,
@@ -38,7 +38,7 @@ impl Vector {
         })
     }
 
-    /// Whether an event can run on the processor that asks. With preemption off.
+    /// Returns whether an event can run on the processor that asks. With preemption off.
     #[inline]
     pub(crate) fn is_here(self) -> bool {
         self.processor.is_none_or(|processor| {
