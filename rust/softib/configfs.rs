@@ -38,7 +38,8 @@ pub(crate) struct Folder {
 }
 
 impl Top {
-    /// Registers it. Dropping the result takes it away; by then all in it is gone.
+    /// Registers the top folder. Dropping the result takes it away; by then everything in it is
+    /// gone.
     ///
     /// # Errors
     ///

@@ -105,7 +105,7 @@ pub(crate) struct Running<D: Decide> {
 }
 
 impl<D: Decide> Running<D> {
-    /// Switches one on, with these net devices for cables, in order. Sleeps.
+    /// Switches a node on, with these net devices for cables, in order. Sleeps.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl<D: Decide> Drop for Running<D> {
 }
 
 impl<D: Decide> Relay<D> {
-    /// Nanoseconds since it was switched on.
+    /// Returns the nanoseconds since it was switched on.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(0)
     }
@@ -242,7 +242,7 @@ impl<D: Decide> Relay<D> {
         }
     }
 
-    /// Sees to what a change has started.
+    /// Carries out what a change has started.
     pub(crate) fn follow(self: &Arc<Self>, events: &Events) {
         if events.changes.contains(Changes::TRAP) {
             self.decider

@@ -128,12 +128,12 @@ impl Element {
         self.options.as_ref().ok_or(EINVAL)
     }
 
-    /// Says in the log what was wrong with what was written, and makes the error of it.
+    /// Logs what is wrong with a text that was written, and returns the error for it.
     pub(super) fn refuse(&self, what: fmt::Arguments<'_>) -> Error {
         self.fail(EINVAL, what)
     }
 
-    /// Says in the log why something does not work.
+    /// Logs the reason for which something does not work, and returns the error.
     pub(super) fn fail(&self, error: Error, what: fmt::Arguments<'_>) -> Error {
         pr_err!("{} {}: {}\n", self.kind.name(), self.shown_name(), what);
         error

@@ -54,7 +54,7 @@ pub(super) fn write(page: &mut [u8; PAGE_SIZE], text: fmt::Arguments<'_>) -> Res
 /// another write (`fs/configfs/file.c`).
 const LONGEST: usize = PAGE_SIZE - 1;
 
-/// Why what was written is no text.
+/// The reason for which what was written is no text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoText {
     Long,

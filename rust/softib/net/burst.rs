@@ -22,7 +22,7 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    /// Begins one. Any context; where interrupts are off nothing is taken meanwhile anyway.
+    /// Begins a burst. Any context; where interrupts are off no frame is taken meanwhile anyway.
     pub(crate) fn begin() -> Self {
         // SAFETY: Reads flags of this CPU.
         let deferred = unsafe { !bindings::softib_in_interrupt() };

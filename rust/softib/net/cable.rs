@@ -40,7 +40,7 @@ pub(crate) trait Plug: Send + Sync + 'static {
     fn unplugged(self: &Arc<Self>, port: u8);
 }
 
-/// Why a net device cannot be a cable.
+/// The reason for which a net device cannot be a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unfit {
     /// The net device carries no Ethernet frames.
@@ -116,7 +116,7 @@ impl NetDevice {
         self.0.as_ptr()
     }
 
-    /// Whether it can be a port's cable.
+    /// Checks whether the net device can be a port's cable.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl NetDevice {
     }
 }
 
-/// Two names may be one device's.
+/// Compares the devices: one may have two names.
 impl PartialEq for NetDevice {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0

@@ -7,7 +7,8 @@ use crate::{
     wire::icrc, //
 };
 
-/// From so many bytes on it pays to save the vector registers, which the processor's way takes.
+/// The number of bytes from which on it pays to save the vector registers, which the processor's
+/// way takes.
 const VECTOR: usize = 48;
 
 /// Continues the CRC of the bytes before with these.

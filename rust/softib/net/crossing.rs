@@ -13,7 +13,7 @@ use crate::bindings;
 pub(crate) struct Way(());
 
 impl Way {
-    /// Opens it. One at a time. Sleeps.
+    /// Opens the way. One at a time. Sleeps.
     ///
     /// # Errors
     ///

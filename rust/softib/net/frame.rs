@@ -133,7 +133,8 @@ impl Frame {
         unsafe { (*self.state()).port }
     }
 
-    /// Whether it was made here, and nobody else has had it since: then it is not damaged.
+    /// Returns whether it was made here, and nobody else has had it since: then it is not
+    /// damaged.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
         // SAFETY: As above.
@@ -223,7 +224,7 @@ impl Queue {
         NonNull::new(skb).map(Frame)
     }
 
-    /// Whether there was no frame a moment ago.
+    /// Returns whether there was no frame a moment ago.
     pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: The queue is initialised.
         unsafe { bindings::softib_queue_is_empty(self.head.get()) }

@@ -78,7 +78,7 @@ impl WorkItem for Line {
 }
 
 impl Line {
-    /// One that nothing is plugged into.
+    /// Creates a line that nothing is plugged into.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl Line {
         is_new
     }
 
-    /// Whether the net device carries frames.
+    /// Returns whether the net device carries frames.
     pub(crate) fn is_up(&self) -> bool {
         self.up.load(Ordering::Acquire)
     }

@@ -23,7 +23,7 @@ use crate::bindings;
 
 /// A consumer of the events of a net device.
 pub(super) trait Listener: Send + Sync + 'static {
-    /// Something happened to it: a number of `enum netdev_cmd`. The RTNL lock is held.
+    /// Handles an event of the net device, a number of `enum netdev_cmd`. The RTNL lock is held.
     fn event(&self, event: u32);
 }
 

@@ -9,7 +9,7 @@ use kernel::prelude::*;
 use super::frame::Frame;
 use crate::fabric::events::LinkCommand;
 
-/// In place of a local route header's first byte: a version that no packet has.
+/// The first byte of a signal, in place of a local route header's: a version that no packet has.
 const MARK: u8 = 0x0f;
 
 /// The shortest frame that every net device carries as it is.

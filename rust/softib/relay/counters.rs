@@ -19,7 +19,7 @@ use crate::{
     }, //
 };
 
-/// Why a packet was dropped.
+/// The cause for which a packet was dropped.
 pub(crate) enum Cause {
     /// The frame is no packet.
     Malformed,
