@@ -205,7 +205,7 @@ mod tests {
         static ROOMS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// In place of libibverbs, and of the kernel behind it.
+    /// Stands in for libibverbs, and for the kernel behind it.
     #[no_mangle]
     unsafe extern "C" fn execute_ioctl(
         context: *mut ibv_context,
