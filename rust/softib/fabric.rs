@@ -3,10 +3,10 @@
 //! The nodes that cables join to a fabric: ports and their states, the agents by which a subnet
 //! manager sees and sets them, forwarding in switches and routers.
 //!
-//! It is pure: no allocation, no lock, no clock, no device. Everything that happens to a node is a
-//! call: a cable was plugged, a packet came, a trap is due. The tables live in whatever memory the
-//! shell around it has; packets go in as bytes and answers come out as bytes. Time comes in as a
-//! number of nanoseconds.
+//! The code is pure: no allocation, no lock, no clock, no device. Everything that happens to a
+//! node is a call: a cable was plugged, a packet came, a trap is due. The tables live in whatever
+//! memory the shell around it has; packets go in as bytes and answers come out as bytes. Time
+//! comes in as a number of nanoseconds.
 //!
 //! | node | its type | what the shell does with a packet |
 //! | --- | --- | --- |
@@ -20,7 +20,7 @@
 #![cfg_attr(not(CONFIG_RUST), no_std)]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-// What the tests of the crate use and the module does not.
+// Items that the tests of the crate use and the module does not.
 #![cfg_attr(
     CONFIG_RUST,
     allow(dead_code, reason = "the simulated subnets use the rest")

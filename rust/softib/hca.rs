@@ -285,7 +285,7 @@ impl Hca {
     /// Sends a frame on a port's cable. Any context.
     pub(crate) fn transmit(&self, port: u8, frame: Frame) {
         if self.is_in_memory(port) {
-            // Who ends the peer waits for it.
+            // The end of the peer waits for this RCU section.
             let _guard = rcu::read_lock();
             if let Some(peer) = self.peer(port) {
                 peer.loop_back(port, frame);

@@ -301,7 +301,7 @@ impl<D: Decide> Plug for Relay<D> {
             return;
         };
         counters.received.count(frame.bytes());
-        // What Ethernet fills up short frames with goes no further.
+        // Padding of short frames by Ethernet goes no further.
         if frame.bytes().len() <= ETHERNET_MIN {
             let packet = Head::parse(frame.bytes()).map(|head| head.bytes.len());
             if let Ok(length) = packet {

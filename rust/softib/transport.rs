@@ -23,7 +23,7 @@
 #![cfg_attr(not(CONFIG_RUST), no_std)]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-// What the tests of the crate use and the module does not.
+// Items that the tests of the crate use and the module does not.
 #![cfg_attr(
     CONFIG_RUST,
     allow(dead_code, reason = "the simulator and the tables use the rest")

@@ -44,7 +44,7 @@ impl Ready {
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        // What is static does not end with the module, and what it holds would be lost.
+        // Statics are not dropped with the module: the memory of the lists would be lost.
         let mut names = NAMES.lock();
         names.said = KVec::new();
         names.taken = KVec::new();

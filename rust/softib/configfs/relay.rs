@@ -204,7 +204,7 @@ impl configfs::AttributeOperations<3> for Element {
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
         let mut page = text::Page::new(page);
         let mut tell = |name: &str, count: u64| {
-            // What does not fit is not there.
+            // Lines that do not fit are left out.
             let _ = writeln!(page, "{name} {count}");
         };
         match &element.settings.lock().on {

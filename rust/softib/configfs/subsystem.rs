@@ -60,7 +60,7 @@ unsafe fn c_subsystem(
 
 /// The C type that an [`ItemType`] consists of.
 fn c_type(item: &'static Item) -> *const kernel::bindings::config_item_type {
-    // What has the size of one of its parts begins with that.
+    // A type that is as large as one of its fields begins with that field.
     const { assert!(size_of::<Item>() == size_of::<kernel::bindings::config_item_type>()) };
     core::ptr::from_ref(item).cast()
 }

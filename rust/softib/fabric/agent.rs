@@ -309,7 +309,7 @@ fn port_info<P: DerefMut<Target = [Port]>>(
         events = port
             .set(number, side, &wanted)
             .map_err(|_| status::BAD_FIELD)?;
-        // What could not be told before may be able to be now.
+        // Traps that could not be sent before may have a manager now.
         events = events.and(Changes::TRAP.when(has_traps));
     }
     let mut found = *port.info();

@@ -63,7 +63,7 @@ impl Far {
     fn set(&self, end: End) {
         self.in_memory
             .store(!matches!(end, End::Cable), Ordering::Release);
-        // What was there is dropped without the lock.
+        // The old end is dropped without the lock.
         let old = self.end.with(|place| core::mem::replace(place, end));
         drop(old);
     }
@@ -108,7 +108,7 @@ impl Hca {
 
     /// Looks again whether the cable of the port that can be joined has a live other end.
     pub(super) fn look_for_carrier(self: &Arc<Self>) {
-        // Who ends the peer waits for it.
+        // The end of the peer waits for this RCU section.
         let _guard = rcu::read_lock();
         let up = self.carries(PORT);
         self.set_carrier(PORT, up);
@@ -204,7 +204,7 @@ impl Drop for Membership {
         let members = MEMBERS.get(&mut rtnl);
         members.retain(|member| !Arc::ptr_eq(&member.hca, &self.0));
         if members.is_empty() {
-            // What is static does not end with the module, and what it holds would be lost.
+            // Statics are not dropped with the module: the memory of the list would be lost.
             *members = KVec::new();
         }
         if let Some(peer) = self.0.peer(PORT) {

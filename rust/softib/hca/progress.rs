@@ -207,7 +207,8 @@ impl QueuePair {
         }
         let port = self.inner.with(|inner| inner.attributes.port);
         while waits() {
-            // Who drains sees what was added meanwhile, or we do when it has ended.
+            // If another one drains, it sees frames that were added meanwhile; if it has just
+            // ended, we drain them.
             if self.draining.swap(true, Ordering::AcqRel) {
                 return;
             }

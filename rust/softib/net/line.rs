@@ -101,7 +101,7 @@ impl Line {
     pub(super) fn set_up(&self, up: bool) -> bool {
         let is_new = self.up.swap(up, Ordering::AcqRel) != up;
         if is_new {
-            // What the other end said was of the time before.
+            // The last signal of the other end is of the time before.
             self.heard(Signal::Up);
         }
         is_new

@@ -92,7 +92,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// What the network stack says.
+    /// The error that the network stack returns.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: Static, and unregistered before the module goes.
         to_result(unsafe { bindings::register_netdevice_notifier(BLOCK.0.get()) })?;
@@ -104,7 +104,7 @@ impl Drop for Registration {
     fn drop(&mut self) {
         // SAFETY: Registered by `new`.
         unsafe { bindings::unregister_netdevice_notifier(BLOCK.0.get()) };
-        // What is static does not end with the module, and what it holds would be lost.
+        // Statics are not dropped with the module: the memory of the list would be lost.
         *LISTENERS.get(&mut super::rtnl::lock()) = KVec::new();
     }
 }

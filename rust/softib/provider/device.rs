@@ -57,9 +57,9 @@ impl Part {
             cables,
             ..
         } = self;
-        // What they start ends below.
+        // Work that this starts is ended below.
         drop(membership);
-        // Who found it as a peer has let it go then.
+        // A device that found this one as its peer has let it go after the grace period.
         // SAFETY: Called where one may sleep.
         unsafe { bindings::synchronize_rcu() };
         drop(cables);

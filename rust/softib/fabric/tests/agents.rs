@@ -213,7 +213,7 @@ fn answers_on_directed_routes_are_marked() {
     let (outcome, answer, _events) = alone.process(Smp::from_bytes(&bytes));
     assert_eq!(outcome, Outcome::Reply);
     assert_eq!(answer.header().status(), DIRECTION);
-    // Who keeps the rules of the route moves the pointer.
+    // A consumer that keeps the rules of the route moves the pointer.
     assert_eq!((answer.hop_pointer(), answer.hop_count()), (2, 1));
 }
 
@@ -275,7 +275,7 @@ fn a_port_is_set() {
     assert_eq!(own, [0x10, 0x11, 0x12, 0x13]);
     let gid = port.gid(0).unwrap().to_string();
     assert_eq!(gid, "fec0:0000:0000:0001:0000:0000:0000:0101");
-    // What was asked once is not remembered, and the same again changes nothing.
+    // The request of reregistration is not remembered, and the same again changes nothing.
     let mut again: PortInfo = alone.get(1);
     assert!(!again.client_reregister());
     again.set_physical(Physical::NoChange);

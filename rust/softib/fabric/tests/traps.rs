@@ -48,7 +48,7 @@ fn star() -> (World, Manager) {
     }
     let mut manager = Manager::new(0);
     manager.sweep(&mut world);
-    // What the plugging of the cables has to tell.
+    // The trap that plugging the cables has raised.
     let traps = poll(&mut world);
     assert_eq!(traps.len(), 1);
     repress(&mut world, &traps[0]);
