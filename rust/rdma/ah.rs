@@ -44,20 +44,20 @@ const SLEEPABLE: u32 = bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE
 /// Time that a peer has to say its Ethernet address, in milliseconds.
 const PATIENCE_MS: usize = 1000;
 
-/// An address handle. It may be dropped anywhere: its end, and that of a membership, which may sleep
-/// and take locks of the device's that are not safe in bottom halves, come on a work queue.
+/// An address handle. It may be dropped anywhere: its end, and that of a membership, which may
+/// sleep and take locks of the device's that are not safe in bottom halves, come on a work queue.
 pub(crate) struct AddressHandle {
     handle: Option<Pin<KBox<Handle>>>,
     queue: Arc<work::Queue>,
     route: Route,
 }
 
-/// What two ways to one GID may differ in.
+/// Properties in which two routes to one GID may differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Route {
-    /// 0 on RoCE.
+    /// Destination LID; 0 on RoCE.
     lid: u16,
-    /// 0 on InfiniBand.
+    /// Ethernet address that packets are sent to; 0 on InfiniBand.
     mac: [u8; 6],
     service_level: u8,
     path_bits: u8,
@@ -69,7 +69,7 @@ struct Route {
     source: u8,
 }
 
-/// What an address handle is, in a form that can be queued.
+/// An address handle in a form that can be queued.
 ///
 /// # Invariants
 ///
@@ -78,7 +78,8 @@ struct Route {
 struct Handle {
     ah: NonNull<bindings::ib_ah>,
     _pd: Arc<ProtectionDomain>,
-    /// Of the group that it leads to, without which the port may not send there.
+    /// Membership in the multicast group that the handle leads to: without it the port may not
+    /// send to the group.
     membership: Option<Arc<Membership>>,
     #[pin]
     work: Work<Handle>,
@@ -119,8 +120,8 @@ impl Drop for AddressHandle {
 }
 
 impl AddressHandle {
-    /// The way that `vector` is, on InfiniBand. It keeps `membership` for as long as it is there itself.
-    /// Sleeps.
+    /// Creates the handle for the route that `vector` describes, on InfiniBand. The handle keeps
+    /// `membership` until it is dropped itself. Sleeps.
     ///
     /// # Errors
     ///
@@ -239,7 +240,7 @@ impl AddressHandle {
         self.route.lid
     }
 
-    /// Its service level.
+    /// Service level (SL) of packets sent by this handle.
     pub(crate) fn service_level(&self) -> u8 {
         self.route.service_level
     }

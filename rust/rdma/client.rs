@@ -31,13 +31,14 @@ use crate::{
 
 /// A user of RDMA devices.
 pub(crate) trait Client: 'static {
-    /// What is kept per device. It is dropped when the device goes, before its end.
+    /// The client's data of one device. It is dropped when the device is removed, while the
+    /// device still exists.
     type Data: Send + Sync;
 
     /// Its name, for `ib_core`'s lists.
     const NAME: &'static CStr;
 
-    /// Where its one registration is noted.
+    /// The static that holds the client's one registration.
     fn handle() -> &'static Handle;
 
     /// Takes up a device that came. `Ok(None)`: no interest in it as long as it has this name. It
@@ -48,7 +49,8 @@ pub(crate) trait Client: 'static {
     /// Any; the device goes without this client.
     fn add(device: &Device) -> Result<Option<Self::Data>>;
 
-    /// The net device that a connection request is for, if it is one of this client's, or stands on one.
+    /// The net device that a connection request is for, if it is one of this client's, or stands
+    /// on one.
     fn net_device(_data: &Self::Data, _wanted: &Wanted) -> Option<Held> {
         None
     }
@@ -57,7 +59,7 @@ pub(crate) trait Client: 'static {
 /// A client's data of a device, once it has taken the device up.
 type Slot<C> = SetOnce<<C as Client>::Data>;
 
-/// What is known of the net device that a connection request came for.
+/// Attributes of a connection request by which its net device is looked up.
 pub(crate) struct Wanted {
     /// The port that it came to.
     pub(crate) port: u32,
@@ -77,14 +79,15 @@ pub(crate) struct Wanted {
 pub(crate) struct Handle(AtomicPtr<bindings::ib_client>);
 
 impl Handle {
-    /// Of a client that is not registered.
+    /// Creates the handle of a client that is not registered.
     pub(crate) const fn new() -> Self {
         // INVARIANT: Null.
         Self(AtomicPtr::new(core::ptr::null_mut()))
     }
 }
 
-/// The registration of a [`Client`], the only one of its kind. Dropping it drops the data of all devices.
+/// The registration of a [`Client`], the only one of its kind. Dropping it drops the data of all
+/// devices.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Registration<C: Client> {
     #[pin]

@@ -23,13 +23,14 @@ use crate::{
     wire::cm::kind::Kind, //
 };
 
-/// What is counted of each kind of message: a directory in sysfs.
+/// The groups of counters, each with one counter for each kind of message; a group is a directory
+/// in sysfs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(crate) enum Group {
     /// Messages that were sent, repetitions included.
     Sent = bindings::OXIB_CM_TX_MSGS,
-    /// Repetitions of messages.
+    /// Repetitions of messages that were sent before.
     Repeated = bindings::OXIB_CM_TX_RETRIES,
     /// Messages that were received.
     Received = bindings::OXIB_CM_RX_MSGS,
@@ -41,19 +42,19 @@ pub(crate) enum Group {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(crate) enum Cause {
-    /// It is no message of the class.
+    /// The datagram is no message of the CM class.
     Malformed = bindings::OXIB_CM_DROP_MALFORMED,
     /// There was no memory for it.
     NoMemory = bindings::OXIB_CM_DROP_NO_MEMORY,
-    /// It names an identifier that does not exist.
+    /// The message names a communication ID that does not exist.
     UnknownId = bindings::OXIB_CM_DROP_UNKNOWN_ID,
     /// The connection's state does not take it.
     Unexpected = bindings::OXIB_CM_DROP_UNEXPECTED,
     /// Its sender is not the one that the connection is with.
     WrongPeer = bindings::OXIB_CM_DROP_WRONG_PEER,
-    /// It names another queue pair than the connection's, or a special one.
+    /// The message names another queue pair than the connection's, or a special one.
     WrongQpn = bindings::OXIB_CM_DROP_WRONG_QPN,
-    /// Nobody listens for the service.
+    /// No listener has the service ID.
     NoListener = bindings::OXIB_CM_DROP_NO_LISTENER,
     /// The listener has too many unfinished connections.
     HalfOpen = bindings::OXIB_CM_DROP_HALF_OPEN,
@@ -68,8 +69,8 @@ pub(crate) enum Cause {
     Unresolved = bindings::OXIB_CM_DROP_UNRESOLVED,
 }
 
-/// The counters of a port. They count as long as anybody has them; sysfs shows them while there is a
-/// [`Shown`].
+/// The counters of a port. They count as long as anybody has them; sysfs shows them while there
+/// is a [`Shown`].
 ///
 /// # Invariants
 ///
@@ -109,7 +110,8 @@ impl Counters {
     }
 }
 
-/// Where the messages of a kind are in each group: in the order of their numbers.
+/// Returns the place of a kind's counter in each group: the kinds follow each other in the order
+/// of their attribute IDs.
 fn place(kind: Kind) -> u32 {
     const {
         assert!(Kind::ALL.len() == bindings::OXIB_CM_MESSAGES as usize);
@@ -141,7 +143,8 @@ impl Shown {
     ///
     /// `EEXIST` if there are such files; `ENOMEM`.
     pub(crate) fn new(device: &Device, port: PortNumber, counters: Arc<Counters>) -> Result<Self> {
-        // SAFETY: The device is registered and has that port; the counts live until they are hidden.
+        // SAFETY: The device is registered and has that port; the counts live until they are
+        // hidden.
         to_result(unsafe {
             bindings::oxib_cm_counters_show(device.as_raw(), port.get(), counters.0.as_ptr())
         })?;

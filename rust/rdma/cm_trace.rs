@@ -39,7 +39,7 @@ pub(crate) fn state(local: u32, remote: u32, old: u32, new: u32) {
 pub(crate) struct Message<'a> {
     /// The device where it comes or goes.
     pub(crate) device: &'a CStr,
-    /// Its port.
+    /// The device's port where the message comes or goes.
     pub(crate) port: PortNumber,
     /// Its attribute id (IBTA 16.7.1).
     pub(crate) attribute: u16,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Completion queues.
+//! Completion queues: polling, arming, and the fields of a work completion.
 
 use core::ptr::NonNull;
 
@@ -19,16 +19,17 @@ use crate::{
     wire::grh::NetworkType, //
 };
 
-/// What wants to hear that a queue has completions. Called in any context, interrupts off.
+/// A user of a completion queue that is notified when the queue has completions. Called in any
+/// context, interrupts off.
 pub(crate) trait Notify: Send + Sync + 'static {
     /// The queue, armed before, has a completion.
     fn completed(&self);
 }
 
-/// How a work request ended.
+/// The outcome of a work request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Status {
-    /// As wished.
+    /// The request was carried out.
     Success,
     /// Its queue pair was taken out of service before.
     Flushed,
@@ -49,7 +50,7 @@ impl Completion {
         unsafe { self.0.__bindgen_anon_1.wr_id }
     }
 
-    /// How it ended.
+    /// The outcome of the work request.
     #[inline(always)]
     pub(crate) fn status(&self) -> Status {
         match self.0.status {
@@ -89,7 +90,7 @@ impl Completion {
         self.0.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_IP_CSUM_OK != 0
     }
 
-    /// What the first 40 bytes hold, if anything.
+    /// The network header in the first 40 bytes of the buffer, if there is one.
     #[inline(always)]
     pub(crate) fn network(&self) -> Option<NetworkType> {
         let flags = self.0.wc_flags as u32;
@@ -118,7 +119,7 @@ pub(crate) struct Batch([bindings::ib_wc; BATCH]);
 unsafe impl Send for Batch {}
 
 impl Batch {
-    /// An empty one.
+    /// Creates a batch without completions.
     pub(crate) fn new() -> Self {
         Self(pin_init::zeroed())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! RDMA devices.
+//! RDMA devices: their identity, ports and abilities.
 
 use core::ptr::NonNull;
 
@@ -48,6 +48,8 @@ unsafe impl AlwaysRefCounted for Device {
 }
 
 impl Device {
+    /// Borrows the device behind a C pointer.
+    ///
     /// # Safety
     ///
     /// `device` is valid and stays registered for `'a`.
@@ -68,8 +70,8 @@ impl Device {
         unsafe { CStr::from_char_ptr(bindings::oxib_device_name(self.as_raw())) }
     }
 
-    /// The name of the device on its bus (`0000:3b:00.0`), by which inventory tools know it; of one
-    /// without a bus, its own.
+    /// The name of the device on its bus (`0000:3b:00.0`), by which inventory tools know it; of
+    /// one without a bus, its own.
     pub(crate) fn bus_name(&self) -> &CStr {
         // SAFETY: By the type invariant the device is valid, and so is its parent; names are
         // NUL-terminated.
@@ -82,7 +84,7 @@ impl Device {
         unsafe { kernel::device::Device::from_raw(bindings::oxib_device_dev(self.as_raw())) }
     }
 
-    /// The device's ports.
+    /// Iterates over the numbers of the device's ports, from the first to the last.
     pub(crate) fn ports(&self) -> impl Iterator<Item = PortNumber> {
         // SAFETY: By the type invariant the device is valid.
         let (first, last) = unsafe {
@@ -94,7 +96,8 @@ impl Device {
         (first..=last).map(PortNumber::new)
     }
 
-    /// How many completion queues the device can notify independently; at least 1.
+    /// Number of completion vectors, which the device can notify independently of each other; at
+    /// least 1.
     pub(crate) fn completion_vectors(&self) -> u32 {
         // SAFETY: A constant of a valid device.
         let vectors = unsafe { (*self.as_raw()).num_comp_vectors };
@@ -121,8 +124,8 @@ impl Device {
         flags & bindings::ib_device_cap_flags_IB_DEVICE_UD_IP_CSUM as u64 != 0
     }
 
-    /// Whether it cuts long TCP segments over IPv4 on `port`. On one of RoCE nobody has been seen to do it, and packets there are
-    /// no different for a device that only thinks so.
+    /// Returns whether the device cuts long TCP segments over IPv4 on `port`. No device is known
+    /// to do so on a RoCE port, and packets there do not differ for a device that only claims to.
     pub(crate) fn cuts_segments(&self, port: PortNumber) -> bool {
         // SAFETY: A constant of a valid device.
         let flags = unsafe { (*self.as_raw()).attrs.kernel_cap_flags };
@@ -171,7 +174,8 @@ impl Device {
     /// The version of its firmware, in words of its own; empty if it has none.
     pub(crate) fn firmware(&self) -> Firmware {
         let mut text = [0u8; Firmware::LEN];
-        // SAFETY: By the type invariant the device is valid; the text is as long as the kernel says.
+        // SAFETY: By the type invariant the device is valid; the text is as long as the kernel
+        // says.
         unsafe { bindings::ib_get_device_fw_str(self.as_raw(), text.as_mut_ptr().cast()) };
         Firmware(text)
     }
@@ -184,7 +188,7 @@ impl Firmware {
     /// With the NUL at its end.
     const LEN: usize = bindings::IB_FW_VERSION_NAME_MAX as usize;
 
-    /// The text.
+    /// The version as text, without the NUL.
     pub(crate) fn text(&self) -> &[u8] {
         self.0.split(|byte| *byte == 0).next().unwrap_or_default()
     }

@@ -13,14 +13,14 @@ use crate::bindings;
 ///
 /// # Safety
 ///
-/// The memory that [`Self::piece`] names stays where it is, readable and unchanged, while the value
-/// lives, wherever the value itself is moved to.
+/// The memory that [`Self::piece`] names stays where it is, readable and unchanged, while the
+/// value lives, wherever the value itself is moved to.
 pub(crate) unsafe trait Pieces {
-    /// How many pieces there are.
+    /// Number of pieces of memory.
     fn pieces(&self) -> usize;
 
-    /// Address and length in bytes of a piece; of one that is not there, the first one's address and
-    /// no bytes.
+    /// Address and length in bytes of piece `index`; if there is no such piece, the first one's
+    /// address and a length of 0.
     fn piece(&self, index: usize) -> (NonNull<u8>, usize);
 
     /// Length of all of them.
@@ -44,10 +44,11 @@ pub(crate) unsafe trait ReceiveMemory {
     /// The device's address of the memory.
     fn dma_address(&self) -> u64;
 
-    /// Length in bytes.
+    /// Length of the memory in bytes.
     fn length(&self) -> usize;
 
-    /// Bytes of the memory and of what surrounds it, at most `len` from `offset` on, to be written.
+    /// Bytes of the memory and of what surrounds it, at most `len` from `offset` on, to be
+    /// written.
     fn bytes_mut(&mut self, offset: usize, len: usize) -> &mut [u8];
 
     /// Leaves the memory to a device that may still write into it: it is never freed, nor
@@ -76,7 +77,7 @@ pub(super) unsafe fn map(device: &Device, address: NonNull<u8>, length: usize) -
     Ok(mapped)
 }
 
-/// Ends a mapping.
+/// Unmaps memory, so that the device must not touch it any more.
 ///
 /// # Safety
 ///

@@ -21,9 +21,9 @@ use crate::{
 /// Whether to be a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Membership {
-    /// From now on.
+    /// Become a member of the group.
     Join,
-    /// No more.
+    /// End the membership in the group.
     Leave,
 }
 
@@ -35,9 +35,10 @@ pub(crate) enum Membership {
 struct Ethernet(NonNull<bindings::net_device>);
 
 impl Ethernet {
-    /// That of `port`.
+    /// Returns the Ethernet device of `port`; `None` if it has none.
     fn of(device: &Device, port: PortNumber) -> Option<Self> {
-        // SAFETY: By its type invariant the device is valid. The net device comes with a reference.
+        // SAFETY: By its type invariant the device is valid. The net device comes with a
+        // reference.
         let ethernet = unsafe { bindings::ib_device_get_netdev(device.as_raw(), port.get()) };
         NonNull::new(ethernet).map(Self)
     }

@@ -11,22 +11,23 @@ use kernel::{
 use super::device::Device;
 use crate::bindings;
 
-/// What happened to a port.
+/// Asynchronous events of a device or a port, as far as listeners need them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// It went down, or its P_Keys or speed changed.
+    /// The port went down, or its P_Keys or speed changed.
     Port(u32),
-    /// It went up, or has another LID.
+    /// The port went up, or has another LID.
     Subnet(u32),
-    /// Another subnet manager has its subnet, or it is to register again. All ports of the subnet hear of it at once.
+    /// The port's subnet has another subnet manager, or the port's clients have to register
+    /// again. All ports of the subnet report this at once.
     Handover(u32),
-    /// Its GID table changed.
+    /// The port's GID table changed.
     Gids(u32),
     /// The device failed as a whole.
     Device,
 }
 
-/// What wants to hear of events. Called in process context.
+/// A receiver of a device's events. Called in process context.
 pub(crate) trait Listener: Send + Sync + 'static {
     /// An event of the device.
     fn event(&self, event: Event);

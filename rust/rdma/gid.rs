@@ -64,7 +64,7 @@ impl Entry {
         self.0.get().cast_const()
     }
 
-    /// The GID.
+    /// The GID in this entry.
     pub(crate) fn gid(&self) -> Gid {
         // SAFETY: By the type invariant the entry is valid; entries do not change. `raw` is the
         // union's plain view.

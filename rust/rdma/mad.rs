@@ -2,8 +2,8 @@
 
 //! Management datagrams (MADs): receiving those of a class, sending them.
 //!
-//! A [`Registration`] is what receives; while it lives, its handler's [`Sender`] is open. A sender that was closed
-//! refuses, so that who holds it need not know when the device goes.
+//! A [`Registration`] receives; while it lives, its handler's [`Sender`] is open. A closed sender
+//! refuses to send, so that its holder need not know when the device goes.
 
 use core::{
     marker::PhantomData,
@@ -52,13 +52,13 @@ pub(crate) struct Class {
     pub(crate) methods: &'static [u8],
 }
 
-/// What uses a class of management datagrams on a port.
+/// A user of a class of management datagrams on a port.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
     /// The handler's own sender, opened by its registration.
     fn sender(&self) -> &Sender<Self>;
 
-    /// A datagram of the class came. Called in process context, one at a time for each port; the port
-    /// receives nothing else until it returns.
+    /// A datagram of the class came. Called in process context, one at a time for each port; the
+    /// port receives nothing else until it returns.
     fn received(self: &Arc<Self>, mad: Received);
 }
 
@@ -67,7 +67,7 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
 pub(crate) enum RegisterError {
     /// Somebody else has the class on this port.
     Taken,
-    /// Any other reason.
+    /// The MAD layer failed for another reason.
     Failed(Error),
 }
 
@@ -82,8 +82,8 @@ impl From<Error> for RegisterError {
     }
 }
 
-/// The registration of a class on a port. Dropping it closes the handler's sender, waits for the end of all messages
-/// and until the handler is not running.
+/// The registration of a class on a port. Dropping it closes the handler's sender, waits for the
+/// end of all messages and until the handler is not running.
 ///
 /// # Invariants
 ///
@@ -103,8 +103,8 @@ impl<H: Handler> Registration<H> {
     ///
     /// # Errors
     ///
-    /// [`RegisterError::Taken`] if somebody else has the class, or if the handler's sender is open already; what the
-    /// MAD layer says.
+    /// [`RegisterError::Taken`] if somebody else has the class, or if the handler's sender is
+    /// open already; what the MAD layer says.
     pub(crate) fn new(
         device: &Device,
         port: PortNumber,
@@ -121,8 +121,8 @@ impl<H: Handler> Registration<H> {
             let mask = request.method_mask.get_mut(word).ok_or(ERANGE)?;
             *mask |= 1 << (usize::from(method) % usize::BITS as usize);
         }
-        // SAFETY: The device is registered and has that port. The handler outlives the agent: the value made below
-        // holds it until the agent was unregistered.
+        // SAFETY: The device is registered and has that port. The handler outlives the agent: the
+        // value made below holds it until the agent was unregistered.
         let agent = unsafe {
             bindings::ib_register_mad_agent(
                 device.as_raw(),
@@ -166,10 +166,11 @@ impl<H: Handler> Drop for Registration<H> {
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
-        // SAFETY: Called outside of RCU read-side sections, as is all that may sleep. After it nobody uses the
-        // agent by the pointer that was in the sender.
+        // SAFETY: Called outside of RCU read-side sections, as is all that may sleep. After it
+        // nobody uses the agent by the pointer that was in the sender.
         unsafe { bindings::synchronize_rcu() };
-        // SAFETY: By the type invariant registered. Messages hold references of their own, which this waits for.
+        // SAFETY: By the type invariant registered. Messages hold references of their own, which
+        // this waits for.
         unsafe { bindings::ib_unregister_mad_agent(self.agent.as_ptr()) };
     }
 }
@@ -178,7 +179,8 @@ impl<H: Handler> Drop for Registration<H> {
 ///
 /// # Invariants
 ///
-/// Null, or an agent registered for `H`, which is unregistered an RCU grace period after this became null.
+/// Null, or an agent registered for `H`, which is unregistered an RCU grace period after this
+/// became null.
 pub(crate) struct Sender<H: Handler> {
     agent: AtomicPtr<bindings::ib_mad_agent>,
     _handler: PhantomData<fn(&H)>,
@@ -203,8 +205,8 @@ impl<H: Handler> Sender<H> {
         using(NonNull::new(self.agent.load(Ordering::Acquire)).ok_or(ENODEV)?)
     }
 
-    /// The upper half of the transaction ids of messages that ask (IBTA 13.4.6.4), by which the MAD layer knows its
-    /// users.
+    /// The upper half of the transaction ids of messages that ask (IBTA 13.4.6.4), by which the
+    /// MAD layer knows its users.
     ///
     /// # Errors
     ///
@@ -218,7 +220,8 @@ impl<H: Handler> Sender<H> {
     ///
     /// # Errors
     ///
-    /// `ENODEV` if the sender is closed, `EINVAL` if `destination` is of another device; what the device says, `ENOMEM`.
+    /// `ENODEV` if the sender is closed, `EINVAL` if `destination` is of another device; what the
+    /// device says, `ENOMEM`.
     pub(crate) fn message(&self, destination: &AddressVector, qpn: u32) -> Result<Message<H>> {
         self.with_agent(|agent| {
             // SAFETY: The agent is registered; its device and queue pair live as long.
@@ -255,8 +258,8 @@ impl<H: Handler> Sender<H> {
 ///
 /// # Invariants
 ///
-/// `buffer` is a send buffer of an agent registered for `H`, not posted, with an address handle of its own. It holds a
-/// reference to the agent.
+/// `buffer` is a send buffer of an agent registered for `H`, not posted, with an address handle
+/// of its own. It holds a reference to the agent.
 pub(crate) struct Message<H: Handler> {
     buffer: NonNull<bindings::ib_mad_send_buf>,
     _handler: PhantomData<fn(&H)>,
@@ -266,14 +269,15 @@ pub(crate) struct Message<H: Handler> {
 unsafe impl<H: Handler> Send for Message<H> {}
 
 impl<H: Handler> Message<H> {
-    /// Its contents.
+    /// The whole datagram, headers included.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8; LEN] {
-        // SAFETY: By the type invariant the buffer is valid and ours; the MAD layer allocates a whole datagram for it.
+        // SAFETY: By the type invariant the buffer is valid and ours; the MAD layer allocates a
+        // whole datagram for it.
         unsafe { &mut *(*self.buffer.as_ptr()).mad.cast() }
     }
 
-    /// Sends it, once. Does not sleep. Whether it went out is not told: who needs an answer repeats
-    /// its request.
+    /// Sends it, once. Does not sleep. Whether it went out is not told: who needs an answer
+    /// repeats its request.
     ///
     /// # Errors
     ///
@@ -285,7 +289,8 @@ impl<H: Handler> Message<H> {
             (*buffer).timeout_ms = 0;
             (*buffer).retries = 0;
         }
-        // SAFETY: As above, and its agent is alive. If posting it works it belongs to the MAD layer.
+        // SAFETY: As above, and its agent is alive. If posting it works it belongs to the MAD
+        // layer.
         kernel::error::to_result(unsafe {
             bindings::ib_post_send_mad(buffer, core::ptr::null_mut())
         })?;
@@ -307,8 +312,8 @@ impl<H: Handler> Drop for Message<H> {
 ///
 /// The buffer belongs to the caller, as does its address handle, which is ended as `flags` say.
 unsafe fn free(buffer: *mut bindings::ib_mad_send_buf, flags: u32) {
-    // SAFETY: By the contract. The address handle ends first: the buffer's reference to the agent keeps its
-    // protection domain.
+    // SAFETY: By the contract. The address handle ends first: the buffer's reference to the agent
+    // keeps its protection domain.
     unsafe {
         bindings::rdma_destroy_ah_user((*buffer).ah, flags, core::ptr::null_mut());
         bindings::ib_free_send_mad(buffer);
@@ -319,7 +324,8 @@ unsafe fn free(buffer: *mut bindings::ib_mad_send_buf, flags: u32) {
 ///
 /// # Safety
 ///
-/// Called by the MAD layer in process context, for a message of [`Message::post`], which belongs to us now.
+/// Called by the MAD layer in process context, for a message of [`Message::post`], which belongs
+/// to us now.
 unsafe extern "C" fn sent(
     _agent: *mut bindings::ib_mad_agent,
     completion: *mut bindings::ib_mad_send_wc,
@@ -338,7 +344,8 @@ unsafe extern "C" fn sent(
 ///
 /// # Safety
 ///
-/// Called by the MAD layer in process context, with an agent registered for `H`, and a datagram that belongs to us now.
+/// Called by the MAD layer in process context, with an agent registered for `H`, and a datagram
+/// that belongs to us now.
 unsafe extern "C" fn received<H: Handler>(
     agent: *mut bindings::ib_mad_agent,
     _asked: *mut bindings::ib_mad_send_buf,
@@ -347,8 +354,9 @@ unsafe extern "C" fn received<H: Handler>(
     let Some(completion) = NonNull::new(completion) else {
         return;
     };
-    // SAFETY: By the contract and the invariant of `Registration` the context is the handler, which
-    // outlives the agent. The reference that is made here is not given up: it is the registration's.
+    // SAFETY: By the contract and the invariant of `Registration` the context is the handler,
+    // which outlives the agent. The reference that is made here is not given up: it is the
+    // registration's.
     let handler = unsafe { Arc::from_raw((*agent).context.cast::<H>().cast_const()) };
     let handler = ManuallyDrop::new(handler);
     // INVARIANT: By the contract.
@@ -368,9 +376,10 @@ unsafe impl Send for Received {}
 unsafe impl Sync for Received {}
 
 impl Received {
-    /// The datagram.
+    /// The whole datagram, headers included.
     pub(crate) fn bytes(&self) -> &[u8; LEN] {
-        // SAFETY: By the type invariant valid; the MAD layer's buffers have room for a whole datagram and are zeroed.
+        // SAFETY: By the type invariant valid; the MAD layer's buffers have room for a whole
+        // datagram and are zeroed.
         unsafe { &*(*self.0.as_ptr()).recv_buf.__bindgen_anon_1.mad.cast() }
     }
 
@@ -399,7 +408,7 @@ impl Received {
         self.completion().dlid_path_bits
     }
 
-    /// Where the P_Key that it came with is in the port's table.
+    /// Index of the datagram's P_Key in the port's table.
     pub(crate) fn pkey_index(&self) -> u16 {
         self.completion().pkey_index
     }
@@ -443,8 +452,9 @@ impl Received {
         self.completion().wc_flags as u32 & bindings::ib_wc_flags_IB_WC_GRH != 0
     }
 
-    /// The bytes where a global route header is, if there is one. On RoCE v2 over IPv4 they are none, but an IPv4
-    /// header in the last 20 bytes: there [`Received::source`] knows the address.
+    /// The bytes where a global route header is, if there is one. On RoCE v2 over IPv4 they are
+    /// none, but an IPv4 header in the last 20 bytes: there [`Received::source`] knows the
+    /// address.
     pub(crate) fn grh(&self) -> Option<&Grh> {
         if !self.has_grh() {
             return None;

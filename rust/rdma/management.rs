@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the communication manager asks of devices and ports, and tells them.
+//! Attributes of devices and ports that the communication manager reads and sets.
 
 use kernel::{
     error::to_result,
@@ -21,7 +21,8 @@ impl Device {
         u64::from_be(unsafe { (*self.as_raw()).node_guid })
     }
 
-    /// How long the device takes to acknowledge, at most: 4.096 µs times two to the power of this.
+    /// Longest time that the device takes to acknowledge (Local CA ACK Delay): 4.096 µs times two
+    /// to the power of this.
     pub(crate) fn ack_delay(&self) -> u8 {
         // SAFETY: A constant of a valid device.
         unsafe { (*self.as_raw()).attrs.local_ca_ack_delay }
@@ -71,7 +72,7 @@ pub(crate) struct Advertised {
 }
 
 impl Advertised {
-    /// Tells it. Sleeps.
+    /// Sets the capability bit of the port. Sleeps.
     ///
     /// # Errors
     ///

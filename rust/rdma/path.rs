@@ -11,7 +11,7 @@ use crate::{
     }, //
 };
 
-/// What a path leads through.
+/// The network that a path leads through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PathKind {
     /// An InfiniBand subnet: LIDs of 16 bits.
@@ -99,7 +99,7 @@ impl PathRecord {
         &raw const self.0.sgid
     }
 
-    /// What it leads through.
+    /// The network that the path leads through.
     pub(crate) fn kind(&self) -> PathKind {
         PathKind::from_raw(self.0.rec_type)
     }
@@ -164,7 +164,8 @@ impl PathRecord {
         }
     }
 
-    /// Sets the Ethernet address of the next hop, on RoCE. The route to it is still to be looked up.
+    /// Sets the Ethernet address of the next hop, on RoCE. The route to it is still to be looked
+    /// up.
     pub(crate) fn set_dmac(&mut self, dmac: [u8; 6]) {
         if self.kind().is_roce() {
             self.0.__bindgen_anon_1.roce = bindings::sa_path_rec_roce {
@@ -218,7 +219,7 @@ impl PathRecord {
         self.0.hop_limit = limit;
     }
 
-    /// Traffic class.
+    /// Traffic class (TClass) of the global route header.
     pub(crate) fn traffic_class(&self) -> u8 {
         self.0.traffic_class
     }
@@ -238,17 +239,17 @@ impl PathRecord {
         self.0.reversible = 1;
     }
 
-    /// P_Key.
+    /// P_Key of the path, in host byte order.
     pub(crate) fn pkey(&self) -> u16 {
         u16::from_be(self.0.pkey)
     }
 
-    /// Sets the P_Key.
+    /// Sets the P_Key, given in host byte order.
     pub(crate) fn set_pkey(&mut self, key: u16) {
         self.0.pkey = key.to_be();
     }
 
-    /// Service level.
+    /// Service level (SL) of packets on the path.
     pub(crate) fn sl(&self) -> u8 {
         self.0.sl
     }
@@ -280,7 +281,7 @@ impl PathRecord {
         self.0.rate = rate;
     }
 
-    /// How long a packet may be under way: 4.096 µs times two to the power of this.
+    /// Longest time that a packet is on its way: 4.096 µs times two to the power of this.
     pub(crate) fn packet_life_time(&self) -> u8 {
         self.0.packet_life_time
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Protection domains.
+//! Protection domains, which keep their device.
 
 use core::ptr::NonNull;
 
@@ -48,7 +48,6 @@ impl ProtectionDomain {
         self.pd.as_ptr()
     }
 
-    /// The device.
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }

@@ -20,13 +20,13 @@ impl PortNumber {
         Self(number)
     }
 
-    /// The number.
+    /// The number as the verbs have it: ports count from 1.
     pub(crate) fn get(self) -> u32 {
         self.0
     }
 }
 
-/// What carries a port's packets.
+/// The kind of link that carries a port's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinkLayer {
     /// InfiniBand: addresses and groups come from the subnet administrator.
@@ -44,20 +44,20 @@ fn mtu_bytes(code: bindings::ib_mtu) -> u32 {
     128 << code.clamp(1, 5)
 }
 
-/// What an InfiniBand port is set to.
+/// Attributes of an InfiniBand port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InfinibandPort {
     /// Its LID; 0 if it has none yet.
     pub(crate) lid: u16,
-    /// Largest payload in bytes of one packet: what its neighbour takes, or, before that is known, what
-    /// it could take itself.
+    /// Largest payload in bytes of one packet: what its neighbour takes, or, before that is
+    /// known, what it could take itself.
     pub(crate) mtu: u32,
     /// Largest payload in bytes of one packet that the port itself could take.
     pub(crate) max_mtu: u32,
 }
 
 impl Device {
-    /// What carries the packets of `port`.
+    /// Returns the link layer of `port`.
     pub(crate) fn link_layer(&self, port: PortNumber) -> LinkLayer {
         // SAFETY: By the type invariant the device is valid; `port` is one of its ports.
         let (omni_path, ib, roce) = unsafe {
@@ -90,7 +90,7 @@ impl Device {
         Ok(state == bindings::ib_port_state_IB_PORT_ACTIVE)
     }
 
-    /// What an InfiniBand port is set to. Sleeps.
+    /// Queries the attributes of an InfiniBand port. Sleeps.
     ///
     /// # Errors
     ///
@@ -113,8 +113,8 @@ impl Device {
         })
     }
 
-    /// Where the table of `port` has the P_Key of the partition of `pkey`, with full membership rather
-    /// than with limited; `None` if the port is no member.
+    /// Looks up the index, in the table of `port`, of the P_Key of the partition of `pkey`, with
+    /// full membership rather than with limited; `None` if the port is no member.
     pub(crate) fn pkey_index(&self, port: PortNumber, pkey: Pkey) -> Option<u16> {
         let mut index = 0;
         // SAFETY: The device is registered and has that port, the index is ours.
@@ -125,10 +125,11 @@ impl Device {
         Some(index)
     }
 
-    /// How many of the low bits of its LID `port` ignores (LMC).
+    /// LID mask control (LMC): the number of low bits of its LID that `port` ignores, 0 to 7.
     pub(crate) fn lmc(&self, port: PortNumber) -> u8 {
         let mut lmc = 0;
-        // SAFETY: The device is registered and has that port, the number is ours. It stays 0 on an error.
+        // SAFETY: The device is registered and has that port, the number is ours. It stays 0 on
+        // an error.
         unsafe { bindings::ib_get_cached_lmc(self.as_raw(), port.get(), &mut lmc) };
         lmc.min(7)
     }

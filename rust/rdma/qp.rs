@@ -37,10 +37,10 @@ use crate::{
     }, //
 };
 
-/// What a queue pair is asked to hold.
+/// Capacity that a queue pair is created with.
 #[derive(Clone, Copy)]
 pub(crate) struct Capacity {
-    /// Send work requests.
+    /// Send work requests that may be outstanding.
     pub(crate) send: u32,
     /// Receive work requests; 0 for a queue pair that only sends.
     pub(crate) receive: u32,
@@ -50,16 +50,16 @@ pub(crate) struct Capacity {
     pub(crate) pieces: u32,
 }
 
-/// What a queue pair does, of the states of IBTA volume 1, 10.3.1, those a user of datagrams sees.
+/// The states of a queue pair (IBTA volume 1, 10.3.1) that a user of datagrams sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// It sends and receives.
+    /// Sends and receives packets.
     ReadyToSend,
     /// A send failed: it receives, sends are flushed.
     SendQueueError,
     /// All work is flushed.
     Error,
-    /// Any other.
+    /// Any of the states before Ready to Send, or Send Queue Drained.
     Other,
 }
 
@@ -68,8 +68,9 @@ pub(crate) enum State {
 /// # Invariants
 ///
 /// The pointer is a valid queue pair in `pd`; its completion queues are `_send` and `_receive`.
-/// While `service` is [`IN_RESET`], the queue pair is in Reset: [`Self::start`] and [`Self::reset`]
-/// of one queue pair are not called at the same time, as those who have them called hold the RTNL.
+/// While `service` is [`IN_RESET`], the queue pair is in Reset: [`Self::start`] and
+/// [`Self::reset`] of one queue pair are not called at the same time, as those who have them
+/// called hold the RTNL.
 pub(crate) struct QueuePair<S: Notify, R: Notify> {
     qp: NonNull<bindings::ib_qp>,
     pd: Arc<ProtectionDomain>,
@@ -158,7 +159,6 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         &self.pd
     }
 
-    /// The device.
     pub(crate) fn device(&self) -> &Device {
         self.pd.device()
     }
@@ -187,8 +187,8 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         Qpn::new(unsafe { (*self.as_raw()).qp_num }).unwrap_or(Qpn::MULTICAST)
     }
 
-    /// Takes the queue pair from Reset through Init and Ready to Receive to Ready to Send. It is for
-    /// the partition whose P_Key is at `pkey_index` of the port's table.
+    /// Takes the queue pair from Reset through Init and Ready to Receive to Ready to Send. It is
+    /// for the partition whose P_Key is at `pkey_index` of the port's table.
     ///
     /// # Errors
     ///
@@ -240,8 +240,8 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         self.service.load(Ordering::Acquire) == IN_RESET
     }
 
-    /// Resets the queue pair if that was not possible when it was to be. Returns whether it was so: requests of before may
-    /// have completed meanwhile.
+    /// Resets the queue pair if an earlier [`Self::reset`] failed. Returns whether it did so:
+    /// requests posted before may have completed meanwhile.
     ///
     /// # Errors
     ///
@@ -317,7 +317,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         kernel::error::to_result(unsafe { bindings::ib_attach_mcast(self.as_raw(), &mut gid, lid) })
     }
 
-    /// Ends [`Self::attach`].
+    /// Detaches the queue pair from a group that [`Self::attach`] attached it to.
     ///
     /// # Errors
     ///
@@ -361,7 +361,7 @@ unsafe impl<S: Notify, R: Notify> ReceiveTarget for QueuePair<S, R> {
     }
 }
 
-/// What of a device's abilities a queue pair is made with.
+/// Returns the creation flags for those abilities of the device that a queue pair is to use.
 fn create_flags(device: &Device, port: PortNumber) -> u32 {
     let mut flags = 0;
     if device.cuts_segments(port) {

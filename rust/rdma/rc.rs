@@ -42,10 +42,10 @@ use crate::{
     }, //
 };
 
-/// What a queue pair that sends is asked to hold.
+/// Capacity that a queue pair is created with, on its send side.
 #[derive(Clone, Copy)]
 pub(crate) struct Capacity {
-    /// Send work requests.
+    /// Send work requests that may be outstanding.
     pub(crate) send: u32,
     /// Pieces of memory in each of them.
     pub(crate) pieces: u32,
@@ -53,21 +53,21 @@ pub(crate) struct Capacity {
     pub(crate) inline: u32,
 }
 
-/// What it takes to go from Reset to Init. The peer gets no right to our memory.
+/// Attributes for the transition from Reset to Init. The peer gets no access to our memory.
 pub(crate) struct Initial {
-    /// The port.
+    /// The port that the queue pair sends and receives by.
     pub(crate) port: PortNumber,
-    /// Where the P_Key is in the port's table.
+    /// Index of the P_Key in the port's table.
     pub(crate) pkey_index: u16,
 }
 
-/// What it takes to receive.
+/// Attributes for the transition from Init to Ready to Receive.
 pub(crate) struct Reception {
     /// The way to the peer.
     pub(crate) address: AddressVector,
     /// The LID that packets go to, if not that of `address`.
     pub(crate) data_lid: Option<u16>,
-    /// Path MTU, encoded.
+    /// Path MTU, encoded: 1 for 256 bytes to 5 for 4096.
     pub(crate) mtu: u8,
     /// The peer's queue pair.
     pub(crate) peer: Qpn,
@@ -77,7 +77,7 @@ pub(crate) struct Reception {
     pub(crate) depth: u8,
 }
 
-/// What it takes to send.
+/// Attributes for the transition from Ready to Receive to Ready to Send.
 pub(crate) struct Transmission {
     /// Our first packet sequence number.
     pub(crate) psn: Psn,
@@ -91,10 +91,10 @@ pub(crate) struct Transmission {
     pub(crate) timeout: u8,
 }
 
-/// How long a sender waits for a receiver that is not ready, encoded (IBTA 9.7.5.2.8): 0.64 ms.
+/// Time that a sender waits for a receiver that is not ready, encoded (IBTA 9.7.5.2.8): 0.64 ms.
 const NOT_READY: u8 = 12;
 
-/// What the queue pair's events are noted in, at one place for the C side.
+/// Record of the queue pair's asynchronous events, at one place for the C side.
 struct Events {
     /// The last receive of the shared queue that the queue pair had taken is done.
     last: AtomicBool,
@@ -217,7 +217,6 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         &self.pd
     }
 
-    /// The device.
     pub(crate) fn device(&self) -> &Device {
         self.pd.device()
     }
@@ -378,8 +377,8 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
 
 impl<S: Notify, R: Notify> Drop for QueuePair<S, R> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant valid; the rings on it hold it and are gone. No event comes
-        // after this returns.
+        // SAFETY: By the type invariant valid; the rings on it hold it and are gone. No event
+        // comes after this returns.
         let result = unsafe { bindings::ib_destroy_qp_user(self.as_raw(), core::ptr::null_mut()) };
         if result == 0 {
             return self.leave_service();

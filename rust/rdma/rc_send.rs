@@ -3,8 +3,8 @@
 //! The send side of a reliable connected queue pair: as that of datagrams ([`send`](super::send)),
 //! but with one peer, and a packet in several pieces of memory.
 //!
-//! A chain of inline packets may go unsignalled: nobody needs its completion but the ring. Errors are
-//! reported of any request.
+//! A chain of inline packets may go unsignalled: nobody needs its completion but the ring. Errors
+//! are reported of any request.
 
 use kernel::{
     prelude::*,
@@ -51,14 +51,14 @@ struct Slot<B> {
     buffer: Option<B>,
 }
 
-/// The number that tells a connection's completions from others of the same queue. Not zero: that is
-/// datagrams'.
+/// The number that tells a connection's completions from others of the same queue. Not zero: that
+/// is datagrams'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tag(pub(crate) u32);
 
 impl Tag {
-    /// Whose completion has the number `id`, and the part of it that is the connection's own; `None`
-    /// if it is a datagram's.
+    /// Splits the number `id` of a completion into the connection's tag and the part that the
+    /// connection chose itself; `None` if it is a datagram's.
     #[inline(always)]
     pub(crate) fn of(id: u64) -> Option<(Self, u32)> {
         let tag = (id >> 32) as u32;
@@ -75,8 +75,8 @@ impl Tag {
 /// # Invariants
 ///
 /// - `slots[i].wr.sg_list` points to `slots[i].sges`; the vector never moves.
-/// - A request between the ring's tail and head names memory that its slot holds, mapped or (inline)
-///   until the post.
+/// - A request between the ring's tail and head names memory that its slot holds, mapped or
+///   (inline) until the post.
 pub(crate) struct SendRing<B: Pieces, S: Notify, R: Notify> {
     qp: Arc<QueuePair<S, R>>,
     post_send: PostSend,
@@ -136,18 +136,17 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
         })
     }
 
-    /// The queue pair.
     pub(crate) fn queue_pair(&self) -> &Arc<QueuePair<S, R>> {
         &self.qp
     }
 
-    /// Free slots.
+    /// Number of slots that are free.
     #[inline(always)]
     pub(crate) fn free(&self) -> u32 {
         self.ring.free()
     }
 
-    /// Number of slots.
+    /// Number of slots, free or not.
     pub(crate) fn capacity(&self) -> u32 {
         self.ring.capacity()
     }
@@ -202,8 +201,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
         Ok(())
     }
 
-    /// Gives the chain to the device, its last request signalled unless it may go `quietly`: all are
-    /// inline, and the ring has room.
+    /// Gives the chain to the device, its last request signalled unless it may go `quietly`: all
+    /// are inline, and the ring has room.
     pub(crate) fn post(&mut self, quietly: bool) -> Posted {
         let chain = self.ring.unposted();
         let pending = self.unsignalled + chain.len();
@@ -215,8 +214,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
             return Posted::default();
         }
         let mut bad: *const bindings::ib_send_wr = core::ptr::null();
-        // SAFETY: The requests are linked, the last one to null; by the type invariant their memory
-        // stays until the completion. The queue pair is valid.
+        // SAFETY: The requests are linked, the last one to null; by the type invariant their
+        // memory stays until the completion. The queue pair is valid.
         let result = unsafe { (self.post_send)(self.qp.as_raw(), first, &mut bad) };
         let mut posted = Posted {
             packets: chain.len(),
@@ -385,8 +384,8 @@ impl<B: Pieces> Slot<B> {
                 sge.addr = address.as_ptr() as u64;
                 continue;
             };
-            // SAFETY: The slot gets the buffer and keeps it until the completion, where the mapping
-            // ends; or it ends just below.
+            // SAFETY: The slot gets the buffer and keeps it until the completion, where the
+            // mapping ends; or it ends just below.
             match unsafe { dma::map(device, address, length) } {
                 Ok(mapped) => sge.addr = mapped,
                 Err(error) => {

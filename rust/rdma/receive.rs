@@ -2,13 +2,13 @@
 
 //! Rings of receive work requests.
 //!
-//! A ring holds prebuilt requests with their memory and posts them in chains, to a queue pair or to
-//! a shared receive queue.
+//! A ring holds prebuilt requests with their memory and posts them in chains, to a queue pair or
+//! to a shared receive queue.
 //!
-//! The ring knows the owner of each request. From the post on the device owns it and may write into
-//! its memory at any time. The completion returns it as a [`Done`], the only access to the memory:
-//! to read it, to exchange it, and to post it again, once. A ring that ends while the device owns
-//! requests frees no memory unless nothing can write into it any more
+//! The ring knows the owner of each request. From the post on the device owns it and may write
+//! into its memory at any time. The completion returns it as a [`Done`], the only access to the
+//! memory: to read it, to exchange it, and to post it again, once. A ring that ends while the
+//! device owns requests frees no memory unless nothing can write into it any more
 //! ([`ReceiveTarget::quiesce`]).
 //!
 //! A request may name several pieces of memory, so that a large message needs no large page and a
@@ -41,7 +41,7 @@ pub(crate) unsafe trait ReceiveTarget {
     /// The C type of the queue.
     type Raw;
 
-    /// The C object.
+    /// The C object, valid as long as `self`.
     fn as_raw(&self) -> *mut Self::Raw;
 
     /// The device's own function; `None` if it cannot receive so.
@@ -445,6 +445,8 @@ mod tests {
         }
     }
 
+    /// Takes as many of the requests as the test device has room for.
+    ///
     /// # Safety
     ///
     /// `device` is valid, and so are all requests from `wr` up to null.

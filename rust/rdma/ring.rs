@@ -31,13 +31,13 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// How many there are.
+    /// Number of requests in the span.
     #[inline(always)]
     pub(crate) fn len(self) -> u32 {
         self.end.wrapping_sub(self.start)
     }
 
-    /// Each of them.
+    /// Iterates over the sequence numbers of the span, oldest first.
     #[inline(always)]
     pub(crate) fn iter(self) -> impl Iterator<Item = u32> {
         let count: Range<u32> = 0..self.len();
@@ -62,13 +62,13 @@ impl Ring {
         (sequence & (self.capacity - 1)) as usize
     }
 
-    /// Free slots.
+    /// Number of slots that are free.
     #[inline(always)]
     pub(crate) fn free(&self) -> u32 {
         self.capacity - self.head.wrapping_sub(self.tail)
     }
 
-    /// Number of slots.
+    /// Number of slots, free or not; a power of two.
     pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }

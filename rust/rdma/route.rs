@@ -33,14 +33,14 @@ use crate::{
     }, //
 };
 
-/// What kind of addresses an address vector has.
+/// The kind of addresses in an address vector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AddressKind {
     /// LIDs, and GIDs perhaps.
     Infiniband,
     /// An Ethernet address and GIDs.
     Roce,
-    /// Others.
+    /// Addresses of Omni-Path, or of a kind unknown here.
     Other,
 }
 
@@ -48,7 +48,8 @@ pub(crate) enum AddressKind {
 ///
 /// # Invariants
 ///
-/// `attributes` are as `ib_core` made them for `device`, and own a reference to the GID entry that they name, if any.
+/// `attributes` are as `ib_core` made them for `device`, and own a reference to the GID entry
+/// that they name, if any.
 pub(crate) struct AddressVector {
     attributes: bindings::rdma_ah_attr,
     /// Which device it is; it may be gone.
@@ -57,19 +58,20 @@ pub(crate) struct AddressVector {
     timeout: u8,
 }
 
-// SAFETY: Address vectors are read-only; the GID entry is counted atomically. The device is compared only.
+// SAFETY: Address vectors are read-only; the GID entry is counted atomically. The device is
+// compared only.
 unsafe impl Send for AddressVector {}
 // SAFETY: As above.
 unsafe impl Sync for AddressVector {}
 
 impl AddressVector {
-    /// The way along `path` from `port`, from the GID `source`, or the one that the path names. Sleeps on RoCE
-    /// (the route is looked up, and noted in the path).
+    /// Creates the address vector along `path` from `port`, from the GID `source`, or the one
+    /// that the path names. Sleeps on RoCE (the route is looked up, and noted in the path).
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` for Omni-Path, `ENOENT` or `EINVAL` if the port does not have the path's P_Key or GID, and what
-    /// the route's lookup says.
+    /// `EOPNOTSUPP` for Omni-Path, `ENOENT` or `EINVAL` if the port does not have the path's
+    /// P_Key or GID, and what the route's lookup says.
     pub(crate) fn from_path(
         device: &Device,
         port: PortNumber,
@@ -86,8 +88,8 @@ impl AddressVector {
         })?;
         let timeout = path.packet_life_time().saturating_add(1);
         Self::filled(device, pkey_index, timeout, |slot| {
-            // SAFETY: The device is registered and has that port; the path is ours, the source lives as long as the
-            // call, which takes a reference of its own.
+            // SAFETY: The device is registered and has that port; the path is ours, the source
+            // lives as long as the call, which takes a reference of its own.
             unsafe {
                 bindings::ib_init_ah_attr_from_path(
                     device.as_raw(),
@@ -122,7 +124,8 @@ impl AddressVector {
         })
     }
 
-    /// The way back to where `received` came from, through `port`, by which it came, on InfiniBand.
+    /// The way back to where `received` came from, through `port`, by which it came, on
+    /// InfiniBand.
     ///
     /// # Errors
     ///
@@ -201,7 +204,8 @@ impl AddressVector {
     ) -> Result<Self> {
         let mut attributes = MaybeUninit::zeroed();
         to_result(fill(attributes.as_mut_ptr()))?;
-        // INVARIANT: `ib_core` made them, for this device; a reference to the GID entry came with them.
+        // INVARIANT: `ib_core` made them, for this device; a reference to the GID entry came with
+        // them.
         Ok(Self {
             // SAFETY: All-zero was a valid value of this plain C structure already.
             attributes: unsafe { attributes.assume_init() },
@@ -226,18 +230,19 @@ impl AddressVector {
         }
         // The device's functions want it writable, but leave it as it was.
         let mut attributes = self.attributes;
-        // SAFETY: The caller's promise; the attributes are of this device. The handle takes a reference of its own to
-        // the GID entry.
+        // SAFETY: The caller's promise; the attributes are of this device. The handle takes a
+        // reference of its own to the GID entry.
         let ah = unsafe { bindings::rdma_create_ah(pd, &mut attributes, 0) };
         NonNull::new(kernel::error::from_err_ptr(ah)?).ok_or(ENOMEM)
     }
 
-    /// The attributes as a queue pair wants them. They name the GID entry without a reference of their own.
+    /// The attributes as a queue pair wants them. They name the GID entry without a reference of
+    /// their own.
     pub(crate) fn as_attributes(&self) -> &bindings::rdma_ah_attr {
         &self.attributes
     }
 
-    /// What kind of addresses it has.
+    /// The kind of its addresses.
     pub(crate) fn kind(&self) -> AddressKind {
         match self.attributes.type_ {
             bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB => AddressKind::Infiniband,
@@ -251,13 +256,13 @@ impl AddressVector {
         PortNumber::new(self.attributes.port_num)
     }
 
-    /// Where its P_Key is in the port's table.
+    /// Index of its P_Key in the port's table.
     pub(crate) fn pkey_index(&self) -> u16 {
         self.pkey_index
     }
 
-    /// The time-out of a queue pair's transport: 4.096 µs times two to the power of this; made from a path it is the
-    /// packet life time and one, made from a completion 0.
+    /// The time-out of a queue pair's transport: 4.096 µs times two to the power of this. Made
+    /// from a path it is the packet life time plus one, made from a completion 0.
     pub(crate) fn timeout(&self) -> u8 {
         self.timeout
     }
@@ -304,8 +309,8 @@ impl AddressVector {
             .then(|| Gid::from_bytes(unsafe { self.attributes.grh.dgid.raw }))
     }
 
-    /// Whether it leads to the port with that GID and LID. Where it has a GID, too, those count; else
-    /// the LIDs but for the lowest `lmc` bits, by which a port has several.
+    /// Returns whether it leads to the port with that GID and LID. If both have a GID, the GIDs
+    /// decide; else the LIDs without the lowest `lmc` bits, by which a port has several.
     pub(crate) fn leads_to(&self, gid: Option<Gid>, lid: u32, lmc: u8) -> bool {
         match (self.dgid(), gid) {
             (Some(own), Some(other)) => own == other,
@@ -334,7 +339,8 @@ impl Clone for AddressVector {
 
 impl Drop for AddressVector {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the attributes are valid, and the reference in them is ours.
+        // SAFETY: By the type invariant the attributes are valid, and the reference in them is
+        // ours.
         unsafe { bindings::rdma_destroy_ah_attr(&mut self.attributes) };
     }
 }

@@ -2,8 +2,8 @@
 
 //! The subnet administrator (SA), asked through the kernel's `ib_sa`.
 //!
-//! A [`Client`] asks for one port. Answers come in process context, once for each query; a query can
-//! be called off ([`path::Query::cancel`]), a membership ends with its value
+//! A [`Client`] asks for one port. Answers come in process context, once for each query. A query
+//! can be cancelled ([`path::Query::cancel`]); a membership ends with its value
 //! ([`multicast::Membership`]).
 
 use kernel::{
@@ -26,7 +26,7 @@ use crate::bindings;
 pub(crate) mod multicast;
 pub(crate) mod path;
 
-/// Whom the SA's answers for a port are for.
+/// The client of `ib_sa` that asks the SA on behalf of one port.
 ///
 /// # Invariants
 ///
@@ -67,12 +67,11 @@ impl Client {
         Arc::pin_init(this, GFP_KERNEL)
     }
 
-    /// The device.
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The port.
+    /// The port that the SA is asked through.
     pub(crate) fn port(&self) -> PortNumber {
         self.port
     }

@@ -3,9 +3,10 @@
 //! The send side of a datagram queue pair: prebuilt work requests, chains, inline sends.
 //!
 //! Work requests live in a ring that is built once; sending fills in what differs. Requests are
-//! chained and go to the device in one call of its own `post_send`, the last one signalled. Where all
-//! of a chain are inline nobody waits for that: the device has copied them, so they are done when they
-//! are posted, and a completion is asked for only now and then, to have their slots again.
+//! chained and go to the device in one call of its own `post_send`, the last one signalled. A
+//! chain of inline requests alone needs no completion: the device has copied the packets, so they
+//! are done when they are posted, and a completion is asked for only now and then, to have their
+//! slots again.
 
 use kernel::{
     prelude::*,
@@ -59,10 +60,10 @@ pub(super) const SIGNAL_SHARE: u32 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HandleId(u16);
 
-/// Where a packet goes.
+/// The destination of a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Destination {
-    /// The way there.
+    /// Address handle of the route there.
     pub(crate) handle: HandleId,
     /// The queue pair there.
     pub(crate) qpn: Qpn,
@@ -70,20 +71,20 @@ pub(crate) struct Destination {
 
 /// Why a packet was not queued; it is given back.
 pub(crate) enum Refused<B> {
-    /// No free slot.
+    /// The ring has no free slot.
     Full(B),
-    /// It lies in more pieces of memory than a request takes.
+    /// The packet lies in more pieces of memory than a request takes.
     Scattered(B),
     /// The packet could not be mapped, or the address handle is unknown.
     Failed(B),
 }
 
-/// What became of a chain.
+/// The outcome of posting a chain.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Posted {
     /// Packets that the device took.
     pub(crate) packets: u32,
-    /// Of them, sent inline.
+    /// Those of `packets` that were sent inline.
     pub(crate) inlined: u32,
     /// Packets that it refused; they are dropped.
     pub(crate) refused: u32,
@@ -95,12 +96,12 @@ pub(crate) struct Posted {
     pub(crate) done: Completed,
 }
 
-/// What a completion ended.
+/// Packets that a completion ended.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Completed {
-    /// Packets.
+    /// Number of packets that are done.
     pub(crate) packets: u32,
-    /// Their bytes.
+    /// Their length on the wire, in bytes.
     pub(crate) bytes: u32,
 }
 
@@ -117,9 +118,9 @@ impl core::ops::AddAssign for Completed {
 ///
 /// - `slots[i].wr.wr.next` points to the request of the slot after it, in a circle; the vector
 ///   never moves.
-/// - A request between the ring's tail and head names an address handle that `handles` or `retired`
-///   holds, and memory that `headers` or its slot holds, or, for a part of a packet, the slot of the
-///   last part that the device was given; mapped, or (inline) until the post.
+/// - A request between the ring's tail and head names an address handle that `handles` or
+///   `retired` holds, and memory that `headers` or its slot holds, or, for a part of a packet,
+///   the slot of the last part that the device was given; mapped, or (inline) until the post.
 pub(crate) struct SendQueue<B: Pieces, S: Notify, R: Notify> {
     qp: Arc<QueuePair<S, R>>,
     post_send: PostSend,
@@ -244,13 +245,13 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
             .retain(|(sequence, _)| !ring.is_past(*sequence));
     }
 
-    /// Free slots.
+    /// Number of slots that are free.
     #[inline(always)]
     pub(crate) fn free(&self) -> u32 {
         self.ring.free()
     }
 
-    /// Number of slots.
+    /// Number of slots, free or not.
     pub(crate) fn capacity(&self) -> u32 {
         self.ring.capacity()
     }
@@ -281,8 +282,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Some(handle.as_raw())
     }
 
-    /// Adds a packet to the chain that is one piece of memory, to be sent as it is. Returns the bytes
-    /// that it is on the wire.
+    /// Adds a packet to the chain that is one piece of memory, to be sent as it is. Returns its
+    /// length on the wire, in bytes.
     ///
     /// # Errors
     ///
@@ -322,9 +323,9 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Ok(length as u32)
     }
 
-    /// Gives the chain to the device, its last request signalled. A chain of inline ones needs no
-    /// completion but to have its slots free again: only now and then it is signalled, and if somebody
-    /// is to `wait` for that.
+    /// Gives the chain to the device, its last request signalled. A chain of inline requests
+    /// needs a completion only to have its slots free again: it is signalled only now and then,
+    /// and if somebody is to `wait` for the completion.
     #[inline(always)]
     pub(crate) fn post(&mut self, wait: bool) -> Posted {
         let chain = self.ring.unposted();
@@ -494,7 +495,8 @@ impl<B: Pieces, S: Notify, R: Notify> Drop for SendQueue<B, S, R> {
     }
 }
 
-/// Points each request to its memory and to the request after it. The vector must not move any more.
+/// Points each request to its memory and to the request after it. The vector must not move any
+/// more.
 fn link<B: Pieces>(slots: &mut [Slot<B>]) {
     let first = slots.first().map_or(core::ptr::null(), Slot::request);
     let mut next = first.cast_mut();

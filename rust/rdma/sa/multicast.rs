@@ -22,11 +22,11 @@ use crate::{
     }, //
 };
 
-/// What a join names in any case: both GIDs, the P_Key and the join state.
+/// The components that every join names: both GIDs, the P_Key and the join state.
 const GROUP: u64 = component(0) | component(1) | component(7) | component(16);
 
-/// What it names besides, if the group may have to be made: Q_Key, exact MTU, traffic class, exact
-/// rate, service level, flow label, hop limit.
+/// The components that a join names besides, if the group may have to be created: Q_Key, exact
+/// MTU, traffic class, exact rate, service level, flow label, hop limit.
 const PARAMETERS: u64 = component(2)
     | component(4)
     | component(5)
@@ -37,15 +37,16 @@ const PARAMETERS: u64 = component(2)
     | component(13)
     | component(14);
 
-/// How `ib_sa` says that a membership has ended.
+/// The error by which `ib_sa` reports that a membership has ended.
 const ENDED: i32 = -(bindings::ENETRESET as i32);
 
-/// What a member does.
+/// The kind of membership (`JoinState`, IBTA 15.2.5.17).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// It sends and receives.
+    /// A member that sends and receives.
     Full,
-    /// It sends; the group is there all the same if nobody else is (`SendOnlyFullMember`).
+    /// A member that only sends; the group exists even if it has no other member
+    /// (`SendOnlyFullMember`).
     SendOnly,
 }
 
@@ -63,7 +64,8 @@ impl Role {
 pub(crate) struct Record(bindings::ib_sa_mcmember_rec);
 
 impl Record {
-    /// Of a group of which nothing is known but its name, for a port with the GID `port`.
+    /// Creates the record of a group of which nothing is known but its MGID, for a port with the
+    /// GID `port`.
     pub(crate) fn new(mgid: Gid, port: Gid, pkey: Pkey, role: Role) -> Self {
         let mut raw: bindings::ib_sa_mcmember_rec = pin_init::zeroed();
         raw.mgid.raw = mgid.bytes();
@@ -73,7 +75,7 @@ impl Record {
         Self(raw)
     }
 
-    /// The same with the parameters of `other` for a group that is not there yet.
+    /// Adds the parameters of `other`, for a group that has to be created.
     pub(crate) fn like(mut self, other: &Self) -> Self {
         self.0.qkey = other.0.qkey;
         self.0.mtu_selector = EXACTLY;
@@ -87,7 +89,7 @@ impl Record {
         self
     }
 
-    /// What a join with this record names.
+    /// Returns the component mask of a join with this record.
     fn components(&self) -> u64 {
         if self.0.mtu_selector == EXACTLY {
             GROUP | PARAMETERS
@@ -96,13 +98,13 @@ impl Record {
         }
     }
 
-    /// The group's GID.
+    /// The group's GID (MGID).
     pub(crate) fn mgid(&self) -> Gid {
         // SAFETY: `raw` is the union's plain view.
         Gid::from_bytes(unsafe { self.0.mgid.raw })
     }
 
-    /// The group's LID.
+    /// The group's LID (MLID), in host byte order; 0 before the SA has assigned one.
     pub(crate) fn mlid(&self) -> u16 {
         u16::from_be(self.0.mlid)
     }
@@ -138,28 +140,28 @@ impl Record {
     }
 }
 
-/// What becomes of a membership.
+/// Changes of a membership that its watcher is told.
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
     /// The port is a member of a group with these parameters.
     Granted(Record),
-    /// It is not: the SA refuses (`EINVAL`), or does not answer.
+    /// The port is no member: the SA refuses (`EINVAL`), or does not answer.
     Refused(Error),
-    /// It was one, but the subnet has changed: it must join anew.
+    /// The port was a member, but the subnet has changed: it must join anew.
     Ended,
 }
 
-/// Who wants to know what becomes of a membership. Called in process context.
+/// A receiver of the changes of a membership. Called in process context.
 pub(crate) trait Watcher: Send + Sync + 'static {
     /// The SA has answered, or the membership has ended from outside.
     fn answered(&self, answer: Answer);
 }
 
-/// What the C side keeps the address of.
+/// The context that the C side keeps the address of.
 struct Context(Arc<dyn Watcher>);
 
-/// A membership, asked for or granted. Dropping it leaves the group, and waits for an answer that is
-/// being taken: it sleeps, and is not done in one.
+/// A membership, asked for or granted. Dropping it leaves the group, and waits for an answer that
+/// is being taken: it sleeps, and is not done in one.
 ///
 /// # Invariants
 ///

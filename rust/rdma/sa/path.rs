@@ -36,7 +36,7 @@ pub(crate) struct Components(u64);
 impl Components {
     /// The traffic class, as the paths of a link have it.
     pub(crate) const LINK: Self = Self(component(10));
-    /// The service ID.
+    /// Both halves of the service ID.
     pub(crate) const SERVICE: Self = Self(component(0) | component(1));
     /// The class of the quality of service.
     pub(crate) const QOS_CLASS: Self = Self(component(14));
@@ -50,28 +50,28 @@ impl Components {
     }
 }
 
-/// Who asked for a path.
+/// The user that asked for a path.
 pub(crate) trait Asker: Send + Sized + 'static {
     /// The answer, once. Called in process context.
     fn answered(self: KBox<Self>, answer: Answer);
 }
 
-/// What the SA says.
+/// The SA's answer to a path query.
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
     /// This is the path.
     Path(PathRecord),
-    /// There is none.
+    /// There is no such path.
     None,
-    /// It did not answer, or cannot be asked at the moment.
+    /// The SA did not answer, or cannot be asked at the moment.
     Silence,
 }
 
-/// What becomes of a query.
+/// The progress of a query.
 enum State {
-    /// `ib_sa` has not said yet what it is called.
+    /// `ib_sa` has not yet given the query its number.
     Beginning,
-    /// It is called that, and is not freed before its answer was taken.
+    /// The query has this number, and is not freed before its answer was taken.
     UnderWay {
         id: i32,
         query: *mut bindings::ib_sa_query,
@@ -87,7 +87,8 @@ unsafe impl Send for State {}
 ///
 /// # Invariants
 ///
-/// The state is `Over` before `ib_sa` may free the query: its callback sees to that first, under the lock.
+/// The state is `Over` before `ib_sa` may free the query: its callback sees to that first, under
+/// the lock.
 #[pin_data]
 struct Flight {
     #[pin]
@@ -126,14 +127,15 @@ impl Query {
     pub(crate) fn cancel(&self) {
         let state = self.0.state.lock();
         if let State::UnderWay { id, query } = *state {
-            // SAFETY: By the type invariant the query is not freed while the lock is held: that comes
-            // after its callback, which waits for the lock. `ib_sa` calls no callback in this call.
+            // SAFETY: By the type invariant the query is not freed while the lock is held: that
+            // comes after its callback, which waits for the lock. `ib_sa` calls no callback in
+            // this call.
             unsafe { bindings::ib_sa_cancel_query(id, query) }
         }
     }
 }
 
-/// What the C side keeps the address of.
+/// The context that the C side keeps the address of.
 struct Context<A> {
     asker: KBox<A>,
     flight: Arc<Flight>,
@@ -206,7 +208,7 @@ impl Client {
     }
 }
 
-/// Who waits for an answer.
+/// A thread that waits for an answer, and the place of the answer.
 #[pin_data]
 struct Waiter {
     #[pin]
@@ -226,7 +228,8 @@ impl Asker for Question {
 }
 
 impl Client {
-    /// As [`Client::ask_path`], and waits for the answer. `begun` is told how the query is called off.
+    /// Does what [`Client::ask_path`] does, and waits for the answer. `begun` gets the query, by
+    /// which it can be cancelled.
     ///
     /// # Errors
     ///

@@ -30,16 +30,16 @@ pub(crate) const HEADER: usize = 128;
 /// Room for the headers of a part of the ring's packets, in one piece of memory.
 const GROUP: usize = 32;
 
-/// What a device is asked to do with a packet.
+/// Offloads that a packet asks the device for.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Work {
     /// Compute the checksums of IPv4 and of TCP or UDP in it.
     pub(crate) checksum: bool,
-    /// Cut it.
+    /// Cut the packet into parts; `None` to send it whole.
     pub(crate) cut: Option<Cut>,
 }
 
-/// How the device cuts a packet.
+/// The sizes by which the device cuts a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Cut {
     /// Bytes of headers at the packet's beginning, which each of its parts gets.
@@ -58,11 +58,12 @@ impl Cut {
     }
 }
 
-/// Where the driver writes headers: a place for each slot of a ring, which does not move.
+/// Memory for the headers that the driver writes: a place for each slot of a ring, which does not
+/// move.
 pub(super) struct Headers(KVec<KBox<[[u8; HEADER]; GROUP]>>);
 
 impl Headers {
-    /// None: the device cuts, or nobody does.
+    /// No memory: the device cuts, or nobody does.
     pub(super) const NONE: Self = Self(KVec::new());
 
     /// Places for `count` slots.
@@ -108,8 +109,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Ok(())
     }
 
-    /// Adds a packet of any shape to the chain, for the device to do `work` with. Returns the bytes
-    /// that it is on the wire.
+    /// Adds a packet of any shape to the chain, for the device to do `work` with. Returns the
+    /// bytes that it is on the wire.
     ///
     /// # Errors
     ///
@@ -162,9 +163,9 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
     }
 
     /// Adds a packet to the chain in `count` parts, each a packet of its own. `part` writes the
-    /// headers of the part of a number, and says how long these are and which of the packet's bytes
-    /// come after them: those after the part before, for the first one those after its own headers.
-    /// Returns the bytes of all on the wire.
+    /// headers of the part of a number, and says how long these are and which of the packet's
+    /// bytes come after them: those after the part before, for the first one those after its own
+    /// headers. Returns the bytes of all on the wire.
     ///
     /// # Errors
     ///
@@ -229,8 +230,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         slot.set_count(count);
         slot.address(handle, to.qpn, sequence, false);
         if !self.virtual_dma {
-            // SAFETY: The headers' room stays as long as the ring, the packet until the completion of
-            // its last part, which comes after this one's; there the mappings end.
+            // SAFETY: The headers' room stays as long as the ring, the packet until the
+            // completion of its last part, which comes after this one's; there the mappings end.
             unsafe { slot.map(self.qp.device()) }.map_err(|_| Fault::Failed)?;
         }
         slot.packets = 1;
@@ -241,7 +242,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Ok(bytes)
     }
 
-    /// Takes the last `count` requests out of the chain again: parts of a packet that is given back.
+    /// Takes the last `count` requests out of the chain again: parts of a packet that is given
+    /// back.
     fn withdraw(&mut self, count: u32) {
         for sequence in self.ring.withdraw(count).iter() {
             if let Some(slot) = self.slots.get_mut(self.ring.slot(sequence)) {

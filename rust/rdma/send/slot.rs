@@ -41,7 +41,8 @@ pub(super) struct Slot<B> {
     /// Bytes on the wire, and packets there.
     pub(super) bytes: u32,
     pub(super) packets: u32,
-    /// The memory, unless it went inline and is free already, or the request after this one has it.
+    /// The memory, unless it went inline and is free already, or the request after this one has
+    /// it.
     pub(super) buffer: Option<B>,
 }
 
@@ -306,7 +307,7 @@ mod tests {
         fn leave(self) {}
     }
 
-    /// What a slot names, from its second piece on.
+    /// Returns address and length of the pieces that a slot names, from its second piece on.
     fn named(slot: &Slot<Packet>, count: usize) -> Option<KVec<(u64, u32)>> {
         let mut pieces = KVec::new();
         for sge in slot.pieces().get(1..count)? {
