@@ -2,8 +2,8 @@
 
 //! A spin lock for data shared between process context and bottom halves.
 //!
-//! The `kernel` crate's `SpinLock` leaves bottom halves enabled: a transmit in softirq context that
-//! interrupts a holder in process context would spin forever. This backend disables them.
+//! The `kernel` crate's `SpinLock` leaves bottom halves enabled: a transmit in softirq context
+//! that interrupts a holder in process context would spin forever. This backend disables them.
 
 use kernel::sync::lock::{
     Backend,

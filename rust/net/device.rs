@@ -3,9 +3,9 @@
 //! Net devices of link-layer type InfiniBand.
 //!
 //! A [`Device`] is allocated first, then given to what drives it, and shown to the world by
-//! [`Device::show`]; [`remove`] takes it away again, as does the stack itself when a link is deleted.
-//! Each transmit queue carries data of the driver ([`Operations::TxQueue`]) that only opens to the
-//! holder of the queue's lock.
+//! [`Device::show`]; [`remove`] takes it away again, as does the stack itself when a link is
+//! deleted. Each transmit queue carries data of the driver ([`Operations::TxQueue`]) that only
+//! opens to the holder of the queue's lock.
 
 use core::{
     cell::UnsafeCell,
@@ -64,13 +64,13 @@ mod virtual_function;
 pub(crate) use registration::remove;
 pub(super) use table::setup;
 
-/// Smallest MTU: IPv4's.
+/// Smallest MTU in bytes: that of IPv4 (RFC 791).
 pub(super) const MIN_MTU: u32 = 68;
 
 /// Largest MTU, that of connected mode. The driver knows its port's and its mode's.
 pub(super) const MAX_MTU: u32 = connected::MAX_MTU;
 
-/// What drives a net device. Called by the stack.
+/// A driver of a net device, called by the stack.
 pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Data of one transmit queue while the device is up.
     type TxQueue: Send;
@@ -84,7 +84,7 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// The RDMA device and the port below.
     fn place(&self) -> (&RdmaDevice, PortNumber);
 
-    /// What the device is a child of.
+    /// The driver of the device's parent; `None` if the device is not a child.
     fn parent(&self) -> Option<&Arc<Self>>;
 
     /// The world sees the device from now on.
@@ -93,8 +93,8 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// The device goes away, or could not be shown: nothing new is to be begun. It is down.
     fn leaving(self: &Arc<Self>, rtnl: &mut Rtnl);
 
-    /// The stack has let go of the device: the driver's own work is to be waited for, which may take
-    /// the RTNL. Sleeps. Only a driver that was shown has work.
+    /// The stack has let go of the device: the driver's own work is to be waited for, which may
+    /// take the RTNL. Sleeps. Only a driver that was shown has work.
     fn gone(self: &Arc<Self>);
 
     /// Brings the device up. On an error it stays down, and nothing is left behind.
@@ -139,13 +139,13 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Their values, in the order of the names; `values` is as long as [`Self::STATISTICS`].
     fn statistics(&self, values: &mut [u64]);
 
-    /// What receive queue `queue` counted since the device was made.
+    /// Returns the counts of receive queue `queue` since the device was made.
     fn received(&self, queue: u32) -> Received;
 
-    /// What was received by none of the queues.
+    /// Returns the counts of packets that came by none of the receive queues.
     fn received_otherwise(&self) -> Received;
 
-    /// What transmit queue `queue` counted since the device was made.
+    /// Returns the counts of transmit queue `queue` since the device was made.
     fn sent(&self, queue: u32) -> Sent;
 
     /// Lengths of the send and receive rings, for `ethtool -g`.
@@ -164,20 +164,20 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
         reply: &mut ExtendedAck<'_>,
     ) -> Result;
 
-    /// How many queues there are, for `ethtool -l`.
+    /// Numbers of queues, for `ethtool -l`.
     fn channels(&self) -> ethtool::Channels;
 
-    /// Changes how many queues there are, for `ethtool -L`.
+    /// Changes the numbers of queues, for `ethtool -L`.
     ///
     /// # Errors
     ///
     /// Any; the queues stay as they are if they can.
     fn set_channels(self: &Arc<Self>, rtnl: &mut Rtnl, transmit: u32, receive: u32) -> Result;
 
-    /// How receive completions are gathered, for `ethtool -c`.
+    /// Moderation of receive completions, for `ethtool -c`.
     fn coalesce(&self, rtnl: &mut Rtnl) -> ethtool::Moderation;
 
-    /// Gathers receive completions, for `ethtool -C`.
+    /// Changes the moderation of receive completions, for `ethtool -C`.
     ///
     /// # Errors
     ///
@@ -210,9 +210,9 @@ pub(super) const fn private_size<T: Operations>() -> usize {
 /// # Invariants
 ///
 /// `device` is a net device set up by [`table::setup`] whose private area is an initialised
-/// `Private<T>`, in which `queues` has no more elements than the device has transmit queues, each touched
-/// under that queue's lock alone. If `lender` is there, the memory is the stack's, which waits for it to
-/// be completed, as long as `lent`; else it is ours.
+/// `Private<T>`, in which `queues` has no more elements than the device has transmit queues, each
+/// touched under that queue's lock alone. If `lender` is there, the memory is the stack's, which
+/// waits for it to be completed, as long as `lent`; else it is ours.
 struct Allocation<T: Operations> {
     device: NonNull<bindings::net_device>,
     lender: Option<Arc<Completion>>,
@@ -241,8 +241,8 @@ impl<T: Operations> Drop for Allocation<T> {
         // SAFETY: By the type invariant the private area is initialised; nobody uses it any more.
         unsafe { core::ptr::drop_in_place(private::<T>(self.device.as_ptr())) };
         if !self.lent.load(Ordering::Acquire) {
-            // SAFETY: By the type invariant ours. It is not registered: the stack's side of a registered
-            // one has the driver, which holds it.
+            // SAFETY: By the type invariant ours. It is not registered: the stack's side of a
+            // registered one has the driver, which holds it.
             unsafe { bindings::free_netdev(self.device.as_ptr()) };
         }
         if let Some(lender) = &self.lender {
@@ -260,7 +260,7 @@ impl<T: Operations> Clone for Device<T> {
     }
 }
 
-/// The private area.
+/// Returns the address of the driver's part of a net device's memory.
 #[inline(always)]
 pub(super) fn private<T: Operations>(device: *mut bindings::net_device) -> *mut Private<T> {
     // SAFETY: Only the address is taken; the area is inside the device's allocation.
@@ -273,8 +273,8 @@ pub(super) fn private<T: Operations>(device: *mut bindings::net_device) -> *mut 
 }
 
 impl<T: Operations> Device<T> {
-    /// Allocates a device called `name`, which may have one `%d` for a number, with `queues` transmit
-    /// queues.
+    /// Allocates a device with `queues` transmit queues. Its `name` may have one `%d` for a
+    /// number.
     ///
     /// # Errors
     ///
@@ -285,8 +285,8 @@ impl<T: Operations> Device<T> {
         } else {
             bindings::NET_NAME_USER
         };
-        // SAFETY: The name is a format with at most one `%d`, as the stack wants it; `setup` fills what
-        // a fresh device needs.
+        // SAFETY: The name is a format with at most one `%d`, as the stack wants it; `setup`
+        // fills what a fresh device needs.
         let device = unsafe {
             bindings::alloc_netdev_mqs(
                 private_size::<T>() as i32,
@@ -313,8 +313,8 @@ impl<T: Operations> Device<T> {
     ///
     /// # Safety
     ///
-    /// `device` was just allocated with [`private_size`] bytes for the driver and [`setup`], and lives
-    /// until the second value was waited for, if it is not shown.
+    /// `device` was just allocated with [`private_size`] bytes for the driver and [`setup`], and
+    /// lives until the second value was waited for, if it is not shown.
     pub(super) unsafe fn borrow(device: *mut bindings::net_device) -> Result<(Self, Lent)> {
         let device = NonNull::new(device).ok_or(ENOMEM)?;
         let lender = Arc::pin_init(Completion::new(), GFP_KERNEL)?;
@@ -323,6 +323,9 @@ impl<T: Operations> Device<T> {
         Ok((this, Lent(lender)))
     }
 
+    /// Initialises the private area of a device that was just allocated. `lender` completes when
+    /// the stack may have the memory back; `None` if the memory is ours.
+    ///
     /// # Safety
     ///
     /// `device` is valid, has room for the private area, and no other `Device` refers to it.
@@ -338,8 +341,8 @@ impl<T: Operations> Device<T> {
         }
         let memory = kernel::sync::UniqueArc::<Allocation<T>>::new_uninit(GFP_KERNEL)?;
         let area = private::<T>(device.as_ptr());
-        // SAFETY: The caller promises room for a `Private<T>`; net device memory is aligned to 32 bytes
-        // at least, which `Private` does not exceed.
+        // SAFETY: The caller promises room for a `Private<T>`; net device memory is aligned to 32
+        // bytes at least, which `Private` does not exceed.
         unsafe {
             area.write(Private {
                 driver: UnsafeCell::new(None),
@@ -365,8 +368,8 @@ impl<T: Operations> Device<T> {
     /// `rdma`, or with `None` below none.
     pub(crate) fn set_place(&self, rdma: Option<&RdmaDevice>, port: PortNumber) {
         let rdma = rdma.map_or(core::ptr::null_mut(), RdmaDevice::as_raw);
-        // SAFETY: The device is not registered, so nobody else sees these fields; what drives it holds
-        // the RDMA device.
+        // SAFETY: The device is not registered, so nobody else sees these fields; what drives it
+        // holds the RDMA device.
         unsafe { bindings::oxib_netdev_set_place(self.as_raw(), rdma, port.get() - 1) }
     }
 
@@ -391,8 +394,8 @@ impl<T: Operations> Device<T> {
     where
         T: link::Kind,
     {
-        // SAFETY: The device is not registered, so nobody else sees the field; the table lives as long
-        // as the module.
+        // SAFETY: The device is not registered, so nobody else sees the field; the table lives as
+        // long as the module.
         unsafe { (*self.as_raw()).rtnl_link_ops = T::table().as_raw() }
     }
 
@@ -410,8 +413,8 @@ impl<T: Operations> Device<T> {
         Ok(())
     }
 
-    /// Gives each processor a transmit queue to send on, as far as there are enough (XPS), once the device is
-    /// registered. Who wants that otherwise writes to `xps_cpus` of the queues.
+    /// Gives each processor a transmit queue to send on, as far as there are enough (XPS), once
+    /// the device is registered. An administrator can change that by `xps_cpus` of the queues.
     fn spread(&self) {
         // SAFETY: The device is valid.
         unsafe { bindings::oxib_netdev_spread(self.as_raw()) };
@@ -436,9 +439,9 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::synchronize_net() };
     }
 
-    /// Offers the stack to take packets in pieces, without checksums, and longer than the MTU if they
-    /// are to be cut into at most `segments` of TCP; and, if `checks`, to say which checksums were found
-    /// right. Before the device is registered.
+    /// Offers the stack to take packets in pieces, without checksums, and longer than the MTU if
+    /// they are to be cut into at most `segments` of TCP; and, if `checks`, to report which
+    /// checksums were found right. To be called before the device is registered.
     pub(crate) fn offer(&self, checks: bool, segments: u32) {
         // SAFETY: The device is valid, and nobody else sees these fields before it is registered.
         unsafe { bindings::oxib_netdev_offer(self.as_raw(), checks, segments) }
@@ -483,7 +486,8 @@ impl<T: Operations> Device<T> {
 
     /// The interface's name, as it is now (`ib0`).
     pub(crate) fn name(&self) -> Name {
-        // SAFETY: The name is in the device's memory. A rename at the same time can garble the copy.
+        // SAFETY: The name is in the device's memory. A rename at the same time can garble the
+        // copy.
         Name(unsafe {
             (&raw const (*self.as_raw()).name)
                 .cast::<[u8; Name::LEN]>()
@@ -512,7 +516,8 @@ impl<T: Operations> Device<T> {
         self.lock(index, true)
     }
 
-    /// As [`Self::lock_queue`], in a poll: bottom halves are off already.
+    /// Takes a queue's lock as [`Self::lock_queue`] does, in a poll: bottom halves are off
+    /// already.
     #[inline]
     pub(crate) fn lock_queue_in_poll<'a>(
         &'a self,
@@ -572,9 +577,9 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::__netdev_notify_peers(self.as_raw()) }
     }
 
-    /// Has the stack ask all its neighbours on the link, each by itself, whether they are there; what
-    /// it sends says at what address this one is. Of a device in a bond, the bond's. Returns the number
-    /// of neighbours.
+    /// Makes the stack probe all its neighbours on the link by unicast; the probes tell them the
+    /// address of this device. For a device in a bond, the bond's neighbours are probed. Returns
+    /// the number of neighbours.
     pub(crate) fn verify_neighbours(&self, _rtnl: &mut Rtnl) -> u32 {
         // SAFETY: The device is registered, the RTNL held.
         unsafe { bindings::oxib_verify_neighbours(self.as_raw()) }
@@ -616,7 +621,7 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_stop_queues(self.as_raw()) }
     }
 
-    /// The hardware address.
+    /// The hardware address that the stack has for the device.
     pub(crate) fn address(&self) -> HwAddr {
         let mut bytes = [0u8; HwAddr::LEN];
         // SAFETY: `dev_addr` of such a device is 20 bytes, and its memory stays while registered.
@@ -644,17 +649,18 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// Changes the address that reaches all nodes of the link, of a registered device: the stack makes
-    /// the addresses of groups anew.
+    /// Changes the broadcast address of the link, of a registered device: the stack makes the
+    /// addresses of groups anew.
     pub(crate) fn change_broadcast(&self, _rtnl: &mut Rtnl, address: &HwAddr) {
-        // SAFETY: The device is registered, the RTNL held; the address has the length of the device's.
+        // SAFETY: The device is registered, the RTNL held; the address has the length of the
+        // device's.
         unsafe { bindings::oxib_set_broadcast(self.as_raw(), address.as_bytes().as_ptr()) }
     }
 
-    /// The MTU.
+    /// The MTU of the device, in bytes.
     pub(crate) fn mtu(&self) -> u32 {
-        // SAFETY: A plain integer at that offset of a valid device; the stack reads it without a lock,
-        // too.
+        // SAFETY: A plain integer at that offset of a valid device; the stack reads it without a
+        // lock, too.
         unsafe {
             self.as_raw()
                 .cast::<u8>()
@@ -664,11 +670,12 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// Makes the device one with connections, or without: then packets are not to be cut, keep their
-    /// route (to tell their senders if they are too large), and the driver says by which queue they go.
+    /// Switches a device between connected and datagram mode. In connected mode packets are not
+    /// to be cut, keep their route (by which their senders are told if they are too large), and
+    /// the driver chooses their transmit queue.
     pub(crate) fn set_connected(&self, _rtnl: &mut Rtnl, on: bool) {
-        // SAFETY: The device is valid; both tables live forever and differ in the choice of the queue
-        // and of features alone, so the stack may use either.
+        // SAFETY: The device is valid; both tables live forever and differ in the choice of the
+        // queue and of features alone, so the stack may use either.
         unsafe {
             bindings::oxib_set_operations(self.as_raw(), table::operations::<T>(on));
             bindings::oxib_set_connected(self.as_raw(), on);
@@ -733,7 +740,7 @@ unsafe extern "C" fn push_address(list: *mut c_void, address: *const u8) {
     let _ = list.push_within_capacity(HwAddr::from_bytes(bytes));
 }
 
-/// An interface's name.
+/// An interface's name (`ib0`), with zeros behind it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Name([u8; Name::LEN]);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What `ethtool` shows and changes: driver, link, rings, queues, completions, statistics.
+//! The operations of `ethtool`: driver, link, rings, queues, completions, statistics.
 
 use core::marker::PhantomData;
 
@@ -19,34 +19,34 @@ use crate::bindings;
 /// Lengths of the rings, in packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Rings {
-    /// Of each send ring.
+    /// Length of each send ring.
     pub(crate) send: u32,
-    /// Of the receive ring.
+    /// Length of the receive ring.
     pub(crate) receive: u32,
     /// The largest that either can have.
     pub(crate) max: u32,
 }
 
-/// How many queues there are.
+/// Numbers of queues, and their limits.
 #[derive(Clone, Copy)]
 pub(crate) struct Channels {
-    /// Transmit queues.
+    /// Transmit queues in use.
     pub(crate) transmit: u32,
     /// The most that there can be.
     pub(crate) max_transmit: u32,
-    /// Receive queues.
+    /// Receive queues in use.
     pub(crate) receive: u32,
     /// The most that there can be.
     pub(crate) max_receive: u32,
 }
 
-/// When completions are told of: when so many have come together, or so long after the first. Zero in
-/// both: each at once.
+/// Moderation of completions: an event reports them when there are `packets` of them, or
+/// `microseconds` after the first. Zero in both: each is reported at once.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Moderation {
-    /// Number of packets.
+    /// Number of packets for one event.
     pub(crate) packets: u16,
-    /// Time.
+    /// Longest delay of an event.
     pub(crate) microseconds: u16,
 }
 
@@ -71,6 +71,8 @@ impl<T: Operations> Table<T> {
         ..pin_init::zeroed()
     };
 
+    /// Implements `get_drvinfo`: driver, version, bus address and firmware.
+    ///
     /// # Safety
     ///
     /// Called by the stack on a registered device of ours; `info` is valid.
@@ -89,6 +91,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `get_ringparam` with `Operations::rings`.
+    ///
     /// # Safety
     ///
     /// As [`Self::drvinfo`].
@@ -109,6 +113,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `set_ringparam` with `Operations::set_rings`.
+    ///
     /// # Safety
     ///
     /// As [`Self::drvinfo`], with the RTNL held.
@@ -138,6 +144,8 @@ impl<T: Operations> Table<T> {
         })
     }
 
+    /// Implements `get_channels` with `Operations::channels`.
+    ///
     /// # Safety
     ///
     /// As [`Self::drvinfo`].
@@ -156,6 +164,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `set_channels` with `Operations::set_channels`.
+    ///
     /// # Safety
     ///
     /// As [`Self::set_ringparam`].
@@ -179,6 +189,8 @@ impl<T: Operations> Table<T> {
         })
     }
 
+    /// Implements `get_coalesce` with `Operations::coalesce`.
+    ///
     /// # Safety
     ///
     /// As [`Self::set_ringparam`].
@@ -204,6 +216,8 @@ impl<T: Operations> Table<T> {
         })
     }
 
+    /// Implements `set_coalesce` with `Operations::set_coalesce`.
+    ///
     /// # Safety
     ///
     /// As [`Self::set_ringparam`].
@@ -274,6 +288,9 @@ impl<T: Operations> Table<T> {
         0
     }
 
+    /// Implements `get_strings`: the names of the driver's statistics, then those of each receive
+    /// queue.
+    ///
     /// # Safety
     ///
     /// As [`Self::drvinfo`]; `data` has room for what [`Self::count`] said.
@@ -296,7 +313,7 @@ impl<T: Operations> Table<T> {
         }
     }
 
-    /// How many receive queues there are now. They change with the RTNL held alone, which a request
+    /// Number of receive queues at present. It changes only with the RTNL held, which a request
     /// for names or values holds from the count on.
     ///
     /// # Safety
@@ -308,6 +325,8 @@ impl<T: Operations> Table<T> {
         driver.map_or(0, |driver| driver.channels().receive)
     }
 
+    /// Implements `get_sset_count`: the number of statistics.
+    ///
     /// # Safety
     ///
     /// As [`Self::drvinfo`].
@@ -320,6 +339,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `get_ethtool_stats`, in the order of [`Self::strings`].
+    ///
     /// # Safety
     ///
     /// As [`Self::drvinfo`]; `values` has room for what [`Self::count`] said.

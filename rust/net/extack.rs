@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a netlink request is told beside an error's number: words, in the extended acknowledgement.
+//! The extended acknowledgement of a netlink request: the text that goes with an error's number.
 
 use core::fmt::Write;
 use core::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::bindings;
 /// Longest text: what the kernel keeps for one that is not a constant, less its NUL.
 const LONGEST: usize = 79;
 
-/// Where the one who asked is told what is wrong.
+/// The place for the text of an extended acknowledgement.
 ///
 /// # Invariants
 ///
@@ -23,6 +23,8 @@ const LONGEST: usize = 79;
 pub(crate) struct ExtendedAck<'a>(*mut bindings::netlink_ext_ack, PhantomData<&'a mut ()>);
 
 impl ExtendedAck<'_> {
+    /// Wraps the kernel's structure of a request.
+    ///
     /// # Safety
     ///
     /// Null, or valid and this thread's for as long as the value lives.
@@ -31,13 +33,14 @@ impl ExtendedAck<'_> {
         Self(raw, PhantomData)
     }
 
-    /// Of a request that did not come by netlink: nobody reads what is said.
+    /// Creates the value for a request that did not come by netlink: its text is discarded.
     pub(crate) fn none() -> Self {
         // INVARIANT: Null.
         Self(core::ptr::null_mut(), PhantomData)
     }
 
-    /// Says why the request is refused with `error`, which is returned. Text beyond 79 bytes is cut.
+    /// Says why the request is refused with `error`, which is returned. Text beyond 79 bytes is
+    /// cut.
     pub(crate) fn refuse(&mut self, error: Error, text: fmt::Arguments<'_>) -> Error {
         self.note(text);
         error
@@ -51,8 +54,8 @@ impl ExtendedAck<'_> {
         };
         // Only a text that is too long fails, and that is cut.
         let _ = line.write_fmt(text);
-        // SAFETY: By the type invariant null, which the macro behind it checks, or valid and ours; the
-        // text is `used` bytes, copied.
+        // SAFETY: By the type invariant null, which the macro behind it checks, or valid and
+        // ours; the text is `used` bytes, copied.
         unsafe {
             bindings::oxib_extended_ack(self.0, line.bytes.as_ptr().cast(), line.used as i32)
         };

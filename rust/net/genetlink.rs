@@ -43,16 +43,16 @@ use socket::Sockets;
 
 /// A family of requests.
 pub(crate) trait Protocol: Sized + Send + Sync + 'static {
-    /// What each socket that asks has of its own; it goes when the socket is closed.
+    /// State of each socket that sends requests. It is dropped when the socket is closed.
     type Socket: Send + Sync;
 
-    /// How far an answer of many messages has come.
+    /// Progress of an answer of many messages.
     type Dump: Send;
 
     /// The name: less than 16 bytes.
     const NAME: &'static CStr;
 
-    /// The version.
+    /// Version of the family, as `CTRL_CMD_GETFAMILY` reports it.
     const VERSION: u8;
 
     /// Names of the multicast groups, each less than 16 bytes.
@@ -64,7 +64,7 @@ pub(crate) trait Protocol: Sized + Send + Sync + 'static {
     /// The static that the family is registered by.
     fn family() -> &'static Family<Self>;
 
-    /// What a socket has at first.
+    /// Initialises the state of a socket.
     fn socket() -> impl PinInit<Self::Socket>;
 
     /// Does what a request wants. Several may be under way at once. Sleeps.
@@ -85,14 +85,15 @@ pub(crate) trait Protocol: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// `EMSGSIZE` of [`Messages::message`], to go on with that message later; any other ends the answer.
+    /// `EMSGSIZE` of [`Messages::message`], to go on with that message later; any other ends the
+    /// answer.
     fn go_on(dump: &mut Self::Dump, messages: &mut Messages<'_, Self>) -> Result;
 }
 
 /// An operation of a family.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
-    /// Its number.
+    /// The operation's number (`cmd` of the generic netlink header).
     pub(crate) command: u8,
     /// Whether it has many messages as its answer.
     pub(crate) is_dump: bool,
@@ -106,8 +107,8 @@ pub(crate) struct Operation {
 ///
 /// # Invariants
 ///
-/// The structure is complete while `registered` is set, or a [`Registration`] is being made or dropped. `sockets` is null, or
-/// what a registration holds.
+/// The structure is complete while `registered` is set, or a [`Registration`] is being made or
+/// dropped. `sockets` is null, or what a registration holds.
 pub(crate) struct Family<P: Protocol> {
     raw: Opaque<bindings::genl_family>,
     sockets: AtomicPtr<Sockets<P>>,
@@ -122,7 +123,7 @@ unsafe impl<P: Protocol> Send for Family<P> {}
 unsafe impl<P: Protocol> Sync for Family<P> {}
 
 impl<P: Protocol> Family<P> {
-    /// For a `static`.
+    /// Creates a family that is not registered, for a `static`.
     pub(crate) const fn new() -> Self {
         // INVARIANT: Not registered.
         Self {
@@ -179,14 +180,15 @@ impl<P: Protocol> Family<P> {
         })
     }
 
-    /// The sockets that have something of their own. Only for requests, and for what the registration waits for.
+    /// The states of sockets. Only for requests, and for what the registration waits for.
     fn sockets(&self) -> Option<&Sockets<P>> {
-        // SAFETY: By the type invariant; what holds it waits for requests, and for notices of sockets that are closed, before
-        // it lets go.
+        // SAFETY: By the type invariant; what holds it waits for requests, and for notices of
+        // sockets that are closed, before it lets go.
         unsafe { self.sockets.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Announces something to who listens to a group in a namespace. Sleeps; nothing is made if nobody listens.
+    /// Announces something to the sockets that listen to a group in a namespace. Sleeps; no
+    /// message is made if there is no such socket.
     pub(crate) fn announce(
         &self,
         namespace: &Namespace,
@@ -199,7 +201,8 @@ impl<P: Protocol> Family<P> {
         }
         let (raw, group) = (self.raw.get(), group as u32);
         namespace.with(|net| {
-            // SAFETY: By the type invariant; the namespace is valid, the group one of the family's.
+            // SAFETY: By the type invariant; the namespace is valid, the group one of the
+            // family's.
             if !unsafe { bindings::oxib_genl_has_listeners(raw, net, group) } {
                 return;
             }
@@ -235,7 +238,7 @@ impl<P: Protocol> Drop for Registration<P> {
     }
 }
 
-/// What a family's structure refers to.
+/// The tables that a family's structure refers to.
 struct Tables {
     operations: KVec<bindings::genl_split_ops>,
     groups: KVec<bindings::genl_multicast_group>,
@@ -312,6 +315,8 @@ fn name(text: &CStr) -> [c_char; 16] {
     name
 }
 
+/// Handles a request with one answer.
+///
 /// # Safety
 ///
 /// Called by the kernel with a request that it has checked against the operation's policy.
@@ -327,7 +332,8 @@ unsafe extern "C" fn doit<P: Protocol>(
     })
 }
 
-/// Where a dump keeps its state: in the first words of what the kernel gives to it.
+/// Returns the place of a dump's state: the first words of the context that the kernel keeps for
+/// it.
 ///
 /// # Safety
 ///
@@ -344,6 +350,8 @@ unsafe fn place<'a, P: Protocol>(
     }
 }
 
+/// Begins a dump: makes its state.
+///
 /// # Safety
 ///
 /// Called by the kernel before all else of a dump.
@@ -358,6 +366,8 @@ unsafe extern "C" fn dump_start<P: Protocol>(callback: *mut bindings::netlink_ca
     })
 }
 
+/// Writes the next part of a dump.
+///
 /// # Safety
 ///
 /// Called by the kernel between `dump_start`, which succeeded, and `dump_done`.
@@ -380,6 +390,8 @@ unsafe extern "C" fn dump_more<P: Protocol>(
     })
 }
 
+/// Ends a dump: drops its state.
+///
 /// # Safety
 ///
 /// Called by the kernel once after `dump_start` succeeded.

@@ -2,9 +2,9 @@
 
 //! Links that `ip link add … type ipoib` makes, changes and shows: the rtnl kind.
 //!
-//! The kind has one name for all who drive IPoIB, so one driver has it at a time. A device that the
-//! stack allocated for such a request becomes a [`Device`] like any other; only its memory is the
-//! stack's until the request has succeeded.
+//! The kind has one name for all who drive IPoIB, so one driver has it at a time. A device that
+//! the stack allocated for such a request becomes a [`Device`] like any other; only its memory is
+//! the stack's until the request has succeeded.
 
 use core::{
     cell::UnsafeCell,
@@ -31,12 +31,12 @@ use super::{
 };
 use crate::bindings;
 
-/// What a request asks of a link; `None` where it says nothing.
+/// The attributes of a request about a link; `None` for those that it does not have.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Request {
-    /// The partition.
+    /// P_Key of the partition.
     pub(crate) pkey: Option<u16>,
-    /// [`DATAGRAM`] or [`CONNECTED`].
+    /// The mode: [`DATAGRAM`] or [`CONNECTED`].
     pub(crate) mode: Option<u16>,
     /// Whether groups that user space joined by itself are left alone.
     pub(crate) umcast: Option<u16>,
@@ -48,11 +48,11 @@ pub(crate) const DATAGRAM: u16 = bindings::IPOIB_MODE_DATAGRAM as u16;
 /// The number of connected mode.
 pub(crate) const CONNECTED: u16 = bindings::IPOIB_MODE_CONNECTED as u16;
 
-/// What a link is told to be like.
+/// The settings of a link, as netlink shows them.
 pub(crate) struct Settings {
-    /// The partition.
+    /// P_Key of the partition.
     pub(crate) pkey: u16,
-    /// [`DATAGRAM`] or [`CONNECTED`].
+    /// The mode: [`DATAGRAM`] or [`CONNECTED`].
     pub(crate) mode: u16,
     /// Whether groups that user space joined by itself are left alone.
     pub(crate) umcast: bool,
@@ -76,7 +76,7 @@ pub(crate) trait Kind: Operations {
         reply: &mut ExtendedAck<'_>,
     ) -> Result<Arc<Self>>;
 
-    /// Changes the link.
+    /// Changes those settings of the link that `request` names.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ pub(crate) trait Kind: Operations {
         reply: &mut ExtendedAck<'_>,
     ) -> Result;
 
-    /// What the link is told to be like.
+    /// Returns the settings of the link.
     fn settings(&self) -> Settings;
 
     /// Somebody tried to delete a link that is not a child and stays.
@@ -99,12 +99,13 @@ pub(crate) trait Kind: Operations {
 ///
 /// # Invariants
 ///
-/// `registered` tells whether the stack has the table; only [`Table::register`] and the drop of what
-/// it returns change that, and the stack alone writes to the table then.
+/// `registered` tells whether the stack has the table; only [`Table::register`] and the drop of
+/// what it returns change that, and the stack alone writes to the table then.
 pub(crate) struct Table<T: Kind> {
     operations: UnsafeCell<bindings::rtnl_link_ops>,
     registered: AtomicBool,
-    // Whether the registration is being dropped: the stack then deletes all links of the kind, as if somebody asked.
+    // Whether the registration is being dropped: the stack then deletes all links of the kind, as
+    // if somebody asked.
     ends: AtomicBool,
     _kind: PhantomData<fn(T)>,
 }
@@ -180,7 +181,8 @@ impl<T: Kind> Table<T> {
         if kind.is_null() || kind != T::table().as_raw() {
             return None;
         }
-        // SAFETY: The kind says that the device was made by `Device::<T>`; else the caller's promise.
+        // SAFETY: The kind says that the device was made by `Device::<T>`; else the caller's
+        // promise.
         unsafe { Device::<T>::driver_of(device) }
     }
 
@@ -202,6 +204,8 @@ impl<T: Kind> Table<T> {
         }
     }
 
+    /// Implements `newlink` with `Kind::make_child`.
+    ///
     /// # Safety
     ///
     /// Called by the stack with the RTNL held, with a device that it has just allocated for the
@@ -252,6 +256,8 @@ impl<T: Kind> Table<T> {
         })
     }
 
+    /// Implements `changelink` with `Kind::change`.
+    ///
     /// # Safety
     ///
     /// Called by the stack with the RTNL held, on a registered device of the kind.
@@ -278,6 +284,8 @@ impl<T: Kind> Table<T> {
         })
     }
 
+    /// Implements `dellink`: children are removed, a port's own device stays.
+    ///
     /// # Safety
     ///
     /// As [`Self::changelink`]; `head` is a list of devices to be removed.
@@ -296,6 +304,8 @@ impl<T: Kind> Table<T> {
         }
     }
 
+    /// Implements `get_size`: the room for [`Self::fill`], in bytes.
+    ///
     /// # Safety
     ///
     /// Called by the stack.
@@ -303,6 +313,8 @@ impl<T: Kind> Table<T> {
         bindings::OXIB_LINK_INFO_SIZE as usize
     }
 
+    /// Implements `fill_info` with `Kind::settings`.
+    ///
     /// # Safety
     ///
     /// As [`Self::changelink`]; `skb` is the answer being made.
@@ -343,6 +355,8 @@ impl<T: Kind> Table<T> {
         unsafe { bindings::oxib_netdev_net(device) }
     }
 
+    /// Implements `get_num_tx_queues` and `get_num_rx_queues`.
+    ///
     /// # Safety
     ///
     /// Called by the stack.

@@ -33,9 +33,9 @@ use super::device::{
 };
 use crate::bindings;
 
-/// What each namespace has one of.
+/// Data that each network namespace has one of.
 pub(crate) trait Member: Send + Sync + Sized + 'static {
-    /// What is there for all of them.
+    /// Data that the members of all namespaces share.
     type Shared: Send + Sync;
 
     /// The static that its registration uses.
@@ -48,7 +48,8 @@ pub(crate) trait Member: Send + Sync + Sized + 'static {
     /// Any: there is no such namespace then.
     fn new(shared: &Self::Shared, namespace: Arc<Namespace>) -> Result<Arc<Self>>;
 
-    /// The namespace goes, and nobody finds its member any more: its own work is to be waited for. Sleeps.
+    /// The namespace goes, and nobody finds its member any more: its own work is to be waited
+    /// for. Sleeps.
     fn leaving(self: &Arc<Self>);
 }
 
@@ -105,12 +106,12 @@ struct Seat<M> {
     namespace: Arc<Namespace>,
 }
 
-/// Where the members of kind `M` are found: one `static` for each kind.
+/// The place where the members of kind `M` are found: one `static` for each kind.
 ///
 /// # Invariants
 ///
-/// `shared` is null, or what a [`Registration`] holds. `number` is 0, or one that the stack gave, by which each
-/// namespace has room for a pointer, null or from [`KBox::into_raw`].
+/// `shared` is null, or what a [`Registration`] holds. `number` is 0, or one that the stack gave,
+/// by which each namespace has room for a pointer, null or from [`KBox::into_raw`].
 pub(crate) struct Handle<M: Member> {
     operations: Opaque<bindings::pernet_operations>,
     given: AtomicU32,
@@ -118,13 +119,14 @@ pub(crate) struct Handle<M: Member> {
     shared: AtomicPtr<M::Shared>,
 }
 
-// SAFETY: The operations are written before they are registered, and by the stack under its lock afterwards.
+// SAFETY: The operations are written before they are registered, and by the stack under its lock
+// afterwards.
 unsafe impl<M: Member> Send for Handle<M> {}
 // SAFETY: As above.
 unsafe impl<M: Member> Sync for Handle<M> {}
 
 impl<M: Member> Handle<M> {
-    /// For a `static`.
+    /// Creates the handle of a kind that is not registered, for a `static`.
     pub(crate) const fn new() -> Self {
         // INVARIANT: Null, and 0.
         Self {
@@ -135,7 +137,7 @@ impl<M: Member> Handle<M> {
         }
     }
 
-    /// Where a namespace has the pointer to its member.
+    /// Returns the place of a namespace's pointer to its member.
     ///
     /// # Safety
     ///
@@ -161,13 +163,13 @@ impl<M: Member> Handle<M> {
         if handle.number.load(Ordering::Acquire) == 0 {
             return None;
         }
-        // SAFETY: By the type invariant. The room and what is in it go only after a time of grace, which begins when the
-        // number is 0, or the namespace's last device has left.
+        // SAFETY: By the type invariant. The room and what is in it go only after a grace period,
+        // which begins when the number is 0, or the namespace's last device has left.
         let seat = unsafe { handle.slot(net).load(Ordering::Acquire).as_ref() }?;
         Some(use_it(&seat.member))
     }
 
-    /// The same, in any context; `use_it` must not sleep.
+    /// Uses the member of a namespace, if there is one, in any context; `use_it` must not sleep.
     ///
     /// # Safety
     ///
@@ -181,6 +183,8 @@ impl<M: Member> Handle<M> {
         unsafe { Self::with(net, |member| use_it(member, &rcu)) }
     }
 
+    /// Makes the member of a namespace.
+    ///
     /// # Safety
     ///
     /// Called by the stack for a new namespace.
@@ -201,6 +205,8 @@ impl<M: Member> Handle<M> {
         })
     }
 
+    /// Takes the namespace away from its member, and waits for the member's own work.
+    ///
     /// # Safety
     ///
     /// Called by the stack for a namespace that goes. A time of grace follows, then `exit`.
@@ -212,6 +218,8 @@ impl<M: Member> Handle<M> {
         }
     }
 
+    /// Drops the member of a namespace.
+    ///
     /// # Safety
     ///
     /// As [`Self::pre_exit`], afterwards.
@@ -220,13 +228,15 @@ impl<M: Member> Handle<M> {
         let slot = unsafe { M::handle().slot(net) };
         let seat = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !seat.is_null() {
-            // SAFETY: From `KBox::into_raw`; the namespace has no users any more, and so nobody finds it.
+            // SAFETY: From `KBox::into_raw`; the namespace has no users any more, and so nobody
+            // finds it.
             drop(unsafe { KBox::from_raw(seat) });
         }
     }
 }
 
-/// Members of kind `M` in all namespaces. Dropping it drops them; whoever could look one up is gone before.
+/// Members of kind `M` in all namespaces. Dropping it drops them; whoever could look one up is
+/// gone before.
 pub(crate) struct Registration<M: Member> {
     _shared: Pin<KBox<M::Shared>>,
     _members: PhantomData<M>,
@@ -294,13 +304,15 @@ impl<M: Member> Drop for Registration<M> {
 }
 
 impl<T: Operations> Device<T> {
-    /// Uses the member of the namespace that the device is in. Any context; `use_it` must not sleep.
+    /// Uses the member of the namespace that the device is in. Any context; `use_it` must not
+    /// sleep.
     pub(crate) fn with_member<M: Member, R>(
         &self,
         use_it: impl FnOnce(&Arc<M>, &rcu::Guard) -> R,
     ) -> Option<R> {
         let rcu = rcu::read_lock();
-        // SAFETY: The device is valid; a namespace goes only after it has left, and a time of grace.
+        // SAFETY: The device is valid; a namespace goes only after the device has left it, and a
+        // grace period.
         unsafe {
             Handle::with(bindings::oxib_netdev_net(self.as_raw()), |member| {
                 use_it(member, &rcu)
@@ -308,7 +320,8 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// The member of the namespace that the device is in. Dropping the last reference to it may sleep.
+    /// The member of the namespace that the device is in. Dropping the last reference to it may
+    /// sleep.
     pub(crate) fn member<M: Member>(&self) -> Option<Arc<M>> {
         self.with_member(|member: &Arc<M>, _| member.clone())
     }

@@ -23,21 +23,21 @@ use super::{
 };
 use crate::bindings;
 
-/// What polls a queue.
+/// The poll function of a queue, with its state.
 pub(crate) trait Poll: Send + Sized + 'static {
     /// Handles at most `budget` events (0: only what needs no budget) and returns how many it
     /// handled. If that is less than `budget`, it has called [`Context::complete`].
     fn poll(&mut self, context: &Context<'_>, budget: usize) -> usize;
 }
 
-/// What a NAPI instance polls.
+/// The queue that a NAPI instance polls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
     /// Receive queue of that number, which netlink shows it with. Its settings outlast it.
     Receive(u32),
     /// Something else that is received.
     Arrivals,
-    /// What was sent.
+    /// Completions of packets that were sent.
     Transmit,
 }
 
@@ -125,8 +125,8 @@ impl<P: Poll> Instance<P> {
 ///
 /// # Invariants
 ///
-/// If `enabled`, the instance is registered with `device` and enabled, else neither. This is its only
-/// owner.
+/// If `enabled`, the instance is registered with `device` and enabled, else neither. This is its
+/// only owner.
 pub(crate) struct Napi<P: Poll, T: Operations> {
     instance: Arc<Instance<P>>,
     enabled: bool,
@@ -190,8 +190,8 @@ impl<P: Poll, T: Operations> Napi<P, T> {
     /// Waits for the end of the poll, stops it for good and takes its state back. Sleeps.
     pub(crate) fn disable(&mut self, _held: Held<'_>) -> Option<P> {
         if self.enabled {
-            // SAFETY: The instance is registered and enabled, the RTNL held. The first call waits for
-            // a running poll, the second until nobody uses the instance.
+            // SAFETY: The instance is registered and enabled, the RTNL held. The first call waits
+            // for a running poll, the second until nobody uses the instance.
             unsafe {
                 bindings::napi_disable(self.instance.as_raw());
                 bindings::oxib_napi_del(self.instance.as_raw(), self.polled.queue());
@@ -203,7 +203,8 @@ impl<P: Poll, T: Operations> Napi<P, T> {
         unsafe { (*self.instance.state.get()).take() }
     }
 
-    /// Stops the poll for the time of `change`; the net device goes on knowing it, with its settings.
+    /// Stops the poll for the time of `change`; the net device goes on knowing it, with its
+    /// settings.
     pub(crate) fn update(&mut self, _held: Held<'_>, change: impl FnOnce(&mut P)) {
         if !self.enabled {
             return;

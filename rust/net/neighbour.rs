@@ -40,7 +40,7 @@ unsafe impl<T: Operations> Send for Notifier<T> {}
 unsafe impl<T: Operations> Sync for Notifier<T> {}
 
 impl<T: Operations> Notifier<T> {
-    /// Registers it.
+    /// Registers with the stack's chain of netevents.
     ///
     /// # Errors
     ///
@@ -69,8 +69,8 @@ impl<T: Operations> PinnedDrop for Notifier<T> {
 }
 
 impl<T: Operations> Device<T> {
-    /// Gives the stack a datagram of this type as if it had come to the device. Any context. False without
-    /// memory, or if the stack has no room for it.
+    /// Gives the stack a datagram of this type as if it had come to the device. Any context.
+    /// False without memory, or if the stack has no room for it.
     pub(crate) fn inject(&self, ethertype: u16, datagram: &[u8]) -> bool {
         // SAFETY: The device is valid, and the datagram is as long as said; it is copied.
         unsafe {
@@ -108,8 +108,9 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// For how many milliseconds nothing has shown the stack that the neighbour with this address gets what
-    /// it is sent; `None` if the stack sends it nothing: it knows no such neighbour, or has had no use for it for a while.
+    /// Milliseconds since something last showed the stack that the neighbour with this address
+    /// receives its packets; `None` if the stack sends it nothing: it knows no such neighbour, or
+    /// has had no use for it for a while.
     pub(crate) fn unconfirmed(&self, address: IpAddr) -> Option<u64> {
         let of = |bytes: &[u8]| {
             // SAFETY: The device is valid; the address is as long as one of its family.
@@ -131,8 +132,8 @@ impl<T: Operations> Device<T> {
     /// The hardware address that the stack knows of the neighbour with this address.
     pub(crate) fn neighbour(&self, address: IpAddr) -> Option<HwAddr> {
         let find = |bytes: &[u8], hardware: &mut [u8; HwAddr::LEN]| {
-            // SAFETY: The device is valid; the address is as long as one of its family, and there is room for the
-            // other one.
+            // SAFETY: The device is valid; the address is as long as one of its family, and there
+            // is room for the other one.
             unsafe {
                 bindings::oxib_neighbour_address(
                     self.as_raw(),
@@ -150,8 +151,9 @@ impl<T: Operations> Device<T> {
         is_known.then(|| HwAddr::from_bytes(hardware))
     }
 
-    /// Calls `use_it` for each neighbour that the stack knows, with its hardware address and the milliseconds since
-    /// something has shown that it gets what it is sent. Sleeps. Without memory some are left out.
+    /// Calls `use_it` for each neighbour that the stack knows, with its hardware address and the
+    /// milliseconds since something last showed that it receives its packets. Sleeps. Without
+    /// memory some are left out.
     pub(crate) fn for_each_confirmed<F: FnMut(&HwAddr, u64)>(&self, mut use_it: F) {
         let context: *mut F = &mut use_it;
         // SAFETY: The device is valid; the function is called with the context before we return.
@@ -207,8 +209,8 @@ unsafe extern "C" fn confirmed<F: FnMut(&HwAddr, u64)>(
 ///
 /// # Safety
 ///
-/// Called by the stack with an event and what it is about. A neighbour's device is registered until
-/// we return.
+/// Called by the stack with an event and what it is about. A neighbour's device is registered
+/// until we return.
 unsafe extern "C" fn happened<T: Operations>(
     _: *mut bindings::notifier_block,
     event: usize,

@@ -66,7 +66,7 @@ pub(crate) struct Socket<L: Listener> {
     #[pin]
     open: Mutex<Option<Raw>>,
     queue: work::Queue,
-    /// For what sleeps.
+    /// The queue of jobs that sleep.
     slow: work::Queue,
     #[pin]
     work: DelayedWork<Socket<L>>,
@@ -154,7 +154,8 @@ impl<L: Listener> Socket<L> {
         Ok(())
     }
 
-    /// The same for a job that sleeps, and keeps no other from its turn.
+    /// Runs a job that sleeps, on a queue of its own, so that it delays no job of
+    /// [`Self::spawn`].
     ///
     /// # Errors
     ///
@@ -264,7 +265,7 @@ impl<L: Listener> Drop for Listening<L> {
     }
 }
 
-/// `sk_data_ready`.
+/// Implements `sk_data_ready` of the socket.
 ///
 /// # Safety
 ///

@@ -55,8 +55,8 @@ unsafe impl<P: Poll> Send for Pool<P> {}
 /// # Invariants
 ///
 /// `page` is a page of `pool` that this value owns, at `address`; `pool` is valid while a page of
-/// it is out, also after it was destroyed: `page_pool_destroy` frees it when the last page is back,
-/// and does nothing to a pool of which a page was left to a device.
+/// it is out, also after it was destroyed: `page_pool_destroy` frees it when the last page is
+/// back, and does nothing to a pool of which a page was left to a device.
 pub(crate) struct Buffer {
     page: NonNull<bindings::page>,
     pool: NonNull<bindings::page_pool>,
@@ -66,14 +66,14 @@ pub(crate) struct Buffer {
     virtual_dma: bool,
 }
 
-/// How a pool's buffers are divided.
+/// The layout of a pool's buffers.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Of the page.
+    /// Order of the page: it has two to the power of this times the size of a page.
     order: u32,
     /// Free bytes before those that a device writes.
     headroom: usize,
-    /// Bytes after them.
+    /// Bytes after those, which the device does not write either.
     tail: usize,
 }
 
@@ -82,7 +82,8 @@ unsafe impl Send for Buffer {}
 
 impl<P: Poll> Pool<P> {
     /// Makes a pool for the queue that `poll` serves. In each buffer a device may write at least
-    /// `size` bytes, after `headroom` bytes and before the space that a packet's shared info takes.
+    /// `size` bytes, after `headroom` bytes and before the space that a packet's shared info
+    /// takes.
     ///
     /// # Errors
     ///
@@ -102,8 +103,8 @@ impl<P: Poll> Pool<P> {
         Self::shaped(rdma, device, poll, shape, SPARE)
     }
 
-    /// Makes a pool of whole pages of `order`, for what does not fit into the buffers of another one;
-    /// `spare` of them wait for their next use.
+    /// Makes a pool of whole pages of `order`, for what does not fit into the buffers of another
+    /// one; `spare` pages wait for their next use.
     ///
     /// # Errors
     ///

@@ -24,6 +24,8 @@ use crate::bindings;
 pub(crate) struct Queue<'a>(*mut bindings::netdev_queue, PhantomData<&'a ()>);
 
 impl<'a> Queue<'a> {
+    /// Wraps a queue whose lock is held.
+    ///
     /// # Safety
     ///
     /// `queue` belongs to a device that lives for `'a`, and its lock is held for `'a`.
@@ -94,6 +96,8 @@ pub(crate) struct QueueGuard<'a, T: Operations> {
 }
 
 impl<'a, T: Operations> QueueGuard<'a, T> {
+    /// Wraps a queue whose lock was just taken; dropping the value releases it.
+    ///
     /// # Safety
     ///
     /// The lock of `queue` is held, and passes to the value; `cell` is the queue's.

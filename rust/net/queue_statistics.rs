@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What netlink shows of a device's queues (the family `netdev`, request `qstats-get`).
+//! Statistics of a device's queues, as netlink shows them (the family `netdev`, request
+//! `qstats-get`).
 
 use super::device::{
     Device,
@@ -8,23 +9,23 @@ use super::device::{
 };
 use crate::bindings;
 
-/// What a receive queue counted, or several.
+/// Counts of a receive queue, or of several.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Received {
     /// Packets that the stack got.
     pub(crate) packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub(crate) bytes: u64,
     /// Packets lost for want of memory.
     pub(crate) no_memory: u64,
 }
 
-/// What a transmit queue counted, or several.
+/// Counts of a transmit queue, or of several.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sent {
-    /// Packets sent.
+    /// Packets given to the device.
     pub(crate) packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub(crate) bytes: u64,
     /// Times that the stack was told to stop.
     pub(crate) stops: u64,
@@ -80,6 +81,8 @@ impl<T: Operations> Table<T> {
         get_base_stats: Some(Self::others),
     };
 
+    /// Implements `get_queue_stats_rx` with `Operations::received`.
+    ///
     /// # Safety
     ///
     /// Called by the stack on a registered device of ours, with the RTNL held; `out` is valid.
@@ -95,6 +98,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `get_queue_stats_tx` with `Operations::sent`.
+    ///
     /// # Safety
     ///
     /// As [`Self::receive_queue`].
@@ -110,7 +115,7 @@ impl<T: Operations> Table<T> {
         }
     }
 
-    /// What is counted in no queue that is shown.
+    /// Implements `get_base_stats`: the counts that belong to no queue that is shown.
     ///
     /// # Safety
     ///

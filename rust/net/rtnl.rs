@@ -3,8 +3,8 @@
 //! The RTNL lock as a right that can be passed on.
 //!
 //! Configuration of net devices is serialised by one mutex, the RTNL. Callbacks of the stack run
-//! with it held, work items take it. Both have an [`Rtnl`] to show for it, and data that lives under
-//! the lock ([`Locked`]) opens for nothing else.
+//! with it held, work items take it. Both have an [`Rtnl`] to show for it, and data that lives
+//! under the lock ([`Locked`]) opens for nothing else.
 
 use core::{
     cell::UnsafeCell,
@@ -37,8 +37,8 @@ impl Rtnl {
     }
 }
 
-/// Shows that the RTNL is held, and opens nothing: for what is done with data of a [`Locked`] that is
-/// open.
+/// Shows that the RTNL is held, and opens nothing: for what is done with data of a [`Locked`]
+/// that is open.
 ///
 /// # Invariants
 ///
@@ -63,7 +63,8 @@ pub(crate) fn lock() -> Guard {
 pub(crate) fn try_lock() -> Option<Guard> {
     // SAFETY: Callable from any context that may sleep; the mutex is always initialised.
     let taken = unsafe { bindings::rtnl_trylock() } != 0;
-    // INVARIANT: Taken in the line above. Not made if it was not: the drop would release what is another's.
+    // INVARIANT: Taken in the line above. Not made if it was not: its drop would release another
+    // thread's lock.
     taken.then(|| Guard(Rtnl(PhantomData)))
 }
 
@@ -96,7 +97,7 @@ pub(crate) struct Locked<T>(UnsafeCell<T>);
 unsafe impl<T: Send> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
-    /// Wraps `value`.
+    /// Puts `value` under the protection of the RTNL.
     pub(crate) const fn new(value: T) -> Self {
         Self(UnsafeCell::new(value))
     }

@@ -21,7 +21,7 @@ use crate::{
     rdma::dma::Pieces, //
 };
 
-/// Whom a received packet was for (`skb->pkt_type`).
+/// The receiver class of a packet that came in (`skb->pkt_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PacketType {
     /// Unicast to this device.
@@ -32,18 +32,18 @@ pub(crate) enum PacketType {
     Multicast,
 }
 
-/// What the stack has left to whoever sends a packet.
+/// Work on a packet that the stack has left to its sender.
 #[derive(Clone, Copy)]
 pub(crate) struct Wishes {
     /// The checksum of its protocol is to be computed.
     pub(crate) checksum: bool,
-    /// It is that of TCP or UDP right behind an IPv4 header.
+    /// The checksum is that of TCP or UDP right behind an IPv4 header.
     pub(crate) plain: bool,
-    /// It is to be cut into TCP segments.
+    /// Sizes to cut the packet into TCP segments by; `None` if it is to be sent whole.
     pub(crate) segments: Option<Segments>,
 }
 
-/// How a packet is to be cut.
+/// The sizes by which a packet is to be cut.
 #[derive(Clone, Copy)]
 pub(crate) struct Segments {
     /// Bytes of headers, the encapsulation header included.
@@ -53,7 +53,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// How many a packet of `length` bytes is cut into.
+    /// Number of segments that a packet of `length` bytes is cut into.
     pub(crate) fn count(&self, length: usize) -> usize {
         length
             .saturating_sub(self.headers)
@@ -87,7 +87,7 @@ impl Skb {
         Self(skb)
     }
 
-    /// Gives up ownership.
+    /// Gives up ownership without freeing the packet.
     #[inline]
     pub(super) fn into_raw(self) -> *mut bindings::sk_buff {
         ManuallyDrop::new(self).0.as_ptr()
@@ -123,7 +123,7 @@ impl Skb {
         (skb.len - skb.data_len) as usize
     }
 
-    /// The linear part.
+    /// The bytes of the linear part.
     #[inline(always)]
     pub(crate) fn data(&self) -> &[u8] {
         // SAFETY: By the type invariant the linear part is that long and stays while `self` does.
@@ -137,8 +137,8 @@ impl Skb {
         unsafe { bindings::oxib_skb_is_plain(self.0.as_ptr()) }
     }
 
-    /// What the stack has left to whoever sends the packet, which starts with its encapsulation
-    /// header.
+    /// Returns the work that the stack has left to the sender of the packet, which starts with
+    /// its encapsulation header.
     pub(crate) fn wishes(&self) -> Wishes {
         let mut wishes = bindings::oxib_wishes::default();
         // SAFETY: By the type invariant the packet is valid; the structure is ours.
@@ -163,8 +163,8 @@ impl Skb {
         kernel::error::to_result(unsafe { bindings::oxib_skb_checksum_help(self.0.as_ptr()) })
     }
 
-    /// The ones' complement sum of some bytes, as 16-bit numbers in network order; zero if the packet
-    /// does not have them.
+    /// The ones' complement sum of some bytes, as 16-bit numbers in network order; zero if the
+    /// packet does not have them.
     pub(crate) fn sum(&self, bytes: Range<usize>) -> u16 {
         if bytes.end > self.len() {
             return 0;
@@ -179,8 +179,8 @@ impl Skb {
         unsafe { bindings::oxib_skb_is_checked(self.0.as_ptr()) };
     }
 
-    /// The first `length` bytes, or all if the packet has fewer, in its linear part, to be changed:
-    /// nobody else sees that.
+    /// The first `length` bytes, or all if the packet has fewer, in its linear part, to be
+    /// changed: nobody else sees that.
     ///
     /// # Errors
     ///
@@ -191,12 +191,12 @@ impl Skb {
         kernel::error::to_result(unsafe {
             bindings::skb_ensure_writable(self.0.as_ptr(), length as u32)
         })?;
-        // SAFETY: By the type invariant the linear part is at least that long; that much of it is shared
-        // with nobody.
+        // SAFETY: By the type invariant the linear part is at least that long; that much of it is
+        // shared with nobody.
         Ok(unsafe { slice::from_raw_parts_mut(self.fields().data, length) })
     }
 
-    /// The same packet once more.
+    /// Returns another packet with the same bytes.
     ///
     /// # Errors
     ///
@@ -218,8 +218,8 @@ impl Skb {
         kernel::error::to_result(unsafe { bindings::oxib_skb_linearize(self.0.as_ptr()) })
     }
 
-    /// Whether others may write to its pieces: pages of a file, or of a program that sends without a
-    /// copy.
+    /// Returns whether others may write to its pieces: pages of a file, or of a program that
+    /// sends without a copy.
     pub(crate) fn may_change(&self) -> bool {
         // SAFETY: By the type invariant the packet is valid.
         unsafe { bindings::oxib_skb_may_change(self.0.as_ptr()) }
@@ -318,8 +318,9 @@ impl Skb {
 
     /// Adds `len` bytes of a received buffer behind what the packet has, without a copy.
     ///
-    /// The buffer's page returns to its pool when the packet is freed, so the packet has to have been
-    /// made of one ([`Self::from_buffer`]). There is room for [`PIECES`] of them, the first included.
+    /// The buffer's page returns to its pool when the packet is freed, so the packet has to have
+    /// been made of one ([`Self::from_buffer`]). There is room for [`PIECES`] of them, the first
+    /// included.
     ///
     /// # Errors
     ///
@@ -359,8 +360,8 @@ impl Skb {
         unsafe { bindings::oxib_skb_update_pmtu(self.0.as_ptr(), mtu) };
     }
 
-    /// Tells the packet's sender by ICMP that it is larger than `mtu`, and drops it. Not with the lock
-    /// of a transmit queue held: the message may go out by it.
+    /// Tells the packet's sender by ICMP that it is larger than `mtu`, and drops it. Not to be
+    /// called with the lock of a transmit queue held: the message may go out by it.
     pub(crate) fn report_too_big(self, mtu: u32) {
         // SAFETY: By the type invariant the packet is valid and ours.
         unsafe { bindings::oxib_skb_too_big(self.0.as_ptr(), mtu) };
@@ -388,8 +389,8 @@ impl Skb {
         };
     }
 
-    /// Allocates a packet of `bytes`, copied, with `headroom` free bytes before them, for reception
-    /// on `device`.
+    /// Allocates a packet of `bytes`, copied, with `headroom` free bytes before them, for
+    /// reception on `device`.
     ///
     /// # Errors
     ///
@@ -438,8 +439,8 @@ impl Skb {
         if headroom + len + bindings::OXIB_SKB_SHARED_INFO as usize > size {
             return Err(buffer);
         }
-        // SAFETY: The buffer is `size` bytes of its own page, of which the packet leaves room for the
-        // shared info at the end; on success the page belongs to the packet.
+        // SAFETY: The buffer is `size` bytes of its own page, of which the packet leaves room for
+        // the shared info at the end; on success the page belongs to the packet.
         let skb = unsafe { bindings::napi_build_skb(address.as_ptr().cast(), size as u32) };
         let Some(skb) = NonNull::new(skb) else {
             return Err(buffer);
@@ -491,8 +492,8 @@ impl Drop for Skb {
     }
 }
 
-// SAFETY: Neither the linear part nor the pages move or go away while the packet is owned, and nobody
-// else changes them: the owner sends it as it is.
+// SAFETY: Neither the linear part nor the pages move or go away while the packet is owned, and
+// nobody else changes them: the owner sends it as it is.
 unsafe impl Pieces for Skb {
     #[inline]
     fn pieces(&self) -> usize {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What `/sys/class/net/*/` has of an IPoIB interface beside what every net device has there.
+//! The attributes that an IPoIB interface has in `/sys/class/net/*/` beside those of every net
+//! device.
 
 use core::marker::PhantomData;
 
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::bindings;
 
-/// The attributes.
+/// The attributes of an interface, by their names in sysfs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Attribute {
     /// `mode`: `datagram` or `connected`.
@@ -52,22 +53,23 @@ pub(crate) trait Attributes: Operations {
     /// Whether the device has `attribute`.
     fn has(&self, attribute: Attribute) -> bool;
 
-    /// What is read of it, without the end of the line.
+    /// Writes the attribute's value to `text`, without the end of the line.
     ///
     /// # Errors
     ///
     /// Any, for the reader.
     fn show(&self, attribute: Attribute, text: &mut dyn core::fmt::Write) -> Result;
 
-    /// What is written to it, without white space at its ends. Not [`Attribute::DeleteChild`].
+    /// Sets the attribute to `text`, which has no white space at its ends. Never called for
+    /// [`Attribute::DeleteChild`].
     ///
     /// # Errors
     ///
     /// Any, for the writer.
     fn store(self: &Arc<Self>, rtnl: &mut Rtnl, attribute: Attribute, text: &[u8]) -> Result;
 
-    /// What is written to [`Attribute::DeleteChild`]. Who takes this device away may be waiting for the
-    /// return with the RTNL held: it must not be waited for.
+    /// Carries out a write to [`Attribute::DeleteChild`]. A thread that removes this device may
+    /// wait, with the RTNL held, for this to return, so the RTNL must not be waited for.
     ///
     /// # Errors
     ///
@@ -95,6 +97,8 @@ macro_rules! attribute {
             table.attr.mode = $mode;
             if $mode & 0o400 != 0 {
                 table.__bindgen_anon_1.show = Some({
+                    /// Implements `show` of this attribute.
+                    ///
                     /// # Safety
                     ///
                     /// As [`Table::show`].
@@ -111,6 +115,8 @@ macro_rules! attribute {
             }
             if $mode & 0o200 != 0 {
                 table.__bindgen_anon_2.store = Some({
+                    /// Implements `store` of this attribute.
+                    ///
                     /// # Safety
                     ///
                     /// As [`Table::store`].
@@ -188,6 +194,8 @@ impl<T: Attributes> Table<T> {
         unsafe { Device::<T>::driver_of(device) }.ok_or(ENODEV)
     }
 
+    /// Implements `is_visible`: returns the attribute's mode, or 0 to leave it out.
+    ///
     /// # Safety
     ///
     /// Called by sysfs when the device is being registered.
@@ -205,6 +213,8 @@ impl<T: Attributes> Table<T> {
         }
     }
 
+    /// Writes the text of an attribute to a page, with the end of the line.
+    ///
     /// # Safety
     ///
     /// Called by sysfs, which keeps the device registered meanwhile; `text` is a page.
@@ -232,6 +242,8 @@ impl<T: Attributes> Table<T> {
         }
     }
 
+    /// Sets an attribute to the text written, without white space at its ends.
+    ///
     /// # Safety
     ///
     /// As [`Self::show`]; `text` is of `length` bytes.
@@ -257,8 +269,8 @@ impl<T: Attributes> Table<T> {
             if attribute == Attribute::DeleteChild {
                 return driver.delete_child(text);
             }
-            // Who takes the device away waits for us with the RTNL held, so we must not wait for it:
-            // the system call is made again.
+            // A thread that removes the device waits for us with the RTNL held, so we must not
+            // wait for the RTNL: the system call is made again.
             let mut rtnl = rtnl::try_lock().ok_or_else(again)?;
             driver.store(&mut rtnl, attribute, text)
         });

@@ -15,9 +15,9 @@ use crate::bindings;
 /// An IP address, network byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Address {
-    /// Version 4.
+    /// An IPv4 address (`AF_INET`).
     V4([u8; 4]),
-    /// Version 6.
+    /// An IPv6 address (`AF_INET6`).
     V6([u8; 16]),
 }
 
@@ -57,6 +57,8 @@ impl Address {
 pub(crate) struct Held(NonNull<bindings::net_device>);
 
 impl Held {
+    /// Takes a reference to `device`; `None` if it is null.
+    ///
     /// # Safety
     ///
     /// `device` is valid and registered, also while this runs.

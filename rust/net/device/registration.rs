@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How the world gets to see a net device, and how it goes.
+//! Registration of a net device with the stack, and its end.
 //!
 //! ```text
 //!  show ──▶ Operations::shown … Operations::leaving ──▶ (stack lets go) ──▶ Operations::gone
 //! ```
 //!
-//! The end may come from [`remove`] or from the stack, when a link is deleted. `leaving` runs with the
-//! RTNL held; `gone` runs when it was released and nobody uses the device any more.
+//! The end may come from [`remove`] or from the stack, when a link is deleted. `leaving` runs
+//! with the RTNL held; `gone` runs when it was released and nobody uses the device any more.
 
 use core::sync::atomic::Ordering;
 
@@ -37,7 +37,8 @@ impl<T: Operations> Device<T> {
             return Err(EBUSY);
         }
         let raw = self.as_raw();
-        // SAFETY: Never registered before, so no callback reads the fields and nobody else writes them.
+        // SAFETY: Never registered before, so no callback reads the fields and nobody else writes
+        // them.
         unsafe {
             *self.private().driver.get() = Some(driver.clone());
             (*raw).priv_destructor = Some(destroy::<T>);
@@ -71,8 +72,8 @@ pub(crate) fn remove<'a, T: Operations>(
 ) {
     let mut head = bindings::list_head::default();
     let list = &raw mut head;
-    // SAFETY: The list is ours and stays where it is until it is empty again, in the last of the calls;
-    // the RTNL is held, and with it registered devices stay so.
+    // SAFETY: The list is ours and stays where it is until it is empty again, in the last of the
+    // calls; the RTNL is held, and with it registered devices stay so.
     unsafe {
         (*list).next = list;
         (*list).prev = list;
@@ -91,8 +92,8 @@ pub(crate) fn remove<'a, T: Operations>(
 ///
 /// # Safety
 ///
-/// Called by the stack with a device of `T` that was registered, once, when nobody uses it any more:
-/// no callback comes.
+/// Called by the stack with a device of `T` that was registered, once, when nobody uses it any
+/// more: no callback comes.
 unsafe extern "C" fn destroy<T: Operations>(device: *mut bindings::net_device) {
     // SAFETY: By the contract the private area is there, and nobody else reads the field any more.
     let driver = unsafe { (*(*private::<T>(device)).driver.get()).take() };

@@ -32,14 +32,15 @@ use crate::{
     }, //
 };
 
-/// How long a queue may be stopped until the watchdog gives alarm, in milliseconds.
+/// Time that a queue may be stopped until the watchdog reports it, in milliseconds.
 const WATCHDOG: u32 = 5000;
 
 /// The driver of a registered device.
 ///
 /// # Safety
 ///
-/// `device` was made by [`Device::<T>::new`](super::Device::new) and is registered; it stays so for `'a`.
+/// `device` was made by [`Device::<T>::new`](super::Device::new) and is registered; it stays so
+/// for `'a`.
 #[inline(always)]
 pub(super) unsafe fn driver<'a, T: Operations>(
     device: *mut bindings::net_device,
@@ -130,6 +131,8 @@ impl<T: Operations> Table<T> {
         ..pin_init::zeroed()
     };
 
+    /// Implements `ndo_open` with `Operations::open`.
+    ///
     /// # Safety
     ///
     /// Called by the stack on a registered device of ours, with the RTNL held.
@@ -142,6 +145,8 @@ impl<T: Operations> Table<T> {
         })
     }
 
+    /// Implements `ndo_stop` with `Operations::stop`.
+    ///
     /// # Safety
     ///
     /// As [`Self::open`].
@@ -154,6 +159,8 @@ impl<T: Operations> Table<T> {
         0
     }
 
+    /// Implements `ndo_change_mtu` with `Operations::change_mtu`.
+    ///
     /// # Safety
     ///
     /// As [`Self::open`].
@@ -166,6 +173,8 @@ impl<T: Operations> Table<T> {
         })
     }
 
+    /// Implements `ndo_uninit` with `Operations::leaving`.
+    ///
     /// # Safety
     ///
     /// As [`Self::open`], but the device may be one that could not be registered.
@@ -177,6 +186,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `ndo_set_mac_address` with `Operations::change_address`.
+    ///
     /// # Safety
     ///
     /// As [`Self::open`]; `address` is a `sockaddr` with room for the device's addresses.
@@ -215,6 +226,8 @@ impl<T: Operations> Table<T> {
         unsafe { bindings::oxib_netdev_ifindex(device) }
     }
 
+    /// Implements `ndo_set_rx_mode` with `Operations::multicast_changed`.
+    ///
     /// # Safety
     ///
     /// Called by the stack on a registered device of ours.
@@ -225,6 +238,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `ndo_tx_timeout` with `Operations::transmit_timeout`.
+    ///
     /// # Safety
     ///
     /// Called by the stack on a registered device of ours.
@@ -257,6 +272,8 @@ impl<T: Operations> Table<T> {
         }
     }
 
+    /// Implements `ndo_start_xmit` with `Operations::transmit`.
+    ///
     /// # Safety
     ///
     /// Called by the stack on a registered device of ours, with the lock of the packet's queue
@@ -275,7 +292,8 @@ impl<T: Operations> Table<T> {
         // SAFETY: The device is registered, so the driver is there and stays.
         let driver = unsafe { (*private.driver.get()).as_ref() };
         if let (Some(driver), Some(cell)) = (driver, private.queues.get(index)) {
-            // SAFETY: The stack holds the lock of queue `index`, under which alone this is touched.
+            // SAFETY: The stack holds the lock of queue `index`, under which alone this is
+            // touched.
             if let Some(data) = unsafe { &mut *cell.get() } {
                 // SAFETY: The device has that queue; its lock is held until we return.
                 let queue = unsafe { Queue::from_raw((*device)._tx.add(index)) };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Virtual functions of the RDMA device below (`ip link set ib0 vf 0 …`): handed to it as they are.
+//! Virtual functions of the RDMA device below (`ip link set ib0 vf 0 …`): handed to it as they
+//! are.
 
 use kernel::prelude::*;
 
@@ -32,6 +33,8 @@ unsafe fn ask<T: Operations>(
     }
 }
 
+/// Implements `ndo_set_vf_link_state` by asking the RDMA device.
+///
 /// # Safety
 ///
 /// Called by the stack with the RTNL held on a registered device of `T`.
@@ -48,6 +51,8 @@ pub(super) unsafe extern "C" fn set_link_state<T: Operations>(
     }
 }
 
+/// Implements `ndo_get_vf_config` by asking the RDMA device.
+///
 /// # Safety
 ///
 /// As [`set_link_state`]; `info` is to be filled.
@@ -76,6 +81,8 @@ pub(super) unsafe extern "C" fn configuration<T: Operations>(
     result
 }
 
+/// Implements `ndo_get_vf_stats` by asking the RDMA device.
+///
 /// # Safety
 ///
 /// As [`configuration`].
@@ -92,6 +99,8 @@ pub(super) unsafe extern "C" fn statistics<T: Operations>(
     }
 }
 
+/// Implements `ndo_get_vf_guid` by asking the RDMA device.
+///
 /// # Safety
 ///
 /// As [`configuration`].
@@ -109,6 +118,8 @@ pub(super) unsafe extern "C" fn guids<T: Operations>(
     }
 }
 
+/// Implements `ndo_set_vf_guid` by asking the RDMA device.
+///
 /// # Safety
 ///
 /// As [`set_link_state`].

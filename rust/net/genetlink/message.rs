@@ -23,7 +23,7 @@ use crate::bindings;
 pub(super) struct Packet(NonNull<bindings::sk_buff>);
 
 impl Packet {
-    /// Makes one. Sleeps.
+    /// Allocates an empty packet. Sleeps.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Packet {
         NonNull::new(raw).map(Self).ok_or(ENOMEM)
     }
 
-    /// Writes a message.
+    /// Writes a message, with the headers of netlink and of the family.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Drop for Packet {
 pub(crate) struct Message<'a>(*mut bindings::sk_buff, PhantomData<&'a mut ()>);
 
 impl Message<'_> {
-    /// Writes an attribute.
+    /// Writes attribute `number` with the bytes of `value`.
     pub(crate) fn put(&mut self, number: u16, value: &[u8]) -> Result {
         let length = i32::try_from(value.len()).map_err(|_| EMSGSIZE)?;
         // SAFETY: By the type invariant; the value is as long as that, and copied.
@@ -140,7 +140,7 @@ impl Message<'_> {
     }
 }
 
-/// Where the messages of a long answer are written to, as many as fit.
+/// The part of a long answer that messages are written to, as many as fit.
 ///
 /// # Invariants
 ///
@@ -153,6 +153,8 @@ pub(crate) struct Messages<'a, P> {
 }
 
 impl<P: Protocol> Messages<'_, P> {
+    /// Wraps a part of a dump that has no messages yet.
+    ///
     /// # Safety
     ///
     /// What the kernel gives to a part of a dump.
@@ -169,7 +171,7 @@ impl<P: Protocol> Messages<'_, P> {
         }
     }
 
-    /// How many messages were written to this part.
+    /// Number of messages that were written to this part.
     pub(super) fn number(&self) -> usize {
         self.number
     }
@@ -180,8 +182,8 @@ impl<P: Protocol> Messages<'_, P> {
         unsafe { (*self.skb).len as i32 }
     }
 
-    /// Says which state of things the messages show: if it is another than that of earlier parts, the reader is told
-    /// that the answer is no picture of one moment.
+    /// Sets the generation of the data that the messages show. If it differs from that of earlier
+    /// parts, the reader is told that the answer is inconsistent (`NLM_F_DUMP_INTR`).
     pub(crate) fn show_generation(&mut self, generation: u32) {
         // SAFETY: By the type invariant. Zero stands for none.
         unsafe { (*self.callback).seq = generation.max(1) };

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What attributes look like: the kernel checks it before anybody reads them, and tells who asks.
+//! Policies of attributes: the kernel checks attributes before anybody reads them, and reports
+//! errors to the sender of the request.
 
 use kernel::prelude::*;
 
 use crate::bindings;
 
-/// What an attribute looks like.
+/// The type and length of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
-    /// There is none.
+    /// Requests with the attribute are refused.
     None,
-    /// No value.
+    /// An attribute without a value.
     Flag,
-    /// One byte.
+    /// A number of one byte.
     U8,
-    /// Two bytes.
+    /// A number of two bytes, in host byte order.
     U16,
-    /// Four bytes.
+    /// A number of four bytes, in host byte order.
     U32,
     /// From so many to so many bytes; at most 32767.
     Bytes(u16, u16),
 }
 
-/// An attribute's number, and what it looks like.
+/// An attribute's number and shape.
 pub(crate) type Shaped = (u16, Shape);
 
-/// The kernel's table of attributes, by their numbers, of which those that are not known are refused; empty if none is known.
+/// Makes the kernel's table of attributes, indexed by their numbers. Numbers that are not known
+/// are refused; the table is empty if none is known.
 pub(super) fn table(known: &[Shaped]) -> Result<KVec<bindings::nla_policy>> {
     let mut table = KVec::new();
     for (number, shape) in known {

@@ -29,7 +29,7 @@ use crate::{
     }, //
 };
 
-/// A request.
+/// A request of generic netlink.
 ///
 /// # Invariants
 ///
@@ -43,6 +43,8 @@ pub(crate) struct Request<'a, P: Protocol> {
 }
 
 impl<'a, P: Protocol> Request<'a, P> {
+    /// Wraps a request for one answer.
+    ///
     /// # Safety
     ///
     /// A request that the kernel hands over, valid for `'a`.
@@ -60,6 +62,8 @@ impl<'a, P: Protocol> Request<'a, P> {
         }
     }
 
+    /// Wraps a request for many messages.
+    ///
     /// # Safety
     ///
     /// A dump that the kernel begins, valid for `'a`.
@@ -77,16 +81,17 @@ impl<'a, P: Protocol> Request<'a, P> {
         }
     }
 
-    /// The operation's number.
+    /// The operation's number (`cmd` of the generic netlink header).
     pub(crate) fn command(&self) -> u8 {
         // SAFETY: By the type invariant.
         unsafe { bindings::oxib_genl_command(self.info) }
     }
 
-    /// The attributes.
+    /// The bytes of the attributes, which the kernel has checked against the policy.
     pub(crate) fn attributes(&self) -> &'a [u8] {
         let mut length = 0;
-        // SAFETY: By the type invariant; the message is as long as it says, and nobody writes to it.
+        // SAFETY: By the type invariant; the message is as long as it says, and nobody writes to
+        // it.
         unsafe {
             let first = bindings::oxib_genl_attributes(self.header, &mut length);
             core::slice::from_raw_parts(first.cast(), length as usize)
@@ -100,7 +105,7 @@ impl<'a, P: Protocol> Request<'a, P> {
         unsafe { Handle::with(bindings::oxib_genl_net(self.info), Arc::clone) }
     }
 
-    /// What the socket has of its own, until it is closed. Sleeps.
+    /// Returns the state of the request's socket, which lasts until the socket is closed. Sleeps.
     ///
     /// # Errors
     ///

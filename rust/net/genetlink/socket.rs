@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What sockets that ask have of their own, until they are closed.
+//! States of the sockets that send requests, kept until the sockets are closed.
 
 use kernel::{
     error::to_result,
@@ -34,14 +34,14 @@ unsafe impl<P: Protocol> Send for Sockets<P> {}
 // SAFETY: As above.
 unsafe impl<P: Protocol> Sync for Sockets<P> {}
 
-/// What a socket has: it is known by its namespace and its number there.
+/// The state of a socket, which is identified by its namespace and its port ID there.
 struct Owned<P: Protocol> {
     socket: (usize, u32),
     data: Arc<P::Socket>,
 }
 
 impl<P: Protocol> Sockets<P> {
-    /// None. Sockets that are closed are forgotten from now on.
+    /// Creates an empty list. From now on the states of sockets that are closed are dropped.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl<P: Protocol> Sockets<P> {
         })
     }
 
-    /// What a socket has. Sleeps.
+    /// Returns the state of a socket, which is made on its first request. Sleeps.
     ///
     /// # Errors
     ///
