@@ -3,7 +3,8 @@
 //! The connection manager's C interface: what `ib_cm.ko` offers under the kernel's names
 //! (bindings/cm_export.h).
 //!
-//! Each function converts what a consumer in C gives, calls the engine, and converts what comes back.
+//! Each function converts the arguments of a consumer in C, calls the engine, and converts the
+//! result.
 
 use core::{
     ptr::null_mut,
@@ -45,18 +46,19 @@ mod parameters;
 
 use id::CmId;
 
-/// What there is as long as somebody uses it.
+/// The connection manager while somebody uses it.
 struct Running {
     manager: Option<Arc<Manager>>,
-    /// What gives the manager its ports.
+    /// The registration with `ib_core` that gives the manager its ports.
     ports: Option<Pin<KBox<client::Registration<cm::Client>>>>,
     /// The use of it by `ib_cm.ko`.
     consumers_in_c: Option<Service>,
 }
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialised by `Edge::new`, which the module's start calls before it makes interfaces:
-    // until then nothing in this module calls the connection manager, nor can another module.
+    // SAFETY: Initialised by `Edge::new`, which the module's start calls before it makes
+    // interfaces: until then nothing in this module calls the connection manager, nor can another
+    // module.
     unsafe(uninit) static RUNNING: Mutex<Running> = Running {
         manager: None,
         ports: None,
@@ -73,7 +75,7 @@ kernel::sync::global_lock! {
 pub(crate) struct Edge(());
 
 impl Edge {
-    /// Makes it ready.
+    /// Initialises the locks of the interface; later calls do nothing.
     pub(crate) fn new() -> Self {
         static READY: AtomicBool = AtomicBool::new(false);
         if !READY.swap(true, Ordering::Relaxed) {
@@ -92,13 +94,13 @@ pub(crate) fn manager() -> Option<Arc<Manager>> {
     RUNNING.lock().manager.clone()
 }
 
-/// The use of the node's connection manager. There is one as long as somebody uses it: `ib_cm.ko` for
-/// consumers in C, and those in this module, which need no `ib_cm.ko`.
+/// A use of the node's connection manager, which exists as long as somebody uses it: `ib_cm.ko`
+/// for consumers in C, and consumers in this module, which need no `ib_cm.ko`.
 pub(crate) struct Service(Arc<Manager>);
 
 impl Service {
-    /// Uses the connection manager; the first to do so takes the ports that nobody has. Sleeps. Not with
-    /// the RTNL held, nor from what `ib_core` calls.
+    /// Uses the connection manager; the first user makes it take the ports that no other client
+    /// has. Sleeps. Not to be called with the RTNL held, nor from a callback of `ib_core`.
     ///
     /// # Errors
     ///
@@ -113,7 +115,7 @@ impl Service {
         Ok(Self(manager))
     }
 
-    /// The connection manager.
+    /// The connection manager in use.
     pub(crate) fn manager(&self) -> &Arc<Manager> {
         &self.0
     }
@@ -204,7 +206,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_stop() {
     drop(service);
 }
 
-/// `ib_create_cm_id`.
+/// Implements `ib_create_cm_id`: an identifier in the idle state, or an error pointer.
 ///
 /// # Safety
 ///
@@ -231,11 +233,12 @@ fn create_id(
     Ok(cm_id.as_raw())
 }
 
-/// `ib_destroy_cm_id`.
+/// Implements `ib_destroy_cm_id`: waits for the handler and ends the identifier.
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`]; afterwards the consumer does not use the identifier, unless others share it.
+/// As [`CmId::borrow`]; afterwards the consumer does not use the identifier, unless others share
+/// it.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id) {
     // SAFETY: The caller promises that `raw` is valid, and ends the identifier by this call alone.
@@ -247,7 +250,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id)
     id.destroy();
 }
 
-/// `ib_cm_listen`.
+/// Implements `ib_cm_listen`; `service` is in network byte order.
 ///
 /// # Safety
 ///
@@ -258,7 +261,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_listen(raw: *mut bindings::ib_cm_id, ser
     unsafe { call(raw, |id| id.listen(ServiceId::new(u64::from_be(service)))) }
 }
 
-/// `ib_cm_insert_listen`.
+/// Implements `ib_cm_insert_listen`: a listener that consumers of a service share.
 ///
 /// # Safety
 ///
@@ -290,7 +293,7 @@ fn insert_listen(
     Ok(CmId::of(&id).ok_or(EINVAL)?.as_raw())
 }
 
-/// `ib_send_cm_req`.
+/// Implements `ib_send_cm_req` (IBTA 12.6.5).
 ///
 /// # Safety
 ///
@@ -304,7 +307,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_req(
     unsafe { call(raw, |id| id.send_req(parameters::req(&*given)?)) }
 }
 
-/// `ib_send_cm_rep`.
+/// Implements `ib_send_cm_rep` (IBTA 12.6.8).
 ///
 /// # Safety
 ///
@@ -318,7 +321,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rep(
     unsafe { call(raw, |id| id.send_rep(&parameters::rep(&*given)?)) }
 }
 
-/// `ib_send_cm_rtu`.
+/// Implements `ib_send_cm_rtu` (IBTA 12.6.9).
 ///
 /// # Safety
 ///
@@ -337,7 +340,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rtu(
     }
 }
 
-/// `ib_send_cm_dreq`.
+/// Implements `ib_send_cm_dreq` (IBTA 12.6.10).
 ///
 /// # Safety
 ///
@@ -356,7 +359,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_dreq(
     }
 }
 
-/// `ib_send_cm_drep`.
+/// Implements `ib_send_cm_drep` (IBTA 12.6.11).
 ///
 /// # Safety
 ///
@@ -375,7 +378,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_drep(
     }
 }
 
-/// `ib_cm_notify`.
+/// Implements `ib_cm_notify`: an event of the identifier's queue pair.
 ///
 /// # Safety
 ///
@@ -395,7 +398,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_notify(
     }
 }
 
-/// `ib_send_cm_rej`.
+/// Implements `ib_send_cm_rej` (IBTA 12.6.7).
 ///
 /// # Safety
 ///
@@ -421,7 +424,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rej(
     }
 }
 
-/// `ib_prepare_cm_mra`.
+/// Implements `ib_prepare_cm_mra` (IBTA 12.6.6).
 ///
 /// # Safety
 ///
@@ -432,7 +435,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_prepare_mra(raw: *mut bindings::ib_cm_id
     unsafe { call(raw, |id| id.prepare_mra()) }
 }
 
-/// `ib_cm_init_qp_attr`.
+/// Implements `ib_cm_init_qp_attr` for the state that `attributes` names.
 ///
 /// # Safety
 ///
@@ -453,7 +456,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_init_qp_attr(
     }
 }
 
-/// `ib_send_cm_sidr_req`.
+/// Implements `ib_send_cm_sidr_req` (IBTA 12.11.1).
 ///
 /// # Safety
 ///
@@ -467,7 +470,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_req(
     unsafe { call(raw, |id| id.send_sidr_req(parameters::sidr_req(&*given)?)) }
 }
 
-/// `ib_send_cm_sidr_rep`.
+/// Implements `ib_send_cm_sidr_rep` (IBTA 12.11.2).
 ///
 /// # Safety
 ///
@@ -481,7 +484,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_rep(
     unsafe { call(raw, |id| id.send_sidr_rep(&parameters::sidr_rep(&*given)?)) }
 }
 
-/// `ibcm_reject_msg`.
+/// Implements `ibcm_reject_msg`: the text of a reason for a REJ.
 ///
 /// # Safety
 ///

@@ -29,8 +29,8 @@ type Attributes = bindings::ib_qp_attr;
 ///
 /// # Errors
 ///
-/// `EINVAL` for other states than INIT, RTR and RTS, and if the connection's state has no attributes.
-/// Then nothing was filled in.
+/// `EINVAL` for other states than INIT, RTR and RTS, and if the connection's state has no
+/// attributes. Then nothing was filled in.
 pub(super) fn fill(id: &Id, device: &Device, attributes: &mut Attributes) -> Result<u32> {
     let mut mask = 0;
     match attributes.qp_state {
@@ -148,7 +148,8 @@ fn alternate<'a>(ways: &Ways<'a>) -> Option<&'a AddressVector> {
     ways.alternate.filter(|address| address.dlid() != 0)
 }
 
-/// Fills in the alternate path. Its time-out has the peer's delay in it, which its address has not.
+/// Fills in the alternate path. Its time-out has the peer's delay in it, which its address has
+/// not.
 fn fill_alternate(address: &AddressVector, timeout: u8, attributes: &mut Attributes) {
     attributes.alt_port_num = address.port().get();
     attributes.alt_pkey_index = address.pkey_index();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a consumer in C is told: `struct ib_cm_event`, made of a notice of the engine's.
+//! The events that a consumer in C is told: `struct ib_cm_event`, made of a notice of the
+//! engine's.
 
 use core::ptr::null_mut;
 
@@ -100,7 +101,7 @@ impl<'a> Ways<'a> {
             .map_or(core::ptr::null(), |entry| entry.as_raw())
     }
 
-    /// What the consumer knows its listener by.
+    /// The consumer's handle of its listener; null if there is none.
     fn listener(&self) -> *mut bindings::ib_cm_id {
         self.origin
             .and_then(Origin::listener)
@@ -164,8 +165,8 @@ fn ece(ece: crate::wire::cm::ece::Ece) -> bindings::rdma_ucm_ece {
     }
 }
 
-/// A REQ. What is the sender's depth is the receiver's resources, and what the sender calls remote is
-/// local to the receiver.
+/// Reports a REQ. The sender's depth is the receiver's resources, and what the sender calls
+/// remote is local to the receiver.
 fn requested(event: &mut Event, req: &Req, ways: &mut Ways<'_>) {
     let mut param = bindings::ib_cm_req_event_param {
         listen_id: ways.listener(),
@@ -188,7 +189,8 @@ fn requested(event: &mut Event, req: &Req, ways: &mut Ways<'_>) {
     param.set_flow_control(req.flow_control().into());
     param.set_remote_cm_response_timeout(req.local_cm_response_timeout().exponent().into());
     param.set_retry_count(req.retry_count().into());
-    // SAFETY: `param` is a valid structure of ours, which the function writes to and does not keep.
+    // SAFETY: `param` is a valid structure of ours, which the function writes to and does not
+    // keep.
     unsafe {
         bindings::oxib_cm_req_event_set_tail(&mut param, req.rnr_retry_count(), req.srq());
     }

@@ -37,15 +37,16 @@ use crate::{
 
 /// A consumer in C, with the `struct ib_cm_id` that it knows the identifier by.
 ///
-/// It has the identifier and the identifier has it, until that has ended: by `oxib_cm_destroy_id`, or
-/// by what the consumer answers when it is told something. So the C structure is there for exactly as
-/// long as the consumer may use it.
+/// The consumer has a reference to the identifier and the identifier has one to the consumer,
+/// until the identifier is destroyed: by `oxib_cm_destroy_id`, or by what the handler returns. So
+/// the C structure exists for exactly as long as the consumer may use it.
 ///
 /// # Invariants
 ///
-/// Of the C structure, `cm_handler` and `context` are the consumer's: it writes them when it makes
-/// the identifier, and later only while it is told something. So is `remote_cm_qpn`, at any time, in one
-/// store. The rest is written by us alone. The device is registered: consumers let go of all their identifiers before it goes.
+/// Of the C structure, `cm_handler` and `context` are the consumer's: it writes them when it
+/// makes the identifier, and later only in its handler. So is `remote_cm_qpn`, at any time, in
+/// one store. The rest is written by us alone. The device is registered: consumers let go of all
+/// their identifiers before it goes.
 ///
 /// `id` is null, or comes from `Arc::into_raw`: from `attach` to `detach`, which is called after
 /// the consumer has let go, the value has that reference.
@@ -97,7 +98,8 @@ impl CmId {
     ///
     /// `raw` came from [`CmId::as_raw`], and the consumer has not let go of it during `'a`.
     pub(super) unsafe fn borrow<'a>(raw: *mut bindings::ib_cm_id) -> &'a Self {
-        // SAFETY: The C structure is the first field of a `repr(C)` type, and valid by the contract.
+        // SAFETY: The C structure is the first field of a `repr(C)` type, and valid by the
+        // contract.
         unsafe { &*raw.cast::<Self>() }
     }
 
@@ -106,7 +108,7 @@ impl CmId {
         id.consumer().as_any().downcast_ref()
     }
 
-    /// What the consumer knows it by.
+    /// The consumer's handle of the identifier.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_cm_id {
         // The pointer to the whole, which `borrow` turns back.
         core::ptr::from_ref(self).cast_mut().cast()
@@ -127,8 +129,9 @@ impl CmId {
         if id.is_null() {
             return Err(EINVAL);
         }
-        // SAFETY: By the type invariant it comes from `Arc::into_raw`. The reference is the value's
-        // until the consumer has let go, which the caller rules out; it is not given up here.
+        // SAFETY: By the type invariant it comes from `Arc::into_raw`. The reference is the
+        // value's until the consumer has let go, which the caller rules out; it is not given up
+        // here.
         let id = ManuallyDrop::new(unsafe { Arc::from_raw(id) });
         using(&id)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a consumer in C gives, for the engine.
+//! Conversion of the parameters that a consumer in C gives.
 
 use kernel::prelude::*;
 
@@ -84,8 +84,8 @@ fn qp_type(raw: bindings::ib_qp_type) -> Result<QpType> {
     }
 }
 
-/// The type of a queue pair that answers a request over this transport. Others than these three are
-/// refused before a consumer is told.
+/// The type of a queue pair that answers a request over this transport. Others than these three
+/// are refused before a consumer is told.
 pub(super) fn qp_type_of(transport: Transport) -> bindings::ib_qp_type {
     match transport {
         Transport::Uc => bindings::ib_qp_type_IB_QPT_UC,
@@ -103,7 +103,7 @@ fn failover(number: u8) -> Failover {
     }
 }
 
-/// What became of an alternate path, as a number.
+/// Returns the number of an alternate path's status, as it stands in a REP (Failover Accepted).
 pub(super) fn failover_number(failover: Failover) -> u32 {
     match failover {
         Failover::Accepted => 0,
@@ -113,12 +113,12 @@ pub(super) fn failover_number(failover: Failover) -> u32 {
     }
 }
 
-/// For a REQ.
+/// Converts the parameters of a REQ.
 ///
 /// # Errors
 ///
-/// `EINVAL` without a path, for a type of queue pair that does not ask, and for a number of one that
-/// there cannot be.
+/// `EINVAL` without a path, for a type of queue pair that does not ask, and for a number of one
+/// that there cannot be.
 ///
 /// # Safety
 ///
@@ -159,7 +159,7 @@ pub(super) unsafe fn req<'a>(given: &bindings::ib_cm_req_param) -> Result<ReqPar
     })
 }
 
-/// For a REP.
+/// Converts the parameters of a REP.
 ///
 /// # Errors
 ///
@@ -184,7 +184,7 @@ pub(super) unsafe fn rep<'a>(given: &bindings::ib_cm_rep_param) -> Result<RepPar
     })
 }
 
-/// For a SIDR_REQ.
+/// Converts the parameters of a SIDR_REQ.
 ///
 /// # Errors
 ///
@@ -214,7 +214,7 @@ pub(super) unsafe fn sidr_req<'a>(
     })
 }
 
-/// For a SIDR_REP.
+/// Converts the parameters of a SIDR_REP.
 ///
 /// # Errors
 ///
