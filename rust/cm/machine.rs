@@ -139,18 +139,18 @@ use self::wire::qpn::Qpn;
 /// A call that the state does not allow. It has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// The state.
+    /// The state that refuses the call.
     pub state: StateName,
 }
 
 /// Which request a failed sending was of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// Request for communication.
+    /// A request for communication.
     Req,
     /// Reply to a REQ.
     Rep,
-    /// Request to disconnect.
+    /// A request to disconnect.
     Dreq,
     /// Service ID resolution request.
     SidrReq,
@@ -158,9 +158,10 @@ pub enum Request {
 
 /// A communication identifier's state.
 ///
-/// A call whose message cannot be built or posted is undone by putting back a clone from before it
-/// (REQ, REP, RTU, SIDR_REQ, SIDR_REP: the C API says that nothing has happened), except for a DREQ,
-/// where [`Machine::send_failed`] follows and its report is dropped (the connection is over).
+/// A call whose message cannot be built or posted is undone by putting back a clone from before
+/// it (REQ, REP, RTU, SIDR_REQ, SIDR_REP: the C API says that nothing has happened), except for a
+/// DREQ, where [`Machine::send_failed`] follows and its report is dropped (the connection is
+/// over).
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// Our name for the connection.
@@ -186,8 +187,8 @@ impl Machine {
         Machine::accept(local, state, Report::ReqReceived)
     }
 
-    /// An identifier made for a SIDR_REQ that is not a duplicate: `request` is the sender's name for
-    /// it.
+    /// An identifier made for a SIDR_REQ that is not a duplicate: `request` is the sender's name
+    /// for it.
     pub fn accept_sidr_req(local: CommId, request: CommId) -> (Machine, Actions) {
         let state = SidrReqRcvd { request };
         Machine::accept(local, state, Report::SidrReqReceived)
@@ -233,7 +234,7 @@ impl Machine {
         self.state.remote_qpn()
     }
 
-    /// When the timer is due, if there is one to wait for.
+    /// The time at which the timer is due, if there is one to wait for.
     pub fn due(&self) -> Option<Time> {
         self.state.due()
     }
@@ -258,7 +259,7 @@ impl Machine {
         }
     }
 
-    /// The consumer listens.
+    /// Begins to listen, on the consumer's call.
     pub fn listen(&mut self) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::Idle(_) => Ok(step((Listen, Effects::NONE))),
@@ -269,8 +270,8 @@ impl Machine {
     /// The consumer asks for a connection.
     ///
     /// The REQ is repeated after `rto` (the caller's multiple of the port's round trip, with its
-    /// floor), then after twice that, and so on up to the time-out of a try, until the time that all
-    /// tries have together is over.
+    /// floor), then after twice that, and so on up to the time-out of a try, until the time that
+    /// all tries have together is over.
     pub fn send_req(&mut self, param: &ReqParam, now: Time) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::Idle(_) => Ok(step(ReqSent::enter(Asking::new(param, now)))),
@@ -296,8 +297,8 @@ impl Machine {
         })
     }
 
-    /// The consumer disconnects, or the connection is found to be stale. The DREQ is repeated after
-    /// `rto` and so on.
+    /// The consumer disconnects, or the connection is found to be stale. The DREQ is repeated
+    /// after `rto` and so on.
     pub fn send_dreq(&mut self, rto: u32, now: Time) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::Established(state) => Ok(step(state.disconnect(rto, now))),
@@ -374,8 +375,8 @@ impl Machine {
         })
     }
 
-    /// The consumer lets go of the identifier: the machine is idle afterwards. After `no_memory`, a
-    /// REQ is not rejected, so that the peer's next one may find memory.
+    /// The consumer lets go of the identifier: the machine is idle afterwards. After `no_memory`,
+    /// a REQ is not rejected, so that the peer's next one may find memory.
     pub fn destroy(&mut self, no_memory: bool) -> Actions {
         let local = self.local;
         self.step(|state| destroy::destroy(state, local, no_memory))
@@ -387,8 +388,8 @@ impl Machine {
         self.step(|state| receive::receive(state, message, local, now))
     }
 
-    /// A request (REQ, DREQ, SIDR_REQ) that the shell kept back is sent now: its time begins. In other
-    /// states there is none, and nothing happens.
+    /// Starts the times of a request (REQ, DREQ, SIDR_REQ) that the shell kept back and sends
+    /// now. In other states there is no such request, and nothing happens.
     pub fn sent(&mut self, now: Time) -> Actions {
         let actions = self.step(|state| (state.start(now), Effects::NONE));
         self.with_timer(actions)
@@ -400,15 +401,16 @@ impl Machine {
         self.state.unheard().is_some_and(Pending::is_first_try)
     }
 
-    /// When the request that is unanswered was sent first.
+    /// The time at which the request that is unanswered was sent first.
     pub fn asked_at(&self) -> Option<Time> {
         self.state.pending().map(Pending::began)
     }
 
     /// The timer came due. Too early is no matter.
     ///
-    /// `rto` is the time after which a request that is sent now would be repeated: answers may have
-    /// become slower since this one was sent, and then it is not repeated yet. Zero says nothing.
+    /// `rto` is the time after which a request that is sent now would be repeated: answers may
+    /// have become slower since this one was sent, and then it is not repeated yet. Zero says
+    /// nothing.
     pub fn timer(&mut self, rto: u32, now: Time) -> Actions {
         let tick = Tick::new(self.local, rto, now);
         let actions = self.step(|state| expire::expire(state, tick));
@@ -486,7 +488,7 @@ impl Machine {
     }
 }
 
-/// What of a state has to be compared with the next one.
+/// Properties of a state that are compared with those of the next one.
 struct Before {
     due: Option<Time>,
     known: bool,
@@ -502,7 +504,7 @@ impl Before {
         }
     }
 
-    /// What follows from the step to the next state.
+    /// Returns the actions that follow from the step to the next state.
     fn actions(&self, next: &State, effects: Effects) -> Actions {
         let due = next.due();
         Actions {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a machine answers with: what is to be sent, awaited, reported and counted.
+//! The results of a machine's step: messages to send, timers, reports and counts.
 
 use super::time::Time;
 use super::wire::cm::comm_id::CommId;
@@ -10,27 +10,28 @@ use super::wire::cm::reason::Reason;
 use super::wire::cm::rej::Rejected;
 use super::wire::cm::sidr_rep::Status;
 
-/// What the shell does after a step, each of it at most once. The order is its own affair.
+/// The actions of the shell after a step, each of them at most once. The shell chooses their
+/// order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Actions {
     /// A message to send.
     pub send: Option<Send>,
-    /// What becomes of the identifier's timer.
+    /// The change of the identifier's timer.
     pub timer: TimerAction,
     /// An event for the consumer.
     pub report: Option<Report>,
-    /// What becomes of the entries in the tables of remote names.
+    /// The change of the entries in the tables of remote names.
     pub remote: RemoteAction,
-    /// As what the message that came is counted, besides having come.
+    /// The counter of the message that came, besides that of messages received.
     pub counted: Option<Counted>,
     /// The passive connection has stopped being half open: it is established, rejected or dead.
     pub half_open_over: bool,
-    /// How long an answer took.
+    /// The time that an answer took, if it was measured.
     pub rtt_sample: Option<RoundTrip>,
 }
 
-/// How long the answer to a request took.
+/// The time from a request to its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoundTrip {
     /// Milliseconds since it was sent first.
@@ -58,36 +59,36 @@ pub enum Send {
 /// Which message it is, and what the machine decides about its fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outgoing {
-    /// Request for communication.
+    /// A request for communication.
     Req,
     /// Reply to a REQ.
     Rep,
-    /// Ready to use.
+    /// Ready to use: the consumer has taken the REP.
     Rtu,
-    /// Request to disconnect.
+    /// A request to disconnect.
     Dreq,
     /// Reply to a DREQ.
     Drep,
     /// Reject. One for [`Reason::TIMEOUT`] carries the GUID of the channel adapter as additional
     /// information, by which the peer finds the connection (IBTA 12.6.7).
     Rej {
-        /// Why.
+        /// The reason of the rejection (IBTA 12.6.7.2).
         reason: Reason,
-        /// What is rejected.
+        /// The message that is rejected.
         of: Rejected,
         /// Our name for the connection, or zero if the peer has not been told one.
         local: CommId,
     },
     /// Message receipt acknowledgement, with the service timeout [`SERVICE_TIMEOUT`].
     Mra {
-        /// What is acknowledged.
+        /// The message that is acknowledged.
         of: Acknowledged,
     },
     /// Service ID resolution request.
     SidrReq,
     /// Service ID resolution response.
     SidrRep {
-        /// What becomes of the request.
+        /// The status that answers the request.
         status: Status,
     },
 }
@@ -95,24 +96,24 @@ pub enum Outgoing {
 /// The service timeout of our MRAs, as an exponent: about a minute.
 pub const SERVICE_TIMEOUT: u8 = 24;
 
-/// What becomes of the one timer of an identifier.
+/// The change of an identifier's only timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimerAction {
-    /// It stays as it is.
+    /// The timer stays as it is.
     Keep,
-    /// It is stopped. If it comes due all the same, [`Machine::timer`] does nothing.
+    /// The timer is stopped. If it comes due all the same, [`Machine::timer`] does nothing.
     ///
     /// [`Machine::timer`]: super::Machine::timer
     Stop,
-    /// It comes due then, and not when it would have.
+    /// The timer is set to that time, instead of the time that it had.
     At(Time),
 }
 
-/// What becomes of an identifier's entries in the tables of remote names: remote identifier and
+/// The change of an identifier's entries in the tables of remote names: remote identifier and
 /// remote queue pair number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemoteAction {
-    /// They stay.
+    /// The entries stay as they are.
     Keep,
     /// They are removed, if there are any.
     Forget,
@@ -121,9 +122,9 @@ pub enum RemoteAction {
 /// Why a request came to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// Nobody answered (`IB_WC_RESP_TIMEOUT_ERR`).
+    /// The peer did not answer (`IB_WC_RESP_TIMEOUT_ERR`).
     Timeout,
-    /// It could not be sent; the shell knows the status.
+    /// The request could not be sent; the shell knows the status.
     Send,
 }
 
@@ -137,40 +138,40 @@ pub enum Report {
     ReqReceived,
     /// The REP came to nothing.
     RepError(Failure),
-    /// A REP came.
+    /// A REP came for our REQ.
     RepReceived,
-    /// An RTU came.
+    /// An RTU came for our REP.
     RtuReceived,
     /// The consumer said that the connection works, before an RTU came.
     UserEstablished,
     /// The DREQ came to nothing.
     DreqError(Failure),
-    /// A DREQ came.
+    /// A DREQ of the peer came.
     DreqReceived,
-    /// A DREP came.
+    /// A DREP came for our DREQ.
     DrepReceived,
     /// The time-wait is over.
     TimewaitExit,
-    /// An MRA came.
+    /// An MRA came for our request.
     MraReceived,
-    /// A REJ came.
+    /// A REJ of the peer came.
     RejReceived,
-    /// A LAP came.
+    /// A LAP proposes an alternate path.
     LapReceived,
     /// The SIDR_REQ came to nothing.
     SidrReqError(Failure),
     /// A SIDR_REQ came: this identifier was made for it.
     SidrReqReceived,
-    /// A SIDR_REP came.
+    /// A SIDR_REP came for our SIDR_REQ.
     SidrRepReceived,
 }
 
-/// As what a message is counted that had no effect, or only that of being answered once more.
+/// The counter of a message that had no effect, or only that of being answered once more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
     /// A duplicate: `cm_rx_duplicates` of that kind.
     Duplicate(Kind),
-    /// Dropped.
+    /// A message that was dropped.
     Dropped(Cause),
 }
 
@@ -181,11 +182,11 @@ pub enum Cause {
     Unexpected,
     /// Its sender is not the one that the connection is with.
     Stranger,
-    /// It names another queue pair than the connection's.
+    /// The message names another queue pair than the connection's.
     WrongQpn,
 }
 
-/// What a transition has for the shell besides the new state; the machine finds the rest of
+/// The effects of a transition for the shell besides the new state; the machine finds the rest of
 /// [`Actions`] by comparing the states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Effects {
@@ -196,7 +197,7 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    /// Nothing.
+    /// No effect besides the new state.
     pub(super) const NONE: Effects = Effects {
         send: None,
         report: None,
@@ -204,7 +205,7 @@ impl Effects {
         rtt_sample: None,
     };
 
-    /// A message.
+    /// Sends a message and does nothing else.
     pub(super) const fn send(send: Send) -> Effects {
         Effects {
             send: Some(send),
@@ -217,7 +218,7 @@ impl Effects {
         Effects::send(Send::New(outgoing))
     }
 
-    /// An event.
+    /// Reports an event and does nothing else.
     pub(super) const fn report(report: Report) -> Effects {
         Effects {
             report: Some(report),
@@ -249,7 +250,7 @@ impl Effects {
         }
     }
 
-    /// The same, with a measured round trip.
+    /// Adds the time that the answer took.
     pub(super) const fn after(self, round_trip: RoundTrip) -> Effects {
         Effects {
             rtt_sample: Some(round_trip),

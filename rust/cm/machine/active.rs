@@ -66,7 +66,7 @@ impl Asking {
         }
     }
 
-    /// The peer accepts.
+    /// Takes the peer's REP.
     fn replied(self, rep: &Rep, now: Time) -> RepRcvd {
         let peer = Peer::replied(rep, self.terms.qp_type);
         RepRcvd {
@@ -189,7 +189,7 @@ impl MraReqRcvd {
     }
 }
 
-/// How long a peer wants to be left alone, in milliseconds: what it says, but no longer than we ask of
+/// Time that a peer asks us to wait, in milliseconds: what it says, but no longer than we ask of
 /// others, and the packet's way.
 pub(super) fn service_wait(service_timeout: u8, terms: &Terms) -> u32 {
     let longest = service_timeout.min(SERVICE_TIMEOUT);
@@ -200,12 +200,12 @@ pub(super) fn service_wait(service_timeout: u8, terms: &Terms) -> u32 {
 #[derive(Clone, Debug)]
 pub(super) struct RepRcvd {
     pub(super) connection: Connection,
-    /// When an MRA goes out by itself.
+    /// The time at which an MRA is sent without the consumer's call.
     pub(super) mra_due: Time,
 }
 
 impl RepRcvd {
-    /// The consumer accepts.
+    /// Sends the RTU, on the consumer's call.
     pub(super) fn accept(self) -> (Established, Effects) {
         accept(self.connection)
     }
@@ -247,7 +247,7 @@ pub(super) struct MraRepSent {
 }
 
 impl MraRepSent {
-    /// The consumer accepts.
+    /// Sends the RTU, on the consumer's call.
     pub(super) fn accept(self) -> (Established, Effects) {
         accept(self.connection)
     }

@@ -27,7 +27,7 @@ use super::wire::qpn::Qpn;
 pub trait Reception {
     /// A connection, by which a duplicate is answered.
     type Connection;
-    /// A listener.
+    /// A listener, by its service.
     type Listener;
     /// A place of a listener's.
     type Place;
@@ -57,9 +57,9 @@ pub struct Asked {
     pub adapter: Adapter,
     /// Its identifier for the connection.
     pub id: CommId,
-    /// Its queue pair.
+    /// Its queue pair number.
     pub qpn: Qpn,
-    /// The service.
+    /// The service that it asks for.
     pub service: ServiceId,
     /// Fields that a machine reads, if the transport is known.
     pub req: Option<Req>,
@@ -79,14 +79,14 @@ pub enum Unanswered {
 pub enum Verdict<C, L, P> {
     /// A repetition, which its connection answers again.
     Duplicate(C),
-    /// No answer.
+    /// No answer, for this reason.
     Dropped(Unanswered),
-    /// A rejection.
+    /// A rejection for this reason.
     Rejected(Reason),
     /// A rejection, and the end of the connection of ours that has its queue pair: the peer does
     /// not have it any more.
     Stale(CommId),
-    /// A new connection.
+    /// A new connection, to be reported to its listener.
     New(New<L, P>),
 }
 
@@ -97,7 +97,7 @@ pub struct New<L, P> {
     pub req: Req,
     /// The listener that it is for.
     pub listener: L,
-    /// Its place there.
+    /// Its place at the listener, until it is established or ends.
     pub place: P,
 }
 
@@ -140,9 +140,9 @@ pub fn request<R: Reception>(
 /// The name by which the connection is found that a message is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressee {
-    /// By our identifier.
+    /// The connection that has this identifier of ours.
     Ours(CommId),
-    /// By the identifier of the peer, who does not know ours.
+    /// The connection that has this identifier of the peer's, who does not know ours.
     Theirs(Remote<CommId>),
 }
 

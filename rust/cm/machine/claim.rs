@@ -31,7 +31,7 @@ pub struct Adapter {
 pub struct Remote<T> {
     /// The identifier or queue pair.
     pub name: T,
-    /// The channel adapter.
+    /// The channel adapter that it belongs to.
     pub adapter: Adapter,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What is known of a connection, in the parts in which it becomes known.
+//! The data of a connection, in the parts in which they become known.
 
 use super::input::{
     Patience,
@@ -18,14 +18,15 @@ use super::wire::pkey::Pkey;
 use super::wire::psn::Psn;
 use super::wire::qpn::Qpn;
 
-/// What a REQ settles, whoever sent it, and a REP changes. "Our" and "peer" are as this end sees it.
+/// Terms that a REQ settles, whoever sent it, and a REP changes. "Our" and "peer" are as this end
+/// sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     /// Kind of our queue pair.
     pub(super) qp_type: QpType,
-    /// Partition.
+    /// P_Key of the partition.
     pub(super) pkey: Pkey,
-    /// Path MTU.
+    /// MTU of the path.
     pub(super) mtu: Mtu,
     /// RDMA reads and atomics that the peer may have outstanding.
     pub(super) responder_resources: u8,
@@ -38,21 +39,21 @@ pub(super) struct Terms {
     /// Local ACK timeout of the primary path, as an exponent. The packet's way there and back as
     /// long as the peer's own delay is not known.
     pub(super) ack_timeout: u8,
-    /// That of the alternate path, if there is one.
+    /// Local ACK timeout of the alternate path, if there is one.
     pub(super) alternate_timeout: Option<u8>,
-    /// How long the peer may take to answer us, and how often we ask.
+    /// Time that the peer may take to answer us, and number of our tries.
     pub(super) patience: Patience,
 }
 
-/// How long a peer may let us wait for each try, as an exponent: 16 s, where `rdma_cm` asks for 4. It
-/// may name hours, and 16 tries.
+/// Longest wait that a peer may ask for in each try, as an exponent: 16 s, where `rdma_cm` asks
+/// for 4. It may name hours, and 16 tries.
 const LONGEST_TRY: u8 = 22;
 
-/// How long packets of a connection are waited for at most, in milliseconds: a peer may name hours.
+/// Longest time-wait of a connection, in milliseconds: a peer may name hours.
 const LONGEST_TIME_WAIT: u32 = 300_000;
 
 impl Terms {
-    /// What our REQ proposes.
+    /// The terms that our REQ proposes.
     pub(super) fn proposed(param: &ReqParam) -> Terms {
         let there_and_back = time::milliseconds(param.packet_life_time).saturating_mul(2);
         let answering = time::milliseconds(param.remote_response_timeout);
@@ -73,8 +74,8 @@ impl Terms {
         }
     }
 
-    /// What the peer's REQ proposes. Its resources are what our depth is about, and the other way
-    /// round.
+    /// The terms that the peer's REQ proposes. Its resources are what our depth is about, and the
+    /// other way round.
     pub(super) fn asked(req: &Req) -> Terms {
         Terms {
             qp_type: req.qp_type,
@@ -93,7 +94,7 @@ impl Terms {
         }
     }
 
-    /// What our REP makes of it.
+    /// The terms after our REP.
     pub(super) fn answering(self, param: &RepParam) -> Terms {
         Terms {
             responder_resources: param.responder_resources,
@@ -102,7 +103,7 @@ impl Terms {
         }
     }
 
-    /// What the peer's REP makes of it.
+    /// The terms after the peer's REP.
     pub(super) fn answered(self, rep: &Rep) -> Terms {
         let with_delay =
             |timeout: u8| time::ack_timeout(rep.target_ack_delay, timeout.saturating_sub(1));
@@ -116,7 +117,7 @@ impl Terms {
         }
     }
 
-    /// What the peer's LAP makes of it.
+    /// The terms after the peer's LAP.
     pub(super) fn loaded(self, ack_timeout: u8) -> Terms {
         Terms {
             alternate_timeout: Some(used(ack_timeout)),
@@ -124,7 +125,7 @@ impl Terms {
         }
     }
 
-    /// What it is after the queue pair has taken its alternate path.
+    /// The terms after the queue pair has taken its alternate path.
     pub(super) fn migrated(self) -> Terms {
         Terms {
             ack_timeout: self.alternate_timeout.unwrap_or(self.ack_timeout),
@@ -132,7 +133,7 @@ impl Terms {
         }
     }
 
-    /// How long packets of the connection may be under way, in milliseconds.
+    /// Time that packets of the connection may still be under way after its end, in milliseconds.
     pub(super) fn time_wait(&self) -> u32 {
         time::milliseconds(self.ack_timeout).min(LONGEST_TIME_WAIT)
     }
@@ -147,21 +148,21 @@ const fn used(ack_timeout: u8) -> u8 {
     }
 }
 
-/// Our end.
+/// Our end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
-    /// Our queue pair.
+    /// Our queue pair number.
     pub(super) qpn: Qpn,
     /// First sequence number that the peer sends with.
     pub(super) psn: Psn,
 }
 
-/// The peer's end.
+/// The peer's end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
     /// The peer's name for the connection.
     pub(super) id: CommId,
-    /// Its queue pair.
+    /// Its queue pair number.
     pub(super) qpn: Qpn,
     /// First sequence number that we send with.
     pub(super) psn: Psn,
@@ -189,7 +190,7 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
 }
 
-/// What is known at the moment, for the attributes of the queue pair.
+/// The data known at the moment, for the attributes of the queue pair.
 pub(super) struct View<'a> {
     pub(super) terms: &'a Terms,
     pub(super) own: Option<Own>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the peer is told when the consumer lets go of an identifier.
+//! Messages to the peer when the consumer destroys an identifier.
 
 use super::actions::{
     Effects,

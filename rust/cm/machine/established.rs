@@ -29,7 +29,7 @@ use super::time::Time;
 use super::wire::cm::kind::Kind;
 use super::wire::cm::mra::Acknowledged;
 
-/// The connection works.
+/// The connection is established.
 #[derive(Clone, Debug)]
 pub(super) struct Established {
     pub(super) connection: Connection,
@@ -44,12 +44,12 @@ impl Established {
         }
     }
 
-    /// The consumer disconnects.
+    /// Sends a DREQ, on the consumer's call.
     pub(super) fn disconnect(self, rto: u32, now: Time) -> (DreqSent, Effects) {
         DreqSent::enter(self.connection, rto, now)
     }
 
-    /// The peer disconnects.
+    /// Takes the peer's DREQ.
     pub(super) fn disconnected(self) -> (DreqRcvd, Effects) {
         DreqRcvd::enter(self.connection)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What follows when nothing has come in time, or nothing could be sent.
+//! Transitions when no message has come in time, or none could be sent.
 
 use super::actions::{
     Effects,

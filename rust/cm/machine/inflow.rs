@@ -3,9 +3,9 @@
 //! The messages that wait in a lane, and the share of them that one sender has.
 //!
 //! Messages may come faster than consumers take them, and nobody knows of a message whether its
-//! sender means it. So a lane has room for a number of them, and a sender has at most as much of it
-//! as is left for others: one sender alone half, two a third each. A message for which there is no
-//! room is dropped, as if the network had lost it: who means it repeats it.
+//! sender means it. So a lane has room for a number of them, and a sender has at most as much of
+//! it as is left for others: one sender alone half, two a third each. A message for which there
+//! is no room is dropped, as if the network had lost it: who means it repeats it.
 //!
 //! While only [a few](FREE) wait, which is nearly always, nobody is counted.
 

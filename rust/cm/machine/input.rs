@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a machine is told: the parameters of the consumer's calls, and what it reads of the
-//! messages that come.
+//! The inputs of a machine: the parameters of the consumer's calls, and the fields that it reads
+//! of the messages that come.
 
 use super::wire::cm::comm_id::CommId;
 use super::wire::cm::mra::Acknowledged;
@@ -15,9 +15,9 @@ use super::wire::qpn::Qpn;
 /// The kinds of queue pairs that the protocol connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QpType {
-    /// Reliable connection.
+    /// Reliable connection (RC), both ends.
     Rc,
-    /// Unreliable connection.
+    /// Unreliable connection (UC), both ends.
     Uc,
     /// Extended reliable connection, initiator: the active end.
     XrcIni,
@@ -25,28 +25,28 @@ pub enum QpType {
     XrcTgt,
 }
 
-/// How often and for how long a request is repeated.
+/// Time-out and number of the tries of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
-    /// How long the consumer waits for the answer to one try, in milliseconds.
+    /// Time that the consumer waits for the answer to one try, in milliseconds.
     pub timeout: u32,
-    /// How many tries the consumer allows after the first. All that time together is what the
-    /// machine waits in total; it divides it otherwise.
+    /// Number of tries that the consumer allows after the first. The machine waits for the time
+    /// of all tries together, but repeats the request at other times.
     pub retries: u8,
 }
 
-/// What the machine keeps of a REQ that the consumer sends.
+/// Fields of a REQ that the consumer sends, as far as the machine keeps them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReqParam {
     /// Kind of the queue pair.
     pub qp_type: QpType,
-    /// Our queue pair.
+    /// Our queue pair number.
     pub qpn: Qpn,
     /// First sequence number that the peer is to send with.
     pub psn: Psn,
-    /// Partition.
+    /// P_Key of the partition.
     pub pkey: Pkey,
-    /// Path MTU.
+    /// MTU of the path.
     pub mtu: Mtu,
     /// RDMA reads and atomics that the peer may have outstanding with us.
     pub responder_resources: u8,
@@ -64,16 +64,16 @@ pub struct ReqParam {
     pub local_response_timeout: u8,
     /// Tries after the first (IBTA 12.7).
     pub retries: u8,
-    /// When the REQ is repeated first, in milliseconds; see [`Machine::send_req`].
+    /// Time until the REQ is repeated first, in milliseconds; see [`Machine::send_req`].
     ///
     /// [`Machine::send_req`]: super::Machine::send_req
     pub rto: u32,
 }
 
-/// What the machine keeps of a REP that the consumer sends.
+/// Fields of a REP that the consumer sends, as far as the machine keeps them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RepParam {
-    /// Our queue pair.
+    /// Our queue pair number.
     pub qpn: Qpn,
     /// First sequence number that the peer is to send with.
     pub psn: Psn,
@@ -81,20 +81,20 @@ pub struct RepParam {
     pub responder_resources: u8,
     /// RDMA reads and atomics that we may have outstanding with the peer.
     pub initiator_depth: u8,
-    /// When the REP is repeated first, in milliseconds.
+    /// Time until the REP is repeated first, in milliseconds.
     pub rto: u32,
 }
 
-/// What the machine keeps of a SIDR_REQ that the consumer sends.
+/// Parameters of a SIDR_REQ that the consumer sends, as far as the machine keeps them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SidrReqParam {
-    /// How long to wait for each try, and how many there are.
+    /// Time-out and number of the tries.
     pub patience: Patience,
-    /// When the SIDR_REQ is repeated first, in milliseconds.
+    /// Time until the SIDR_REQ is repeated first, in milliseconds.
     pub rto: u32,
 }
 
-/// What the machine reads of a REQ. The depths are named as the sender names them.
+/// Fields of a REQ that the machine reads. The depths are named as the sender names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Req {
     /// The sender's name for the connection.
@@ -105,9 +105,9 @@ pub struct Req {
     pub qpn: Qpn,
     /// First sequence number that we are to send with.
     pub psn: Psn,
-    /// Partition.
+    /// P_Key of the partition.
     pub pkey: Pkey,
-    /// Path MTU.
+    /// MTU of the path.
     pub mtu: Mtu,
     /// RDMA reads and atomics that we may have outstanding with the sender.
     pub responder_resources: u8,
@@ -129,7 +129,7 @@ pub struct Req {
     pub alternate_ack_timeout: Option<u8>,
 }
 
-/// What the machine reads of a REP. The depths are named as the sender names them.
+/// Fields of a REP that the machine reads. The depths are named as the sender names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rep {
     /// The sender's name for the connection.
@@ -150,8 +150,8 @@ pub struct Rep {
     pub target_ack_delay: u8,
 }
 
-/// What the machine reads of a message that was looked up to be for it: by the identifier that the
-/// message names as the receiver's, or by the tables of remote names.
+/// A message for the machine, with the fields that it reads. The shell has looked the machine up:
+/// by the identifier that the message names as the receiver's, or by the tables of remote names.
 ///
 /// `sender` is the sender's name for the connection; the machine compares it with what it knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,18 +162,18 @@ pub enum Incoming {
     Mra {
         /// The sender's name for the connection.
         sender: CommId,
-        /// What is acknowledged.
+        /// The message that is acknowledged.
         of: Acknowledged,
-        /// How long the sender needs, as an exponent.
+        /// Time that the sender needs, as an exponent.
         service_timeout: u8,
     },
-    /// Reject (IBTA 12.6.7).
+    /// A rejection (IBTA 12.6.7).
     Rej {
         /// The sender's name for the connection.
         sender: CommId,
-        /// What is rejected.
+        /// The message that is rejected.
         of: Rejected,
-        /// Why.
+        /// The reason of the rejection.
         reason: Reason,
     },
     /// Reply to a REQ (IBTA 12.6.8).

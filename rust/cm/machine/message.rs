@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What the machine reads of the messages as they stand on the wire.
+//! Conversion of messages as they stand on the wire to the fields that the machine reads.
 
 use super::input::{
     Incoming,

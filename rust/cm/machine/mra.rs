@@ -13,21 +13,21 @@ use super::time::Time;
 pub(super) enum Mra {
     /// The consumer has prepared it; it goes out then, or with a duplicate of the request.
     Prepared(Time),
-    /// It went out by itself.
+    /// The MRA was sent without the consumer's call.
     Unasked,
-    /// It went out, and the consumer has prepared it.
+    /// The MRA was sent, and the consumer has prepared it.
     Sent,
 }
 
 impl Mra {
-    /// When an MRA has to go out for a request that has come now: the peer waits for as long as
-    /// this exponent says.
+    /// The time at which an MRA has to be sent for a request that comes now: half of the time for
+    /// which the peer waits, which this exponent gives.
     pub(super) fn due_after(response_timeout: u8, now: Time) -> Time {
         let half = time::milliseconds(response_timeout) / 2;
         now.after(half.max(1).into())
     }
 
-    /// When it is due, if it has not gone out.
+    /// The time at which it is due, if it has not been sent.
     pub(super) fn due(self) -> Option<Time> {
         match self {
             Mra::Prepared(due) => Some(due),
@@ -40,7 +40,7 @@ impl Mra {
         (self == Mra::Unasked).then_some(Mra::Sent)
     }
 
-    /// It goes out.
+    /// Notes that the MRA has been sent.
     pub(super) fn sent(self) -> Mra {
         match self {
             Mra::Prepared(_) => Mra::Sent,

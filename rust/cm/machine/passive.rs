@@ -44,7 +44,7 @@ use super::wire::cm::mra::Acknowledged;
 use super::wire::cm::reason::Reason;
 use super::wire::cm::rej::Rejected;
 
-/// How long a peer that asks for time may let us wait for its RTU altogether, in milliseconds.
+/// Longest time that a peer that sends MRAs may let us wait for its RTU, in milliseconds.
 const LONGEST_WAIT: u64 = 300_000;
 
 /// A REQ of the peer's.
@@ -66,7 +66,7 @@ impl Asked {
         }
     }
 
-    /// The consumer accepts.
+    /// Sends a REP, on the consumer's call.
     fn reply(self, param: &RepParam, now: Time) -> (RepSent, Effects) {
         let pending = Pending::new(self.terms.patience, param.rto, now);
         let connection = Connection {
@@ -114,7 +114,7 @@ const ACKNOWLEDGE: Outgoing = Outgoing::Mra {
 #[derive(Clone, Debug)]
 pub(super) struct ReqRcvd {
     pub(super) asked: Asked,
-    /// When an MRA goes out by itself.
+    /// The time at which an MRA is sent without the consumer's call.
     pub(super) mra_due: Time,
 }
 
@@ -240,7 +240,7 @@ impl Offering {
         (TimeWait::after(&self.connection, now), Effects::new(reject))
     }
 
-    /// The peer rejects.
+    /// Takes the peer's REJ.
     fn rejected(self, reason: Reason, now: Time) -> Step {
         let effects = Effects::report(Report::RejReceived);
         let next = if reason == Reason::STALE_CONNECTION {

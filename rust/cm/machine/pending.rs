@@ -10,29 +10,29 @@ use super::wire::cm::comm_id::CommId;
 /// A request that is out.
 ///
 /// The specification leaves repeating to a timer of the consumer's choice (IBTA 12.9), and
-/// consumers choose seconds, for a peer that is slow. A message that is lost is another matter, and
-/// is made good sooner here: the first repetition comes after a round trip's time, the next ones
-/// after twice as long each, up to the consumer's choice. How long it takes altogether until the
-/// peer is given up is as ever.
+/// consumers choose seconds, for a peer that is slow. A message that is lost is another matter,
+/// and is made good sooner here: the first repetition comes after a round trip's time, the next
+/// ones after twice as long each, up to the consumer's choice. How long it takes altogether until
+/// the peer is given up is as ever.
 ///
 /// Repetitions after the first come by up to half of their interval earlier, each request's by a
 /// part of its own. Requests that a busy peer drops together would otherwise be repeated together,
 /// and dropped again.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
-    /// When it was sent first.
+    /// The time of the first try.
     began: Time,
-    /// When it is repeated next, if it is at all.
+    /// The time of the next repetition, if there is to be one.
     next: Option<Time>,
-    /// When the peer is given up.
+    /// The time at which the peer is given up.
     deadline: Time,
-    /// When it was sent last.
+    /// The time of the last try so far.
     sent: Time,
-    /// Between that and the next time, in milliseconds.
+    /// Milliseconds from that try to the next one.
     interval: u32,
-    /// The most that may be: the time of a try.
+    /// The longest interval, in milliseconds: the time-out of a try.
     longest: u32,
-    /// How many tries the consumer allows after the first.
+    /// Number of tries that the consumer allows after the first.
     retries: u8,
     /// The peer has asked for time, and `next` is when that is over.
     put_off: bool,
@@ -55,12 +55,12 @@ impl Tick {
     }
 }
 
-/// What is to be done when the timer of a request has come due.
+/// The action for a request whose timer has come due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// Nothing yet.
+    /// The timer came due too early.
     Nothing,
-    /// It is repeated.
+    /// The request is repeated.
     Again,
     /// The peer is given up.
     Over,
@@ -85,7 +85,7 @@ impl Pending {
         }
     }
 
-    /// It had to wait and is sent only now: all of its times begin anew.
+    /// Starts the times of a request anew that had to wait and is sent only now.
     pub(super) fn start(&mut self, now: Time) {
         let waited = now.since(self.began);
         self.began = now;
@@ -94,7 +94,7 @@ impl Pending {
         self.deadline = self.deadline.after(waited);
     }
 
-    /// When it was sent first.
+    /// The time of the first try.
     pub(super) fn began(&self) -> Time {
         self.began
     }
@@ -104,7 +104,7 @@ impl Pending {
         self.sent == self.began
     }
 
-    /// When the timer is due.
+    /// The time at which the timer is due.
     pub(super) fn due(&self) -> Time {
         self.next
             .map_or(self.deadline, |next| next.min(self.deadline))
@@ -161,9 +161,9 @@ impl Pending {
         longest - earlier as u32
     }
 
-    /// The peer asks for time: nothing is repeated before that is over. From then on a try takes as
-    /// long, so that a peer that needs even longer gets as many times it as there are tries left, as
-    /// with the C implementation.
+    /// Postpones repetitions for a peer that asks for time, until that time is over. From then on
+    /// a try takes as long, so that a peer that needs even longer gets as many times it as there
+    /// are tries left, as with the C implementation.
     pub(super) fn put_off(self, milliseconds: u32, now: Time) -> Pending {
         let over = now.after(milliseconds.into());
         let tried = now.since(self.began) / u64::from(self.longest.max(1));
@@ -186,7 +186,7 @@ impl Pending {
         }
     }
 
-    /// How long the answer took that comes now.
+    /// Returns the time that the answer took which comes now.
     pub(super) fn round_trip(&self, now: Time) -> RoundTrip {
         let milliseconds = |sent| u32::try_from(now.since(sent)).unwrap_or(u32::MAX);
         RoundTrip {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a machine knows of the attributes of the connection's queue pair. Paths, ports and keys are
-//! the shell's to add.
+//! Attributes of the connection's queue pair, as far as a machine knows them. The shell adds
+//! paths, ports and keys.
 
 use super::connection::Terms;
 use super::connection::View;
@@ -21,7 +21,7 @@ pub struct QpInit {
 /// Attributes for the transition to RTR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QpRtr {
-    /// Path MTU.
+    /// MTU of the path.
     pub mtu: Mtu,
     /// The peer's queue pair.
     pub dest_qpn: Qpn,
@@ -48,7 +48,7 @@ pub enum QpRts {
         /// There is an alternate path: path migration is to be armed.
         rearm: bool,
     },
-    /// It is in use already and gets another alternate path, with this local ACK timeout.
+    /// The queue pair is in use already and gets another alternate path.
     Alternate {
         /// Local ACK timeout of the alternate path.
         timeout: u8,

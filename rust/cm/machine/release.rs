@@ -43,7 +43,7 @@ impl DreqSent {
         (next, Effects::new(Outgoing::Dreq))
     }
 
-    /// The peer agrees.
+    /// Takes the peer's DREP.
     pub(super) fn released(self, now: Time) -> (TimeWait, Effects) {
         let effects = Effects::report(Report::DrepReceived).after(self.pending.round_trip(now));
         (TimeWait::after(&self.connection, now), effects)
@@ -88,7 +88,7 @@ impl DreqRcvd {
         )
     }
 
-    /// The consumer agrees.
+    /// Sends a DREP, on the consumer's call.
     pub(super) fn release(self, now: Time) -> (TimeWait, Effects) {
         (
             TimeWait::after(&self.connection, now),

@@ -11,12 +11,12 @@ use super::wire::cm::path::Path as ReqPath;
 use super::wire::gid::Gid;
 use super::wire::lid::Lid;
 
-/// What a receive completion says about a packet's way.
+/// The fields of a receive completion that describe a packet's way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
     /// Source LID: the sender's, or that of the router by which the packet came.
     pub slid: Lid,
-    /// Service level.
+    /// Service level of the packet.
     pub sl: u8,
     /// The low bits of the destination LID, by which it differs from the port's first one.
     pub dlid_path_bits: u8,
@@ -26,16 +26,16 @@ pub struct Completion {
     pub roce: bool,
 }
 
-/// What the machine reads of a route header.
+/// The fields of a global route header that the machine reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RouteHeader {
-    /// The sender.
+    /// GID of the sender.
     pub sgid: Gid,
-    /// The receiver.
+    /// GID of the receiver.
     pub dgid: Gid,
-    /// Flow label.
+    /// Flow label, 20 bits.
     pub flow_label: u32,
-    /// Traffic class.
+    /// Traffic class of the route header.
     pub traffic_class: u8,
     /// Routers the packet might still have passed.
     pub hop_limit: u8,
@@ -44,34 +44,35 @@ pub struct RouteHeader {
 /// A path as the end that sends on it has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// Where packets go.
+    /// LID that packets are sent to.
     pub dlid: Lid,
-    /// Where they come from. After a permissive LID in the REQ only its low bits count.
+    /// LID that packets are sent from. After a permissive LID in the REQ only its low bits count.
     pub slid: Lid,
-    /// Where packets go in the end.
+    /// GID of the peer.
     pub dgid: Gid,
-    /// Our GID.
+    /// GID of our port.
     pub sgid: Gid,
-    /// Flow label.
+    /// Flow label, 20 bits.
     pub flow_label: u32,
-    /// Traffic class.
+    /// Traffic class of the route header.
     pub traffic_class: u8,
-    /// Hop limit.
+    /// Hop limit of the route header.
     pub hop_limit: u8,
-    /// Service level.
+    /// Service level of packets.
     pub sl: u8,
-    /// Where the queue pair's packets go, if that differs from where the connection manager's do.
+    /// LID that the queue pair's packets are sent to, if it differs from that of the connection
+    /// manager's.
     pub data_dlid: Option<Lid>,
 }
 
 /// The way back to the sender of a packet, by that packet alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Response {
-    /// Where packets go.
+    /// LID that packets are sent to.
     pub dlid: Lid,
     /// The low bits of our LID.
     pub path_bits: u8,
-    /// Service level.
+    /// Service level of packets.
     pub sl: u8,
     /// The route header to send with, if the packet had one.
     pub grh: Option<RouteHeader>,
@@ -88,8 +89,8 @@ pub struct ReqLids {
     pub subnet_local: bool,
 }
 
-/// What the active end says about a path of its REQ: its LIDs if both ends are in one subnet, and
-/// else that it does not know them.
+/// Returns the LIDs that the active end gives for a path in its REQ: its own if both ends are in
+/// one subnet, and else the permissive LID, which says that it does not know them.
 ///
 /// `inbound_dlid` is the destination of an inbound path that the caller knows, as it may for the
 /// primary path.
@@ -177,7 +178,7 @@ fn data_dlid(path: &ReqPath, completion: &Completion) -> Option<Lid> {
     (known && !completion.roce).then_some(path.local_lid)
 }
 
-/// The same path from the other end.
+/// Reverses a path: the other end sends on the result.
 fn reversed(path: &ReqPath) -> Path {
     Path {
         dlid: path.local_lid,
@@ -218,7 +219,7 @@ mod tests {
         roce: false,
     };
 
-    /// The same with a route header.
+    /// From a port of the same subnet, with a route header.
     const SAME_SUBNET: Completion = Completion {
         grh: Some(HEADER),
         ..BY_LID
@@ -233,7 +234,7 @@ mod tests {
         roce: false,
     };
 
-    /// By Ethernet, across an IP router.
+    /// From a RoCE port, across an IP router.
     const BY_ETHERNET: Completion = Completion {
         slid: Lid::ZERO,
         sl: 0,

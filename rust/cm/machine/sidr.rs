@@ -36,7 +36,7 @@ impl SidrReqSent {
         (SidrReqSent { pending }, Effects::new(Outgoing::SidrReq))
     }
 
-    /// The peer answers.
+    /// Takes the peer's SIDR_REP.
     pub(super) fn answered(self, now: Time) -> (Idle, Effects) {
         let effects = Effects::report(Report::SidrRepReceived).after(self.pending.round_trip(now));
         (Idle::default(), effects)

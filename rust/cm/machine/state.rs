@@ -48,7 +48,7 @@ use super::wire::qpn::Qpn;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum StateName {
-    /// Nothing has begun, or everything is over.
+    /// No conversation has begun, or the last one is over.
     Idle,
     /// Requests for a service are taken.
     Listen,
@@ -68,7 +68,7 @@ pub enum StateName {
     MraRepSent,
     /// A REP is out, the peer is slow to answer.
     MraRepRcvd,
-    /// The connection works.
+    /// The connection is established.
     Established,
     /// A DREQ is out.
     DreqSent,
@@ -141,7 +141,7 @@ impl LapState {
     }
 }
 
-/// Nothing has begun, or everything is over.
+/// No conversation has begun, or the last one is over.
 #[derive(Clone, Debug)]
 pub(super) struct Idle {
     /// The peer's name for the connection that was. A message of it still finds this identifier,
@@ -171,7 +171,7 @@ impl Default for Idle {
 #[derive(Clone, Debug)]
 pub(super) struct Listen;
 
-/// What a step comes to: the next state, and what else follows.
+/// The result of a step: the next state, and the effects.
 pub(super) type Step = (State, Effects);
 
 /// The step that a transition is.
@@ -252,7 +252,7 @@ impl State {
         }
     }
 
-    /// When the timer is due, if the state has one.
+    /// The time at which the timer is due, if the state has one.
     pub(super) fn due(&self) -> Option<Time> {
         match self {
             State::Idle(_)
@@ -345,7 +345,8 @@ impl State {
         }
     }
 
-    /// The same, if it is one that takes a place and nothing has come for it yet, not even a wish for time.
+    /// The unanswered request, if it is of a kind that takes one of the port's places and nothing
+    /// has come for it yet, not even an MRA.
     pub(super) fn unheard(&self) -> Option<&Pending> {
         match self {
             State::ReqSent(_) | State::DreqSent(_) | State::SidrReqSent(_) => self.pending(),
@@ -353,7 +354,7 @@ impl State {
         }
     }
 
-    /// That request is sent only now.
+    /// Starts the times of such a request, which is sent only now.
     pub(super) fn start(mut self, now: Time) -> State {
         match &mut self {
             State::ReqSent(state) => state.0.pending.start(now),
@@ -364,7 +365,7 @@ impl State {
         self
     }
 
-    /// What is known of a connection that is being made or works.
+    /// The data of a connection that is being made or is established.
     pub(super) fn view(&self) -> Option<View<'_>> {
         let (terms, own, peer, lap) = match self {
             State::ReqSent(ReqSent(asking)) | State::MraReqRcvd(MraReqRcvd(asking)) => {

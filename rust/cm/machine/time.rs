@@ -7,7 +7,7 @@
 pub struct Time(u64);
 
 impl Time {
-    /// After all others.
+    /// The last instant, after all others.
     pub const END: Time = Time(u64::MAX);
 
     /// The instant that many milliseconds after the fixed one.
@@ -51,8 +51,8 @@ pub const fn milliseconds(exponent: u8) -> u32 {
 /// The local ACK timeout of a queue pair, as an exponent: long enough for the packet's way there,
 /// the answer's way back, and what the other end takes in between (IBTA 12.7).
 ///
-/// The sum `2^ack_delay + 2 × 2^life_time` is an exponent only roughly: it is the larger one of the
-/// two, and one more if the other is at least half of it.
+/// The sum `2^ack_delay + 2 × 2^life_time` is an exponent only roughly: it is the larger one of
+/// the two, and one more if the other is at least half of it.
 pub const fn ack_timeout(ack_delay: u8, packet_life_time: u8) -> u8 {
     let round_trip = packet_life_time.saturating_add(1);
     let (larger, smaller) = if round_trip >= ack_delay {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a machine knows of the queue pair's attributes, by state and by type of queue pair, and
-//! which durations follow from the parameters.
+//! Attributes of the queue pair that a machine knows, by state and by type of queue pair, and the
+//! durations that follow from the parameters.
 
 // The stage has more than is needed here.
 #[allow(dead_code, reason = "each test uses its part")]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How long a peer holds a connection that it does not finish, whatever it asks for.
+//! Limits of the time for which a peer holds a connection that it does not finish, whatever it
+//! asks for.
 
 // The stage has more than is needed here.
 #[allow(dead_code, reason = "each test uses its part")]
@@ -23,7 +24,7 @@ const LONGEST_TRY: u64 = 1 << 14;
 const LONGEST_WAIT: u64 = 300_000;
 const LONGEST_TIME_WAIT: u64 = 300_000;
 
-/// What asks for most: 2^23 ms for a message, 16 of them.
+/// A connection of a peer that asks for most: 2^23 ms for a message, 16 of them.
 fn greedy(max_retries: u8) -> Machine {
     let req = Req {
         local_response_timeout: 31,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Requests that the shell keeps back until one of the port's places is free, and how long they need one.
+//! Requests that the shell keeps back until one of the port's places is free, and the time for
+//! which they need one.
 
 // The stage has more than is needed here.
 #[allow(dead_code, reason = "each test uses its part")]
@@ -12,7 +13,8 @@ use oxib_cm_machine::time::Time;
 /// The states in which a request takes a place.
 const ASKING: [&str; 3] = ["ReqSent", "DreqSent", "SidrReqSent"];
 
-/// The states in which one is unanswered that takes none: the peer has asked for time, or waits itself.
+/// The states in which a request is unanswered that takes no place: the peer has asked for time,
+/// or waits itself.
 const PUT_OFF: [&str; 3] = ["MraReqRcvd", "RepSent", "MraRepRcvd"];
 
 /// Long after the stage's states are entered.

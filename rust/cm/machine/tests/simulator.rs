@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! Two ends with a machine for each of their connections, a network between them that loses,
-//! repeats, delays and reorders, and consumers of many tempers: schedules without number, each drawn
-//! from a seed.
+//! repeats, delays and reorders, and consumers of many tempers: schedules without number, each
+//! drawn from a seed.
 //!
 //! `OXIB_SCHEDULES` says how many to run of each sort (10,000 unless told), `OXIB_FIRST_SEED` from
 //! which seed on (0 unless told), `OXIB_SEED` which one alone.
@@ -21,18 +21,19 @@ use simulation::world::{
     World, //
 };
 
-/// Sorts of schedules.
+/// The sorts of schedules that are run.
 #[derive(Clone, Copy, Debug)]
 enum Sort {
-    /// Nothing goes wrong, and both consumers want the connection until one does not.
+    /// The network is good, and both consumers want the connection until one does not.
     Fair,
-    /// As above, but the network is bad for a while at each step.
+    /// The network is bad for a while at each step, and the consumers are those of a fair
+    /// schedule.
     Lossy,
-    /// As above, and the consumers take longer than their peers would wait.
+    /// The network may be bad, and the consumers take longer than their peers would wait.
     Slow,
-    /// Anything.
+    /// The network and the consumers do anything.
     Wild,
-    /// Somebody forges messages.
+    /// A third party forges messages.
     Forged(Forger),
 }
 

@@ -3,8 +3,8 @@
 //! The table of states in the documentation, compared with what the machine does: every state with
 //! everything that can happen in it.
 //!
-//! `OXIB_PRINT_STATES=1 scripts/cargo test ... --test states -- --nocapture` prints the table as the
-//! machine has it. It is a draft: a line that changes has to be judged, not copied.
+//! `OXIB_PRINT_STATES=1 scripts/cargo test ... --test states -- --nocapture` prints the table as
+//! the machine has it. It is a draft: a line that changes has to be judged, not copied.
 
 mod allowed;
 mod stage;
@@ -27,7 +27,7 @@ use oxib_wire::cm::reason::Reason;
 
 const TABLE: &str = include_str!("../../../../Documentation/cm-states.md");
 
-/// What happens in each state at each event.
+/// The results of each event in each state.
 type Table = BTreeMap<(String, String), String>;
 
 /// The lines after the table of a state that list what does the same, and what that is.
@@ -44,7 +44,7 @@ fn cells(line: &str) -> Option<Vec<String>> {
     Some(line.split('|').map(|cell| cell.trim().into()).collect())
 }
 
-/// Reads the documentation.
+/// Reads the table in the documentation.
 fn documented() -> Table {
     let mut table = Table::new();
     let mut state = None;
@@ -117,7 +117,7 @@ fn text_of_counted(counted: Counted) -> String {
     }
 }
 
-/// What follows besides, of which the machine says nothing where it stays as it is.
+/// Returns the text of the other actions; the machine leaves out what stays as it is.
 fn text_of_rest(actions: &Actions) -> String {
     let mut rest = Vec::new();
     match actions.timer {
@@ -149,7 +149,7 @@ fn text(before: StateName, after: StateName, actions: &Actions) -> String {
     [next, send, report, counted, text_of_rest(actions)].join(" | ")
 }
 
-/// What the machine does.
+/// Returns the table of what the machine does.
 fn done() -> Table {
     let mut table = Table::new();
     for state in stage::STATES {

@@ -46,7 +46,7 @@ use oxib_wire::qpn::Qpn;
 const LOCAL: CommId = CommId::new(0x0a0a);
 const PEER: CommId = CommId::new(0x0b0b);
 
-/// What the fuzzer chooses; zeros after its end.
+/// The fuzzer's choices; zeros after their end.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -171,7 +171,7 @@ impl Bench {
         assert!(!known || self.machine.qp_init().is_ok());
     }
 
-    /// One thing happens.
+    /// Lets one thing happen, and checks the state that follows.
     fn step(&mut self, event: u8, choices: &mut Choices<'_>) {
         let before = self.machine.name();
         let image = self.machine.clone();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! The transitions that there are between states of different names, whatever happens (IBTA 12.9,
-//! 12.11). Taken from the diagrams of the specification and from what the C implementation does; the
-//! test of the table of states and the fuzz target hold the machine to it.
+//! 12.11). Taken from the diagrams of the specification and from what the C implementation does;
+//! the test of the table of states and the fuzz target hold the machine to it.
 
 use oxib_cm_machine::state::StateName;
 use oxib_cm_machine::state::StateName::*;

@@ -59,7 +59,7 @@ use oxib_wire::qpn::Qpn;
 use crate::directory::Directory;
 use crate::random::Random;
 
-/// `LOOKED_AT` of `half_open.rs`.
+/// The number of candidates that are looked at: `LOOKED_AT` of `half_open.rs`.
 const LOOKED_AT: u32 = 16;
 
 /// Our first name for a connection, and our first queue pair.
@@ -77,7 +77,7 @@ pub enum Body {
     Other(Incoming),
 }
 
-/// A message.
+/// A message to or from the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// The address that it comes from, or goes to if the node sends it.
@@ -116,7 +116,7 @@ impl Packet {
     }
 }
 
-/// An identifier.
+/// An identifier of the node.
 #[derive(Debug)]
 pub struct Id {
     pub machine: Machine,
@@ -175,7 +175,7 @@ impl Node {
         }
     }
 
-    /// A REQ came.
+    /// Takes a REQ; returns what became of it.
     pub fn req(&mut self, packet: &Packet, req: &Req, random: &mut Random) -> Fate {
         let asked = Asked {
             adapter: packet.adapter(),
@@ -260,7 +260,7 @@ impl Node {
         }
     }
 
-    /// Another message came.
+    /// Takes a message other than a REQ.
     pub fn hear(&mut self, packet: &Packet, message: &Incoming) {
         let named = (packet.receiver, packet.sender());
         let found = match self.addressee(packet, message) {

@@ -152,7 +152,7 @@ impl Peer {
         }
     }
 
-    /// When its next timer is due.
+    /// The time at which its next timer is due.
     pub fn due(&self) -> Option<Time> {
         self.connections
             .values()

@@ -45,7 +45,7 @@ pub enum Body {
     Answer(Incoming),
 }
 
-/// A message.
+/// A message between two nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
     /// The number of the node that it comes from: callers first, then strangers.
@@ -68,7 +68,7 @@ enum Event {
     Served,
     /// The next connection is opened.
     Connect,
-    /// A stranger asks.
+    /// A stranger sends a request.
     Ask,
 }
 
@@ -178,7 +178,7 @@ pub struct Ground {
     storm: Storm,
     outside: Outside,
     inboxes: BTreeMap<End, Inbox>,
-    /// Requests of strangers.
+    /// Number of the strangers' requests.
     pub asked: usize,
     pub caller: Caller,
     pub listener: Listener,

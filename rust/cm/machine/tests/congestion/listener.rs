@@ -54,7 +54,7 @@ use crate::round_trip::{
     UNHEARD, //
 };
 
-/// `LOOKED_AT` of `half_open.rs`.
+/// The number of candidates that are looked at: `LOOKED_AT` of `half_open.rs`.
 const LOOKED_AT: u32 = 16;
 
 const FIRST_NAME: u32 = 0x4000_0000;
@@ -97,7 +97,7 @@ pub struct Listener {
     pub rejected: u64,
     /// Connections of those who mean it that had to give their places up.
     pub ousted: u64,
-    /// Connections that work.
+    /// Number of established connections.
     established: usize,
     /// Identifiers that are not idle: a consumer destroys an idle one at once.
     identifiers: usize,

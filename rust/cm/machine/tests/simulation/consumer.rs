@@ -6,18 +6,19 @@ use oxib_cm_machine::actions::Report;
 
 use super::random::Random;
 
-/// What kind of consumers there are.
+/// The kinds of consumers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Temper {
     /// They want the connection, answer soon, and disconnect at some time.
     Willing,
-    /// As above, but they take their time to answer, longer than the peer would wait.
+    /// They want the connection and disconnect at some time, but take longer to answer than the
+    /// peer would wait.
     Slow,
     /// They may do anything.
     Any,
 }
 
-/// What a consumer does.
+/// An action of a consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     SendRep,
@@ -31,7 +32,7 @@ pub enum Call {
     DestroyNoMemory,
 }
 
-/// What is done, and after how many milliseconds.
+/// Actions, each with the milliseconds after which it is done.
 pub type Plan = Vec<(Call, u64)>;
 
 /// Longer than any answer of a willing consumer takes.
@@ -41,7 +42,8 @@ const SOON: u64 = 30;
 const LATE: u64 = 200_000;
 
 impl Temper {
-    /// What a consumer does when it has made an identifier, without waiting for a report.
+    /// Returns the actions of a consumer that has made an identifier, without waiting for a
+    /// report.
     pub fn begin(self, random: &mut Random) -> Plan {
         // The end, if nothing else has been.
         let mut plan = vec![(Call::Destroy, 2_000_000 + random.below(1000))];
@@ -54,7 +56,7 @@ impl Temper {
         plan
     }
 
-    /// What a consumer does about a report.
+    /// Returns the actions of a consumer after a report.
     pub fn answer(self, report: Report, random: &mut Random) -> Plan {
         match self {
             Temper::Willing => willing(report, SOON, random),
@@ -63,7 +65,7 @@ impl Temper {
         }
     }
 
-    /// What the active consumer does when it has accepted a REP.
+    /// Returns the actions of the active consumer after it has accepted a REP.
     pub fn connected(self, random: &mut Random) -> Plan {
         match self {
             Temper::Willing | Temper::Slow => vec![(Call::SendDreq, 10_000 + random.below(10_000))],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What has to be so when everything is over.
+//! Conditions that hold when everything is over.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Nothing was lost: no message was sent more often than there is need for.
+    /// Checks a schedule without losses: no message was sent more often than needed.
     pub fn judge_fair(&self) {
         self.judge_willing();
         assert_eq!((self.active.ids.len(), self.passive.ids.len()), (1, 1));

@@ -32,23 +32,23 @@ impl Side {
     }
 }
 
-/// Where a message comes from.
+/// The sender of a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Origin {
     /// The address of the other end.
     Peer,
-    /// That of somebody who has no part in the conversation.
+    /// The address of somebody who has no part in the conversation.
     Stranger,
 }
 
-/// What a message says.
+/// The contents of a message.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Body {
     Req(Req),
     Answer(Incoming),
 }
 
-/// A message.
+/// A message on its way.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Packet {
     pub to: Side,
@@ -89,16 +89,16 @@ impl Packet {
     }
 }
 
-/// What it does to messages.
+/// The network's treatment of messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
-    /// How many of a hundred are lost.
+    /// Percentage of messages that are lost.
     pub loss: u64,
-    /// How many of a hundred arrive twice.
+    /// Percentage of messages that arrive twice.
     pub duplicates: u64,
-    /// How long one takes at most, in milliseconds.
+    /// Longest delay of a message, in milliseconds.
     pub longest_delay: u64,
-    /// How many of a kind are lost in a row at most, if there is such a limit.
+    /// Most messages of a kind that are lost in a row, if there is such a limit.
     pub losses_in_a_row: Option<u32>,
 }
 
@@ -145,7 +145,7 @@ impl Network {
         }
     }
 
-    /// When the next message arrives.
+    /// The time at which the next message arrives.
     pub fn next(&self) -> Option<Time> {
         self.under_way.keys().next().map(|(time, _)| *time)
     }

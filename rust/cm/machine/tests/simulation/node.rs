@@ -48,7 +48,7 @@ use super::record::{
 #[derive(Debug)]
 pub struct Id {
     pub machine: Machine,
-    /// Where its peer is.
+    /// The address of its peer.
     pub peer: Origin,
     pub timer: Option<Time>,
     pub request: Option<Request>,
@@ -64,12 +64,12 @@ pub struct Id {
     pub destroyed: bool,
 }
 
-/// An end.
+/// An end of the conversation, with its identifiers.
 #[derive(Debug)]
 pub struct Node {
     pub side: Side,
     pub ids: BTreeMap<u32, Id>,
-    /// By the names that peers chose, and their channel adapters.
+    /// Identifiers by the names that peers chose, and their channel adapters.
     pub by_remote_id: Directory<CommId>,
     pub by_remote_qpn: Directory<Qpn>,
     /// Passive connections that are not established yet.
@@ -199,7 +199,7 @@ impl Node {
         }
     }
 
-    /// Builds a message.
+    /// Builds the message that a machine has asked for.
     pub fn build(&self, name: u32, outgoing: Outgoing) -> Packet {
         let id = &self.ids[&name];
         let (local, remote) = id.machine.ids();

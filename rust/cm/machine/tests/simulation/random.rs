@@ -59,7 +59,7 @@ impl Random {
         self.below(100) < chance
     }
 
-    /// One of these.
+    /// Chooses one of these, each with the same probability.
     pub fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }

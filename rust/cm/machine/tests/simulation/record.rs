@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What happened to an identifier, and whether it may have.
+//! Record of an identifier's messages and reports, which checks that each of them is allowed.
 
 use oxib_cm_machine::actions::{
     Failure,
@@ -19,14 +19,14 @@ use super::network::Packet;
 /// A stranger who has a REP of ours may ask for time, but for no more than this, in milliseconds.
 const LONGEST_WAIT: u64 = 300_000;
 
-/// How long an end waits, in milliseconds.
+/// The waits of an end, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// For the answer to one try.
+    /// Time-out of one try.
     timeout: u64,
-    /// Tries.
+    /// Number of tries, the first included.
     tries: u64,
-    /// For a peer that asks for time.
+    /// Wait for a peer that asks for time.
     pub service: u64,
 }
 
@@ -60,13 +60,13 @@ impl Waits {
 #[derive(Clone, Debug)]
 pub struct Request {
     pub packet: Packet,
-    /// When it was sent first and last.
+    /// The times of its first and of its last try.
     pub first: Time,
     last: Time,
     waits: Waits,
-    /// The first repetition.
+    /// Milliseconds until the first repetition.
     rto: u32,
-    /// When the peer asked for time, if it did.
+    /// The time at which the peer asked for time, if it did.
     pub put_off: Option<Time>,
 }
 
@@ -82,7 +82,7 @@ impl Request {
         }
     }
 
-    /// It goes out again: not too soon after the last time, and not after its end.
+    /// Checks a repetition: not too soon after the last try, and not after its end.
     pub fn repeat(&mut self, now: Time) {
         let gap = now.since(self.last);
         let shortest = u64::from(self.rto).min(self.waits.timeout - self.waits.timeout / 3);
@@ -98,7 +98,7 @@ impl Request {
         self.last = now;
     }
 
-    /// When the consumer has waited long enough.
+    /// The time at which the consumer has waited long enough.
     pub fn end(&self) -> Time {
         let patience = self.waits.timeout * self.waits.tries;
         let end = self.first.after(patience);
@@ -114,17 +114,17 @@ impl Request {
         }
     }
 
-    /// Nobody answered: not before the end, and not after it.
+    /// Checks the end of a request without an answer: neither before its time nor after it.
     pub fn fail(&self, now: Time) {
         assert_eq!(now, self.end(), "given up at another time than was said");
     }
 }
 
-/// What was reported to a consumer.
+/// The reports that a consumer got.
 #[derive(Clone, Debug, Default)]
 pub struct Reports(pub Vec<Report>);
 
-/// How far a connection has come with a report.
+/// Returns the progress that a connection has made with a report.
 fn stage(report: Report) -> u8 {
     match report {
         Report::ReqReceived | Report::SidrReqReceived => 0,

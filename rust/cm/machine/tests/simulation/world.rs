@@ -55,7 +55,7 @@ use super::random::Random;
 use super::record::Waits;
 use crate::allowed;
 
-/// What a schedule is drawn from.
+/// The parameters that a schedule is drawn from.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     pub loss: u64,
@@ -65,26 +65,26 @@ pub struct Scenario {
     pub connections: u64,
 }
 
-/// What happens at a time that someone has chosen.
+/// An event at a time that someone has chosen.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Connect,
     Call(Side, u32, Call),
 }
 
-/// Everything.
+/// Both ends, the network between them, and their consumers' plans.
 pub struct World {
     scenario: Scenario,
     pub random: Random,
     pub now: Time,
     network: Network,
-    /// Where the message came from that is being dealt with.
+    /// The sender of the message that is being handled.
     source: Origin,
     pub active: Node,
     pub passive: Node,
     tasks: BTreeMap<(Time, u64), Task>,
     planned: u64,
-    /// How many messages of each kind have been sent.
+    /// Number of messages sent, of each kind.
     pub sent: BTreeMap<Kind, u32>,
     /// Messages that told strangers the names of connections that are not theirs.
     pub revealed: Vec<Packet>,

@@ -33,19 +33,19 @@ use oxib_wire::qpn::Qpn;
 pub const LOCAL: CommId = CommId::new(0x0a0a);
 /// The peer's name for it.
 pub const PEER: CommId = CommId::new(0x0b0b);
-/// Another name.
+/// A name that neither end has chosen.
 const STRANGER: CommId = CommId::new(0x0c0c);
-/// Our queue pair.
+/// Our queue pair number.
 const QPN: Qpn = Qpn::from_bytes([0, 0, 0x11]);
 /// The peer's queue pair.
 pub const PEER_QPN: Qpn = Qpn::from_bytes([0, 0, 0x22]);
 /// The first repetition of a request.
 const RTO: u32 = 20;
-/// When a state is entered.
+/// The time at which a state is entered.
 const ENTERED: Time = Time::new(1_000_000);
-/// When the next thing happens, soon enough that no timer is due.
+/// The time of the next event, soon enough that no timer is due.
 const SOON: Time = Time::new(1_000_005);
-/// When every timer is over.
+/// A time at which every timer is over.
 const LATE: Time = Time::new(u64::MAX);
 
 pub fn req_param(qp_type: QpType) -> ReqParam {
@@ -128,7 +128,7 @@ fn after(mut machine: Machine, calls: &[&str]) -> Machine {
     machine
 }
 
-/// When the timer has to go off for an MRA, whose request came when the state was entered.
+/// The time at which an MRA is due whose request came when the state was entered.
 const MRA_DUE: Time = ENTERED.after(1 << 12);
 
 /// A machine in this state, which is named as in the documentation.
