@@ -132,12 +132,12 @@ use self::{
 pub(crate) struct DeviceKey(usize);
 
 impl DeviceKey {
-    /// Of a device that may be gone.
+    /// Returns the key of a device, which stays valid for comparing when the device is gone.
     pub(crate) fn of(device: &Device) -> Self {
         Self(core::ptr::from_ref(device).addr())
     }
 
-    /// Of no device, for tests.
+    /// Returns the key of no device, for tests.
     #[cfg(CONFIG_KUNIT = "y")]
     const fn nobodys() -> Self {
         Self(0)
@@ -152,16 +152,16 @@ pub(crate) struct Manager {
     remote_ids: Table<Remote<CommId>, CommId>,
     /// Our names for connections by their peers' queue pairs.
     remote_qpns: Table<Remote<Qpn>, CommId>,
-    /// Requests for resolution: those that the consumer has not answered, and those that it has, for
-    /// as long as they may come again.
+    /// Requests for resolution: those that the consumer has not answered, and those that it has,
+    /// for as long as they may come again.
     askers: Table<(CommId, Source), Arc<Id>>,
-    /// Who listens.
+    /// Listeners by the device and the service that they listen for.
     listeners: Table<(DeviceKey, ServiceId), Listener>,
     /// Devices by any of their ports that have the management class.
     devices: Table<DeviceKey, Arc<Port>>,
     /// Ports that have the management class.
     ports: Table<(DeviceKey, u32), Arc<Port>>,
-    /// Messages that came.
+    /// Queues of messages that came, on their way to identifiers.
     lanes: Lanes,
     /// Messages that wait until they can be answered.
     deferred: Arc<Deferred>,
@@ -199,8 +199,8 @@ impl Manager {
         Ok(Arc::new(manager, GFP_KERNEL)?)
     }
 
-    /// Waits for all that runs for identifiers which their consumers have let go, so that dropping the
-    /// manager is not the work's own affair. Sleeps.
+    /// Waits for all that runs for identifiers which their consumers have destroyed, so that the
+    /// last reference to the manager is not dropped by such work. Sleeps.
     pub(crate) fn settle(&self) {
         self.deferred.end();
         self.lanes.flush();
@@ -208,7 +208,8 @@ impl Manager {
         self.lanes.flush();
     }
 
-    /// Waits for the end of all messages that came by `port`, by which none comes any more. Sleeps.
+    /// Waits for the end of all messages that came by `port`, by which none comes any more.
+    /// Sleeps.
     fn forget_messages(&self, port: &Arc<Port>) {
         self.lanes.flush();
         // From here on none is deferred: the window is closed.

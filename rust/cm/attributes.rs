@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What an identifier says of its consumer's queue pair.
+//! The attributes that an identifier has for its consumer's queue pair.
 
 use kernel::{
     prelude::*,
@@ -34,9 +34,9 @@ const PERMISSIVE_LID: u16 = 0xffff;
 
 /// Attributes of a queue pair, and the ways that belong to them.
 pub(crate) struct Ways<'a> {
-    /// The first path.
+    /// The address vector of the first path.
     pub(crate) address: Option<&'a AddressVector>,
-    /// The alternate path.
+    /// The address vector of the alternate path.
     pub(crate) alternate: Option<&'a AddressVector>,
     /// The LID that the queue pair's packets go to, if not that of `address`; 0: none.
     pub(crate) data_lid: u16,
@@ -70,7 +70,7 @@ impl Id {
         self.attributes(Machine::qp_rts, use_them)
     }
 
-    /// What takes a reliable connected queue pair of a consumer in this module to Init.
+    /// Attributes that take a reliable connected queue pair of a consumer in this module to Init.
     ///
     /// # Errors
     ///
@@ -85,8 +85,8 @@ impl Id {
         })
     }
 
-    /// What takes it to Ready to Receive; `psn` is the sequence number that the peer is or was told to
-    /// begin with.
+    /// Attributes that take it to Ready to Receive. `psn` is the sequence number that the peer is
+    /// or was told to begin with.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Id {
         })
     }
 
-    /// What takes it to Ready to Send.
+    /// Attributes that take it to Ready to Send.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl Id {
         })
     }
 
-    /// Copies of attributes what a queue pair's transition takes: that sleeps, and cannot be made with
-    /// the lock held.
+    /// Copies attributes that a queue pair's transition needs: the transition sleeps, and cannot
+    /// be made with the identifier's lock held.
     fn take<A, T>(
         &self,
         of: impl FnOnce(&Machine) -> core::result::Result<A, Refused>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a consumer asks of an identifier.
+//! The calls of a consumer on its identifier.
 //!
 //! A call that fails has changed nothing, unless it says so.
 
@@ -117,8 +117,8 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no such request, or too much private data; `ENOMEM`, and what the device
-    /// says.
+    /// `EINVAL` if there is no such request, or too much private data; `ENOMEM`, and what the
+    /// device says.
     pub(crate) fn send_rep(self: &Arc<Self>, given: &RepParameters<'_>) -> Result {
         check_private_data(Kind::Rep, given.private_data)?;
         let mut request = new_request()?;
@@ -162,12 +162,12 @@ impl Id {
         })
     }
 
-    /// Disconnects.
+    /// Sends a DREQ, which ends the connection.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no connection, or too much private data. On other errors the connection
-    /// is over all the same.
+    /// `EINVAL` if there is no connection, or too much private data. On other errors the
+    /// connection is over all the same.
     pub(crate) fn send_dreq(self: &Arc<Self>, private_data: &[u8]) -> Result {
         check_private_data(Kind::Dreq, private_data)?;
         self.with(|inner| {
@@ -209,8 +209,8 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it has not, or if there is too much private data; then nothing has changed. What
-    /// sending says.
+    /// `EINVAL` if it has not, or if there is too much private data; then nothing has changed.
+    /// What sending says.
     pub(crate) fn send_drep(self: &Arc<Self>, private_data: &[u8]) -> Result {
         check_private_data(Kind::Drep, private_data)?;
         let saved = saved(private_data)?;
@@ -317,7 +317,8 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if nobody asked, or if there is too much to say; `ENOMEM`, and what the device says.
+    /// `EINVAL` if nobody asked, or if there is too much to say; `ENOMEM`, and what the device
+    /// says.
     pub(crate) fn send_sidr_rep(self: &Arc<Self>, given: &SidrRepParameters<'_>) -> Result {
         let mut bytes = new_request()?;
         self.with(|inner| {
@@ -428,7 +429,7 @@ impl super::Manager {
     }
 }
 
-/// What is put back if a call's message cannot be sent.
+/// The state that is restored if a call's message cannot be sent.
 struct Before {
     machine: Machine,
     service: ServiceId,
@@ -444,8 +445,8 @@ impl Before {
 }
 
 impl Inner {
-    /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it does
-    /// not stand in line.
+    /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it
+    /// does not stand in line.
     fn answer(&mut self, id: &Id, rep: KBox<Bytes>) -> Result {
         let (port, to) = self.way(id)?;
         port.post_built(to, &rep)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Who is told of what happens to an identifier.
+//! The users of identifiers: each is told what happens to its identifier.
 
 use kernel::{
     prelude::*,
@@ -22,10 +22,10 @@ use crate::wire::{
     },
     qpn::Qpn, //
 };
-/// What a consumer may see of an identifier at any time.
+/// The properties of an identifier that its consumer may see at any time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shown {
-    /// The state.
+    /// The state of the machine.
     pub(crate) state: StateName,
     /// The state of path migration.
     pub(crate) lap: LapState,
@@ -33,7 +33,7 @@ pub(crate) struct Shown {
     pub(crate) local: CommId,
     /// The peer's name for it; zero before we are told.
     pub(crate) remote: CommId,
-    /// The service.
+    /// The service listened or asked for.
     pub(crate) service: ServiceId,
 }
 
@@ -46,8 +46,8 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// Any: the identifier is destroyed. After `ENOMEM` a REQ is not rejected.
     fn event(&self, id: &Arc<Id>, notice: &Notice) -> Result;
 
-    /// The consumer of an identifier that is made for a request to this listener. One that does not
-    /// listen is not asked.
+    /// The consumer of an identifier that is made for a request to this listener. One that does
+    /// not listen is not asked.
     ///
     /// # Errors
     ///
@@ -56,12 +56,12 @@ pub(crate) trait Consumer: Send + Sync + 'static {
         Err(EINVAL)
     }
 
-    /// Tells the consumer which identifier it has been given to: one at a time. Called before anything
-    /// else of that identifier.
+    /// Gives the consumer its identifier, one at a time. Called before anything else of that
+    /// identifier.
     fn attach(&self, id: &Arc<Id>);
 
-    /// The identifier has ended: the consumer is not told anything of it any more, and lets go of it.
-    /// Called once for each, after everything else.
+    /// Takes the identifier, which has ended, from the consumer, who is not told anything of it
+    /// any more. Called once for each identifier, after everything else.
     fn detach(&self);
 
     /// The identifier has changed. Called with its lock held.
@@ -72,8 +72,8 @@ pub(crate) trait Consumer: Send + Sync + 'static {
         false
     }
 
-    /// The queue pair of the peer's connection manager: another one than that of general services if the
-    /// peer has sent the consumer there (reasons 24 and 25 of a REJ, IBTA 12.6.7.2).
+    /// The queue pair of the peer's connection manager: another one than that of general services
+    /// if the peer has redirected the consumer there (reasons 24 and 25 of a REJ, IBTA 12.6.7.2).
     fn remote_manager(&self) -> Qpn {
         Qpn::GENERAL_SERVICES
     }

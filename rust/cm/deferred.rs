@@ -4,9 +4,9 @@
 //!
 //! An answer needs that address, and completions do not have it. Mostly it is known. Else its
 //! owner is asked, and whoever sent the message decides how long that takes. So nobody waits for
-//! it: the message is put here, and comes into its lane again after a while, a few times. There is
-//! room for a number of messages, of which a sender has at most as much as is left for others. What
-//! finds no room, or no address in time, is dropped: a peer that means it repeats it.
+//! it: the message is put here, and comes into its lane again after a while, a few times. There
+//! is room for a number of messages, of which a sender has at most as much as is left for others.
+//! What finds no room, or no address in time, is dropped: a peer that means it repeats it.
 
 use kernel::{
     impl_has_delayed_work,

@@ -16,9 +16,9 @@ use super::{
 };
 
 impl Id {
-    /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until it is
-    /// not being told anything. Not to be called by the consumer while it is told something: it
-    /// returns an error there.
+    /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until
+    /// the consumer's handler is not running. Not to be called by the handler, whose own error
+    /// ends the identifier.
     ///
     /// A listener that others share goes on for those: then the result is false.
     pub(crate) fn destroy(self: &Arc<Self>) -> bool {

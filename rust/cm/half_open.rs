@@ -54,7 +54,7 @@ pub(super) struct Places {
     backlog: IrqLock<Backlog<KVVec<Cell>>>,
 }
 
-/// One place.
+/// A place of a listener, taken by a connection that is not finished.
 pub(super) struct HalfOpen {
     places: Arc<Places>,
     place: Place,

@@ -71,10 +71,10 @@ use crate::{
     work, //
 };
 
-/// How long a timer is put off that found no memory for its notice, in milliseconds.
+/// Delay of a timer that found no memory for its notice, in milliseconds.
 const NO_MEMORY: u32 = 100;
 
-/// An identifier.
+/// A communication identifier, with its machine, its consumer and its timer.
 #[pin_data]
 pub(crate) struct Id {
     local: CommId,
@@ -90,7 +90,7 @@ pub(crate) struct Id {
     timer: DelayedWork<Id>,
 }
 
-/// What an identifier's lock guards.
+/// The data that an identifier's lock guards.
 pub(super) struct Inner {
     pub(super) machine: Machine,
     pub(super) service: ServiceId,
@@ -119,28 +119,29 @@ pub(super) struct Inner {
     pub(super) saved: Option<KBox<KVec<u8>>>,
     /// The peer's names for it.
     pub(super) claims: Claims,
-    /// Of a passive connection that is not finished, or of a request that is not answered.
+    /// The place of a passive connection that is not finished, or of a request that is not
+    /// answered.
     pub(super) half_open: Option<HalfOpen>,
     pub(super) waiting: Chain,
     /// The timer may be in its queue.
     armed: bool,
     /// The consumer is being told something.
     pub(super) telling: bool,
-    /// Who else uses the identifier: requests to a listener.
+    /// Number of other users of the identifier: requests to a listener.
     pub(super) users: u32,
     /// The consumer has let go.
     pub(super) gone: bool,
 }
 
-// With its count of references it fits into 512 bytes, where no debugging option makes it larger: a node may have a hundred
-// thousand.
+// With its count of references it fits into 512 bytes, where no debugging option makes it larger:
+// a node may have a hundred thousand.
 #[cfg(not(CONFIG_DEBUG_SPINLOCK))]
 const _: () = assert!(size_of::<Id>() + size_of::<usize>() <= 512);
 
-/// What follows a step, after the lock.
+/// The work that follows a step, after the lock is released.
 #[must_use]
 pub(super) enum Next {
-    /// Nothing. What is left of the notice ends.
+    /// No report; the rest of the notice is dropped.
     Nothing(Option<KBox<Notice>>),
     /// The consumer is to be told.
     Tell(KBox<Notice>),
@@ -190,7 +191,8 @@ impl Inner {
         }
     }
 
-    /// Whose turn it is to tell the consumer.
+    /// Decides whether this thread reports `notice` to the consumer. If another thread is
+    /// reporting one, that thread reports this one afterwards.
     pub(super) fn turn(&mut self, notice: KBox<Notice>) -> Next {
         if self.gone {
             Next::Nothing(Some(notice))
@@ -326,7 +328,7 @@ impl Id {
         self.device
     }
 
-    /// Who uses it.
+    /// The consumer of this identifier.
     pub(crate) fn consumer(&self) -> &Arc<dyn Consumer> {
         &self.consumer
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a consumer has of its identifier.
+//! A consumer's reference to its identifier.
 //!
-//! The identifier has the consumer and the consumer has the identifier, until that has ended. Who takes
-//! it out here is the one to end it: the consumer by what it answers when it is told something, others
-//! by [`Identifier::close`]. So it ends once, however many want it to.
+//! The identifier refers to the consumer and the consumer to the identifier, until the identifier
+//! has ended. The thread that takes the reference out here is the one to end the identifier: the
+//! consumer by the result of its handler, others by [`Identifier::close`]. So the identifier ends
+//! once, however many threads want it to.
 
 use kernel::{
     new_mutex,
@@ -25,7 +26,7 @@ pub(crate) struct Identifier {
 }
 
 impl Identifier {
-    /// None yet.
+    /// Creates a reference to no identifier.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             id <- new_mutex!(None),
@@ -37,14 +38,14 @@ impl Identifier {
         *self.id.lock() = Some(id.clone());
     }
 
-    /// It has ended.
+    /// Drops the reference, as the identifier has ended.
     pub(crate) fn detach(&self) {
         let id = self.id.lock().take();
         // Without the lock. Whoever ends it has a reference of his own.
         drop(id);
     }
 
-    /// The identifier.
+    /// Returns the identifier with a reference of its own.
     ///
     /// # Errors
     ///
@@ -61,7 +62,8 @@ impl Identifier {
         }
     }
 
-    /// Ends it by the answer to what the consumer is told, unless that is being done: this is the answer.
+    /// Ends the identifier by the result of the consumer's handler, unless it is being ended
+    /// already. The handler returns this result.
     ///
     /// # Errors
     ///

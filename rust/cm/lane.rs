@@ -49,13 +49,13 @@ const MOST: usize = 16;
 /// as a lane is emptied before its messages are.
 const ROOM: u32 = 1 << 14;
 
-/// Returns the number of lanes: two for each CPU, as consumers may sleep, and no more, as each that
-/// has something to do wakes a thread.
+/// Returns the number of lanes: two for each CPU, as consumers may sleep, and no more, as each
+/// that has something to do wakes a thread.
 fn number() -> usize {
     (2 * kernel::cpu::nr_cpu_ids() as usize).min(MOST)
 }
 
-/// All lanes.
+/// The lanes of the node, with their queue of work.
 pub(super) struct Lanes {
     lanes: KVec<Arc<Lane>>,
     /// A key for the hashes of senders, so that nobody chooses to have the hash of another.
@@ -63,7 +63,7 @@ pub(super) struct Lanes {
     queue: work::Queue,
 }
 
-/// One lane.
+/// A lane, with the work that empties it.
 #[pin_data]
 struct Lane {
     #[pin]
@@ -83,7 +83,7 @@ impl_has_delayed_work! {
 }
 
 impl Lanes {
-    /// Makes the lanes.
+    /// Makes empty lanes, as many as the CPUs can use.
     ///
     /// # Errors
     ///
@@ -121,9 +121,9 @@ impl Lanes {
         let _ = self.enter(theirs, notice, |_, _| true);
     }
 
-    /// Queues a message on the lane of the exchange with the communication ID `theirs`, or gives it
-    /// back if there is no room for it. Its source is asked for only when many messages wait. Any
-    /// context.
+    /// Queues a message on the lane of the exchange with the communication ID `theirs`, or gives
+    /// it back if there is no room for it. Its source is asked for only when many messages wait.
+    /// Any context.
     pub(super) fn push_message(
         &self,
         theirs: CommId,

@@ -35,7 +35,7 @@ pub(super) struct Listener {
     /// The places of questions for a queue pair (SIDR_REQ), which only its consumer's answer frees:
     /// one that never answers blocks no connection.
     pub(super) questions: Arc<Places>,
-    /// For how many consumers it listens.
+    /// Number of consumers that it listens for.
     shared: u32,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Listener {
 pub(super) struct Listening(Arc<Id>);
 
 impl Listening {
-    /// The listener.
+    /// The identifier that listens.
     pub(super) fn id(&self) -> &Arc<Id> {
         &self.0
     }
@@ -76,7 +76,7 @@ impl Listener {
 }
 
 impl Manager {
-    /// Who listens for `service` on `device`.
+    /// Looks up the listener for `service` on `device`, and uses it.
     pub(super) fn listener(
         &self,
         device: DeviceKey,
@@ -120,8 +120,8 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the identifier is in use, or `service` is of the range that is assigned; `EBUSY`
-    /// if somebody else listens; `ENOMEM`.
+    /// `EINVAL` if the identifier is in use, or `service` is of the range that is assigned;
+    /// `EBUSY` if somebody else listens; `ENOMEM`.
     pub(crate) fn listen(self: &Arc<Self>, service: ServiceId) -> Result {
         self.begin_listening(service)?
             .map_or(Ok(()), |_| Err(EBUSY))
@@ -222,8 +222,8 @@ mod tests {
     const DEVICE: DeviceKey = DeviceKey::nobodys();
     const SERVICE: ServiceId = ServiceId::new(1);
 
-    /// One who shares his listener with everybody. When an identifier of his ends, so does a listener
-    /// of another.
+    /// A consumer that shares its listener with everybody. When an identifier of its own ends, so
+    /// does a listener of another.
     #[pin_data]
     struct Sharing {
         #[pin]

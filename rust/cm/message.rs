@@ -49,12 +49,12 @@ use crate::{
     },
 };
 
-/// What a consumer adds to a message.
+/// Data that a consumer adds to a message.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Extra<'a> {
     /// Additional information on a rejection.
     pub(super) information: &'a [u8],
-    /// Private data.
+    /// Private data of the consumer.
     pub(super) private_data: &'a [u8],
 }
 

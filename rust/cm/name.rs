@@ -2,9 +2,10 @@
 
 //! Names of connections: their communication IDs (IBTA 12.6).
 //!
-//! A message is taken for a connection by its names, so a stranger must not guess them. Who connects
-//! learns one of ours each time: numbers in a row would tell him those of others. So the numbers in
-//! a row are enciphered: each still comes once in four thousand million, and says nothing of the next.
+//! A message is taken for a connection by its names, so a stranger must not guess them. A node
+//! that connects learns one of our names each time: consecutive numbers would tell it those of
+//! others. So consecutive numbers are enciphered: each name still comes once in four thousand
+//! million, and says nothing of the next.
 
 use core::sync::atomic::{
     AtomicU32,
@@ -46,13 +47,13 @@ impl Cipher {
     }
 }
 
-/// A round.
+/// Computes a round of the cipher on both halves of a block.
 fn mix(high: u16, low: u16, key: u16) -> (u16, u16) {
     let high = high.rotate_right(7).wrapping_add(low) ^ key;
     (high, low.rotate_left(2) ^ high)
 }
 
-/// Where the node's names come from.
+/// The source of the node's names.
 pub(super) struct Names {
     next: AtomicU32,
     cipher: Cipher,

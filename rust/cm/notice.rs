@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What travels from the wire, or from a timer, to a consumer.
+//! Notices: they travel from the wire, or from a timer, to a consumer.
 
 use kernel::{
     prelude::*,
@@ -28,15 +28,15 @@ use crate::{
 pub(crate) struct Notice {
     /// The next one in the same chain.
     pub(super) next: Option<KBox<Notice>>,
-    /// What the consumer is told.
+    /// The event that the consumer is told.
     pub(super) report: Report,
     /// The message, if it was one.
     pub(super) mad: Option<Received>,
-    /// Where it came in.
+    /// The port that the message came by.
     pub(super) port: Option<Arc<Port>>,
-    /// Whom it is for, if it is no message and waits in a lane.
+    /// The identifier that it is for, if it is no message and waits in a lane.
     pub(super) id: Option<Arc<Id>>,
-    /// Of a message that made its identifier, or changes its path.
+    /// The origin of a message that made its identifier, or changes its path.
     pub(super) origin: Option<KBox<Origin>>,
     /// The number of times that it has waited for its sender's Ethernet address.
     pub(super) deferred: u8,
@@ -44,9 +44,9 @@ pub(crate) struct Notice {
     pub(super) place: Option<HalfOpen>,
 }
 
-/// What a request says about its way, in the kernel's terms.
+/// The information on its way that a request gives, in the kernel's terms.
 pub(crate) struct Origin {
-    /// Whom it is for; a LAP has none.
+    /// The listener that the request is for; a LAP has none.
     pub(super) listening: Option<Listening>,
     /// The number of the port.
     pub(crate) port: u32,
@@ -54,12 +54,12 @@ pub(crate) struct Origin {
     pub(crate) pkey: u16,
     /// The first path: of a LAP, its alternate one. None for a SIDR_REQ.
     pub(crate) primary: Option<PathRecord>,
-    /// The alternate path.
+    /// The alternate path, if the REQ has one.
     pub(crate) alternate: Option<PathRecord>,
 }
 
 impl Notice {
-    /// Of something that happens to an identifier without a message.
+    /// Creates the notice of an event without a message.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Notice {
         )?)
     }
 
-    /// Of a message that came in at `port`.
+    /// Creates the notice of a message that came by `port`.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Notice {
         }
     }
 
-    /// What happened.
+    /// The event to tell the consumer.
     pub(crate) fn report(&self) -> Report {
         self.report
     }
@@ -114,7 +114,7 @@ impl Notice {
         self.mad.as_ref()
     }
 
-    /// Of a request, where it came from.
+    /// The origin of a request; `None` for other messages.
     pub(crate) fn origin(&self) -> Option<&Origin> {
         self.origin.as_deref()
     }
@@ -134,12 +134,12 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// An empty one.
+    /// Creates an empty chain.
     pub(super) const fn new() -> Self {
         Self { head: None }
     }
 
-    /// Adds the newest.
+    /// Adds a notice that came after the others.
     pub(super) fn push(&mut self, mut notice: KBox<Notice>) {
         notice.next = self.head.take();
         self.head = Some(notice);
@@ -173,7 +173,7 @@ impl Chain {
     }
 }
 
-/// Notices, oldest first.
+/// Iterates over notices, oldest first.
 pub(super) struct InOrder {
     head: Option<KBox<Notice>>,
 }
@@ -203,7 +203,7 @@ impl Default for Chain {
     }
 }
 
-/// The same.
+/// Ends a long chain without a call for each link, as [`InOrder`] does.
 impl Drop for Chain {
     fn drop(&mut self) {
         drop(InOrder {

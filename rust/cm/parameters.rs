@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! What a consumer gives for a message, and the message that is made of it.
+//! Parameters that a consumer gives for a message, and the message that is made of them.
 
 use super::{
     id::{
@@ -41,13 +41,13 @@ use crate::{
 
 pub(crate) use super::machine::input::QpType;
 
-/// What a consumer gives for a REQ.
+/// Parameters of a REQ.
 pub(crate) struct ReqParameters<'a> {
-    /// The path.
+    /// The path of the connection, and of its messages.
     pub(crate) primary: PathRecord,
-    /// Where the path ends by which packets come back, if the consumer knows it.
+    /// Destination LID of the path by which packets come back, if the consumer knows it.
     pub(crate) inbound_dlid: Option<u16>,
-    /// Where the queue pair's packets go, if not where the path ends.
+    /// Destination LID of the queue pair's packets, if it is not that of the path.
     pub(crate) outbound_dlid: Option<u16>,
     /// The path to migrate to.
     pub(crate) alternate: Option<PathRecord>,
@@ -55,7 +55,7 @@ pub(crate) struct ReqParameters<'a> {
     pub(crate) source: Option<&'a Entry>,
     /// The service asked for.
     pub(crate) service: ServiceId,
-    /// The queue pair.
+    /// The consumer's queue pair.
     pub(crate) qpn: Qpn,
     /// Its type, one that asks: not an XRC target.
     pub(crate) qp_type: QpType,
@@ -71,7 +71,7 @@ pub(crate) struct ReqParameters<'a> {
     pub(crate) remote_response_timeout: u8,
     /// Time in which the consumer will answer, as an exponent.
     pub(crate) local_response_timeout: u8,
-    /// End-to-end flow control.
+    /// Whether the consumer's channel adapter does end-to-end flow control.
     pub(crate) flow_control: bool,
     /// Retries of the transport.
     pub(crate) retry_count: u8,
@@ -81,13 +81,14 @@ pub(crate) struct ReqParameters<'a> {
     pub(crate) max_retries: u8,
     /// The queue pair receives by a shared receive queue.
     pub(crate) srq: bool,
-    /// Vendor's options.
+    /// Options of the vendor, opaque to the connection manager (enhanced connection
+    /// establishment).
     pub(crate) ece: Ece,
 }
 
-/// What a consumer gives for a REP.
+/// Parameters of a REP.
 pub(crate) struct RepParameters<'a> {
-    /// The queue pair.
+    /// The consumer's queue pair.
     pub(crate) qpn: Qpn,
     /// First packet sequence number that the consumer sends with.
     pub(crate) psn: Psn,
@@ -97,27 +98,28 @@ pub(crate) struct RepParameters<'a> {
     pub(crate) responder_resources: u8,
     /// RDMA reads and atomics that the consumer wants to have outstanding.
     pub(crate) initiator_depth: u8,
-    /// What becomes of the alternate path.
+    /// The answer on the alternate path.
     pub(crate) failover: rep::Failover,
-    /// End-to-end flow control.
+    /// Whether the consumer's channel adapter does end-to-end flow control.
     pub(crate) flow_control: bool,
     /// Retries of the transport when the receiver is not ready.
     pub(crate) rnr_retry_count: u8,
     /// The queue pair receives by a shared receive queue.
     pub(crate) srq: bool,
-    /// Vendor's options.
+    /// Options of the vendor, opaque to the connection manager (enhanced connection
+    /// establishment).
     pub(crate) ece: Ece,
 }
 
-/// What a consumer gives for a SIDR_REQ.
+/// Parameters of a SIDR_REQ.
 pub(crate) struct SidrReqParameters<'a> {
-    /// The path.
+    /// The path of the request.
     pub(crate) path: PathRecord,
     /// The GID that the path begins at, with its port.
     pub(crate) source: Option<&'a Entry>,
     /// The service asked for.
     pub(crate) service: ServiceId,
-    /// How long to wait for each try, in milliseconds.
+    /// Time-out of each try, in milliseconds.
     pub(crate) timeout: u32,
     /// Tries after the first.
     pub(crate) max_retries: u8,
@@ -125,19 +127,20 @@ pub(crate) struct SidrReqParameters<'a> {
     pub(crate) private_data: &'a [u8],
 }
 
-/// What a consumer gives for a SIDR_REP.
+/// Parameters of a SIDR_REP.
 pub(crate) struct SidrRepParameters<'a> {
-    /// The answer.
+    /// The answer to the request.
     pub(crate) status: sidr_rep::Status,
     /// The queue pair of the service.
     pub(crate) qpn: Qpn,
-    /// Its key.
+    /// The Q_Key of that queue pair.
     pub(crate) qkey: u32,
     /// Additional information, as much as a SIDR_REP has room for.
     pub(crate) information: &'a [u8],
     /// Private data, as much as a SIDR_REP has room for.
     pub(crate) private_data: &'a [u8],
-    /// Vendor's options.
+    /// Options of the vendor, opaque to the connection manager (enhanced connection
+    /// establishment).
     pub(crate) ece: Ece,
 }
 

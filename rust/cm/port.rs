@@ -62,14 +62,14 @@ use crate::{
     }, //
 };
 
-/// What of a port's management datagrams is the connection manager's.
+/// The management datagrams of a port that are the connection manager's.
 const CLASS: mad::Class = mad::Class {
     class: CLASS_CM,
     version: CLASS_VERSION,
     methods: &[METHOD_SEND],
 };
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Clone, Copy)]
 pub(super) struct Way<'a> {
     pub(super) address: &'a AddressVector,
@@ -78,7 +78,7 @@ pub(super) struct Way<'a> {
 }
 
 impl<'a> From<&'a AddressVector> for Way<'a> {
-    /// To where every port's connection manager is.
+    /// Leads to the general services interface, where each port's connection manager is.
     fn from(address: &'a AddressVector) -> Self {
         Self {
             address,
@@ -94,7 +94,7 @@ pub(crate) struct Port {
     pub(super) number: PortNumber,
     /// The device's name, for the tracepoints.
     name: CString,
-    /// It is one of RoCE.
+    /// Whether the port is one of RoCE.
     pub(super) roce: bool,
     /// Time in which the device acknowledges packets, as an exponent.
     pub(super) ack_delay: u8,
@@ -176,7 +176,8 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it cannot be built, `ENODEV` if the device goes, `ENOMEM`, and what the device says.
+    /// `EINVAL` if it cannot be built, `ENODEV` if the device goes, `ENOMEM`, and what the device
+    /// says.
     pub(super) fn post(
         &self,
         kind: Kind,
@@ -223,7 +224,7 @@ impl Port {
         self.counters.count_dropped(cause);
     }
 
-    /// Counts a duplicate.
+    /// Counts a duplicate that came, by its kind.
     pub(super) fn count_duplicate(&self, kind: Kind) {
         self.counters.add(Group::Duplicate, kind, 1);
     }

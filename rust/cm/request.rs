@@ -85,13 +85,13 @@ use crate::{
 
 /// Why a REQ makes no identifier.
 enum Turned {
-    /// It is answered by nothing.
+    /// The REQ gets no answer.
     Away(Cause),
-    /// The same one came twice, so close together that both were new.
+    /// The REQ came twice, so close together that both were new.
     Twin,
-    /// It is rejected.
+    /// The REQ is rejected.
     Rejected(Reason),
-    /// It is rejected, and the connection that had the queue pair is ended.
+    /// The REQ is rejected, and the connection that had the queue pair is ended.
     Stale(CommId),
 }
 
@@ -102,7 +102,7 @@ impl From<Error> for Turned {
     }
 }
 
-/// As what a rejection counts.
+/// Returns the cause that a rejection is counted by.
 fn cause(reason: Reason) -> Cause {
     match reason {
         Reason::INVALID_SERVICE_ID => Cause::NoListener,
@@ -167,20 +167,20 @@ impl Reception for Arriving<'_> {
 /// A REQ that makes a connection, with the use of its listener, our identifier and its place.
 type Admitted = New<(Listener, Listening), (CommId, HalfOpen)>;
 
-/// What is known of a REQ besides what it says.
+/// The data of a REQ besides its own fields.
 struct Request {
     /// Type of the queue pair on our side.
     qp_type: QpType,
     completion: Completion,
     /// The way back to where it came from.
     back: AddressVector,
-    /// Whom it is for.
+    /// The use of the listener that the REQ is for.
     listening: Listening,
     half_open: HalfOpen,
 }
 
 impl Manager {
-    /// A REQ came.
+    /// Handles a REQ that came by `port`.
     pub(super) fn req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
         let Some(Message::Req(req)) = notice.parsed() else {
             return;
@@ -385,7 +385,7 @@ struct Ways {
 }
 
 impl Ways {
-    /// What a REQ and the headers that it came with say. Sleeps.
+    /// Makes the ways that a REQ and the headers it came with describe. Sleeps.
     fn new(
         id: &Id,
         port: &Arc<Port>,
@@ -441,7 +441,7 @@ fn record(kind: PathKind, path: &route::Path, described: &Path, req: &Req) -> Pa
     record
 }
 
-/// What does not depend on the message that describes the path.
+/// Makes the part of a path record that does not depend on the message that describes the path.
 fn path_record(kind: PathKind, path: &route::Path, described: &Path) -> PathRecord {
     let mut record = PathRecord::new(kind);
     record.set_dgid(path.dgid);
@@ -461,7 +461,7 @@ fn path_record(kind: PathKind, path: &route::Path, described: &Path) -> PathReco
 }
 
 impl Manager {
-    /// A LAP came.
+    /// Handles a LAP that came by `port`.
     pub(super) fn lap(&self, port: &Arc<Port>, mut notice: KBox<Notice>) {
         let Some(Message::Lap(lap)) = notice.parsed() else {
             return;
@@ -523,7 +523,7 @@ fn load(
 }
 
 impl Port {
-    /// What a message's headers say of its way.
+    /// Returns the fields of a message's headers that describe its way.
     fn completion(&self, received: &Received, back: &AddressVector) -> Completion {
         Completion {
             slid: Lid::new(received.slid() as u16),
@@ -544,7 +544,8 @@ impl Port {
         }
     }
 
-    /// What a rejection for an invalid GID says that would be valid: the first GID (IBTA 12.6.7.2).
+    /// Returns the GID that a rejection for an invalid GID gives as a valid one: the first GID
+    /// (IBTA 12.6.7.2).
     fn valid_instead(&self, reason: Reason) -> Option<[u8; 16]> {
         if reason != Reason::INVALID_GID && reason != Reason::INVALID_ALTERNATE_GID {
             return None;

@@ -51,19 +51,19 @@ use crate::{
     },
 };
 
-/// For how long after its answer a request may come again, in milliseconds. Consumers let requests
-/// be repeated for up to about a minute.
+/// Time for which a request may come again after its answer, in milliseconds. Consumers let
+/// requests be repeated for up to about a minute.
 const REPEATED: u64 = 60_000;
 
 /// A peer's request for resolution.
 pub(super) struct Asked {
-    /// Under what it stands in the table of those.
+    /// Its key in the table of such requests.
     pub(super) name: (CommId, Source),
-    /// What was answered, once it was.
+    /// The answer, once there is one.
     pub(super) answered: Option<Answered>,
 }
 
-/// What was answered, for requests that come again.
+/// An answer, kept for requests that come again.
 pub(super) struct Answered {
     bytes: KBox<Bytes>,
     at: Time,
@@ -77,7 +77,7 @@ impl Answered {
 }
 
 impl Manager {
-    /// A SIDR_REQ came.
+    /// Handles a SIDR_REQ that came by `port`.
     pub(super) fn sidr_req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
         let Some(Message::SidrReq(req)) = notice.parsed() else {
             return;
@@ -168,8 +168,8 @@ impl Manager {
 }
 
 impl Inner {
-    /// Whether this is the request for which the identifier was made. The peer's name for it may be
-    /// that of another one by now.
+    /// Whether this is the request for which the identifier was made. The peer's name for it may
+    /// be that of another one by now.
     fn is_asked_again(
         &mut self,
         id: &Id,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How long the peers of a port take to answer, and when to ask once more.
+//! Round trips to the peers of a port, and the time after which a request is repeated.
 //!
 //! The mean and the deviation are kept as TCP keeps those of its round trip (RFC 6298), shared by
 //! all connections of the port, for each kind of request.
@@ -13,9 +13,9 @@
 //! was thought: then the time counts from the first copy, too long rather than too short, so that
 //! a slow peer is not asked ever faster.
 //!
-//! Peers that get many requests at once answer them one after the other, the last ones late. So a request
-//! is repeated only if one that was sent later has been answered, or if nobody has answered a first
-//! copy for as long as it would take.
+//! Peers that get many requests at once answer them one after the other, the last ones late. So a
+//! request is repeated only if one that was sent later has been answered, or if nobody has
+//! answered a first copy for as long as it would take.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -31,22 +31,24 @@ use crate::wire::cm::Kind;
 /// The least time before a request is repeated, in milliseconds.
 const FLOOR: u32 = 20;
 
-/// The same for a REP: its receiver readies a queue pair before it answers, and perhaps those of others before.
+/// The least time before a REP is repeated, in milliseconds: its receiver readies a queue pair
+/// before it answers, and perhaps those of others before.
 const REP_FLOOR: u32 = 4 * FLOOR;
 
-/// The time before the first sample, in milliseconds: whatever the consumer says. A peer that takes
-/// a repetition for a new request does more harm than one late start.
+/// The time before the first sample, in milliseconds: whatever the consumer says. A peer that
+/// takes a repetition for a new request does more harm than one late start.
 const UNKNOWN: u32 = u32::MAX;
 
-/// How long a request keeps others waiting while no request has been answered yet, in milliseconds: its peer
-/// may be one of many that do not answer at all.
+/// Time for which a request keeps others waiting while no request has been answered yet, in
+/// milliseconds: its peer may be one of many that do not answer at all.
 pub(super) const UNHEARD: u32 = 5 * FLOOR;
 
 /// The most that is remembered, in milliseconds: half a minute.
 const CEILING: u32 = 30_000;
 
-/// Round trips on one port, by what is asked for: a DREQ is answered at once by the peer's kernel, a REQ and a SIDR_REQ by
-/// a consumer there, and a REP by one that may have a thousand others to look at first.
+/// Round trips on one port, by what is asked for: a DREQ is answered at once by the peer's
+/// kernel, a REQ and a SIDR_REQ by a consumer there, and a REP by one that may have a thousand
+/// others to look at first.
 pub(super) struct RoundTrips {
     req: RoundTrip,
     rep: RoundTrip,
@@ -54,7 +56,7 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Of a port that has not asked anybody yet.
+    /// Creates the round trips of a port that has not sent a request yet.
     pub(super) const fn new() -> Self {
         Self {
             req: RoundTrip::new(FLOOR),
@@ -63,7 +65,7 @@ impl RoundTrips {
         }
     }
 
-    /// Of requests of this kind.
+    /// The round trips of requests of this kind.
     pub(super) fn of(&self, kind: Kind) -> &RoundTrip {
         match kind {
             Kind::Rep => &self.rep,
@@ -77,7 +79,8 @@ impl RoundTrips {
 pub(super) struct RoundTrip {
     /// An [`Estimate`], in one word, so that its parts are of the same moment.
     estimate: AtomicU64,
-    /// When the latest of the requests that have been answered was sent, in milliseconds.
+    /// The time at which the latest of the requests that have been answered was sent, in
+    /// milliseconds.
     overtaken: AtomicU64,
     /// The time of the last answer to a first copy, in milliseconds.
     answered: AtomicU64,
@@ -86,7 +89,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nobody has been asked yet.
+    /// Creates round trips without a sample.
     const fn new(floor: u32) -> Self {
         Self {
             floor,
@@ -127,15 +130,16 @@ impl RoundTrip {
         Estimate::unpack(self.estimate.load(Ordering::Relaxed)).mean8 != 0
     }
 
-    /// When to ask once more, in milliseconds after the first time.
+    /// Time until a request is repeated, in milliseconds after its first try.
     pub(super) fn patience(&self) -> u32 {
         Estimate::unpack(self.estimate.load(Ordering::Relaxed))
             .patience()
             .max(self.floor)
     }
 
-    /// When to repeat a request that was sent first at `asked` and is unanswered `now`, in milliseconds after its last
-    /// sending: later, as long as it may stand in line at a peer that answers others.
+    /// Time until a request is repeated that was sent first at `asked` and is unanswered `now`,
+    /// in milliseconds after its last try: longer, as long as it may stand in line at a peer that
+    /// answers others.
     pub(super) fn patience_with(&self, asked: Time, now: Time) -> u32 {
         let patience = self.patience();
         let overtaken = Time::new(self.overtaken.load(Ordering::Relaxed));
@@ -149,8 +153,8 @@ impl RoundTrip {
         patience.saturating_add(waited)
     }
 
-    /// Whether a request that was sent first at `asked` and is unanswered `now` would have been answered if it were
-    /// as others.
+    /// Returns whether a request that was sent first at `asked` and is unanswered `now` would
+    /// have been answered if it were as others.
     pub(super) fn is_overdue(&self, asked: Time, now: Time) -> bool {
         let patience = match self.patience_with(asked, now) {
             UNKNOWN => UNHEARD,
@@ -160,7 +164,7 @@ impl RoundTrip {
     }
 }
 
-/// What was learned.
+/// The estimate of a round trip that the samples give.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Estimate {
     /// The mean × 8, in milliseconds; zero: not known yet.
@@ -177,15 +181,16 @@ const MEAN_BITS: u32 = 20;
 const DEVIATION_BITS: u32 = 20;
 const REPEATED_BITS: u32 = 21;
 
-/// All of them.
+/// The value of `repeated` if all requests were repeated.
 const ALL: u32 = 1 << 20;
 
-/// For how many requests it is remembered whether they were repeated. Of a thousand that were sent at once those that
-/// were lost are answered last, one after the other: that is no sign of slow peers.
+/// Number of requests for which it is remembered whether they were repeated. Of a thousand that
+/// were sent at once those that were lost are answered last, one after the other: that is no sign
+/// of slow peers.
 const MEMORY: u32 = 512;
 
-/// More than this, and it is not for loss: on a cable that loses a tenth of the packets, a fifth of
-/// the requests or of their answers are lost.
+/// More than this, and it is not for loss: on a cable that loses a tenth of the packets, a fifth
+/// of the requests or of their answers are lost.
 const TOO_MANY: u32 = ALL / 2;
 
 // The parts fit, whatever is learned.

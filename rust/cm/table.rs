@@ -2,8 +2,8 @@
 
 //! Tables that many CPUs use at once.
 //!
-//! A table is divided by a hash of the key into shards, each with a lock of its own, so that no lock
-//! is one that all connections share.
+//! A table is divided by a hash of the key into shards, each with a lock of its own, so that no
+//! lock is one that all connections share.
 
 use core::hash::{
     Hash,
@@ -46,7 +46,7 @@ type Shard<K, V> = Pin<KBox<IrqLock<RBTree<K, V>>>>;
 pub(super) struct Reserved<K, V>(RBTreeNodeReservation<K, V>);
 
 impl<K, V> Reserved<K, V> {
-    /// Takes the memory.
+    /// Allocates the memory of an entry.
     ///
     /// # Errors
     ///
@@ -87,17 +87,18 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
         })
     }
 
-    /// What stands under `key`.
+    /// Returns a copy of the value under `key`.
     pub(super) fn get(&self, key: &K) -> Option<V> {
         self.with(key, |shard| shard.get(key).cloned())
     }
 
-    /// Takes out what stands under `key`, if `is_it` says so.
+    /// Takes out the value under `key`, if `is_it` says so.
     pub(super) fn remove_if(&self, key: &K, is_it: impl FnOnce(&V) -> bool) -> Option<V> {
         self.release(key, |value| is_it(value))
     }
 
-    /// Changes what stands under `key`, and takes it out if `change` says that nothing is left of it.
+    /// Changes the value under `key`, and takes it out if `change` says that nothing is left of
+    /// it.
     pub(super) fn release(&self, key: &K, change: impl FnOnce(&mut V) -> bool) -> Option<V> {
         // The node is freed after the lock.
         let node = self.with(key, |shard| {

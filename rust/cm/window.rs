@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! How many requests of a port are unanswered at a time.
+//! The limit of a port's requests that are unanswered at a time.
 //!
 //! A node that opens ten thousand connections at once would overrun its peers: a queue pair for
-//! management has room for some hundred datagrams, and what is lost or answered late is repeated and
-//! makes it worse. So a port has a number of places, a request takes one until something comes for
-//! it or should have come, and those that find none wait in line. Their time, which the
+//! management has room for some hundred datagrams, and what is lost or answered late is repeated
+//! and makes it worse. So a port has a number of places, a request takes one until something
+//! comes for it or should have come, and those that find none wait in line. Their time, which the
 //! consumer has chosen, begins when they are sent.
 
 use core::sync::atomic::{
@@ -34,12 +34,12 @@ use crate::{
     work, //
 };
 
-/// How many places a port has: few enough for a peer's receive queue (512) when two ask it, and more than the peer
-/// answers while those who wait are sent on.
+/// Number of a port's places: few enough for a peer's receive queue (512) when two ports send to
+/// it, and more than the peer answers while requests in line are sent on.
 const PLACES: u32 = 256;
 
-/// So many places are free before those who wait are sent on: one thread wakes for many of them. All places become
-/// free some time, so nobody waits for ever.
+/// Number of places that have to be free before requests in line are sent on: one thread wakes
+/// for many of them. All places become free some time, so no request waits for ever.
 const BATCH: u32 = PLACES / 4;
 
 /// The places of a port.
@@ -47,7 +47,7 @@ const BATCH: u32 = PLACES / 4;
 pub(super) struct Window {
     /// Places that are taken. More than there are if memory was short.
     taken: AtomicU32,
-    /// How many stand in line: for a moment more than there are, never fewer.
+    /// Number of requests that stand in line: for a moment more than there are, never fewer.
     in_line: AtomicU32,
     /// The port goes: nobody waits any more.
     closed: AtomicBool,
@@ -67,7 +67,7 @@ impl_has_delayed_work! {
 }
 
 impl Window {
-    /// Of a port whose work is done on `queue`.
+    /// Creates the window of a port whose work is done on `queue`.
     ///
     /// # Errors
     ///
@@ -153,7 +153,8 @@ impl Window {
         Some((place, turn.who.clone()))
     }
 
-    /// Who has waited longest. The line is turned round with no lock held: it may be long.
+    /// Takes the identifier that has waited longest. The line is turned round with no lock held:
+    /// it may be long.
     fn first(&self) -> Option<KBox<Turn<Arc<Id>>>> {
         if let Some(turn) = self.oldest.with(Line::pop) {
             return Some(turn);
@@ -192,7 +193,7 @@ struct Line<T> {
     head: Option<KBox<Turn<T>>>,
 }
 
-/// One who waits.
+/// An identifier in the line.
 struct Turn<T> {
     who: T,
     next: Option<KBox<Turn<T>>>,
