@@ -218,7 +218,7 @@ impl Manager {
         self.lanes.flush();
     }
 
-    /// Now, by the clock of all identifiers.
+    /// Returns the present time, by the clock of all identifiers.
     fn now(&self) -> Time {
         Time::new(work::milliseconds())
     }
@@ -228,7 +228,7 @@ impl Manager {
         self.names.next()
     }
 
-    /// Whether it has the management class of a port: connections can be made over it.
+    /// Returns whether it has the management class of a port: connections can be made over it.
     pub(crate) fn has_port(&self, device: DeviceKey, port: PortNumber) -> bool {
         self.port(device, port).is_ok()
     }

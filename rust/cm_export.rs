@@ -162,7 +162,8 @@ fn stop() {
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`], for the time of the call; `what` does not end the identifier.
+/// The requirements of [`CmId::borrow`] hold, for the time of the call; `what` does not end the
+/// identifier.
 unsafe fn call(raw: *mut bindings::ib_cm_id, what: impl FnOnce(&Arc<Id>) -> Result) -> i32 {
     from_result(|| {
         // SAFETY: The caller promises that `raw` is valid, and that the identifier does not end
@@ -181,7 +182,7 @@ fn pointer_or_error<T>(result: Result<*mut T>) -> *mut T {
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
+/// There are no requirements: C calls this function.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_start() -> i32 {
     from_result(|| {
@@ -198,7 +199,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_start() -> i32 {
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
+/// There are no requirements: C calls this function.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_stop() {
     // Dropped without the lock, which it takes.
@@ -237,8 +238,8 @@ fn create_id(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`]; afterwards the consumer does not use the identifier, unless others share
-/// it.
+/// The requirements of [`CmId::borrow`] hold; afterwards the consumer does not use the
+/// identifier, unless others share it.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id) {
     // SAFETY: The caller promises that `raw` is valid, and ends the identifier by this call alone.
@@ -254,7 +255,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id)
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`].
+/// The requirements of [`CmId::borrow`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_listen(raw: *mut bindings::ib_cm_id, service: u64) -> i32 {
     // SAFETY: The caller's promise.
@@ -265,7 +266,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_listen(raw: *mut bindings::ib_cm_id, ser
 ///
 /// # Safety
 ///
-/// As [`oxib_cm_create_id`].
+/// The requirements of [`oxib_cm_create_id`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_insert_listen(
     device: *mut bindings::ib_device,
@@ -297,7 +298,7 @@ fn insert_listen(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`], and what `given` points to is valid or null.
+/// The requirements of [`CmId::borrow`] hold, and what `given` points to is valid or null.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_req(
     raw: *mut bindings::ib_cm_id,
@@ -311,7 +312,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_req(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`], and what `given` points to is valid or null.
+/// The requirements of [`CmId::borrow`] hold, and what `given` points to is valid or null.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_rep(
     raw: *mut bindings::ib_cm_id,
@@ -325,7 +326,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rep(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`], and the private data is valid or null.
+/// The requirements of [`CmId::borrow`] hold, and the private data is valid or null.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_rtu(
     raw: *mut bindings::ib_cm_id,
@@ -344,7 +345,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rtu(
 ///
 /// # Safety
 ///
-/// As [`oxib_cm_send_rtu`].
+/// The requirements of [`oxib_cm_send_rtu`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_dreq(
     raw: *mut bindings::ib_cm_id,
@@ -363,7 +364,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_dreq(
 ///
 /// # Safety
 ///
-/// As [`oxib_cm_send_rtu`].
+/// The requirements of [`oxib_cm_send_rtu`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_drep(
     raw: *mut bindings::ib_cm_id,
@@ -382,7 +383,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_drep(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`].
+/// The requirements of [`CmId::borrow`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_notify(
     raw: *mut bindings::ib_cm_id,
@@ -402,7 +403,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_notify(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`], and both data are valid or null.
+/// The requirements of [`CmId::borrow`] hold, and both data are valid or null.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_rej(
     raw: *mut bindings::ib_cm_id,
@@ -428,7 +429,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rej(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`].
+/// The requirements of [`CmId::borrow`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_prepare_mra(raw: *mut bindings::ib_cm_id) -> i32 {
     // SAFETY: The caller's promise.
@@ -439,7 +440,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_prepare_mra(raw: *mut bindings::ib_cm_id
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`]; the attributes and the mask are valid.
+/// The requirements of [`CmId::borrow`] hold; the attributes and the mask are valid.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_init_qp_attr(
     raw: *mut bindings::ib_cm_id,
@@ -460,7 +461,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_init_qp_attr(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`], and what `given` points to is valid or null.
+/// The requirements of [`CmId::borrow`] hold, and what `given` points to is valid or null.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_req(
     raw: *mut bindings::ib_cm_id,
@@ -474,7 +475,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_req(
 ///
 /// # Safety
 ///
-/// As [`CmId::borrow`], and what `given` points to is valid or null.
+/// The requirements of [`CmId::borrow`] hold, and what `given` points to is valid or null.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_rep(
     raw: *mut bindings::ib_cm_id,
@@ -488,7 +489,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_rep(
 ///
 /// # Safety
 ///
-/// None; it is C's to call.
+/// There are no requirements: C calls this function.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_reject_msg(reason: i32) -> *const c_char {
     u16::try_from(reason)

@@ -2,8 +2,8 @@
 
 //! Safe wrappers over the network stack.
 //!
-//! What policy code needs of net devices, packets, NAPI and the RTNL lock, in types that make
-//! misuse a compile error. All `unsafe` that this takes stands here.
+//! The parts of net devices, packets, NAPI and the RTNL lock that policy code needs, in types
+//! that make misuse a compile error. All `unsafe` that this takes stands here.
 
 pub(crate) mod bh;
 pub(crate) mod device;

@@ -2,8 +2,8 @@
 
 //! Safe wrappers over `ib_core`, the consumer's side.
 //!
-//! What policy code needs of RDMA devices: ports, GIDs, queue pairs and their rings, address
-//! handles, events. All `unsafe` that this takes stands here.
+//! The parts of RDMA devices that policy code needs: ports, GIDs, queue pairs and their rings,
+//! address handles, events. All `unsafe` that this takes stands here.
 
 pub(crate) mod ah;
 pub(crate) mod client;

@@ -318,7 +318,7 @@ impl Id {
         arrival::hear(kind, known, names, || self.is_from_peer(notice))
     }
 
-    /// Whether a message came from an address of the peer's.
+    /// Returns whether a message came from an address of the peer's.
     fn is_from_peer(&self, notice: &Notice) -> bool {
         match (&notice.port, notice.message()) {
             (Some(port), Some(mad)) => self.leads_to(port, mad.source(), mad.slid()),
@@ -326,7 +326,7 @@ impl Id {
         }
     }
 
-    /// Whether one of its ways leads to the peer with that GID and LID, seen from `port`.
+    /// Returns whether one of its ways leads to the peer with that GID and LID, seen from `port`.
     fn leads_to(&self, port: &Port, gid: Option<Gid>, lid: u32) -> bool {
         let lmc = port.lmc();
         self.look(|inner| {

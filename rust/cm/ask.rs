@@ -21,7 +21,7 @@ use super::{
 use crate::wire::cm::Kind;
 
 impl Inner {
-    /// Which request is unanswered.
+    /// Returns the kind of the unanswered request.
     pub(super) fn asked(&self) -> Kind {
         let kind = self
             .request
@@ -34,7 +34,7 @@ impl Inner {
     ///
     /// # Errors
     ///
-    /// What sending says.
+    /// The error of the sending.
     pub(super) fn ask(&mut self, id: &Arc<Id>, request: KBox<Bytes>) -> Result {
         let (port, to) = self.way(id)?;
         let place = port.window.enter(id);

@@ -161,7 +161,7 @@ impl Id {
         self.look(|inner| inner.address.as_ref()?.source().map(ARef::from))
     }
 
-    /// Whether the consumer's queue pair is an XRC initiator.
+    /// Returns whether the consumer's queue pair is an XRC initiator.
     pub(crate) fn is_xrc_initiator(&self) -> bool {
         self.look(|inner| inner.qp_type == QpType::XrcIni)
     }

@@ -117,8 +117,8 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no such request, or too much private data; `ENOMEM`, and what the
-    /// device says.
+    /// `EINVAL` if there is no such request, or too much private data; `ENOMEM`, and the device's
+    /// error.
     pub(crate) fn send_rep(self: &Arc<Self>, given: &RepParameters<'_>) -> Result {
         check_private_data(Kind::Rep, given.private_data)?;
         let mut request = new_request()?;
@@ -147,8 +147,8 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no reply to a REQ, or too much private data; `ENOMEM`, and what the
-    /// device says.
+    /// `EINVAL` if there is no reply to a REQ, or too much private data; `ENOMEM`, and the
+    /// device's error.
     pub(crate) fn send_rtu(self: &Arc<Self>, private_data: &[u8]) -> Result {
         check_private_data(Kind::Rtu, private_data)?;
         let saved = saved(private_data)?;
@@ -210,7 +210,7 @@ impl Id {
     /// # Errors
     ///
     /// `EINVAL` if it has not, or if there is too much private data; then nothing has changed.
-    /// What sending says.
+    /// The error of the sending.
     pub(crate) fn send_drep(self: &Arc<Self>, private_data: &[u8]) -> Result {
         check_private_data(Kind::Drep, private_data)?;
         let saved = saved(private_data)?;
@@ -278,7 +278,7 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// As [`Id::send_req`].
+    /// The errors of [`Id::send_req`].
     pub(crate) fn send_sidr_req(self: &Arc<Self>, mut given: SidrReqParameters<'_>) -> Result {
         check_private_data(Kind::SidrReq, given.private_data)?;
         self.check_idle()?;
@@ -317,8 +317,7 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if nobody asked, or if there is too much to say; `ENOMEM`, and what the device
-    /// says.
+    /// `EINVAL` if there is no such request, or too much data; `ENOMEM`, and the device's error.
     pub(crate) fn send_sidr_rep(self: &Arc<Self>, given: &SidrRepParameters<'_>) -> Result {
         let mut bytes = new_request()?;
         self.with(|inner| {

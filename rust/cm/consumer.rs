@@ -39,7 +39,8 @@ pub(crate) struct Shown {
 
 /// The user of an identifier.
 pub(crate) trait Consumer: Send + Sync + 'static {
-    /// Something happened. Called in process context, one notice at a time for each identifier.
+    /// Handles an event of an identifier. Called in process context, one notice at a time for
+    /// each identifier.
     ///
     /// # Errors
     ///
@@ -67,7 +68,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// The identifier has changed. Called with its lock held.
     fn show(&self, _shown: &Shown) {}
 
-    /// Whether a listener of this consumer may serve one who would use it with `handler`.
+    /// Returns whether a listener of this consumer may serve one who would use it with `handler`.
     fn is_shared_by(&self, _handler: usize) -> bool {
         false
     }

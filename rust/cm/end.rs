@@ -84,7 +84,7 @@ impl Inner {
         self.is_unused()
     }
 
-    /// Whether nobody can be told anything any more, nor uses the identifier.
+    /// Returns whether nobody can be told anything any more, nor uses the identifier.
     pub(super) fn is_unused(&self) -> bool {
         self.gone && !self.telling && self.users == 0
     }

@@ -211,8 +211,8 @@ impl Id {
 }
 
 impl Inner {
-    /// Whether its place is one of `places`, and its peer has had `time` milliseconds to answer. A
-    /// connection that its consumer has not answered keeps its place.
+    /// Returns whether its place is one of `places`, and its peer has had `time` milliseconds to
+    /// answer. A connection that its consumer has not answered keeps its place.
     fn has_had(&self, places: &Arc<Places>, time: u64, now: Time) -> bool {
         let is_held = |held: &HalfOpen| Arc::ptr_eq(&held.places, places);
         let asked = self.machine.asked_at();

@@ -83,7 +83,7 @@ pub(crate) struct Id {
     pub(super) manager: Arc<Manager>,
     #[pin]
     inner: IrqLock<Inner>,
-    /// Complete once the identifier was destroyed and nobody uses it any more.
+    /// Completes when the identifier has been destroyed and is not in use any more.
     #[pin]
     pub(super) unused: Completion,
     #[pin]

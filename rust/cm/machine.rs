@@ -143,7 +143,7 @@ pub struct Refused {
     pub state: StateName,
 }
 
-/// Which request a failed sending was of.
+/// The request that could not be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
     /// A request for communication.
@@ -239,16 +239,17 @@ impl Machine {
         self.state.due()
     }
 
-    /// Whether a request of ours is unanswered: the shell has to keep it for [`Send::Again`].
+    /// Returns whether a request of ours is unanswered: the shell has to keep it for
+    /// [`Send::Again`].
     ///
     /// [`Send::Again`]: actions::Send::Again
     pub fn awaits_answer(&self) -> bool {
         self.state.awaits_answer()
     }
 
-    /// Whether this REP would be taken, and under which queue pair number its sender then belongs
-    /// into the table of remote queue pairs. The shell enters it there and the sender's name into
-    /// that of remote identifiers before it lets the machine receive the REP.
+    /// Returns whether this REP would be taken, and under which queue pair number its sender then
+    /// belongs into the table of remote queue pairs. The shell enters it there and the sender's
+    /// name into that of remote identifiers before it lets the machine receive the REP.
     pub fn takes_rep(&self, rep: &Rep) -> Option<Qpn> {
         match &self.state {
             State::ReqSent(_) | State::MraReqRcvd(_) => {
@@ -395,8 +396,8 @@ impl Machine {
         self.with_timer(actions)
     }
 
-    /// Whether a request (REQ, DREQ, SIDR_REQ) is out for the first time, and nothing has come for
-    /// it: no answer, no MRA.
+    /// Returns whether a request (REQ, DREQ, SIDR_REQ) is out for the first time, and nothing has
+    /// come for it: no answer, no MRA.
     pub fn is_in_flight(&self) -> bool {
         self.state.unheard().is_some_and(Pending::is_first_try)
     }

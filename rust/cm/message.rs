@@ -82,7 +82,7 @@ impl Inner {
     /// # Errors
     ///
     /// `EINVAL` if there is too much to add, no address yet, or if it is a message that its call
-    /// builds; what sending says.
+    /// builds; the error of the sending.
     pub(super) fn send_new(&self, id: &Id, outgoing: Outgoing, extra: &Extra<'_>) -> Result {
         if let Outgoing::Req | Outgoing::Rep | Outgoing::SidrReq = outgoing {
             // Their calls build these, with more in them than an identifier keeps.

@@ -60,7 +60,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Another order for each `key`, from another place for each `first`. Both are random.
+    /// Creates names in another order for each `key`, from another place for each `first`. Both
+    /// are random.
     pub(super) fn new(key: u64, first: u32) -> Self {
         Self {
             next: AtomicU32::new(first),

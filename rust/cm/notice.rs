@@ -145,12 +145,13 @@ impl Chain {
         self.head = Some(notice);
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.head.is_none()
     }
 
-    /// Oldest first. It goes through all of them: no lock for others to wait for is to be held.
+    /// Returns the notices oldest first. It goes through all of them, so no lock is to be held
+    /// that others wait for.
     pub(super) fn in_order(mut self) -> InOrder {
         let mut rest = self.head.take();
         let mut head = None;

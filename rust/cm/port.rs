@@ -104,7 +104,7 @@ pub(crate) struct Port {
     counters: Arc<Counters>,
     manager: Arc<Manager>,
     sender: Sender<Self>,
-    /// Gone when the device goes, which waits for those who have it.
+    /// The device, revoked when it goes; its removal waits for those who use it.
     #[pin]
     device: Revocable<ARef<Device>>,
 }
@@ -176,8 +176,8 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it cannot be built, `ENODEV` if the device goes, `ENOMEM`, and what the device
-    /// says.
+    /// `EINVAL` if it cannot be built, `ENODEV` if the device goes, `ENOMEM`, and the device's
+    /// error.
     pub(super) fn post(
         &self,
         kind: Kind,
@@ -197,7 +197,7 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// As [`Port::post`].
+    /// The errors of [`Port::post`].
     pub(super) fn post_built(&self, to: Way<'_>, bytes: &Bytes) -> Result {
         let kind = kind(bytes).ok_or(EINVAL)?;
         self.post(kind, to, |out| {
@@ -210,7 +210,7 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// As [`Port::post`].
+    /// The errors of [`Port::post`].
     pub(super) fn post_again(&self, to: Way<'_>, bytes: &Bytes) -> Result {
         self.post_built(to, bytes)?;
         if let Some(kind) = kind(bytes) {
@@ -251,7 +251,7 @@ fn names(bytes: &Bytes) -> Option<(u32, u32)> {
     Some((u32::from_be_bytes(*sender), u32::from_be_bytes(*receiver)))
 }
 
-/// Which message it is.
+/// Returns the kind of a message; `None` if it is not one of the connection manager's.
 pub(super) fn kind(bytes: &Bytes) -> Option<Kind> {
     let (header, _) = <Header as zerocopy::FromBytes>::ref_from_prefix(bytes).ok()?;
     Kind::try_from(header.attribute()).ok()
@@ -344,7 +344,7 @@ impl Ports {
         Ok(ports)
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.ports.is_empty()
     }

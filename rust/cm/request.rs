@@ -83,7 +83,7 @@ use crate::{
     },
 };
 
-/// Why a REQ makes no identifier.
+/// The reasons for which a REQ makes no identifier.
 enum Turned {
     /// The REQ gets no answer.
     Away(Cause),
@@ -96,7 +96,7 @@ enum Turned {
 }
 
 impl From<Error> for Turned {
-    /// Without memory it is as if the REQ had been lost: the peer repeats it.
+    /// Drops the REQ without memory, as if it had been lost: the peer repeats it.
     fn from(_: Error) -> Self {
         Self::Away(Cause::NoMemory)
     }

@@ -70,7 +70,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    /// This SIDR_REP, sent `at`.
+    /// Keeps this SIDR_REP, which was sent `at`.
     pub(super) fn new(bytes: KBox<Bytes>, at: Time) -> Self {
         Self { bytes, at }
     }
@@ -111,7 +111,7 @@ impl Manager {
         }
     }
 
-    /// Whether the same was asked before; then it is answered as before.
+    /// Returns whether the same was asked before; then it is answered as before.
     fn is_asked_again(
         &self,
         port: &Port,
@@ -168,8 +168,8 @@ impl Manager {
 }
 
 impl Inner {
-    /// Whether this is the request for which the identifier was made. The peer's name for it may
-    /// be that of another one by now.
+    /// Returns whether this is the request for which the identifier was made. The peer's name for
+    /// it may be that of another one by now.
     fn is_asked_again(
         &mut self,
         id: &Id,

@@ -5,8 +5,8 @@
 //! The mean and the deviation are kept as TCP keeps those of its round trip (RFC 6298), shared by
 //! all connections of the port, for each kind of request.
 //!
-//! Which of its copies a repeated request was answered for, nobody can tell. If the answer comes
-//! as soon after the last copy as answers come, it is most likely for that one: the others were
+//! An answer does not tell which copy of a repeated request it answers. If the answer comes as
+//! soon after the last copy as answers come, it is most likely for that one: the others were
 //! lost, or the peer dropped them because it has too much to do, and the time until the answer
 //! says nothing about how long answers take. It is left out, as TCP does (Karn). So are the
 //! answers that come later, as long as they are few. If they are many, the peers are slower than
@@ -125,7 +125,7 @@ impl RoundTrip {
         self.estimate.store(estimate.pack(), Ordering::Relaxed);
     }
 
-    /// Whether anybody has been asked and has answered.
+    /// Returns whether anybody has been asked and has answered.
     pub(super) fn is_known(&self) -> bool {
         Estimate::unpack(self.estimate.load(Ordering::Relaxed)).mean8 != 0
     }
@@ -189,8 +189,8 @@ const ALL: u32 = 1 << 20;
 /// of slow peers.
 const MEMORY: u32 = 512;
 
-/// More than this, and it is not for loss: on a cable that loses a tenth of the packets, a fifth
-/// of the requests or of their answers are lost.
+/// The share of repeated requests above which loss is no explanation: on a cable that loses a
+/// tenth of the packets, a fifth of the requests or of their answers are lost.
 const TOO_MANY: u32 = ALL / 2;
 
 // The parts fit, whatever is learned.
@@ -220,7 +220,8 @@ impl Estimate {
         }
     }
 
-    /// Whether an answer comes as soon after the last copy of a repeated request as answers come.
+    /// Returns whether an answer comes as soon after the last copy of a repeated request as
+    /// answers come.
     fn is_of_last_copy(self, sample: actions::RoundTrip) -> bool {
         let usual = self.mean8 / 8 + self.deviation4 / 4;
         sample.since_repeated.is_some_and(|since| since <= usual)

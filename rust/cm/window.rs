@@ -51,10 +51,10 @@ pub(super) struct Window {
     in_line: AtomicU32,
     /// The port goes: nobody waits any more.
     closed: AtomicBool,
-    /// Those who came last, the last one first.
+    /// The requests that came last, the last one first.
     #[pin]
     newest: IrqLock<Line<Arc<Id>>>,
-    /// Those who came before them, the first one first. Only the work changes it.
+    /// The requests that came before them, the first one first. Only the work changes it.
     #[pin]
     oldest: IrqLock<Line<Arc<Id>>>,
     queue: Arc<work::Queue>,
@@ -116,7 +116,7 @@ impl Window {
         self.wake();
     }
 
-    /// Whether it was closed: the port goes.
+    /// Returns whether it was closed: the port goes.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
@@ -188,7 +188,7 @@ impl Drop for Place {
     }
 }
 
-/// Some of those who wait, one behind the other.
+/// A part of the requests that wait, one behind the other.
 struct Line<T> {
     head: Option<KBox<Turn<T>>>,
 }

@@ -43,10 +43,10 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// Of the C structure, `cm_handler` and `context` are the consumer's: it writes them when it
-/// makes the identifier, and later only in its handler. So is `remote_cm_qpn`, at any time, in
-/// one store. The rest is written by us alone. The device is registered: consumers let go of all
-/// their identifiers before it goes.
+/// The fields `cm_handler` and `context` of the C structure are the consumer's: it writes them
+/// when it makes the identifier, and later only in its handler. So is `remote_cm_qpn`, at any
+/// time, in one store. The rest is written by us alone. The device is registered: consumers let
+/// go of all their identifiers before it goes.
 ///
 /// `id` is null, or comes from `Arc::into_raw`: from `attach` to `detach`, which is called after
 /// the consumer has let go, the value has that reference.

@@ -122,7 +122,7 @@ pub(super) fn failover_number(failover: Failover) -> u32 {
 ///
 /// # Safety
 ///
-/// What `given` points to is valid during `'a`, or null.
+/// Each pointer in `given` is valid during `'a`, or null.
 pub(super) unsafe fn req<'a>(given: &bindings::ib_cm_req_param) -> Result<ReqParameters<'a>> {
     // SAFETY: The caller's promise.
     let (primary, alternate, source, private_data) = unsafe {
@@ -192,7 +192,7 @@ pub(super) unsafe fn rep<'a>(given: &bindings::ib_cm_rep_param) -> Result<RepPar
 ///
 /// # Safety
 ///
-/// What `given` points to is valid during `'a`, or null.
+/// Each pointer in `given` is valid during `'a`, or null.
 pub(super) unsafe fn sidr_req<'a>(
     given: &bindings::ib_cm_sidr_req_param,
 ) -> Result<SidrReqParameters<'a>> {
@@ -222,7 +222,7 @@ pub(super) unsafe fn sidr_req<'a>(
 ///
 /// # Safety
 ///
-/// What `given` points to is valid during `'a`, or null.
+/// Each pointer in `given` is valid during `'a`, or null.
 pub(super) unsafe fn sidr_rep<'a>(
     given: &bindings::ib_cm_sidr_rep_param,
 ) -> Result<SidrRepParameters<'a>> {

@@ -136,7 +136,8 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Names of the driver's statistics, for `ethtool -S`.
     const STATISTICS: &'static [&'static CStr];
 
-    /// Their values, in the order of the names; `values` is as long as [`Self::STATISTICS`].
+    /// Writes the values of the statistics, in the order of the names; `values` is as long as
+    /// [`Self::STATISTICS`].
     fn statistics(&self, values: &mut [u64]);
 
     /// Returns the counts of receive queue `queue` since the device was made.
@@ -403,7 +404,7 @@ impl<T: Operations> Device<T> {
     ///
     /// # Errors
     ///
-    /// What the stack says.
+    /// The error of the stack.
     pub(crate) fn use_queues(&self, _rtnl: &mut Rtnl, count: u32) -> Result {
         // SAFETY: The device is valid, and the RTNL held if it is registered.
         kernel::error::to_result(unsafe {
@@ -424,7 +425,7 @@ impl<T: Operations> Device<T> {
     ///
     /// # Errors
     ///
-    /// What the stack says.
+    /// The error of the stack.
     pub(crate) fn use_receive_queues(&self, _rtnl: &mut Rtnl, count: u32) -> Result {
         // SAFETY: The device is valid, and the RTNL held if it is registered.
         kernel::error::to_result(unsafe {
@@ -463,7 +464,7 @@ impl<T: Operations> Device<T> {
     ///
     /// # Safety
     ///
-    /// As [`table::driver`].
+    /// The requirements of [`table::driver`] hold.
     pub(super) unsafe fn driver_of<'a>(device: *mut bindings::net_device) -> Option<&'a Arc<T>> {
         // SAFETY: The caller's promise.
         unsafe { table::driver::<T>(device) }
@@ -495,7 +496,7 @@ impl<T: Operations> Device<T> {
         })
     }
 
-    /// Whether it is in the network namespace that the kernel starts with.
+    /// Returns whether it is in the network namespace that the kernel starts with.
     pub(crate) fn is_in_first_namespace(&self, _rtnl: &Rtnl) -> bool {
         // SAFETY: The device is valid; it changes its namespace with the RTNL held alone.
         let namespace = unsafe { (*self.as_raw()).nd_net.net };
@@ -571,7 +572,7 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_count_rx_dropped(self.as_raw()) }
     }
 
-    /// Has the stack tell all nodes of the link what addresses this one has.
+    /// Makes the stack tell all nodes of the link what addresses this one has.
     pub(crate) fn announce(&self, _rtnl: &mut Rtnl) {
         // SAFETY: The device is registered, the RTNL held.
         unsafe { bindings::__netdev_notify_peers(self.as_raw()) }
@@ -591,7 +592,7 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_netdev_ifindex(self.as_raw()) }.unsigned_abs()
     }
 
-    /// Whether the link can carry packets, as last reported.
+    /// Returns whether the link can carry packets, as last reported.
     pub(crate) fn has_carrier(&self) -> bool {
         // SAFETY: The device is valid.
         unsafe { bindings::oxib_has_carrier(self.as_raw()) }
@@ -693,7 +694,7 @@ impl<T: Operations> Device<T> {
     ///
     /// # Errors
     ///
-    /// That function's, or a listener's.
+    /// The error of that function, or of a listener.
     pub(crate) fn request_mtu(&self, _rtnl: &mut Rtnl, mtu: u32) -> Result {
         // SAFETY: The device is registered, the RTNL held.
         kernel::error::to_result(unsafe { bindings::dev_set_mtu(self.as_raw(), mtu as i32) })
@@ -745,7 +746,7 @@ unsafe extern "C" fn push_address(list: *mut c_void, address: *const u8) {
 pub(crate) struct Name([u8; Name::LEN]);
 
 impl Name {
-    /// With the NUL at its end.
+    /// Longest name in bytes, with the NUL at its end.
     const LEN: usize = bindings::IFNAMSIZ as usize;
 
     fn bytes(&self) -> &[u8] {

@@ -95,7 +95,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::drvinfo`].
+    /// The requirements of [`Self::drvinfo`] hold.
     unsafe extern "C" fn ringparam(
         device: *mut bindings::net_device,
         rings: *mut bindings::ethtool_ringparam,
@@ -117,7 +117,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::drvinfo`], with the RTNL held.
+    /// The requirements of [`Self::drvinfo`] hold, and the RTNL is held.
     unsafe extern "C" fn set_ringparam(
         device: *mut bindings::net_device,
         rings: *mut bindings::ethtool_ringparam,
@@ -148,7 +148,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::drvinfo`].
+    /// The requirements of [`Self::drvinfo`] hold.
     unsafe extern "C" fn channels(
         device: *mut bindings::net_device,
         channels: *mut bindings::ethtool_channels,
@@ -168,7 +168,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::set_ringparam`].
+    /// The requirements of [`Self::set_ringparam`] hold.
     unsafe extern "C" fn set_channels(
         device: *mut bindings::net_device,
         channels: *mut bindings::ethtool_channels,
@@ -193,7 +193,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::set_ringparam`].
+    /// The requirements of [`Self::set_ringparam`] hold.
     unsafe extern "C" fn coalesce(
         device: *mut bindings::net_device,
         coalesce: *mut bindings::ethtool_coalesce,
@@ -220,7 +220,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::set_ringparam`].
+    /// The requirements of [`Self::set_ringparam`] hold.
     unsafe extern "C" fn set_coalesce(
         device: *mut bindings::net_device,
         coalesce: *mut bindings::ethtool_coalesce,
@@ -258,7 +258,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::set_ringparam`].
+    /// The requirements of [`Self::set_ringparam`] hold.
     unsafe extern "C" fn link_settings(
         device: *mut bindings::net_device,
         settings: *mut bindings::ethtool_link_ksettings,
@@ -293,7 +293,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::drvinfo`]; `data` has room for what [`Self::count`] said.
+    /// The requirements of [`Self::drvinfo`] hold; `data` has room for what [`Self::count`] said.
     unsafe extern "C" fn strings(device: *mut bindings::net_device, set: u32, data: *mut u8) {
         if set != bindings::ethtool_stringset_ETH_SS_STATS {
             return;
@@ -318,7 +318,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::drvinfo`].
+    /// The requirements of [`Self::drvinfo`] hold.
     unsafe fn receive_queues(device: *mut bindings::net_device) -> u32 {
         // SAFETY: By the contract.
         let driver = unsafe { Device::<T>::driver_of(device) };
@@ -329,7 +329,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::drvinfo`].
+    /// The requirements of [`Self::drvinfo`] hold.
     unsafe extern "C" fn count(device: *mut bindings::net_device, set: i32) -> i32 {
         if set as u32 == bindings::ethtool_stringset_ETH_SS_STATS {
             // SAFETY: By the contract.
@@ -343,7 +343,8 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::drvinfo`]; `values` has room for what [`Self::count`] said.
+    /// The requirements of [`Self::drvinfo`] hold; `values` has room for what [`Self::count`]
+    /// said.
     unsafe extern "C" fn statistics(
         device: *mut bindings::net_device,
         _stats: *mut bindings::ethtool_stats,

@@ -91,7 +91,7 @@ pub(crate) trait Kind: Operations {
     /// Returns the settings of the link.
     fn settings(&self) -> Settings;
 
-    /// Somebody tried to delete a link that is not a child and stays.
+    /// Notes an attempt to delete a link that is not a child: it stays.
     fn stays(&self);
 }
 
@@ -145,7 +145,7 @@ impl<T: Kind> Table<T> {
     ///
     /// # Errors
     ///
-    /// `EEXIST` if another driver has it, and what the stack says.
+    /// `EEXIST` if another driver has it, and the stack's error.
     pub(crate) fn register(&'static self) -> Result<Registration<T>> {
         if self.registered.load(Ordering::Acquire) {
             return Err(EBUSY);
@@ -288,7 +288,7 @@ impl<T: Kind> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::changelink`]; `head` is a list of devices to be removed.
+    /// The requirements of [`Self::changelink`] hold; `head` is a list of devices to be removed.
     unsafe extern "C" fn dellink(
         device: *mut bindings::net_device,
         head: *mut bindings::list_head,
@@ -317,7 +317,7 @@ impl<T: Kind> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::changelink`]; `skb` is the answer being made.
+    /// The requirements of [`Self::changelink`] hold; `skb` is the answer being made.
     unsafe extern "C" fn fill(
         skb: *mut bindings::sk_buff,
         device: *const bindings::net_device,
@@ -345,7 +345,7 @@ impl<T: Kind> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::changelink`], or under RCU.
+    /// The requirements of [`Self::changelink`] hold, but RCU may be held instead of the RTNL.
     unsafe extern "C" fn link_net(device: *const bindings::net_device) -> *mut bindings::net {
         // SAFETY: By the contract.
         let driver = unsafe { Self::driver(device.cast_mut()) };

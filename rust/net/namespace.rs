@@ -82,7 +82,7 @@ impl Namespace {
         )
     }
 
-    /// One that is gone.
+    /// Creates a namespace that is gone.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl<M: Member> Handle<M> {
     ///
     /// # Safety
     ///
-    /// As [`Self::pre_exit`], afterwards.
+    /// Called by the stack for the same namespace as [`Self::pre_exit`], a grace period later.
     unsafe extern "C" fn exit(net: *mut bindings::net) {
         // SAFETY: By the contract.
         let slot = unsafe { M::handle().slot(net) };

@@ -35,7 +35,7 @@ pub(crate) trait Poll: Send + Sized + 'static {
 pub(crate) enum Polled {
     /// Receive queue of that number, which netlink shows it with. Its settings outlast it.
     Receive(u32),
-    /// Something else that is received.
+    /// Receive completions of another queue, which netlink does not show.
     Arrivals,
     /// Completions of packets that were sent.
     Transmit,

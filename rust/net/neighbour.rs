@@ -44,7 +44,7 @@ impl<T: Operations> Notifier<T> {
     ///
     /// # Errors
     ///
-    /// What the stack says.
+    /// The error of the stack.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
@@ -162,7 +162,7 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// Has the stack ask the neighbour with this address whether it is there, if it knows one.
+    /// Makes the stack probe the neighbour with this address, if it knows one.
     pub(crate) fn verify_neighbour(&self, address: IpAddr) {
         let verify = |bytes: &[u8]| {
             // SAFETY: The device is valid; the address is as long as one of its family.
@@ -176,14 +176,14 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// Has `rdma_cm` look anew at the addresses that it waits for. Nothing happens if the device
-    /// has no IPv4. Any context.
+    /// Makes `rdma_cm` look anew at the addresses that it waits for. Nothing happens if the
+    /// device has no IPv4. Any context.
     pub(crate) fn wake_resolvers(&self) {
         // SAFETY: The device is valid.
         unsafe { bindings::oxib_wake_resolvers(self.as_raw()) }
     }
 
-    /// Whether the neighbour with this address is known to be a router.
+    /// Returns whether the neighbour with this address is known to be a router.
     pub(crate) fn is_router(&self, address: Ipv6Addr) -> bool {
         // SAFETY: The device is valid; the address is as long as one of IPv6.
         unsafe { bindings::oxib_neighbour_is_router(self.as_raw(), address.octets().as_ptr()) }

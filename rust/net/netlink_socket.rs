@@ -122,7 +122,7 @@ impl<L: Listener> Socket<L> {
     ///
     /// # Errors
     ///
-    /// `ENODEV` after the socket was closed, and what the kernel says.
+    /// `ENODEV` after the socket was closed, and the kernel's error.
     pub(crate) fn send(&self, message: &[u8]) -> Result {
         let open = self.open.lock();
         let Raw(socket) = open.as_ref().ok_or(ENODEV)?;
@@ -212,7 +212,7 @@ impl<L: Listener> Listening<L> {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, and what the network stack says.
+    /// `ENOMEM`, and the network stack's error.
     pub(crate) fn new(family: i32, group: u32, listener: L) -> Result<Self> {
         let socket = Arc::pin_init(
             try_pin_init!(Socket {

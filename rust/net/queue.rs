@@ -57,7 +57,7 @@ impl<'a> Queue<'a> {
         unsafe { bindings::oxib_tx_sent(self.0, bytes) }
     }
 
-    /// Whether more packets follow at once, in a transmit.
+    /// Returns whether more packets follow at once, in a transmit.
     pub(crate) fn more_follow(&self) -> bool {
         // SAFETY: Reads a flag of this CPU; the lock's holder stays on it.
         unsafe { bindings::oxib_xmit_more() }

@@ -102,7 +102,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::receive_queue`].
+    /// The requirements of [`Self::receive_queue`] hold.
     unsafe extern "C" fn transmit_queue(
         device: *mut bindings::net_device,
         queue: i32,
@@ -119,7 +119,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::receive_queue`].
+    /// The requirements of [`Self::receive_queue`] hold.
     unsafe extern "C" fn others(
         device: *mut bindings::net_device,
         received: *mut bindings::netdev_queue_stats_rx,

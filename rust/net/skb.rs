@@ -111,7 +111,7 @@ impl Skb {
         self.fields().len as usize
     }
 
-    /// Whether all of the packet is in its linear part.
+    /// Returns whether all of the packet is in its linear part.
     #[inline(always)]
     pub(crate) fn is_linear(&self) -> bool {
         self.fields().data_len == 0
@@ -130,7 +130,7 @@ impl Skb {
         unsafe { slice::from_raw_parts(self.fields().data, self.linear_len()) }
     }
 
-    /// Whether it is one piece of memory, to be sent as it is.
+    /// Returns whether it is one piece of memory, to be sent as it is.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         // SAFETY: By the type invariant the packet is valid.

@@ -42,7 +42,7 @@ pub(crate) enum Attribute {
 }
 
 impl Attribute {
-    /// Whether what is written changes what the port has, not the device alone.
+    /// Returns whether what is written changes what the port has, not the device alone.
     fn is_of_the_port(self) -> bool {
         matches!(self, Self::CreateChild | Self::DeleteChild)
     }
@@ -50,7 +50,7 @@ impl Attribute {
 
 /// A driver whose devices have these attributes.
 pub(crate) trait Attributes: Operations {
-    /// Whether the device has `attribute`.
+    /// Returns whether the device has `attribute`.
     fn has(&self, attribute: Attribute) -> bool;
 
     /// Writes the attribute's value to `text`, without the end of the line.
@@ -101,7 +101,7 @@ macro_rules! attribute {
                     ///
                     /// # Safety
                     ///
-                    /// As [`Table::show`].
+                    /// The requirements of [`Table::show`] hold.
                     unsafe extern "C" fn show<T: Attributes>(
                         device: *mut bindings::device,
                         _attribute: *mut bindings::device_attribute,
@@ -119,7 +119,7 @@ macro_rules! attribute {
                     ///
                     /// # Safety
                     ///
-                    /// As [`Table::store`].
+                    /// The requirements of [`Table::store`] hold.
                     unsafe extern "C" fn store<T: Attributes>(
                         device: *mut bindings::device,
                         _attribute: *mut bindings::device_attribute,
@@ -246,7 +246,7 @@ impl<T: Attributes> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::show`]; `text` is of `length` bytes.
+    /// The requirements of [`Self::show`] hold; `text` is of `length` bytes.
     unsafe fn store(
         device: *mut bindings::device,
         attribute: Attribute,
@@ -281,7 +281,7 @@ impl<T: Attributes> Table<T> {
     }
 }
 
-/// Has the system call of this thread made again, when it returns the error that this gives.
+/// Makes the kernel restart this thread's system call, when that returns the error given here.
 fn again() -> Error {
     // SAFETY: Sets a flag of this thread.
     Error::from_errno(unsafe { bindings::oxib_restart_syscall() })

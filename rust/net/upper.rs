@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which net device an IP address belongs to: one of ours, or one that stands on it (a bond).
+//! Lookup of the net device that an IP address belongs to: one of ours, or one that stands on it
+//! (a bond).
 
 use core::ptr::NonNull;
 
@@ -131,7 +132,7 @@ struct Search {
     found: *mut bindings::net_device,
 }
 
-/// Whether a device has an address.
+/// Returns whether a device has an address.
 ///
 /// # Safety
 ///

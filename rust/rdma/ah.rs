@@ -125,7 +125,7 @@ impl AddressHandle {
     ///
     /// # Errors
     ///
-    /// What the device says, `ENOMEM`.
+    /// The device's error, `ENOMEM`.
     pub(crate) fn along(
         pd: &Arc<ProtectionDomain>,
         queue: &Arc<work::Queue>,
@@ -159,7 +159,7 @@ impl AddressHandle {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if that is no IPv4 group; what the device says, `ENOMEM`.
+    /// `EINVAL` if that is no IPv4 group; the device's error, `ENOMEM`.
     pub(crate) fn to_roce_group(
         pd: &Arc<ProtectionDomain>,
         port: PortNumber,
@@ -254,7 +254,7 @@ impl AddressHandle {
     }
 }
 
-/// Whether both lead the same way: then one need not take the other's place.
+/// Compares the routes: a handle on the same route need not replace the other one.
 impl PartialEq for AddressHandle {
     fn eq(&self, other: &Self) -> bool {
         let membership = |this: &Self| {

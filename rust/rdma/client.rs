@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Being told of RDMA devices that come, go, and get other names.
+//! Registration with `ib_core`, which reports RDMA devices that come, go, and get other names.
 
 use core::sync::atomic::{
     AtomicPtr,
@@ -105,7 +105,7 @@ impl<C: Client> Registration<C> {
     ///
     /// # Errors
     ///
-    /// What `ib_core` says.
+    /// The error of `ib_core`.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             client <- Opaque::try_ffi_init(|slot: *mut bindings::ib_client| {

@@ -38,7 +38,8 @@ pub(crate) enum Group {
     Duplicate = bindings::OXIB_CM_RX_DUPLICATES,
 }
 
-/// Why a message was dropped or rejected without its consumer hearing of it: a file in sysfs.
+/// The reasons for which a message is dropped or rejected without a report to its consumer; each
+/// is a file in sysfs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(crate) enum Cause {

@@ -7,7 +7,7 @@ use kernel::prelude::*;
 
 use super::port::PortNumber;
 
-/// Whether the tracepoint is on, by a static key.
+/// Returns whether the tracepoint is on, by a static key.
 #[cfg(CONFIG_TRACEPOINTS)]
 macro_rules! enabled {
     ($tracepoint:ident) => {
@@ -22,7 +22,7 @@ macro_rules! enabled {
     };
 }
 
-/// A connection went from one state to another (`enum ib_cm_state`).
+/// Traces a connection's change of state (`enum ib_cm_state`).
 #[inline(always)]
 pub(crate) fn state(local: u32, remote: u32, old: u32, new: u32) {
     #[cfg(CONFIG_TRACEPOINTS)]
@@ -91,7 +91,7 @@ pub(crate) fn receive<'a>(message: impl FnOnce() -> Message<'a>) {
     let _ = message;
 }
 
-/// Somebody refused: we (`ours`) or the peer.
+/// Traces a rejection, by us (`ours`) or by the peer.
 #[inline(always)]
 pub(crate) fn reject(local: u32, remote: u32, reason: u16, ours: bool) {
     #[cfg(CONFIG_TRACEPOINTS)]

@@ -31,9 +31,9 @@ pub(crate) trait Notify: Send + Sync + 'static {
 pub(crate) enum Status {
     /// The request was carried out.
     Success,
-    /// Its queue pair was taken out of service before.
+    /// The queue pair was taken out of service before the request was carried out.
     Flushed,
-    /// With an error, `enum ib_wc_status`.
+    /// The request failed with an error, `enum ib_wc_status`.
     Failed(u32),
 }
 
@@ -78,13 +78,14 @@ impl Completion {
         self.0.slid as u16
     }
 
-    /// Which of our queue pairs it is of, for comparing: that may be gone by now.
+    /// Address of our queue pair that it is of, for comparing: the queue pair may be gone by now.
     #[inline(always)]
     pub(crate) fn queue_pair(&self) -> usize {
         self.0.qp.addr()
     }
 
-    /// Whether the device has checked the checksums of the datagram, and found them right.
+    /// Returns whether the device has checked the checksums of the datagram, and found them
+    /// right.
     #[inline(always)]
     pub(crate) fn is_checked(&self) -> bool {
         self.0.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_IP_CSUM_OK != 0
@@ -151,7 +152,7 @@ impl<N: Notify> CompletionQueue<N> {
     ///
     /// # Errors
     ///
-    /// What the device says, `ENOMEM` and `EINVAL` among it.
+    /// The device's error, which may be `ENOMEM` or `EINVAL`.
     pub(crate) fn new(device: &Device, entries: u32, vector: u32, handler: N) -> Result<Arc<Self>> {
         let handler = KBox::pin(Context(handler), GFP_KERNEL)?;
         let attributes = bindings::ib_cq_init_attr {
@@ -222,7 +223,7 @@ impl<N: Notify> CompletionQueue<N> {
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the device cannot, and what else it says.
+    /// `EOPNOTSUPP` if the device cannot, and its other errors.
     pub(crate) fn moderate(&self, moderation: Moderation) -> Result {
         // SAFETY: The queue is valid.
         kernel::error::to_result(unsafe {

@@ -104,7 +104,7 @@ impl Device {
         u32::try_from(vectors).unwrap_or(1).max(1)
     }
 
-    /// Whether the device takes kernel pointers for DMA addresses (software devices).
+    /// Returns whether the device takes kernel pointers for DMA addresses (software devices).
     #[inline]
     pub(crate) fn uses_virtual_dma(&self) -> bool {
         // SAFETY: By the type invariant the device is valid.
@@ -117,7 +117,8 @@ impl Device {
         unsafe { (*self.as_raw()).dma_device }
     }
 
-    /// Whether the device computes and checks the checksums of IPv4 and of TCP and UDP in it.
+    /// Returns whether the device computes and checks the checksums of IPv4 and of TCP and UDP in
+    /// it.
     pub(crate) fn computes_checksums(&self) -> bool {
         // SAFETY: A constant of a valid device.
         let flags = unsafe { (*self.as_raw()).attrs.device_cap_flags };
@@ -133,13 +134,13 @@ impl Device {
         cuts && self.computes_checksums() && self.link_layer(port) == LinkLayer::Infiniband
     }
 
-    /// Whether queue pairs can be members of groups.
+    /// Returns whether queue pairs can be members of groups.
     pub(crate) fn has_groups(&self) -> bool {
         // SAFETY: The operations of a valid device do not change.
         unsafe { (*self.as_raw()).ops.attach_mcast }.is_some()
     }
 
-    /// Whether a queue pair can be spared what it sends to groups that it is in.
+    /// Returns whether a queue pair can be spared what it sends to groups that it is in.
     pub(crate) fn can_block_loopback(&self) -> bool {
         // SAFETY: A constant of a valid device.
         let flags = unsafe { (*self.as_raw()).attrs.kernel_cap_flags };
@@ -185,7 +186,7 @@ impl Device {
 pub(crate) struct Firmware([u8; Firmware::LEN]);
 
 impl Firmware {
-    /// With the NUL at its end.
+    /// Longest text in bytes, with the NUL at its end.
     const LEN: usize = bindings::IB_FW_VERSION_NAME_MAX as usize;
 
     /// The version as text, without the NUL.

@@ -9,7 +9,7 @@ use kernel::prelude::*;
 use super::device::Device;
 use crate::bindings;
 
-/// Something that owns a packet to be sent, in several pieces of memory.
+/// The owner of a packet to be sent, in several pieces of memory.
 ///
 /// # Safety
 ///

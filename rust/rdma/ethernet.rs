@@ -18,7 +18,7 @@ use crate::{
     net::rtnl::Rtnl, //
 };
 
-/// Whether to be a member.
+/// The change of a membership.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Membership {
     /// Become a member of the group.

@@ -77,14 +77,14 @@ impl Entry {
         unsafe { (*self.as_raw()).index.into() }
     }
 
-    /// Whether packets from this GID carry a VLAN tag: they belong to another Ethernet device than
-    /// the port's own, with groups of its own.
+    /// Returns whether packets from this GID carry a VLAN tag: they belong to another Ethernet
+    /// device than the port's own, with groups of its own.
     pub(crate) fn has_vlan(&self) -> bool {
         // SAFETY: By the type invariant the entry is valid.
         unsafe { bindings::oxib_gid_has_vlan(self.as_raw()) }
     }
 
-    /// Whether packets from this GID go as RoCE version 2 (UDP).
+    /// Returns whether packets from this GID go as RoCE version 2 (UDP).
     pub(crate) fn is_roce_v2(&self) -> bool {
         // SAFETY: As in `gid`.
         unsafe { (*self.as_raw()).gid_type == bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP }

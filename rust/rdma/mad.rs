@@ -62,10 +62,10 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     fn received(self: &Arc<Self>, mad: Received);
 }
 
-/// Why a class could not be registered.
+/// The reasons for which a class is not registered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RegisterError {
-    /// Somebody else has the class on this port.
+    /// Another user has the class on this port.
     Taken,
     /// The MAD layer failed for another reason.
     Failed(Error),
@@ -104,7 +104,7 @@ impl<H: Handler> Registration<H> {
     /// # Errors
     ///
     /// [`RegisterError::Taken`] if somebody else has the class, or if the handler's sender is
-    /// open already; what the MAD layer says.
+    /// open already; the MAD layer's error.
     pub(crate) fn new(
         device: &Device,
         port: PortNumber,
@@ -220,8 +220,8 @@ impl<H: Handler> Sender<H> {
     ///
     /// # Errors
     ///
-    /// `ENODEV` if the sender is closed, `EINVAL` if `destination` is of another device; what the
-    /// device says, `ENOMEM`.
+    /// `ENODEV` if the sender is closed, `EINVAL` if `destination` is of another device; the
+    /// device's error, `ENOMEM`.
     pub(crate) fn message(&self, destination: &AddressVector, qpn: u32) -> Result<Message<H>> {
         self.with_agent(|agent| {
             // SAFETY: The agent is registered; its device and queue pair live as long.
@@ -281,7 +281,7 @@ impl<H: Handler> Message<H> {
     ///
     /// # Errors
     ///
-    /// What the MAD layer says.
+    /// The error of the MAD layer.
     pub(crate) fn post(self) -> Result {
         let buffer = self.buffer.as_ptr();
         // SAFETY: By the type invariant the buffer is valid and ours.
@@ -447,7 +447,7 @@ impl Received {
         Ok(unsafe { ARef::from_raw(NonNull::new(entry).ok_or(ENOENT)?.cast()) })
     }
 
-    /// Whether it came with a global route header, as always on RoCE.
+    /// Returns whether it came with a global route header, as always on RoCE.
     pub(crate) fn has_grh(&self) -> bool {
         self.completion().wc_flags as u32 & bindings::ib_wc_flags_IB_WC_GRH != 0
     }

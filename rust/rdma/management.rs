@@ -28,7 +28,7 @@ impl Device {
         unsafe { (*self.as_raw()).attrs.local_ca_ack_delay }
     }
 
-    /// Whether the device can flush memory for a peer.
+    /// Returns whether the device can flush memory for a peer.
     pub(crate) fn can_flush(&self) -> bool {
         // SAFETY: A constant of a valid device.
         let flags = unsafe { (*self.as_raw()).attrs.device_cap_flags };
@@ -37,7 +37,7 @@ impl Device {
         flags & flush as u64 != 0
     }
 
-    /// Whether connections over `port` are made by the communication manager.
+    /// Returns whether connections over `port` are made by the communication manager.
     pub(crate) fn has_communication_manager(&self, port: PortNumber) -> bool {
         // SAFETY: By the type invariant the device is valid; `port` is one of its ports.
         unsafe { bindings::oxib_cap_ib_cm(self.as_raw(), port.get()) }
@@ -76,7 +76,7 @@ impl Advertised {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn new(device: &Device, port: PortNumber) -> Result<Self> {
         modify(device, port, CAPABILITY, 0)?;
         Ok(Self {

@@ -25,7 +25,7 @@ pub(crate) enum PathKind {
 }
 
 impl PathKind {
-    /// Whether it leads through Ethernet.
+    /// Returns whether it leads through Ethernet.
     pub(crate) fn is_roce(self) -> bool {
         matches!(self, Self::RoceV1 | Self::RoceV2)
     }
@@ -184,7 +184,7 @@ impl PathRecord {
         bytes
     }
 
-    /// Whether the way back is the same.
+    /// Returns whether the way back is the same.
     pub(crate) fn is_reversible(&self) -> bool {
         self.0.reversible != 0
     }

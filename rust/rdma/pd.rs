@@ -32,7 +32,7 @@ impl ProtectionDomain {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn new(device: &Device) -> Result<Self> {
         // SAFETY: The device is valid; the name lives forever.
         let pd = unsafe { bindings::__ib_alloc_pd(device.as_raw(), 0, c"oxib".as_char_ptr()) };

@@ -75,8 +75,8 @@ impl Device {
         }
     }
 
-    /// Whether `port` carries packets, as last heard: asking the device may sleep and, on RoCE,
-    /// takes the RTNL.
+    /// Returns whether `port` carries packets, as last heard: asking the device may sleep and, on
+    /// RoCE, takes the RTNL.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn infiniband_port(&self, port: PortNumber) -> Result<InfinibandPort> {
         let mut attributes: bindings::ib_port_attr = pin_init::zeroed();
         // SAFETY: The device is registered and has that port, the attributes are ours.

@@ -100,7 +100,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn new(
         pd: &Arc<ProtectionDomain>,
         port: PortNumber,
@@ -163,7 +163,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         self.pd.device()
     }
 
-    /// Which queue pair it is, as completions say it ([`Completion::queue_pair`]).
+    /// Address of the queue pair, as completions give it ([`Completion::queue_pair`]).
     ///
     /// [`Completion::queue_pair`]: super::cq::Completion::queue_pair
     #[inline(always)]
@@ -192,7 +192,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says; the queue pair is in Reset or wants [`Self::reset`].
+    /// The device's error; the queue pair is in Reset or wants [`Self::reset`].
     pub(crate) fn start(&self, qkey: u32, pkey_index: u16) -> Result {
         self.service.store(IN_SERVICE, Ordering::Release);
         let mut attributes = self.attributes(bindings::ib_qp_state_IB_QPS_INIT);
@@ -215,7 +215,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn set_qkey(&self, qkey: u32) -> Result {
         let mut attributes = self.attributes(bindings::ib_qp_state_IB_QPS_RTS);
         attributes.qkey = qkey;
@@ -227,7 +227,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says; see [`Self::recover`].
+    /// The device's error; see [`Self::recover`].
     pub(crate) fn reset(&self) -> Result {
         let done = self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RESET), 0);
         let service = if done.is_ok() { IN_RESET } else { LOST };
@@ -235,7 +235,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         done
     }
 
-    /// Whether it is in Reset, where the device touches no memory for it.
+    /// Returns whether it is in Reset, where the device touches no memory for it.
     pub(crate) fn is_in_reset(&self) -> bool {
         self.service.load(Ordering::Acquire) == IN_RESET
     }
@@ -245,7 +245,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn recover(&self) -> Result<bool> {
         let is_lost = self.service.load(Ordering::Acquire) == LOST;
         if is_lost {
@@ -258,7 +258,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn resume(&self) -> Result {
         self.modify(self.attributes(bindings::ib_qp_state_IB_QPS_RTS), 0)
     }
@@ -285,7 +285,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn state(&self) -> Result<State> {
         let (mut attributes, mut init): (bindings::ib_qp_attr, bindings::ib_qp_init_attr) =
             pin_init::zeroed();
@@ -310,7 +310,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn attach(&self, group: Gid, lid: u16) -> Result {
         let mut gid = bindings::ib_gid { raw: group.bytes() };
         // SAFETY: The queue pair is valid, the GID ours.
@@ -321,7 +321,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn detach(&self, group: Gid, lid: u16) -> Result {
         let mut gid = bindings::ib_gid { raw: group.bytes() };
         // SAFETY: As in `attach`.

@@ -2,8 +2,8 @@
 
 //! Reliable connected queue pairs.
 //!
-//! What the transitions take comes from the connection manager ([`Initial`], [`Reception`],
-//! [`Transmission`]).
+//! The attributes of the transitions come from the connection manager ([`Initial`],
+//! [`Reception`], [`Transmission`]).
 
 use core::{
     ptr::NonNull,
@@ -131,7 +131,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn sender(
         pd: &Arc<ProtectionDomain>,
         send: &Arc<CompletionQueue<S>>,
@@ -152,7 +152,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn receiver(
         pd: &Arc<ProtectionDomain>,
         send: &Arc<CompletionQueue<S>>,
@@ -237,7 +237,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         Qpn::new(unsafe { (*self.as_raw()).qp_num }).unwrap_or(Qpn::MULTICAST)
     }
 
-    /// Which queue pair it is, as completions say it ([`Completion::queue_pair`]).
+    /// Address of the queue pair, as completions give it ([`Completion::queue_pair`]).
     ///
     /// [`Completion::queue_pair`]: super::cq::Completion::queue_pair
     #[inline(always)]
@@ -261,7 +261,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn initialise(&self, with: &Initial) -> Result {
         self.enter_service()?;
         let mut attributes = Self::attributes(bindings::ib_qp_state_IB_QPS_INIT);
@@ -280,7 +280,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn receive(&self, with: &Reception) -> Result {
         let mut attributes = Self::attributes(bindings::ib_qp_state_IB_QPS_RTR);
         attributes.ah_attr = *with.address.as_attributes();
@@ -307,7 +307,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn send(&self, with: &Transmission) -> Result {
         let mut attributes = Self::attributes(bindings::ib_qp_state_IB_QPS_RTS);
         attributes.sq_psn = with.psn.get();
@@ -329,7 +329,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn fail(&self) -> Result {
         self.modify(&mut Self::attributes(bindings::ib_qp_state_IB_QPS_ERR), 0)
     }
@@ -339,14 +339,14 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(crate) fn reset(&self) -> Result {
         self.modify(&mut Self::attributes(bindings::ib_qp_state_IB_QPS_RESET), 0)?;
         self.leave_service();
         Ok(())
     }
 
-    /// Whether it is in Reset, where the device touches no memory for it.
+    /// Returns whether it is in Reset, where the device touches no memory for it.
     pub(crate) fn is_in_reset(&self) -> bool {
         !self.in_service.load(Ordering::Acquire)
     }
@@ -367,8 +367,8 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         }
     }
 
-    /// Whether, after [`Self::fail`], it holds no receive of the shared queue any more: all are in
-    /// the completion queue (IBTA 11.6.3.1).
+    /// Returns whether, after [`Self::fail`], it holds no receive of the shared queue any more:
+    /// all are in the completion queue (IBTA 11.6.3.1).
     pub(crate) fn is_drained(&self) -> bool {
         let events = self.events.as_ref();
         events.is_some_and(|events| events.last.load(Ordering::Acquire))

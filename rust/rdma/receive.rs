@@ -50,7 +50,7 @@ pub(crate) unsafe trait ReceiveTarget {
     /// The key of all memory.
     fn local_key(&self) -> u32;
 
-    /// Whether requests may be posted now.
+    /// Returns whether requests may be posted now.
     fn takes_receives(&self) -> bool;
 
     /// Ends the queue's use by its ring. Returns whether the device has forgotten all that was
@@ -119,7 +119,7 @@ impl<B: ReceiveMemory, D: ReceiveTarget> ReceiveRing<B, D> {
     /// # Errors
     ///
     /// `ENOMEM`; `EINVAL` for more than 65536 entries; `ENOTSUPP` if the device cannot receive so;
-    /// what `supply` says.
+    /// the error of `supply`.
     pub(crate) fn new(
         target: &Arc<D>,
         entries: u32,

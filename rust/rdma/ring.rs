@@ -159,7 +159,7 @@ impl Ring {
         span
     }
 
-    /// Whether all requests before `sequence` are done.
+    /// Returns whether all requests before `sequence` are done.
     #[inline(always)]
     pub(crate) fn is_past(&self, sequence: u32) -> bool {
         self.tail.wrapping_sub(sequence) as i32 >= 0

@@ -52,7 +52,7 @@ pub(crate) enum AddressKind {
 /// that they name, if any.
 pub(crate) struct AddressVector {
     attributes: bindings::rdma_ah_attr,
-    /// Which device it is; it may be gone.
+    /// Address of the device, for comparing; the device may be gone.
     device: NonNull<bindings::ib_device>,
     pkey_index: u16,
     timeout: u8,
@@ -71,7 +71,7 @@ impl AddressVector {
     /// # Errors
     ///
     /// `EOPNOTSUPP` for Omni-Path, `ENOENT` or `EINVAL` if the port does not have the path's
-    /// P_Key or GID, and what the route's lookup says.
+    /// P_Key or GID, and the error of the route's lookup.
     pub(crate) fn from_path(
         device: &Device,
         port: PortNumber,
@@ -352,7 +352,7 @@ impl Entry {
         PortNumber::new(unsafe { (*self.as_raw()).port_num })
     }
 
-    /// Whether it belongs to `device`.
+    /// Returns whether it belongs to `device`.
     pub(crate) fn is_of(&self, device: &Device) -> bool {
         // SAFETY: By the type invariant the entry is valid; entries do not change.
         unsafe { (*self.as_raw()).device == device.as_raw() }

@@ -69,7 +69,7 @@ pub(crate) struct Destination {
     pub(crate) qpn: Qpn,
 }
 
-/// Why a packet was not queued; it is given back.
+/// The reasons for which a packet is not queued; each gives it back.
 pub(crate) enum Refused<B> {
     /// The ring has no free slot.
     Full(B),
@@ -212,7 +212,8 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         Some(HandleId(id))
     }
 
-    /// Whether [`Self::retire`] has room: too many handles may wait for sends to complete.
+    /// Returns whether [`Self::retire`] has room: too many handles may wait for sends to
+    /// complete.
     pub(crate) fn can_retire(&self) -> bool {
         self.retired.len() < self.retired.capacity()
     }

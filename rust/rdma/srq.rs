@@ -54,7 +54,7 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     ///
-    /// What the device says: `EOPNOTSUPP` if it has no such queues.
+    /// The device's error: `EOPNOTSUPP` if it has no such queues.
     pub(crate) fn new(pd: &Arc<ProtectionDomain>, entries: u32, pieces: u32) -> Result<Arc<Self>> {
         let mut attributes: bindings::ib_srq_init_attr = pin_init::zeroed();
         attributes.srq_type = bindings::ib_srq_type_IB_SRQT_BASIC;

@@ -56,7 +56,7 @@ pub enum Send {
     Saved(Outgoing),
 }
 
-/// Which message it is, and what the machine decides about its fields.
+/// The kind of the message, and those of its fields that the machine decides about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outgoing {
     /// A request for communication.
@@ -115,11 +115,11 @@ pub enum TimerAction {
 pub enum RemoteAction {
     /// The entries stay as they are.
     Keep,
-    /// They are removed, if there are any.
+    /// The entries are removed, if there are any.
     Forget,
 }
 
-/// Why a request came to nothing.
+/// The reasons for which a request comes to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
     /// The peer did not answer (`IB_WC_RESP_TIMEOUT_ERR`).
@@ -175,7 +175,7 @@ pub enum Counted {
     Dropped(Cause),
 }
 
-/// Why a message was dropped.
+/// The reasons for which a message is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// The state does not take it.

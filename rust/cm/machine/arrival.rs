@@ -161,11 +161,11 @@ pub fn rejected(named: Names, reason: Reason, guid: Option<u64>, source: Source)
 /// The decision about a message that is for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heard {
-    /// The connection's machine has it.
+    /// The connection's machine takes it.
     Taken,
-    /// No such connection: it was another one.
+    /// There is no such connection: that of this identifier is another one.
     Unknown,
-    /// Dropped, as it is not from the peer.
+    /// The message is not from the peer, and is dropped.
     WrongPeer,
 }
 

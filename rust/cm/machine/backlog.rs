@@ -3,7 +3,7 @@
 //! The backlog of a listener: the connections that are not finished, and the sources that hold
 //! their places.
 //!
-//! Nobody knows of a source whether it means to finish its connections, and until then it holds a
+//! A source does not tell whether it means to finish its connections, and until then it holds a
 //! place for each. So a source has at most as many places as are left for others: one source
 //! alone half of them, two a third each, and a source that holds none finds one. Sources that are
 //! more than the places take the last one, too. Then a newcomer may take a place from a source
@@ -74,7 +74,7 @@ impl Place {
         source: 0,
     };
 
-    /// Whether it was given back.
+    /// Returns whether it was given back.
     pub fn is_given_back(&self) -> bool {
         self.slot == NONE
     }
@@ -231,8 +231,8 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.uncount(source);
     }
 
-    /// Whether `source` may take the place of another one: it holds less than sources do on
-    /// average.
+    /// Returns whether `source` may take the place of another one: it holds less than sources do
+    /// on average.
     pub fn may_take_over(&self, source: u32) -> bool {
         let held = u64::from(self.held(source));
         held * u64::from(self.sources) < u64::from(self.taken)

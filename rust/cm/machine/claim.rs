@@ -111,7 +111,7 @@ impl Claims {
         }
     }
 
-    /// Whether the connection stands in the tables for another address than `source`.
+    /// Returns whether the connection stands in the tables for another address than `source`.
     pub fn are_from_elsewhere(&self, source: Source) -> bool {
         self.0
             .is_some_and(|claimed| claimed.adapter.source != source)

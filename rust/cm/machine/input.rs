@@ -195,7 +195,7 @@ pub enum Incoming {
         /// The sender's name for the connection.
         sender: CommId,
     },
-    /// Load alternate path (IBTA 12.8.1).
+    /// A proposal of an alternate path (IBTA 12.8.1).
     Lap {
         /// The sender's name for the connection.
         sender: CommId,

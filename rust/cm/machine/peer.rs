@@ -7,9 +7,9 @@ use super::wire::cm::comm_id::CommId;
 /// The two names of a connection: ours and the peer's.
 pub type Names = (CommId, CommId);
 
-/// Whether the peer of the connection that we know by the names `known` may have sent a message
-/// that says `named`. Nobody else knows both names; a peer with both may have got another address
-/// meanwhile. Before the connection has both, what counts is where the message came from.
+/// Returns whether the peer of the connection that we know by the names `known` may have sent a
+/// message that says `named`. Nobody else knows both names; a peer with both may have got another
+/// address meanwhile. Before the connection has both, what counts is where the message came from.
 pub fn may_be(known: Names, named: Names, is_from_peer: impl FnOnce() -> bool) -> bool {
     (known.1 != CommId::ZERO && known == named) || is_from_peer()
 }

@@ -99,7 +99,7 @@ impl Pending {
         self.began
     }
 
-    /// Whether it has been sent once, and not again.
+    /// Returns whether it has been sent once, and not again.
     pub(super) fn is_first_try(&self) -> bool {
         self.sent == self.began
     }

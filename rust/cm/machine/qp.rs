@@ -67,12 +67,12 @@ pub struct Requester {
 }
 
 impl QpType {
-    /// Whether the queue pair answers RDMA reads and atomics.
+    /// Returns whether the queue pair answers RDMA reads and atomics.
     const fn responds(self) -> bool {
         matches!(self, QpType::Rc | QpType::XrcTgt)
     }
 
-    /// Whether the queue pair sends requests that are acknowledged.
+    /// Returns whether the queue pair sends requests that are acknowledged.
     const fn requests(self) -> bool {
         matches!(self, QpType::Rc | QpType::XrcIni)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which state takes which message (IBTA 12.9).
+//! Messages that each state takes (IBTA 12.9).
 
 use super::actions::{
     Cause,
@@ -47,8 +47,8 @@ pub(super) fn receive(state: State, message: &Incoming, local: CommId, now: Time
     }
 }
 
-/// Whether the sender calls the connection as we were told it does. What answers a REQ was sent
-/// before we were told.
+/// Returns whether the sender calls the connection as we were told it does. What answers a REQ
+/// was sent before we were told.
 fn is_from_peer(state: &State, message: &Incoming) -> bool {
     let remote = state.remote();
     match *message {

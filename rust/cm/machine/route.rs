@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which addresses a connection uses when its ends may be in different subnets.
+//! Addresses that a connection uses when its ends may be in different subnets.
 //!
 //! Within a subnet a REQ names the LIDs of both ends. Across a router the sender knows neither the
 //! LID by which the passive end reaches it nor the passive end's own: it says that the path is not
@@ -210,7 +210,7 @@ mod tests {
         hop_limit: 63,
     };
 
-    /// From a port of the same subnet with LID 0x12, to the second LID of ours.
+    /// A packet from a port of the same subnet with LID 0x12, to the second LID of ours.
     const BY_LID: Completion = Completion {
         slid: Lid::new(0x12),
         sl: 3,
@@ -219,13 +219,13 @@ mod tests {
         roce: false,
     };
 
-    /// From a port of the same subnet, with a route header.
+    /// A packet from the same port, with a route header.
     const SAME_SUBNET: Completion = Completion {
         grh: Some(HEADER),
         ..BY_LID
     };
 
-    /// From another subnet, by the router's port with LID 7.
+    /// A packet from another subnet, by the router's port with LID 7.
     const BY_ROUTER: Completion = Completion {
         slid: Lid::new(7),
         sl: 5,
@@ -234,7 +234,7 @@ mod tests {
         roce: false,
     };
 
-    /// From a RoCE port, across an IP router.
+    /// A packet from a RoCE port, across an IP router.
     const BY_ETHERNET: Completion = Completion {
         slid: Lid::ZERO,
         sl: 0,

@@ -20,8 +20,8 @@ impl Source {
     /// The source of a message from `lid`, 0 on RoCE, with `gid` in its global route header. A
     /// port has several LIDs, which differ in the lowest `lmc` bits: all of them are one source.
     ///
-    /// Nobody knows the LMC of the sender's port, so `lmc` is that of the port here. A sender with
-    /// a larger one is several sources; senders with a smaller one may be one source.
+    /// The LMC of the sender's port is not known, so `lmc` is that of the port here. A sender
+    /// with a larger one is several sources; senders with a smaller one may be one source.
     pub fn new(lid: u32, lmc: u8, gid: Option<Gid>) -> Source {
         Source {
             lid: lid.checked_shr(lmc.into()).unwrap_or(0),

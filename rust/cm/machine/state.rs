@@ -150,7 +150,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// After a connection that the peer knew by this name.
+    /// Creates the state after a connection that the peer knew by this name.
     pub(super) fn after(remote: CommId) -> Idle {
         Idle { remote }
     }
@@ -284,7 +284,7 @@ impl State {
         }
     }
 
-    /// Whether the identifier is in the tables of remote names.
+    /// Returns whether the identifier is in the tables of remote names.
     pub(super) fn is_known(&self) -> bool {
         match self {
             State::Idle(_)
@@ -306,8 +306,8 @@ impl State {
         }
     }
 
-    /// Whether it is a passive connection that is not established yet, or a request for resolution
-    /// that is not answered.
+    /// Returns whether it is a passive connection that is not established yet, or a request for
+    /// resolution that is not answered.
     pub(super) fn is_half_open(&self) -> bool {
         matches!(
             self,
@@ -319,7 +319,7 @@ impl State {
         )
     }
 
-    /// Whether a request of ours is unanswered.
+    /// Returns whether a request of ours is unanswered.
     pub(super) fn awaits_answer(&self) -> bool {
         matches!(
             self,

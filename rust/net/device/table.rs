@@ -49,7 +49,7 @@ pub(super) unsafe fn driver<'a, T: Operations>(
     unsafe { (*(*private::<T>(device)).driver.get()).as_ref() }
 }
 
-/// Whether `device` was made for a driver `T`.
+/// Returns whether `device` was made for a driver `T`.
 ///
 /// # Safety
 ///
@@ -149,7 +149,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::open`].
+    /// The requirements of [`Self::open`] hold.
     unsafe extern "C" fn stop(device: *mut bindings::net_device) -> i32 {
         // SAFETY: By the contract, for both.
         let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
@@ -163,7 +163,7 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::open`].
+    /// The requirements of [`Self::open`] hold.
     unsafe extern "C" fn change_mtu(device: *mut bindings::net_device, mtu: i32) -> i32 {
         kernel::error::from_result(|| {
             // SAFETY: By the contract, for both.
@@ -177,7 +177,8 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::open`], but the device may be one that could not be registered.
+    /// The requirements of [`Self::open`] hold, except that the device may be one that could not
+    /// be registered.
     unsafe extern "C" fn uninit(device: *mut bindings::net_device) {
         // SAFETY: By the contract, for both.
         let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
@@ -190,7 +191,8 @@ impl<T: Operations> Table<T> {
     ///
     /// # Safety
     ///
-    /// As [`Self::open`]; `address` is a `sockaddr` with room for the device's addresses.
+    /// The requirements of [`Self::open`] hold; `address` is a `sockaddr` with room for the
+    /// device's addresses.
     unsafe extern "C" fn set_mac_address(
         device: *mut bindings::net_device,
         address: *mut c_void,

@@ -55,7 +55,7 @@ pub(super) unsafe extern "C" fn set_link_state<T: Operations>(
 ///
 /// # Safety
 ///
-/// As [`set_link_state`]; `info` is to be filled.
+/// The requirements of [`set_link_state`] hold; `info` is to be filled.
 pub(super) unsafe extern "C" fn configuration<T: Operations>(
     device: *mut bindings::net_device,
     function: i32,
@@ -85,7 +85,7 @@ pub(super) unsafe extern "C" fn configuration<T: Operations>(
 ///
 /// # Safety
 ///
-/// As [`configuration`].
+/// The requirements of [`configuration`] hold.
 pub(super) unsafe extern "C" fn statistics<T: Operations>(
     device: *mut bindings::net_device,
     function: i32,
@@ -103,7 +103,7 @@ pub(super) unsafe extern "C" fn statistics<T: Operations>(
 ///
 /// # Safety
 ///
-/// As [`configuration`].
+/// The requirements of [`configuration`] hold.
 pub(super) unsafe extern "C" fn guids<T: Operations>(
     device: *mut bindings::net_device,
     function: i32,
@@ -122,7 +122,7 @@ pub(super) unsafe extern "C" fn guids<T: Operations>(
 ///
 /// # Safety
 ///
-/// As [`set_link_state`].
+/// The requirements of [`set_link_state`] hold.
 pub(super) unsafe extern "C" fn set_guid<T: Operations>(
     device: *mut bindings::net_device,
     function: i32,

@@ -39,7 +39,7 @@ impl Packet {
     ///
     /// # Errors
     ///
-    /// Those of `fill`.
+    /// The errors of `fill`.
     ///
     /// # Safety
     ///
@@ -157,7 +157,7 @@ impl<P: Protocol> Messages<'_, P> {
     ///
     /// # Safety
     ///
-    /// What the kernel gives to a part of a dump.
+    /// `skb` and `callback` are those that the kernel gives to a part of a dump.
     pub(super) unsafe fn new(
         skb: *mut bindings::sk_buff,
         callback: *mut bindings::netlink_callback,

@@ -20,7 +20,7 @@ pub(crate) enum Shape {
     U16,
     /// A number of four bytes, in host byte order.
     U32,
-    /// From so many to so many bytes; at most 32767.
+    /// Bytes, with their least and greatest number; at most 32767.
     Bytes(u16, u16),
 }
 

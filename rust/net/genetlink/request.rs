@@ -147,7 +147,7 @@ impl<'a, P: Protocol> Request<'a, P> {
     ///
     /// # Errors
     ///
-    /// Those of `fill`; `ENOMEM`; what the kernel says.
+    /// The errors of `fill`; `ENOMEM`; the kernel's error.
     pub(crate) fn reply(&self, fill: impl FnOnce(&mut Message<'_>) -> Result) -> Result {
         let packet = Packet::new()?;
         let family = P::family().raw.get();

@@ -45,7 +45,7 @@ impl<P: Protocol> Sockets<P> {
     ///
     /// # Errors
     ///
-    /// What the kernel says.
+    /// The error of the kernel.
     pub(super) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             list <- new_mutex!(KVec::new(), "oxib_genl_sockets"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Being a member of multicast groups (IBTA 15.2.5.17).
+//! Membership in multicast groups (IBTA 15.2.5.17).
 
 use core::ptr::NonNull;
 
@@ -215,7 +215,7 @@ impl Client {
         })
     }
 
-    /// Whether somebody on this port, user space perhaps, is a member of a group.
+    /// Returns whether somebody on this port, user space perhaps, is a member of a group.
     pub(crate) fn is_member(&self, mgid: Gid) -> bool {
         let mut gid = bindings::ib_gid { raw: mgid.bytes() };
         let mut record: bindings::ib_sa_mcmember_rec = pin_init::zeroed();

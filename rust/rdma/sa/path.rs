@@ -59,7 +59,7 @@ pub(crate) trait Asker: Send + Sized + 'static {
 /// The SA's answer to a path query.
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
-    /// This is the path.
+    /// The path that the SA names.
     Path(PathRecord),
     /// There is no such path.
     None,
@@ -233,7 +233,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The same.
+    /// The errors of [`Client::ask_path`].
     pub(crate) fn find_path(
         &self,
         wanted: PathRecord,

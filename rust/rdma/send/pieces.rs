@@ -256,7 +256,7 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
     }
 }
 
-/// Why a part was not added.
+/// The reasons for which a part is not added.
 enum Fault {
     /// Its memory lies in too many pieces.
     Scattered,

@@ -34,7 +34,7 @@ pub(super) struct Slot<B> {
     pub(super) wr: bindings::ib_ud_wr,
     /// The pieces of most requests.
     few: [bindings::ib_sge; FEW],
-    /// Those of requests that have more; empty if none may.
+    /// The pieces of requests that have more; empty if no request may.
     more: KVec<bindings::ib_sge>,
     /// The pieces are in `more`.
     is_wide: bool,
@@ -103,7 +103,7 @@ impl<B: Pieces> Slot<B> {
         self.wr.wr.send_flags & INLINE != 0
     }
 
-    /// Whether the packet goes on in the next slot, which keeps its memory.
+    /// Returns whether the packet goes on in the next slot, which keeps its memory.
     pub(super) fn goes_on(&self) -> bool {
         self.buffer.is_none() && !self.is_inline()
     }
@@ -189,7 +189,7 @@ impl<B: Pieces> Slot<B> {
         self.wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND;
     }
 
-    /// Has the device do what drivers leave to it.
+    /// Sets the offloads that the device is to carry out for this request.
     pub(super) fn order(&mut self, work: &Work, header: *mut u8) {
         if work.checksum {
             self.wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_IP_CSUM;
@@ -241,7 +241,7 @@ impl<B: Pieces> Slot<B> {
 }
 
 impl Cursor {
-    /// At byte `offset` of the first piece.
+    /// Creates a cursor at byte `offset` of the first piece.
     pub(super) fn at(offset: usize) -> Self {
         Self { piece: 0, offset }
     }

@@ -64,8 +64,8 @@ fn take_all(places: &mut Places, number: u32) -> Vec<Place> {
         .collect()
 }
 
-/// Whether a newcomer finds somebody who may have to give a place up, in as many tries as the
-/// shell has.
+/// Returns whether a newcomer finds somebody who may have to give a place up, in as many tries as
+/// the shell has.
 fn finds(places: &Places, number: u32, random: &mut Random) -> bool {
     let number = source(number);
     places.may_take_over(number)

@@ -17,7 +17,7 @@ const ASKING: [&str; 3] = ["ReqSent", "DreqSent", "SidrReqSent"];
 /// or waits itself.
 const PUT_OFF: [&str; 3] = ["MraReqRcvd", "RepSent", "MraRepRcvd"];
 
-/// Long after the stage's states are entered.
+/// A time long after the stage's states are entered, in milliseconds.
 const LATER: u64 = 5_000_000;
 
 fn is_one_of(state: &str, names: &[&str]) -> bool {

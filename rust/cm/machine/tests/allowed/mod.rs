@@ -7,7 +7,7 @@
 use oxib_cm_machine::state::StateName;
 use oxib_cm_machine::state::StateName::*;
 
-/// From each state, where it goes.
+/// The states that each state can go to.
 pub const TRANSITIONS: [(StateName, &[StateName]); 16] = [
     (Idle, &[Listen, ReqSent, SidrReqSent]),
     (Listen, &[Idle]),
@@ -30,7 +30,7 @@ pub const TRANSITIONS: [(StateName, &[StateName]); 16] = [
     (SidrReqRcvd, &[Idle]),
 ];
 
-/// Whether there is such a transition.
+/// Returns whether there is such a transition.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn is_allowed(from: StateName, to: StateName) -> bool {
     TRANSITIONS

@@ -344,7 +344,7 @@ impl Node {
         }
     }
 
-    /// Whether a connection may have to give its place up.
+    /// Returns whether a connection may have to give its place up.
     pub fn has_had_time(&self, name: u32) -> bool {
         let asked = self.ids[&name].machine.asked_at();
         asked.is_some_and(|asked| self.now.since(asked) >= self.backlog.time_to_finish())

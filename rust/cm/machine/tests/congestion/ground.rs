@@ -56,7 +56,7 @@ pub struct Datagram {
     pub body: Body,
 }
 
-/// Something that happens later.
+/// An event that happens later.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Arrive(End, Datagram),

@@ -9,12 +9,12 @@ use super::random::Random;
 /// The kinds of consumers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Temper {
-    /// They want the connection, answer soon, and disconnect at some time.
+    /// Consumers that want the connection, answer soon, and disconnect at some time.
     Willing,
-    /// They want the connection and disconnect at some time, but take longer to answer than the
-    /// peer would wait.
+    /// Consumers that want the connection and disconnect at some time, but take longer to answer
+    /// than the peer would wait.
     Slow,
-    /// They may do anything.
+    /// Consumers that may do anything.
     Any,
 }
 
@@ -35,10 +35,10 @@ pub enum Call {
 /// Actions, each with the milliseconds after which it is done.
 pub type Plan = Vec<(Call, u64)>;
 
-/// Longer than any answer of a willing consumer takes.
+/// Time within which a willing consumer answers, in milliseconds.
 const SOON: u64 = 30;
 
-/// Longer than the peer waits, by far.
+/// Time for which no peer waits, by far, in milliseconds.
 const LATE: u64 = 200_000;
 
 impl Temper {

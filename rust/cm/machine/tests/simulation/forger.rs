@@ -41,7 +41,7 @@ const MOST_STEPS: usize = 400;
 pub enum Forger {
     /// Somebody else, who does not know both names of a connection.
     Stranger,
-    /// Anybody, with the peer's address at times.
+    /// Any node, with the peer's address at times.
     Anybody,
 }
 
@@ -176,8 +176,9 @@ fn forge(world: &mut World, forger: Forger) -> Packet {
     }
 }
 
-/// Whether a stranger can have sent it: any REQ, with all names of the peer in it and before the
-/// peer sends its own; of other messages those that do not say both names of a connection.
+/// Returns whether a stranger can have sent it: any REQ, with all names of the peer in it and
+/// before the peer sends its own; of other messages those that do not say both names of a
+/// connection.
 fn is_a_strangers(world: &mut World, packet: &Packet) -> bool {
     if let Body::Req(_) = packet.body {
         return true;

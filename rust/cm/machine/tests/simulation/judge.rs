@@ -16,7 +16,7 @@ use super::node::{
 use super::world::World;
 
 impl World {
-    /// Whatever has happened, nothing is left.
+    /// Checks that nothing is left, whatever has happened.
     pub fn judge_every_schedule(&self) {
         for node in [&self.active, &self.passive] {
             for id in node.ids.values() {
@@ -31,8 +31,8 @@ impl World {
         }
     }
 
-    /// Both consumers wanted the connection, and what was lost was sent again: both had it, and
-    /// both were told of its end.
+    /// Checks a schedule in which both consumers want the connection, and lost messages are sent
+    /// again: both had it, and both were told of its end.
     pub fn judge_willing(&self) {
         let (active, passive) = (first(&self.active), first(&self.passive));
         assert!(active.reports.contains(Report::RepReceived), "{active:?}");

@@ -16,7 +16,7 @@ use oxib_wire::cm::kind::Kind;
 
 use super::random::Random;
 
-/// One of the two ends.
+/// An end of the conversation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Side {
     Active,
@@ -105,7 +105,7 @@ pub struct Weather {
 #[derive(Debug)]
 pub struct Network {
     weather: Weather,
-    /// In the order of their arrival.
+    /// The messages in the order of their arrival.
     under_way: BTreeMap<(Time, u64), Packet>,
     /// Lost in a row, of a kind to a side.
     lost: BTreeMap<(Side, u16), u32>,

@@ -141,7 +141,8 @@ impl Node {
         found.filter(|name| self.ids.get(name).is_some_and(|id| !id.destroyed))
     }
 
-    /// Whether the identifier of this name may be told of a message: what its peer may have sent.
+    /// Returns whether the identifier of this name may be told of a message: what its peer may
+    /// have sent.
     pub fn may_hear(&self, name: u32, packet: &Packet) -> bool {
         let id = &self.ids[&name];
         let named = (packet.receiver, packet.sender());

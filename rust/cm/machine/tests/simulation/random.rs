@@ -28,7 +28,7 @@ impl Random {
         }
     }
 
-    /// Whether bytes are left that were chosen.
+    /// Returns whether bytes are left that were chosen.
     #[allow(dead_code, reason = "for the fuzz target")]
     pub fn is_chosen(&self) -> bool {
         !self.chosen.is_empty()
@@ -54,7 +54,7 @@ impl Random {
         self.next(limit) % limit.max(1)
     }
 
-    /// Yes, so many times in a hundred.
+    /// Returns true with this probability, in percent.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }

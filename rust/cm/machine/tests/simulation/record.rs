@@ -158,7 +158,7 @@ impl Reports {
         self.0.contains(&report)
     }
 
-    /// Whether the connection came to nothing.
+    /// Returns whether the connection came to nothing.
     pub fn failed(&self) -> bool {
         let failures = [
             Report::ReqError(Failure::Timeout),

@@ -202,7 +202,7 @@ pub const STATES: [&str; 26] = [
     "SidrReqRcvd",
 ];
 
-/// Everything that can happen, as the documentation orders it.
+/// The events that can happen, as the documentation orders them.
 pub const EVENTS: [&str; 44] = [
     "listen",
     "send REQ",
