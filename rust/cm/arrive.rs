@@ -373,7 +373,7 @@ pub(super) enum NoWay {
 pub(super) struct Unresolved;
 
 impl Port {
-    /// The way back to where a message came from. Sleeps, but waits for nobody's answer.
+    /// The way back to where a message came from. Sleeps, but does not wait for another node.
     ///
     /// # Errors
     ///

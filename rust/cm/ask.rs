@@ -48,7 +48,7 @@ impl Inner {
     }
 
     /// The time of the next look at an identifier that is due later: sooner if its request keeps
-    /// others waiting, or was sent before anybody knew how long answers take.
+    /// others waiting, or was sent before it was known how long answers take.
     pub(super) fn next_look(&self, due: Time, now: Time) -> Time {
         let soon = u64::from(UNHEARD);
         let asked = self.machine.asked_at();

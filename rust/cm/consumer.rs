@@ -68,7 +68,8 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// The identifier has changed. Called with its lock held.
     fn show(&self, _shown: &Shown) {}
 
-    /// Returns whether a listener of this consumer may serve one who would use it with `handler`.
+    /// Returns whether a listener of this consumer may also serve a consumer with the handler
+    /// `handler`.
     fn is_shared_by(&self, _handler: usize) -> bool {
         false
     }

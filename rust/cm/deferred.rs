@@ -3,10 +3,11 @@
 //! Messages that wait for the Ethernet address of their sender, on RoCE.
 //!
 //! An answer needs that address, and completions do not have it. Mostly it is known. Else its
-//! owner is asked, and whoever sent the message decides how long that takes. So nobody waits for
-//! it: the message is put here, and comes into its lane again after a while, a few times. There
-//! is room for a number of messages, of which a sender has at most as much as is left for others.
-//! What finds no room, or no address in time, is dropped: a peer that means it repeats it.
+//! owner is asked, and the sender of the message decides how long that takes. So no thread waits
+//! for it: the message is put here, and comes into its lane again after a while, a few times.
+//! There is room for a number of messages, of which a sender has at most as much as is left for
+//! others. What finds no room, or no address in time, is dropped: a peer that means it repeats
+//! it.
 
 use kernel::{
     impl_has_delayed_work,
@@ -53,7 +54,7 @@ const ROOM: u32 = 256;
 /// for an address.
 const DELAYS: [u64; 5] = [4, 16, 64, 256, 660];
 
-/// The name of all that holds places here: nobody is asked to give one up.
+/// The name of all that holds places here: no holder is asked to give one up.
 const NOBODY: CommId = CommId::new(1);
 
 /// The messages that wait.
@@ -237,7 +238,7 @@ impl WorkItem for Deferred {
 
 impl Manager {
     /// Forgets the deferred messages that the sender of a REJ, which found no connection, takes
-    /// back by it: its request would be granted for nobody.
+    /// back by it: its request would be granted in vain.
     pub(super) fn take_back(&self, port: &Port, rej: &Rej, notice: &Notice) {
         if let Some(received) = notice.message().filter(|_| port.roce) {
             let source = port.source(received);

@@ -71,7 +71,8 @@ impl Inner {
         }
     }
 
-    /// Lets the identifier go; whether nobody uses it any more.
+    /// Notes that the consumer has let the identifier go. Returns whether it is not in use any
+    /// more.
     fn let_go(&mut self, id: &Arc<Id>) -> bool {
         self.gone = true;
         self.disarm(id);
@@ -84,7 +85,8 @@ impl Inner {
         self.is_unused()
     }
 
-    /// Returns whether nobody can be told anything any more, nor uses the identifier.
+    /// Returns whether the consumer has let go and is not being told anything, and no request
+    /// uses the identifier.
     pub(super) fn is_unused(&self) -> bool {
         self.gone && !self.telling && self.users == 0
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Connections of a listener that are not finished: their places, and who gives one up for
-//! another.
+//! Connections of a listener that are not finished: their places, and which of them gives its
+//! place up for another.
 //!
 //! [`Backlog`] decides. Here are its memory and its lock, and the identifiers behind its places.
 
@@ -47,7 +47,7 @@ const LOOKED_AT: u32 = 16;
 /// The places of a listener.
 #[pin_data]
 pub(super) struct Places {
-    /// A key for the hashes of sources, so that nobody chooses a source that has the hash of
+    /// A key for the hashes of sources, so that no node can choose a source that has the hash of
     /// another.
     seed: u32,
     #[pin]

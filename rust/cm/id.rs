@@ -3,8 +3,8 @@
 //! Identifiers: a connection, a service ID resolution, or a listener.
 //!
 //! An identifier's lock is held for a step of its machine and for what that step asks for. Its
-//! consumer is called without it, by whoever brought the first notice; notices that come meanwhile
-//! queue up, so that the consumer hears of one at a time and in order.
+//! consumer is called without it, by the thread that brought the first notice; notices that come
+//! meanwhile queue up, so that the consumer gets one at a time and in order.
 
 use kernel::{
     impl_has_delayed_work,

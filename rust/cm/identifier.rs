@@ -41,7 +41,7 @@ impl Identifier {
     /// Drops the reference, as the identifier has ended.
     pub(crate) fn detach(&self) {
         let id = self.id.lock().take();
-        // Without the lock. Whoever ends it has a reference of his own.
+        // Without the lock. The thread that ends it has a reference of its own.
         drop(id);
     }
 

@@ -58,7 +58,7 @@ fn number() -> usize {
 /// The lanes of the node, with their queue of work.
 pub(super) struct Lanes {
     lanes: KVec<Arc<Lane>>,
-    /// A key for the hashes of senders, so that nobody chooses to have the hash of another.
+    /// A key for the hashes of senders, so that no sender can choose to have the hash of another.
     seed: u32,
     queue: work::Queue,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Listeners: who is told of requests for a service, and for how long.
+//! Listeners: the consumers that are told of requests for a service, and for how long.
 
 use core::sync::atomic::Ordering;
 
@@ -121,7 +121,7 @@ impl Id {
     /// # Errors
     ///
     /// `EINVAL` if the identifier is in use, or `service` is of the range that is assigned;
-    /// `EBUSY` if somebody else listens; `ENOMEM`.
+    /// `EBUSY` if another identifier listens; `ENOMEM`.
     pub(crate) fn listen(self: &Arc<Self>, service: ServiceId) -> Result {
         self.begin_listening(service)?
             .map_or(Ok(()), |_| Err(EBUSY))
@@ -132,7 +132,8 @@ impl Id {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if somebody else listens, or `service` is of the range that is assigned; `ENOMEM`.
+    /// `EINVAL` if a listener that is not shared has the service, or `service` is of the range
+    /// that is assigned; `ENOMEM`.
     pub(crate) fn listen_shared(
         manager: &Arc<Manager>,
         device: DeviceKey,
@@ -156,7 +157,7 @@ impl Id {
         }
     }
 
-    /// Listens, or says under which key somebody else does.
+    /// Listens, or returns the key under which another identifier does.
     fn begin_listening(
         self: &Arc<Self>,
         service: ServiceId,

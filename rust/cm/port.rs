@@ -304,7 +304,7 @@ impl Drop for Receiving {
 }
 
 impl Ports {
-    /// Takes the class of the ports of `device`, of those that somebody else does not have.
+    /// Takes the management class of those ports of `device` on which it is free.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Requests for connections: which of them are new, and whom they are for (IBTA 12.9.7).
+//! Requests for connections: which of them are new, and which listener they are for (IBTA
+//! 12.9.7).
 
 use kernel::{
     prelude::*,
@@ -258,7 +259,7 @@ impl Manager {
     }
 
     /// Answers a REQ again that connection `id` was made for. The first one came from the same
-    /// address: the answer says our name for the connection, which is for nobody else.
+    /// address: the answer gives our name for the connection, which no other node may learn.
     fn answer_again(&self, port: &Arc<Port>, id: &Arc<Id>, notice: KBox<Notice>) {
         let answered = [StateName::MraReqSent, StateName::TimeWait];
         let Ok(source) = id.way_back(port, &notice, &answered) else {

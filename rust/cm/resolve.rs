@@ -216,7 +216,7 @@ fn begin(
     })
 }
 
-/// Says that nobody listens.
+/// Answers that no listener has the service.
 fn answer_unsupported(port: &Port, to: &AddressVector, req: &SidrReq) {
     let message = sidr_rep::Parameters {
         request_id: req.request_id(),

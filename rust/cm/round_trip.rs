@@ -125,7 +125,7 @@ impl RoundTrip {
         self.estimate.store(estimate.pack(), Ordering::Relaxed);
     }
 
-    /// Returns whether anybody has been asked and has answered.
+    /// Returns whether a request has been answered yet.
     pub(super) fn is_known(&self) -> bool {
         Estimate::unpack(self.estimate.load(Ordering::Relaxed)).mean8 != 0
     }

@@ -49,7 +49,7 @@ pub(super) struct Window {
     taken: AtomicU32,
     /// Number of requests that stand in line: for a moment more than there are, never fewer.
     in_line: AtomicU32,
-    /// The port goes: nobody waits any more.
+    /// The port goes: requests do not wait any more.
     closed: AtomicBool,
     /// The requests that came last, the last one first.
     #[pin]
@@ -110,7 +110,7 @@ impl Window {
         None
     }
 
-    /// Lets all go that wait, now and later. Who calls it flushes the queue.
+    /// Sends on all requests that wait, now and later. The caller flushes the queue.
     pub(super) fn close(self: &Arc<Self>) {
         self.closed.store(true, Ordering::SeqCst);
         self.wake();
@@ -136,7 +136,8 @@ impl Window {
         Place(self.clone())
     }
 
-    /// Sends on who waits, if anybody does and it is worth it.
+    /// Schedules the work that sends requests in line on, if there are any, and enough places are
+    /// free or the port goes.
     fn wake(self: &Arc<Self>) {
         let there_are_places = self.taken.load(Ordering::SeqCst) <= PLACES - BATCH
             || self.closed.load(Ordering::SeqCst);
@@ -145,7 +146,7 @@ impl Window {
         }
     }
 
-    /// The place and the identifier whose turn it is. For the work alone.
+    /// Returns a free place and the identifier whose turn it is. For the work alone.
     fn next(self: &Arc<Self>) -> Option<(Place, Arc<Id>)> {
         let place = self.take()?;
         let turn = self.first()?;

@@ -689,8 +689,8 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_store_mtu(self.as_raw(), mtu) }
     }
 
-    /// Changes the MTU as an administrator does: [`Operations::change_mtu`] is called and all who
-    /// listen are told.
+    /// Changes the MTU as an administrator does: [`Operations::change_mtu`] is called, and all
+    /// listeners are told.
     ///
     /// # Errors
     ///

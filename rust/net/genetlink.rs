@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Generic netlink: a family of requests of our own, and announcements to who listens.
+//! Generic netlink: a family of requests of our own, and announcements to listeners.
 
 use core::{
     marker::PhantomData,
@@ -71,14 +71,14 @@ pub(crate) trait Protocol: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any: the one who asked is told.
+    /// Any; it is reported to the requester.
     fn answer(request: &mut Request<'_, Self>) -> Result;
 
     /// Begins an answer of many messages. Sleeps.
     ///
     /// # Errors
     ///
-    /// Any: the one who asked is told.
+    /// Any; it is reported to the requester.
     fn begin(request: &mut Request<'_, Self>) -> Result<Self::Dump>;
 
     /// Goes on with it, and answers that all was said.

@@ -2,7 +2,7 @@
 
 //! Links that `ip link add … type ipoib` makes, changes and shows: the rtnl kind.
 //!
-//! The kind has one name for all who drive IPoIB, so one driver has it at a time. A device that
+//! The kind has one name for all drivers of IPoIB, so one driver has it at a time. A device that
 //! the stack allocated for such a request becomes a [`Device`] like any other; only its memory is
 //! the stack's until the request has succeeded.
 

@@ -235,7 +235,7 @@ impl<M: Member> Handle<M> {
     }
 }
 
-/// Members of kind `M` in all namespaces. Dropping it drops them; whoever could look one up is
+/// Members of kind `M` in all namespaces. Dropping it drops them; all that could look one up is
 /// gone before.
 pub(crate) struct Registration<M: Member> {
     _shared: Pin<KBox<M::Shared>>,

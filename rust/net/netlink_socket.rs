@@ -134,8 +134,8 @@ impl<L: Listener> Socket<L> {
         to_result(sent.min(0))
     }
 
-    /// Leaves the group: nobody tells it anything any more that the socket would hear, and who is
-    /// telling it something has done so when this returns. Sleeps.
+    /// Leaves the group: the socket gets no messages to the group any more, and those that are
+    /// being sent have arrived when this returns. Sleeps.
     fn leave(&self) {
         if let Some(Raw(socket)) = self.open.lock().as_ref() {
             // SAFETY: By the type invariant the socket is open, and stays so while the lock is
@@ -166,9 +166,9 @@ impl<L: Listener> Socket<L> {
     }
 }
 
-/// Work that sends. It is of a lock class of its own: who removes a device by netlink waits for
-/// work of other queues, with a lock held of the class that the kernel takes when it is sent a
-/// message.
+/// Work that sends. It is of a lock class of its own: a thread that removes a device by netlink
+/// waits for work of other queues, with a lock held of the class that the kernel takes when it is
+/// sent a message.
 #[pin_data]
 struct Task<F> {
     #[pin]

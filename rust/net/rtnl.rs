@@ -58,7 +58,7 @@ pub(crate) fn lock() -> Guard {
     Guard(Rtnl(PhantomData))
 }
 
-/// Takes the RTNL if nobody has it.
+/// Takes the RTNL if no other thread holds it.
 #[allow(dead_code, reason = "softib has no need of it")]
 pub(crate) fn try_lock() -> Option<Guard> {
     // SAFETY: Callable from any context that may sleep; the mutex is always initialised.

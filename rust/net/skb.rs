@@ -180,7 +180,7 @@ impl Skb {
     }
 
     /// The first `length` bytes, or all if the packet has fewer, in its linear part, to be
-    /// changed: nobody else sees that.
+    /// changed: they are not shared with clones of the packet.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl Skb {
         unsafe { bindings::oxib_skb_may_change(self.0.as_ptr()) }
     }
 
-    /// Puts copies in place of its pieces, to which nobody else writes.
+    /// Puts copies in place of its pieces; no other owner writes to the copies.
     ///
     /// # Errors
     ///
@@ -282,14 +282,15 @@ impl Skb {
         unsafe { self.set_field(bindings::OXIB_SKB_PROTOCOL, ethertype.to_be()) };
     }
 
-    /// Notes the receive queue that a packet came by, for who spreads what follows.
+    /// Notes the receive queue that a packet came by, from which the stack chooses a CPU or a
+    /// transmit queue.
     #[inline(always)]
     pub(crate) fn set_receive_queue(&mut self, index: u16) {
         // SAFETY: The field is a plain integer at that offset; zero says that none was noted.
         unsafe { self.set_field(bindings::OXIB_SKB_QUEUE_MAPPING, index.saturating_add(1)) };
     }
 
-    /// Sets whom a packet fresh from the device was for.
+    /// Sets the receiver class of a packet fresh from the device.
     #[inline(always)]
     pub(crate) fn set_packet_type(&mut self, kind: PacketType) {
         let value = match kind {

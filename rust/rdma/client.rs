@@ -71,7 +71,7 @@ pub(crate) struct Wanted {
     pub(crate) address: Option<Address>,
 }
 
-/// Notes where a client is registered, for callbacks that do not say whom they call.
+/// The pointer to a registered client, for callbacks of `ib_core` that do not pass the client.
 ///
 /// # Invariants
 ///

@@ -70,8 +70,8 @@ pub(crate) enum Cause {
     Unresolved = bindings::OXIB_CM_DROP_UNRESOLVED,
 }
 
-/// The counters of a port. They count as long as anybody has them; sysfs shows them while there
-/// is a [`Shown`].
+/// The counters of a port. They count as long as there is a reference to them; sysfs shows them
+/// while there is a [`Shown`].
 ///
 /// # Invariants
 ///
@@ -127,7 +127,7 @@ impl Drop for Counters {
     }
 }
 
-/// Counters in sysfs. Dropping it takes them out, and waits for who reads there.
+/// Counters in sysfs. Dropping it removes the files, and waits for their readers.
 pub(crate) struct Shown {
     device: ARef<Device>,
     port: PortNumber,

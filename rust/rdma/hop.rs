@@ -38,8 +38,8 @@ struct Answer {
 
 impl Hop {
     /// Finds the next hop from GID `source` to `destination`, and waits up to `patience`
-    /// milliseconds for the owner of the address to say it. With a patience of 0 it does not wait
-    /// for anybody, but sends the question, so that the hop may be known later. Sleeps.
+    /// milliseconds for the owner of the address to answer. With a patience of 0 it does not
+    /// wait, but sends the question, so that the hop may be known later. Sleeps.
     ///
     /// # Errors
     ///

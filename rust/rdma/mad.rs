@@ -103,8 +103,8 @@ impl<H: Handler> Registration<H> {
     ///
     /// # Errors
     ///
-    /// [`RegisterError::Taken`] if somebody else has the class, or if the handler's sender is
-    /// open already; the MAD layer's error.
+    /// [`RegisterError::Taken`] if another user has the class, or if the handler's sender is open
+    /// already; the MAD layer's error.
     pub(crate) fn new(
         device: &Device,
         port: PortNumber,
@@ -276,8 +276,8 @@ impl<H: Handler> Message<H> {
         unsafe { &mut *(*self.buffer.as_ptr()).mad.cast() }
     }
 
-    /// Sends it, once. Does not sleep. Whether it went out is not told: who needs an answer
-    /// repeats its request.
+    /// Sends it, once. Does not sleep. The caller does not learn whether it went out: callers
+    /// that need an answer repeat their requests.
     ///
     /// # Errors
     ///

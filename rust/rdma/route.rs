@@ -151,7 +151,7 @@ impl AddressVector {
     }
 
     /// The way back to where `received` came from, through `port`, by which it came, on RoCE. It
-    /// is looked up and not waited for: whoever sent a message decides how long the answer to a
+    /// is looked up and not waited for: the sender of a message decides how long the answer to a
     /// question for its Ethernet address takes. Sleeps.
     ///
     /// # Errors

@@ -90,7 +90,8 @@ pub(crate) struct Posted {
     pub(crate) refused: u32,
     /// Bytes of the refused packets.
     pub(crate) refused_bytes: u32,
-    /// Packets were taken whose completion nobody asked for: it would have been the last one's.
+    /// Packets were taken without a request for their completion: it would have been the last
+    /// one's.
     pub(crate) stuck: bool,
     /// The inline ones: they are done, no completion comes for them.
     pub(crate) done: Completed,

@@ -23,7 +23,7 @@ use super::wire::cm::service_id::ServiceId;
 use super::wire::cm::Kind;
 use super::wire::qpn::Qpn;
 
-/// Tables and listeners of a node, for those who ask for a connection.
+/// Tables and listeners of a node, for peers that ask for a connection.
 pub trait Reception {
     /// A connection, by which a duplicate is answered.
     type Connection;
@@ -70,7 +70,7 @@ pub struct Asked {
 pub enum Unanswered {
     /// Its queue pair is one of management's, which are connected to nothing.
     SpecialQpn,
-    /// The listener has no place for its sender, who repeats it.
+    /// The listener has no place for its sender, which repeats it.
     NoPlace,
 }
 
@@ -142,12 +142,13 @@ pub fn request<R: Reception>(
 pub enum Addressee {
     /// The connection that has this identifier of ours.
     Ours(CommId),
-    /// The connection that has this identifier of the peer's, who does not know ours.
+    /// The connection that has this identifier of the peer's, which does not know ours.
     Theirs(Remote<CommId>),
 }
 
-/// Returns whom a REJ with the identifiers `named`, ours first, is for. One for a time-out is from
-/// a peer that may not know ours, and gives its GUID (IBTA 12.6.7.2).
+/// Returns the name of the connection that a REJ with the identifiers `named`, ours first, is
+/// for. One for a time-out is from a peer that may not know ours, and gives its GUID (IBTA
+/// 12.6.7.2).
 pub fn rejected(named: Names, reason: Reason, guid: Option<u64>, source: Source) -> Addressee {
     match guid {
         Some(guid) if reason == Reason::TIMEOUT => Addressee::Theirs(Remote {

@@ -112,7 +112,7 @@ impl Outcome {
     }
 }
 
-/// The places of a listener. Sources are hashes, with a key that nobody else knows.
+/// The places of a listener. Sources are hashes, with a key that no other node knows.
 #[derive(Debug)]
 pub struct Backlog<M> {
     most: u32,

@@ -18,7 +18,7 @@ use super::wire::pkey::Pkey;
 use super::wire::psn::Psn;
 use super::wire::qpn::Qpn;
 
-/// Terms that a REQ settles, whoever sent it, and a REP changes. "Our" and "peer" are as this end
+/// Terms that a REQ of either end settles, and a REP changes. "Our" and "peer" are as this end
 /// sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {

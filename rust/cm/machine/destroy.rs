@@ -42,7 +42,7 @@ pub(super) fn destroy(state: State, local: CommId, no_memory: bool) -> Step {
     }
 }
 
-/// A REP is taken back. Nobody is left to see a time-wait.
+/// Takes a REP back. No consumer is left to see a time-wait.
 fn revoke(state: &State, local: CommId) -> (Idle, Effects) {
     let reject = Outgoing::Rej {
         reason: Reason::CONSUMER_DEFINED,

@@ -54,8 +54,9 @@ impl Established {
         DreqRcvd::enter(self.connection)
     }
 
-    /// The consumer is gone. The peer is told once; nobody is left who would wait for its answer.
-    /// A target of XRC goes on without: its queue pair may have other users.
+    /// Ends the connection of a consumer that is gone. The peer is told once, as no consumer is
+    /// left to wait for its answer. A target of XRC goes on without: its queue pair may have
+    /// other users.
     pub(super) fn abandon(self) -> (Idle, Effects) {
         let effects = match self.connection.terms.qp_type {
             QpType::XrcTgt => Effects::NONE,

@@ -2,7 +2,7 @@
 
 //! The messages that wait in a lane, and the share of them that one sender has.
 //!
-//! Messages may come faster than consumers take them, and nobody knows of a message whether its
+//! Messages may come faster than consumers take them, and a message does not tell whether its
 //! sender means it. So a lane has room for a number of them, and a sender has at most as much of
 //! it as is left for others: one sender alone half, two a third each. A message for which there
 //! is no room is dropped, as if the network had lost it: who means it repeats it.
@@ -15,7 +15,7 @@ pub const FREE: u32 = 64;
 /// The number of counts. Senders whose hashes meet have a share together.
 const COUNTS: usize = 64;
 
-/// The messages that wait in a lane. Senders are hashes, with a key that nobody else knows.
+/// The messages that wait in a lane. Senders are hashes, with a key that no other node knows.
 #[derive(Debug)]
 pub struct Inflow {
     most: u32,

@@ -205,7 +205,7 @@ mod tests {
         Tick::new(CommId::ZERO, rto, now)
     }
 
-    /// Runs a request that nobody answers. Returns the number of its repetitions and its end.
+    /// Runs a request without an answer. Returns the number of its repetitions and its end.
     fn unanswered(mut pending: Pending) -> (u32, u64) {
         let mut count = 0;
         loop {
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// The intervals between the repetitions of a request that nobody answers.
+    /// Checks the intervals between the repetitions of a request without an answer.
     fn assert_intervals(name: u32, mut check: impl FnMut(u64)) {
         let patience = Patience {
             timeout: 4096,

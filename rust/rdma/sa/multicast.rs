@@ -215,7 +215,7 @@ impl Client {
         })
     }
 
-    /// Returns whether somebody on this port, user space perhaps, is a member of a group.
+    /// Returns whether this port is a member of a group, perhaps for a program in user space.
     pub(crate) fn is_member(&self, mgid: Gid) -> bool {
         let mut gid = bindings::ib_gid { raw: mgid.bytes() };
         let mut record: bindings::ib_sa_mcmember_rec = pin_init::zeroed();

@@ -141,7 +141,7 @@ struct Context<A> {
     flight: Arc<Flight>,
 }
 
-/// A query that did not begin: why, and who asked.
+/// A query that did not begin: the error, and the user that asked.
 pub(crate) type NotBegun<A> = (Error, KBox<A>);
 
 impl Client {
@@ -217,7 +217,7 @@ struct Waiter {
     answer: SpinLock<Answer>,
 }
 
-/// The question of one who waits.
+/// The question of a thread that waits.
 struct Question(Arc<Waiter>);
 
 impl Asker for Question {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Sending what is not one piece of memory to be sent as it is: packets in pieces, packets whose
-//! checksums the device computes, long segments that it or the driver cuts.
+//! Sending of packets that are not one piece of memory to be sent as it is: packets in pieces,
+//! packets whose checksums the device computes, long segments that it or the driver cuts.
 
 use core::ops::Range;
 
@@ -63,7 +63,7 @@ impl Cut {
 pub(super) struct Headers(KVec<KBox<[[u8; HEADER]; GROUP]>>);
 
 impl Headers {
-    /// No memory: the device cuts, or nobody does.
+    /// No memory: packets are cut by the device or not at all.
     pub(super) const NONE: Self = Self(KVec::new());
 
     /// Places for `count` slots.

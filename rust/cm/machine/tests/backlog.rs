@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The places of a listener: who gets one, who has to give one up, and that none is lost.
+//! The places of a listener: which connection gets one, which has to give one up, and that none
+//! is lost.
 
 #[path = "simulation/random.rs"]
 #[allow(dead_code, reason = "each test uses its part")]
@@ -64,8 +65,8 @@ fn take_all(places: &mut Places, number: u32) -> Vec<Place> {
         .collect()
 }
 
-/// Returns whether a newcomer finds somebody who may have to give a place up, in as many tries as
-/// the shell has.
+/// Returns whether a newcomer finds a holder that may have to give a place up, in as many tries
+/// as the shell has.
 fn finds(places: &Places, number: u32, random: &mut Random) -> bool {
     let number = source(number);
     places.may_take_over(number)
@@ -119,7 +120,7 @@ fn one_place_is_one() {
     assert!(take(&mut places, 2, 2).is_ok());
 }
 
-/// Sources that have all that they get leave a place to everybody else.
+/// Sources that have all that they get leave a place to all others.
 #[test]
 fn whoever_holds_none_finds_a_place_beside_greedy_ones() {
     for greedy in 40..=120 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The names under which connections stand: who takes which name from whom.
+//! The names under which connections stand, and which connection takes a name from another.
 
 #[path = "simulation/directory.rs"]
 #[allow(dead_code, reason = "each test uses its part")]
@@ -17,7 +17,7 @@ use oxib_wire::cm::comm_id::CommId;
 use oxib_wire::gid::Gid;
 use oxib_wire::qpn::Qpn;
 
-/// The peer's GUID, which everybody may write.
+/// The peer's GUID, which any node may write.
 const GUID: u64 = 0x51;
 
 /// Bits of a LID that are not the port's.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Storms: thousands of connections that are opened to one listener at once. Nobody is rejected,
-//! nobody gives up, and nobody waits much longer than the listener's node needs for all of them.
+//! Storms: thousands of connections that are opened to one listener at once. No caller is
+//! rejected, none gives up, and none waits much longer than the listener's node needs for all of
+//! them.
 //!
 //! Time is simulated: the same on every machine.
 
@@ -47,7 +48,7 @@ const FAIR: Storm = Storm {
     seed: 1,
 };
 
-/// Lets a storm pass. Everybody has his connection in the end.
+/// Lets a storm pass. All callers have their connections in the end.
 fn pass(storm: Storm) -> Ground {
     let mut ground = Ground::new(storm);
     ground.connect_all();

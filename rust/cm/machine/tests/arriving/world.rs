@@ -72,7 +72,7 @@ pub struct World {
     peers: Vec<Peer>,
     /// Messages under way to the node, and to peers.
     pool: Vec<(bool, Packet)>,
-    /// The next address that nobody has had.
+    /// The next address that no peer has had.
     fresh: u32,
     /// The REQ that each identifier was made for.
     asked: BTreeMap<u32, Asked>,
@@ -519,7 +519,8 @@ impl World {
         assert!(self.node.ids.is_empty());
     }
 
-    /// The consumer answers whom it has not, and time passes. All that is sent is lost.
+    /// Lets the consumer answer the peers that it has not answered, and time pass. All that is
+    /// sent is lost.
     fn let_time_pass(&mut self) {
         for name in self.node.ids.keys().copied().collect::<Vec<_>>() {
             self.node.reply(name);

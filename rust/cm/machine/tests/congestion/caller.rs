@@ -297,7 +297,7 @@ impl Caller {
         }
     }
 
-    /// Sends on those of a node who wait, when enough places are free.
+    /// Sends on the requests of a node that wait, when enough places are free.
     fn send_on(&mut self, one: usize, outside: &mut Outside) {
         if self.node(one).taken > PLACES - BATCH {
             return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! A node that is called and the nodes that call it, one processor on either side, the cable
-//! between them, strangers who only ask, and time in microseconds.
+//! between them, strangers that only ask, and time in microseconds.
 
 use std::collections::{
     BTreeMap,
@@ -81,7 +81,7 @@ pub struct Storm {
     pub nodes: usize,
     /// Microseconds from one opening to the next.
     pub pause: u64,
-    /// Strangers, who ask by turns and never finish.
+    /// Number of strangers, which ask by turns and never finish.
     pub strangers: usize,
     /// Microseconds from one request of theirs to the next.
     pub strangers_pause: u64,
@@ -222,7 +222,7 @@ impl Ground {
         self.run();
     }
 
-    /// Lets the strangers ask for so many microseconds before anybody connects.
+    /// Lets the strangers ask for so many microseconds before a caller connects.
     pub fn ask_before(&mut self, micros: u64) {
         self.outside.plan(0, Event::Ask);
         while self.outside.now < micros {

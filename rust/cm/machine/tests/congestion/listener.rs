@@ -95,7 +95,7 @@ pub struct Listener {
     /// REQs that found no place.
     pub dropped: u64,
     pub rejected: u64,
-    /// Connections of those who mean it that had to give their places up.
+    /// Connections of callers, not strangers, that had to give their places up.
     pub ousted: u64,
     /// Number of established connections.
     established: usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Messages about a conversation that nobody of it has sent.
+//! Messages about a conversation that none of its ends has sent.
 
 use oxib_cm_machine::actions::SERVICE_TIMEOUT;
 use oxib_cm_machine::input::{
@@ -39,7 +39,7 @@ const MOST_STEPS: usize = 400;
 /// Forgers that there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forger {
-    /// Somebody else, who does not know both names of a connection.
+    /// A third node, which does not know both names of a connection.
     Stranger,
     /// Any node, with the peer's address at times.
     Anybody,
@@ -144,7 +144,7 @@ fn answer(world: &mut World, sender: CommId) -> (Kind, Incoming) {
     }
 }
 
-/// A message that nobody of the conversation has sent.
+/// Makes a message that none of the ends has sent.
 fn forge(world: &mut World, forger: Forger) -> Packet {
     let origins = [Origin::Stranger, Origin::Peer];
     let from = match forger {

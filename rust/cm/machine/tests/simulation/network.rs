@@ -37,7 +37,7 @@ impl Side {
 pub enum Origin {
     /// The address of the other end.
     Peer,
-    /// The address of somebody who has no part in the conversation.
+    /// The address of a node that has no part in the conversation.
     Stranger,
 }
 
@@ -53,7 +53,7 @@ pub enum Body {
 pub struct Packet {
     pub to: Side,
     pub from: Origin,
-    /// The channel adapter that it names: anybody may write anything there.
+    /// The channel adapter that it names: any node may write anything there.
     pub adapter: Origin,
     pub kind: Kind,
     /// The receiver's name for the connection, as far as the sender knows it.

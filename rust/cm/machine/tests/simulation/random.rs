@@ -2,8 +2,7 @@
 
 //! Choices that a seed makes: the same ones on every machine.
 
-/// A source of numbers: bytes that somebody else has chosen, and then those of a seed
-/// (SplitMix64).
+/// A source of numbers: bytes that a fuzzer has chosen, and then those of a seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random {
     /// The last one comes first.

@@ -16,7 +16,7 @@ use oxib_wire::cm::kind::Kind;
 
 use super::network::Packet;
 
-/// A stranger who has a REP of ours may ask for time, but for no more than this, in milliseconds.
+/// Longest time that a stranger with a REP of ours may ask for, in milliseconds.
 const LONGEST_WAIT: u64 = 300_000;
 
 /// The waits of an end, in milliseconds.

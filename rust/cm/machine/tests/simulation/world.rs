@@ -358,7 +358,8 @@ impl World {
         }
     }
 
-    /// Sends a message. What strangers are sent is nobody's concern, but for others' names.
+    /// Sends a message. Messages to strangers are not delivered, but checked for the names of
+    /// others.
     fn send(&mut self, packet: Packet, to: Origin) {
         if to == Origin::Stranger {
             let sender = packet.sender().get();
