@@ -87,7 +87,7 @@ impl Inner {
 }
 
 impl Id {
-    /// The turn of the request has come that was kept back.
+    /// Sends the request that was kept back, as its turn has come.
     pub(super) fn turn_came(self: &Arc<Self>, place: Place) {
         let now = self.manager.now();
         self.with(|inner| {

@@ -65,7 +65,8 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// any more. Called once for each identifier, after everything else.
     fn detach(&self);
 
-    /// The identifier has changed. Called with its lock held.
+    /// Shows changed properties of the identifier to the consumer. Called with the identifier's
+    /// lock held.
     fn show(&self, _shown: &Shown) {}
 
     /// Returns whether a listener of this consumer may also serve a consumer with the handler

@@ -33,7 +33,7 @@ impl Identifier {
         })
     }
 
-    /// The identifier is there.
+    /// Keeps a reference to the consumer's new identifier.
     pub(crate) fn attach(&self, id: &Arc<Id>) {
         *self.id.lock() = Some(id.clone());
     }

@@ -268,7 +268,7 @@ impl Machine {
         })
     }
 
-    /// The consumer asks for a connection.
+    /// Sends a REQ, on the consumer's call.
     ///
     /// The REQ is repeated after `rto` (the caller's multiple of the port's round trip, with its
     /// floor), then after twice that, and so on up to the time-out of a try, until the time that
@@ -280,7 +280,7 @@ impl Machine {
         })
     }
 
-    /// The consumer accepts a REQ.
+    /// Sends a REP, by which the consumer accepts a REQ.
     pub fn send_rep(&mut self, param: &RepParam, now: Time) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::ReqRcvd(state) => Ok(step(state.reply(param, now))),
@@ -289,7 +289,7 @@ impl Machine {
         })
     }
 
-    /// The consumer accepts a REP.
+    /// Sends an RTU, by which the consumer accepts a REP.
     pub fn send_rtu(&mut self) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::RepRcvd(state) => Ok(step(state.accept())),
@@ -298,8 +298,8 @@ impl Machine {
         })
     }
 
-    /// The consumer disconnects, or the connection is found to be stale. The DREQ is repeated
-    /// after `rto` and so on.
+    /// Sends a DREQ: the consumer disconnects, or the connection is found to be stale. The DREQ
+    /// is repeated after `rto` and so on.
     pub fn send_dreq(&mut self, rto: u32, now: Time) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::Established(state) => Ok(step(state.disconnect(rto, now))),
@@ -307,7 +307,7 @@ impl Machine {
         })
     }
 
-    /// The consumer answers a DREQ.
+    /// Sends a DREP, by which the consumer answers a DREQ.
     pub fn send_drep(&mut self, now: Time) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::DreqRcvd(state) => Ok(step(state.release(now))),
@@ -315,7 +315,7 @@ impl Machine {
         })
     }
 
-    /// The consumer rejects a connection.
+    /// Sends a REJ, by which the consumer rejects a connection.
     pub fn send_rej(&mut self, reason: Reason, now: Time) -> Result<Actions, Refused> {
         let local = self.local;
         self.call(|state| match state {
@@ -331,7 +331,7 @@ impl Machine {
         })
     }
 
-    /// The consumer will need longer for its answer.
+    /// Prepares an MRA, as the consumer will need longer for its answer.
     pub fn prepare_mra(&mut self) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::ReqRcvd(state) => Ok(step(state.prepare())),
@@ -343,7 +343,7 @@ impl Machine {
         })
     }
 
-    /// The consumer asks for the queue pair of a service.
+    /// Sends a SIDR_REQ, by which the consumer asks for the queue pair of a service.
     pub fn send_sidr_req(&mut self, param: &SidrReqParam, now: Time) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::Idle(_) => Ok(step(SidrReqSent::enter(param, now))),
@@ -351,7 +351,7 @@ impl Machine {
         })
     }
 
-    /// The consumer answers a SIDR_REQ.
+    /// Sends a SIDR_REP, by which the consumer answers a SIDR_REQ.
     pub fn send_sidr_rep(&mut self, status: Status) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::SidrReqRcvd(state) => Ok(step(state.answer(status))),
@@ -359,7 +359,7 @@ impl Machine {
         })
     }
 
-    /// The consumer has seen the connection work (`IB_EVENT_COMM_EST`).
+    /// Establishes the connection, which the consumer has seen work (`IB_EVENT_COMM_EST`).
     pub fn established(&mut self) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::RepSent(state) => Ok(step(state.established())),
@@ -368,7 +368,7 @@ impl Machine {
         })
     }
 
-    /// The consumer has seen the queue pair take its alternate path (`IB_EVENT_PATH_MIG`).
+    /// Notes that the queue pair has taken its alternate path (`IB_EVENT_PATH_MIG`).
     pub fn migrated(&mut self) -> Result<Actions, Refused> {
         self.call(|state| match state {
             State::Established(state) => state.migrated(),
@@ -376,14 +376,15 @@ impl Machine {
         })
     }
 
-    /// The consumer lets go of the identifier: the machine is idle afterwards. After `no_memory`,
-    /// a REQ is not rejected, so that the peer's next one may find memory.
+    /// Ends whatever is going on, as the consumer lets go of the identifier: the machine is idle
+    /// afterwards. After `no_memory`, a REQ is not rejected, so that the peer's next one may find
+    /// memory.
     pub fn destroy(&mut self, no_memory: bool) -> Actions {
         let local = self.local;
         self.step(|state| destroy::destroy(state, local, no_memory))
     }
 
-    /// A message came that was looked up to be for this identifier.
+    /// Takes a message that was looked up to be for this identifier.
     pub fn receive(&mut self, message: &Incoming, now: Time) -> Actions {
         let local = self.local;
         self.step(|state| receive::receive(state, message, local, now))
@@ -407,7 +408,7 @@ impl Machine {
         self.state.pending().map(Pending::began)
     }
 
-    /// The timer came due. Too early is no matter.
+    /// Handles the timer, which came due. A call that comes too early does no harm.
     ///
     /// `rto` is the time after which a request that is sent now would be repeated: answers may
     /// have become slower since this one was sent, and then it is not repeated yet. Zero says
@@ -419,7 +420,7 @@ impl Machine {
         self.with_timer(actions)
     }
 
-    /// The peer is waited for no longer, as if its time were over.
+    /// Gives the peer up, as if its time were over.
     pub fn give_up(&mut self) -> Actions {
         self.timer(0, Time::END)
     }
@@ -433,7 +434,7 @@ impl Machine {
         Actions { timer, ..actions }
     }
 
-    /// A request could not be sent at all.
+    /// Handles a request that could not be sent at all.
     pub fn send_failed(&mut self, request: Request, now: Time) -> Actions {
         self.step(|state| expire::fail(state, request, now))
     }

@@ -122,8 +122,8 @@ impl CmId {
     ///
     /// # Safety
     ///
-    /// The consumer does not let go of the identifier meanwhile: neither by `using` nor by another
-    /// thread.
+    /// The consumer does not let go of the identifier meanwhile: neither by `using` nor by
+    /// another thread.
     pub(super) unsafe fn with_id<R>(&self, using: impl FnOnce(&Arc<Id>) -> Result<R>) -> Result<R> {
         let id = self.id.load(Ordering::Acquire);
         if id.is_null() {

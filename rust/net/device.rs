@@ -87,14 +87,14 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// The driver of the device's parent; `None` if the device is not a child.
     fn parent(&self) -> Option<&Arc<Self>>;
 
-    /// The world sees the device from now on.
+    /// Begins the driver's work: the device is visible from now on.
     fn shown(self: &Arc<Self>, rtnl: &mut Rtnl);
 
-    /// The device goes away, or could not be shown: nothing new is to be begun. It is down.
+    /// Begins nothing new from now on: the device goes away, or could not be shown. It is down.
     fn leaving(self: &Arc<Self>, rtnl: &mut Rtnl);
 
-    /// The stack has let go of the device: the driver's own work is to be waited for, which may
-    /// take the RTNL. Sleeps. Only a driver that was shown has work.
+    /// Waits for the driver's own work, which may take the RTNL: the stack has let go of the
+    /// device. Sleeps. Only a driver that was shown has work.
     fn gone(self: &Arc<Self>);
 
     /// Brings the device up. On an error it stays down, and nothing is left behind.
@@ -124,13 +124,13 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Any; the address stays as it is.
     fn change_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result;
 
-    /// The list of multicast addresses has changed. Called with bottom halves disabled.
+    /// Handles a change of the list of multicast addresses. Called with bottom halves disabled.
     fn multicast_changed(self: &Arc<Self>);
 
-    /// A queue has been stopped for longer than the watchdog's time.
+    /// Handles a queue that has been stopped for longer than the watchdog's time.
     fn transmit_timeout(self: &Arc<Self>, queue: u32);
 
-    /// A neighbour does not answer any more at this address. Called in any context.
+    /// Takes note that no neighbour answers any more at this address. Called in any context.
     fn neighbour_failed(self: &Arc<Self>, address: &HwAddr);
 
     /// Names of the driver's statistics, for `ethtool -S`.

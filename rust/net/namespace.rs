@@ -48,8 +48,8 @@ pub(crate) trait Member: Send + Sync + Sized + 'static {
     /// Any: there is no such namespace then.
     fn new(shared: &Self::Shared, namespace: Arc<Namespace>) -> Result<Arc<Self>>;
 
-    /// The namespace goes, and nobody finds its member any more: its own work is to be waited
-    /// for. Sleeps.
+    /// Waits for the member's own work: the namespace goes, and lookups do not find its member
+    /// any more. Sleeps.
     fn leaving(self: &Arc<Self>);
 }
 

@@ -91,7 +91,7 @@ impl Completion {
         self.0.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_IP_CSUM_OK != 0
     }
 
-    /// The network header in the first 40 bytes of the buffer, if there is one.
+    /// The type of the network header in the first 40 bytes of the buffer, if there is one.
     #[inline(always)]
     pub(crate) fn network(&self) -> Option<NetworkType> {
         let flags = self.0.wc_flags as u32;

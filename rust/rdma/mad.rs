@@ -57,8 +57,8 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     /// The handler's own sender, opened by its registration.
     fn sender(&self) -> &Sender<Self>;
 
-    /// A datagram of the class came. Called in process context, one at a time for each port; the
-    /// port receives nothing else until it returns.
+    /// Handles a datagram of the class that came. Called in process context, one at a time for
+    /// each port; the port receives nothing else until it returns.
     fn received(self: &Arc<Self>, mad: Received);
 }
 

@@ -20,7 +20,7 @@ impl PortNumber {
         Self(number)
     }
 
-    /// The number as the verbs have it: ports count from 1.
+    /// The number as the verbs have it: ports of a channel adapter count from 1.
     pub(crate) fn get(self) -> u32 {
         self.0
     }

@@ -79,7 +79,8 @@ impl Asking {
         }
     }
 
-    /// The peer rejects. If it knows another connection by these names, they rest for a while.
+    /// Takes the peer's REJ. If the peer knows another connection by these names, they rest for a
+    /// while.
     fn rejected(self, reason: Reason, now: Time) -> State {
         if reason == Reason::STALE_CONNECTION {
             let local_qpn = Some(self.own.qpn);
@@ -89,7 +90,7 @@ impl Asking {
         }
     }
 
-    /// The consumer gives up.
+    /// Sends a REJ, as the consumer gives up.
     fn reject(reason: Reason, local: CommId) -> (Idle, Effects) {
         let reject = Outgoing::Rej {
             reason,
@@ -104,7 +105,7 @@ impl Asking {
         (Idle::default(), Effects::report(report))
     }
 
-    /// The timer came due, in the state that is made of this by `same`.
+    /// Handles the timer, which came due, in the state that `same` makes of this.
     fn expired(mut self, tick: Tick, same: fn(Asking) -> State) -> Step {
         match self.pending.expire(tick) {
             Due::Nothing => (same(self), Effects::NONE),
@@ -133,7 +134,7 @@ impl ReqSent {
         (self.0.rejected(reason, now), effects)
     }
 
-    /// The peer asks for time.
+    /// Takes the peer's MRA, which asks for time.
     pub(super) fn put_off(self, service_timeout: u8, now: Time) -> (MraReqRcvd, Effects) {
         let effects = Effects::report(Report::MraReceived).after(self.0.pending.round_trip(now));
         let wait = service_wait(service_timeout, &self.0.terms);
@@ -210,7 +211,7 @@ impl RepRcvd {
         accept(self.connection)
     }
 
-    /// The consumer will need longer.
+    /// Prepares an MRA, on the consumer's call.
     pub(super) fn prepare(self) -> (MraRepSent, Effects) {
         let mra = Mra::Prepared(self.mra_due);
         (self.waiting(mra), Effects::NONE)
@@ -252,7 +253,7 @@ impl MraRepSent {
         accept(self.connection)
     }
 
-    /// The consumer will need longer: it did not know that the peer has been told so.
+    /// Notes the consumer's call for an MRA: it did not know that one has been sent.
     pub(super) fn prepare(self) -> Result<Step, State> {
         match self.mra.prepare() {
             Some(mra) => Ok((MraRepSent { mra, ..self }.into(), Effects::NONE)),
@@ -260,7 +261,7 @@ impl MraRepSent {
         }
     }
 
-    /// The REP came once more.
+    /// Answers a duplicate of the REP.
     pub(super) fn repeated(self) -> (MraRepSent, Effects) {
         let mra = self.mra.sent();
         let effects = Effects::answered(Kind::Rep, ACKNOWLEDGE);
@@ -292,7 +293,7 @@ fn accept(connection: Connection) -> (Established, Effects) {
     (Established::new(connection), Effects::new(Outgoing::Rtu))
 }
 
-/// The consumer rejects the REP.
+/// Sends a REJ for the REP, on the consumer's call.
 fn reject(connection: Connection, reason: Reason, local: CommId) -> (Idle, Effects) {
     let reject = Outgoing::Rej {
         reason,
@@ -302,7 +303,7 @@ fn reject(connection: Connection, reason: Reason, local: CommId) -> (Idle, Effec
     (Idle::after(connection.peer.id), Effects::new(reject))
 }
 
-/// The peer takes its REP back: it may have been ready for packets already.
+/// Takes the peer's REJ for its own REP: the peer may have been ready for packets already.
 fn rejected(connection: Connection, now: Time) -> (TimeWait, Effects) {
     let effects = Effects::report(Report::RejReceived);
     (TimeWait::after(&connection, now), effects)

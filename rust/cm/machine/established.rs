@@ -65,12 +65,12 @@ impl Established {
         (Idle::after(self.connection.peer.id), effects)
     }
 
-    /// The REP came once more: the RTU is lost.
+    /// Answers a duplicate of the REP: the RTU is lost.
     pub(super) fn repeated(self) -> (Established, Effects) {
         (self, Effects::answered(Kind::Rep, Outgoing::Rtu))
     }
 
-    /// The peer rejects, after all; no more once its path has been changed.
+    /// Takes a late REJ of the peer's; none is taken once the path has been changed.
     pub(super) fn rejected(self, now: Time) -> Step {
         if self.lap != LapState::Uninit {
             return (self.into(), Effects::dropped(Cause::Unexpected));
@@ -79,7 +79,7 @@ impl Established {
         (TimeWait::after(&self.connection, now).into(), effects)
     }
 
-    /// The peer loads an alternate path.
+    /// Takes the peer's LAP.
     pub(super) fn load(self, ack_timeout: u8) -> (Established, Effects) {
         match self.lap {
             LapState::Uninit | LapState::Idle => (
@@ -92,7 +92,7 @@ impl Established {
         }
     }
 
-    /// The consumer will need longer for its answer to a LAP.
+    /// Prepares an MRA for a LAP, on the consumer's call.
     pub(super) fn prepare(self) -> Result<Step, State> {
         match self.lap {
             LapState::Rcvd => {
@@ -103,7 +103,7 @@ impl Established {
         }
     }
 
-    /// The queue pair has taken its alternate path.
+    /// Notes that the queue pair has taken its alternate path.
     pub(super) fn migrated(self) -> Result<Step, State> {
         match self.lap {
             LapState::Uninit | LapState::Idle => {

@@ -34,7 +34,7 @@ pub(super) fn expire(state: State, tick: Tick) -> Step {
     }
 }
 
-/// A request could not be sent.
+/// Handles a request that could not be sent.
 pub(super) fn fail(state: State, request: Request, now: Time) -> Step {
     let failure = Failure::Send;
     match (state, request) {

@@ -84,7 +84,8 @@ impl Asked {
         (RepSent(offering), Effects::new(Outgoing::Rep))
     }
 
-    /// The consumer rejects; `local` is our name for the connection if the peer has seen it.
+    /// Sends a REJ, on the consumer's call; `local` is our name for the connection if the peer
+    /// has seen it.
     fn reject(self, reason: Reason, local: CommId) -> (Idle, Effects) {
         let reject = Outgoing::Rej {
             reason,
@@ -94,7 +95,7 @@ impl Asked {
         (Idle::after(self.peer.id), Effects::new(reject))
     }
 
-    /// The peer takes its REQ back.
+    /// Takes the peer's REJ for its own REQ.
     fn rejected(self, reason: Reason, now: Time) -> Step {
         let effects = Effects::report(Report::RejReceived);
         let next = if reason == Reason::STALE_CONNECTION {
@@ -138,12 +139,13 @@ impl ReqRcvd {
         self.asked.rejected(reason, now)
     }
 
-    /// There is no memory for the connection. The peer is told nothing and asks again.
+    /// Ends the connection, as there is no memory for it. The peer is told nothing and asks
+    /// again.
     pub(super) fn forget(self) -> (Idle, Effects) {
         (Idle::after(self.asked.peer.id), Effects::NONE)
     }
 
-    /// The consumer will need longer.
+    /// Prepares an MRA, on the consumer's call.
     pub(super) fn prepare(self) -> (MraReqSent, Effects) {
         let mra = Mra::Prepared(self.mra_due);
         (self.waiting(mra), Effects::NONE)
@@ -184,8 +186,8 @@ impl MraReqSent {
         self.asked.rejected(reason, now)
     }
 
-    /// There is no memory for the connection. A consumer that has prepared no MRA knows nothing of
-    /// one, and the peer is told nothing more, as in [`ReqRcvd::forget`].
+    /// Ends the connection, as there is no memory for it. A consumer that has prepared no MRA
+    /// knows nothing of one, and the peer is told nothing more, as in [`ReqRcvd::forget`].
     pub(super) fn forget(self, local: CommId) -> (Idle, Effects) {
         match self.mra {
             Mra::Unasked => (Idle::after(self.asked.peer.id), Effects::NONE),
@@ -193,7 +195,7 @@ impl MraReqSent {
         }
     }
 
-    /// The consumer will need longer: it did not know that the peer has been told so.
+    /// Notes the consumer's call for an MRA: it did not know that one has been sent.
     pub(super) fn prepare(self) -> Result<Step, State> {
         match self.mra.prepare() {
             Some(mra) => Ok((MraReqSent { mra, ..self }.into(), Effects::NONE)),
@@ -201,7 +203,7 @@ impl MraReqSent {
         }
     }
 
-    /// The REQ came once more.
+    /// Answers a duplicate of the REQ.
     pub(super) fn repeated(self) -> (MraReqSent, Effects) {
         let mra = self.mra.sent();
         let effects = Effects::answered(Kind::Req, ACKNOWLEDGE);
@@ -225,12 +227,12 @@ pub(super) struct Offering {
 }
 
 impl Offering {
-    /// The peer is ready, or the consumer has seen that it is.
+    /// Establishes the connection: the peer is ready, or the consumer has seen that it is.
     fn establish(self, report: Report) -> (Established, Effects) {
         (Established::new(self.connection), Effects::report(report))
     }
 
-    /// The consumer takes its REP back, by which the peer may already be sending.
+    /// Sends a REJ for our REP, by which the peer may already be sending.
     fn reject(self, reason: Reason, local: CommId, now: Time) -> (TimeWait, Effects) {
         let reject = Outgoing::Rej {
             reason,
@@ -251,7 +253,7 @@ impl Offering {
         (next, effects)
     }
 
-    /// The peer was ready, and disconnects; its RTU is lost or late.
+    /// Takes the peer's DREQ: the peer was ready, and its RTU is lost or late.
     fn disconnected(self) -> (DreqRcvd, Effects) {
         DreqRcvd::enter(self.connection)
     }
@@ -264,7 +266,7 @@ impl Offering {
         )
     }
 
-    /// The timer came due, in the state that is made of this by `same`.
+    /// Handles the timer, which came due, in the state that `same` makes of this.
     fn expired(mut self, tick: Tick, same: fn(Offering) -> State) -> Step {
         match self.pending.expire(tick) {
             Due::Nothing => (same(self), Effects::NONE),
@@ -289,7 +291,7 @@ impl RepSent {
         self.0.establish(Report::UserEstablished)
     }
 
-    /// The peer asks for time.
+    /// Takes the peer's MRA, which asks for time.
     pub(super) fn put_off(self, service_timeout: u8, now: Time) -> (MraRepRcvd, Effects) {
         let effects = Effects::report(Report::MraReceived).after(self.0.pending.round_trip(now));
         let wait = service_wait(service_timeout, &self.0.connection.terms);

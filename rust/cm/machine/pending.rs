@@ -178,7 +178,7 @@ impl Pending {
         }
     }
 
-    /// The peer is given up so many milliseconds after the first try, whatever else was agreed.
+    /// Gives the peer up so many milliseconds after the first try, whatever else was agreed.
     pub(super) fn within(self, milliseconds: u64) -> Pending {
         Pending {
             deadline: self.deadline.min(self.began.after(milliseconds)),

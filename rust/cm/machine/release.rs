@@ -49,7 +49,7 @@ impl DreqSent {
         (TimeWait::after(&self.connection, now), effects)
     }
 
-    /// The peer has the same wish.
+    /// Takes the peer's DREQ, which crossed ours.
     pub(super) fn disconnected(self) -> (DreqRcvd, Effects) {
         DreqRcvd::enter(self.connection)
     }
@@ -96,19 +96,19 @@ impl DreqRcvd {
         )
     }
 
-    /// The peer agrees to a DREQ of ours that crossed its own.
+    /// Takes the peer's DREP for a DREQ of ours that crossed its own.
     pub(super) fn released(self, now: Time) -> (TimeWait, Effects) {
         let effects = Effects::report(Report::DrepReceived);
         (TimeWait::after(&self.connection, now), effects)
     }
 
-    /// The consumer is gone.
+    /// Sends a DREP for a consumer that is gone.
     pub(super) fn abandon(self) -> (Idle, Effects) {
         let next = Idle::after(self.connection.peer.id);
         (next, Effects::new(Outgoing::Drep))
     }
 
-    /// The DREQ came once more.
+    /// Counts a duplicate of the DREQ.
     pub(super) fn repeated(self) -> (DreqRcvd, Effects) {
         (self, Effects::duplicate(Kind::Dreq))
     }
@@ -158,12 +158,12 @@ impl TimeWait {
         ))
     }
 
-    /// A DREQ came: the DREP is lost, or crossed it.
+    /// Answers a DREQ: the DREP is lost, or crossed it.
     pub(super) fn disconnected(self) -> (TimeWait, Effects) {
         (self, Effects::answered(Kind::Dreq, Outgoing::Drep))
     }
 
-    /// The REQ came once more.
+    /// Rejects a duplicate of the REQ as stale.
     pub(super) fn repeated(self, local: CommId) -> (TimeWait, Effects) {
         let reject = Outgoing::Rej {
             reason: Reason::STALE_CONNECTION,

@@ -64,8 +64,7 @@ pub(super) struct SidrReqRcvd {
 }
 
 impl SidrReqRcvd {
-    /// The consumer answers. Whether a duplicate that comes later is known for one is the shell's
-    /// affair.
+    /// Sends a SIDR_REP, on the consumer's call. The shell recognises duplicates that come later.
     pub(super) fn answer(self, status: Status) -> (Idle, Effects) {
         let answer = Outgoing::SidrRep { status };
         (Idle::after(self.request), Effects::new(answer))

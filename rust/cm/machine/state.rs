@@ -155,7 +155,7 @@ impl Idle {
         Idle { remote }
     }
 
-    /// A DREQ of the connection that was came once more.
+    /// Answers a duplicate of the DREQ of the connection that was.
     pub(super) fn disconnected(self) -> (Idle, Effects) {
         (self, Effects::answered(Kind::Dreq, Outgoing::Drep))
     }

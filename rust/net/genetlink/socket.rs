@@ -79,7 +79,7 @@ impl<P: Protocol> Sockets<P> {
         Ok(data)
     }
 
-    /// A socket is closed.
+    /// Drops the state of a socket that is closed.
     fn forget(&self, socket: (usize, u32)) {
         let gone = {
             let mut list = self.list.lock();

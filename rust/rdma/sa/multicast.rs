@@ -153,7 +153,7 @@ pub(crate) enum Answer {
 
 /// A receiver of the changes of a membership. Called in process context.
 pub(crate) trait Watcher: Send + Sync + 'static {
-    /// The SA has answered, or the membership has ended from outside.
+    /// Takes the SA's answer, or the end of the membership from outside.
     fn answered(&self, answer: Answer);
 }
 

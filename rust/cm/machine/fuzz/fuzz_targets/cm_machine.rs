@@ -206,7 +206,7 @@ impl Bench {
         }
     }
 
-    /// The timer goes off, at its time or at any.
+    /// Lets the timer go off, at its time or at any.
     fn expire(&mut self) -> Actions {
         self.now = self.timer.unwrap_or(self.now).max(self.now);
         self.timer = None;

@@ -284,7 +284,7 @@ impl Node {
         }
     }
 
-    /// The peer has another address from now on.
+    /// Gives the peer another address from now on.
     fn move_to(&mut self, name: u32, address: u32) {
         let id = self.ids.get_mut(&name).expect("it has taken a LAP");
         if id.claims.are_from_elsewhere(Source::new(address, 0, None)) {
@@ -362,12 +362,12 @@ impl Node {
         self.call(name, |machine, now| machine.send_rep(&param, now));
     }
 
-    /// The consumer disconnects, or the connection is stale.
+    /// Sends a DREQ, as the consumer disconnects or the connection is stale.
     pub fn disconnect(&mut self, name: u32) {
         self.call(name, |machine, now| machine.send_dreq(RTO, now));
     }
 
-    /// The consumer lets go of a connection.
+    /// Destroys an identifier, as the consumer lets go of it.
     pub fn destroy(&mut self, name: u32) {
         self.step(name, None, |machine, _| machine.destroy(false));
         let id = self.ids.remove(&name).expect("it is there");

@@ -416,7 +416,7 @@ impl World {
         }
     }
 
-    /// The consumer does something with one of its connections.
+    /// Lets the consumer do something with one of its connections.
     fn consume(&mut self) {
         let names: Vec<u32> = self.node.ids.keys().copied().collect();
         if names.is_empty() {
