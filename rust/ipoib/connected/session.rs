@@ -85,7 +85,7 @@ const LISTEN_AGAIN: u32 = 500;
 /// Number of tries that have to fail before peers are told that they cannot connect.
 const FAILURES: u32 = 2;
 
-/// The same number while the connection manager is being started, which may wait for others.
+/// Number of such tries while the connection manager is being started, which may wait for others.
 const STARTS: u32 = 10;
 
 /// Number of looks for idle connections in the time after which they are closed.
@@ -227,8 +227,8 @@ impl Session {
         searches.reschedule::<_, 0>(self, msecs_to_jiffies(0));
     }
 
-    /// Makes known whether peers can connect: the address says so from now on, and the interface may
-    /// have carrier.
+    /// Notes whether peers can connect: the address says so from now on, and the interface may have
+    /// carrier.
     fn settle(&self, listens: bool) {
         let members = self.members.lock();
         let is_news = members.open && self.interface.connected.settle(listens);
@@ -278,8 +278,9 @@ impl Session {
         }
     }
 
-    /// Notes a try to listen that failed. Peers are told that they cannot connect if that goes on: a try may lack memory for a
-    /// moment, or come before the connection manager has seen a new device.
+    /// Notes a try to listen that failed. Peers are told that they cannot connect if that goes on:
+    /// a try may lack memory for a moment, or come before the connection manager has seen a new
+    /// device.
     fn cannot_listen(&self, error: Error) {
         let failed = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
         let most = if error == EAGAIN { STARTS } else { FAILURES };
