@@ -333,12 +333,23 @@ put_back() { # host
 
 tracing=/sys/kernel/tracing
 sent=$tracing/events/ib_mad/ib_mad_ib_send_mad
+# A datagram that finds the send queue of queue pair 1 full, as connections at once may fill it, waits, and is sent as this event.
+sent_later=$tracing/events/ib_mad/ib_mad_send_done_resend
+sent_events='ib_mad_(ib_send_mad|send_done_resend)'
 
 # Starts to count the queries of paths by all hosts, with either driver. The numbers are those of the wire: class, method,
 # attribute.
 watch_queries() {
+	local event
 	[ -e "$tracing/trace" ] || mount -t tracefs tracefs "$tracing"
-	printf 'mgmt_class == 3 && method == 1 && attr_id == %d\n' $((16#3500)) >"$sent/filter" && echo 1 >"$sent/enable" && : >"$tracing/trace"
+	for event in "$sent" "$sent_later"; do
+		printf 'mgmt_class == 3 && method == 1 && attr_id == %d\n' $((16#3500)) >"$event/filter" && echo 1 >"$event/enable" || return
+	done
+	: >"$tracing/trace"
+}
+
+stop_watching_queries() {
+	echo 0 >"$sent/enable" && echo 0 >"$sent_later/enable"
 }
 
 # A query that is not answered in time is sent again, by ib_sa ten times, with the same transaction ID: it counts once.
@@ -348,5 +359,5 @@ watched_queries() {
 
 # How often queries were sent.
 watched_tries() {
-	grep -c ib_mad_ib_send_mad "$tracing/trace"
+	grep -cE " $sent_events: " "$tracing/trace"
 }

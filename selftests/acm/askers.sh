@@ -127,7 +127,7 @@ begin() { # [kernel]
 }
 
 end() {
-	echo 0 >"$sent/enable"
+	stop_watching_queries
 	check "the kernel waits as ever" wait_long 2000
 	check "the connection managers can be unloaded" eventually unload_managers
 }
@@ -294,7 +294,7 @@ test_changes() {
 	test_lids h1 78
 	test_pkeys
 	test_gids
-	echo 0 >"$sent/enable"
+	stop_watching_queries
 	check "the connection managers can be unloaded" eventually unload_managers
 	take_down_routed_fabric
 }

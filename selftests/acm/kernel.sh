@@ -85,7 +85,7 @@ on_node 1 check "n1's queries of paths are counted" watch_queries
 test_disk 3 1
 test_disk 3 1
 on_node 1 check "n1 asked once for the path to the target" queries_are 1
-on_node 1 sh -c "echo 0 >$sent/enable"
+on_node 1 stop_watching_queries
 test_disk 1 3
 if ! is_router; then
 	check "n$NODE goes to connected mode" set_mode_here connected

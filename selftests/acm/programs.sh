@@ -74,7 +74,7 @@ begin() { # acm_programs, [kernel]
 }
 
 end() {
-	echo 0 >"$sent/enable"
+	stop_watching_queries
 	check "the connection managers can be unloaded" eventually unload_managers
 	take_down_routed_fabric
 }

@@ -65,7 +65,7 @@ done
 # The target's service has one path for each of IPv4, which names a QoS class, and IPv6, which names a traffic class.
 on_node 1 check "n1 asked once for the target, by IPv4 and by IPv6" queries_are 2 2
 on_node 3 check "n3 asked for no path" queries_are 0 0
-is_router || echo 0 >"$sent/enable"
+is_router || stop_watching_queries
 is_router || check "n$NODE: oxib and its connection manager can be unloaded" unload_cm
 clear_ground
 finish

@@ -511,7 +511,7 @@ captured() { # host, kind of message, [field=value...]
 
 # Queries of paths by one of the hosts: the kernel numbers the devices.
 queries_of() { # host
-	grep -c "ib_mad_ib_send_mad: $(at "$1" rdma -j dev show "$1" | jq '.[0].ifindex'):" "$tracing/trace"
+	grep -cE "$sent_events: $(at "$1" rdma -j dev show "$1" | jq '.[0].ifindex'):" "$tracing/trace"
 }
 
 # Each connection begins with one of these.
@@ -549,7 +549,7 @@ test_routed() {
 	watch_queries
 	by_address "router" h1 h3
 	perftest "router" h1 h3 cm "-R"
-	echo 0 >"$sent/enable"
+	stop_watching_queries
 	test_requests h1 h3
 	end_captures
 	check "router: ib_send_lat with the router's LID" serve_and_call tcp "$exchange_port" h1 h3 \
