@@ -265,6 +265,14 @@ impl Program {
         true
     }
 
+    /// Leaves the question to the SA at once, without allocating. Sleeps, with no lock held: the
+    /// program goes on in the call.
+    pub(crate) fn decline_now(mut self) {
+        if let Some(socket) = self.socket.take() {
+            let _ = socket.send(&path_refusal(self.sequence));
+        }
+    }
+
     /// Answers it, soon. Returns whether the path is one for it. Any context.
     pub(crate) fn answer(mut self, path: &PathRecord) -> bool {
         // A connection's packets go both ways.

@@ -11,6 +11,7 @@
 //! Times are in milliseconds.
 
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     prelude::*,
     rbtree::{
         RBTree,
@@ -40,6 +41,10 @@ const CROWDED: u64 = 900_000;
 /// Most paths of a port that are for services, which any program of the node makes known by
 /// connecting: IP keeps the rest.
 const SERVICES: usize = PATHS / 2;
+
+/// Most waiters of a port, for all its paths together. Any program of the node makes more of them
+/// by connecting.
+const WAITERS: usize = 16_384;
 
 /// Key of a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -117,8 +122,8 @@ pub(crate) struct Duty {
 pub(crate) enum Claim<W> {
     /// The path is known.
     Known(PathRecord, W),
-    /// The waiter asks the SA, with this duty; `None` if there is no memory to keep what comes of
-    /// it.
+    /// The waiter asks the SA, with this duty; `None` if there is no room to keep what comes of it,
+    /// or for another waiter.
     Ask(Option<Duty>, W),
     /// The SA is being asked for the path, and the waiter is kept until the answer.
     Waits,
@@ -130,6 +135,8 @@ pub(crate) struct Paths<W> {
     count: usize,
     /// Number of those that are for services.
     services: usize,
+    /// Number of waiters, of all paths.
+    waiters: usize,
     last: u64,
 }
 
@@ -140,6 +147,7 @@ impl<W> Paths<W> {
             table: RBTree::new(),
             count: 0,
             services: 0,
+            waiters: 0,
             last: 0,
         }
     }
@@ -159,14 +167,15 @@ impl<W> Paths<W> {
                 return Claim::Known(path.record, waiter);
             }
             Some(State::Asked { waiting, .. }) => {
-                return match waiting.reserve(1, GFP_ATOMIC) {
-                    Ok(()) => {
-                        let _ = waiting.push_within_capacity(waiter);
-                        Claim::Waits
-                    }
-                    // He asks for himself.
-                    Err(_) => Claim::Ask(None, waiter),
-                };
+                let has_room =
+                    self.waiters < WAITERS && waiting.reserve(1, GFP_ATOMIC | __GFP_NOWARN).is_ok();
+                if !has_room {
+                    // The caller asks alone, or not at all.
+                    return Claim::Ask(None, waiter);
+                }
+                let _ = waiting.push_within_capacity(waiter);
+                self.waiters += 1;
+                return Claim::Waits;
             }
             Some(State::Known(_)) | None => {}
         }
@@ -213,6 +222,7 @@ impl<W> Paths<W> {
             return KVec::new();
         }
         let waiting = core::mem::take(waiting);
+        self.waiters -= waiting.len();
         match found {
             Some(record) => {
                 let path = Path {
@@ -242,15 +252,16 @@ impl<W> Paths<W> {
         let mut cursor = self.table.cursor_front_mut();
         while let Some(current) = cursor {
             let (key, state) = current.current();
-            let path = match state {
-                State::Known(path) => Some(path),
-                State::Asked { .. } => None,
+            let (path, waiters) = match state {
+                State::Known(path) => (Some(path), 0),
+                State::Asked { waiting, .. } => (None, waiting.len()),
             };
             if !is_gone(key, path) {
                 cursor = current.move_next();
                 continue;
             }
             known += usize::from(path.is_some());
+            self.waiters -= waiters;
             self.services -= usize::from(key.service.is_some());
             let (next, node) = current.remove_current();
             cursor = next;

@@ -4,6 +4,8 @@
 
 #[kernel::prelude::kunit_tests(oxib_acm_paths)]
 mod cases {
+    use core::cell::Cell;
+
     use kernel::prelude::*;
 
     use super::super::*;
@@ -158,6 +160,58 @@ mod cases {
         assert_eq!(paths.services, 1);
         let _ = paths.forget_all();
         assert_eq!((paths.count, paths.services), (0, 0));
+        Ok(())
+    }
+
+    /// A waiter that counts how many of its kind there are.
+    struct Alive<'a>(&'a Cell<usize>);
+
+    impl<'a> Alive<'a> {
+        fn new(number: &'a Cell<usize>) -> Self {
+            number.set(number.get() + 1);
+            Self(number)
+        }
+    }
+
+    impl Drop for Alive<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() - 1);
+        }
+    }
+
+    #[test]
+    fn waiters_have_a_bound_and_leave_nothing() -> Result {
+        let alive = Cell::new(0);
+        let mut paths = Paths::new();
+        let claim = |paths: &mut Paths<_>, n| paths.claim(key(n), Alive::new(&alive), 0);
+        let begin = |paths: &mut Paths<_>, n| match claim(paths, n) {
+            Claim::Ask(Some(duty), _) => Ok(duty),
+            _ => Err(EINVAL),
+        };
+        let first = begin(&mut paths, 1)?;
+        begin(&mut paths, 2)?;
+        // The bound is that of all paths together.
+        for n in 0..WAITERS {
+            let n = if n % 4 == 0 { 1 } else { 2 };
+            assert!(matches!(claim(&mut paths, n), Claim::Waits));
+        }
+        for n in [1, 2, 2, 1] {
+            assert!(matches!(claim(&mut paths, n), Claim::Ask(None, _)));
+        }
+        assert_eq!(alive.get(), WAITERS);
+        // An answer, or an event, makes room for as many as waited for it.
+        let woken = paths.ended(first, Some(&record(1)), 0);
+        assert_eq!(woken.len(), WAITERS / 4);
+        drop(woken);
+        assert_eq!(alive.get(), WAITERS / 4 * 3);
+        for _ in 0..WAITERS / 4 {
+            assert!(matches!(claim(&mut paths, 2), Claim::Waits));
+        }
+        assert!(matches!(claim(&mut paths, 2), Claim::Ask(None, _)));
+        paths.forget_all().for_each_waiting(drop);
+        assert_eq!((alive.get(), paths.waiters), (0, 0));
+        begin(&mut paths, 2)?;
+        assert!(matches!(claim(&mut paths, 2), Claim::Waits));
         Ok(())
     }
 

@@ -39,7 +39,7 @@ struct Asked {
     port: Arc<Port>,
     number: u64,
     /// Others may wait for the answer.
-    duty: Option<Duty>,
+    duty: Duty,
     /// The path that is wanted.
     wanted: PathRecord,
     interface: Arc<Interface>,
@@ -58,7 +58,7 @@ impl Asker for Asked {
         } = KBox::into_inner(self);
         port.paths.lock().ended(number);
         let path = port.checked(&interface, &wanted, answer).ok();
-        port.done(duty, path.as_ref());
+        port.done(Some(duty), path.as_ref());
         tell(&interface, program, path.as_ref());
         // Searches may have waited for their turn.
         port.advance_soon();
@@ -99,8 +99,13 @@ impl Port {
             Claim::Known(path, Waiter::Program(_, program)) => {
                 count(&interface, program.answer_now(&path));
             }
-            Claim::Ask(duty, Waiter::Program(_, program)) => {
+            Claim::Ask(Some(duty), Waiter::Program(_, program)) => {
                 self.ask_for(interface, wanted, duty, program);
+            }
+            // There is no room to keep the question.
+            Claim::Ask(None, Waiter::Program(_, program)) => {
+                program.decline_now();
+                count(&interface, false);
             }
             _ => {}
         }
@@ -110,11 +115,11 @@ impl Port {
         self: &Arc<Self>,
         interface: Arc<Interface>,
         wanted: &Wanted,
-        duty: Option<Duty>,
+        duty: Duty,
         program: Program,
     ) {
         let Some(number) = self.paths.lock().take_off() else {
-            return self.done(duty, None);
+            return self.done(Some(duty), None);
         };
         let asked = Asked {
             port: self.clone(),
@@ -137,7 +142,7 @@ impl Port {
             Ok(query) => self.began(&interface, number, query),
             Err(_) => {
                 self.paths.lock().ended(number);
-                self.done(duty, None);
+                self.done(Some(duty), None);
             }
         }
     }
