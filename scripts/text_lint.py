@@ -13,6 +13,8 @@ _DOC = re.compile(r"\s*//([/!])(?: (.*))?$")
 # A doc comment begins with a noun or a verb; with these words begins half a sentence.
 _ODD = re.compile(r"(What|How|Who|Whom|Whose|Where|It|Of|None|As|By|So|That|The same)\b")
 _MOST_COLUMNS = {".rs": 100, ".md": 120}
+# A test of rust/cm/machine compares this page line by line.
+_COMPARED = "cm-states.md"
 _COMMENT = re.compile(r"//[/!]? ?(.*)")
 
 
@@ -45,7 +47,8 @@ def _long(path, lines):
 
 def _complaints(path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    yield from _long(path, lines)
+    if path.name != _COMPARED:
+        yield from _long(path, lines)
     if path.suffix == ".rs":
         for number, text in _first_lines(lines):
             if _ODD.match(text):
