@@ -7,7 +7,7 @@
 #include <linux/module.h>
 #include <rdma/ib_cm.h>
 
-#include "../rust/bindings/cm_export.h"
+#include "../rust/oxib/bindings/cm_export.h"
 
 #define CREATE_TRACE_POINTS
 #include "ib_cma_trace.h"

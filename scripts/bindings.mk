@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Generates bindings_generated.rs of each module for the tree being built against, in $(obj)/rust/bindings for oxib.ko
+# Generates bindings_generated.rs of each module for the tree being built against, in $(obj)/rust/oxib/bindings for oxib.ko
 # and $(obj)/rust/softib/bindings for softib.ko. Included by Kbuild.
 #
 # bindings.h in the folder of that name says what is bound, `parameters` how; types that the kernel crate has are not
 # generated again (scripts/reused-types.awk).
 
-oxib-bindings := $(obj)/rust/bindings
+oxib-bindings := $(obj)/rust/oxib/bindings
 softib-bindings := $(obj)/rust/softib/bindings
 
 # Opaque in the kernel crate, or tied to what is opaque there.
 oxib-own-types := net_device net napi_struct sk_buff
 
-# rust/bindings.rs includes what this names.
-$(obj)/rust/oxib.o: export OXIB_BINDINGS := $(abspath $(oxib-bindings))/bindings_generated.rs
-$(obj)/rust/softib.o: export OXIB_BINDINGS := $(abspath $(softib-bindings))/bindings_generated.rs
+# rust/oxib/bindings.rs includes what this names.
+$(obj)/rust/oxib/oxib.o: export OXIB_BINDINGS := $(abspath $(oxib-bindings))/bindings_generated.rs
+$(obj)/rust/softib/softib.o: export OXIB_BINDINGS := $(abspath $(softib-bindings))/bindings_generated.rs
 
 # GCC's flags that libclang does not know: the tree's own list.
 ifdef CONFIG_CC_IS_GCC
@@ -51,7 +51,7 @@ $(oxib-bindings)/bindings_generated.rs $(softib-bindings)/bindings_generated.rs:
 		$(obj)/%/bindings_generated.rs: $(src)/%/bindings.h $(src)/%/parameters $(oxib-bindings)/reused_types FORCE
 	$(call if_changed_dep,oxib_bindgen)
 
-targets += rust/bindings/reused_types rust/bindings/bindings_generated.rs rust/softib/bindings/bindings_generated.rs
+targets += rust/oxib/bindings/reused_types rust/oxib/bindings/bindings_generated.rs rust/softib/bindings/bindings_generated.rs
 
-$(obj)/rust/oxib.o: $(oxib-bindings)/bindings_generated.rs
-$(obj)/rust/softib.o: $(softib-bindings)/bindings_generated.rs
+$(obj)/rust/oxib/oxib.o: $(oxib-bindings)/bindings_generated.rs
+$(obj)/rust/softib/softib.o: $(softib-bindings)/bindings_generated.rs

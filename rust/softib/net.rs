@@ -11,6 +11,7 @@ pub(crate) mod crossing;
 pub(crate) mod frame;
 pub(crate) mod line;
 pub(crate) mod notifier;
-#[path = "../net/rtnl.rs"]
+// Both modules have it.
+#[path = "../oxib/net/rtnl.rs"]
 pub(crate) mod rtnl;
 pub(crate) mod signal;

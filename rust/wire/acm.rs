@@ -5,15 +5,9 @@
 //! The rules for an entry are checked here, wherever it comes from: a netlink message, or a
 //! record of a bulk load.
 
-#[path = "acm/entry.rs"]
 pub mod entry;
-#[path = "acm/family.rs"]
 pub mod family;
-#[path = "acm/filter.rs"]
 pub mod filter;
-#[path = "acm/record.rs"]
 pub mod record;
-#[path = "acm/request.rs"]
 pub mod request;
-#[path = "acm/source.rs"]
 pub mod source;

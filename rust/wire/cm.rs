@@ -19,48 +19,26 @@ use super::mad::{
     MadError, //
 };
 
-// As in the root, the paths are spelled out: a file that was named so has its modules beside it.
-#[path = "cm/apr.rs"]
 pub mod apr;
-#[path = "cm/build.rs"]
 pub mod build;
-#[path = "cm/comm_id.rs"]
 pub mod comm_id;
-#[path = "cm/drep.rs"]
 pub mod drep;
-#[path = "cm/dreq.rs"]
 pub mod dreq;
-#[path = "cm/ece.rs"]
 pub mod ece;
-#[path = "cm/kind.rs"]
 pub mod kind;
-#[path = "cm/lap.rs"]
 pub mod lap;
-#[path = "cm/mra.rs"]
 pub mod mra;
-#[path = "cm/mtu.rs"]
 pub mod mtu;
-#[path = "cm/path.rs"]
 pub mod path;
-#[path = "cm/reason.rs"]
 pub mod reason;
-#[path = "cm/rej.rs"]
 pub mod rej;
-#[path = "cm/rep.rs"]
 pub mod rep;
-#[path = "cm/req.rs"]
 pub mod req;
-#[path = "cm/rtu.rs"]
 pub mod rtu;
-#[path = "cm/service_id.rs"]
 pub mod service_id;
-#[path = "cm/sidr_rep.rs"]
 pub mod sidr_rep;
-#[path = "cm/sidr_req.rs"]
 pub mod sidr_req;
-#[path = "cm/timeout.rs"]
 pub mod timeout;
-#[path = "cm/transport.rs"]
 pub mod transport;
 
 pub use self::build::BuildError;

@@ -12,15 +12,10 @@ use super::grh;
 use super::icrc;
 use super::lrh;
 
-#[path = "packet/error.rs"]
 mod error;
-#[path = "packet/extension.rs"]
 mod extension;
-#[path = "packet/head.rs"]
 mod head;
-#[path = "packet/outgoing.rs"]
 mod outgoing;
-#[path = "packet/writer.rs"]
 mod writer;
 
 pub use self::error::PacketError;

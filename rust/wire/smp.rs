@@ -28,26 +28,15 @@ use super::mad::{
     CLASS_SUBNET_LID, //
 };
 
-// The paths are spelled out for the reason that wire.rs gives.
-#[path = "smp/forwarding.rs"]
 pub mod forwarding;
-#[path = "smp/guid.rs"]
 pub mod guid;
-#[path = "smp/lanes.rs"]
 pub mod lanes;
-#[path = "smp/led.rs"]
 pub mod led;
-#[path = "smp/node.rs"]
 pub mod node;
-#[path = "smp/notice.rs"]
 pub mod notice;
-#[path = "smp/partition.rs"]
 pub mod partition;
-#[path = "smp/port.rs"]
 pub mod port;
-#[path = "smp/sm.rs"]
 pub mod sm;
-#[path = "smp/switch.rs"]
 pub mod switch;
 
 /// Length in bytes of a packet's datagram.

@@ -56,9 +56,9 @@ lost none of either. The kernel's table of neighbours is full in both cases.
 
 # The tests of each kind in every run.
 _TESTS = {
-    "REQ": "`storm` and `backlog` of `rust/cm/machine`; `cm/storm`, `cm/abuse`",
-    "REP": "`sequences` of `rust/cm/machine`; `cm/abuse` (strange messages)",
-    "REJ": "`sequences` of `rust/cm/machine`; `cm/hammer`",
+    "REQ": "`storm` and `backlog` of `rust/oxib/cm/machine`; `cm/storm`, `cm/abuse`",
+    "REP": "`sequences` of `rust/oxib/cm/machine`; `cm/abuse` (strange messages)",
+    "REJ": "`sequences` of `rust/oxib/cm/machine`; `cm/hammer`",
     "SIDR_REQ": "`cm/abuse` (strange messages), `acm/peers`",
     "ARP-request": "`oxib_address` in `kunit/modules`; `infiniband/strangers`",
     "ARP-reply": "`oxib_address` in `kunit/modules`",

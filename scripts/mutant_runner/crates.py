@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 # Their folders below rust/.
-CRATES = ("wire", "cm/machine", "softib/fabric", "softib/transport", "tool/data_file")
+CRATES = ("wire", "oxib/cm/machine", "softib/fabric", "softib/transport", "tool/data_file")
 # The newest one that Debian's Rust builds.
 VERSION = "25.0.1"
 _WORKSPACE = re.compile(r"^\[workspace\]\n(?:#.*\n|resolver.*\n)*", re.MULTILINE)

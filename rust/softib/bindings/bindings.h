@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The C interfaces softib is bound to, as rust/bindings/bindings.h names those of oxib.
+ * The C interfaces softib is bound to, as rust/oxib/bindings/bindings.h names those of oxib.
  */
 
 #include <linux/hrtimer_types.h>
@@ -17,6 +17,6 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_netlink.h>
 
-#include "../../bindings/lock.h"
+#include "../../oxib/bindings/lock.h"
 #include "inline.h"
 #include "programs.h"

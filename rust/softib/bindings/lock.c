@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-/* rust/lock.rs and rust/work.rs are part of this module too. */
-#include "../../bindings/lock.c"
+/* rust/oxib/lock.rs and rust/oxib/work.rs are part of this module too. */
+#include "../../oxib/bindings/lock.c"

@@ -10,9 +10,7 @@
 //! End-to-end flow control is not used: credits in acknowledgements are ignored, and a receiver
 //! that is not ready answers so.
 
-#[path = "requester/answer.rs"]
 mod answer;
-#[path = "requester/retry.rs"]
 mod retry;
 
 use super::attributes::{

@@ -7,7 +7,6 @@
 //! requests that came together. Data of READs and results of atomics go out in the order of their
 //! requests, the acknowledgement of what is after them behind them.
 
-#[path = "responder/fetch.rs"]
 mod fetch;
 
 use super::attributes::{

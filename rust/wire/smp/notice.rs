@@ -27,11 +27,8 @@ use super::{
     DATA_LEN, //
 };
 
-#[path = "notice/changes.rs"]
 mod changes;
-#[path = "notice/fault.rs"]
 mod fault;
-#[path = "notice/violation.rs"]
 mod violation;
 
 pub use self::changes::LocalChanges;

@@ -13,6 +13,7 @@ use oxib_wire::cm::{
 };
 use oxib_wire::mad;
 
+// The tests of the crate have the same module.
 #[path = "../../tests/cm_fields/mod.rs"]
 mod cm_fields;
 

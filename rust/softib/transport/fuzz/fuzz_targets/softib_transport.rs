@@ -7,6 +7,7 @@
 
 #![no_main]
 
+// The tests of the crate have the same module.
 #[path = "../../tests/host/mod.rs"]
 mod host;
 
