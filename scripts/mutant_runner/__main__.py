@@ -203,7 +203,6 @@ def _try_crates(names, tree, out, tap):
     log = crates.install()
     if log:
         return tap.check(False, "cargo-mutants can be installed", f"see {log}")
-    crates.join()
     caught_of_all, all_survivors = 0, []
     for crate in names or CRATES:
         caught, survivors, log = crates.run(crate)

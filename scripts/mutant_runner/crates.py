@@ -9,15 +9,13 @@ from pathlib import Path
 CRATES = ("wire", "oxib/cm/machine", "softib/fabric", "softib/transport", "tool/data_file")
 # The newest one that Debian's Rust builds.
 VERSION = "25.0.1"
-_WORKSPACE = re.compile(r"^\[workspace\]\n(?:#.*\n|resolver.*\n)*", re.MULTILINE)
-_PROFILE = re.compile(r"^(?:#.*\n)?\[profile\.test\]\n(?:\w.*\n?)*", re.MULTILINE)
 # Its lists of mutants.
 _CAUGHT = ("caught", "timeout")
 _SURVIVED = ("missed",)
 
 
 class Crates:
-    """The crates of a copy of the checkout, as one workspace: cargo-mutants knows only files below its own."""
+    """The crates of a copy of the checkout."""
 
     def __init__(self, tree, out):
         self._tree = tree
@@ -34,17 +32,6 @@ class Crates:
     @staticmethod
     def _place():
         return Path(os.environ["OXIB_CACHE"]) / f"cargo-mutants-{VERSION}"
-
-    def join(self):
-        """Make one workspace of them, in the copy."""
-        rust = self._tree.root / "rust"
-        for crate in CRATES:
-            manifest = rust / crate / "Cargo.toml"
-            text = _WORKSPACE.sub("", manifest.read_text(encoding="utf-8"))
-            manifest.write_text(_PROFILE.sub("", text), encoding="utf-8")
-        members = ", ".join(f'"{crate}"' for crate in CRATES)
-        text = f'[workspace]\nmembers = [{members}]\nresolver = "3"\n\n[profile.test]\nopt-level = 1\n'
-        (rust / "Cargo.toml").write_text(text, encoding="utf-8")
 
     def run(self, crate):
         """Test all mutants of one. Returns how many were caught, the list of those that survived, and the log; nothing if its

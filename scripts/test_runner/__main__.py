@@ -96,7 +96,8 @@ def _host_jobs(options):
     seconds = options.fuzz or (_FUZZ_SOAK if options.soak else _FUZZ)
     fuzzing = [job.fuzzing(seconds, bool(options.soak))] if (_CHECKOUT / "scripts/fuzz").exists() else []
     found = [path.relative_to(_CHECKOUT) for path in (_CHECKOUT / "rust").glob("**/Cargo.toml")]
-    manifests = sorted(path for path in found if path.parent.name != "fuzz")
+    # Without those of fuzz targets and of the workspace.
+    manifests = sorted(path for path in found if path.parent.name not in ("fuzz", "rust"))
     if options.soak:
         seed = random.randrange(1 << 32)
         tests = [job.cargo_soak(str(manifest), seed) for manifest in manifests]
