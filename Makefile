@@ -41,7 +41,7 @@ kunit: ## the unit tests in the kernel
 
 selftest: ## one selftest on its kernels: T=folder or T=folder/name
 	@if [ -z "$(T)" ]; then echo "usage: make selftest T=folder/name, out of:"; \
-		find selftests -mindepth 2 -name '*.sh' | sed 's|selftests/|  |; s|\.sh$$||' | sort; exit 2; fi
+		find selftests -mindepth 2 -name '*.sh' ! -path '*/lib/*' | sed 's|selftests/|  |; s|\.sh$$||' | sort; exit 2; fi
 	@scripts/test --test $(T)
 
 gate: ## .ci/run on the last commit, in a clean clone beside this checkout; AGAIN=1: though it has passed

@@ -7,7 +7,7 @@
 #
 # acm.sh ROUNDS ENTRIES...
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 rounds=$1
 burst=64

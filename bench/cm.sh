@@ -13,7 +13,7 @@
 #         rate      connections in a second, on as many processors as the node has
 #         memory    the node was booted with slab_debug=U: who allocated what
 
-. /oxib/selftests/cm.sh
+. /oxib/selftests/lib/cm.sh
 
 cm=$1
 kind=$2

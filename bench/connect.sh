@@ -8,7 +8,7 @@
 #
 # connect.sh DRIVER REPETITIONS
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 driver=$1 repetitions=$2
 near=h1 far=h3

@@ -13,7 +13,7 @@
 #
 # Several of these, with -- between, are done one after the other.
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 . bench/available.sh
 . bench/sequence.sh
 

@@ -15,7 +15,7 @@
 #          rate REPETITIONS MEBIBYTES MILLISECONDS   a node with two processors: packets and bytes in a second
 #          memory [HOSTS]                            a node booted with slab_debug=U: what an interface and a destination take
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 . bench/available.sh
 . bench/sequence.sh
 

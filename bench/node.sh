@@ -7,7 +7,7 @@
 # node.sh ROUNDS REPETITIONS                        all measurements
 # node.sh ROUNDS 1 MEASUREMENT BYTES BURST          one, with the addresses of symbols in /out, for a profiler
 
-. /oxib/selftests/node.sh
+. /oxib/selftests/lib/node.sh
 
 rounds=$1
 repetitions=$2

@@ -7,7 +7,7 @@
 #
 # pingpong.sh REPETITIONS SMALL LARGE     with so many exchanges of 64 bytes and of 1 MiB in each repetition
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 . bench/soft_roce.sh
 
 repetitions=$1 small=$2 large=$3

@@ -16,7 +16,7 @@
 # STATE is what h1 and h2 (or h3) know of each other before: neighbour, all; cached, no neighbour entry; asked, the addresses and
 # GIDs alone (with ib_ipoib nothing), so that queue pairs and paths are asked for.
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 . bench/sequence.sh
 
 driver=$1

@@ -11,8 +11,8 @@
 #
 # WHO is sa (acm_programs=off), ibacm (the same with ibacm running), oxib (acm_programs=exact).
 
-. selftests/infiniband.sh
-. selftests/acm.sh
+. selftests/lib/infiniband.sh
+. selftests/lib/acm.sh
 
 repetitions=$1 each=$2 all=$3
 topologies=/tmp

@@ -12,7 +12,7 @@ from test_runner.tap import Result
 _SLOWEST = 10
 # What the report repeats of a failed job: failed checks, and lines of its logs that say why (of a node within it, too).
 _REPEATED = 6
-# Lines of what the command of a failed check printed that are repeated with it; see `check` of selftests/tap.sh.
+# Lines of what the command of a failed check printed that are repeated with it; see `check` of selftests/lib/tap.sh.
 _PRINTED = 5
 _SAYS_WHY = re.compile(r"Bail out!|^oxib: |^n\d+\| not ok|^error")
 

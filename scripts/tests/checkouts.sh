@@ -14,8 +14,8 @@ if [ -z "${OXIB_NEW_ROOT:-}" ]; then
 		'mount --rbind / "$1" && exec env OXIB_NEW_ROOT="$1" chroot "$1" env --chdir=/oxib bash "$2"' new-root "$place" "$0"
 fi
 
-# shellcheck source=selftests/tap.sh
-. selftests/tap.sh
+# shellcheck source=selftests/lib/tap.sh
+. selftests/lib/tap.sh
 
 place=$(mktemp -d)
 declare -A ids

@@ -7,10 +7,10 @@
 
 set -u
 
-# shellcheck source=selftests/tap.sh
-. selftests/tap.sh
-# shellcheck source=selftests/installed.sh
-. selftests/installed.sh
+# shellcheck source=selftests/lib/tap.sh
+. selftests/lib/tap.sh
+# shellcheck source=selftests/lib/installed.sh
+. selftests/lib/installed.sh
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

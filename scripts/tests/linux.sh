@@ -6,8 +6,8 @@
 
 set -u
 
-# shellcheck source=selftests/tap.sh
-. selftests/tap.sh
+# shellcheck source=selftests/lib/tap.sh
+. selftests/lib/tap.sh
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

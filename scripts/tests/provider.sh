@@ -7,8 +7,8 @@
 
 set -u
 
-# shellcheck source=selftests/tap.sh
-. selftests/tap.sh
+# shellcheck source=selftests/lib/tap.sh
+. selftests/lib/tap.sh
 # shellcheck source=scripts/cache.sh
 . scripts/cache.sh
 # shellcheck source=scripts/linux.sh

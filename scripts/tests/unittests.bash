@@ -3,8 +3,8 @@
 #
 # Each test of a Python file as a check of its own. Sourced.
 
-# shellcheck source=selftests/tap.sh
-. selftests/tap.sh
+# shellcheck source=selftests/lib/tap.sh
+. selftests/lib/tap.sh
 
 _names() { # file
 	sed -nE 's/^class (\w+)\(unittest.TestCase\):$/\1/p; s/^    def (test_\w+)\(self\):$/.\1/p' "$1" |

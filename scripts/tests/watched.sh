@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Programs that spin are looked at before they are ended (selftests/watched.sh). Runs in the toolchain root.
+# Programs that spin are looked at before they are ended (selftests/lib/watched.sh). Runs in the toolchain root.
 
 set -u
 
-# shellcheck source=selftests/tap.sh
-. selftests/tap.sh
-# shellcheck source=selftests/watched.sh
-. selftests/watched.sh
+# shellcheck source=selftests/lib/tap.sh
+. selftests/lib/tap.sh
+# shellcheck source=selftests/lib/watched.sh
+. selftests/lib/watched.sh
 
 # As in a node.
 pause() { # seconds

@@ -12,7 +12,7 @@
 # kernels: fast debug
 # timeout: 900
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(many changes leaving)

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 500
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 place=/tmp/collect
 mkdir -p "$place/merged"

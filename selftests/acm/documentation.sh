@@ -8,11 +8,11 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/acm.sh
-# shellcheck source=selftests/as_written.sh
-. selftests/as_written.sh
-# shellcheck source=selftests/installed.sh
-. selftests/installed.sh
+. selftests/lib/acm.sh
+# shellcheck source=selftests/lib/as_written.sh
+. selftests/lib/as_written.sh
+# shellcheck source=selftests/lib/installed.sh
+. selftests/lib/installed.sh
 
 managers='Subnet managers'
 files='Collect, distribute, load'

@@ -8,9 +8,9 @@
 # kernels: fast debug
 # timeout: 500
 
-. selftests/acm.sh
-# shellcheck source=selftests/as_written.sh
-. selftests/as_written.sh
+. selftests/lib/acm.sh
+# shellcheck source=selftests/lib/as_written.sh
+. selftests/lib/as_written.sh
 
 chapter='One IP subnet for each'
 

@@ -9,8 +9,8 @@
 # kernels: fast
 # timeout: 500
 
-. selftests/crossing.sh
-. selftests/nvme.sh
+. selftests/lib/crossing.sh
+. selftests/lib/nvme.sh
 
 # The target is where nvme.sh looks for it.
 target_node=3

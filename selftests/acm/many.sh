@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 500
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 each=500
 most_in_flight=64

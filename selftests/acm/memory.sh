@@ -9,8 +9,8 @@
 # kernels: debug
 # timeout: 900
 
-. selftests/node.sh
-. selftests/memory.sh
+. selftests/lib/node.sh
+. selftests/lib/memory.sh
 
 # Of the allocations of each request, as many fail, spread evenly over all of them.
 samples=${1:-40}

@@ -11,7 +11,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 drivers=("$@")
 [ $# -gt 0 ] || drivers=(ib_ipoib oxib)

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 netlink() { # case, argument...
 	python3 selftests/acm/netlink.py "$@"

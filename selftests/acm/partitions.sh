@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 500
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 pkey=0x8001
 

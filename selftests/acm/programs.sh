@@ -13,7 +13,7 @@
 # kernels: fast debug
 # timeout: 900
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(exact shared off kernel beside leaving)

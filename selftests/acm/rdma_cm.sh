@@ -9,9 +9,9 @@
 # kernels: fast
 # timeout: 500
 
-. selftests/crossing.sh
-. selftests/cm.sh
-. selftests/nvme.sh
+. selftests/lib/crossing.sh
+. selftests/lib/cm.sh
+. selftests/lib/nvme.sh
 
 # The target is on n3.
 address_of() { # v4, node of two: 2 is the far one

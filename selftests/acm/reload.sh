@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/crossing.sh
+. selftests/lib/crossing.sh
 
 set_mode_here() { # datagram|connected
 	echo "$1" >/sys/class/net/ib0/mode && eventually carrier_is 1

@@ -12,7 +12,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 extent=${1:-whole}
 

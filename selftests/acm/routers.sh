@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 port=7777
 

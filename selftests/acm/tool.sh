@@ -9,7 +9,7 @@
 # timeout: 500
 # memory: 2048
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 place=/tmp/tool
 mkdir -p "$place"

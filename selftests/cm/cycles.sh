@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 cm=${1:-oxib}
 cycles=${2:-10000}

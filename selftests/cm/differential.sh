@@ -11,8 +11,8 @@
 # kernels: fast debug
 # timeout: 500
 
-. selftests/cm.sh
-. selftests/captures.sh
+. selftests/lib/cm.sh
+. selftests/lib/captures.sh
 
 reference=${1:-kernel}
 candidate=${2:-oxib}

@@ -9,8 +9,8 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/acm.sh
-. selftests/captures.sh
+. selftests/lib/acm.sh
+. selftests/lib/captures.sh
 
 calls=(
 	local

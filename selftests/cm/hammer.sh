@@ -11,7 +11,7 @@
 # smp: 4
 # timeout: 400
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 cm=${1:-oxib}
 number=${2:-$(some 3000)}

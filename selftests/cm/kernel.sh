@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 200
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 cm=${1:-oxib}
 tests=tools/testing/selftests/rdma

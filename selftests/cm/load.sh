@@ -13,7 +13,7 @@
 # timeout: 600
 # memory: 2048
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 cm=${1:-oxib}
 each=${2:-256}

@@ -12,7 +12,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 cm=${1:-oxib}
 own=$(address_of v4 "$NODE")

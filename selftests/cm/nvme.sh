@@ -10,8 +10,8 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/cm.sh
-. selftests/nvme.sh
+. selftests/lib/cm.sh
+. selftests/lib/nvme.sh
 
 combinations=("$@")
 [ $# -gt 0 ] || combinations=(oxib:oxib oxib:kernel kernel:oxib)

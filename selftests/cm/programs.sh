@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 500
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 few=
 if [ "${1:-}" = few ]; then

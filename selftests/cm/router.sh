@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 combinations=("$@")
 [ $# -gt 0 ] || combinations=(oxib:oxib oxib:kernel kernel:oxib)

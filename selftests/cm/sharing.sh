@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")

@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 cms=(kernel oxib)
 [ $# = 0 ] || cms=("$1")

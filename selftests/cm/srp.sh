@@ -10,8 +10,8 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/cm.sh
-. selftests/srp.sh
+. selftests/lib/cm.sh
+. selftests/lib/srp.sh
 
 combinations=("$@")
 if [ $# = 0 ]; then

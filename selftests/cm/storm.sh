@@ -11,7 +11,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 cm=${1:-oxib}
 number=${2:-10000}

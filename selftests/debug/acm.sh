@@ -8,7 +8,7 @@
 # timeout: 900
 # memory: 2048
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # Of acm/memory a process runs all, in a job of its own.
 more=()

@@ -8,7 +8,7 @@
 # timeout: 600
 # memory: 2048
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 cm/programs few oxib:oxib' '2 cm/cycles oxib 300' '2 cm/load oxib 16 50 4'
 finish

@@ -8,7 +8,7 @@
 # timeout: 600
 # memory: 2048
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 fabric/removal 1 short' '1 fabric/verbs'
 finish

@@ -7,7 +7,7 @@
 # kernels: debug
 # timeout: 500
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 ground/boot' '2 ipoib/traffic' '2 ipoib/removal 10'
 finish

@@ -7,10 +7,10 @@
 # timeout: 300
 # demo: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
-# shellcheck source=selftests/demo.sh
-. selftests/demo.sh
+# shellcheck source=selftests/lib/demo.sh
+. selftests/lib/demo.sh
 
 # The same on n1 alone, where n2 is the other end.
 run_here() { # command...

@@ -10,9 +10,9 @@
 # timeout: 300
 # demo: yes
 
-. selftests/acm.sh
-# shellcheck source=selftests/demo.sh
-. selftests/demo.sh
+. selftests/lib/acm.sh
+# shellcheck source=selftests/lib/demo.sh
+. selftests/lib/demo.sh
 
 extent=${1:-whole}
 place=/tmp/demo

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 wanted=("$@")
 [ $# -gt 0 ] || wanted=(pair star fattree two_ports routed)

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 # The two ends of the cable of h1: namespace (the script's own is called -) and net device.
 ends=('- s1-1' 'h1 port1')

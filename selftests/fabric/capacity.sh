@@ -8,7 +8,7 @@
 # timeout: 900
 # memory: 2048
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 available() { # MiB
 	awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo

@@ -7,7 +7,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 softib=/sys/kernel/config/softib
 

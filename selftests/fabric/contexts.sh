@@ -10,7 +10,7 @@
 # kernels: fast debug
 # timeout: 200
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(installed commands udata deleted namespace unloaded)

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 subnet=fec0:0000:0000:0007
 # What both subnet managers are told.

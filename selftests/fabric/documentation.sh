@@ -7,7 +7,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 page=Documentation/softib.md
 

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 120
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 differences=selftests/fabric/errors.differences
 

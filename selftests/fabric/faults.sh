@@ -11,15 +11,15 @@
 # timeout: 1800
 # memory: 2048
 
-. selftests/fabric.sh
-. selftests/memory.sh
+. selftests/lib/fabric.sh
+. selftests/lib/memory.sh
 
 samples=${1:-12}
 switch=/sys/kernel/config/softib/switch
 
 test_loading() {
 	check "allocations fail while softib.ko is loaded" \
-		python3 selftests/nth.py load "$MODULES/softib.ko" --samples "$samples"
+		python3 selftests/lib/nth.py load "$MODULES/softib.ko" --samples "$samples"
 	check "it loads when none does" load_softib
 }
 
@@ -28,7 +28,7 @@ test_switch() {
 	ip link set t0 up && ip link set t1 up
 	if ! { mkdir -p "$switch/t" && echo "t0 t1" >"$switch/t/ports"; }; then bail_out "there is no switch"; fi
 	check "allocations fail while a switch is enabled" \
-		python3 selftests/nth.py enable "$switch/t/enable" --samples "$samples"
+		python3 selftests/lib/nth.py enable "$switch/t/enable" --samples "$samples"
 	rmdir "$switch/t" "$switch"
 	ip link delete t0
 }

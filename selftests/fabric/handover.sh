@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 preferred=(h1 "sm_priority 10")
 other=(h2 "sm_priority 5")

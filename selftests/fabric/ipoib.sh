@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 900
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 amount=(-n 2M)
 [ "$KERNEL" != debug ] || amount=(-n 150K -l 4K)

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 random=$(some 5000)
 causes=(malformed bad_icrc wrong_queue_pair wrong_pkey wrong_qkey)

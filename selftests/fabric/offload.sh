@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 amount=$(some 8000000)
 

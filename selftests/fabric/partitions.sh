@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 # Blue has h1 and h2, and h3 and h4 as limited members; red has h3 and h4.
 write_partitions() {

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 adapters=/sys/kernel/config/softib/hca
 

@@ -13,9 +13,9 @@
 # kernels: fast debug
 # timeout: 900
 
-. selftests/acm.sh
-# shellcheck source=selftests/chain.sh
-. selftests/chain.sh
+. selftests/lib/acm.sh
+# shellcheck source=selftests/lib/chain.sh
+. selftests/lib/chain.sh
 
 programs=(rping ucmatose udaddy rstream riostream cmtime)
 perftests=(ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw)

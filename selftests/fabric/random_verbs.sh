@@ -10,7 +10,7 @@
 # kernels: debug
 # timeout: 100
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 seconds=${1:-10}
 seed=${2:-1}

@@ -11,7 +11,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 times=${1:-1}
 extent=${2:-whole}

@@ -9,8 +9,8 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/fabric.sh
-. selftests/subnets.sh
+. selftests/lib/fabric.sh
+. selftests/lib/subnets.sh
 
 # --- subnets -----------------------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
-# shellcheck source=selftests/subnets.sh
-. selftests/subnets.sh
-# shellcheck source=selftests/chain.sh
-. selftests/chain.sh
+# shellcheck source=selftests/lib/subnets.sh
+. selftests/lib/subnets.sh
+# shellcheck source=selftests/lib/chain.sh
+. selftests/lib/chain.sh
 
 dropped() { # router, cause
 	awk -v cause="$2" '$1 == cause { print $2 }' "$routers/$1/drops"

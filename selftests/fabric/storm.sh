@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 times=${1:-3}
 

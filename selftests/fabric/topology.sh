@@ -7,7 +7,7 @@
 # kernels: fast
 # timeout: 120
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # The summary of each file comes first, then port by port.
 describes() { # topology, expected summary

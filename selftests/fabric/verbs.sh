@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/fabric.sh
+. selftests/lib/fabric.sh
 
 group=${1:-all}
 

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 root_is_writable() {
 	: >/var/lib/boot-test

@@ -8,7 +8,7 @@
 # kernels: stock
 # timeout: 900
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 fabric/bringup star' '2 ipoib/traffic short' '2 infiniband/connected oxib oxib short' '2 cm/programs few oxib:oxib' \
 	'1 acm/routed short'

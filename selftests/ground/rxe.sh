@@ -7,7 +7,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 make_rxe 9000
 modprobe -a ib_uverbs rdma_ucm

@@ -10,8 +10,8 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/node.sh
-. selftests/verbs.sh
+. selftests/lib/node.sh
+. selftests/lib/verbs.sh
 
 flushed="soft-RoCE completes what it cannot even send as flushed"
 verbs_differences=(

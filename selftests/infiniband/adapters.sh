@@ -10,8 +10,8 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/fabric.sh
-. selftests/nvme.sh
+. selftests/lib/fabric.sh
+. selftests/lib/nvme.sh
 
 personalities=("$@")
 [ $# -gt 0 ] || personalities=(connectx3 connectx5 irdma poor)

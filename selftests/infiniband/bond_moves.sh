@@ -12,7 +12,7 @@
 # instead: uml
 # timeout: 500
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 drivers=("$@")
 [ $# -gt 0 ] || drivers=(ib_ipoib oxib)

@@ -9,7 +9,7 @@
 # instead: uml
 # timeout: 400
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 bond_up() { # host
 	local slave

@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 drivers=("${1:-oxib}" "${2:-oxib}")
 pair="${drivers[0]} and ${drivers[1]}"

@@ -12,7 +12,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 wanted=${1:-oxib}
 topologies=/tmp

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 # One that is refused has to be refused in these words.
 refused_in_words() { # extended regular expression, host, command...

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 destinations=1000
 

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 mkdir -p /run/systemd
 printf '%032x\n' 0x1b0a7 >/etc/machine-id

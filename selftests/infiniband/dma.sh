@@ -9,7 +9,7 @@
 # timeout: 300
 # memory: 2048
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 mapped_memory=/sys/kernel/debug/dma-api
 

@@ -13,7 +13,7 @@
 # kernels: fast
 # timeout: 900
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 driver=${1:-oxib}
 events=("${@:2}")

@@ -12,7 +12,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 wanted=${1:-oxib}
 failed=/sys/kernel/config/softib/hca/h2/failed

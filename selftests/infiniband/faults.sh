@@ -13,14 +13,14 @@
 # timeout: 1800
 # memory: 2048
 
-. selftests/children.sh
-. selftests/memory.sh
+. selftests/lib/children.sh
+. selftests/lib/memory.sh
 
 samples=${1:-12}
 modes=("${@:2}")
 [ ${#modes[@]} -gt 0 ] || modes=(datagram connected)
 fail_each() { # host, call of nth.py, what
-	at "$1" python3 selftests/nth.py "$2" "$3" --samples "$samples"
+	at "$1" python3 selftests/lib/nth.py "$2" "$3" --samples "$samples"
 }
 
 hosts_up() {

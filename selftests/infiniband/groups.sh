@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 # 239.9.9.9 in the default partition, as saquery writes it.
 group=ff12:401b:ffff::f09:909

@@ -10,9 +10,9 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/cm.sh
-. selftests/fabric.sh
-. selftests/cable.sh
+. selftests/lib/cm.sh
+. selftests/lib/fabric.sh
+. selftests/lib/cable.sh
 
 combinations=("$@")
 if [ $# = 0 ]; then

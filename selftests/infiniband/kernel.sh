@@ -13,7 +13,7 @@
 # memory: 1536
 # timeout: 1200
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 tests=$MODULES/linux/tools/testing/selftests/drivers/net
 output=/tmp/kernel.test

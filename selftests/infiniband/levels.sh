@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 # On one fabric the same two ports are in two partitions.
 default=3 blue=5

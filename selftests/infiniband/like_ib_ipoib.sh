@@ -11,7 +11,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 drivers=("$@")
 [ $# -gt 0 ] || drivers=(ib_ipoib oxib)

@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 900
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 # What sa.py reads: what is so, and how it is to answer.
 facts=/tmp/sa.facts

@@ -16,8 +16,8 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/cm.sh
-. selftests/fabric.sh
+. selftests/lib/cm.sh
+. selftests/lib/fabric.sh
 
 cm=${1:-oxib}
 longest_try=${2:-3}

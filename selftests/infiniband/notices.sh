@@ -12,7 +12,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 rounds=${1:-1}
 drivers=(ib_ipoib oxib)

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 length=$(some 2000000)
 

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 60
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 add_hca() { # name, 1 if it says that it is of Omni-Path
 	local options=/sys/kernel/config/softib/hca/$1

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 sm_host=h4
 

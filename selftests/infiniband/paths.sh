@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 queries() {
 	counter_at h1 sa_path_queries

@@ -7,7 +7,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 infiniband/traffic oxib ib_ipoib' '2 infiniband/connected ib_ipoib oxib' '2 infiniband/children oxib ib_ipoib'
 finish

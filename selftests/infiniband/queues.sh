@@ -13,7 +13,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 shared_topology=several
 queues=4

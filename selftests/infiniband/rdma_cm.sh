@@ -9,8 +9,8 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/fabric.sh
-. selftests/nvme.sh
+. selftests/lib/fabric.sh
+. selftests/lib/nvme.sh
 
 # The target is where nvme.sh looks for it.
 subnet=88

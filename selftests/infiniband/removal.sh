@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 900
 
-. selftests/children.sh
+. selftests/lib/children.sh
 
 test_cable() {
 	check "$mode: the cable of h2 is pulled" pull h2

@@ -11,7 +11,7 @@
 # timeout: 400
 # memory: 2048
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 mapped_memory=/sys/kernel/debug/dma-api
 options=/sys/kernel/config/softib/hca/h2

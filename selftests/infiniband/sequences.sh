@@ -12,7 +12,7 @@
 # kernels: debug
 # timeout: 200
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 seconds=${1:-20}
 seed=${2:-$RANDOM}

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 200
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 topologies=/tmp
 queues=4

@@ -9,10 +9,10 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/cm.sh
-. selftests/fabric.sh
-. selftests/cable.sh
-. selftests/srp.sh
+. selftests/lib/cm.sh
+. selftests/lib/fabric.sh
+. selftests/lib/cable.sh
+. selftests/lib/srp.sh
 
 combinations=("$@")
 if [ $# = 0 ]; then

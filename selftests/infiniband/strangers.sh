@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 probes=600
 

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # A request must fail, and its words must match.
 check_words() { # description, extended regular expression, command...

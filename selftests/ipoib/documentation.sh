@@ -8,9 +8,9 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/infiniband.sh
-# shellcheck source=selftests/installed.sh
-. selftests/installed.sh
+. selftests/lib/infiniband.sh
+# shellcheck source=selftests/lib/installed.sh
+. selftests/lib/installed.sh
 
 guide=Documentation/admin-guide.md
 

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 peer4=10.99.0.$peer
 

@@ -10,13 +10,13 @@
 # kernels: debug
 # timeout: 1800
 
-. selftests/node.sh
-. selftests/memory.sh
+. selftests/lib/node.sh
+. selftests/lib/memory.sh
 
 samples=${1:-12}
 
 test_loading() {
-	check "allocations fail while oxib.ko is loaded" python3 selftests/nth.py load "$MODULES/oxib.ko" --samples "$samples"
+	check "allocations fail while oxib.ko is loaded" python3 selftests/lib/nth.py load "$MODULES/oxib.ko" --samples "$samples"
 	check "it loads when none does" load_oxib
 	check "ib0 works then" ib_works
 }
@@ -27,7 +27,7 @@ ib_works() {
 
 test_coming_up() {
 	check "ib0 goes down" ip link set ib0 down
-	check "allocations fail while ib0 comes up" python3 selftests/nth.py up ib0 --samples "$samples"
+	check "allocations fail while ib0 comes up" python3 selftests/lib/nth.py up ib0 --samples "$samples"
 	check "ib0 works when none does" ib_works
 }
 

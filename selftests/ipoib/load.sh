@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 120
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # A soft-RoCE device roceN on a veth pair of its own.
 make_roce() { # number

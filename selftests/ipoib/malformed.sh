@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # The IPv4 group that carries the broadcast group, and the queue pair number of all groups.
 broadcast_group=239.113.202.76

@@ -7,7 +7,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # --- speaking and hearing ---
 

@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 180
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 in_blue() { # command...
 	ip netns exec blue "$@"

@@ -11,7 +11,7 @@
 # kernels: fast
 # timeout: 300
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 times=${1:-6}
 

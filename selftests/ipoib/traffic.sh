@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 240
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 v4=10.99.0.$peer
 v6=fd00:99::$peer

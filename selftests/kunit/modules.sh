@@ -9,7 +9,7 @@
 # timeout: 300
 # append: kunit.enable=1 kunit.autorun=1
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # Print "ok|not_ok|skip SUITE.TEST" for each test in the results that KUnit keeps of a suite.
 tests_of() { # suite

@@ -10,7 +10,7 @@
 # kernels: fast
 # timeout: 400
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 drivers=("${1:-oxib}" "${2:-ib_ipoib}")
 pair="${drivers[0]} and ${drivers[1]}"

@@ -4,7 +4,7 @@
 # What parallel programs are made with, unmodified, as Debian packages it: UCX, libfabric, OpenMPI. Hosts of two InfiniBand subnets
 # are in one IP subnet, with a router between.
 #
-# UCX takes the LID of a router from the FLID of the subnet that it leads to (selftests/subnets.sh); libfabric and rdma_cm find the way
+# UCX takes the LID of a router from the FLID of the subnet that it leads to (selftests/lib/subnets.sh); libfabric and rdma_cm find the way
 # by IP address. Documentation/many-subnets.md says what a site has to set, and its commands are run as they are written there.
 #
 # nodes: 1
@@ -12,7 +12,7 @@
 # memory: 2048
 # timeout: 600
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 flid=0x0a00
 

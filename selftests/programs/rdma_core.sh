@@ -12,7 +12,7 @@
 # memory: 2048
 # timeout: 600
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 extent=${1:-own}
 here=$PWD/selftests/programs

@@ -9,7 +9,7 @@
 # kernels: fast
 # timeout: 600
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 # How many programs at once: for the kernel's drivers, with which they are compared, a few are enough.
 declare -A many=([oxib]=200 [ib_ipoib]=20)

@@ -9,7 +9,7 @@
 # memory: 2048
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 acm/routed' '1 acm/peers' '1 acm/routers' '1 acm/partitions'
 finish

@@ -9,7 +9,7 @@
 # memory: 2048
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 infiniband/adapters' '2 infiniband/srp' '2 cm/srp'
 finish

@@ -9,7 +9,7 @@
 # memory: 3072
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 cm/cycles oxib 100000' '2 cm/load oxib 64 10000' '2 cm/nvme oxib:oxib' \
 	'2 cm/programs oxib:kernel kernel:oxib'

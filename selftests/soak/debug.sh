@@ -8,7 +8,7 @@
 # timeout: 900
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/malformed' '1 ipoib/load' '3 ipoib/multicast'
 finish

@@ -9,7 +9,7 @@
 # memory: 2048
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 fabric/storm 100' '1 fabric/removal 30'
 finish

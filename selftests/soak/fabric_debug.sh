@@ -10,7 +10,7 @@
 # memory: 2048
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 # NVMe first: the first node waits for the second in that alone.
 parts '2 fabric/nvme' '1 fabric/ipoib' '1 fabric/partitions' '1 fabric/handover' '1 fabric/malformed' '1 fabric/offload' \

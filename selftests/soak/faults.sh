@@ -9,7 +9,7 @@
 # memory: 2048
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 fabric/faults 0' '1 infiniband/faults 0' '2 ipoib/faults 0'
 finish

@@ -19,7 +19,7 @@
 # memory: 2048
 # soak: yes
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 tested=${1:-oxib}
 seconds=${2:-60}

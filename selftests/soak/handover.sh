@@ -11,7 +11,7 @@
 # memory: 6144
 # soak: yes
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 driver=${1:-oxib}
 leaves=${2:-16}

@@ -10,7 +10,7 @@
 # memory: 2048
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 infiniband/connected' '2 infiniband/traffic oxib ib_ipoib' '2 infiniband/connected ib_ipoib oxib' \
 	'2 infiniband/children oxib oxib' '2 infiniband/rdma_cm' '1 infiniband/events' '1 infiniband/destinations' '1 infiniband/offload' \

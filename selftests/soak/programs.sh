@@ -9,7 +9,7 @@
 # timeout: 600
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 programs/rdma_core all' '1 fabric/programs whole_chain'
 finish

@@ -8,7 +8,7 @@
 # timeout: 4800
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 fabric/random_verbs 3600 random'
 finish

@@ -8,7 +8,7 @@
 # timeout: 3600
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 ipoib/removal 100'
 finish

@@ -8,7 +8,7 @@
 # timeout: 1800
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 infiniband/sequences 300'
 finish

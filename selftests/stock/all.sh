@@ -7,7 +7,7 @@
 # kernels: stock
 # timeout: 600
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '2 ground/boot' '2 stock/stock' '2 stock/cm' '2 stock/peers' '1 stock/fabric'
 finish

@@ -9,7 +9,7 @@
 # part: stock/all
 # timeout: 300
 
-. selftests/cm.sh
+. selftests/lib/cm.sh
 
 # What `make install` does, in a tree of its own with those of Debian's modules that matter: a node's /lib/modules is
 # not to be written to, and depmod reads each of Debian's thousands.

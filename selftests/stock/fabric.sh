@@ -9,9 +9,9 @@
 # part: stock/all
 # timeout: 300
 
-. selftests/fabric.sh
-# shellcheck source=selftests/installed.sh
-. selftests/installed.sh
+. selftests/lib/fabric.sh
+# shellcheck source=selftests/lib/installed.sh
+. selftests/lib/installed.sh
 
 # The library is then found where it was installed alone.
 install_fabric() {

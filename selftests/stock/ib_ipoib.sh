@@ -9,7 +9,7 @@
 # timeout: 900
 # soak: yes
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 parts '1 infiniband/differences' '1 infiniband/notices'
 finish

@@ -9,7 +9,7 @@
 # part: stock/all
 # timeout: 400
 
-. selftests/infiniband.sh
+. selftests/lib/infiniband.sh
 
 drivers=(oxib ib_ipoib)
 mine=${drivers[NODE - 1]}

@@ -8,7 +8,7 @@
 # part: stock/all
 # timeout: 300
 
-. selftests/node.sh
+. selftests/lib/node.sh
 
 received_over() { # iperf3 option...
 	iperf iperf3 -n 4M -c 10.99.0.2 "$@" && iperf_received 100000

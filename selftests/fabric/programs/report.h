@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Lines by which a program tells its script what it found: `ok` or `not ok`, and a description. `take_report` of
- * selftests/fabric.sh reads them.
+ * selftests/lib/fabric.sh reads them.
  */
 
 #ifndef REPORT_H

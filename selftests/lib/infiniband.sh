@@ -4,8 +4,8 @@
 # What the scripts of infiniband/ are written with, besides fabric.sh: interfaces of oxib or of the kernel's ib_ipoib on the
 # hosts of a fabric. A driver takes all HCAs of its node, so two drivers on one fabric are in two nodes.
 
-# shellcheck source=selftests/fabric.sh
-. selftests/fabric.sh
+# shellcheck source=selftests/lib/fabric.sh
+. selftests/lib/fabric.sh
 
 # Host hN of node M is 10.88.M.N and fd00:88::M:N.
 v4_of() { # host, [node]

@@ -43,8 +43,8 @@ echo 5 >/proc/sys/kernel/printk
 
 # --- TAP ---------------------------------------------------------------------------------------------------------------
 
-# shellcheck source=selftests/tap.sh
-. selftests/tap.sh
+# shellcheck source=selftests/lib/tap.sh
+. selftests/lib/tap.sh
 
 # With the first one what all tasks and work queues are about goes into the kernel's log, as something may hang, and into the
 # node's what ib0 has counted.
@@ -159,8 +159,8 @@ stop_jobs() {
 	jobs_running=()
 }
 
-# shellcheck source=selftests/watched.sh
-. selftests/watched.sh
+# shellcheck source=selftests/lib/watched.sh
+. selftests/lib/watched.sh
 
 # --- Ethernet and soft-RoCE ------------------------------------------------------------------------------------------------
 

@@ -3,10 +3,10 @@
 #
 # What the scripts of acm/ are written with, besides infiniband.sh: entries of the address cache, and two subnets with a router.
 
-# shellcheck source=selftests/infiniband.sh
-. selftests/infiniband.sh
-# shellcheck source=selftests/subnets.sh
-. selftests/subnets.sh
+# shellcheck source=selftests/lib/infiniband.sh
+. selftests/lib/infiniband.sh
+# shellcheck source=selftests/lib/subnets.sh
+. selftests/lib/subnets.sh
 
 driver=oxib
 

@@ -4,8 +4,8 @@
 # What scripts of infiniband/ are written with, besides infiniband.sh: interfaces with a child each, in one mode or the other, and
 # traffic by both. The subnet manager is h1's.
 
-# shellcheck source=selftests/infiniband.sh
-. selftests/infiniband.sh
+# shellcheck source=selftests/lib/infiniband.sh
+. selftests/lib/infiniband.sh
 
 # What scripts put interfaces into.
 mode=datagram

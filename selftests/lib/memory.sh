@@ -4,7 +4,7 @@
 # Memory that cannot be had, on the debug kernel: the kernel's fault injection. For scripts that have node.sh.
 
 # For those of fail_nth.py's users that are in other folders.
-export PYTHONPATH=selftests
+export PYTHONPATH=selftests/lib
 
 faults=(failslab fail_page_alloc)
 

@@ -4,8 +4,8 @@
 # What the scripts of cm/ are written with, besides node.sh: which connection manager a node runs, its counters, and
 # programs that serve on one node and are called from another.
 
-# shellcheck source=selftests/node.sh
-. selftests/node.sh
+# shellcheck source=selftests/lib/node.sh
+. selftests/lib/node.sh
 
 # --- which connection manager a node runs ------------------------------------------------------------------------------
 

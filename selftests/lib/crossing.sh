@@ -4,8 +4,8 @@
 # What scripts of acm/ are written with whose hosts are nodes: n1 and n3 are in an InfiniBand subnet each, on their own cable, and
 # n2 between them is the router. So n1 and n3 can have drivers and connection managers of their own. Both are in one IP subnet.
 
-# shellcheck source=selftests/fabric.sh
-. selftests/fabric.sh
+# shellcheck source=selftests/lib/fabric.sh
+. selftests/lib/fabric.sh
 
 far=$((4 - NODE))
 prefix=0xfec000000000000

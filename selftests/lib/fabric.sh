@@ -5,10 +5,10 @@
 # diagnostic programs say, and the kernel's IP over InfiniBand. A fabric is in one node; host N of it is the network
 # namespace hN, with the HCA hN.
 
-# shellcheck source=selftests/node.sh
-. selftests/node.sh
-# shellcheck source=selftests/verbs.sh
-. selftests/verbs.sh
+# shellcheck source=selftests/lib/node.sh
+. selftests/lib/node.sh
+# shellcheck source=selftests/lib/verbs.sh
+. selftests/lib/verbs.sh
 
 topologies=selftests/fabric/topologies
 
