@@ -8,7 +8,7 @@
 # kernels: fast
 # timeout: 500
 
-. selftests/acm.sh
+. selftests/lib/acm.sh
 
 topologies=/tmp
 port=7471
