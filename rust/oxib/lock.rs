@@ -20,7 +20,7 @@ use crate::bindings;
 
 /// A spin lock whose holder runs with interrupts disabled (`spin_lock_irqsave`).
 ///
-/// It is held by closures alone, so locks taken inside each other are released in the opposite
+/// Closures alone hold it, so locks taken inside each other are released in the opposite
 /// order, and each restores the interrupt state that it found.
 #[pin_data]
 pub(crate) struct IrqLock<T> {

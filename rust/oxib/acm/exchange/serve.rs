@@ -2,10 +2,10 @@
 
 //! An exchange that a peer begins: it asks for one of our addresses.
 //!
-//! It is answered for an address that an interface in the partition of the request, at the port
+//! The answer is for an address that an interface in the partition of the request, at the port
 //! where it came in, has at the moment; nothing else is told to anybody.
 //!
-//! What the peer says of itself is kept, too ([`learn`]), so that our own packets need no
+//! The peer's claims about itself are kept, too ([`learn`]), so that our own packets need no
 //! exchange. Anybody can say anything, so it is believed only of the port that the request came
 //! from: its GID has to be the one in the packet's own header, which no port can forge to
 //! another's, or, without a header, that of the LID. And an entry of higher rank stays what it

@@ -294,7 +294,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What [`Session::manager`] says, and what the connection manager does.
+    /// The errors of [`Session::manager`] and of [`Listener::new`]; `ENODEV` if the session is
+    /// closed.
     fn begin_to_listen(self: &Arc<Self>) -> Result {
         let manager = self.manager()?;
         let mut listeners = KVec::new();
@@ -353,14 +354,14 @@ impl Session {
         if error == ENODEV {
             dev_warn!(
                 interface.rdma(),
-                "{name}: port {port} has another connection manager than oxib's, or none: no connections, \
-                 all peers get datagrams\n"
+                "{name}: port {port} has another connection manager than oxib's, or none: no \
+                 connections, all peers get datagrams\n"
             );
         } else if error == EAGAIN {
             dev_warn!(
                 interface.rdma(),
-                "{name}: port {port}: the connection manager has not started yet: until it has, all \
-                 peers get datagrams\n"
+                "{name}: port {port}: the connection manager has not started yet: until it has, \
+                 all peers get datagrams\n"
             );
         } else {
             dev_warn!(
