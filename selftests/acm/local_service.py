@@ -9,6 +9,7 @@ local_service.py flood                 the same with more than a socket has room
 local_service.py foreign               as root of a user and a network namespace of one's own: nothing may be answered
 local_service.py patience MS           have the kernel wait that long for a local service before it asks the administrator
 local_service.py decline               be another service, which knows nothing and says so, until killed; prints what it was asked
+local_service.py start COMMAND...      become a service that is handed a socket in the group, as systemd hands ibacm one
 """
 
 import errno
@@ -21,6 +22,8 @@ import sys
 _RDMA, _GROUP = 20, 3
 _RESOLVE, _SET_TIMEOUT, _IP_RESOLVE = 4 << 10, 4 << 10 | 1, 4 << 10 | 2
 _REQUEST, _REFUSED = 1, 0x100
+# The first descriptor that a service is handed: see sd_listen_fds(3).
+_FIRST_HANDED = 3
 
 
 def _message(kind, flags, body, sequence=1):
@@ -110,6 +113,16 @@ def _decline(service):
         service.sendto(_message(kind, _REFUSED, b"", sequence), (0, 0))
 
 
+def _start(service, command):
+    """As with ibacm.socket: the program may be in another network namespace than its socket."""
+    service.settimeout(None)
+    service.bind((0, 1 << (_GROUP - 1)))
+    os.dup2(service.fileno(), _FIRST_HANDED)
+    os.set_inheritable(_FIRST_HANDED, True)
+    os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+    os.execvp(command[0], command)
+
+
 def _socket():
     sender = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _RDMA)
     sender.settimeout(10)
@@ -136,6 +149,8 @@ def main():
         _wait_for_services(sender, int(words[1]))
     elif words[0] == "decline":
         _decline(sender)
+    elif words[0] == "start":
+        _start(sender, words[1:])
     else:
         _malformed(sender)
 

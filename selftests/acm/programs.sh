@@ -6,8 +6,8 @@
 # difference; and for each connection, where he wants that. What was said is forgotten when it is doubtful. Nobody else can
 # answer the kernel's questions, or ask them.
 #
-# programs.sh [exact|shared|off|kernel|beside|leaving...]: with acm_programs= so; exact with the kernel's ib_cm, beside another
-# service, and unloaded while programs ask
+# programs.sh [exact|shared|off|kernel|beside|leaving...]: with acm_programs= so; exact with the kernel's ib_cm, beside other
+# services (one that knows nothing, and ibacm), and unloaded while programs ask
 #
 # nodes: 1
 # kernels: fast debug
@@ -193,6 +193,40 @@ test_kernel() {
 	end
 }
 
+# The daemon, for a host. Its netlink socket is in the first network namespace, where the kernel asks. It asks for each path once,
+# too. It serves the kernel alone: librdmacm finds it by a file, which all hosts of a node share, and would ask h1's of h2.
+start_ibacm() { # host
+	mkdir -p /tmp/ibacm
+	printf '%s\n' 'log_level 2' 'log_file /tmp/ibacm/log' 'lock_file /tmp/ibacm/pid' 'route_prot sa' \
+		'acme_plus_kernel_only yes' >/tmp/ibacm/options
+	echo "$1 $1 1 default" >/tmp/ibacm/addresses
+	python3 selftests/acm/local_service.py start ip netns exec "$1" \
+		ibacm --systemd -O /tmp/ibacm/options -A /tmp/ibacm/addresses &
+	jobs_running+=($!)
+}
+
+ibacm_answers() {
+	grep acm_nl_send /tmp/ibacm/log
+}
+
+test_ibacm() {
+	local before peer
+	start_ibacm h1
+	check "ibacm: it listens, too" eventually listeners_are 2
+	check "ibacm: it has its port" eventually grep -q 'join successful' /tmp/ibacm/log
+	before=$(answered)
+	for peer in h2 h3; do
+		check "ibacm: $many connections to $peer come up" asks 1 4 connects "$many" 7473 h1 "$peer"
+	done
+	check "ibacm: oxib answers" holds "$(answered)" -gt "$before"
+	check "ibacm: it answers, too" ibacm_answers
+	stop_jobs
+	check "ibacm: it ends" eventually listeners_are 1
+	for peer in h2 h3; do
+		check "ibacm: without it, $many connections to $peer ask for nothing" asks 0 0 connects "$many" 7473 h1 "$peer"
+	done
+}
+
 # Both answer the kernel, and the first one counts: what that one declines, the subnet administrator is asked.
 test_beside() {
 	begin exact
@@ -202,6 +236,8 @@ test_beside() {
 	check "beside: $many connections come up" asks 0 "$((2 * many))" connects "$many" 7471 h1 h2
 	check "beside: across the router, too" asks 0 "$((2 * many))" connects "$many" 7471 h1 h3
 	check "beside: the other one was asked for each" holds "$(grep -c asked /tmp/declined)" -ge $((2 * many))
+	stop_jobs
+	test_ibacm
 	end
 }
 
