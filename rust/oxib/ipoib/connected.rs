@@ -60,6 +60,7 @@ use crate::{
 
 mod active;
 mod activity;
+mod attempts;
 mod passive;
 mod peer;
 mod receive;

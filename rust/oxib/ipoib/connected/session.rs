@@ -6,7 +6,6 @@
 //! Its end is waited for with the RTNL held, so nothing here takes that.
 
 use core::sync::atomic::{
-    AtomicBool,
     AtomicU32,
     AtomicU64,
     Ordering, //
@@ -35,6 +34,7 @@ use kernel::{
 use super::{
     active::Outbound,
     activity::Activity,
+    attempts::Attempts,
     passive::{
         Inbound,
         Listener, //
@@ -82,12 +82,6 @@ use crate::{
 /// Time until the next try to listen, in milliseconds.
 const LISTEN_AGAIN: u32 = 500;
 
-/// Number of tries that have to fail before peers are told that they cannot connect.
-const FAILURES: u32 = 2;
-
-/// Number of such tries while the connection manager is being started, which may wait for others.
-const STARTS: u32 = 10;
-
 /// Number of looks for idle connections in the time after which they are closed.
 const LOOKS: u32 = 4;
 
@@ -126,10 +120,8 @@ pub(in crate::ipoib) struct Session {
     /// Queue pairs that the device may use memory for.
     pub(super) queue_pairs: AtomicU32,
     pub(super) seats: Seats,
-    /// The lack of a connection manager was logged.
-    advised: AtomicBool,
-    /// Number of tries to listen that failed.
-    failures: AtomicU32,
+    /// Attempts to listen that failed.
+    attempts: Attempts,
     #[pin]
     members: Mutex<Members>,
     #[pin]
@@ -202,8 +194,7 @@ impl Session {
                 taken: AtomicU64::new(0),
                 queue_pairs: AtomicU32::new(0),
                 seats: Seats::new()?,
-                advised: AtomicBool::new(false),
-                failures: AtomicU32::new(0),
+                attempts: Attempts::default(),
                 members <- new_mutex!(Members {
                     open: true,
                     listeners: KVec::new(),
@@ -278,13 +269,10 @@ impl Session {
         }
     }
 
-    /// Notes a try to listen that failed. Peers are told that they cannot connect if that goes on:
-    /// a try may lack memory for a moment, or come before the connection manager has seen a new
-    /// device.
+    /// Notes an attempt to listen that failed. If that goes on, peers are told that they cannot
+    /// connect.
     fn cannot_listen(&self, error: Error) {
-        let failed = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        let most = if error == EAGAIN { STARTS } else { FAILURES };
-        if failed >= most {
+        if self.attempts.count(error) {
             self.advise(error);
             self.settle(false);
         }
@@ -344,9 +332,9 @@ impl Session {
         DeviceKey::of(self.interface.link().rdma())
     }
 
-    /// Tells the administrator once why there are no connections.
+    /// Tells the administrator why there are no connections: of each cause once.
     pub(super) fn advise(&self, error: Error) {
-        if self.advised.swap(true, Ordering::Relaxed) {
+        if !self.attempts.is_new(error) {
             return;
         }
         let interface = &self.interface;
