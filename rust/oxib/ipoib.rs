@@ -146,9 +146,9 @@ fn register_kind() -> Result<Option<net::link::Registration<Interface>>> {
         Ok(registration) => Ok(Some(registration)),
         Err(EEXIST) => {
             pr_err!(
-                "no interfaces: ib_ipoib is loaded, and would take them for its own. To have them, `modprobe -r \
-                 ib_ipoib` and load oxib again; `blacklist ib_ipoib` in /etc/modprobe.d keeps it away. To have \
-                 ib_ipoib, load oxib with ipoib=0 first\n"
+                "no interfaces: ib_ipoib is loaded, and would take them for its own. To have \
+                 them, `modprobe -r ib_ipoib` and load oxib again; `blacklist ib_ipoib` in \
+                 /etc/modprobe.d keeps it away. To have ib_ipoib, load oxib with ipoib=0 first\n"
             );
             Ok(None)
         }
@@ -165,7 +165,8 @@ fn warn_of_unknown_devices(options: &Options) {
     for (index, name) in options.devices.names().enumerate() {
         if index < 64 && seen & (1 << index) == 0 {
             pr_warn!(
-                "devices={}: no such RDMA device now (see `rdma link`); it is used when it appears\n",
+                "devices={}: no such RDMA device now (see `rdma link`); it is used when it \
+                 appears\n",
                 BStr::from_bytes(name)
             );
         }
@@ -211,8 +212,9 @@ impl client::Client for Ports {
             match device.link_layer(port) {
                 LinkLayer::Ethernet if !device.has_groups() => dev_warn!(
                     device.as_dev(),
-                    "port {}: no IPoIB interface: the adapter's driver has no multicast for queue pairs (attach_mcast), \
-                     without which nobody is found; its connection manager works\n",
+                    "port {}: no IPoIB interface: the adapter's driver has no multicast for queue \
+                     pairs (attach_mcast), without which nobody is found; its connection manager \
+                     works\n",
                     port.get()
                 ),
                 LinkLayer::Ethernet | LinkLayer::Infiniband => {
@@ -230,8 +232,8 @@ impl client::Client for Ports {
                 }
                 LinkLayer::OmniPath => dev_warn!(
                     device.as_dev(),
-                    "port {}: no IPoIB interface: oxib does not support Omni-Path; there is ib_ipoib for it, on a \
-                     node without oxib\n",
+                    "port {}: no IPoIB interface: oxib does not support Omni-Path; there is \
+                     ib_ipoib for it, on a node without oxib\n",
                     port.get()
                 ),
                 LinkLayer::Other => {}

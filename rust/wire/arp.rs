@@ -68,10 +68,9 @@ impl TryFrom<u16> for Operation {
 }
 
 /// An interface as ARP knows it.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Hash, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 pub struct Party {
     /// The IPoIB hardware address, 20 bytes.
     pub hardware: HwAddr,

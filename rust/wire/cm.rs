@@ -319,7 +319,8 @@ impl fmt::Display for ParseError {
             }
             ParseError::Information { kind, length } => write!(
                 f,
-                "{kind} with {length} bytes of additional information, where it has {INFORMATION_LEN}"
+                "{kind} with {length} bytes of additional information, where it has \
+                 {INFORMATION_LEN}"
             ),
         }
     }

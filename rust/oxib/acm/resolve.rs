@@ -161,10 +161,17 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
 const fn found(told: Told) -> &'static CStr {
     match told {
         Told::Gid => c"found",
-        Told::Off => c"found; behind a gateway rdma_cm fails: acm_programs=off, so it is told no GID",
-        Told::Unused => c"found; behind a gateway rdma_cm fails: the interface does not use the cache (acm=off)",
+        Told::Off => {
+            c"found; behind a gateway rdma_cm fails: acm_programs=off, so it is told no \
+                       GID"
+        }
+        Told::Unused => {
+            c"found; behind a gateway rdma_cm fails: the interface does not use the cache \
+              (acm=off)"
+        }
         Told::Ambiguous => {
-            c"found; behind a gateway rdma_cm fails: another namespace has another GID for the address"
+            c"found; behind a gateway rdma_cm fails: another namespace has another GID for the \
+              address"
         }
     }
 }
@@ -203,7 +210,8 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
         (Failure::NoPath, false) => (Outcome::Error, c"there is no path to the peer"),
         (Failure::Silent, true) => (
             Outcome::Timeout,
-            c"no answer: across a router a peer has to run oxib in this partition, or to have its queue pair in its entry",
+            c"no answer: across a router a peer has to run oxib in this partition, or to have its \
+              queue pair in its entry",
         ),
         (Failure::Silent, false) => (Outcome::Timeout, c"no answer: neighbours are asked as ever"),
         (Failure::Refused, true) => (
@@ -212,7 +220,8 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
         ),
         (Failure::Refused, false) => (
             Outcome::Refused,
-            c"the peer does not have the address, or does not run oxib: neighbours are asked as ever",
+            c"the peer does not have the address, or does not run oxib: neighbours are asked as \
+              ever",
         ),
         (Failure::Wrong, _) => (
             Outcome::Error,

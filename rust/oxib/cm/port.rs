@@ -321,8 +321,8 @@ impl Ports {
             if device.link_layer(number) == LinkLayer::OmniPath {
                 dev_warn!(
                     device.as_dev(),
-                    "port {}: no connection manager: oxib does not support Omni-Path; there is the kernel's ib_cm for \
-                     it, on a node without oxib\n",
+                    "port {}: no connection manager: oxib does not support Omni-Path; there is \
+                     the kernel's ib_cm for it, on a node without oxib\n",
                     number.get()
                 );
                 continue;
@@ -355,8 +355,8 @@ fn complain(device: &Device, number: PortNumber, error: RegisterError) {
     match error {
         RegisterError::Taken => dev_warn!(
             device.as_dev(),
-            "port {number}: another connection manager has it, or a program by /dev/infiniband/umad*; \
-             to connect over it, end that and load ib_cm again\n"
+            "port {number}: another connection manager has it, or a program by \
+             /dev/infiniband/umad*; to connect over it, end that and load ib_cm again\n"
         ),
         RegisterError::Failed(error) => dev_err!(
             device.as_dev(),

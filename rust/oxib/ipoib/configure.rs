@@ -83,7 +83,8 @@ impl Interface {
         if fixed != own_fixed || guid.iter().all(|byte| *byte == 0) {
             dev_warn!(
                 self.rdma(),
-                "{}: of the address only the last eight bytes, the GUID, can be set, and not to zero\n",
+                "{}: of the address only the last eight bytes, the GUID, can be set, and not to \
+                 zero\n",
                 self.device().name()
             );
             return Err(EINVAL);

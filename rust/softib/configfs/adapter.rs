@@ -66,7 +66,10 @@ impl Element {
         self.options()?.set(change).map_err(|error| {
             self.fail(
                 error,
-                format_args!("a device was made of it: delete that (rdma link delete) before you change `{file}`"),
+                format_args!(
+                    "a device was made of it: delete that (rdma link delete) before you change \
+                     `{file}`"
+                ),
             )
         })
     }
@@ -196,7 +199,8 @@ impl configfs::AttributeOperations<12> for Element {
             let guid = text::number(word).unwrap_or(0);
             if guid == 0 || guids.contains(&guid) {
                 return Err(element.refuse(format_args!(
-                    "alias_guids: '{word}': each is a number above 0, with 0x before it if it is hexadecimal, and another one"
+                    "alias_guids: '{word}': each is a number above 0, with 0x before it if it is \
+                     hexadecimal, and another one"
                 )));
             }
             *guids.get_mut(place).ok_or_else(|| {

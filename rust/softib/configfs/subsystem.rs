@@ -92,8 +92,9 @@ impl Registration {
                         c"softib_configfs".as_char_ptr(),
                         kernel::static_lock_class!().as_ptr(),
                     );
+                    let mutex = &raw mut (*subsystem).su_mutex;
                     to_result(kernel::bindings::configfs_register_subsystem(subsystem))
-                        .inspect_err(|_| kernel::bindings::mutex_destroy(&raw mut (*subsystem).su_mutex))
+                        .inspect_err(|_| kernel::bindings::mutex_destroy(mutex))
                 }
             }),
         }? Error)

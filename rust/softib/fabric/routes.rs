@@ -50,14 +50,16 @@ impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Mistake::RouteWords => {
-                "a route is a subnet's prefix, a port, and the next router's LID: fec0:0:0:3::/64 2 17"
+                "a route is a subnet's prefix, a port, and the next router's LID: fec0:0:0:3::/64 \
+                 2 17"
             }
             Mistake::NeighbourWords => "a neighbour is a GID and its LID: fec0:0:0:2::1:203 5",
             Mistake::Prefix => {
                 "a prefix has 64 bits, as fec0:0:0:3::/64, and is neither link-local nor multicast"
             }
             Mistake::Gid => {
-                "a GID has its subnet's prefix, as fec0:0:0:2::1:203, and is neither link-local nor multicast"
+                "a GID has its subnet's prefix, as fec0:0:0:2::1:203, and is neither link-local \
+                 nor multicast"
             }
             Mistake::Port => "a port is a number from 1 on",
             Mistake::Lid => "a LID is a number from 1 to 49151 (0xbfff)",

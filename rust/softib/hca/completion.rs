@@ -319,7 +319,10 @@ impl CompletionQueue {
     fn report_overrun(&self) {
         if !self.handle.tell_program_of_overrun() {
             let capacity = self.ring.with(|ring| ring.capacity);
-            pr_err!("a completion queue of {capacity} entries overran; completions are lost: its consumer posts more than it made room for\n");
+            pr_err!(
+                "a completion queue of {capacity} entries overran; completions are lost: its \
+                 consumer posts more than it made room for\n"
+            );
         }
     }
 

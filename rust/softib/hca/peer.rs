@@ -187,7 +187,8 @@ fn find_peer(members: &[Member], new: &Member) -> Result<Option<Arc<Hca>>> {
         }
         if found.is_some() || other.is_taken(&new.name) || new.is_taken(&other.name) {
             pr_err!(
-                "hca {:?}: it cannot be joined with {:?}: one of them is to be the peer of another device; see their files `peer`\n",
+                "hca {:?}: it cannot be joined with {:?}: one of them is to be the peer of \
+                 another device; see their files `peer`\n",
                 &*new.name,
                 &*other.name
             );

@@ -63,7 +63,8 @@ impl Unfit {
         match self {
             Self::NoEthernet => "is no Ethernet device, as a cable has to be: name another",
             Self::Taken => {
-                "is another port's cable already, or part of a bridge, a bond or the like: take it from there first, or name another"
+                "is another port's cable already, or part of a bridge, a bond or the like: take \
+                 it from there first, or name another"
             }
         }
     }

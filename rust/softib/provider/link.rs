@@ -74,7 +74,11 @@ unsafe extern "C" fn add(name: *const c_char, device: *mut bindings::net_device)
         let second = match &options.port2 {
             None => None,
             Some(second) => Some(NetDevice::find(second).map_err(|_| {
-                pr_err!("hca {name}: there is no net device {} here for its second port: name another in `port2`\n", &**second);
+                pr_err!(
+                    "hca {name}: there is no net device {} here for its second port: name another \
+                     in `port2`\n",
+                    &**second
+                );
                 EINVAL
             })?),
         };

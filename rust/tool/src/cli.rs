@@ -89,7 +89,11 @@ pub enum Acm {
 #[derive(Debug, Args)]
 pub struct Filter {
     /// Which entries.
-    #[arg(value_name = "[to] ADDRESS[/LENGTH] | gid GID | source SOURCE", value_parser = Hints(FILTER), hide_possible_values = true)]
+    #[arg(
+        value_name = "[to] ADDRESS[/LENGTH] | gid GID | source SOURCE",
+        value_parser = Hints(FILTER),
+        hide_possible_values = true
+    )]
     pub words: Vec<String>,
 }
 
@@ -103,7 +107,11 @@ pub struct Entry {
     #[arg(value_name = "GID")]
     pub gid: String,
     /// The queue pair that receives for it, its partition, and for how many seconds.
-    #[arg(value_name = "qpn NUMBER | pkey P_KEY | lifetime SECONDS", value_parser = Hints(ENTRY), hide_possible_values = true)]
+    #[arg(
+        value_name = "qpn NUMBER | pkey P_KEY | lifetime SECONDS",
+        value_parser = Hints(ENTRY),
+        hide_possible_values = true
+    )]
     pub words: Vec<String>,
 }
 
@@ -139,7 +147,11 @@ pub struct Resolve {
     #[arg(value_name = "ADDRESS")]
     pub address: String,
     /// The interface that packets would leave by; not needed if there is one.
-    #[arg(value_name = "dev INTERFACE", value_parser = Hints(&["dev"]), hide_possible_values = true)]
+    #[arg(
+        value_name = "dev INTERFACE",
+        value_parser = Hints(&["dev"]),
+        hide_possible_values = true
+    )]
     pub words: Vec<String>,
 }
 
@@ -161,7 +173,11 @@ pub enum PathCommand {
     /// Ask for the paths to all GIDs of the cache that are not known, before anybody wants them.
     Preload {
         /// The interface that packets would leave by; not needed if there is one.
-        #[arg(value_name = "dev INTERFACE", value_parser = Hints(&["dev"]), hide_possible_values = true)]
+        #[arg(
+            value_name = "dev INTERFACE",
+            value_parser = Hints(&["dev"]),
+            hide_possible_values = true
+        )]
         words: Vec<String>,
     },
 }
@@ -173,13 +189,22 @@ pub enum Interface {
     /// Show what they use the cache for.
     Show {
         /// One interface only.
-        #[arg(value_name = "dev INTERFACE", value_parser = Hints(&["dev"]), hide_possible_values = true)]
+        #[arg(
+            value_name = "dev INTERFACE",
+            value_parser = Hints(&["dev"]),
+            hide_possible_values = true
+        )]
         words: Vec<String>,
     },
     /// off: for nothing; prefer: before ARP and neighbour discovery; only: instead of these.
     Set {
         /// The interface, and its mode: off, prefer or only.
-        #[arg(value_name = "dev INTERFACE acm MODE", value_parser = Hints(SET), hide_possible_values = true, required = true)]
+        #[arg(
+            value_name = "dev INTERFACE acm MODE",
+            value_parser = Hints(SET),
+            hide_possible_values = true,
+            required = true
+        )]
         words: Vec<String>,
     },
 }

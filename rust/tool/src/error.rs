@@ -23,7 +23,10 @@ pub enum Error {
     #[error("{0}")]
     Refused(#[from] Refusal),
     /// The kernel's answer cannot be understood.
-    #[error("the kernel's answer is not understood ({0}): this oxib and the module may be of different versions")]
+    #[error(
+        "the kernel's answer is not understood ({0}): this oxib and the module may be of different \
+         versions"
+    )]
     Answer(String),
     /// The cache does not resolve an address; the steps have been printed. Neighbours may be
     /// found all the same.
@@ -33,13 +36,22 @@ pub enum Error {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Files(Vec<Complaint>),
     /// A directory of files that has none.
-    #[error("the directory {0} has no file that ends in .data; `oxib acm flush source file` deletes what files brought")]
+    #[error(
+        "the directory {0} has no file that ends in .data; `oxib acm flush source file` deletes \
+         what files brought"
+    )]
     NoFile(String),
     /// The namespace has no interface that could be meant.
-    #[error("no interface of oxib is up on an InfiniBand port in this network namespace: `ip link show type ipoib`")]
+    #[error(
+        "no interface of oxib is up on an InfiniBand port in this network namespace: `ip link show \
+         type ipoib`"
+    )]
     NoInterface,
     /// The subnet administrator was silent when it was asked for so many paths.
-    #[error("the subnet administrator did not answer for {0} paths, or the interface is down: try again")]
+    #[error(
+        "the subnet administrator did not answer for {0} paths, or the interface is down: try \
+         again"
+    )]
     Unanswered(usize),
     /// The cache changed again and again while it was read to be saved.
     #[error("the cache changes faster than it is read: nothing was saved, try again")]

@@ -32,51 +32,132 @@ const SECTIONS: &[Section] = &[
     (
         "ENTRIES",
         &[
-            ("", "An entry gives an IPv4 or IPv6 address the GID of the port that has it, for one network namespace. Where there is an entry, oxib answers ARP requests and neighbour solicitations of this node by itself, and the GID may be one of another subnet, behind a router."),
-            ("qpn NUMBER", "the queue pair that receives for the address. Without it the node is asked (SIDR), and its answer is shown as (sidr)."),
-            ("pkey P_KEY", "the entry holds only for interfaces in that partition."),
-            ("lifetime SECONDS", "the entry goes after that time; 0, the default, is for ever."),
-            ("source", "where it comes from, the highest rank first: file, netlink (this command, or another program), sidr (the node itself was asked), learned (the node has asked). What comes from a source of lower rank never changes an entry of a higher one; one of the same rank does."),
+            (
+                "",
+                "An entry gives an IPv4 or IPv6 address the GID of the port that has it, for one \
+                 network namespace. Where there is an entry, oxib answers ARP requests and \
+                 neighbour solicitations of this node by itself, and the GID may be one of \
+                 another subnet, behind a router.",
+            ),
+            (
+                "qpn NUMBER",
+                "the queue pair that receives for the address. Without it the node is asked \
+                 (SIDR), and its answer is shown as (sidr).",
+            ),
+            (
+                "pkey P_KEY",
+                "the entry holds only for interfaces in that partition.",
+            ),
+            (
+                "lifetime SECONDS",
+                "the entry goes after that time; 0, the default, is for ever.",
+            ),
+            (
+                "source",
+                "where it comes from, the highest rank first: file, netlink (this command, or \
+                 another program), sidr (the node itself was asked), learned (the node has \
+                 asked). What comes from a source of lower rank never changes an entry of a \
+                 higher one; one of the same rank does.",
+            ),
         ],
     ),
     (
         "RESOLUTION",
         &[
-            ("", "oxib acm resolve runs the steps that a packet to the address waits for if the address is on the interface's own IP subnet: the cache (its GID), the peer (its queue pair), the path. The command fails if one of them fails."),
-            ("", "An address behind an IP gateway is reached in two ways. IP packets go to the gateway, whatever the cache says. A program that connects by rdma_cm asks for the peer's GID, is told the one in the cache, and its connection takes the InfiniBand router: for it the steps cache and path count, and the peer's queue pair does not."),
-            ("", "rdma_cm does not say in which network namespace it asks, so it is told nothing where the caches of two namespaces have different GIDs for the address and their interfaces have the same number. It is told nothing with the module's parameter acm_programs=off either. Its call ends with RDMA_CM_EVENT_ADDR_ERROR then, although the step cache is ok in its own namespace; the line of that step says so."),
+            (
+                "",
+                "oxib acm resolve runs the steps that a packet to the address waits for if the \
+                 address is on the interface's own IP subnet: the cache (its GID), the peer (its \
+                 queue pair), the path. The command fails if one of them fails.",
+            ),
+            (
+                "",
+                "An address behind an IP gateway is reached in two ways. IP packets go to the \
+                 gateway, whatever the cache says. A program that connects by rdma_cm asks for \
+                 the peer's GID, is told the one in the cache, and its connection takes the \
+                 InfiniBand router: for it the steps cache and path count, and the peer's queue \
+                 pair does not.",
+            ),
+            (
+                "",
+                "rdma_cm does not say in which network namespace it asks, so it is told nothing \
+                 where the caches of two namespaces have different GIDs for the address and their \
+                 interfaces have the same number. It is told nothing with the module's parameter \
+                 acm_programs=off either. Its call ends with RDMA_CM_EVENT_ADDR_ERROR then, \
+                 although the step cache is ok in its own namespace; the line of that step says \
+                 so.",
+            ),
         ],
     ),
     (
         "FILES",
         &[
-            ("", "A line is ADDRESS GID [qpn NUMBER] [pkey P_KEY] [lifetime SECONDS]; # begins a comment. ibacm's ibacm_hosts.data is such a file. ADDRESS may be a name: it stands for all its addresses that the host's resolver knows, except loopback ones. A name may repeat what its address says in another line. Apart from that each address is there once in all files of a load."),
-            ("", "All mistakes are printed, as FILE:LINE: TEXT, and nothing is loaded if there is one."),
-            ("/etc/rdma/oxib/*.data", "is loaded when the module comes, by oxib-cache.service. After a change: systemctl reload-or-restart oxib-cache."),
+            (
+                "",
+                "A line is ADDRESS GID [qpn NUMBER] [pkey P_KEY] [lifetime SECONDS]; # begins a \
+                 comment. ibacm's ibacm_hosts.data is such a file. ADDRESS may be a name: it \
+                 stands for all its addresses that the host's resolver knows, except loopback \
+                 ones. A name may repeat what its address says in another line. Apart from that \
+                 each address is there once in all files of a load.",
+            ),
+            (
+                "",
+                "All mistakes are printed, as FILE:LINE: TEXT, and nothing is loaded if there is \
+                 one.",
+            ),
+            (
+                "/etc/rdma/oxib/*.data",
+                "is loaded when the module comes, by oxib-cache.service. After a change: \
+                 systemctl reload-or-restart oxib-cache.",
+            ),
         ],
     ),
     (
         "EXIT STATUS",
         &[
             ("0", "it was done."),
-            ("1", "it could not be done, or files have mistakes in them. The cache is as it was."),
+            (
+                "1",
+                "it could not be done, or files have mistakes in them. The cache is as it was.",
+            ),
             ("2", "the command line is wrong."),
         ],
     ),
     (
         "EXAMPLES",
         &[
-            ("oxib acm add 10.1.0.5 fec0:0:0:2::201:2ff", "adds an entry."),
-            ("oxib acm load --check /etc/rdma/oxib", "looks for mistakes in files, also where oxib is not loaded."),
-            ("oxib acm load --replace-all /etc/rdma/oxib", "loads them, and deletes what earlier loads had and these do not."),
-            ("oxib acm show to 10.1.0.0/16 source learned", "lists entries."),
+            (
+                "oxib acm add 10.1.0.5 fec0:0:0:2::201:2ff",
+                "adds an entry.",
+            ),
+            (
+                "oxib acm load --check /etc/rdma/oxib",
+                "looks for mistakes in files, also where \
+                                                      oxib is not loaded.",
+            ),
+            (
+                "oxib acm load --replace-all /etc/rdma/oxib",
+                "loads them, and deletes what earlier \
+                                                            loads had and these do not.",
+            ),
+            (
+                "oxib acm show to 10.1.0.0/16 source learned",
+                "lists entries.",
+            ),
             ("oxib -j acm stats | jq .hits", "prints a counter."),
-            ("oxib acm resolve 10.1.0.5 dev ib0", "shows what a packet to that address would wait for."),
+            (
+                "oxib acm resolve 10.1.0.5 dev ib0",
+                "shows what a packet to that address would wait \
+                                                   for.",
+            ),
         ],
     ),
     (
         "SEE ALSO",
-        &[("", "ip(8), ip-neighbour(8), ibacm(8), saquery(8), modprobe(8)")],
+        &[(
+            "",
+            "ip(8), ip-neighbour(8), ibacm(8), saquery(8), modprobe(8)",
+        )],
     ),
 ];
 

@@ -184,7 +184,8 @@ mod tests {
         let path = Path::read(Attributes::new(&bytes)).unwrap();
         assert_eq!(
             path.to_string(),
-            "fec0::2 from fec0::1 pkey 0xffff tclass 0 dlid 5 slid 3 sl 0 mtu 2048 rate 10Gb/s hoplimit 255 service 0x0000000001061234 qos 2 dev h1 port 1 age 7 lifetime 900"
+            "fec0::2 from fec0::1 pkey 0xffff tclass 0 dlid 5 slid 3 sl 0 mtu 2048 rate 10Gb/s \
+             hoplimit 255 service 0x0000000001061234 qos 2 dev h1 port 1 age 7 lifetime 900"
         );
         let json: serde_json::Value = serde_json::to_value(&path).unwrap();
         assert_eq!(json["pkey"], "0xffff");

@@ -95,7 +95,8 @@ impl fmt::Display for BuildError {
             ),
             BuildError::Information { kind, length } => write!(
                 f,
-                "{length} bytes of additional information, where a {kind} has room for {INFORMATION_LEN}"
+                "{length} bytes of additional information, where a {kind} has room for \
+                 {INFORMATION_LEN}"
             ),
         }
     }

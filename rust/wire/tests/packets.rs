@@ -234,7 +234,11 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_packet_is_refused(outgoing in outgoing(), payload in payload(), cut: prop::sample::Index) {
+    fn a_cut_packet_is_refused(
+        outgoing in outgoing(),
+        payload in payload(),
+        cut: prop::sample::Index,
+    ) {
         let bytes = build(&outgoing, &payload);
         let cut = cut.index(bytes.len());
         prop_assert!(Head::parse(&bytes[..cut]).is_err());
@@ -263,7 +267,11 @@ proptest! {
 
     /// Any length in place of the right one.
     #[test]
-    fn a_length_that_lies_is_found(outgoing in outgoing(), payload in payload(), words in 0..0x800_u16) {
+    fn a_length_that_lies_is_found(
+        outgoing in outgoing(),
+        payload in payload(),
+        words in 0..0x800_u16,
+    ) {
         let mut bytes = build(&outgoing, &payload);
         let right = usize::from(words) * 4 == bytes.len();
         bytes[4..6].copy_from_slice(&words.to_be_bytes());

@@ -594,7 +594,10 @@ mod cases {
         }
         assert_eq!(asked.iter().sum::<u32>(), NODES * u32::from(PEERS));
         let peak = asked.iter().max().copied().unwrap_or(0);
-        pr_info!("a hand-over, {NODES} nodes with {PEERS} silent peers each: {peak} queries a second at most\n");
+        pr_info!(
+            "a hand-over, {NODES} nodes with {PEERS} silent peers each: {peak} queries a second \
+             at most\n"
+        );
         // Not all of them in the same second, and 8 of each.
         assert!(peak < NODES * 8 && asked[..2] == [0; 2]);
         Ok(())

@@ -135,8 +135,8 @@ impl Port {
         if !keep_quiet(&mut self.quiet_until.lock(), interface.now()) {
             dev_warn!(
                 self.device().as_dev(),
-                "{}: the subnet administrator does not let port {} join {group:?}: {error:?}; it is \
-                 asked again\n",
+                "{}: the subnet administrator does not let port {} join {group:?}: {error:?}; it \
+                 is asked again\n",
                 interface.device().name(),
                 self.number.get()
             );
@@ -151,9 +151,9 @@ impl Port {
         match news {
             Some(News::Fails(error)) => dev_warn!(
                 self.device().as_dev(),
-                "{name}: port {number} cannot join the broadcast group of P_Key {pkey:#06x}: {error:?}; \
-                 the link stays down, and the subnet administrator is asked again: has its partition \
-                 `ipoib`, and this port as a full member?\n"
+                "{name}: port {number} cannot join the broadcast group of P_Key {pkey:#06x}: \
+                 {error:?}; the link stays down, and the subnet administrator is asked again: has \
+                 its partition `ipoib`, and this port as a full member?\n"
             ),
             Some(News::Over) => dev_info!(
                 self.device().as_dev(),

@@ -94,21 +94,27 @@ fn lines(entries: &[Entry]) -> String {
 proptest! {
     #[test]
     fn entries_are_read_as_they_were_written(entries in proptest::collection::vec(entry(), 0..50)) {
-        let by_address: BTreeMap<IpAddr, Entry> = entries.into_iter().map(|each| (each.address, each)).collect();
+        let by_address: BTreeMap<IpAddr, Entry> =
+            entries.into_iter().map(|each| (each.address, each)).collect();
         let entries: Vec<Entry> = by_address.into_values().collect();
         let text = lines(&entries);
         prop_assert_eq!(read(text.as_bytes()), Ok(entries));
     }
 
     #[test]
-    fn a_repeated_line_is_found(entries in proptest::collection::vec(entry(), 1..20), at in any::<prop::sample::Index>()) {
-        let by_address: BTreeMap<IpAddr, Entry> = entries.into_iter().map(|each| (each.address, each)).collect();
+    fn a_repeated_line_is_found(
+        entries in proptest::collection::vec(entry(), 1..20),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let by_address: BTreeMap<IpAddr, Entry> =
+            entries.into_iter().map(|each| (each.address, each)).collect();
         let mut entries: Vec<Entry> = by_address.into_values().collect();
         let number = at.index(entries.len());
         let again = entries[number];
         entries.push(again);
         let text = lines(&entries);
-        let wanted = format!("f:{}: {} is there already: f:{}", entries.len(), again.address, number + 1);
+        let (lines, address) = (entries.len(), again.address);
+        let wanted = format!("f:{lines}: {address} is there already: f:{}", number + 1);
         prop_assert_eq!(read(text.as_bytes()), Err(vec![wanted]));
     }
 
@@ -125,7 +131,8 @@ proptest! {
     fn words_in_any_order_are_read_or_refused(
         words in proptest::collection::vec(
             proptest::sample::select(vec![
-                "10.0.0.1", "fd00::1", "n1", "fec0::1", "ff12::1", "qpn", "pkey", "lifetime", "5", "0x8001", "0", "#", "\t",
+                "10.0.0.1", "fd00::1", "n1", "fec0::1", "ff12::1", "qpn", "pkey", "lifetime", "5",
+                "0x8001", "0", "#", "\t",
             ]),
             0..10,
         ),

@@ -54,7 +54,12 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
             "loaded"
         }
     };
-    let shown = json!({ "entries": entries.len(), "files": files.len(), "names": names, "loaded": !options.check });
+    let shown = json!({
+        "entries": entries.len(),
+        "files": files.len(),
+        "names": names,
+        "loaded": !options.check,
+    });
     out.value(&shown, &format!("{} entries {done}", entries.len()))
 }
 

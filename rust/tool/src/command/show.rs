@@ -35,7 +35,10 @@ pub fn run(words: &[String], out: Output) -> Result {
         None => {
             let (entries, consistent) = dump(&mut connection, &filter)?;
             if !consistent {
-                eprintln!("oxib: note: the cache was changed meanwhile: some of the changes are in the list");
+                eprintln!(
+                    "oxib: note: the cache was changed meanwhile: some of the changes are in the \
+                     list"
+                );
             }
             entries
         }

@@ -190,23 +190,40 @@ mod tests {
             (22, Request::new(), "Invalid argument"),
             (
                 22,
-                Request::new().bytes(MSG, b"the GID is zero\0".to_vec()).u32(OFFS, 28),
+                Request::new()
+                    .bytes(MSG, b"the GID is zero\0".to_vec())
+                    .u32(OFFS, 28),
                 "the GID is zero (in: gid) [Invalid argument]",
             ),
             (22, Request::new().u32(MISS_TYPE, 2), "gid is missing"),
             (
                 22,
-                Request::new().bytes(MSG, b"attribute is required\0".to_vec()).u32(MISS_TYPE, 2),
+                Request::new()
+                    .bytes(MSG, b"attribute is required\0".to_vec())
+                    .u32(MISS_TYPE, 2),
                 "attribute is required (missing: gid) [Invalid argument]",
             ),
-            (22, Request::new().u32(MISS_TYPE, 77), "attribute 77 is missing"),
-            (17, Request::new(), "File exists; there is one already: use `replace`"),
+            (
+                22,
+                Request::new().u32(MISS_TYPE, 77),
+                "attribute 77 is missing",
+            ),
+            (
+                17,
+                Request::new(),
+                "File exists; there is one already: use `replace`",
+            ),
             (
                 1,
                 Request::new(),
-                "Operation not permitted; changes need CAP_NET_ADMIN in this network namespace: run it as root",
+                "Operation not permitted; changes need CAP_NET_ADMIN in this network namespace: \
+                 run it as root",
             ),
-            (0, Request::new().bytes(MSG, b"it stays here\0".to_vec()), "it stays here"),
+            (
+                0,
+                Request::new().bytes(MSG, b"it stays here\0".to_vec()),
+                "it stays here",
+            ),
         ];
         for (errno, said, wanted) in table {
             let refusal = Refusal::new(*errno, &said.emitted(), &request(), ENTRY_NAMES);
