@@ -14,6 +14,8 @@ set -u
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
+# Where the commands for a prompt are.
+guide=(Documentation/many-subnets.md 'Try it without hardware')
 declare -A kinds=([uml]="processes of this machine" [qemu]="machines of QEMU's")
 
 show() { # kind
@@ -29,7 +31,7 @@ shown() { # number of lines, regular expression
 	return 1
 }
 
-# Types what README.md says once there is a prompt. A server listens before its client is typed. What is printed is not what was typed.
+# Types what the guide says once there is a prompt. A server listens before its client is typed. What is printed is not what was typed.
 type_at_prompt() {
 	local _ command
 	for _ in {1..600}; do
@@ -41,12 +43,12 @@ type_at_prompt() {
 	while read -r command; do
 		printf '%s\n' "$command"
 		[[ $command != *' &' ]] || echo 'for _ in {1..300}; do ip netns exec h3 rdma resource show cm_id | grep -q LISTEN && break; sleep 0.2; done'
-	done < <(block_of README.md 'See it' 2 | tail -n +2)
+	done < <(block_of "${guide[@]}" 1 | tail -n +2)
 }
 
 prompt() { # kind
 	local command
-	command=$(block_of README.md 'See it' 2 | head -n 1)
+	command=$(block_of "${guide[@]}" 1 | head -n 1)
 	matches '^make shell$' "$command" || return
 	: >"$place/prompt"
 	type_at_prompt | MACHINE=$1 KERNEL=${OXIB_KERNEL:-} timeout 900 script --quiet --return --command "$command" /dev/null >"$place/prompt" 2>&1
@@ -69,7 +71,7 @@ for kind in ${OXIB_MACHINE:-uml qemu}; do
 	check "no host has sent to a group for that" shown 4 'h[1-4]  *0  *[0-9]*  *[01]$'
 	check "where rping is called no path is asked for" shown 1 'h3  *0  *[0-9]*  *0$'
 	check "make shell on $kind gives a prompt" prompt "$kind"
-	check "rping, typed there as README.md has it, crosses the router" prompted 'ping data: rdma-ping-9: '
+	check "rping, typed there as the guide has it, crosses the router" prompted 'ping data: rdma-ping-9: '
 	check "ping does" prompted ' 3 received, 0% packet loss'
 	check "each step to the peer's address is well" prompted '^path *ok '
 done
