@@ -77,7 +77,7 @@ impl Answered {
 }
 
 impl Manager {
-    /// Handles a SIDR_REQ that came by `port`.
+    /// Answers a SIDR request (SIDR_REQ) that came by `port`, or has its listener answer it.
     pub(super) fn sidr_req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
         let Some(Message::SidrReq(req)) = notice.parsed() else {
             return;

@@ -172,7 +172,8 @@ impl Due {
     }
 }
 
-/// A destination that was not found; times in seconds.
+/// A destination that was not found, with the time of the retry of its path query. The time
+/// between retries doubles with each of them. Times are in seconds.
 struct Failed {
     /// Time before which it is not looked for again.
     until: u64,

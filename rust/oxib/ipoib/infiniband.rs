@@ -203,8 +203,8 @@ impl Port {
         Some(Pkey::new(key)).filter(|pkey| pkey.is_valid())
     }
 
-    /// The entry of the GID table for the interface's address: the best by [`worth`], the first
-    /// of those.
+    /// Chooses the source GID, which is in the interface's address, too: the entry of the GID
+    /// table that ranks best by [`worth`], the first of those.
     fn choose_source(&self) -> Option<ARef<Entry>> {
         let device = self.device();
         let chosen = *self.guid.lock();

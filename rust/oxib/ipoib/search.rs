@@ -306,8 +306,9 @@ impl Interface {
         Ok(rumours.len())
     }
 
-    /// Forgets destinations that are not used. Those in use are noted before: a machine that
-    /// stood still for minutes has not done so in time, and goes on with what it sends.
+    /// Expires neighbours: forgets destinations that are not used. Those in use are noted before:
+    /// a machine that stood still for minutes has not done so in time, and goes on with what it
+    /// sends.
     fn expire(&self, now: u64) -> Result {
         self.note_used(now)?;
         loop {
