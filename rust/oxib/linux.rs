@@ -3,7 +3,7 @@
 //! Differences between the versions of Linux that this source builds for.
 //!
 //! Kbuild passes `--cfg LINUX_7_2` for a tree of Linux 7.2; without it the tree is one of 7.3 or
-//! newer. The lines for a version go when `scripts/linux-tried` no longer has it.
+//! newer. The lines for a version go when `scripts/lib/linux-tried` no longer has it.
 
 use kernel::ThisModule;
 

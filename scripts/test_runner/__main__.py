@@ -138,7 +138,7 @@ def _print_plan(jobs, measured):
 
 
 def _say(text):
-    """A line with the time since the user's command began, as scripts/progress.sh counts it."""
+    """A line with the time since the user's command began, as scripts/lib/progress.sh counts it."""
     seconds = int(time.time()) - int(os.environ["OXIB_PROGRESS_START"])
     elapsed = f"{seconds // 60}:{seconds % 60:02d}"
     print(f"[{elapsed:>6}] {text}", file=sys.stderr, flush=True)

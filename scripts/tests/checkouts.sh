@@ -32,7 +32,7 @@ clean_up() {
 # Run a command with cache.sh's functions, as in a checkout outside of the toolchain root.
 # shellcheck disable=SC2016 # the new shell expands it
 outside() { # checkout, command...
-	env -u OXIB_INSIDE -u OXIB_CHECKOUT_ID bash -euc '. "$0/scripts/cache.sh"; "$@"' "$place/$1" "${@:2}"
+	env -u OXIB_INSIDE -u OXIB_CHECKOUT_ID bash -euc '. "$0/scripts/lib/cache.sh"; "$@"' "$place/$1" "${@:2}"
 }
 
 # Run a command in the toolchain root of a checkout.

@@ -20,8 +20,9 @@ commit() { # what .ci/run does
 }
 
 make_repository() {
-	mkdir -p "$repository/scripts" "$repository/.ci"
-	cp scripts/gate scripts/signals.sh "$repository/scripts/"
+	mkdir -p "$repository/scripts/lib" "$repository/.ci"
+	cp scripts/gate "$repository/scripts/"
+	cp scripts/lib/signals.sh "$repository/scripts/lib/"
 	cp Makefile .gitignore "$repository/"
 	git -C "$repository" init --quiet
 }

@@ -12,7 +12,7 @@ set -u
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 mkdir -p "$place/bin"
-cp scripts/linux-tried "$place/tried"
+cp scripts/lib/linux-tried "$place/tried"
 
 # The mirror: what apt-cache says of it.
 cat >"$place/bin/apt-cache" <<'END'
@@ -24,7 +24,7 @@ esac
 END
 chmod +x "$place/bin/apt-cache"
 
-# Run a command of scripts/linux.sh in an empty cache, with that mirror and that KERNEL=. The versions tried are 7.3 and 7.2.
+# Run a command of scripts/lib/linux.sh in an empty cache, with that mirror and that KERNEL=. The versions tried are 7.3 and 7.2.
 choose() { # versions on the mirror, KERNEL, command...
 	local mirror=$1 kernel=$2
 	shift 2
@@ -35,7 +35,7 @@ choose() { # versions on the mirror, KERNEL, command...
 
 choose_again() { # versions on the mirror, KERNEL, command...
 	PATH=$place/bin:$PATH MIRROR=$1 OXIB_KERNEL=$2 OXIB_CACHE=$place/cache OXIB_INSIDE=1 OXIB_LISTS_UPDATED=yes \
-		bash -euc '. scripts/cache.sh; . scripts/progress.sh; . scripts/linux.sh; linux_tried=(7.3 7.2)
+		bash -euc '. scripts/lib/cache.sh; . scripts/lib/progress.sh; . scripts/lib/linux.sh; linux_tried=(7.3 7.2)
 			env_machine() { OXIB_MACHINE=$1 "${@:2}"; }
 			is_one_of() { [[ " $1 " != *" $("${@:2}") "* ]] || echo yes; }
 			on_a_line() { "$@" | paste -s -d " "; }

@@ -9,10 +9,10 @@ set -u
 
 # shellcheck source=selftests/lib/tap.sh
 . selftests/lib/tap.sh
-# shellcheck source=scripts/cache.sh
-. scripts/cache.sh
-# shellcheck source=scripts/linux.sh
-. scripts/linux.sh
+# shellcheck source=scripts/lib/cache.sh
+. scripts/lib/cache.sh
+# shellcheck source=scripts/lib/linux.sh
+. scripts/lib/linux.sh
 
 # The library that nodes take, beside the modules: a checkout that takes its modules from another builds no library of its own.
 first_kernel() {

@@ -61,7 +61,8 @@ class Runs(unittest.TestCase):
         for name in ("test_runner", "node_runner"):
             shutil.copytree(_CHECKOUT / "scripts" / name, self.checkout / "scripts" / name)
         shutil.copytree(_CHECKOUT / ".ci", self.checkout / ".ci")
-        shutil.copy(_CHECKOUT / "scripts/signals.sh", self.checkout / "scripts")
+        (self.checkout / "scripts/lib").mkdir()
+        shutil.copy(_CHECKOUT / "scripts/lib/signals.sh", self.checkout / "scripts/lib")
         (self.checkout / "Makefile").write_text(_MAKEFILE)
 
     def made(self, name, script, headers=""):

@@ -4,7 +4,7 @@
 # kernel.sh [DRIVER]: oxib or ib_ipoib, of which not all pass
 #
 # The kernel's own selftests of net devices (tools/testing/selftests/drivers/net) on ib0 of h1, with h2 as the remote end: those
-# that fit any net device. scripts/kernel-selftests gathers them from the kernel's source. The others are for Ethernet frames
+# that fit any net device. scripts/module_builder/kernel-selftests gathers them from the kernel's source. The others are for Ethernet frames
 # (gro, xdp, macsec, netpoll_basic), or for what an HCA has not (hds, psp, shaper; napi_threaded wants combined channels).
 #
 # nodes: 1

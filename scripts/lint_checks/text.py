@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Checks the text of the source: first words of doc comments, long lines.
 
-text_lint.py FILE...: prints a line for each complaint, and fails if there is one. rustfmt breaks code but leaves long strings alone.
+text.py FILE...: prints a line for each complaint, and fails if there is one. rustfmt breaks code but leaves long strings alone.
 """
 
 import re

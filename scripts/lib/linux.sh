@@ -12,7 +12,7 @@
 
 # shellcheck disable=SC2154 # cache and checkout are cache.sh's
 
-mapfile -t linux_tried < <(grep -v '^#' "$checkout/scripts/linux-tried")
+mapfile -t linux_tried < <(grep -v '^#' "$checkout/scripts/lib/linux-tried")
 
 # older A B: version A precedes version B.
 older() {
@@ -55,7 +55,7 @@ linux_default() {
 	local answer=$cache/linux-default found
 	if [ -f "$cache/source-${linux_tried[0]}/.key" ]; then
 		printf '%s\n' "${linux_tried[0]}"
-	elif [ -n "$(find "$answer" -mtime -1 -newer "$checkout/scripts/linux-tried" 2>/dev/null)" ]; then
+	elif [ -n "$(find "$answer" -mtime -1 -newer "$checkout/scripts/lib/linux-tried" 2>/dev/null)" ]; then
 		cat "$answer"
 	else
 		"$checkout/scripts/toolchain"

@@ -4,7 +4,7 @@
 # and $(obj)/rust/softib/bindings for softib.ko. Included by Kbuild.
 #
 # bindings.h in the folder of that name says what is bound, `parameters` how; types that the kernel crate has are not
-# generated again (scripts/reused-types.awk).
+# generated again (scripts/module_builder/reused-types.awk).
 
 oxib-bindings := $(obj)/rust/oxib/bindings
 softib-bindings := $(obj)/rust/softib/bindings
@@ -28,7 +28,7 @@ quiet_cmd_oxib_reused_types = GEN     $@
       cmd_oxib_reused_types = awk -v seeds="$(oxib-own-types)" -f $(filter %.awk,$^) \
 	$(filter %.rs,$^) | LC_ALL=C sort | paste -s -d '|' >$@
 
-$(oxib-bindings)/reused_types: $(objtree)/rust/bindings/bindings_generated.rs $(src)/scripts/reused-types.awk FORCE
+$(oxib-bindings)/reused_types: $(objtree)/rust/bindings/bindings_generated.rs $(src)/scripts/module_builder/reused-types.awk FORCE
 	$(call if_changed,oxib_reused_types)
 
 # The tree's own parameters, without those that make an enum a type of its own with an attribute for control flow

@@ -9,7 +9,7 @@
 
 # shellcheck disable=SC2034 # the variables are for the scripts that source this
 
-checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=$(realpath --canonicalize-missing "${OXIB_CACHE:-${HOME:-/root}/.cache/oxib}")
 export OXIB_CACHE=$cache
 # When the command that the user gave began: what it starts counts its elapsed time from then.
