@@ -76,7 +76,7 @@ impl Interface {
 
     /// Takes the GUID of `address` into the interface's own, whose other parts are not to be
     /// chosen.
-    pub(super) fn choose_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result {
+    pub(super) fn set_mac_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result {
         let own = self.device().address();
         let (fixed, guid) = address.as_bytes().split_at(HwAddr::LEN - GUID);
         let (own_fixed, own_guid) = own.as_bytes().split_at(HwAddr::LEN - GUID);

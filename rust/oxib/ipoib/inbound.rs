@@ -346,7 +346,7 @@ impl Interface {
         let queues = self.queues(rtnl);
         let phase = self.control.get(rtnl).phase;
         let restart = self.mode() == Mode::Connected && phase != Phase::Down;
-        let moderation = self.moderation(rtnl);
+        let moderation = self.coalesce(rtnl);
         // Some may be there still, from before there were fewer.
         let there = self.control.get(rtnl).inbound.len();
         let first = there as u32 + 1;

@@ -155,7 +155,7 @@ impl Interface {
     }
 
     /// Takes notice of a neighbour that does not answer at `gid` any more.
-    pub(super) fn silent(self: &Arc<Self>, gid: &Gid) {
+    pub(super) fn neighbour_failed(self: &Arc<Self>, gid: &Gid) {
         if !gid.is_multicast() {
             self.doubt_destination(gid);
         }

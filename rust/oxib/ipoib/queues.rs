@@ -306,7 +306,7 @@ impl Interface {
     }
 
     /// Returns the ring lengths that `ethtool -g` shows.
-    pub(super) fn ring_lengths(&self) -> Rings {
+    pub(super) fn rings(&self) -> Rings {
         let sizes = self.sizes.get();
         Rings {
             send: sizes.send_ring,
@@ -320,7 +320,7 @@ impl Interface {
     /// # Errors
     ///
     /// `EINVAL` for one out of range, said in `reply`; `ENOMEM`, and what the RDMA device says.
-    pub(super) fn set_ring_lengths(
+    pub(super) fn set_rings(
         self: &Arc<Self>,
         rtnl: &mut Rtnl,
         send: u32,
@@ -347,7 +347,7 @@ impl Interface {
     }
 
     /// Returns the queue counts that `ethtool -l` shows.
-    pub(super) fn queue_counts(&self) -> Channels {
+    pub(super) fn channels(&self) -> Channels {
         Channels {
             transmit: self.sizes.get().transmit_queues,
             max_transmit: self.most_queues(),
@@ -362,7 +362,7 @@ impl Interface {
     ///
     /// `EINVAL` for none or too many, of which the stack has said so by itself; `ENOMEM`, and
     /// what the RDMA device says: all stays as it is.
-    pub(super) fn set_queue_counts(
+    pub(super) fn set_channels(
         self: &Arc<Self>,
         rtnl: &mut Rtnl,
         transmit: u32,
@@ -449,7 +449,7 @@ impl Interface {
         // If these cannot be made, all stays as it is.
         let pd = &self.pd;
         let (queues, polls) = new(self.device(), pd, self.port(), sizes)?;
-        let moderation = self.moderation(rtnl);
+        let moderation = self.coalesce(rtnl);
         if moderation != Moderation::default() {
             queues.receive.moderate(moderation)?;
         }
@@ -470,7 +470,7 @@ impl Interface {
     }
 
     /// Returns the moderation of receive completions.
-    pub(super) fn moderation(&self, rtnl: &mut Rtnl) -> Moderation {
+    pub(super) fn coalesce(&self, rtnl: &mut Rtnl) -> Moderation {
         self.control.get(rtnl).moderation
     }
 
@@ -479,13 +479,13 @@ impl Interface {
     /// # Errors
     ///
     /// `EOPNOTSUPP` if the device cannot, said in `reply`, and what else it says.
-    pub(super) fn set_moderation(
+    pub(super) fn set_coalesce(
         self: &Arc<Self>,
         rtnl: &mut Rtnl,
         moderation: Moderation,
         reply: &mut ExtendedAck<'_>,
     ) -> Result {
-        if moderation == self.moderation(rtnl) {
+        if moderation == self.coalesce(rtnl) {
             return Ok(());
         }
         let queues = self.queues(rtnl);

@@ -122,13 +122,13 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// Any; the address stays as it is.
-    fn change_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result;
+    fn set_mac_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result;
 
     /// Handles a change of the list of multicast addresses. Called with bottom halves disabled.
-    fn multicast_changed(self: &Arc<Self>);
+    fn set_rx_mode(self: &Arc<Self>);
 
     /// Handles a queue that has been stopped for longer than the watchdog's time.
-    fn transmit_timeout(self: &Arc<Self>, queue: u32);
+    fn tx_timeout(self: &Arc<Self>, queue: u32);
 
     /// Takes note that no neighbour answers any more at this address. Called in any context.
     fn neighbour_failed(self: &Arc<Self>, address: &HwAddr);

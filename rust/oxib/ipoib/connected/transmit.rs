@@ -559,7 +559,7 @@ impl Interface {
 
     /// Returns the transmit queue of a packet that goes to `address`, in connected mode.
     #[inline]
-    pub(in crate::ipoib) fn queue_for(&self, address: &HwAddr) -> u32 {
+    pub(in crate::ipoib) fn select_queue(&self, address: &HwAddr) -> u32 {
         home(address, self.sizes.get().transmit_queues)
     }
 }

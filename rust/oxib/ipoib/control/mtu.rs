@@ -125,7 +125,7 @@ impl Interface {
     /// Changes the MTU; see [`Operations::change_mtu`](crate::net::device::Operations). More than
     /// the link carries now, but not more than the port could carry, is a wish that comes true
     /// when the link carries it, as with the kernel's `ib_ipoib`.
-    pub(in crate::ipoib) fn set_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
+    pub(in crate::ipoib) fn change_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
         if self.mode() == Mode::Connected {
             // Within the stack's bounds. What a peer takes less of is its own affair.
             self.device().store_mtu(mtu);

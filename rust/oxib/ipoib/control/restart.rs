@@ -106,7 +106,7 @@ impl Interface {
 
     /// Restarts an interface of which a send queue hangs: one that was stopped for the watchdog's
     /// time and ended no packet since its last alarm. A device may be that slow.
-    pub(in crate::ipoib) fn hangs(self: &Arc<Self>, queue: u32) {
+    pub(in crate::ipoib) fn tx_timeout(self: &Arc<Self>, queue: u32) {
         let Some((statistics, alarm)) = self.transmit_alarm(queue as usize) else {
             return;
         };

@@ -127,27 +127,27 @@ impl Operations for Interface {
     }
 
     fn select_queue(&self, address: &HwAddr) -> u32 {
-        self.queue_for(address)
+        Interface::select_queue(self, address)
     }
 
     fn change_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result {
-        self.set_mtu(rtnl, mtu)
+        Interface::change_mtu(self, rtnl, mtu)
     }
 
-    fn change_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result {
-        self.choose_address(rtnl, address)
+    fn set_mac_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result {
+        Interface::set_mac_address(self, rtnl, address)
     }
 
-    fn multicast_changed(self: &Arc<Self>) {
+    fn set_rx_mode(self: &Arc<Self>) {
         self.kick();
     }
 
     fn neighbour_failed(self: &Arc<Self>, address: &HwAddr) {
-        self.silent(&address.gid());
+        Interface::neighbour_failed(self, &address.gid());
     }
 
-    fn transmit_timeout(self: &Arc<Self>, queue: u32) {
-        self.hangs(queue);
+    fn tx_timeout(self: &Arc<Self>, queue: u32) {
+        Interface::tx_timeout(self, queue);
     }
 
     fn statistics(&self, values: &mut [u64]) {
@@ -177,7 +177,7 @@ impl Operations for Interface {
     }
 
     fn rings(&self) -> ethtool::Rings {
-        self.ring_lengths()
+        Interface::rings(self)
     }
 
     fn set_rings(
@@ -187,19 +187,19 @@ impl Operations for Interface {
         receive: u32,
         reply: &mut ExtendedAck<'_>,
     ) -> Result {
-        self.set_ring_lengths(rtnl, send, receive, reply)
+        Interface::set_rings(self, rtnl, send, receive, reply)
     }
 
     fn channels(&self) -> ethtool::Channels {
-        self.queue_counts()
+        Interface::channels(self)
     }
 
     fn set_channels(self: &Arc<Self>, rtnl: &mut Rtnl, transmit: u32, receive: u32) -> Result {
-        self.set_queue_counts(rtnl, transmit, receive)
+        Interface::set_channels(self, rtnl, transmit, receive)
     }
 
     fn coalesce(&self, rtnl: &mut Rtnl) -> Moderation {
-        self.moderation(rtnl)
+        Interface::coalesce(self, rtnl)
     }
 
     fn set_coalesce(
@@ -208,6 +208,6 @@ impl Operations for Interface {
         moderation: Moderation,
         reply: &mut ExtendedAck<'_>,
     ) -> Result {
-        self.set_moderation(rtnl, moderation, reply)
+        Interface::set_coalesce(self, rtnl, moderation, reply)
     }
 }

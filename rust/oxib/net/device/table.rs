@@ -187,7 +187,7 @@ impl<T: Operations> Table<T> {
         }
     }
 
-    /// Implements `ndo_set_mac_address` with `Operations::change_address`.
+    /// Implements `ndo_set_mac_address` with `Operations::set_mac_address`.
     ///
     /// # Safety
     ///
@@ -209,7 +209,7 @@ impl<T: Operations> Table<T> {
             };
             driver
                 .ok_or(ENODEV)?
-                .change_address(&mut rtnl, HwAddr::from_bytes(bytes))?;
+                .set_mac_address(&mut rtnl, HwAddr::from_bytes(bytes))?;
             Ok(0)
         })
     }
@@ -228,7 +228,7 @@ impl<T: Operations> Table<T> {
         unsafe { bindings::oxib_netdev_ifindex(device) }
     }
 
-    /// Implements `ndo_set_rx_mode` with `Operations::multicast_changed`.
+    /// Implements `ndo_set_rx_mode` with `Operations::set_rx_mode`.
     ///
     /// # Safety
     ///
@@ -236,11 +236,11 @@ impl<T: Operations> Table<T> {
     unsafe extern "C" fn set_rx_mode(device: *mut bindings::net_device) {
         // SAFETY: By the contract.
         if let Some(driver) = unsafe { driver::<T>(device) } {
-            driver.multicast_changed();
+            driver.set_rx_mode();
         }
     }
 
-    /// Implements `ndo_tx_timeout` with `Operations::transmit_timeout`.
+    /// Implements `ndo_tx_timeout` with `Operations::tx_timeout`.
     ///
     /// # Safety
     ///
@@ -248,7 +248,7 @@ impl<T: Operations> Table<T> {
     unsafe extern "C" fn tx_timeout(device: *mut bindings::net_device, queue: u32) {
         // SAFETY: By the contract.
         if let Some(driver) = unsafe { driver::<T>(device) } {
-            driver.transmit_timeout(queue);
+            driver.tx_timeout(queue);
         }
     }
 
