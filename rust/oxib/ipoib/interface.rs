@@ -97,14 +97,14 @@ mod works;
 
 use works::{
     Plan,
-    AGE,
-    ANNOUNCE,
-    CONTROL,
-    RETIRE,
-    RETRY,
-    REVALIDATE,
-    TELL,
-    WATCH, //
+    AGE_WORK,
+    ANNOUNCE_WORK,
+    CONTROL_WORK,
+    RETIRE_WORK,
+    RETRY_WORK,
+    REVALIDATE_WORK,
+    TELL_WORK,
+    WATCH_WORK, //
 };
 
 /// An interface, from its making to its end.
@@ -183,25 +183,25 @@ pub(super) struct Interface {
     receive_statistics: KVec<Arc<Statistics>>,
     connected_statistics: Arc<Statistics>,
     #[pin]
-    control_work: DelayedWork<Interface, CONTROL>,
+    control_work: DelayedWork<Interface, CONTROL_WORK>,
     #[pin]
-    age_work: DelayedWork<Interface, AGE>,
+    age_work: DelayedWork<Interface, AGE_WORK>,
     #[pin]
-    retry_work: DelayedWork<Interface, RETRY>,
+    retry_work: DelayedWork<Interface, RETRY_WORK>,
     #[pin]
-    revalidate_work: DelayedWork<Interface, REVALIDATE>,
+    revalidate_work: DelayedWork<Interface, REVALIDATE_WORK>,
     #[pin]
-    announce_work: DelayedWork<Interface, ANNOUNCE>,
+    announce_work: DelayedWork<Interface, ANNOUNCE_WORK>,
     #[pin]
     retry: Plan,
     #[pin]
     revalidation: Plan,
     #[pin]
-    tell_work: DelayedWork<Interface, TELL>,
+    tell_work: DelayedWork<Interface, TELL_WORK>,
     #[pin]
-    retire_work: DelayedWork<Interface, RETIRE>,
+    retire_work: DelayedWork<Interface, RETIRE_WORK>,
     #[pin]
-    watch_work: DelayedWork<Interface, WATCH>,
+    watch_work: DelayedWork<Interface, WATCH_WORK>,
 }
 
 /// Place of an interface that is to be made.

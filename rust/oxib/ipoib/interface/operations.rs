@@ -11,14 +11,14 @@ use kernel::{
 
 use super::{
     Interface,
-    AGE,
-    ANNOUNCE,
-    CONTROL,
-    RETIRE,
-    RETRY,
-    REVALIDATE,
-    TELL,
-    WATCH, //
+    AGE_WORK,
+    ANNOUNCE_WORK,
+    CONTROL_WORK,
+    RETIRE_WORK,
+    RETRY_WORK,
+    REVALIDATE_WORK,
+    TELL_WORK,
+    WATCH_WORK, //
 };
 use crate::{
     ipoib::{
@@ -94,14 +94,14 @@ impl Operations for Interface {
     }
 
     fn gone(self: &Arc<Self>) {
-        work::disable::<_, RETRY>(self);
-        work::disable::<_, CONTROL>(self);
-        work::disable::<_, AGE>(self);
-        work::disable::<_, REVALIDATE>(self);
-        work::disable::<_, ANNOUNCE>(self);
-        work::disable::<_, TELL>(self);
-        work::disable::<_, RETIRE>(self);
-        work::disable::<_, WATCH>(self);
+        work::disable::<_, RETRY_WORK>(self);
+        work::disable::<_, CONTROL_WORK>(self);
+        work::disable::<_, AGE_WORK>(self);
+        work::disable::<_, REVALIDATE_WORK>(self);
+        work::disable::<_, ANNOUNCE_WORK>(self);
+        work::disable::<_, TELL_WORK>(self);
+        work::disable::<_, RETIRE_WORK>(self);
+        work::disable::<_, WATCH_WORK>(self);
         self.link().close();
         self.remove_files();
         // The last of what holds the interface: its queue of searches goes with it, and must not do

@@ -72,14 +72,14 @@ const RETIRE_DELAY_MS: u32 = 60_000;
 const WATCH_INTERVAL_MS: u32 = 1_000;
 
 /// Numbers of the work items.
-pub(super) const CONTROL: u64 = 0;
-pub(super) const AGE: u64 = 1;
-pub(super) const RETRY: u64 = 2;
-pub(super) const REVALIDATE: u64 = 3;
-pub(super) const ANNOUNCE: u64 = 4;
-pub(super) const TELL: u64 = 5;
-pub(super) const RETIRE: u64 = 6;
-pub(super) const WATCH: u64 = 7;
+pub(super) const CONTROL_WORK: u64 = 0;
+pub(super) const AGE_WORK: u64 = 1;
+pub(super) const RETRY_WORK: u64 = 2;
+pub(super) const REVALIDATE_WORK: u64 = 3;
+pub(super) const ANNOUNCE_WORK: u64 = 4;
+pub(super) const TELL_WORK: u64 = 5;
+pub(super) const RETIRE_WORK: u64 = 6;
+pub(super) const WATCH_WORK: u64 = 7;
 
 /// Time of a work item's next run, in milliseconds; `None` if none is planned.
 #[pin_data]
@@ -129,17 +129,17 @@ fn tell_delay(now: u64, told: Option<Told>) -> u32 {
 }
 
 impl_has_delayed_work! {
-    impl HasDelayedWork<Interface, CONTROL> for Interface { self.control_work }
-    impl HasDelayedWork<Interface, AGE> for Interface { self.age_work }
-    impl HasDelayedWork<Interface, RETRY> for Interface { self.retry_work }
-    impl HasDelayedWork<Interface, REVALIDATE> for Interface { self.revalidate_work }
-    impl HasDelayedWork<Interface, ANNOUNCE> for Interface { self.announce_work }
-    impl HasDelayedWork<Interface, TELL> for Interface { self.tell_work }
-    impl HasDelayedWork<Interface, RETIRE> for Interface { self.retire_work }
-    impl HasDelayedWork<Interface, WATCH> for Interface { self.watch_work }
+    impl HasDelayedWork<Interface, CONTROL_WORK> for Interface { self.control_work }
+    impl HasDelayedWork<Interface, AGE_WORK> for Interface { self.age_work }
+    impl HasDelayedWork<Interface, RETRY_WORK> for Interface { self.retry_work }
+    impl HasDelayedWork<Interface, REVALIDATE_WORK> for Interface { self.revalidate_work }
+    impl HasDelayedWork<Interface, ANNOUNCE_WORK> for Interface { self.announce_work }
+    impl HasDelayedWork<Interface, TELL_WORK> for Interface { self.tell_work }
+    impl HasDelayedWork<Interface, RETIRE_WORK> for Interface { self.retire_work }
+    impl HasDelayedWork<Interface, WATCH_WORK> for Interface { self.watch_work }
 }
 
-impl WorkItem<CONTROL> for Interface {
+impl WorkItem<CONTROL_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -172,7 +172,7 @@ impl WorkItem<CONTROL> for Interface {
     }
 }
 
-impl WorkItem<RETRY> for Interface {
+impl WorkItem<RETRY_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -181,7 +181,7 @@ impl WorkItem<RETRY> for Interface {
     }
 }
 
-impl WorkItem<REVALIDATE> for Interface {
+impl WorkItem<REVALIDATE_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -191,7 +191,7 @@ impl WorkItem<REVALIDATE> for Interface {
     }
 }
 
-impl WorkItem<ANNOUNCE> for Interface {
+impl WorkItem<ANNOUNCE_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -202,7 +202,7 @@ impl WorkItem<ANNOUNCE> for Interface {
     }
 }
 
-impl WorkItem<TELL> for Interface {
+impl WorkItem<TELL_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -213,7 +213,7 @@ impl WorkItem<TELL> for Interface {
     }
 }
 
-impl WorkItem<RETIRE> for Interface {
+impl WorkItem<RETIRE_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -225,7 +225,7 @@ impl WorkItem<RETIRE> for Interface {
             .saturating_sub(this.now_ms());
         if left > 0 {
             // There are fewer still since it was planned.
-            return this.schedule::<RETIRE>(msecs_to_jiffies(left as u32));
+            return this.schedule::<RETIRE_WORK>(msecs_to_jiffies(left as u32));
         }
         let retired = this.retire(&mut rtnl);
         drop(rtnl);
@@ -233,7 +233,7 @@ impl WorkItem<RETIRE> for Interface {
     }
 }
 
-impl WorkItem<WATCH> for Interface {
+impl WorkItem<WATCH_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -245,7 +245,7 @@ impl WorkItem<WATCH> for Interface {
     }
 }
 
-impl WorkItem<AGE> for Interface {
+impl WorkItem<AGE_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -260,11 +260,11 @@ impl WorkItem<AGE> for Interface {
 impl Interface {
     /// Runs the control work soon.
     pub(in crate::ipoib) fn kick(self: &Arc<Self>) {
-        self.schedule::<CONTROL>(0);
+        self.schedule::<CONTROL_WORK>(0);
     }
 
     pub(super) fn schedule_age(self: &Arc<Self>) {
-        self.schedule::<AGE>(msecs_to_jiffies(AGE_INTERVAL_MS));
+        self.schedule::<AGE_WORK>(msecs_to_jiffies(AGE_INTERVAL_MS));
     }
 
     /// Runs work `ID` after `delay`, if the interface is alive: what is not shown yet must be
@@ -280,13 +280,13 @@ impl Interface {
 
     /// Tells the link soon what addresses this node has: peers may know it at another place.
     pub(in crate::ipoib) fn announce_soon(self: &Arc<Self>) {
-        self.schedule::<ANNOUNCE>(msecs_to_jiffies(ANNOUNCE_DELAY_MS));
+        self.schedule::<ANNOUNCE_WORK>(msecs_to_jiffies(ANNOUNCE_DELAY_MS));
     }
 
     /// Tells the neighbours soon which receive queue is theirs: at once, but not again and again.
     pub(in crate::ipoib) fn tell_soon(self: &Arc<Self>) {
         let delay = tell_delay(self.now_ms(), *self.told.lock());
-        self.schedule::<TELL>(msecs_to_jiffies(delay));
+        self.schedule::<TELL_WORK>(msecs_to_jiffies(delay));
     }
 
     /// Tells the neighbours now which receive queue is theirs.
@@ -302,25 +302,25 @@ impl Interface {
     pub(in crate::ipoib) fn retire_later(self: &Arc<Self>, rtnl: &mut Rtnl) {
         self.control.get(rtnl).grace = self.now_ms() + u64::from(RETIRE_DELAY_MS);
         // If it waits already, it finds out then how long it is to wait.
-        self.schedule::<RETIRE>(msecs_to_jiffies(RETIRE_DELAY_MS));
+        self.schedule::<RETIRE_WORK>(msecs_to_jiffies(RETIRE_DELAY_MS));
     }
 
     /// Looks in a moment after peers that nobody else looks after.
     pub(in crate::ipoib) fn watch(self: &Arc<Self>) {
         if !self.watched.swap(true, Ordering::AcqRel) {
-            self.schedule::<WATCH>(msecs_to_jiffies(WATCH_INTERVAL_MS));
+            self.schedule::<WATCH_WORK>(msecs_to_jiffies(WATCH_INTERVAL_MS));
         }
     }
 
     /// Looks for ways anew in `milliseconds`, or before.
     pub(in crate::ipoib) fn revalidate_soon(self: &Arc<Self>, milliseconds: u32) {
-        self.plan::<REVALIDATE>(&self.revalidation, milliseconds);
+        self.plan::<REVALIDATE_WORK>(&self.revalidation, milliseconds);
     }
 
     /// Runs the control work in `milliseconds`, or before.
     pub(in crate::ipoib) fn retry_in(self: &Arc<Self>, milliseconds: u64) {
         let milliseconds = u32::try_from(milliseconds).unwrap_or(u32::MAX);
-        self.plan::<RETRY>(&self.retry, milliseconds);
+        self.plan::<RETRY_WORK>(&self.retry, milliseconds);
     }
 
     /// Runs work `ID` after so long, and `planned` says when it runs. What it is to do then it
