@@ -51,7 +51,7 @@ mod tests;
 pub(crate) use cache::{
     Cache,
     Lesson,
-    LIFETIME, //
+    LIFETIME_SECS, //
 };
 pub(crate) use entry::Known;
 pub(crate) use host::Host;

@@ -160,7 +160,7 @@ pub(crate) struct Lesson {
 }
 
 /// Seconds for which what the network says holds, if nothing else is said.
-pub(crate) const LIFETIME: u32 = 1200;
+pub(crate) const LIFETIME_SECS: u32 = 1200;
 
 /// Most entries that peers tell of themselves, beside so many of the administrator's: any node of
 /// the partition can tell of any number of addresses.

@@ -39,7 +39,7 @@ use super::{
     Counter,
     Lesson,
     Source,
-    LIFETIME, //
+    LIFETIME_SECS, //
 };
 use crate::{
     cm::{
@@ -436,7 +436,7 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
         qpn: Some(qpn),
         pkey: known.pkey,
         source: Source::Sidr,
-        lifetime: LIFETIME,
+        lifetime: LIFETIME_SECS,
     };
     // Without memory at the moment, the stack is told all the same.
     let _ = cache.learn_more(&lesson);

@@ -33,7 +33,7 @@ mod tests;
 /// Time for which a path is believed of which nothing was heard: a day. What changes it is told
 /// by an event of the port, or seen by who uses it, so that it is asked for anew for the sake of
 /// what was missed only.
-pub(crate) const LIFETIME: u64 = 86_400_000;
+pub(crate) const LIFETIME_MS: u64 = 86_400_000;
 
 /// Lifetime of paths, in milliseconds, when there is no room for another one.
 const CROWDED: u64 = 900_000;
@@ -163,7 +163,7 @@ impl<W> Paths<W> {
     /// Wants a path, for `waiter`.
     pub(crate) fn claim(&mut self, key: Key, waiter: W, now: u64) -> Claim<W> {
         match self.table.get_mut(&key) {
-            Some(State::Known(path)) if now < path.since + LIFETIME => {
+            Some(State::Known(path)) if now < path.since + LIFETIME_MS => {
                 return Claim::Known(path.record, waiter);
             }
             Some(State::Asked { waiting, .. }) => {

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Longest wait for an exchange, in steps of a millisecond: longer than all its tries take.
-const PATIENCE: u32 = 6_000;
+const PATIENCE_STEPS: u32 = 6_000;
 const STEP: Delta = Delta::from_millis(1);
 
 /// Kind of a step.
@@ -235,7 +235,7 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
 /// Waits for the end of an exchange. `None` if the peer has answered.
 fn wait(host: &Arc<dyn Host>, request: &Request) -> Option<Failure> {
     let exchange = host.exchange();
-    for _ in 0..PATIENCE {
+    for _ in 0..PATIENCE_STEPS {
         if !exchange.is_asking(request) {
             return exchange.failure(request);
         }

@@ -93,7 +93,7 @@ mod cases {
             qpn: Qpn::new(qpn).filter(|_| qpn != 0),
             pkey: None,
             source,
-            lifetime: LIFETIME,
+            lifetime: LIFETIME_SECS,
         }
     }
 

@@ -37,11 +37,11 @@ const REFUSALS: u32 = 3;
 
 /// Time until a destination that was not found is looked for again, in seconds; it doubles up to
 /// [`Policy::memory`].
-const RETRY: u64 = 1;
+const RETRY_SECS: u64 = 1;
 
 /// Time until a way is looked for anew of which nothing could be learned, in seconds; it doubles
 /// with each try, [`DOUBLINGS`] times at most.
-pub(super) const SILENCE: u64 = 1;
+pub(super) const SILENCE_SECS: u64 = 1;
 const DOUBLINGS: u32 = 5;
 
 /// Time after something made ways suspect before any is looked for anew, in seconds: those that
@@ -58,13 +58,13 @@ pub(super) const SUSPECTS: usize = 4;
 pub(super) const SUSPECTS_INTERVAL_MS: u32 = 500;
 
 /// Time for which a way that was just found is not doubted for what a peer says, in seconds.
-pub(super) const FRESH: u64 = 2;
+pub(super) const FRESH_SECS: u64 = 2;
 
 /// A destination is in use if packets went there in the last so many seconds.
-const IN_USE: u64 = 60;
+const IN_USE_SECS: u64 = 60;
 
 /// Time after which an unused destination is forgotten, in seconds.
-pub(super) const LIFETIME: u64 = 120;
+pub(super) const LIFETIME_SECS: u64 = 120;
 
 /// A way to a destination. Clones share it.
 pub(super) trait Way: Clone {
@@ -162,7 +162,7 @@ impl Due {
 
     /// Returns when to search after `tries` in turn that learned nothing, the last at time `now`.
     fn again(tries: u32, now: u64) -> Self {
-        Self::Again(now + (SILENCE << tries.min(DOUBLINGS)))
+        Self::Again(now + (SILENCE_SECS << tries.min(DOUBLINGS)))
     }
 
     /// Returns whether the subnet administrator is asked slowly: most such ways still lead there,
@@ -185,7 +185,7 @@ impl Failed {
     /// Creates the state at time `now` after a search that failed, before which packets were
     /// refused for `waited` seconds.
     fn new(now: u64, waited: u64, policy: Policy) -> Self {
-        let wait = (2 * waited).clamp(RETRY, policy.memory.max(RETRY));
+        let wait = (2 * waited).clamp(RETRY_SECS, policy.memory.max(RETRY_SECS));
         Self {
             until: now + wait,
             wait,
@@ -318,9 +318,9 @@ impl<H: Way, P> Destinations<H, P> {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => {
                 let is_believed = matches!(ready.due, Due::Never | Due::At(_));
-                is_believed && ready.found + FRESH > now
+                is_believed && ready.found + FRESH_SECS > now
             }
-            Some(State::Failed(failed)) => failed.until + FRESH > now + failed.wait,
+            Some(State::Failed(failed)) => failed.until + FRESH_SECS > now + failed.wait,
             _ => false,
         }
     }
@@ -614,7 +614,7 @@ impl<H: Way, P> Destinations<H, P> {
                 let is_due = match ready.due {
                     // As soon as it is used, and it is its turn.
                     due if due.is_patient() => true,
-                    due => due.has_come(ready.used, now + SILENCE),
+                    due => due.has_come(ready.used, now + SILENCE_SECS),
                 };
                 let is_due = is_due || ready.rumour.is_some();
                 ready.search.is_none() && is_due && ready.used >= in_use
@@ -625,7 +625,7 @@ impl<H: Way, P> Destinations<H, P> {
 
     /// Returns the time since when a destination has to be used to be in use at time `now`.
     pub(super) fn in_use_since(now: u64) -> u64 {
-        now.saturating_sub(IN_USE - 1)
+        now.saturating_sub(IN_USE_SECS - 1)
     }
 
     /// Notes that all ways may be wrong: the subnet has changed. Those in use are due to be
@@ -668,7 +668,7 @@ impl<H: Way, P> Destinations<H, P> {
     pub(super) fn note_rumour(&mut self, gid: &Gid, now: u64) -> bool {
         match self.table.get_mut(gid) {
             Some(State::Ready(ready)) => {
-                ready.rumour.get_or_insert(now + FRESH);
+                ready.rumour.get_or_insert(now + FRESH_SECS);
                 true
             }
             _ => false,
@@ -706,21 +706,23 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Forgets destinations that were not used for [`LIFETIME`], those that may be wrong and are
-    /// not in use and, if there is no room for others, those that nobody here asked for. What is
-    /// forgotten is added to `gids` and `handles`, as far as both have room.
+    /// Forgets destinations that were not used for [`LIFETIME_SECS`], those that may be wrong and
+    /// are not in use and, if there is no room for others, those that nobody here asked for. What
+    /// is forgotten is added to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
         let is_full = self.count.all >= DESTINATIONS;
         let idle = |state: &State<H, P>| match state {
-            State::Ready(ready) if is_full && ready.is_stranger && ready.used + FRESH <= now => {
+            State::Ready(ready)
+                if is_full && ready.is_stranger && ready.used + FRESH_SECS <= now =>
+            {
                 true
             }
             State::Ready(ready) => {
                 let is_doubted = matches!(ready.due, Due::Now | Due::Suspected(_));
-                ready.used + LIFETIME <= now || (is_doubted && ready.used < in_use)
+                ready.used + LIFETIME_SECS <= now || (is_doubted && ready.used < in_use)
             }
-            State::Failed(failed) => failed.until + LIFETIME <= now,
+            State::Failed(failed) => failed.until + LIFETIME_SECS <= now,
             State::Resolving(_) => false,
         };
         let mut cursor = self.table.cursor_front_mut();

@@ -48,7 +48,7 @@ use crate::{
 const NAME_PART: usize = 10;
 
 /// Longest wait for the removal of a child: 2 s in steps of 1 ms.
-const PATIENCE: u32 = 2000;
+const PATIENCE_STEPS: u32 = 2000;
 const STEP: Delta = Delta::from_millis(1);
 
 impl Interface {
@@ -152,7 +152,7 @@ impl Interface {
             drop(rtnl);
             done.store(true, Ordering::Release);
         })?;
-        for _ in 0..PATIENCE {
+        for _ in 0..PATIENCE_STEPS {
             if is_done.load(Ordering::Acquire) {
                 break;
             }

@@ -15,7 +15,7 @@ use core::{
 use kernel::sync::Arc;
 
 use super::{
-    address::FRESH,
+    address::FRESH_SECS,
     interface::Interface, //
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// Time until something is followed up that could not be at once, in milliseconds.
-const RUMOUR_MS: u32 = 1000 * FRESH as u32 + 100;
+const RUMOUR_MS: u32 = 1000 * FRESH_SECS as u32 + 100;
 
 /// Length of the IPv6 header, and of the fixed part of the messages below.
 const IPV6_LEN: usize = 40;

@@ -18,7 +18,7 @@ use super::{
         Verdict,
         Way,
         SETTLING_SPREAD,
-        SILENCE,
+        SILENCE_SECS,
         SUSPECTS,
         SUSPECTS_INTERVAL_MS, //
     },
@@ -41,7 +41,7 @@ const BATCH: usize = 64;
 const REVALIDATE_INTERVAL_MS: u32 = 50;
 
 /// Time until a way is looked for again of which nothing could be learned, in milliseconds.
-const SILENCE_MS: u32 = 1000 * SILENCE as u32;
+const SILENCE_MS: u32 = 1000 * SILENCE_SECS as u32;
 
 impl Way for Arc<AddressHandle> {
     fn is_same(&self, other: &Self) -> bool {

@@ -40,14 +40,14 @@ const PEERS: usize = 16_384;
 
 /// Time until a peer that did not answer is asked again: one that has answered before, and one
 /// that never has, or to which there is no path. So long may a peer be back without being found.
-const RETRY: u64 = 1_000;
-const MEMORY: u64 = 4_000;
+const RETRY_MS: u64 = 1_000;
+const MEMORY_MS: u64 = 4_000;
 
 /// Time for which an answer is believed, whatever the stack thinks of the peer.
-const FRESH: u64 = 3_000;
+const FRESH_MS: u64 = 3_000;
 
 /// Time after which nothing is known any more of a peer that nobody looks for.
-const LIFETIME: u64 = 1_200_000;
+const LIFETIME_MS: u64 = 1_200_000;
 
 /// An exchange that is under way, or is to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -275,7 +275,7 @@ impl<P> Peers<P> {
                 // One that was there a moment ago may be there again in a moment, but all of a
                 // subnet are without a path at the same time.
                 let is_brief = peer.qpn.is_some() && why != Failure::NoPath;
-                let wait = if is_brief { RETRY } else { MEMORY };
+                let wait = if is_brief { RETRY_MS } else { MEMORY_MS };
                 State::Failed {
                     until: now + wait,
                     why,
@@ -313,7 +313,7 @@ impl<P> Peers<P> {
     /// after, too.
     pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
         if self.table.get(&request.target).is_none() {
-            let at = now.saturating_sub(FRESH);
+            let at = now.saturating_sub(FRESH_MS);
             self.insert(Peer {
                 request,
                 gid,
@@ -379,7 +379,7 @@ impl<P> Peers<P> {
         self.table
             .get(address)
             .is_some_and(|peer| match peer.state {
-                State::Answered { at } => now < at + FRESH,
+                State::Answered { at } => now < at + FRESH_MS,
                 _ => false,
             })
     }
@@ -394,7 +394,7 @@ impl<P> Peers<P> {
     pub(super) fn doubtful(&self, now: u64, out: &mut KVec<(Request, Gid)>) {
         for peer in self.table.values() {
             let is_doubtful = match peer.state {
-                State::Answered { at } => at + FRESH <= now,
+                State::Answered { at } => at + FRESH_MS <= now,
                 State::Failed { until, .. } => peer.qpn.is_some() && until <= now,
                 State::Asked { .. } => false,
             };
@@ -425,9 +425,13 @@ impl<P> Peers<P> {
     /// Forgets peers that nobody has looked for in a long time.
     pub(super) fn age(&mut self, now: u64) {
         let is_old = |peer: &Peer<P>| match peer.state {
-            State::Answered { at } => at + LIFETIME <= now,
+            State::Answered { at } => at + LIFETIME_MS <= now,
             State::Failed { until, .. } => {
-                let memory = if peer.qpn.is_none() { MEMORY } else { LIFETIME };
+                let memory = if peer.qpn.is_none() {
+                    MEMORY_MS
+                } else {
+                    LIFETIME_MS
+                };
                 until + memory <= now
             }
             State::Asked { .. } => false,

@@ -32,7 +32,7 @@ use crate::{
         Known,
         Lesson,
         Source,
-        LIFETIME, //
+        LIFETIME_SECS, //
     },
     cm::{
         Consumer,
@@ -282,7 +282,7 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
         qpn: Some(question.asker_qpn),
         pkey: Some(question.pkey),
         source: Source::Learned,
-        lifetime: LIFETIME,
+        lifetime: LIFETIME_SECS,
     };
     // Without memory at the moment, it is asked when it is wanted.
     let _ = if options::learn() {

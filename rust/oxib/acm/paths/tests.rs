@@ -60,8 +60,8 @@ mod cases {
         assert_eq!(&*paths.ended(first, Some(&record(5)), 10), &[7, 8]);
         assert!(paths.ended(first, Some(&record(6)), 10).is_empty());
         assert_eq!(paths.known(ALL), 1);
-        assert_eq!(lid(&mut paths, 1, 9 + LIFETIME), Some(5));
-        assert_eq!(lid(&mut paths, 1, 10 + LIFETIME), None);
+        assert_eq!(lid(&mut paths, 1, 9 + LIFETIME_MS), Some(5));
+        assert_eq!(lid(&mut paths, 1, 10 + LIFETIME_MS), None);
         // Who waited for what there is not tries for himself.
         assert!(matches!(paths.claim(key(2), 9, 0), Claim::Waits));
         assert_eq!(&*paths.ended(other, None, 10), &[9]);

@@ -98,8 +98,8 @@ mod cases {
         let ticket = search(&mut table, host(1), 10)?;
         assert!(table.is_used_since(&host(1), 10));
         let _ = table.resolved(&host(1), ticket, Err(ENXIO), 10);
-        assert!(table.is_used_since(&host(1), 10 + RETRY));
-        assert!(!table.is_used_since(&host(1), 11 + RETRY));
+        assert!(table.is_used_since(&host(1), 10 + RETRY_SECS));
+        assert!(!table.is_used_since(&host(1), 11 + RETRY_SECS));
         assert!(!table.is_used_since(&host(2), 0));
         Ok(())
     }
@@ -229,19 +229,19 @@ mod cases {
             table.resolved(&peer(n), *ticket, Err(ENXIO), 0);
         }
         // So is a stranger that asks again who was not found.
-        let again = answer(&mut table, peer(1), false, RETRY);
+        let again = answer(&mut table, peer(1), false, RETRY_SECS);
         assert_eq!(dropped(&again), Some(Reason::Busy));
         for n in 1..STRANGERS {
             assert!(matches!(
-                answer(&mut table, peer(n), true, RETRY),
+                answer(&mut table, peer(n), true, RETRY_SECS),
                 Verdict::Search(_)
             ));
         }
-        let busy = answer(&mut table, peer(101), true, RETRY);
+        let busy = answer(&mut table, peer(101), true, RETRY_SECS);
         assert_eq!(dropped(&busy), Some(Reason::Busy));
         // The count outlives a change of the port.
         drop(table.forget_settled());
-        let busy = answer(&mut table, peer(101), true, RETRY);
+        let busy = answer(&mut table, peer(101), true, RETRY_SECS);
         assert_eq!(dropped(&busy), Some(Reason::Busy));
         Ok(())
     }
@@ -259,14 +259,14 @@ mod cases {
             };
             table.resolved(&peer(n), ticket, Ok(1), 0);
         }
-        let full = request(&mut table, peer(DESTINATIONS), 0, FRESH);
+        let full = request(&mut table, peer(DESTINATIONS), 0, FRESH_SECS);
         assert_eq!(dropped(&full), Some(Reason::NoMemory));
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
-        table.used(&peer(0), FRESH);
-        table.expire(FRESH, &mut gids, &mut handles);
+        table.used(&peer(0), FRESH_SECS);
+        table.expire(FRESH_SECS, &mut gids, &mut handles);
         assert_eq!(gids.first(), Some(&peer(2)));
-        search(&mut table, peer(DESTINATIONS), FRESH)?;
+        search(&mut table, peer(DESTINATIONS), FRESH_SECS)?;
         Ok(())
     }
 
@@ -294,8 +294,8 @@ mod cases {
         let mut table = Table::new(POLICY);
         let ticket = search(&mut table, host(1), 10)?;
         table.resolved(&host(1), ticket, Err(ENXIO), 10);
-        assert!(table.is_fresh(&host(1), 10 + FRESH - 1));
-        assert!(!table.is_fresh(&host(1), 10 + FRESH));
+        assert!(table.is_fresh(&host(1), 10 + FRESH_SECS - 1));
+        assert!(!table.is_fresh(&host(1), 10 + FRESH_SECS));
         assert!(!table.doubt(&host(1)));
         assert!(!table.is_fresh(&host(1), 10));
         Ok(())
@@ -309,9 +309,13 @@ mod cases {
         table.resolved(&host(1), ticket, Ok(1), 0);
         for (now, used, due) in [
             (0, 0, false),
-            (REFRESH - SILENCE, REFRESH - SILENCE, true),
-            (REFRESH - SILENCE - 1, REFRESH - SILENCE - 1, false),
-            (REFRESH + IN_USE, REFRESH, false),
+            (REFRESH - SILENCE_SECS, REFRESH - SILENCE_SECS, true),
+            (
+                REFRESH - SILENCE_SECS - 1,
+                REFRESH - SILENCE_SECS - 1,
+                false,
+            ),
+            (REFRESH + IN_USE_SECS, REFRESH, false),
         ] {
             table.used(&host(1), used);
             assert_eq!(table.is_due_soon(now), due);
@@ -326,7 +330,7 @@ mod cases {
     fn not_found_is_remembered_for_longer_each_time() -> Result {
         let mut table = Table::new(POLICY);
         let mut now = 10;
-        for wait in [RETRY, 2, MEMORY, MEMORY] {
+        for wait in [RETRY_SECS, 2, MEMORY, MEMORY] {
             let ticket = search(&mut table, host(1), now)?;
             let end = table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
             assert_eq!(settled(&end), Some(1));
@@ -340,8 +344,8 @@ mod cases {
         table.doubt_all();
         let ticket = search(&mut table, host(1), now)?;
         table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
-        search(&mut table, host(1), now + RETRY)?;
-        assert!(waits(&request(&mut table, host(1), 3, now + RETRY)));
+        search(&mut table, host(1), now + RETRY_SECS)?;
+        assert!(waits(&request(&mut table, host(1), 3, now + RETRY_SECS)));
         Ok(())
     }
 
@@ -352,17 +356,17 @@ mod cases {
             let ticket = search(&mut table, host(n), 0)?;
             table.resolved(&host(n), ticket, Ok(n), 0);
         }
-        table.used(&host(2), LIFETIME);
+        table.used(&host(2), LIFETIME_SECS);
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
-        table.expire(LIFETIME - 1, &mut gids, &mut handles);
+        table.expire(LIFETIME_SECS - 1, &mut gids, &mut handles);
         assert_eq!(gids.len(), 0);
-        table.expire(LIFETIME, &mut gids, &mut handles);
+        table.expire(LIFETIME_SECS, &mut gids, &mut handles);
         assert_eq!(gids.len(), 2);
         assert_eq!(handles.len(), 2);
         assert_eq!(table.len(), 1);
         assert!(matches!(
-            request(&mut table, host(2), 1, LIFETIME),
+            request(&mut table, host(2), 1, LIFETIME_SECS),
             Verdict::Send(2, 1)
         ));
         Ok(())
@@ -390,7 +394,7 @@ mod cases {
         assert_eq!(settled(&end), Some(0));
         assert_eq!(table.way(&host(1)), Some(&1));
         // Then it is asked for again soon.
-        let mut time = REFRESH + SILENCE;
+        let mut time = REFRESH + SILENCE_SECS;
         for (found, changed, way) in [
             (Ok(1), false, Some(&1)),
             (Ok(9), true, Some(&9)),
@@ -426,7 +430,7 @@ mod cases {
             let ticket = search(&mut table, host(n), now)?;
             table.resolved(&host(n), ticket, Ok(n), now - 10 * u64::from(n));
         }
-        let later = now + IN_USE - 15;
+        let later = now + IN_USE_SECS - 15;
         table.doubt_all();
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
@@ -444,8 +448,8 @@ mod cases {
         };
         let end = table.resolved(&host(1), again, Ok(1), later);
         assert_eq!(settled(&end), Some(0));
-        assert!(table.is_fresh(&host(1), later + FRESH - 1));
-        assert!(!table.is_fresh(&host(1), later + FRESH));
+        assert!(table.is_fresh(&host(1), later + FRESH_SECS - 1));
+        assert!(!table.is_fresh(&host(1), later + FRESH_SECS));
         // One alone.
         assert!(table.doubt(&host(1)) && !table.doubt(&host(2)));
         stale.clear();
@@ -526,20 +530,20 @@ mod cases {
         assert!(!table.note_rumour(&host(3), now));
         assert!(table.is_due_soon(now));
         table.take_rumours(now, || true, &mut out);
-        table.take_rumours(now + FRESH, || false, &mut out);
+        table.take_rumours(now + FRESH_SECS, || false, &mut out);
         assert!(out.is_empty());
         let left = core::cell::Cell::new(1);
         let one = || left.replace(0) != 0;
-        let ticket = table.take_rumours(now + FRESH, one, &mut out);
+        let ticket = table.take_rumours(now + FRESH_SECS, one, &mut out);
         assert_eq!(&out[..], &[host(1)]);
         // Said again while it is looked for: what comes of that may be too old.
-        assert!(table.is_doubted(&host(1), now + FRESH));
-        assert!(table.note_rumour(&host(1), now + FRESH));
-        let _ = table.resolved(&host(1), ticket, Ok(1), now + FRESH);
+        assert!(table.is_doubted(&host(1), now + FRESH_SECS));
+        assert!(table.note_rumour(&host(1), now + FRESH_SECS));
+        let _ = table.resolved(&host(1), ticket, Ok(1), now + FRESH_SECS);
         out.clear();
-        table.take_rumours(now + 2 * FRESH, || true, &mut out);
+        table.take_rumours(now + 2 * FRESH_SECS, || true, &mut out);
         assert_eq!(&out[..], &[host(1), host(2)]);
-        assert!(!table.is_due_soon(now + 2 * FRESH));
+        assert!(!table.is_due_soon(now + 2 * FRESH_SECS));
         Ok(())
     }
 
@@ -558,7 +562,7 @@ mod cases {
         }
         let granted = core::cell::Cell::new(0);
         let grant = || granted.replace(granted.get() + 1) < usize::MAX;
-        table.take_rumours(now + FRESH, grant, &mut out);
+        table.take_rumours(now + FRESH_SECS, grant, &mut out);
         assert_eq!((out.len(), granted.get()), (room, room));
         Ok(())
     }
@@ -736,7 +740,7 @@ mod cases {
         assert!(table.is_due_soon(100));
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
-        table.expire(90 + IN_USE, &mut gids, &mut handles);
+        table.expire(90 + IN_USE_SECS, &mut gids, &mut handles);
         assert_eq!(table.len(), 0);
         Ok(())
     }

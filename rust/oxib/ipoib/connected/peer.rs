@@ -39,13 +39,13 @@ const PEERS: usize = 16_384;
 
 /// Longest wait of packets for a connection that is being established, in seconds: a peer that
 /// does not answer is asked for about a minute.
-const PATIENCE: u64 = 3;
+const PATIENCE_SECS: u64 = 3;
 
 /// First and longest time without a try after one that failed, in seconds; the longest, too,
 /// after a try to a peer where nobody takes connections, which may change soon.
-const RETRY: u64 = 1;
-const RETRY_MAX: u64 = 64;
-const RETRY_UNWILLING: u64 = 2;
+const RETRY_SECS: u64 = 1;
+const RETRY_MAX_SECS: u64 = 64;
+const RETRY_UNWILLING_SECS: u64 = 2;
 
 /// Time for which a peer may take no connections before packets that are too large for datagrams
 /// are refused, in seconds. Until then the peer may be coming up; and senders keep a smaller path
@@ -148,7 +148,7 @@ impl Refused {
     /// Creates the state after an established connection has failed.
     fn broken(now: u64) -> Self {
         Self {
-            until: now + RETRY,
+            until: now + RETRY_SECS,
             failures: Failures::NONE,
         }
     }
@@ -157,7 +157,7 @@ impl Refused {
 impl Failures {
     const NONE: Self = Self {
         since: None,
-        backoff: RETRY,
+        backoff: RETRY_SECS,
         is_told: false,
     };
 
@@ -165,8 +165,8 @@ impl Failures {
     fn after(self, fate: Fate, now: u64) -> Refused {
         let since = self.since.unwrap_or(now);
         let longest = match fate {
-            Fate::Unwilling => RETRY_UNWILLING,
-            _ => RETRY_MAX,
+            Fate::Unwilling => RETRY_UNWILLING_SECS,
+            _ => RETRY_MAX_SECS,
         };
         let wait = self.backoff.min(longest);
         let failures = Self {
@@ -330,7 +330,7 @@ impl<L, P> Peers<L, P> {
                 connected.used = true;
                 Route::Connection(&mut connected.link, tag)
             }
-            State::Connecting(connecting) if now() < connecting.since + PATIENCE => {
+            State::Connecting(connecting) if now() < connecting.since + PATIENCE_SECS => {
                 Route::Wait(tag)
             }
             State::Connecting(Connecting { before, .. }) if before.is_told => Route::Datagram,

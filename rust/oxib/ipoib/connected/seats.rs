@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// A connection that received in the last so many seconds does not give way.
-const IN_USE: u64 = 2;
+const IN_USE_SECS: u64 = 2;
 
 /// One of the connections that an interface may have.
 pub(super) struct Seat(Arc<AtomicU32>);
@@ -122,7 +122,7 @@ impl Held {
             Among::Unconfirmed => !self.is_established,
             Among::All => true,
         };
-        (is_meant && self.idle >= IN_USE).then_some((!self.is_established, self.idle))
+        (is_meant && self.idle >= IN_USE_SECS).then_some((!self.is_established, self.idle))
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
         };
         let peers = [
             held(one, true, 200),
-            held(one, false, IN_USE - 1),
+            held(one, false, IN_USE_SECS - 1),
             held(other, false, 5),
             held(other, false, 7),
             held(one, true, 300),

@@ -92,7 +92,7 @@ const BATCH: usize = 64;
 const MOST_BUFFERS: u32 = 1024;
 
 /// Longest wait for a device to release a queue pair's memory: 5 s in steps of 1 ms.
-const PATIENCE: u32 = 5000;
+const PATIENCE_STEPS: u32 = 5000;
 const STEP: Delta = Delta::from_millis(1);
 
 /// The completion queue of received packets.
@@ -532,7 +532,7 @@ impl Session {
 
     /// Waits until `is_so` is true, for 5 s at most; returns whether it is. Sleeps.
     pub(super) fn wait(&self, is_so: impl Fn() -> bool) -> bool {
-        for _ in 0..PATIENCE {
+        for _ in 0..PATIENCE_STEPS {
             if is_so() {
                 return true;
             }

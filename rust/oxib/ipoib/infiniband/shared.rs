@@ -245,7 +245,7 @@ impl PortPaths {
         let now = work::milliseconds();
         let (key, Path { record, since }) = self.paths.lock().next(after, partitions)?;
         let age = now.saturating_sub(since);
-        let left = crate::acm::paths::LIFETIME.saturating_sub(age);
+        let left = crate::acm::paths::LIFETIME_MS.saturating_sub(age);
         Some(Shown {
             key,
             record,

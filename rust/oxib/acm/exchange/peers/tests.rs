@@ -47,9 +47,9 @@ mod cases {
         let (five, six) = (qpn(5).map_err(|_| EINVAL)?, qpn(6).map_err(|_| EINVAL)?);
         peers.told(request(1), FAR, five, 10);
         assert!(peers.is_fresh(&request(1).target, 10));
-        peers.doubtful(9 + FRESH, &mut doubtful);
+        peers.doubtful(9 + FRESH_MS, &mut doubtful);
         assert!(doubtful.is_empty());
-        peers.doubtful(10 + FRESH, &mut doubtful);
+        peers.doubtful(10 + FRESH_MS, &mut doubtful);
         assert_eq!(doubtful.len(), 1);
         // It goes on with an exchange that is under way, and ends a wait.
         let flight = begun(&mut peers, 2, Some(7), 20)?;
@@ -78,7 +78,7 @@ mod cases {
         let mut peers = open();
         let flight = begun(&mut peers, 1, None, 0)?;
         let _ = peers.ended(&flight, qpn(5), 0);
-        for (why, wait) in [(Failure::Silent, RETRY), (Failure::NoPath, MEMORY)] {
+        for (why, wait) in [(Failure::Silent, RETRY_MS), (Failure::NoPath, MEMORY_MS)] {
             let flight = begun(&mut peers, 1, None, 10_000)?;
             let _ = peers.ended(&flight, Err(why), 10_000);
             let early = peers.ask(request(1), NEAR, None, 9_999 + wait);
@@ -102,7 +102,7 @@ mod cases {
         };
         assert_eq!(end, Some(expected));
         assert!(peers.is_fresh(&request(1).target, 10));
-        assert!(!peers.is_fresh(&request(1).target, 10 + FRESH));
+        assert!(!peers.is_fresh(&request(1).target, 10 + FRESH_MS));
         // Its end is told once.
         assert_eq!(peers.ended(&flight, qpn(5), 10), None);
         // Another queue pair is news.
@@ -121,21 +121,21 @@ mod cases {
         let address = request(1).target;
         assert!(!peers.is_asked(&address));
         assert_eq!(peers.failure(&address), Some(Failure::Refused));
-        for now in [100, 99 + MEMORY] {
+        for now in [100, 99 + MEMORY_MS] {
             let verdict = peers.ask(request(1), NEAR, Some(8), now);
             assert_eq!(verdict, Verdict::Failed(Some(8)));
         }
-        let flight = begun(&mut peers, 1, None, 100 + MEMORY)?;
-        peers.ended(&flight, qpn(5), 200 + MEMORY);
+        let flight = begun(&mut peers, 1, None, 100 + MEMORY_MS)?;
+        peers.ended(&flight, qpn(5), 200 + MEMORY_MS);
         // One that answered before is tried sooner.
-        let now = 300 + MEMORY;
+        let now = 300 + MEMORY_MS;
         let flight = begun(&mut peers, 1, None, now)?;
         peers.ended(&flight, Err(Failure::Silent), now);
         assert_eq!(
-            peers.ask(request(1), NEAR, None, now + RETRY - 1),
+            peers.ask(request(1), NEAR, None, now + RETRY_MS - 1),
             Verdict::Failed(None)
         );
-        begun(&mut peers, 1, None, now + RETRY)?;
+        begun(&mut peers, 1, None, now + RETRY_MS)?;
         Ok(())
     }
 
@@ -216,9 +216,9 @@ mod cases {
         // One that never answered is nobody's loss.
         let flight = begun(&mut peers, 2, None, 0)?;
         peers.ended(&flight, Err(Failure::Silent), 0);
-        peers.doubtful(FRESH - 1, &mut found);
+        peers.doubtful(FRESH_MS - 1, &mut found);
         assert!(found.is_empty());
-        peers.doubtful(FRESH, &mut found);
+        peers.doubtful(FRESH_MS, &mut found);
         assert_eq!(&*found, &[(request(1), NEAR)]);
         let mut settled = KVec::with_capacity(4, GFP_KERNEL)?;
         begun(&mut peers, 3, None, 0)?;
@@ -228,7 +228,7 @@ mod cases {
             &[(request(1).target, NEAR), (request(2).target, NEAR)]
         );
         assert!(!peers.forget(&request(3).target));
-        peers.age(2 * MEMORY);
+        peers.age(2 * MEMORY_MS);
         assert_eq!(peers.len(), 2);
         assert!(peers.forget(&request(1).target));
         assert!(!peers.forget(&request(1).target));
@@ -268,7 +268,7 @@ mod cases {
         peers.give_back(found);
         peers.open();
         let mut doubtful = KVec::with_capacity(4, GFP_KERNEL)?;
-        peers.doubtful(FRESH, &mut doubtful);
+        peers.doubtful(FRESH_MS, &mut doubtful);
         assert_eq!(&*doubtful, &[(request(1), NEAR), (request(2), NEAR)]);
         assert!(!peers.is_asked(&request(2).target));
         Ok(())

@@ -72,7 +72,7 @@ mod cases {
     fn nobody_waits_for_long() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 5)?;
-        let wait = 5 + PATIENCE;
+        let wait = 5 + PATIENCE_SECS;
         assert!(matches!(table.route(&peer(1), || wait - 1), Route::Wait(_)));
         assert!(is_pause(&mut table, 1, wait));
         // The connection may come all the same.
@@ -115,7 +115,7 @@ mod cases {
         // Once there was one, the next failure is the first.
         table.connected(tag, 1, now).map_err(|_| EINVAL)?;
         let _ = table.end(tag, Fate::Failed, now);
-        begin(&mut table, 1, now + RETRY)?;
+        begin(&mut table, 1, now + RETRY_SECS)?;
         Ok(())
     }
 
@@ -127,8 +127,8 @@ mod cases {
         assert!(table.hold(tag, 5).is_ok());
         while now < 100 + UNTOLD {
             let wait = match now {
-                100 => RETRY,
-                _ => RETRY_UNWILLING,
+                100 => RETRY_SECS,
+                _ => RETRY_UNWILLING_SECS,
             };
             assert!(!table.end(tag, Fate::Unwilling, now).is_told);
             assert!(is_pause(&mut table, 1, now + wait - 1));
@@ -137,15 +137,15 @@ mod cases {
         }
         // It has been so for longer than that takes.
         assert!(table.end(tag, Fate::Unwilling, now).is_told);
-        assert!(is_datagram(&mut table, 1, now + RETRY_UNWILLING - 1));
+        assert!(is_datagram(&mut table, 1, now + RETRY_UNWILLING_SECS - 1));
         // That stays until there is a connection.
-        now += RETRY_UNWILLING;
+        now += RETRY_UNWILLING_SECS;
         let tag = begin(&mut table, 1, now)?;
-        assert!(is_datagram(&mut table, 1, now + PATIENCE));
+        assert!(is_datagram(&mut table, 1, now + PATIENCE_SECS));
         table.connected(tag, 1, now).map_err(|_| EINVAL)?;
         assert!(!table.end(tag, Fate::Failed, now).is_told);
-        let tag = begin(&mut table, 1, now + RETRY)?;
-        assert!(!table.end(tag, Fate::Unwilling, now + RETRY).is_told);
+        let tag = begin(&mut table, 1, now + RETRY_SECS)?;
+        assert!(!table.end(tag, Fate::Unwilling, now + RETRY_SECS).is_told);
         Ok(())
     }
 
@@ -155,7 +155,7 @@ mod cases {
             let mut table = Table::new()?;
             for now in [0, 100, 200, 300] {
                 let tag = begin(&mut table, 1, now)?;
-                assert!(is_pause(&mut table, 1, now + PATIENCE));
+                assert!(is_pause(&mut table, 1, now + PATIENCE_SECS));
                 assert!(!table.end(tag, fate, now + 60).is_told);
                 assert!(is_pause(&mut table, 1, now + 60));
             }
@@ -169,9 +169,9 @@ mod cases {
         let tag = begin(&mut table, 1, 0)?;
         assert!(table.end(tag, Fate::Declined, 0).is_told);
         assert!(is_datagram(&mut table, 1, 0));
-        let tag = begin(&mut table, 1, RETRY)?;
-        assert!(table.end(tag, Fate::Failed, RETRY).is_told);
-        assert!(is_datagram(&mut table, 1, RETRY));
+        let tag = begin(&mut table, 1, RETRY_SECS)?;
+        assert!(table.end(tag, Fate::Failed, RETRY_SECS).is_told);
+        assert!(is_datagram(&mut table, 1, RETRY_SECS));
         Ok(())
     }
 
@@ -183,13 +183,13 @@ mod cases {
             let tag = connect(&mut table, 1, now)?;
             assert!(!table.end(tag, Fate::Failed, now).is_told);
             assert!(is_pause(&mut table, 1, now));
-            now += RETRY;
+            now += RETRY_SECS;
         }
         // If that fails it is as if there had been none.
         let tag = begin(&mut table, 1, now)?;
         assert!(table.end(tag, Fate::Declined, now).is_told);
         assert!(is_datagram(&mut table, 1, now));
-        begin(&mut table, 1, now + RETRY)?;
+        begin(&mut table, 1, now + RETRY_SECS)?;
         Ok(())
     }
 
@@ -207,7 +207,7 @@ mod cases {
         assert!(table.link(tag).is_none());
         assert!(table.end(tag, Fate::Over, 10).link.is_none());
         assert!(is_pause(&mut table, 1, 10));
-        begin(&mut table, 1, 10 + RETRY)?;
+        begin(&mut table, 1, 10 + RETRY_SECS)?;
         Ok(())
     }
 
@@ -250,7 +250,7 @@ mod cases {
         let mut idle = KVec::new();
         table.take_idle(REMEMBER, 1, &mut idle);
         assert!(table.slots.iter().any(|slot| slot.peer.is_some()));
-        table.take_idle(RETRY + REMEMBER, 1, &mut idle);
+        table.take_idle(RETRY_SECS + REMEMBER, 1, &mut idle);
         assert!(table.slots.iter().all(|slot| slot.peer.is_none()));
         // And its place is used again.
         begin(&mut table, 2, 0)?;
