@@ -66,7 +66,7 @@ mod ask;
 mod peers;
 mod serve;
 
-use ask::Asked;
+use ask::SidrExchange;
 use peers::{
     Flight,
     Peers,
@@ -86,7 +86,7 @@ pub(crate) struct Exchange {
     #[pin]
     uses: Mutex<Uses>,
     #[pin]
-    asked: Mutex<KVec<Arc<Asked>>>,
+    sidr_exchanges: Mutex<KVec<Arc<SidrExchange>>>,
     /// Peers that are being learned of.
     lessons: AtomicUsize,
 }
@@ -134,7 +134,7 @@ impl Exchange {
             peers <- new_spinlock_bh!(Peers::new(), "oxib_acm_peers"),
             shown <- new_spinlock_bh!((0, 0), "oxib_acm_shown"),
             uses <- new_mutex!(Uses::default(), "oxib_acm_uses"),
-            asked <- new_mutex!(KVec::new(), "oxib_acm_asked"),
+            sidr_exchanges <- new_mutex!(KVec::new(), "oxib_acm_asked"),
             lessons: AtomicUsize::new(0),
         })
     }
@@ -197,8 +197,8 @@ impl Exchange {
         // The packets are dropped without the lock.
         let found = taken.found_before();
         self.peers.lock().give_back(found);
-        let asked = core::mem::take(&mut *self.asked.lock());
-        asked.iter().for_each(|asked| asked.close());
+        let taken = core::mem::take(&mut *self.sidr_exchanges.lock());
+        taken.iter().for_each(|exchange| exchange.close());
         self.show(host);
     }
 
@@ -301,7 +301,7 @@ impl Exchange {
     fn start(&self, host: &Arc<dyn Host>, flight: Flight) {
         let for_task = host.clone();
         let spawned = host.tasks().spawn(move || {
-            if let Err(failure) = Asked::begin(&for_task, flight) {
+            if let Err(failure) = SidrExchange::begin(&for_task, flight) {
                 for_task.exchange().ended(&for_task, &flight, Err(failure));
             }
         });

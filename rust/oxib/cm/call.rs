@@ -339,8 +339,8 @@ impl Id {
                 .and_then(|()| inner.way(self))
                 .and_then(|(port, to)| port.post_built(to, &bytes));
             inner.settle(self, before, sent, &actions)?;
-            if let Some(asked) = &mut inner.asked {
-                asked.answered = Some(Answered::new(bytes, self.manager.now()));
+            if let Some(request) = &mut inner.sidr_request {
+                request.answered = Some(Answered::new(bytes, self.manager.now()));
             }
             Ok(())
         })

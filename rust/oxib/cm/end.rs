@@ -108,10 +108,10 @@ impl Inner {
 
     /// Takes it out of that of requests for resolution.
     pub(super) fn forget_asker(&mut self, id: &Id) {
-        if let Some(asked) = self.asked.take() {
+        if let Some(request) = self.sidr_request.take() {
             id.manager
                 .askers
-                .remove_if(&asked.name, |other| other.local() == id.local());
+                .remove_if(&request.name, |other| other.local() == id.local());
         }
     }
 }

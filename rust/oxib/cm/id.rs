@@ -46,7 +46,7 @@ use super::{
         Notice, //
     },
     port::Port,
-    resolve::Asked,
+    resolve::SidrRequest,
     table::Reserved,
     window::Place,
     DeviceKey,
@@ -114,7 +114,7 @@ pub(super) struct Inner {
     /// The request's place among the port's, until something comes for it or is overdue.
     pub(super) place: Option<Place>,
     /// The peer's request for resolution.
-    pub(super) asked: Option<KBox<Asked>>,
+    pub(super) sidr_request: Option<KBox<SidrRequest>>,
     /// Private data of the answer that is repeated to duplicates.
     pub(super) saved: Option<KBox<KVec<u8>>>,
     /// The peer's names for it.
@@ -278,7 +278,7 @@ impl Id {
             request: None,
             waits: false,
             place: None,
-            asked: None,
+            sidr_request: None,
             saved: None,
             claims: Claims::default(),
             half_open: None,

@@ -23,7 +23,7 @@ use super::{
         actions::Actions,
         arrival::{
             self,
-            Asked,
+            IncomingReq,
             New,
             Reception,
             Unanswered,
@@ -194,7 +194,7 @@ impl Manager {
             guid: req.local_ca_guid(),
             source: port.source(received),
         };
-        let asked = Asked {
+        let incoming = IncomingReq {
             adapter,
             id: req.local_comm_id(),
             qpn: req.local_qpn(),
@@ -208,7 +208,7 @@ impl Manager {
                 request: &notice,
                 back: None,
             };
-            let verdict = arrival::request(&mut node, &asked);
+            let verdict = arrival::request(&mut node, &incoming);
             (verdict, node.back)
         };
         let verdict = match verdict {

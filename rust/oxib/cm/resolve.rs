@@ -56,7 +56,7 @@ use crate::{
 const REPEATED: u64 = 60_000;
 
 /// A peer's request for resolution.
-pub(super) struct Asked {
+pub(super) struct SidrRequest {
     /// Its key in the table of such requests.
     pub(super) name: (CommId, Source),
     /// The answer, once there is one.
@@ -142,11 +142,11 @@ impl Manager {
         let place = place.ok_or(EBUSY)?;
         let memory = Reserved::new(GFP_KERNEL)?;
         let origin = KBox::new_uninit(GFP_KERNEL)?;
-        let asked = Asked {
+        let request = SidrRequest {
             name: key,
             answered: None,
         };
-        let asked = KBox::new(asked, GFP_KERNEL)?;
+        let request = KBox::new(request, GFP_KERNEL)?;
         let (machine, actions) = Machine::accept_sidr_req(local, req.request_id());
         let consumer = listening.id().consumer().accept()?;
         // Nothing but the consumer's answer is about it, so no message has to find it.
@@ -162,7 +162,7 @@ impl Manager {
             primary: None,
             alternate: None,
         }));
-        let next = begin(&id, port, req, back, (asked, place), &actions, notice);
+        let next = begin(&id, port, req, back, (request, place), &actions, notice);
         Ok((id, next))
     }
 }
@@ -177,8 +177,8 @@ impl Inner {
         req: &SidrReq,
         back: &AddressVector,
     ) -> bool {
-        let asked = self.asked.as_ref();
-        let Some(answered) = asked.and_then(|asked| asked.answered.as_ref()) else {
+        let request = self.sidr_request.as_ref();
+        let Some(answered) = request.and_then(|request| request.answered.as_ref()) else {
             return true;
         };
         let is_same = req.header().tid() == self.tid
@@ -200,7 +200,7 @@ fn begin(
     port: &Arc<Port>,
     req: &SidrReq,
     back: AddressVector,
-    (asked, place): (KBox<Asked>, HalfOpen),
+    (request, place): (KBox<SidrRequest>, HalfOpen),
     actions: &Actions,
     notice: KBox<Notice>,
 ) -> Next {
@@ -210,7 +210,7 @@ fn begin(
         inner.address = Some(back);
         inner.service = req.service_id();
         inner.tid = req.header().tid();
-        inner.asked = Some(asked);
+        inner.sidr_request = Some(request);
         inner.begin_half_open(place);
         inner.follow(id, actions, now, Some(notice))
     })

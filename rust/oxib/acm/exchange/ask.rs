@@ -53,7 +53,7 @@ const RETRIES: u8 = 3;
 
 /// A question to a peer.
 #[pin_data]
-pub(super) struct Asked {
+pub(super) struct SidrExchange {
     host: Arc<dyn Host>,
     flight: Flight,
     ended: AtomicBool,
@@ -61,7 +61,7 @@ pub(super) struct Asked {
     id: Identifier,
 }
 
-impl Asked {
+impl SidrExchange {
     /// Asks the peer. Sleeps.
     ///
     /// # Errors
@@ -122,13 +122,13 @@ impl Asked {
     /// Lets [`super::Exchange::close`] find it.
     fn enlist(self: &Arc<Self>) -> Result {
         let exchange = self.host.exchange();
-        let mut asked = exchange.asked.lock();
+        let mut list = exchange.sidr_exchanges.lock();
         // Who closes takes the list after it has said so.
         let is_open = exchange.uses.lock().is_open;
         if !is_open {
             return Err(ENODEV);
         }
-        asked.push(self.clone(), GFP_KERNEL)?;
+        list.push(self.clone(), GFP_KERNEL)?;
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Asked {
     }
 }
 
-impl Consumer for Asked {
+impl Consumer for SidrExchange {
     fn event(&self, _id: &Arc<Id>, notice: &Notice) -> kernel::error::Result {
         match notice.report() {
             Report::SidrRepReceived => self.end(self.answered(notice)),
@@ -182,12 +182,12 @@ impl Consumer for Asked {
     fn detach(&self) {
         self.id.detach();
         let dismissed = {
-            let mut asked = self.host.exchange().asked.lock();
-            let index = asked.iter().position(|other| core::ptr::eq(&**other, self));
+            let mut list = self.host.exchange().sidr_exchanges.lock();
+            let index = list.iter().position(|other| core::ptr::eq(&**other, self));
             index.and_then(|index| {
-                let last = asked.len() - 1;
-                asked.swap(index, last);
-                asked.pop()
+                let last = list.len() - 1;
+                list.swap(index, last);
+                list.pop()
             })
         };
         drop(dismissed);

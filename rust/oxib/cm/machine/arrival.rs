@@ -52,7 +52,7 @@ pub trait Reception {
 
 /// The fields of a REQ that decide about it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct IncomingReq {
     /// The channel adapter that asks.
     pub adapter: Adapter,
     /// Its identifier for the connection.
@@ -104,24 +104,24 @@ pub struct New<L, P> {
 /// Decides about a REQ.
 pub fn request<R: Reception>(
     node: &mut R,
-    asked: &Asked,
+    incoming: &IncomingReq,
 ) -> Verdict<R::Connection, R::Listener, R::Place> {
-    let adapter = asked.adapter;
-    if asked.qpn.is_special() {
+    let adapter = incoming.adapter;
+    if incoming.qpn.is_special() {
         return Verdict::Dropped(Unanswered::SpecialQpn);
     }
-    let name = asked.id;
+    let name = incoming.id;
     if let Some(connection) = node.by_id(&Remote { name, adapter }) {
         return Verdict::Duplicate(connection);
     }
-    let name = asked.qpn;
+    let name = incoming.qpn;
     if let Some(other) = node.by_qpn(&Remote { name, adapter }) {
         return Verdict::Stale(other);
     }
-    let Some(req) = asked.req else {
+    let Some(req) = incoming.req else {
         return Verdict::Rejected(Reason::INVALID_TRANSPORT_TYPE);
     };
-    let Some(listener) = node.listener(asked.service) else {
+    let Some(listener) = node.listener(incoming.service) else {
         return Verdict::Rejected(Reason::INVALID_SERVICE_ID);
     };
     if !node.admits(&listener, &adapter.source) {
@@ -235,8 +235,8 @@ mod tests {
     }
 
     /// A REQ for service 4.
-    fn asked() -> Asked {
-        Asked {
+    fn incoming() -> IncomingReq {
+        IncomingReq {
             adapter: Adapter {
                 guid: 1,
                 source: source(),
@@ -271,44 +271,44 @@ mod tests {
             qpn: Some(CommId::new(8)),
             ..Node::default()
         };
-        let special = Asked {
+        let special = IncomingReq {
             qpn: Qpn::from_bytes([0, 0, 1]),
-            ..asked()
+            ..incoming()
         };
         assert!(matches!(
             request(&mut node, &special),
             Verdict::Dropped(Unanswered::SpecialQpn)
         ));
         assert!(matches!(
-            request(&mut node, &asked()),
+            request(&mut node, &incoming()),
             Verdict::Duplicate(7)
         ));
         node.id = None;
         assert!(matches!(
-            request(&mut node, &asked()),
+            request(&mut node, &incoming()),
             Verdict::Stale(other) if other == CommId::new(8)
         ));
         node.qpn = None;
-        let unknown = Asked {
+        let unknown = IncomingReq {
             req: None,
-            ..asked()
+            ..incoming()
         };
         assert!(matches!(
             request(&mut node, &unknown),
             Verdict::Rejected(Reason::INVALID_TRANSPORT_TYPE)
         ));
         assert!(matches!(
-            request(&mut node, &asked()),
+            request(&mut node, &incoming()),
             Verdict::Rejected(Reason::INVALID_SERVICE_ID)
         ));
         node.service = Some(4);
         assert!(matches!(
-            request(&mut node, &asked()),
+            request(&mut node, &incoming()),
             Verdict::Dropped(Unanswered::NoPlace)
         ));
         node.places = 1;
         assert!(matches!(
-            request(&mut node, &asked()),
+            request(&mut node, &incoming()),
             Verdict::New(New {
                 listener: 4,
                 place: 0,
@@ -325,7 +325,7 @@ mod tests {
             places: 1,
             ..Node::default()
         };
-        let _ = request(&mut node, &asked());
+        let _ = request(&mut node, &incoming());
         assert_eq!(node.places, 1);
     }
 
@@ -337,7 +337,7 @@ mod tests {
             places: 1,
             ..Node::default()
         };
-        let verdict = request(&mut node, &asked());
+        let verdict = request(&mut node, &incoming());
         assert!(matches!(verdict, Verdict::Dropped(Unanswered::NoPlace)));
         assert_eq!(node.places, 1);
     }

@@ -49,14 +49,14 @@ const LONGEST_WAIT: u64 = 300_000;
 
 /// A REQ of the peer's.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct PeerReq {
     pub(super) terms: Terms,
     pub(super) peer: Peer,
 }
 
-impl Asked {
-    fn new(req: &Req) -> Asked {
-        Asked {
+impl PeerReq {
+    fn new(req: &Req) -> PeerReq {
+        PeerReq {
             terms: Terms::asked(req),
             peer: Peer {
                 id: req.sender,
@@ -114,7 +114,7 @@ const ACKNOWLEDGE: Outgoing = Outgoing::Mra {
 /// A REQ came, the consumer has not answered.
 #[derive(Clone, Debug)]
 pub(super) struct ReqRcvd {
-    pub(super) asked: Asked,
+    pub(super) req: PeerReq,
     /// The time at which an MRA is sent without the consumer's call.
     pub(super) mra_due: Time,
 }
@@ -122,27 +122,27 @@ pub(super) struct ReqRcvd {
 impl ReqRcvd {
     pub(super) fn new(req: &Req, now: Time) -> ReqRcvd {
         ReqRcvd {
-            asked: Asked::new(req),
+            req: PeerReq::new(req),
             mra_due: Mra::due_after(req.remote_response_timeout, now),
         }
     }
 
     pub(super) fn reply(self, param: &RepParam, now: Time) -> (RepSent, Effects) {
-        self.asked.reply(param, now)
+        self.req.reply(param, now)
     }
 
     pub(super) fn reject(self, reason: Reason) -> (Idle, Effects) {
-        self.asked.reject(reason, CommId::ZERO)
+        self.req.reject(reason, CommId::ZERO)
     }
 
     pub(super) fn rejected(self, reason: Reason, now: Time) -> Step {
-        self.asked.rejected(reason, now)
+        self.req.rejected(reason, now)
     }
 
     /// Ends the connection, as there is no memory for it. The peer is told nothing and asks
     /// again.
     pub(super) fn forget(self) -> (Idle, Effects) {
-        (Idle::after(self.asked.peer.id), Effects::NONE)
+        (Idle::after(self.req.peer.id), Effects::NONE)
     }
 
     /// Prepares an MRA, on the consumer's call.
@@ -159,38 +159,35 @@ impl ReqRcvd {
     }
 
     fn waiting(self, mra: Mra) -> MraReqSent {
-        MraReqSent {
-            asked: self.asked,
-            mra,
-        }
+        MraReqSent { req: self.req, mra }
     }
 }
 
 /// A REQ came, the consumer is slow to answer.
 #[derive(Clone, Debug)]
 pub(super) struct MraReqSent {
-    pub(super) asked: Asked,
+    pub(super) req: PeerReq,
     pub(super) mra: Mra,
 }
 
 impl MraReqSent {
     pub(super) fn reply(self, param: &RepParam, now: Time) -> (RepSent, Effects) {
-        self.asked.reply(param, now)
+        self.req.reply(param, now)
     }
 
     pub(super) fn reject(self, reason: Reason, local: CommId) -> (Idle, Effects) {
-        self.asked.reject(reason, local)
+        self.req.reject(reason, local)
     }
 
     pub(super) fn rejected(self, reason: Reason, now: Time) -> Step {
-        self.asked.rejected(reason, now)
+        self.req.rejected(reason, now)
     }
 
     /// Ends the connection, as there is no memory for it. A consumer that has prepared no MRA
     /// knows nothing of one, and the peer is told nothing more, as in [`ReqRcvd::forget`].
     pub(super) fn forget(self, local: CommId) -> (Idle, Effects) {
         match self.mra {
-            Mra::Unasked => (Idle::after(self.asked.peer.id), Effects::NONE),
+            Mra::Unasked => (Idle::after(self.req.peer.id), Effects::NONE),
             Mra::Prepared(_) | Mra::Sent => self.reject(Reason::CONSUMER_DEFINED, local),
         }
     }

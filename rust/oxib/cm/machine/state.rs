@@ -371,8 +371,8 @@ impl State {
             State::ReqSent(ReqSent(asking)) | State::MraReqRcvd(MraReqRcvd(asking)) => {
                 (&asking.terms, Some(asking.own), None, LapState::Uninit)
             }
-            State::ReqRcvd(ReqRcvd { asked, .. }) | State::MraReqSent(MraReqSent { asked, .. }) => {
-                (&asked.terms, None, Some(asked.peer), LapState::Uninit)
+            State::ReqRcvd(ReqRcvd { req, .. }) | State::MraReqSent(MraReqSent { req, .. }) => {
+                (&req.terms, None, Some(req.peer), LapState::Uninit)
             }
             State::RepSent(RepSent(offering)) | State::MraRepRcvd(MraRepRcvd(offering)) => {
                 whole(&offering.connection, LapState::Uninit)

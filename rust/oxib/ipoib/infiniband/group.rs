@@ -234,7 +234,7 @@ impl Watcher for Request {
 }
 
 /// A request and what it is about.
-struct Asked {
+struct JoinRequest {
     request: Arc<Request>,
     /// The request's, as long as the port is a member or wants to be.
     membership: Arc<Membership>,
@@ -242,7 +242,7 @@ struct Asked {
 
 /// A group that the stack wants.
 struct Full {
-    asked: Asked,
+    join: JoinRequest,
     /// The LID with which the queue pair was attached.
     attached: Option<u16>,
     /// Number of times in turn that the SA did not let the port become a member again.
@@ -253,7 +253,7 @@ struct Full {
 struct Sending {
     search: Search,
     /// A join to send, if one is needed.
-    asked: Option<Asked>,
+    join: Option<JoinRequest>,
 }
 
 /// State that the control work and the work of answers share.
@@ -282,7 +282,7 @@ pub(super) struct Groups {
 impl Table {
     /// Returns the parameters of a group of which the port is a full member.
     fn granted(&self, group: &Gid) -> Option<Record> {
-        match self.full.get(group)?.asked.request.outcome()? {
+        match self.full.get(group)?.join.request.outcome()? {
             Answer::Granted(record) => Some(record),
             Answer::Refused(_) | Answer::Ended => None,
         }
@@ -360,7 +360,7 @@ impl Port {
             }
             return self.ask_full(&mut table, interface, group);
         };
-        match full.asked.request.outcome() {
+        match full.join.request.outcome() {
             None => Ok(Join::UnderWay),
             Some(Answer::Ended) => self.ask_full(&mut table, interface, group),
             Some(Answer::Granted(record)) => {
@@ -377,7 +377,7 @@ impl Port {
             Some(Answer::Refused(error)) => {
                 full.refused += u32::from(error == EINVAL);
                 // The next time it is asked for anew.
-                full.asked.request.forget();
+                full.join.request.forget();
                 let is_lost = full.attached.is_none() || full.refused >= REFUSALS;
                 // Under the lock, which makes this the only writer.
                 interface.statistics().sa_joins_failed.add(1);
@@ -429,12 +429,12 @@ impl Port {
             _ => return Ok(Join::UnderWay),
         };
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
-        let asked = self.ask(interface, group, Role::Full, like.as_ref())?;
+        let join = self.ask(interface, group, Role::Full, like.as_ref())?;
         let old = match table.full.get_mut(&group) {
-            Some(full) => Some(core::mem::replace(&mut full.asked, asked)),
+            Some(full) => Some(core::mem::replace(&mut full.join, join)),
             None => {
                 let full = Full {
-                    asked,
+                    join,
                     attached: None,
                     refused: 0,
                 };
@@ -456,7 +456,7 @@ impl Port {
         group: Gid,
         role: Role,
         like: Option<&Record>,
-    ) -> Result<Asked> {
+    ) -> Result<JoinRequest> {
         let source = self.source().ok_or(EAGAIN)?;
         let record = Record::new(group, source.gid(), self.pkey(), role);
         let record = like.map_or(record, |like| record.like(like));
@@ -478,7 +478,7 @@ impl Port {
         )?;
         let membership = self.sa.join(record, request.clone())?;
         interface.statistics().sa_joins.add(1);
-        Ok(Asked {
+        Ok(JoinRequest {
             request,
             membership: Arc::new(membership, GFP_KERNEL)?,
         })
@@ -539,10 +539,10 @@ impl Port {
         self.take_noted();
         // Ended without the table's lock: packets go on, and other searches begin.
         let mut index = 0;
-        while let Some((Sending { search, asked }, found)) = self.next_ended(&mut index) {
+        while let Some((Sending { search, join }, found)) = self.next_ended(&mut index) {
             let interface = search.interface().clone();
             search.end(found);
-            let is_answered = asked.is_none_or(|asked| asked.request.outcome().is_some());
+            let is_answered = join.is_none_or(|join| join.request.outcome().is_some());
             if !is_answered {
                 // Nobody waits for that answer; it is another one's turn.
                 interface.kick();
@@ -558,10 +558,7 @@ impl Port {
             let search = self.groups.noted.lock().pop();
             match search {
                 Some(search) if room => {
-                    let sending = Sending {
-                        search,
-                        asked: None,
-                    };
+                    let sending = Sending { search, join: None };
                     let _ = table.sending.push_within_capacity(sending);
                 }
                 // Without memory it ends with its drop.
@@ -601,12 +598,12 @@ impl Port {
             return Some(Err(ENODEV));
         }
         let group = search.gid();
-        let full = table.full.get(&group).map(|full| &full.asked);
-        if let Some(asked) = full.or(sending.asked.as_ref()) {
-            return match asked.request.outcome()? {
-                Answer::Granted(record) => Some(self.way_to(&record, &asked.membership)),
+        let full = table.full.get(&group).map(|full| &full.join);
+        if let Some(join) = full.or(sending.join.as_ref()) {
+            return match join.request.outcome()? {
+                Answer::Granted(record) => Some(self.way_to(&record, &join.membership)),
                 // The control work asks anew.
-                Answer::Ended if asked.request.role == Role::Full => None,
+                Answer::Ended if join.request.role == Role::Full => None,
                 Answer::Ended => Some(Err(EAGAIN)),
                 Answer::Refused(_) => {
                     search.interface().statistics().sa_joins_failed.add(1);
@@ -625,8 +622,8 @@ impl Port {
         }
         let interface = search.interface().clone();
         match self.ask(&interface, group, Role::SendOnly, Some(&like)) {
-            Ok(asked) => {
-                table.sending.get_mut(index)?.asked = Some(asked);
+            Ok(join) => {
+                table.sending.get_mut(index)?.join = Some(join);
                 None
             }
             Err(error) => Some(Err(error)),

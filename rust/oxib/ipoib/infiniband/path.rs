@@ -125,7 +125,7 @@ impl Paths {
 }
 
 /// A query, as long as it is under way.
-struct Asked {
+struct PathQuery {
     port: Arc<Port>,
     number: u64,
     /// Others may wait for the answer.
@@ -135,7 +135,7 @@ struct Asked {
     search: Search,
 }
 
-impl Asker for Asked {
+impl Asker for PathQuery {
     fn answered(self: KBox<Self>, answer: Answer) {
         let Self {
             port,
@@ -221,18 +221,18 @@ impl Port {
         duty: Option<Duty>,
     ) {
         let interface = search.interface().clone();
-        let asked = Asked {
+        let query = PathQuery {
             port: self.clone(),
             number,
             duty,
             wanted,
             search,
         };
-        let begun = KBox::new(asked, GFP_KERNEL)
+        let begun = KBox::new(query, GFP_KERNEL)
             .map_err(Error::from)
-            .and_then(|asked| {
+            .and_then(|query| {
                 // What could not be asked ends with its drop.
-                let begun = self.sa.ask_path(wanted, Components::LINK, TIMEOUT, asked);
+                let begun = self.sa.ask_path(wanted, Components::LINK, TIMEOUT, query);
                 begun.map_err(|(error, _)| error)
             });
         match begun {

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// A query for a program, as long as it is under way.
-struct Asked {
+struct ProgramQuery {
     port: Arc<Port>,
     number: u64,
     /// Others may wait for the answer.
@@ -46,7 +46,7 @@ struct Asked {
     program: Program,
 }
 
-impl Asker for Asked {
+impl Asker for ProgramQuery {
     fn answered(self: KBox<Self>, answer: Answer) {
         let Self {
             port,
@@ -121,7 +121,7 @@ impl Port {
         let Some(number) = self.paths.lock().take_off() else {
             return self.done(Some(duty), None);
         };
-        let asked = Asked {
+        let query = ProgramQuery {
             port: self.clone(),
             number,
             duty,
@@ -129,13 +129,13 @@ impl Port {
             interface: interface.clone(),
             program,
         };
-        let begun = KBox::new(asked, GFP_KERNEL)
+        let begun = KBox::new(query, GFP_KERNEL)
             .map_err(Error::from)
-            .and_then(|asked| {
+            .and_then(|query| {
                 // What could not be asked ends with its drop.
                 let begun = self
                     .sa
-                    .ask_path(wanted.record, wanted.named, TIMEOUT, asked);
+                    .ask_path(wanted.record, wanted.named, TIMEOUT, query);
                 begun.map_err(|(error, _)| error)
             });
         match begun {

@@ -18,8 +18,8 @@ use oxib_cm_machine::actions::{
 use oxib_cm_machine::arrival::{
     self,
     Addressee,
-    Asked,
     Heard,
+    IncomingReq,
     New,
     Reception,
     Unanswered,
@@ -177,7 +177,7 @@ impl Node {
 
     /// Takes a REQ; returns what became of it.
     pub fn req(&mut self, packet: &Packet, req: &Req, random: &mut Random) -> Fate {
-        let asked = Asked {
+        let incoming = IncomingReq {
             adapter: packet.adapter(),
             id: req.sender,
             qpn: req.qpn,
@@ -189,7 +189,7 @@ impl Node {
             address: packet.address,
             random,
         };
-        match arrival::request(&mut arriving, &asked) {
+        match arrival::request(&mut arriving, &incoming) {
             Verdict::Duplicate(name) => {
                 self.step(name, Some(packet), |machine, now| {
                     machine.receive(&Incoming::DuplicateReq, now)

@@ -53,7 +53,7 @@ pub const STEPS: usize = 100;
 const LONGEST: u64 = 400_000;
 
 /// The names and the address that a REQ said and came from.
-type Asked = (u32, u64, CommId, Qpn);
+type ReqOrigin = (u32, u64, CommId, Qpn);
 
 /// Outcome that a REQ has to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ pub struct World {
     /// The next address that no peer has had.
     fresh: u32,
     /// The REQ that each identifier was made for.
-    asked: BTreeMap<u32, Asked>,
+    origins: BTreeMap<u32, ReqOrigin>,
     /// Identifiers, and the addresses that their peers have moved to.
     moved: BTreeSet<(u32, u32)>,
 }
@@ -107,7 +107,7 @@ impl World {
             peers: (0..PEERS).map(peer).collect(),
             pool: Vec::new(),
             fresh: 1 + PEERS,
-            asked: BTreeMap::new(),
+            origins: BTreeMap::new(),
             moved: BTreeSet::new(),
         }
     }
@@ -202,8 +202,8 @@ impl World {
         let states = self.states();
         match packet.body {
             Body::Req(req) => {
-                let asked = (packet.address, packet.guid, req.sender, req.qpn);
-                let expected = self.expected(&asked);
+                let origin = (packet.address, packet.guid, req.sender, req.qpn);
+                let expected = self.expected(&origin);
                 let fate = self.node.req(packet, &req, &mut self.random);
                 let is_right = match expected {
                     Expected::Duplicate => fate == Fate::Duplicate,
@@ -214,7 +214,7 @@ impl World {
                 };
                 assert!(is_right, "{packet:?}: {fate:?}, not {expected:?}");
                 if let Fate::Admitted(name) = fate {
-                    self.asked.insert(name, asked);
+                    self.origins.insert(name, origin);
                 }
             }
             Body::Other(message) => self.node.hear(packet, &message),
@@ -246,8 +246,8 @@ impl World {
     }
 
     /// Returns the outcome that a REQ has to have, by the rules of `security.md`.
-    fn expected(&self, asked: &Asked) -> Expected {
-        let (address, guid, sender, qpn) = *asked;
+    fn expected(&self, origin: &ReqOrigin) -> Expected {
+        let (address, guid, sender, qpn) = *origin;
         let listed = |name: &u32| {
             self.node
                 .ids
@@ -255,10 +255,10 @@ impl World {
                 .is_some_and(|id| id.listed.is_some())
         };
         let listed = || {
-            self.asked
+            self.origins
                 .iter()
                 .filter(|(name, _)| listed(name))
-                .map(|(_, asked)| asked)
+                .map(|(_, origin)| origin)
         };
         if listed().any(|other| (other.0, other.1, other.2) == (address, guid, sender)) {
             return Expected::Duplicate;
@@ -303,13 +303,13 @@ impl World {
                 _ => (packet.sender(), None),
             };
             // A DREQ says the receiver's own queue pair.
-            let owner = self.asked.get(&name.get());
-            let is_owners = owner.is_none_or(|asked| asked.0 == packet.address);
+            let owner = self.origins.get(&name.get());
+            let is_owners = owner.is_none_or(|origin| origin.0 == packet.address);
             let is_moved = self.moved.contains(&(name.get(), packet.address));
             // A DREP says the names of the DREQ, whether there is such a connection or not.
             let is_drep = matches!(packet.body, Body::Other(Incoming::Drep { .. }));
             let knows = |cause: &Packet| {
-                let knows_both = owner.is_some_and(|asked| asked.2 == cause.sender());
+                let knows_both = owner.is_some_and(|origin| origin.2 == cause.sender());
                 cause.receiver == name && (knows_both || is_drep)
             };
             let is_told = cause.is_some_and(|cause| {
