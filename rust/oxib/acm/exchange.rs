@@ -68,8 +68,8 @@ mod serve;
 
 use ask::SidrExchange;
 use peers::{
-    Flight,
     Peers,
+    PendingExchange,
     Verdict, //
 };
 
@@ -254,8 +254,8 @@ impl Exchange {
         let verdict = self.peers.lock().ask(request, gid, held, host.now_ms());
         self.show(host);
         match verdict {
-            Verdict::Begin(flight) => {
-                self.start(host, flight);
+            Verdict::Begin(pending) => {
+                self.start(host, pending);
                 Fate::Held
             }
             Verdict::Waits => Fate::Held,
@@ -298,17 +298,17 @@ impl Exchange {
         }
     }
 
-    fn start(&self, host: &Arc<dyn Host>, flight: Flight) {
+    fn start(&self, host: &Arc<dyn Host>, pending: PendingExchange) {
         let for_task = host.clone();
         let spawned = host.tasks().spawn(move || {
-            if let Err(failure) = SidrExchange::begin(&for_task, flight) {
-                for_task.exchange().ended(&for_task, &flight, Err(failure));
+            if let Err(failure) = SidrExchange::begin(&for_task, pending) {
+                for_task.exchange().ended(&for_task, &pending, Err(failure));
             }
         });
         if spawned.is_err() {
             // A transmit queue may be locked: what waits is dropped, not sent.
             let failed = Err(Failure::NoMemory);
-            let end = self.peers.lock().ended(&flight, failed, host.now_ms());
+            let end = self.peers.lock().ended(&pending, failed, host.now_ms());
             drop(end);
         }
     }
@@ -317,15 +317,15 @@ impl Exchange {
     fn ended(
         &self,
         host: &Arc<dyn Host>,
-        flight: &Flight,
+        pending: &PendingExchange,
         found: core::result::Result<Qpn, Failure>,
     ) {
-        let end = self.peers.lock().ended(flight, found, host.now_ms());
+        let end = self.peers.lock().ended(pending, found, host.now_ms());
         if let Some(end) = end {
-            count_end(host, flight, found);
+            count_end(host, pending, found);
             match found {
-                Ok(qpn) => found_at(host, flight, qpn, end),
-                Err(failure) => lost(host, flight, failure, end.held),
+                Ok(qpn) => found_at(host, pending, qpn, end),
+                Err(failure) => lost(host, pending, failure, end.held),
             }
         }
         self.go_on(host);
@@ -337,7 +337,7 @@ impl Exchange {
             let next = self.peers.lock().next();
             self.show(host);
             match next {
-                Some(flight) => self.start(host, flight),
+                Some(pending) => self.start(host, pending),
                 None => return,
             }
         }
@@ -420,19 +420,19 @@ impl Exchange {
 }
 
 /// Enters a queue pair that was found into the cache, and tells the stack.
-fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb>) {
+fn found_at(host: &Arc<dyn Host>, pending: &PendingExchange, qpn: Qpn, end: peers::End<Skb>) {
     let Some(cache) = host.cache() else { return };
-    let request = &flight.request;
+    let request = &pending.request;
     // The administrator may have changed the entry meanwhile, or taken it away.
     let Some(known) = cache
         .peek(request.target)
-        .filter(|known| known.gid == flight.gid)
+        .filter(|known| known.gid == pending.gid)
     else {
         return;
     };
     let lesson = Lesson {
         address: request.target,
-        gid: flight.gid,
+        gid: pending.gid,
         qpn: Some(qpn),
         pkey: known.pkey,
         source: Source::Sidr,
@@ -440,9 +440,9 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
     };
     // Without memory at the moment, the stack is told all the same.
     let _ = cache.learn_more(&lesson);
-    host.is_there(&flight.gid);
+    host.is_there(&pending.gid);
     if end.held.is_some() || end.is_new {
-        host.answer(request, flight.gid, qpn);
+        host.answer(request, pending.gid, qpn);
     }
     if let Some(packet) = end.held {
         packet.consume(0);
@@ -451,31 +451,35 @@ fn found_at(host: &Arc<dyn Host>, flight: &Flight, qpn: Qpn, end: peers::End<Skb
 }
 
 /// Forgets a peer's queue pair that was not found, and sends or drops the packet that waited.
-fn lost(host: &Arc<dyn Host>, flight: &Flight, failure: Failure, held: Option<Skb>) {
+fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held: Option<Skb>) {
     if let Some(cache) = host.cache() {
-        cache.forget_qpn(flight.request.target, flight.gid);
+        cache.forget_qpn(pending.request.target, pending.gid);
     }
-    if failure == Failure::Silent && !host.is_near(&flight.gid) {
+    if failure == Failure::Silent && !host.is_near(&pending.gid) {
         // The router on the way may be gone. Nobody tells, and the subnet administrator may have
         // another one by now.
-        host.clone().doubt_way(&flight.gid);
+        host.clone().doubt_way(&pending.gid);
     }
     match held {
         // It may have no oxib, and answers who asks as ever.
-        Some(packet) if host.is_near(&flight.gid) => host.send(packet),
+        Some(packet) if host.is_near(&pending.gid) => host.send(packet),
         Some(packet) => host.discard(packet),
         None => {}
     }
 }
 
-fn count_end(host: &Arc<dyn Host>, flight: &Flight, found: core::result::Result<Qpn, Failure>) {
+fn count_end(
+    host: &Arc<dyn Host>,
+    pending: &PendingExchange,
+    found: core::result::Result<Qpn, Failure>,
+) {
     match found {
         Ok(_) => host.count(Counter::SidrAnswered, 1),
         Err(Failure::Silent) => host.count(Counter::SidrTimeouts, 1),
         Err(Failure::Refused | Failure::Wrong) => host.count(Counter::SidrRefused, 1),
         Err(Failure::NoManager | Failure::NoPath | Failure::NoMemory) => {}
     }
-    if matches!(found, Err(Failure::Silent | Failure::Refused)) && !host.is_near(&flight.gid) {
+    if matches!(found, Err(Failure::Silent | Failure::Refused)) && !host.is_near(&pending.gid) {
         host.count(Counter::RouterNoOxib, 1);
     }
 }

@@ -14,8 +14,8 @@ use kernel::{
 
 use super::{
     Failure,
-    Flight,
-    Host, //
+    Host,
+    PendingExchange, //
 };
 use crate::{
     acm::Counter,
@@ -55,7 +55,7 @@ const RETRIES: u8 = 3;
 #[pin_data]
 pub(super) struct SidrExchange {
     host: Arc<dyn Host>,
-    flight: Flight,
+    pending: PendingExchange,
     ended: AtomicBool,
     #[pin]
     id: Identifier,
@@ -67,17 +67,17 @@ impl SidrExchange {
     /// # Errors
     ///
     /// Why it cannot be asked.
-    pub(super) fn begin(host: &Arc<dyn Host>, flight: Flight) -> Result<(), Failure> {
+    pub(super) fn begin(host: &Arc<dyn Host>, pending: PendingExchange) -> Result<(), Failure> {
         let exchange = host.exchange();
-        if !exchange.peers.lock().is_wanted(&flight) {
+        if !exchange.peers.lock().is_wanted(&pending) {
             return Err(Failure::Silent);
         }
         let manager = exchange.manager(host).map_err(|_| Failure::NoManager)?;
-        let path = host.path(flight.gid).map_err(|_| Failure::NoPath)?;
+        let path = host.path(pending.gid).map_err(|_| Failure::NoPath)?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 host: host.clone(),
-                flight,
+                pending,
                 ended: AtomicBool::new(false),
                 id <- Identifier::new(),
             }),
@@ -86,10 +86,10 @@ impl SidrExchange {
         .map_err(|_| Failure::NoMemory)?;
         let question = Question {
             pkey: host.pkey(),
-            asker_qpn: host.address_for(&flight.gid).qpn(),
-            asker: flight.request.asker,
+            asker_qpn: host.address_for(&pending.gid).qpn(),
+            asker: pending.request.asker,
             asker_gid: path.sgid(),
-            asked: flight.request.target,
+            asked: pending.request.target,
         };
         let (device, _) = host.location();
         if Id::new(&manager, device, this.clone()).is_err() {
@@ -103,7 +103,7 @@ impl SidrExchange {
             return Ok(());
         }
         let Ok(id) = this.id.get() else { return Ok(()) };
-        let near = host.is_near(&flight.gid);
+        let near = host.is_near(&pending.gid);
         let sent = id.send_sidr_req(SidrReqParameters {
             path,
             source: None,
@@ -139,7 +139,7 @@ impl SidrExchange {
 
     fn end(&self, found: Result<Qpn, Failure>) {
         if !self.ended.swap(true, Ordering::AcqRel) {
-            self.host.exchange().ended(&self.host, &self.flight, found);
+            self.host.exchange().ended(&self.host, &self.pending, found);
         }
     }
 
@@ -155,7 +155,7 @@ impl SidrExchange {
             return Err(Failure::Refused);
         }
         let answer = Answer::parse(rep.private_data()).map_err(|_| Failure::Wrong)?;
-        let is_about_it = answer.asked == self.flight.request.target;
+        let is_about_it = answer.asked == self.pending.request.target;
         // With another key no packet of either arrives at the other.
         let is_reachable = rep.qkey() == self.host.qkey();
         if !is_about_it || !is_reachable {

@@ -51,7 +51,7 @@ const LIFETIME_MS: u64 = 1_200_000;
 
 /// An exchange that is under way, or is to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::acm) struct Flight {
+pub(in crate::acm) struct PendingExchange {
     /// The asker's and the target's address.
     pub(in crate::acm) request: Request,
     /// The GID of the peer's port.
@@ -82,7 +82,7 @@ enum State<P> {
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Verdict<P> {
     /// The caller begins this exchange.
-    Begin(Flight),
+    Begin(PendingExchange),
     /// An exchange is under way or in line, and its end is reported.
     Waits,
     /// The peer does not answer.
@@ -104,9 +104,9 @@ pub(super) struct End<P> {
 pub(super) struct Peers<P> {
     table: RBTree<IpAddr, Peer<P>>,
     count: usize,
-    line: Line<Flight>,
+    line: Line<PendingExchange>,
     in_line: usize,
-    flying: usize,
+    under_way: usize,
     last: u64,
     /// The last exchange that began before all were forgotten: those are none of ours any more.
     before: u64,
@@ -124,7 +124,7 @@ impl<P> Peers<P> {
             count: 0,
             line: Line::default(),
             in_line: 0,
-            flying: 0,
+            under_way: 0,
             last: 0,
             before: 0,
             hand: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -139,7 +139,7 @@ impl<P> Peers<P> {
 
     /// Returns the number of exchanges under way, and of those in line.
     pub(super) fn in_flight(&self) -> (usize, usize) {
-        (self.flying, self.in_line)
+        (self.under_way, self.in_line)
     }
 
     /// Looks for the peer of `request`, which is at `gid`; `held` waits for the end.
@@ -174,7 +174,7 @@ impl<P> Peers<P> {
 
     fn note(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
         // Unless all are being asked.
-        if self.count >= PEERS && self.flying + self.in_line < self.count {
+        if self.count >= PEERS && self.under_way + self.in_line < self.count {
             self.make_room();
         }
         let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
@@ -217,26 +217,26 @@ impl<P> Peers<P> {
 
     /// Begins the exchange with a peer in the table, or puts it into the line.
     fn begin(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
-        let flight = Flight {
+        let pending = PendingExchange {
             request,
             gid,
             number: self.last + 1,
         };
-        let starts = self.flying < WINDOW;
-        if !starts && self.line.push(flight).is_err() {
+        let starts = self.under_way < WINDOW;
+        if !starts && self.line.push(pending).is_err() {
             return Verdict::Busy(held);
         }
         self.last += 1;
         if let Some(peer) = self.table.get_mut(&request.target) {
             peer.request = request;
             peer.state = State::Asked {
-                number: flight.number,
+                number: pending.number,
                 held,
             };
         }
         if starts {
-            self.flying += 1;
-            Verdict::Begin(flight)
+            self.under_way += 1;
+            Verdict::Begin(pending)
         } else {
             self.in_line += 1;
             Verdict::Waits
@@ -244,11 +244,11 @@ impl<P> Peers<P> {
     }
 
     /// Returns whether the result of an exchange is still wanted.
-    pub(super) fn is_wanted(&self, flight: &Flight) -> bool {
+    pub(super) fn is_wanted(&self, pending: &PendingExchange) -> bool {
         self.table
-            .get(&flight.request.target)
+            .get(&pending.request.target)
             .is_some_and(|peer| match peer.state {
-                State::Asked { number, .. } => number == flight.number,
+                State::Asked { number, .. } => number == pending.number,
                 _ => false,
             })
     }
@@ -257,18 +257,18 @@ impl<P> Peers<P> {
     /// `None` if nobody wants to know any more.
     pub(super) fn ended(
         &mut self,
-        flight: &Flight,
+        pending: &PendingExchange,
         found: core::result::Result<Qpn, Failure>,
         now: u64,
     ) -> Option<End<P>> {
-        if flight.number <= self.before {
+        if pending.number <= self.before {
             return None;
         }
-        self.flying = self.flying.saturating_sub(1);
-        if !self.is_wanted(flight) {
+        self.under_way = self.under_way.saturating_sub(1);
+        if !self.is_wanted(pending) {
             return None;
         }
-        let peer = self.table.get_mut(&flight.request.target)?;
+        let peer = self.table.get_mut(&pending.request.target)?;
         let next = match found {
             Ok(_) => State::Answered { at: now },
             Err(why) => {
@@ -336,13 +336,13 @@ impl<P> Peers<P> {
     }
 
     /// Takes the next exchange of the line, if one may begin.
-    pub(super) fn next(&mut self) -> Option<Flight> {
-        while self.flying < WINDOW {
-            let flight = self.line.pop()?;
+    pub(super) fn next(&mut self) -> Option<PendingExchange> {
+        while self.under_way < WINDOW {
+            let pending = self.line.pop()?;
             self.in_line -= 1;
-            if self.is_wanted(&flight) {
-                self.flying += 1;
-                return Some(flight);
+            if self.is_wanted(&pending) {
+                self.under_way += 1;
+                return Some(pending);
             }
         }
         None

@@ -57,7 +57,7 @@ pub(super) const TIMEOUT: u32 = 5000;
 const CLAIMS: usize = 4;
 
 /// A query that is under way.
-struct Flight {
+struct PendingQuery {
     number: u64,
     /// The query, once it is known: the answer may come before.
     query: Option<Query>,
@@ -67,7 +67,7 @@ struct Flight {
 #[derive(Default)]
 pub(super) struct Paths {
     line: Line<Search>,
-    flights: KVec<Flight>,
+    queries: KVec<PendingQuery>,
     /// Number of the last query.
     last: u64,
     /// The interface is up.
@@ -82,26 +82,26 @@ impl Paths {
 
     /// Takes the first search of the line if a query may begin, with its number.
     fn begin(&mut self) -> Option<(Search, u64)> {
-        if self.flights.len() >= WINDOW || self.line.is_empty() {
+        if self.queries.len() >= WINDOW || self.line.is_empty() {
             return None;
         }
-        let number = self.take_off()?;
+        let number = self.start_query()?;
         let search = self.line.pop()?;
         Some((search, number))
     }
 
     /// Returns the number of a query that begins now; `None` while the interface is down, or
     /// without memory.
-    pub(super) fn take_off(&mut self) -> Option<u64> {
-        if !self.is_open || self.flights.reserve(1, GFP_ATOMIC).is_err() {
+    pub(super) fn start_query(&mut self) -> Option<u64> {
+        if !self.is_open || self.queries.reserve(1, GFP_ATOMIC).is_err() {
             return None;
         }
         self.last += 1;
-        let flight = Flight {
+        let pending = PendingQuery {
             number: self.last,
             query: None,
         };
-        let _ = self.flights.push_within_capacity(flight);
+        let _ = self.queries.push_within_capacity(pending);
         Some(self.last)
     }
 
@@ -110,17 +110,17 @@ impl Paths {
         if !self.is_open {
             query.cancel();
         }
-        let flight = self
-            .flights
+        let pending = self
+            .queries
             .iter_mut()
-            .find(|flight| flight.number == number);
-        if let Some(flight) = flight {
-            flight.query = Some(query);
+            .find(|pending| pending.number == number);
+        if let Some(pending) = pending {
+            pending.query = Some(query);
         }
     }
 
     pub(super) fn ended(&mut self, number: u64) {
-        self.flights.retain(|flight| flight.number != number);
+        self.queries.retain(|pending| pending.number != number);
     }
 }
 
@@ -305,7 +305,7 @@ impl Port {
 
     /// Asks the SA and waits for it.
     fn query(self: &Arc<Self>, interface: &Interface, wanted: &PathRecord) -> Result<PathRecord> {
-        let number = self.paths.lock().take_off().ok_or(EAGAIN)?;
+        let number = self.paths.lock().start_query().ok_or(EAGAIN)?;
         let answer = self.sa.find_path(*wanted, TIMEOUT, |query| {
             self.began(interface, number, query);
         });
@@ -359,9 +359,9 @@ impl Port {
     pub(super) fn cancel_paths(&self) {
         let paths = self.paths.lock();
         for query in paths
-            .flights
+            .queries
             .iter()
-            .filter_map(|flight| flight.query.as_ref())
+            .filter_map(|pending| pending.query.as_ref())
         {
             query.cancel();
         }

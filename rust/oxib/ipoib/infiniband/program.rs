@@ -118,7 +118,7 @@ impl Port {
         duty: Duty,
         program: Program,
     ) {
-        let Some(number) = self.paths.lock().take_off() else {
+        let Some(number) = self.paths.lock().start_query() else {
             return self.done(Some(duty), None);
         };
         let query = ProgramQuery {

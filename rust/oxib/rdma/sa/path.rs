@@ -90,12 +90,12 @@ unsafe impl Send for State {}
 /// The state is `Over` before `ib_sa` may free the query: its callback sees to that first, under
 /// the lock.
 #[pin_data]
-struct Flight {
+struct QueryInner {
     #[pin]
     state: SpinLockBh<State>,
 }
 
-impl Flight {
+impl QueryInner {
     fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -120,7 +120,7 @@ impl Flight {
 
 /// A query that is under way, or has ended. Clones are of the same one.
 #[derive(Clone)]
-pub(crate) struct Query(Arc<Flight>);
+pub(crate) struct Query(Arc<QueryInner>);
 
 impl Query {
     /// Calls the query off: the answer comes soon, unless it has come. Any context.
@@ -138,7 +138,7 @@ impl Query {
 /// The context that the C side keeps the address of.
 struct Context<A> {
     asker: KBox<A>,
-    flight: Arc<Flight>,
+    inner: Arc<QueryInner>,
 }
 
 /// A query that did not begin: the error, and the user that asked.
@@ -159,8 +159,8 @@ impl Client {
         asker: KBox<A>,
     ) -> core::result::Result<Query, NotBegun<A>> {
         wanted.set_one_path();
-        let flight = match Flight::new() {
-            Ok(flight) => flight,
+        let inner = match QueryInner::new() {
+            Ok(inner) => inner,
             Err(error) => return Err((error, asker)),
         };
         let room = match KBox::<Context<A>>::new_uninit(GFP_KERNEL) {
@@ -171,7 +171,7 @@ impl Client {
             room,
             Context {
                 asker,
-                flight: flight.clone(),
+                inner: inner.clone(),
             },
         );
         let context = context.into_foreign();
@@ -194,11 +194,11 @@ impl Client {
                 )
             };
             let id = kernel::error::to_result(id.min(0)).map(|()| id)?;
-            flight.began(id, query);
+            inner.began(id, query);
             Ok(())
         });
         match begun {
-            Ok(()) => Ok(Query(flight)),
+            Ok(()) => Ok(Query(inner)),
             Err(error) => {
                 // SAFETY: From `into_foreign` above, and nobody else got it.
                 let context = unsafe { KBox::<Context<A>>::from_foreign(context) };
@@ -271,9 +271,9 @@ unsafe extern "C" fn answered<A: Asker>(
 ) {
     // SAFETY: By the contract from `into_foreign` in `ask_path`, and given back once.
     let context = unsafe { KBox::<Context<A>>::from_foreign(context.cast()) };
-    let Context { asker, flight } = KBox::into_inner(context);
+    let Context { asker, inner } = KBox::into_inner(context);
     // From here on nobody calls it off.
-    flight.over();
+    inner.over();
     // SAFETY: By the contract.
     let path = unsafe { PathRecord::borrow(record) };
     let answer = match (kernel::error::to_result(status), path) {
@@ -291,21 +291,21 @@ mod tests {
 
     #[test]
     fn a_query_is_called_off_until_its_answer_alone() -> Result {
-        let can_be_called_off = |flight: &Flight| {
-            let state = flight.state.lock();
+        let can_be_called_off = |inner: &QueryInner| {
+            let state = inner.state.lock();
             matches!(*state, State::UnderWay { .. })
         };
-        let flight = Flight::new()?;
-        assert!(!can_be_called_off(&flight));
-        flight.began(7, core::ptr::null_mut());
-        assert!(can_be_called_off(&flight));
-        flight.over();
-        assert!(!can_be_called_off(&flight));
+        let inner = QueryInner::new()?;
+        assert!(!can_be_called_off(&inner));
+        inner.began(7, core::ptr::null_mut());
+        assert!(can_be_called_off(&inner));
+        inner.over();
+        assert!(!can_be_called_off(&inner));
         // An answer that was faster.
-        let flight = Flight::new()?;
-        flight.over();
-        flight.began(7, core::ptr::null_mut());
-        assert!(!can_be_called_off(&flight));
+        let inner = QueryInner::new()?;
+        inner.over();
+        inner.began(7, core::ptr::null_mut());
+        assert!(!can_be_called_off(&inner));
         Ok(())
     }
 }

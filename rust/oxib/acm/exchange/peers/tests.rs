@@ -23,9 +23,9 @@ mod cases {
         }
     }
 
-    fn begun(peers: &mut Peers<u8>, n: u8, held: Option<u8>, now: u64) -> Result<Flight> {
+    fn begun(peers: &mut Peers<u8>, n: u8, held: Option<u8>, now: u64) -> Result<PendingExchange> {
         match peers.ask(request(n), NEAR, held, now) {
-            Verdict::Begin(flight) => Ok(flight),
+            Verdict::Begin(pending) => Ok(pending),
             _ => Err(EINVAL),
         }
     }
@@ -52,10 +52,10 @@ mod cases {
         peers.doubtful(10 + FRESH_MS, &mut doubtful);
         assert_eq!(doubtful.len(), 1);
         // It goes on with an exchange that is under way, and ends a wait.
-        let flight = begun(&mut peers, 2, Some(7), 20)?;
+        let pending = begun(&mut peers, 2, Some(7), 20)?;
         peers.told(request(2), NEAR, six, 20);
-        assert!(peers.is_wanted(&flight));
-        assert!(peers.ended(&flight, Err(Failure::Silent), 20).is_some());
+        assert!(peers.is_wanted(&pending));
+        assert!(peers.ended(&pending, Err(Failure::Silent), 20).is_some());
         peers.told(request(2), NEAR, six, 21);
         assert!(peers.is_fresh(&request(2).target, 21));
         assert_eq!(peers.len(), 2);
@@ -76,15 +76,15 @@ mod cases {
     #[test]
     fn without_a_path_a_peer_is_left_alone_for_longer() -> Result {
         let mut peers = open();
-        let flight = begun(&mut peers, 1, None, 0)?;
-        let _ = peers.ended(&flight, qpn(5), 0);
+        let pending = begun(&mut peers, 1, None, 0)?;
+        let _ = peers.ended(&pending, qpn(5), 0);
         for (why, wait) in [(Failure::Silent, RETRY_MS), (Failure::NoPath, MEMORY_MS)] {
-            let flight = begun(&mut peers, 1, None, 10_000)?;
-            let _ = peers.ended(&flight, Err(why), 10_000);
+            let pending = begun(&mut peers, 1, None, 10_000)?;
+            let _ = peers.ended(&pending, Err(why), 10_000);
             let early = peers.ask(request(1), NEAR, None, 9_999 + wait);
             assert_eq!(early, Verdict::Failed(None));
-            let flight = begun(&mut peers, 1, None, 10_000 + wait)?;
-            let _ = peers.ended(&flight, qpn(5), 10_000 + wait);
+            let pending = begun(&mut peers, 1, None, 10_000 + wait)?;
+            let _ = peers.ended(&pending, qpn(5), 10_000 + wait);
         }
         Ok(())
     }
@@ -92,10 +92,10 @@ mod cases {
     #[test]
     fn one_exchange_serves_all() -> Result {
         let mut peers = open();
-        let flight = begun(&mut peers, 1, Some(7), 0)?;
+        let pending = begun(&mut peers, 1, Some(7), 0)?;
         assert_eq!(peers.ask(request(1), NEAR, Some(8), 1), Verdict::Waits);
         assert!(!peers.is_fresh(&request(1).target, 1));
-        let end = peers.ended(&flight, qpn(5), 10);
+        let end = peers.ended(&pending, qpn(5), 10);
         let expected = End {
             held: Some(7),
             is_new: false,
@@ -104,10 +104,10 @@ mod cases {
         assert!(peers.is_fresh(&request(1).target, 10));
         assert!(!peers.is_fresh(&request(1).target, 10 + FRESH_MS));
         // Its end is told once.
-        assert_eq!(peers.ended(&flight, qpn(5), 10), None);
+        assert_eq!(peers.ended(&pending, qpn(5), 10), None);
         // Another queue pair is news.
-        let flight = begun(&mut peers, 1, None, 20)?;
-        let end = peers.ended(&flight, qpn(6), 30);
+        let pending = begun(&mut peers, 1, None, 20)?;
+        let end = peers.ended(&pending, qpn(6), 30);
         assert_eq!(end.map(|end| end.is_new), Some(true));
         Ok(())
     }
@@ -115,8 +115,8 @@ mod cases {
     #[test]
     fn silence_is_remembered_and_not_for_long() -> Result {
         let mut peers = open();
-        let flight = begun(&mut peers, 1, Some(7), 0)?;
-        let end = peers.ended(&flight, Err(Failure::Refused), 100);
+        let pending = begun(&mut peers, 1, Some(7), 0)?;
+        let end = peers.ended(&pending, Err(Failure::Refused), 100);
         assert_eq!(end.map(|end| end.held), Some(Some(7)));
         let address = request(1).target;
         assert!(!peers.is_asked(&address));
@@ -125,12 +125,12 @@ mod cases {
             let verdict = peers.ask(request(1), NEAR, Some(8), now);
             assert_eq!(verdict, Verdict::Failed(Some(8)));
         }
-        let flight = begun(&mut peers, 1, None, 100 + MEMORY_MS)?;
-        peers.ended(&flight, qpn(5), 200 + MEMORY_MS);
+        let pending = begun(&mut peers, 1, None, 100 + MEMORY_MS)?;
+        peers.ended(&pending, qpn(5), 200 + MEMORY_MS);
         // One that answered before is tried sooner.
         let now = 300 + MEMORY_MS;
-        let flight = begun(&mut peers, 1, None, now)?;
-        peers.ended(&flight, Err(Failure::Silent), now);
+        let pending = begun(&mut peers, 1, None, now)?;
+        peers.ended(&pending, Err(Failure::Silent), now);
         assert_eq!(
             peers.ask(request(1), NEAR, None, now + RETRY_MS - 1),
             Verdict::Failed(None)
@@ -147,10 +147,10 @@ mod cases {
             target: IpAddr::V4(n.into()),
         };
         for n in 0..PEERS as u32 {
-            let Verdict::Begin(flight) = peers.ask(nth(n), NEAR, None, 0) else {
+            let Verdict::Begin(pending) = peers.ask(nth(n), NEAR, None, 0) else {
                 return Err(EINVAL);
             };
-            peers.ended(&flight, qpn(5), 0);
+            peers.ended(&pending, qpn(5), 0);
         }
         // Those that tell of themselves have to go without.
         peers.told(nth(PEERS as u32), NEAR, qpn(5).map_err(|_| EINVAL)?, 0);
@@ -171,9 +171,9 @@ mod cases {
     #[test]
     fn the_others_wait_in_order() -> Result {
         let mut peers = open();
-        let mut flights = KVec::new();
+        let mut exchanges = KVec::new();
         for n in 0..WINDOW as u8 {
-            flights.push(begun(&mut peers, n, None, 0)?, GFP_KERNEL)?;
+            exchanges.push(begun(&mut peers, n, None, 0)?, GFP_KERNEL)?;
         }
         for n in [200, 100, 150] {
             assert_eq!(peers.ask(request(n), NEAR, None, 0), Verdict::Waits);
@@ -182,10 +182,10 @@ mod cases {
         assert_eq!(peers.next(), None);
         // One that moves meanwhile is asked at the new place, last.
         assert_eq!(peers.ask(request(200), FAR, None, 0), Verdict::Waits);
-        for (flight, n) in flights.iter().zip([100, 150, 200]) {
-            peers.ended(flight, Err(Failure::Silent), 1);
+        for (pending, n) in exchanges.iter().zip([100, 150, 200]) {
+            peers.ended(pending, Err(Failure::Silent), 1);
             let next = peers.next();
-            assert_eq!(next.map(|flight| flight.request), Some(request(n)));
+            assert_eq!(next.map(|pending| pending.request), Some(request(n)));
             assert_eq!(peers.next(), None);
         }
         assert_eq!(peers.in_flight(), (WINDOW, 0));
@@ -211,11 +211,11 @@ mod cases {
     fn peers_are_looked_after() -> Result {
         let mut peers = open();
         let mut found = KVec::with_capacity(4, GFP_KERNEL)?;
-        let flight = begun(&mut peers, 1, None, 0)?;
-        peers.ended(&flight, qpn(5), 0);
+        let pending = begun(&mut peers, 1, None, 0)?;
+        peers.ended(&pending, qpn(5), 0);
         // One that never answered is nobody's loss.
-        let flight = begun(&mut peers, 2, None, 0)?;
-        peers.ended(&flight, Err(Failure::Silent), 0);
+        let pending = begun(&mut peers, 2, None, 0)?;
+        peers.ended(&pending, Err(Failure::Silent), 0);
         peers.doubtful(FRESH_MS - 1, &mut found);
         assert!(found.is_empty());
         peers.doubtful(FRESH_MS, &mut found);
@@ -239,10 +239,10 @@ mod cases {
     #[test]
     fn nothing_is_left_of_what_was_forgotten() -> Result {
         let mut peers = open();
-        let flight = begun(&mut peers, 1, Some(7), 0)?;
+        let pending = begun(&mut peers, 1, Some(7), 0)?;
         let forgotten = peers.take_all();
         assert_eq!((forgotten.len(), peers.len()), (1, 0));
-        assert_eq!(peers.ended(&flight, qpn(5), 0), None);
+        assert_eq!(peers.ended(&pending, qpn(5), 0), None);
         assert_eq!(peers.in_flight(), (0, 0));
         // Until it is opened again.
         assert_eq!(peers.ask(request(1), NEAR, None, 0), Verdict::Busy(None));
@@ -257,9 +257,9 @@ mod cases {
         let mut peers = open();
         // Found; found and asked anew; asked for the first time.
         for (n, answers) in [(1, true), (2, true), (3, false)] {
-            let flight = begun(&mut peers, n, Some(n), 0)?;
+            let pending = begun(&mut peers, n, Some(n), 0)?;
             if answers {
-                peers.ended(&flight, qpn(5), 0);
+                peers.ended(&pending, qpn(5), 0);
             }
         }
         begun(&mut peers, 2, Some(9), 0)?;
