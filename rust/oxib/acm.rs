@@ -14,7 +14,7 @@
 //!  budget      how often strangers may have the subnet administrator asked
 //!  paths       what the subnet administrator said of a port's paths
 //!  local_service  paths for programs that connect by rdma_cm
-//!  line        what waits for its turn
+//!  fifo        exchanges and searches that wait for their turn
 //!  statistics  what is counted
 //!  options     parameters
 //!  netlink     the family `oxib`: requests, and telling who listens
@@ -36,8 +36,8 @@ mod change;
 mod entry;
 pub(crate) mod exchange;
 mod expiry;
+pub(crate) mod fifo;
 mod host;
-pub(crate) mod line;
 mod load;
 pub(crate) mod local_service;
 mod netlink;

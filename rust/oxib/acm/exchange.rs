@@ -79,7 +79,7 @@ pub(crate) struct Exchange {
     mode: AtomicU8,
     #[pin]
     peers: SpinLockBh<Peers<Skb>>,
-    /// Numbers of exchanges under way and in line that the cache's counters include. This lock is
+    /// Numbers of exchanges under way and queued that the cache's counters include. This lock is
     /// taken before that of the peers.
     #[pin]
     shown: SpinLockBh<(usize, usize)>,

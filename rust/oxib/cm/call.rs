@@ -445,7 +445,7 @@ impl Before {
 
 impl Inner {
     /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it
-    /// does not stand in line.
+    /// is not queued.
     fn answer(&mut self, id: &Id, rep: KBox<Bytes>) -> Result {
         let (port, to) = self.way(id)?;
         port.post_built(to, &rep)?;

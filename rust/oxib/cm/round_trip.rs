@@ -112,7 +112,7 @@ impl RoundTrip {
         if is_overtaken && sample.milliseconds > patience {
             return;
         }
-        // The answer to a repetition says nothing of those who stand in line: it comes when the
+        // The answer to a repetition says nothing of those that are queued: it comes when the
         // others were lost, too.
         if !estimate.is_of_last_copy(sample) {
             self.answered.store(now.get(), Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl RoundTrip {
     }
 
     /// Time until a request is repeated that was sent first at `asked` and is unanswered `now`,
-    /// in milliseconds after its last try: longer, as long as it may stand in line at a peer that
+    /// in milliseconds after its last try: longer, as long as it may be queued at a peer that
     /// answers others.
     pub(super) fn patience_with(&self, asked: Time, now: Time) -> u32 {
         let patience = self.patience();
@@ -371,7 +371,7 @@ mod tests {
         };
         answer(Some(1));
         assert_eq!(port.patience_with(asked, now), port.patience());
-        // The first copy was answered: it had stood in line.
+        // The first copy was answered: it had been queued.
         answer(None);
         assert!(port.patience_with(asked, now) > port.patience());
     }
@@ -383,7 +383,7 @@ mod tests {
         let at = |later: u32| asked.after(later.into());
         assert!(!port.is_overdue(asked, at(UNHEARD - 1)));
         assert!(port.is_overdue(asked, at(UNHEARD)));
-        // Peers that answer late have more time, and so has who stands in line.
+        // Peers that answer late have more time, and so have those that are queued.
         let sample = actions::RoundTrip {
             milliseconds: 2 * UNHEARD,
             since_repeated: None,

@@ -5,7 +5,7 @@
 //! A node that opens ten thousand connections at once would overrun its peers: a queue pair for
 //! management has room for some hundred datagrams, and what is lost or answered late is repeated
 //! and makes it worse. So a port has a number of places, a request takes one until something
-//! comes for it or should have come, and those that find none wait in line. Their time, which the
+//! comes for it or should have come, and those that find none are queued. Their time, which the
 //! consumer has chosen, begins when they are sent.
 
 use core::sync::atomic::{
@@ -35,10 +35,10 @@ use crate::{
 };
 
 /// Number of a port's places: few enough for a peer's receive queue (512) when two ports send to
-/// it, and more than the peer answers while requests in line are sent on.
+/// it, and more than the peer answers while queued requests are sent on.
 const PLACES: u32 = 256;
 
-/// Number of places that have to be free before requests in line are sent on: one thread wakes
+/// Number of places that have to be free before queued requests are sent on: one thread wakes
 /// for many of them. All places become free some time, so no request waits for ever.
 const BATCH: u32 = PLACES / 4;
 
@@ -47,16 +47,16 @@ const BATCH: u32 = PLACES / 4;
 pub(super) struct Window {
     /// Places that are taken. More than there are if memory was short.
     taken: AtomicU32,
-    /// Number of requests that stand in line: for a moment more than there are, never fewer.
-    in_line: AtomicU32,
+    /// Number of queued requests: for a moment more than there are, never fewer.
+    queued: AtomicU32,
     /// The port goes: requests do not wait any more.
     closed: AtomicBool,
     /// The requests that came last, the last one first.
     #[pin]
-    newest: IrqLock<Line<Arc<Id>>>,
+    newest: IrqLock<TurnList<Arc<Id>>>,
     /// The requests that came before them, the first one first. Only the work changes it.
     #[pin]
-    oldest: IrqLock<Line<Arc<Id>>>,
+    oldest: IrqLock<TurnList<Arc<Id>>>,
     queue: Arc<work::Queue>,
     #[pin]
     work: DelayedWork<Window>,
@@ -76,10 +76,10 @@ impl Window {
         Arc::pin_init(
             pin_init!(Self {
                 taken: AtomicU32::new(0),
-                in_line: AtomicU32::new(0),
+                queued: AtomicU32::new(0),
                 closed: AtomicBool::new(false),
-                newest <- new_irq_lock!(Line::new(), "oxib_cm_newest"),
-                oldest <- new_irq_lock!(Line::new(), "oxib_cm_oldest"),
+                newest <- new_irq_lock!(TurnList::new(), "oxib_cm_newest"),
+                oldest <- new_irq_lock!(TurnList::new(), "oxib_cm_oldest"),
                 queue: queue.clone(),
                 work <- new_delayed_work!("oxib_cm_window"),
             }),
@@ -87,25 +87,25 @@ impl Window {
         )
     }
 
-    /// A place for a request of `id`. Without one the identifier stands in line:
+    /// Takes a place for a request of `id`. Without one the identifier is queued:
     /// [`Id::turn_came`] is called later. Any context, also with the identifier's lock held.
     pub(super) fn enter(self: &Arc<Self>, id: &Arc<Id>) -> Option<Place> {
-        if self.in_line.load(Ordering::SeqCst) == 0 {
+        if self.queued.load(Ordering::SeqCst) == 0 {
             if let Some(place) = self.take() {
                 return Some(place);
             }
         }
         let turn = Turn {
-            who: id.clone(),
+            waiter: id.clone(),
             next: None,
         };
         let Ok(turn) = KBox::new(turn, GFP_ATOMIC) else {
             // One too many now is better than one never.
             return Some(self.take_in_any_case());
         };
-        self.in_line.fetch_add(1, Ordering::SeqCst);
-        self.newest.with(|line| line.push(turn));
-        // A place may have become free before the request was seen to stand in line.
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        self.newest.with(|list| list.push(turn));
+        // A place may have become free before the request was seen to be queued.
         self.wake();
         None
     }
@@ -136,12 +136,12 @@ impl Window {
         Place(self.clone())
     }
 
-    /// Schedules the work that sends requests in line on, if there are any, and enough places are
+    /// Schedules the work that sends queued requests on, if there are any, and enough places are
     /// free or the port goes.
     fn wake(self: &Arc<Self>) {
         let there_are_places = self.taken.load(Ordering::SeqCst) <= PLACES - BATCH
             || self.closed.load(Ordering::SeqCst);
-        if there_are_places && self.in_line.load(Ordering::SeqCst) > 0 {
+        if there_are_places && self.queued.load(Ordering::SeqCst) > 0 {
             self.queue.schedule(self.clone(), 0);
         }
     }
@@ -150,21 +150,21 @@ impl Window {
     fn next(self: &Arc<Self>) -> Option<(Place, Arc<Id>)> {
         let place = self.take()?;
         let turn = self.first()?;
-        self.in_line.fetch_sub(1, Ordering::SeqCst);
-        Some((place, turn.who.clone()))
+        self.queued.fetch_sub(1, Ordering::SeqCst);
+        Some((place, turn.waiter.clone()))
     }
 
-    /// Takes the identifier that has waited longest. The line is turned round with no lock held:
+    /// Takes the identifier that has waited longest. The list is reversed with no lock held:
     /// it may be long.
     fn first(&self) -> Option<KBox<Turn<Arc<Id>>>> {
-        if let Some(turn) = self.oldest.with(Line::pop) {
+        if let Some(turn) = self.oldest.with(TurnList::pop) {
             return Some(turn);
         }
         let newest = self.newest.with(core::mem::take);
-        let mut turned = newest.turned_round();
-        let turn = turned.pop();
+        let mut reversed = newest.reversed();
+        let turn = reversed.pop();
         // It was empty, and only the work fills it.
-        self.oldest.with(|oldest| *oldest = turned);
+        self.oldest.with(|oldest| *oldest = reversed);
         turn
     }
 }
@@ -190,17 +190,17 @@ impl Drop for Place {
 }
 
 /// A part of the requests that wait, one behind the other.
-struct Line<T> {
+struct TurnList<T> {
     head: Option<KBox<Turn<T>>>,
 }
 
-/// An identifier in the line.
+/// An identifier that waits.
 struct Turn<T> {
-    who: T,
+    waiter: T,
     next: Option<KBox<Turn<T>>>,
 }
 
-impl<T> Line<T> {
+impl<T> TurnList<T> {
     const fn new() -> Self {
         Self { head: None }
     }
@@ -216,24 +216,24 @@ impl<T> Line<T> {
         Some(turn)
     }
 
-    /// The last ones first that were first before.
-    fn turned_round(mut self) -> Self {
-        let mut turned = Self::new();
+    /// Returns the list in the opposite order.
+    fn reversed(mut self) -> Self {
+        let mut reversed = Self::new();
         while let Some(turn) = self.pop() {
-            turned.push(turn);
+            reversed.push(turn);
         }
-        turned
+        reversed
     }
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for TurnList<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// Ends a long line without a call for each link.
-impl<T> Drop for Line<T> {
+/// Drops a long list without a call for each link.
+impl<T> Drop for TurnList<T> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
     }
@@ -243,38 +243,38 @@ impl<T> Drop for Line<T> {
 mod tests {
     use super::*;
 
-    fn push(line: &mut Line<u32>, who: u32) -> Result {
-        line.push(KBox::new(Turn { who, next: None }, GFP_KERNEL)?);
+    fn push(list: &mut TurnList<u32>, waiter: u32) -> Result {
+        list.push(KBox::new(Turn { waiter, next: None }, GFP_KERNEL)?);
         Ok(())
     }
 
-    fn pop(line: &mut Line<u32>) -> Option<u32> {
-        line.pop().map(|turn| turn.who)
+    fn pop(list: &mut TurnList<u32>) -> Option<u32> {
+        list.pop().map(|turn| turn.waiter)
     }
 
     #[test]
-    fn turned_round_the_first_comes_first() -> Result {
-        let mut line = Line::new();
-        assert_eq!(pop(&mut line), None);
-        for who in 0..5 {
-            push(&mut line, who)?;
+    fn reversed_the_first_comes_first() -> Result {
+        let mut list = TurnList::new();
+        assert_eq!(pop(&mut list), None);
+        for waiter in 0..5 {
+            push(&mut list, waiter)?;
         }
-        let mut line = line.turned_round();
-        for who in 0..5 {
-            assert_eq!(pop(&mut line), Some(who));
+        let mut list = list.reversed();
+        for waiter in 0..5 {
+            assert_eq!(pop(&mut list), Some(waiter));
         }
-        assert_eq!(pop(&mut line), None);
+        assert_eq!(pop(&mut list), None);
         Ok(())
     }
 
     #[test]
-    fn long_lines_end() -> Result {
-        let mut line = Line::new();
-        for who in 0..20_000 {
-            push(&mut line, who)?;
+    fn long_lists_end() -> Result {
+        let mut list = TurnList::new();
+        for waiter in 0..20_000 {
+            push(&mut list, waiter)?;
         }
-        let mut line = line.turned_round();
-        assert_eq!(pop(&mut line), Some(0));
+        let mut list = list.reversed();
+        assert_eq!(pop(&mut list), Some(0));
         Ok(())
     }
 }

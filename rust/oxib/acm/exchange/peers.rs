@@ -22,7 +22,7 @@ use kernel::{
 
 use super::Failure;
 use crate::{
-    acm::line::Line,
+    acm::fifo::Fifo,
     wire::{
         gid::Gid,
         qpn::Qpn,
@@ -83,7 +83,7 @@ enum State<P> {
 pub(super) enum Verdict<P> {
     /// The caller begins this exchange.
     Begin(PendingExchange),
-    /// An exchange is under way or in line, and its end is reported.
+    /// An exchange is under way or queued, and its end is reported.
     Waits,
     /// The peer does not answer.
     Failed(Option<P>),
@@ -104,8 +104,8 @@ pub(super) struct End<P> {
 pub(super) struct Peers<P> {
     table: RBTree<IpAddr, Peer<P>>,
     count: usize,
-    line: Line<PendingExchange>,
-    in_line: usize,
+    fifo: Fifo<PendingExchange>,
+    queued: usize,
     under_way: usize,
     last: u64,
     /// The last exchange that began before all were forgotten: those are none of ours any more.
@@ -122,8 +122,8 @@ impl<P> Peers<P> {
         Self {
             table: RBTree::new(),
             count: 0,
-            line: Line::default(),
-            in_line: 0,
+            fifo: Fifo::default(),
+            queued: 0,
             under_way: 0,
             last: 0,
             before: 0,
@@ -137,9 +137,9 @@ impl<P> Peers<P> {
         self.is_open = true;
     }
 
-    /// Returns the number of exchanges under way, and of those in line.
+    /// Returns the number of exchanges under way, and of those queued.
     pub(super) fn in_flight(&self) -> (usize, usize) {
-        (self.under_way, self.in_line)
+        (self.under_way, self.queued)
     }
 
     /// Looks for the peer of `request`, which is at `gid`; `held` waits for the end.
@@ -174,7 +174,7 @@ impl<P> Peers<P> {
 
     fn note(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
         // Unless all are being asked.
-        if self.count >= PEERS && self.under_way + self.in_line < self.count {
+        if self.count >= PEERS && self.under_way + self.queued < self.count {
             self.make_room();
         }
         let node = match RBTreeNodeReservation::new(GFP_ATOMIC) {
@@ -215,7 +215,7 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Begins the exchange with a peer in the table, or puts it into the line.
+    /// Begins the exchange with a peer in the table, or queues it.
     fn begin(&mut self, request: Request, gid: Gid, held: Option<P>) -> Verdict<P> {
         let pending = PendingExchange {
             request,
@@ -223,7 +223,7 @@ impl<P> Peers<P> {
             number: self.last + 1,
         };
         let starts = self.under_way < WINDOW;
-        if !starts && self.line.push(pending).is_err() {
+        if !starts && self.fifo.push(pending).is_err() {
             return Verdict::Busy(held);
         }
         self.last += 1;
@@ -238,7 +238,7 @@ impl<P> Peers<P> {
             self.under_way += 1;
             Verdict::Begin(pending)
         } else {
-            self.in_line += 1;
+            self.queued += 1;
             Verdict::Waits
         }
     }
@@ -335,11 +335,11 @@ impl<P> Peers<P> {
         }
     }
 
-    /// Takes the next exchange of the line, if one may begin.
+    /// Takes the next exchange of the queue, if one may begin.
     pub(super) fn next(&mut self) -> Option<PendingExchange> {
         while self.under_way < WINDOW {
-            let pending = self.line.pop()?;
-            self.in_line -= 1;
+            let pending = self.fifo.pop()?;
+            self.queued -= 1;
             if self.is_wanted(&pending) {
                 self.under_way += 1;
                 return Some(pending);

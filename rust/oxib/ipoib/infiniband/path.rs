@@ -2,7 +2,7 @@
 
 //! Asking the SA for the ways to ports.
 //!
-//! Searches wait in a line; a few queries are under way at a time, so that a subnet administrator
+//! Searches wait in a queue; a few queries are under way at a time, so that a subnet administrator
 //! is not buried under those of all nodes after a change.
 
 use kernel::{
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     acm::{
-        line::Line,
+        fifo::Fifo,
         paths::{
             Claim,
             Duty, //
@@ -66,7 +66,7 @@ struct PendingQuery {
 /// The searches of a port for ways to other ports.
 #[derive(Default)]
 pub(super) struct Paths {
-    line: Line<Search>,
+    fifo: Fifo<Search>,
     queries: KVec<PendingQuery>,
     /// Number of the last query.
     last: u64,
@@ -80,13 +80,13 @@ impl Paths {
         self.is_open = true;
     }
 
-    /// Takes the first search of the line if a query may begin, with its number.
+    /// Takes the first search of the queue if a query may begin, with its number.
     fn begin(&mut self) -> Option<(Search, u64)> {
-        if self.queries.len() >= WINDOW || self.line.is_empty() {
+        if self.queries.len() >= WINDOW || self.fifo.is_empty() {
             return None;
         }
         let number = self.start_query()?;
-        let search = self.line.pop()?;
+        let search = self.fifo.pop()?;
         Some((search, number))
     }
 
@@ -154,12 +154,12 @@ impl Asker for PathQuery {
 }
 
 impl Port {
-    /// Puts a search into the line. Any context.
+    /// Queues a search. Any context.
     pub(super) fn note_path(&self, search: Search) {
         let refused = {
             let mut paths = self.paths.lock();
             if paths.is_open {
-                paths.line.push(search).err()
+                paths.fifo.push(search).err()
             } else {
                 Some(search)
             }
@@ -168,7 +168,7 @@ impl Port {
         drop(refused);
     }
 
-    /// Asks for paths until the line is empty or the window of queries is full.
+    /// Asks for paths until the queue is empty or the window of queries is full.
     pub(super) fn ask_paths(self: &Arc<Self>) {
         loop {
             let Some((search, number)) = self.paths.lock().begin() else {
@@ -347,7 +347,7 @@ impl Port {
     pub(super) fn stop_paths(&self) {
         self.paths.lock().is_open = false;
         loop {
-            let search = self.paths.lock().line.pop();
+            let search = self.paths.lock().fifo.pop();
             if search.is_none() {
                 break;
             }

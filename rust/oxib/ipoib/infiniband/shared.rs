@@ -57,7 +57,7 @@ use crate::{
 
 /// A waiter for a path that somebody else asks for.
 pub(super) enum Waiter {
-    /// An interface's search, which goes back into that one's line.
+    /// An interface's search, which goes back into that one's queue.
     Search(Arc<Port>, Search),
     /// A program, whose question came by this interface.
     Program(Arc<Interface>, Program),

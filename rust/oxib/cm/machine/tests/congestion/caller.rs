@@ -114,7 +114,7 @@ struct Id {
 struct Node {
     round_trips: RoundTrips,
     taken: usize,
-    in_line: VecDeque<usize>,
+    queued: VecDeque<usize>,
 }
 
 pub struct Caller {
@@ -134,7 +134,7 @@ impl Caller {
         let node = |_| Node {
             round_trips: RoundTrips::new(),
             taken: 0,
-            in_line: VecDeque::new(),
+            queued: VecDeque::new(),
         };
         Caller {
             ids: Vec::new(),
@@ -167,7 +167,7 @@ impl Caller {
         let node = self.node(id);
         let rto = node.round_trips.of(Kind::Req).patience();
         let actions = machine.send_req(&req_param(id, rto), outside.now());
-        let placed = node.in_line.is_empty() && node.taken < PLACES;
+        let placed = node.queued.is_empty() && node.taken < PLACES;
         node.taken += usize::from(placed);
         self.ids.push(Id {
             machine,
@@ -181,7 +181,7 @@ impl Caller {
         if placed {
             outside.send(self.req(id));
         } else {
-            self.node(id).in_line.push_back(id);
+            self.node(id).queued.push_back(id);
         }
         self.follow(id, &actions.expect("it is idle"), outside);
     }
@@ -303,7 +303,7 @@ impl Caller {
             return;
         }
         while self.node(one).taken < PLACES {
-            let Some(id) = self.node(one).in_line.pop_front() else {
+            let Some(id) = self.node(one).queued.pop_front() else {
                 return;
             };
             if !core::mem::take(&mut self.ids[id].waits) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! A queue for exchanges that wait for their turn.
+//! A queue for exchanges and searches that wait for their turn.
 
 use kernel::prelude::*;
 
 /// A first-in, first-out queue.
-pub(crate) struct Line<T> {
+pub(crate) struct Fifo<T> {
     incoming: KVec<T>,
     /// Items that came before those, in the opposite order.
     outgoing: KVec<T>,
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for Fifo<T> {
     fn default() -> Self {
         Self {
             incoming: KVec::new(),
@@ -20,7 +20,7 @@ impl<T> Default for Line<T> {
     }
 }
 
-impl<T> Line<T> {
+impl<T> Fifo<T> {
     /// Adds something at the end; gives it back if there is no memory. Does not sleep.
     pub(crate) fn push(&mut self, item: T) -> core::result::Result<(), T> {
         if self.incoming.reserve(1, GFP_ATOMIC).is_err() {
@@ -45,21 +45,21 @@ impl<T> Line<T> {
     }
 }
 
-#[kernel::prelude::kunit_tests(oxib_acm_line)]
+#[kernel::prelude::kunit_tests(oxib_acm_fifo)]
 mod tests {
     use super::*;
 
     #[test]
     fn first_in_first_out() {
-        let mut line = Line::default();
+        let mut fifo = Fifo::default();
         for n in 0..3 {
-            assert_eq!(line.push(n), Ok(()));
+            assert_eq!(fifo.push(n), Ok(()));
         }
-        assert_eq!(line.pop(), Some(0));
-        assert_eq!(line.push(3), Ok(()));
+        assert_eq!(fifo.pop(), Some(0));
+        assert_eq!(fifo.push(3), Ok(()));
         for n in 1..4 {
-            assert_eq!(line.pop(), Some(n));
+            assert_eq!(fifo.pop(), Some(n));
         }
-        assert_eq!(line.pop(), None);
+        assert_eq!(fifo.pop(), None);
     }
 }
