@@ -14,8 +14,8 @@ pub(crate) struct Rate {
     pub(crate) every: u64,
 }
 
-/// The rate at which neighbours are looked for that are said to have moved.
-pub(crate) const RUMOURS: Rate = Rate {
+/// The rate at which neighbours are looked for that are reported to have moved.
+pub(crate) const MOVE_HINTS: Rate = Rate {
     most: 8,
     every: 30_000,
 };
@@ -86,12 +86,12 @@ impl Budget {
 mod tests {
     use super::*;
 
-    const MOST: u32 = RUMOURS.most;
-    const EVERY: u64 = RUMOURS.every;
+    const MOST: u32 = MOVE_HINTS.most;
+    const EVERY: u64 = MOVE_HINTS.every;
 
     #[test]
     fn it_ends_and_comes_back() {
-        let (mut budget, now) = (Budget::new(RUMOURS), 1_000_000);
+        let (mut budget, now) = (Budget::new(MOVE_HINTS), 1_000_000);
         for _ in 0..MOST {
             assert!(budget.take(now));
         }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn it_does_not_grow_without_bound() {
-        let mut budget = Budget::new(RUMOURS);
+        let mut budget = Budget::new(MOVE_HINTS);
         let later = 1 << 60;
         let taken = (0..100).filter(|_| budget.take(later)).count();
         assert_eq!(taken, MOST as usize);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_adds_nothing() {
-        let mut budget = Budget::new(RUMOURS);
+        let mut budget = Budget::new(MOVE_HINTS);
         for _ in 0..MOST {
             assert!(budget.take(1_000_000));
         }

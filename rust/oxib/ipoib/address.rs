@@ -118,7 +118,7 @@ struct Ready<H> {
     due: Due,
     /// Time from which on a report that the destination is elsewhere may be followed up, if there
     /// is one.
-    rumour: Option<u64>,
+    move_hint: Option<u64>,
     /// The search that is under way, if the way is being revalidated.
     search: Option<Ticket>,
     /// Number of those searches in turn that did not find it.
@@ -502,7 +502,7 @@ impl<H: Way, P> Destinations<H, P> {
                         used: now,
                         found: now,
                         due,
-                        rumour: None,
+                        move_hint: None,
                         search: None,
                         refused: 0,
                         tries: 0,
@@ -572,16 +572,18 @@ impl<H: Way, P> Destinations<H, P> {
     }
 
     /// Does as [`Destinations::take_stale`] for destinations in use that are reported elsewhere,
-    /// as many as `may_believe` grants.
-    pub(super) fn take_rumours(
+    /// as many as `take_query_token` grants.
+    pub(super) fn take_move_hints(
         &mut self,
         now: u64,
-        may_believe: impl Fn() -> bool,
+        take_query_token: impl Fn() -> bool,
         out: &mut KVec<Gid>,
     ) -> Ticket {
         let in_use = Self::in_use_since(now);
         let is_due = |ready: &Ready<H>| {
-            ready.rumour.is_some_and(|at| at <= now) && ready.used >= in_use && may_believe()
+            ready.move_hint.is_some_and(|at| at <= now)
+                && ready.used >= in_use
+                && take_query_token()
         };
         self.take(is_due, out)
     }
@@ -599,7 +601,7 @@ impl<H: Way, P> Destinations<H, P> {
                 if ready.search.is_none() && is_stale(ready) {
                     let _ = out.push_within_capacity(*gid);
                     ready.search = Some(ticket);
-                    ready.rumour = None;
+                    ready.move_hint = None;
                 }
             }
         }
@@ -616,7 +618,7 @@ impl<H: Way, P> Destinations<H, P> {
                     due if due.is_patient() => true,
                     due => due.has_come(ready.used, now + SILENCE_SECS),
                 };
-                let is_due = is_due || ready.rumour.is_some();
+                let is_due = is_due || ready.move_hint.is_some();
                 ready.search.is_none() && is_due && ready.used >= in_use
             }
             State::Resolving(_) | State::Failed(_) => false,
@@ -663,12 +665,12 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Notes that somebody says at time `now` that `gid` is elsewhere, to be followed up in a
-    /// while. Returns whether a way is known.
-    pub(super) fn note_rumour(&mut self, gid: &Gid, now: u64) -> bool {
+    /// Notes a hint at time `now` that `gid` has moved, to be followed up in a while. Returns
+    /// whether a way is known.
+    pub(super) fn note_move_hint(&mut self, gid: &Gid, now: u64) -> bool {
         match self.table.get_mut(gid) {
             Some(State::Ready(ready)) => {
-                ready.rumour.get_or_insert(now + FRESH_SECS);
+                ready.move_hint.get_or_insert(now + FRESH_SECS);
                 true
             }
             _ => false,

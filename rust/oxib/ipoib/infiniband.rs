@@ -413,8 +413,8 @@ impl Link for Infiniband {
         self.0.known_paths.forget_to(gid)
     }
 
-    fn may_believe(&self) -> bool {
-        self.0.known_paths.may_believe()
+    fn take_query_token(&self) -> bool {
+        self.0.known_paths.take_query_token()
     }
 
     fn source(&self, lid: u16, gid: Option<Gid>) -> Source {

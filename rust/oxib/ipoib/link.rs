@@ -199,9 +199,9 @@ pub(super) trait Link: Send + Sync {
         0
     }
 
-    /// Returns whether one more search may begin because of what a stranger says of a neighbour.
-    /// Takes its place among those.
-    fn may_believe(&self) -> bool {
+    /// Takes a token for one more search because of what a stranger says of a neighbour. Returns
+    /// whether there was one.
+    fn take_query_token(&self) -> bool {
         true
     }
 

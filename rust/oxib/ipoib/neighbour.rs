@@ -30,8 +30,8 @@ use crate::{
     },
 };
 
-/// Time until something is followed up that could not be at once, in milliseconds.
-const RUMOUR_MS: u32 = 1000 * FRESH_SECS as u32 + 100;
+/// Time until a hint is followed up that could not be at once, in milliseconds.
+const MOVE_HINT_MS: u32 = 1000 * FRESH_SECS as u32 + 100;
 
 /// Length of the IPv6 header, and of the fixed part of the messages below.
 const IPV6_LEN: usize = 40;
@@ -129,10 +129,10 @@ impl Interface {
         }
         let (now, mut destinations) = (self.now(), self.destinations.lock());
         let is_early = destinations.is_fresh(&gid, now) || destinations.is_doubted(&gid, now);
-        if is_early || !self.link().may_believe() {
+        if is_early || !self.link().take_query_token() {
             // It may be said once only: it is followed up when there is time for it.
-            if destinations.note_rumour(&gid, now) {
-                self.revalidate_soon(RUMOUR_MS);
+            if destinations.note_move_hint(&gid, now) {
+                self.revalidate_soon(MOVE_HINT_MS);
             }
             return;
         }

@@ -224,7 +224,7 @@ impl Interface {
         self.expire(now)?;
         if self.refresh_ways(now)? == BATCH {
             self.revalidate_soon(REVALIDATE_INTERVAL_MS);
-        } else if self.refresh_suspects(now)? + self.follow_rumours(now)? >= SUSPECTS {
+        } else if self.refresh_suspects(now)? + self.follow_move_hints(now)? >= SUSPECTS {
             self.revalidate_soon(SUSPECTS_INTERVAL_MS);
         } else if self.destinations.lock().is_due_soon(now) {
             self.revalidate_soon(SILENCE_MS);
@@ -293,17 +293,17 @@ impl Interface {
 
     /// Starts searches for some of the destinations that are reported elsewhere. Returns how
     /// many.
-    fn follow_rumours(self: &Arc<Self>, now: u64) -> Result<usize> {
-        let mut rumours = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
-        let may_believe = || self.link().may_believe();
+    fn follow_move_hints(self: &Arc<Self>, now: u64) -> Result<usize> {
+        let mut hints = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+        let take_query_token = || self.link().take_query_token();
         let mut destinations = self.destinations.lock();
-        let ticket = destinations.take_rumours(now, may_believe, &mut rumours);
+        let ticket = destinations.take_move_hints(now, take_query_token, &mut hints);
         drop(destinations);
-        for gid in &rumours {
+        for gid in &hints {
             self.forget_paths_to(gid);
             self.start_search(*gid, ticket);
         }
-        Ok(rumours.len())
+        Ok(hints.len())
     }
 
     /// Expires neighbours: forgets destinations that are not used. Those in use are noted before:

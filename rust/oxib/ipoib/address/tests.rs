@@ -520,35 +520,35 @@ mod cases {
     }
 
     #[test]
-    fn rumours_are_followed_up_one_by_one() -> Result {
+    fn move_hints_are_followed_up_one_by_one() -> Result {
         let mut table = known(2)?;
         let (now, mut out) = (100, KVec::with_capacity(4, GFP_KERNEL)?);
         for n in 1..=2 {
             table.used(&host(n), now);
-            assert!(table.note_rumour(&host(n), now));
+            assert!(table.note_move_hint(&host(n), now));
         }
-        assert!(!table.note_rumour(&host(3), now));
+        assert!(!table.note_move_hint(&host(3), now));
         assert!(table.is_due_soon(now));
-        table.take_rumours(now, || true, &mut out);
-        table.take_rumours(now + FRESH_SECS, || false, &mut out);
+        table.take_move_hints(now, || true, &mut out);
+        table.take_move_hints(now + FRESH_SECS, || false, &mut out);
         assert!(out.is_empty());
         let left = core::cell::Cell::new(1);
         let one = || left.replace(0) != 0;
-        let ticket = table.take_rumours(now + FRESH_SECS, one, &mut out);
+        let ticket = table.take_move_hints(now + FRESH_SECS, one, &mut out);
         assert_eq!(&out[..], &[host(1)]);
         // Said again while it is looked for: what comes of that may be too old.
         assert!(table.is_doubted(&host(1), now + FRESH_SECS));
-        assert!(table.note_rumour(&host(1), now + FRESH_SECS));
+        assert!(table.note_move_hint(&host(1), now + FRESH_SECS));
         let _ = table.resolved(&host(1), ticket, Ok(1), now + FRESH_SECS);
         out.clear();
-        table.take_rumours(now + 2 * FRESH_SECS, || true, &mut out);
+        table.take_move_hints(now + 2 * FRESH_SECS, || true, &mut out);
         assert_eq!(&out[..], &[host(1), host(2)]);
         assert!(!table.is_due_soon(now + 2 * FRESH_SECS));
         Ok(())
     }
 
     #[test]
-    fn rumours_that_do_not_fit_cost_nothing() -> Result {
+    fn move_hints_that_do_not_fit_cost_nothing() -> Result {
         let mut table = known(3)?;
         let (now, mut out) = (100, KVec::with_capacity(1, GFP_KERNEL)?);
         let room = out.capacity();
@@ -558,11 +558,11 @@ mod cases {
                 table.resolved(&host(n), ticket, Ok(n), now);
             }
             table.used(&host(n), now);
-            table.note_rumour(&host(n), now);
+            table.note_move_hint(&host(n), now);
         }
         let granted = core::cell::Cell::new(0);
         let grant = || granted.replace(granted.get() + 1) < usize::MAX;
-        table.take_rumours(now + FRESH_SECS, grant, &mut out);
+        table.take_move_hints(now + FRESH_SECS, grant, &mut out);
         assert_eq!((out.len(), granted.get()), (room, room));
         Ok(())
     }

@@ -153,7 +153,7 @@ impl PortPaths {
                 name,
                 port,
                 paths <- new_spinlock_bh!(Paths::new(), "oxib_port_paths"),
-                budget <- new_spinlock_bh!(Budget::new(budget::RUMOURS), "oxib_port_budget"),
+                budget <- new_spinlock_bh!(Budget::new(budget::MOVE_HINTS), "oxib_port_budget"),
                 sources <- new_spinlock_bh!(sources, "oxib_port_sources"),
                 suspects <- new_spinlock_bh!(Budget::new(budget::SUSPECTS), "oxib_port_suspects"),
             }),
@@ -216,7 +216,7 @@ impl PortPaths {
     }
 
     /// Returns whether the SA may be asked now because of what a stranger says, and counts that.
-    pub(super) fn may_believe(&self) -> bool {
+    pub(super) fn take_query_token(&self) -> bool {
         let now = work::milliseconds();
         self.budget.lock().take(now)
     }

@@ -27,7 +27,7 @@ mod tests {
 
 use budget::{
     Budget,
-    RUMOURS, //
+    MOVE_HINTS, //
 };
 use libfuzzer_sys::fuzz_target;
 use oxib_wire::arp;
@@ -89,7 +89,7 @@ fuzz_target!(|bytes: &[u8]| {
     let scenario = scenario(&mut random, forger);
     let world = World::new(scenario, random);
     let mut neighbours = Neighbours {
-        budget: Budget::new(RUMOURS),
+        budget: Budget::new(MOVE_HINTS),
         began: world.now.get(),
         asked: 0,
     };
