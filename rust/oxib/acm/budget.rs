@@ -20,8 +20,8 @@ pub(crate) const MOVE_HINTS: Rate = Rate {
     every: 30_000,
 };
 
-/// The rate at which a port looks for ways that are suspected, or were looked for in vain.
-pub(crate) const SUSPECTS: Rate = Rate {
+/// The rate at which a port looks for ways that are stale, or were looked for in vain.
+pub(crate) const STALE_PATHS: Rate = Rate {
     most: 8,
     every: 125,
 };

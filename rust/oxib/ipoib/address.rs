@@ -44,18 +44,18 @@ const RETRY_SECS: u64 = 1;
 pub(super) const SILENCE_SECS: u64 = 1;
 const DOUBLINGS: u32 = 5;
 
-/// Time after something made ways suspect before any is looked for anew, in seconds: those that
-/// are in use are seen to lead there meanwhile, most of them. One second is lost to rounding.
+/// Time after ways became stale before any is looked for again, in seconds: meanwhile most of
+/// those in use are seen to lead there. One second is lost to rounding.
 const SETTLING: u64 = 2;
 
 /// Most seconds that are added to that by chance: all ports of a subnet that is handed over to
 /// another manager hear of it at once.
 pub(super) const SETTLING_SPREAD: u32 = 3;
 
-/// Number of suspects that an interface looks for in an interval then: 8 a second. All
-/// interfaces of a port together look for no more ([`crate::acm::budget::SUSPECTS`]).
-pub(super) const SUSPECTS: usize = 4;
-pub(super) const SUSPECTS_INTERVAL_MS: u32 = 500;
+/// Number of stale ways that an interface looks for in an interval then: 8 a second. All
+/// interfaces of a port together look for no more ([`crate::acm::budget::STALE_PATHS`]).
+pub(super) const STALE_BATCH: usize = 4;
+pub(super) const STALE_INTERVAL_MS: u32 = 500;
 
 /// Time for which a way that was just found is not doubted for what a peer says, in seconds.
 pub(super) const FRESH_SECS: u64 = 2;
@@ -138,7 +138,7 @@ enum Due {
     Now,
     /// A search once the way is used [`SETTLING`] after that time, unless something shows that it
     /// still leads there.
-    Suspected(u64),
+    Stale(u64),
     /// A search at this time, as the last one learned nothing.
     Again(u64),
 }
@@ -156,7 +156,7 @@ impl Due {
             Self::Never => false,
             Self::At(due) | Self::Again(due) => due <= now,
             Self::Now => true,
-            Self::Suspected(since) => used >= since + SETTLING,
+            Self::Stale(since) => used >= since + SETTLING,
         }
     }
 
@@ -168,7 +168,7 @@ impl Due {
     /// Returns whether the subnet administrator is asked slowly: most such ways still lead there,
     /// or it does not answer.
     fn is_patient(self) -> bool {
-        matches!(self, Self::Suspected(_) | Self::Again(_))
+        matches!(self, Self::Stale(_) | Self::Again(_))
     }
 }
 
@@ -547,31 +547,31 @@ impl<H: Way, P> Destinations<H, P> {
 
     /// Notes in `out`, as far as it has room, the destinations that are to be looked for anew at
     /// time `now` and were used since `since`: the caller starts a search for each, with the
-    /// ticket returned. Those that can wait are for [`Destinations::take_suspects`].
-    pub(super) fn take_stale(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
-        let is_stale = |ready: &Ready<H>| {
+    /// ticket returned. Those that can wait are for [`Destinations::take_stale`].
+    pub(super) fn take_due(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
+        let is_chosen = |ready: &Ready<H>| {
             !ready.due.is_patient() && ready.due.has_come(ready.used, now) && ready.used >= since
         };
-        self.take(is_stale, out)
+        self.take(is_chosen, out)
     }
 
-    /// Does as [`Destinations::take_stale`] for those that are suspected, and used since then, and
+    /// Does as [`Destinations::take_due`] for those that are stale, and used since then, and
     /// for those in use of which nothing was learned; as many as `may_ask` grants.
-    pub(super) fn take_suspects(
+    pub(super) fn take_stale(
         &mut self,
         now: u64,
         may_ask: impl Fn() -> bool,
         out: &mut KVec<Gid>,
     ) -> Ticket {
         let in_use = Self::in_use_since(now);
-        let is_stale = |ready: &Ready<H>| {
+        let is_chosen = |ready: &Ready<H>| {
             let is_due = ready.due.is_patient() && ready.due.has_come(ready.used, now);
             is_due && ready.used >= in_use && may_ask()
         };
-        self.take(is_stale, out)
+        self.take(is_chosen, out)
     }
 
-    /// Does as [`Destinations::take_stale`] for destinations in use that are reported elsewhere,
+    /// Does as [`Destinations::take_due`] for destinations in use that are reported elsewhere,
     /// as many as `take_query_token` grants.
     pub(super) fn take_move_hints(
         &mut self,
@@ -588,7 +588,7 @@ impl<H: Way, P> Destinations<H, P> {
         self.take(is_due, out)
     }
 
-    fn take(&mut self, is_stale: impl Fn(&Ready<H>) -> bool, out: &mut KVec<Gid>) -> Ticket {
+    fn take(&mut self, is_chosen: impl Fn(&Ready<H>) -> bool, out: &mut KVec<Gid>) -> Ticket {
         let ticket = Ticket {
             generation: self.generation,
             refresh: true,
@@ -598,7 +598,7 @@ impl<H: Way, P> Destinations<H, P> {
                 if out.len() == out.capacity() {
                     break;
                 }
-                if ready.search.is_none() && is_stale(ready) {
+                if ready.search.is_none() && is_chosen(ready) {
                     let _ = out.push_within_capacity(*gid);
                     ready.search = Some(ticket);
                     ready.move_hint = None;
@@ -650,15 +650,15 @@ impl<H: Way, P> Destinations<H, P> {
         matches!(state, State::Ready(_))
     }
 
-    /// Notes that any way may be wrong since time `since`, though most will not be: those that
-    /// are used from then on are to be looked for anew, unless something shows meanwhile that
-    /// they lead there. Of searches, and of groups, as with [`Destinations::doubt_all`].
-    pub(super) fn suspect_all(&mut self, since: u64) {
+    /// Marks all ways stale since time `since`: any may be wrong, though most are not. Those that
+    /// are used from then on are looked for again, unless something shows meanwhile that they
+    /// lead there. Searches and groups are handled as by [`Destinations::doubt_all`].
+    pub(super) fn mark_all_stale(&mut self, since: u64) {
         self.generation = self.generation.wrapping_add(1);
         for (gid, state) in self.table.iter_mut() {
             match state {
                 State::Ready(ready) if ready.due != Due::Now && !gid.is_multicast() => {
-                    ready.due = Due::Suspected(since);
+                    ready.due = Due::Stale(since);
                 }
                 _ => doubt(state),
             }
@@ -677,8 +677,8 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Returns whether [`Destinations::take_suspects`] may find any.
-    pub(super) fn has_suspects(&self) -> bool {
+    /// Returns whether [`Destinations::take_stale`] may find any.
+    pub(super) fn has_stale(&self) -> bool {
         let is_one =
             |state: &State<H, P>| matches!(state, State::Ready(ready) if ready.due.is_patient());
         self.table.values().any(is_one)
@@ -688,7 +688,7 @@ impl<H: Way, P> Destinations<H, P> {
     pub(super) fn confirm(&mut self, gid: &Gid, at: u64) {
         let due = Due::after(self.policy.refresh, at);
         if let Some(State::Ready(ready)) = self.table.get_mut(gid) {
-            if matches!(ready.due, Due::Suspected(since) if since < at) {
+            if matches!(ready.due, Due::Stale(since) if since < at) {
                 ready.due = due;
             }
         }
@@ -721,7 +721,7 @@ impl<H: Way, P> Destinations<H, P> {
                 true
             }
             State::Ready(ready) => {
-                let is_doubted = matches!(ready.due, Due::Now | Due::Suspected(_));
+                let is_doubted = matches!(ready.due, Due::Now | Due::Stale(_));
                 ready.used + LIFETIME_SECS <= now || (is_doubted && ready.used < in_use)
             }
             State::Failed(failed) => failed.until + LIFETIME_SECS <= now,

@@ -19,8 +19,8 @@ use super::{
         Way,
         SETTLING_SPREAD,
         SILENCE_SECS,
-        SUSPECTS,
-        SUSPECTS_INTERVAL_MS, //
+        STALE_BATCH,
+        STALE_INTERVAL_MS, //
     },
     interface::Interface, //
 };
@@ -190,15 +190,15 @@ impl Interface {
         self.revalidate_soon(0);
     }
 
-    /// Notes that the ways to all destinations may be wrong, though most will not be: another
-    /// manager has the subnet, and hears now from all of its ports. Traffic goes on; who is seen
-    /// to get it is not asked for.
-    pub(super) fn suspect_destinations(self: &Arc<Self>) {
+    /// Marks the ways to all destinations stale: another manager has the subnet, and hears now
+    /// from all of its ports. Traffic goes on; ways that are seen to lead there are not asked
+    /// for.
+    pub(super) fn mark_destinations_stale(self: &Arc<Self>) {
         let now = self.now();
-        // From here on it is noted who is used. Without memory some are asked for that need not be.
+        // Notes from here on what is used. Without memory some are asked for that need not be.
         let _ = self.note_used(now);
         let since = now + u64::from(random() % SETTLING_SPREAD);
-        self.destinations.lock().suspect_all(since);
+        self.destinations.lock().mark_all_stale(since);
         // What is under way may never be answered.
         self.link().subnet_changed();
         self.revalidate_soon(random() % SPREAD);
@@ -224,8 +224,8 @@ impl Interface {
         self.expire(now)?;
         if self.refresh_ways(now)? == BATCH {
             self.revalidate_soon(REVALIDATE_INTERVAL_MS);
-        } else if self.refresh_suspects(now)? + self.follow_move_hints(now)? >= SUSPECTS {
-            self.revalidate_soon(SUSPECTS_INTERVAL_MS);
+        } else if self.refresh_stale(now)? + self.follow_move_hints(now)? >= STALE_BATCH {
+            self.revalidate_soon(STALE_INTERVAL_MS);
         } else if self.destinations.lock().is_due_soon(now) {
             self.revalidate_soon(SILENCE_MS);
         }
@@ -257,44 +257,44 @@ impl Interface {
 
     /// Starts searches for a batch of the destinations of which that is due. Returns how many.
     fn refresh_ways(self: &Arc<Self>, now: u64) -> Result<usize> {
-        let mut stale = KVec::with_capacity(BATCH, GFP_KERNEL)?;
+        let mut due = KVec::with_capacity(BATCH, GFP_KERNEL)?;
         let in_use = Destinations::<Arc<AddressHandle>, Skb>::in_use_since(now);
         let ticket = {
             let mut destinations = self.destinations.lock();
-            destinations.take_stale(now, now, &mut stale);
-            destinations.take_stale(now, in_use, &mut stale)
+            destinations.take_due(now, now, &mut due);
+            destinations.take_due(now, in_use, &mut due)
         };
-        for gid in &stale {
+        for gid in &due {
             self.start_search(*gid, ticket);
         }
-        Ok(stale.len())
+        Ok(due.len())
     }
 
-    /// Starts searches for some of the destinations whose ways are suspected, and used, or of which
+    /// Starts searches for some of the destinations whose ways are stale and used, or of which
     /// nothing was learned. Returns how many.
-    fn refresh_suspects(self: &Arc<Self>, now: u64) -> Result<usize> {
-        if !self.destinations.lock().has_suspects() {
+    fn refresh_stale(self: &Arc<Self>, now: u64) -> Result<usize> {
+        if !self.destinations.lock().has_stale() {
             return Ok(0);
         }
         self.device().for_each_confirmed(|address, age| {
             let at = now.saturating_sub(age.div_ceil(1000));
             self.destinations.lock().confirm(&address.gid(), at);
         });
-        let mut suspects = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+        let mut stale = KVec::with_capacity(STALE_BATCH, GFP_KERNEL)?;
         let may_ask = || self.link().may_ask_again();
         let mut destinations = self.destinations.lock();
-        let ticket = destinations.take_suspects(now, may_ask, &mut suspects);
+        let ticket = destinations.take_stale(now, may_ask, &mut stale);
         drop(destinations);
-        for gid in &suspects {
+        for gid in &stale {
             self.start_search(*gid, ticket);
         }
-        Ok(suspects.len())
+        Ok(stale.len())
     }
 
     /// Starts searches for some of the destinations that are reported elsewhere. Returns how
     /// many.
     fn follow_move_hints(self: &Arc<Self>, now: u64) -> Result<usize> {
-        let mut hints = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+        let mut hints = KVec::with_capacity(STALE_BATCH, GFP_KERNEL)?;
         let take_query_token = || self.link().take_query_token();
         let mut destinations = self.destinations.lock();
         let ticket = destinations.take_move_hints(now, take_query_token, &mut hints);

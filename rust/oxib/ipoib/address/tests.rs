@@ -320,8 +320,8 @@ mod cases {
             table.used(&host(1), used);
             assert_eq!(table.is_due_soon(now), due);
         }
-        let mut stale = KVec::with_capacity(1, GFP_KERNEL)?;
-        table.take_stale(REFRESH, 0, &mut stale);
+        let mut due = KVec::with_capacity(1, GFP_KERNEL)?;
+        table.take_due(REFRESH, 0, &mut due);
         assert!(!table.is_due_soon(REFRESH));
         Ok(())
     }
@@ -379,17 +379,17 @@ mod cases {
             let ticket = search(&mut table, host(n), 0)?;
             table.resolved(&host(n), ticket, Ok(n), 0);
         }
-        let mut stale = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut due = KVec::with_capacity(8, GFP_KERNEL)?;
         table.used(&host(1), REFRESH);
-        table.take_stale(REFRESH - 1, 1, &mut stale);
-        assert_eq!(stale.len(), 0);
+        table.take_due(REFRESH - 1, 1, &mut due);
+        assert_eq!(due.len(), 0);
         // The other one is not in use.
-        let ticket = table.take_stale(REFRESH, 1, &mut stale);
-        assert_eq!(&stale[..], &[host(1)]);
+        let ticket = table.take_due(REFRESH, 1, &mut due);
+        assert_eq!(&due[..], &[host(1)]);
         // Not twice; and packets go the old way until the new one is known, also if there was no
         // answer.
-        table.take_stale(REFRESH, 1, &mut stale);
-        assert_eq!(stale.len(), 1);
+        table.take_due(REFRESH, 1, &mut due);
+        assert_eq!(due.len(), 1);
         let end = table.resolved(&host(1), ticket, Err(EAGAIN), REFRESH);
         assert_eq!(settled(&end), Some(0));
         assert_eq!(table.way(&host(1)), Some(&1));
@@ -407,11 +407,11 @@ mod cases {
             (Err(ENXIO), false, Some(&9)),
             (Err(ENXIO), true, None),
         ] {
-            stale.clear();
+            due.clear();
             table.used(&host(1), time);
-            table.take_stale(time, 1, &mut stale);
-            let ticket = table.take_suspects(time, || true, &mut stale);
-            assert_eq!(&stale[..], &[host(1)]);
+            table.take_due(time, 1, &mut due);
+            let ticket = table.take_stale(time, || true, &mut due);
+            assert_eq!(&due[..], &[host(1)]);
             let end = table.resolved(&host(1), ticket, found, time);
             assert_eq!(matches!(end, End::Changed), changed);
             assert_eq!(table.way(&host(1)), way);
@@ -436,10 +436,10 @@ mod cases {
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
         table.expire(later, &mut gids, &mut handles);
         assert_eq!(&gids[..], &[host(2), host(3)]);
-        let mut stale = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut due = KVec::with_capacity(8, GFP_KERNEL)?;
         let since = Table::in_use_since(later);
-        let ticket = table.take_stale(later, since, &mut stale);
-        assert_eq!(&stale[..], &[host(1)]);
+        let ticket = table.take_due(later, since, &mut due);
+        assert_eq!(&due[..], &[host(1)]);
         assert_eq!(table.way(&host(1)), Some(&1));
         // Doubted again while it is looked for: what comes of that says nothing.
         table.doubt_all();
@@ -452,9 +452,9 @@ mod cases {
         assert!(!table.is_fresh(&host(1), later + FRESH_SECS));
         // One alone.
         assert!(table.doubt(&host(1)) && !table.doubt(&host(2)));
-        stale.clear();
-        table.take_stale(later, since, &mut stale);
-        assert_eq!(stale.len(), 1);
+        due.clear();
+        table.take_due(later, since, &mut due);
+        assert_eq!(due.len(), 1);
         Ok(())
     }
 
@@ -474,48 +474,48 @@ mod cases {
     #[test]
     fn nobody_is_asked_for_without_a_reason() -> Result {
         let mut table = known(1)?;
-        let (mut stale, later) = (KVec::with_capacity(1, GFP_KERNEL)?, 1 << 40);
+        let (mut due, later) = (KVec::with_capacity(1, GFP_KERNEL)?, 1 << 40);
         table.used(&host(1), later);
-        table.take_stale(later, 0, &mut stale);
-        table.take_suspects(later, || true, &mut stale);
-        assert!(stale.is_empty() && !table.is_due_soon(later));
+        table.take_due(later, 0, &mut due);
+        table.take_stale(later, || true, &mut due);
+        assert!(due.is_empty() && !table.is_due_soon(later));
         assert!(!table.is_doubted(&host(1), later));
         Ok(())
     }
 
     #[test]
-    fn suspects_that_are_used_are_asked_for_unless_they_answer() -> Result {
+    fn stale_destinations_that_are_used_are_asked_for_unless_they_answer() -> Result {
         let mut table = known(4)?;
-        assert!(!table.has_suspects());
+        assert!(!table.has_stale());
         let since = 100;
-        table.suspect_all(since);
-        assert!(table.has_suspects());
+        table.mark_all_stale(since);
+        assert!(table.has_stale());
         let now = since + SETTLING;
-        let mut suspects = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut stale = KVec::with_capacity(8, GFP_KERNEL)?;
         for n in 1..=3 {
             table.used(&host(n), now - 1);
         }
         // At once nobody: it takes a moment until it shows who answers.
-        table.take_suspects(now - 1, || true, &mut suspects);
-        assert!(suspects.is_empty());
+        table.take_stale(now - 1, || true, &mut stale);
+        assert!(stale.is_empty());
         for n in 1..=3 {
             table.used(&host(n), now);
         }
         table.confirm(&host(1), now - 1);
         // This one may have been seen before.
         table.confirm(&host(2), since);
-        let ticket = table.take_suspects(now, || true, &mut suspects);
-        assert_eq!(&suspects[..], &[host(2), host(3)]);
-        table.take_stale(now, 0, &mut suspects);
-        assert_eq!(suspects.len(), 2);
-        // What was suspected is answered for good; not yet used, the last one waits.
+        let ticket = table.take_stale(now, || true, &mut stale);
+        assert_eq!(&stale[..], &[host(2), host(3)]);
+        table.take_due(now, 0, &mut stale);
+        assert_eq!(stale.len(), 2);
+        // What was stale is answered for good; not yet used, the last one waits.
         let end = table.resolved(&host(2), ticket, Ok(2), now);
         assert_eq!(settled(&end), Some(0));
         assert!(table.is_fresh(&host(2), now));
         table.used(&host(4), now + 30);
-        suspects.clear();
-        table.take_suspects(now + 30, || true, &mut suspects);
-        assert_eq!(&suspects[..], &[host(4)]);
+        stale.clear();
+        table.take_stale(now + 30, || true, &mut stale);
+        assert_eq!(&stale[..], &[host(4)]);
         Ok(())
     }
 
@@ -579,21 +579,21 @@ mod cases {
             let mut table = known(PEERS)?;
             chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let since = (chance >> 8) % SETTLING_SPREAD;
-            table.suspect_all(since.into());
+            table.mark_all_stale(since.into());
             for n in 1..=PEERS {
                 table.used(&host(n), 10);
             }
             // Each node's seconds begin when they do.
             let mut at = 1000 * (since + SETTLING as u32) + (chance >> 16) % 1000;
             loop {
-                let mut suspects = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
-                table.take_suspects(u64::from(at / 1000), || true, &mut suspects);
+                let mut stale = KVec::with_capacity(STALE_BATCH, GFP_KERNEL)?;
+                table.take_stale(u64::from(at / 1000), || true, &mut stale);
                 let second = asked.get_mut((at / 1000) as usize).ok_or(EINVAL)?;
-                *second += suspects.len() as u32;
-                if suspects.len() < SUSPECTS {
+                *second += stale.len() as u32;
+                if stale.len() < STALE_BATCH {
                     break;
                 }
-                at += SUSPECTS_INTERVAL_MS;
+                at += STALE_INTERVAL_MS;
             }
         }
         assert_eq!(asked.iter().sum::<u32>(), NODES * u32::from(PEERS));
@@ -612,7 +612,7 @@ mod cases {
         let mut table = known(1)?;
         table.doubt_all();
         let mut out = KVec::with_capacity(1, GFP_KERNEL)?;
-        let (mut ticket, mut asked) = (table.take_stale(0, 0, &mut out), KVec::new());
+        let (mut ticket, mut asked) = (table.take_due(0, 0, &mut out), KVec::new());
         for now in 0..200 {
             table.used(&host(1), now);
             if !out.is_empty() {
@@ -621,15 +621,15 @@ mod cases {
             }
             out.clear();
             // By turns with all others of the port, never with those that are sure to be wrong.
-            table.take_stale(now + 1, 0, &mut out);
+            table.take_due(now + 1, 0, &mut out);
             assert!(out.is_empty());
             table.used(&host(1), now + 1);
-            ticket = table.take_suspects(now + 1, || true, &mut out);
+            ticket = table.take_stale(now + 1, || true, &mut out);
         }
         assert_eq!(&asked[..], &[0, 1, 3, 7, 15, 31, 63, 95, 127, 159, 191]);
         // Nobody is, beyond the budget.
-        table.take_suspects(1000, || false, &mut out);
-        assert!(table.has_suspects() && table.is_due_soon(200));
+        table.take_stale(1000, || false, &mut out);
+        assert!(table.has_stale() && table.is_due_soon(200));
         Ok(())
     }
 
@@ -639,7 +639,7 @@ mod cases {
     fn silent_handover(nodes: u32) -> Result<(u32, u32)> {
         use crate::acm::budget::{
             Budget,
-            SUSPECTS as RATE, //
+            STALE_PATHS as RATE, //
         };
         /// Time until an unanswered query ends, in milliseconds.
         const TIMEOUT: u32 = 5000;
@@ -652,9 +652,9 @@ mod cases {
             let mut budget = Budget::new(RATE);
             chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let since = (chance >> 8) % SETTLING_SPREAD;
-            table.suspect_all(since.into());
+            table.mark_all_stale(since.into());
             let mut flying: KVec<(u32, Gid, Ticket)> = KVec::new();
-            let mut out = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+            let mut out = KVec::with_capacity(STALE_BATCH, GFP_KERNEL)?;
             for n in 1..=PEERS {
                 table.used(&host(n), 10);
             }
@@ -671,13 +671,12 @@ mod cases {
                 });
                 out.clear();
                 let left = core::cell::RefCell::new(&mut budget);
-                let ticket =
-                    table.take_suspects(now, || left.borrow_mut().take(at.into()), &mut out);
+                let ticket = table.take_stale(now, || left.borrow_mut().take(at.into()), &mut out);
                 *asked.get_mut(now as usize).ok_or(EINVAL)? += out.len() as u32;
                 for gid in &out {
                     flying.push((at, *gid, ticket), GFP_KERNEL)?;
                 }
-                at += SUSPECTS_INTERVAL_MS;
+                at += STALE_INTERVAL_MS;
             }
         }
         Ok((asked.iter().max().copied().unwrap_or(0), asked.iter().sum()))
@@ -702,24 +701,24 @@ mod cases {
     fn a_port_has_one_budget() -> Result {
         use crate::acm::budget::{
             Budget,
-            SUSPECTS as RATE, //
+            STALE_PATHS as RATE, //
         };
         const CHILDREN: usize = 100;
         let mut tables = KVec::new();
         for _ in 0..CHILDREN {
             let mut table = known(8)?;
-            table.suspect_all(0);
+            table.mark_all_stale(0);
             tables.push(table, GFP_KERNEL)?;
         }
         let budget = core::cell::RefCell::new(Budget::new(RATE));
         let mut asked = 0;
-        for at in (10_000..20_000).step_by(SUSPECTS_INTERVAL_MS as usize) {
+        for at in (10_000..20_000).step_by(STALE_INTERVAL_MS as usize) {
             for table in &mut tables {
-                let mut out = KVec::with_capacity(SUSPECTS, GFP_KERNEL)?;
+                let mut out = KVec::with_capacity(STALE_BATCH, GFP_KERNEL)?;
                 for n in 1..=8 {
                     table.used(&host(n), at / 1000);
                 }
-                table.take_suspects(at / 1000, || budget.borrow_mut().take(at), &mut out);
+                table.take_stale(at / 1000, || budget.borrow_mut().take(at), &mut out);
                 asked += out.len();
             }
         }
@@ -729,13 +728,13 @@ mod cases {
     }
 
     #[test]
-    fn suspects_that_are_not_used_are_forgotten() -> Result {
+    fn stale_destinations_that_are_not_used_are_forgotten() -> Result {
         let mut table = known(2)?;
         table.used(&host(1), 90);
-        table.suspect_all(100);
+        table.mark_all_stale(100);
         // What is known to be wrong stays so.
         assert!(table.doubt(&host(2)));
-        table.suspect_all(100);
+        table.mark_all_stale(100);
         assert!(table.is_doubted(&host(2), 100) && !table.is_doubted(&host(1), 100));
         assert!(table.is_due_soon(100));
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;

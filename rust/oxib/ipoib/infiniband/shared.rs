@@ -117,9 +117,9 @@ pub(crate) struct PortPaths {
     /// Budget of strangers who say that neighbours have moved.
     #[pin]
     budget: SpinLockBh<Budget>,
-    /// Budget of ways that are suspected, or were asked for in vain.
+    /// Budget of ways that are stale, or were asked for in vain.
     #[pin]
-    suspects: SpinLockBh<Budget>,
+    stale_budget: SpinLockBh<Budget>,
     /// Budgets of those who have us search by asking us something.
     #[pin]
     sources: SpinLockBh<Sources>,
@@ -155,7 +155,10 @@ impl PortPaths {
                 paths <- new_spinlock_bh!(Paths::new(), "oxib_port_paths"),
                 budget <- new_spinlock_bh!(Budget::new(budget::MOVE_HINTS), "oxib_port_budget"),
                 sources <- new_spinlock_bh!(sources, "oxib_port_sources"),
-                suspects <- new_spinlock_bh!(Budget::new(budget::SUSPECTS), "oxib_port_suspects"),
+                stale_budget <- new_spinlock_bh!(
+                    Budget::new(budget::STALE_PATHS),
+                    "oxib_port_stale"
+                ),
             }),
             GFP_KERNEL,
         )
@@ -228,11 +231,11 @@ impl PortPaths {
         self.sources.lock().take(source, now)
     }
 
-    /// Returns whether the SA may be asked now for a way that is suspected, or was asked for in
+    /// Returns whether the SA may be asked now for a way that is stale, or was asked for in
     /// vain, and counts that.
     pub(super) fn may_ask_again(&self) -> bool {
         let now = work::milliseconds();
-        self.suspects.lock().take(now)
+        self.stale_budget.lock().take(now)
     }
 
     /// Returns the number of known paths in some partitions.

@@ -156,7 +156,7 @@ impl WorkItem<CONTROL_WORK> for Interface {
         if changed {
             this.doubt_destinations();
         } else if handed_over {
-            this.suspect_destinations();
+            this.mark_destinations_stale();
         }
         if changed || handed_over {
             this.control.get(&mut rtnl).groups.reset_backoff();
