@@ -25,7 +25,7 @@ pub(crate) struct Known {
     pub(crate) gid: Gid,
     /// The queue pair of the interface there.
     pub(crate) qpn: Option<Qpn>,
-    /// Whether the peer said so, and not the administrator: it may be doubted
+    /// Whether the peer said so, and not the administrator: it may be invalidated
     /// ([`super::Cache::forget_qpn`]).
     pub(crate) qpn_is_learned: bool,
     /// The partition, if it is for one alone.

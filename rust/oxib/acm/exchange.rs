@@ -345,7 +345,7 @@ impl Exchange {
 
     /// Forgets what is known of the peer with an address, which says itself that it is another's
     /// by now. Process context.
-    pub(crate) fn doubt(&self, host: &dyn Host, request: &Request, gid: Gid) {
+    pub(crate) fn invalidate(&self, host: &dyn Host, request: &Request, gid: Gid) {
         self.peers.lock().forget(&request.target);
         if let Some(cache) = host.cache() {
             cache.forget_qpn(request.target, gid);
@@ -396,11 +396,11 @@ impl Exchange {
 
     /// Asks those of at most `count` peers across a router that may have another queue pair.
     fn look_after(&self, host: &Arc<dyn Host>, count: usize) -> Result {
-        let mut doubtful = KVec::with_capacity(count, GFP_KERNEL)?;
-        self.peers.lock().doubtful(host.now_ms(), &mut doubtful);
+        let mut stale = KVec::with_capacity(count, GFP_KERNEL)?;
+        self.peers.lock().stale(host.now_ms(), &mut stale);
         host.note_used();
-        for (request, gid) in &doubtful {
-            if !host.is_near(gid) && host.is_doubtful(request, gid) {
+        for (request, gid) in &stale {
+            if !host.is_near(gid) && host.is_unconfirmed(request, gid) {
                 let _ = self.ask(host, *request, *gid, None);
             }
         }
@@ -458,7 +458,7 @@ fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held:
     if failure == Failure::Silent && !host.is_near(&pending.gid) {
         // The router on the way may be gone. Nobody tells, and the subnet administrator may have
         // another one by now.
-        host.clone().doubt_way(&pending.gid);
+        host.clone().invalidate_path(&pending.gid);
     }
     match held {
         // It may have no oxib, and answers who asks as ever.

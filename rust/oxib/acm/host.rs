@@ -94,9 +94,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// as long as the subnet administrator takes.
     fn find_path(self: Arc<Self>, wanted: Wanted, program: Program);
 
-    /// Has the subnet administrator asked anew for the way to the port at `gid`, which may be
+    /// Has the subnet administrator asked again for the path to the port at `gid`, which may be
     /// wrong. Any context.
-    fn doubt_way(self: Arc<Self>, gid: &Gid);
+    fn invalidate_path(self: Arc<Self>, gid: &Gid);
 
     /// Notes that the port at `gid` has been heard of: if no way to it was found before, it is
     /// looked for as soon as it is wanted. Any context.
@@ -126,7 +126,7 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// Returns whether packets go to the peer of `request` at `gid`, as was found out then, and
     /// nothing shows that they arrive.
-    fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool;
+    fn is_unconfirmed(&self, request: &Request, gid: &Gid) -> bool;
 
     /// Has [`Exchange::watch`] called in a moment.
     fn watch_soon(self: Arc<Self>);

@@ -3,7 +3,7 @@
 //! The paths of a port: what the subnet administrator (SA) said of each.
 //!
 //! One of those who want to know a path asks the SA, the others wait for that. What was said is
-//! kept for a while, and until an event of the port makes it doubtful. All interfaces of the port
+//! kept for a while, and until an event of the port invalidates it. All interfaces of the port
 //! share it, and what connections and exchanges of queue pairs need is among it.
 //!
 //! Nothing is kept of a path that there is not: who wants it knows for himself when to ask again.

@@ -63,7 +63,7 @@ counters! {
     PathMisses = 22,
     /// Queries to the subnet administrator.
     PathQueries = 23,
-    /// Paths that an event made doubtful.
+    /// Paths that an event invalidated.
     PathInvalidated = 24,
     /// Peers across a router that do not answer.
     RouterNoOxib = 25,

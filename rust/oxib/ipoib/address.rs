@@ -57,7 +57,7 @@ pub(super) const SETTLING_SPREAD: u32 = 3;
 pub(super) const STALE_BATCH: usize = 4;
 pub(super) const STALE_INTERVAL_MS: u32 = 500;
 
-/// Time for which a way that was just found is not doubted for what a peer says, in seconds.
+/// Time for which a way that was just found is kept whatever a peer says, in seconds.
 pub(super) const FRESH_SECS: u64 = 2;
 
 /// A destination is in use if packets went there in the last so many seconds.
@@ -325,9 +325,9 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Returns whether a way to `gid` is known that is to be looked for anew by time `now`, or is
-    /// being.
-    pub(super) fn is_doubted(&self, gid: &Gid, now: u64) -> bool {
+    /// Returns whether a way to `gid` is known that is looked for again, or is due for that by
+    /// time `now`.
+    pub(super) fn is_due(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => {
                 ready.search.is_some() || ready.due.has_come(ready.used, now)
@@ -630,29 +630,29 @@ impl<H: Way, P> Destinations<H, P> {
         now.saturating_sub(IN_USE_SECS - 1)
     }
 
-    /// Notes that all ways may be wrong: the subnet has changed. Those in use are due to be
-    /// looked for anew, and what was not found may be looked for at once; searches begin anew
-    /// when they end.
-    pub(super) fn doubt_all(&mut self) {
+    /// Invalidates all ways, as the subnet has changed. Those in use are due to be looked for
+    /// again, and what was not found may be looked for at once; searches begin again when they
+    /// end.
+    pub(super) fn invalidate_all(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         for state in self.table.values_mut() {
-            doubt(state);
+            invalidate(state);
         }
     }
 
-    /// Notes that the way to `gid` may be wrong: it is due to be looked for anew, and a failed
-    /// search may be repeated at once. Returns whether a way is known.
-    pub(super) fn doubt(&mut self, gid: &Gid) -> bool {
+    /// Invalidates the way to `gid`: it is due to be looked for again, and a failed search may be
+    /// repeated at once. Returns whether a way is known.
+    pub(super) fn invalidate(&mut self, gid: &Gid) -> bool {
         let Some(state) = self.table.get_mut(gid) else {
             return false;
         };
-        doubt(state);
+        invalidate(state);
         matches!(state, State::Ready(_))
     }
 
     /// Marks all ways stale since time `since`: any may be wrong, though most are not. Those that
     /// are used from then on are looked for again, unless something shows meanwhile that they
-    /// lead there. Searches and groups are handled as by [`Destinations::doubt_all`].
+    /// lead there. Searches and groups are handled as by [`Destinations::invalidate_all`].
     pub(super) fn mark_all_stale(&mut self, since: u64) {
         self.generation = self.generation.wrapping_add(1);
         for (gid, state) in self.table.iter_mut() {
@@ -660,7 +660,7 @@ impl<H: Way, P> Destinations<H, P> {
                 State::Ready(ready) if ready.due != Due::Now && !gid.is_multicast() => {
                     ready.due = Due::Stale(since);
                 }
-                _ => doubt(state),
+                _ => invalidate(state),
             }
         }
     }
@@ -697,7 +697,7 @@ impl<H: Way, P> Destinations<H, P> {
     /// Notes that there is a way to `gid`: if it was not found, it may be looked for at once.
     pub(super) fn retry(&mut self, gid: &Gid) {
         if let Some(state @ State::Failed(_)) = self.table.get_mut(gid) {
-            doubt(state);
+            invalidate(state);
         }
     }
 
@@ -721,8 +721,8 @@ impl<H: Way, P> Destinations<H, P> {
                 true
             }
             State::Ready(ready) => {
-                let is_doubted = matches!(ready.due, Due::Now | Due::Stale(_));
-                ready.used + LIFETIME_SECS <= now || (is_doubted && ready.used < in_use)
+                let may_be_wrong = matches!(ready.due, Due::Now | Due::Stale(_));
+                ready.used + LIFETIME_SECS <= now || (may_be_wrong && ready.used < in_use)
             }
             State::Failed(failed) => failed.until + LIFETIME_SECS <= now,
             State::Resolving(_) => false,
@@ -819,7 +819,7 @@ impl<H: Way, P> Destinations<H, P> {
     }
 }
 
-fn doubt<H, P>(state: &mut State<H, P>) {
+fn invalidate<H, P>(state: &mut State<H, P>) {
     match state {
         State::Ready(ready) => ready.due = Due::Now,
         State::Failed(failed) => *failed = Failed { until: 0, wait: 0 },

@@ -409,7 +409,7 @@ impl Link for Infiniband {
         self.0.known_paths.forget_all()
     }
 
-    fn doubt(&self, gid: &Gid) -> usize {
+    fn invalidate_paths(&self, gid: &Gid) -> usize {
         self.0.known_paths.forget_to(gid)
     }
 

@@ -194,8 +194,8 @@ pub(super) trait Link: Send + Sync {
         0
     }
 
-    /// Notes that the known paths to `gid` may be wrong. Returns the number of known paths.
-    fn doubt(&self, _gid: &Gid) -> usize {
+    /// Forgets the known paths to `gid`, which may be wrong. Returns how many were known.
+    fn invalidate_paths(&self, _gid: &Gid) -> usize {
         0
     }
 

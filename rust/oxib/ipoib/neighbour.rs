@@ -128,7 +128,7 @@ impl Interface {
             return;
         }
         let (now, mut destinations) = (self.now(), self.destinations.lock());
-        let is_early = destinations.is_fresh(&gid, now) || destinations.is_doubted(&gid, now);
+        let is_early = destinations.is_fresh(&gid, now) || destinations.is_due(&gid, now);
         if is_early || !self.link().take_query_token() {
             // It may be said once only: it is followed up when there is time for it.
             if destinations.note_move_hint(&gid, now) {
@@ -138,7 +138,7 @@ impl Interface {
         }
         drop(destinations);
         self.forget_paths_to(&gid);
-        if self.destinations.lock().doubt(&gid) {
+        if self.destinations.lock().invalidate(&gid) {
             self.revalidate_soon(random() % SPREAD);
         }
     }
@@ -157,7 +157,7 @@ impl Interface {
     /// Takes notice of a neighbour that does not answer at `gid` any more.
     pub(super) fn neighbour_failed(self: &Arc<Self>, gid: &Gid) {
         if !gid.is_multicast() {
-            self.doubt_destination(gid);
+            self.invalidate_destination(gid);
         }
     }
 }

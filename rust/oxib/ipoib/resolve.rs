@@ -136,7 +136,7 @@ impl Interface {
 
     /// Forgets the known paths to `gid`, which may be wrong, and counts them.
     pub(super) fn forget_paths_to(&self, gid: &Gid) {
-        let count = self.link().doubt(gid);
+        let count = self.link().invalidate_paths(gid);
         self.count_acm(Counter::PathInvalidated, count);
     }
 
@@ -172,7 +172,7 @@ impl Interface {
             } else if is_probe && !self.link().is_near(&known.gid) {
                 // The peer is not asked, so nothing else would show that the router on the way is
                 // gone.
-                self.doubt_destination(&known.gid);
+                self.invalidate_destination(&known.gid);
             }
             Host::answer(&**self, request, known.gid, qpn);
             packet.consume(0);
@@ -208,7 +208,7 @@ impl Interface {
         // Without memory at the moment, the next probe of the stack finds out.
         let _ = self
             .connects
-            .spawn(move || this.exchange.doubt(&*this, &request, known.gid));
+            .spawn(move || this.exchange.invalidate(&*this, &request, known.gid));
     }
 }
 
@@ -287,8 +287,8 @@ impl Host for Interface {
         self.clone().link().find_path(self, &wanted, program);
     }
 
-    fn doubt_way(self: Arc<Self>, gid: &Gid) {
-        self.doubt_destination(gid);
+    fn invalidate_path(self: Arc<Self>, gid: &Gid) {
+        self.invalidate_destination(gid);
     }
 
     fn is_there(&self, gid: &Gid) {
@@ -349,7 +349,7 @@ impl Host for Interface {
         let _ = Interface::note_used(self, self.now());
     }
 
-    fn is_doubtful(&self, request: &Request, gid: &Gid) -> bool {
+    fn is_unconfirmed(&self, request: &Request, gid: &Gid) -> bool {
         let since = self.now().saturating_sub(2);
         let is_used = self.destinations.lock().is_used_since(gid, since);
         let silence = self.device().unconfirmed(request.target);

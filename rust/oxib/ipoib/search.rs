@@ -179,12 +179,12 @@ impl Interface {
         None
     }
 
-    /// Notes that the ways to all destinations may be wrong; traffic goes on over them until better
-    /// ones are known. Sleeps not for long: the searches come by and by.
-    pub(super) fn doubt_destinations(self: &Arc<Self>) {
+    /// Invalidates the ways to all destinations; traffic goes on over them until better ones are
+    /// known. Does not sleep long: the searches are spread.
+    pub(super) fn invalidate_destinations(self: &Arc<Self>) {
         // Without memory the order is not the best.
         let _ = self.note_used(self.now());
-        self.destinations.lock().doubt_all();
+        self.destinations.lock().invalidate_all();
         // What is under way may never be answered.
         self.link().subnet_changed();
         self.revalidate_soon(0);
@@ -204,16 +204,16 @@ impl Interface {
         self.revalidate_soon(random() % SPREAD);
     }
 
-    /// Has the way to `gid` looked for anew, if one is known: it may be wrong.
-    pub(super) fn doubt_destination(self: &Arc<Self>, gid: &Gid) {
+    /// Invalidates the way to `gid`: it is looked for again, if one is known.
+    pub(super) fn invalidate_destination(self: &Arc<Self>, gid: &Gid) {
         self.forget_paths_to(gid);
-        if self.destinations.lock().doubt(gid) {
+        if self.destinations.lock().invalidate(gid) {
             self.revalidate_soon(0);
         }
     }
 
     /// Looks anew for some of the destinations of which that is due, the most used first, and
-    /// forgets those that are doubted and not in use, or were not used for long. There is a next
+    /// forgets those that are invalid and not in use, or were not used for long. There is a next
     /// time if there may be more.
     ///
     /// # Errors

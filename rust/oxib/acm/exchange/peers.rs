@@ -391,14 +391,14 @@ impl<P> Peers<P> {
 
     /// Notes in `out`, as far as it has room, the peers that were found, and may be elsewhere or
     /// not there at all by now.
-    pub(super) fn doubtful(&self, now: u64, out: &mut KVec<(Request, Gid)>) {
+    pub(super) fn stale(&self, now: u64, out: &mut KVec<(Request, Gid)>) {
         for peer in self.table.values() {
-            let is_doubtful = match peer.state {
+            let is_stale = match peer.state {
                 State::Answered { at } => at + FRESH_MS <= now,
                 State::Failed { until, .. } => peer.qpn.is_some() && until <= now,
                 State::Asked { .. } => false,
             };
-            if is_doubtful && out.push_within_capacity((peer.request, peer.gid)).is_err() {
+            if is_stale && out.push_within_capacity((peer.request, peer.gid)).is_err() {
                 return;
             }
         }

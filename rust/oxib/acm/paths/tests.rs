@@ -70,7 +70,7 @@ mod cases {
     }
 
     #[test]
-    fn events_make_all_doubtful() -> Result {
+    fn events_invalidate_all() -> Result {
         let mut paths = Paths::new();
         for n in 1..4 {
             let duty = duty(&mut paths, n, 0)?;
@@ -94,7 +94,7 @@ mod cases {
     }
 
     #[test]
-    fn one_destination_is_doubted_alone() -> Result {
+    fn one_destination_is_invalidated_alone() -> Result {
         let mut paths = Paths::new();
         for n in 1..4 {
             let duty = duty(&mut paths, n, 0)?;

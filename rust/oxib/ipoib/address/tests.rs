@@ -296,7 +296,7 @@ mod cases {
         table.resolved(&host(1), ticket, Err(ENXIO), 10);
         assert!(table.is_fresh(&host(1), 10 + FRESH_SECS - 1));
         assert!(!table.is_fresh(&host(1), 10 + FRESH_SECS));
-        assert!(!table.doubt(&host(1)));
+        assert!(!table.invalidate(&host(1)));
         assert!(!table.is_fresh(&host(1), 10));
         Ok(())
     }
@@ -341,7 +341,7 @@ mod cases {
         // After a change at once, and it is as the first time.
         let ticket = search(&mut table, host(1), now)?;
         table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
-        table.doubt_all();
+        table.invalidate_all();
         let ticket = search(&mut table, host(1), now)?;
         table.resolved(&host(1), ticket, Err(ETIMEDOUT), now);
         search(&mut table, host(1), now + RETRY_SECS)?;
@@ -423,7 +423,7 @@ mod cases {
     }
 
     #[test]
-    fn doubted_ways_go_on_if_in_use() -> Result {
+    fn invalid_destinations_go_on_if_in_use() -> Result {
         let mut table = Table::new(POLICY);
         let now = 1000;
         for n in 1..=3 {
@@ -431,7 +431,7 @@ mod cases {
             table.resolved(&host(n), ticket, Ok(n), now - 10 * u64::from(n));
         }
         let later = now + IN_USE_SECS - 15;
-        table.doubt_all();
+        table.invalidate_all();
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
         table.expire(later, &mut gids, &mut handles);
@@ -441,8 +441,8 @@ mod cases {
         let ticket = table.take_due(later, since, &mut due);
         assert_eq!(&due[..], &[host(1)]);
         assert_eq!(table.way(&host(1)), Some(&1));
-        // Doubted again while it is looked for: what comes of that says nothing.
-        table.doubt_all();
+        // Invalidated again while it is looked for: what comes of that says nothing.
+        table.invalidate_all();
         let End::Again(again) = table.resolved(&host(1), ticket, Ok(7), later) else {
             return Err(EINVAL);
         };
@@ -451,7 +451,7 @@ mod cases {
         assert!(table.is_fresh(&host(1), later + FRESH_SECS - 1));
         assert!(!table.is_fresh(&host(1), later + FRESH_SECS));
         // One alone.
-        assert!(table.doubt(&host(1)) && !table.doubt(&host(2)));
+        assert!(table.invalidate(&host(1)) && !table.invalidate(&host(2)));
         due.clear();
         table.take_due(later, since, &mut due);
         assert_eq!(due.len(), 1);
@@ -479,7 +479,7 @@ mod cases {
         table.take_due(later, 0, &mut due);
         table.take_stale(later, || true, &mut due);
         assert!(due.is_empty() && !table.is_due_soon(later));
-        assert!(!table.is_doubted(&host(1), later));
+        assert!(!table.is_due(&host(1), later));
         Ok(())
     }
 
@@ -537,7 +537,7 @@ mod cases {
         let ticket = table.take_move_hints(now + FRESH_SECS, one, &mut out);
         assert_eq!(&out[..], &[host(1)]);
         // Said again while it is looked for: what comes of that may be too old.
-        assert!(table.is_doubted(&host(1), now + FRESH_SECS));
+        assert!(table.is_due(&host(1), now + FRESH_SECS));
         assert!(table.note_move_hint(&host(1), now + FRESH_SECS));
         let _ = table.resolved(&host(1), ticket, Ok(1), now + FRESH_SECS);
         out.clear();
@@ -610,7 +610,7 @@ mod cases {
     #[test]
     fn who_is_asked_for_in_vain_is_asked_for_less_and_less() -> Result {
         let mut table = known(1)?;
-        table.doubt_all();
+        table.invalidate_all();
         let mut out = KVec::with_capacity(1, GFP_KERNEL)?;
         let (mut ticket, mut asked) = (table.take_due(0, 0, &mut out), KVec::new());
         for now in 0..200 {
@@ -733,9 +733,9 @@ mod cases {
         table.used(&host(1), 90);
         table.mark_all_stale(100);
         // What is known to be wrong stays so.
-        assert!(table.doubt(&host(2)));
+        assert!(table.invalidate(&host(2)));
         table.mark_all_stale(100);
-        assert!(table.is_doubted(&host(2), 100) && !table.is_doubted(&host(1), 100));
+        assert!(table.is_due(&host(2), 100) && !table.is_due(&host(1), 100));
         assert!(table.is_due_soon(100));
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;

@@ -135,7 +135,7 @@ impl Session {
         let this = self.clone();
         let _ = self.interface.searches.spawn(move || {
             if let Some(connection) = this.outbound(queue, tag) {
-                this.interface.doubt_destination(&connection.gid);
+                this.interface.invalidate_destination(&connection.gid);
                 connection.close();
             }
         });
@@ -336,7 +336,7 @@ impl Consumer for Outbound {
             Report::RejReceived => self.over(fate_of(notice)),
             Report::ReqError(_) => {
                 // The peer may be elsewhere.
-                self.session.interface.doubt_destination(&self.gid);
+                self.session.interface.invalidate_destination(&self.gid);
                 self.over(Fate::Failed)
             }
             Report::DreqReceived => {

@@ -225,7 +225,7 @@ impl Watcher for Request {
         self.settle(self.checked(answer));
         if let (Role::SendOnly, Answer::Ended) = (self.role, answer) {
             // Its address handle is of no use without another one.
-            self.interface.doubt_destination(&self.group);
+            self.interface.invalidate_destination(&self.group);
         }
         // Others may have waited for their turn.
         self.interface.kick();
@@ -371,7 +371,7 @@ impl Port {
                 drop(table);
                 self.tell_of_broadcast(interface, news.flatten());
                 // Its address handle may be of the membership before.
-                interface.doubt_destination(&group);
+                interface.invalidate_destination(&group);
                 Ok(Join::Member)
             }
             Some(Answer::Refused(error)) => {

@@ -154,7 +154,7 @@ impl WorkItem<CONTROL_WORK> for Interface {
         let handed_over = this.handed_over.swap(false, Ordering::AcqRel);
         let changed = this.subnet_changed.swap(false, Ordering::AcqRel);
         if changed {
-            this.doubt_destinations();
+            this.invalidate_destinations();
         } else if handed_over {
             this.mark_destinations_stale();
         }

@@ -43,14 +43,14 @@ mod cases {
     #[test]
     fn who_tells_of_itself_is_looked_after() -> Result {
         let mut peers = open();
-        let mut doubtful = KVec::with_capacity(4, GFP_KERNEL)?;
+        let mut stale = KVec::with_capacity(4, GFP_KERNEL)?;
         let (five, six) = (qpn(5).map_err(|_| EINVAL)?, qpn(6).map_err(|_| EINVAL)?);
         peers.told(request(1), FAR, five, 10);
         assert!(peers.is_fresh(&request(1).target, 10));
-        peers.doubtful(9 + FRESH_MS, &mut doubtful);
-        assert!(doubtful.is_empty());
-        peers.doubtful(10 + FRESH_MS, &mut doubtful);
-        assert_eq!(doubtful.len(), 1);
+        peers.stale(9 + FRESH_MS, &mut stale);
+        assert!(stale.is_empty());
+        peers.stale(10 + FRESH_MS, &mut stale);
+        assert_eq!(stale.len(), 1);
         // It goes on with an exchange that is under way, and ends a wait.
         let pending = begun(&mut peers, 2, Some(7), 20)?;
         peers.told(request(2), NEAR, six, 20);
@@ -216,9 +216,9 @@ mod cases {
         // One that never answered is nobody's loss.
         let pending = begun(&mut peers, 2, None, 0)?;
         peers.ended(&pending, Err(Failure::Silent), 0);
-        peers.doubtful(FRESH_MS - 1, &mut found);
+        peers.stale(FRESH_MS - 1, &mut found);
         assert!(found.is_empty());
-        peers.doubtful(FRESH_MS, &mut found);
+        peers.stale(FRESH_MS, &mut found);
         assert_eq!(&*found, &[(request(1), NEAR)]);
         let mut settled = KVec::with_capacity(4, GFP_KERNEL)?;
         begun(&mut peers, 3, None, 0)?;
@@ -267,9 +267,9 @@ mod cases {
         assert_eq!(found.len(), 2);
         peers.give_back(found);
         peers.open();
-        let mut doubtful = KVec::with_capacity(4, GFP_KERNEL)?;
-        peers.doubtful(FRESH_MS, &mut doubtful);
-        assert_eq!(&*doubtful, &[(request(1), NEAR), (request(2), NEAR)]);
+        let mut stale = KVec::with_capacity(4, GFP_KERNEL)?;
+        peers.stale(FRESH_MS, &mut stale);
+        assert_eq!(&*stale, &[(request(1), NEAR), (request(2), NEAR)]);
         assert!(!peers.is_asked(&request(2).target));
         Ok(())
     }
