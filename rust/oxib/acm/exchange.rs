@@ -282,9 +282,9 @@ impl Exchange {
     /// Notes that the peer of `request` has said itself that it has the queue pair `qpn` at
     /// `gid`, and that the cache believes it. Across a router nothing else would show that our
     /// own packets do not arrive there. Process context.
-    fn told(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
+    fn notified(&self, host: &Arc<dyn Host>, request: Request, gid: Gid, qpn: Qpn) {
         if !host.is_near(&gid) {
-            self.peers.lock().told(request, gid, qpn, host.now_ms());
+            self.peers.lock().notified(request, gid, qpn, host.now_ms());
             host.clone().watch_soon();
         }
     }

@@ -126,7 +126,7 @@ impl Listener for LocalService {
 /// The answer that `rdma_cm` gets for an address that the cache of `host` has, where IP goes
 /// through a gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
+pub(crate) enum LocalAnswer {
     /// The GID of the cache.
     Gid,
     /// No answer, as the administrator has switched the local service off.
@@ -138,15 +138,15 @@ pub(crate) enum Told {
 }
 
 /// Returns what `rdma_cm` is told of an address that the cache of `host` has. Process context.
-pub(crate) fn told(host: &dyn Host, address: IpAddr) -> Told {
+pub(crate) fn local_answer(host: &dyn Host, address: IpAddr) -> LocalAnswer {
     if options::programs() == Programs::Off {
-        Told::Off
+        LocalAnswer::Off
     } else if host.exchange().mode() == Mode::Off {
-        Told::Unused
+        LocalAnswer::Unused
     } else if find_address(host.index(), address).is_some() {
-        Told::Gid
+        LocalAnswer::Gid
     } else {
-        Told::Ambiguous
+        LocalAnswer::Ambiguous
     }
 }
 

@@ -22,8 +22,8 @@ use super::{
     },
     host::Host,
     local_service::{
-        told,
-        Told, //
+        local_answer,
+        LocalAnswer, //
     },
     Known, //
 };
@@ -145,7 +145,7 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
                 .pkey
                 .is_none_or(|pkey| pkey.base() == host.pkey().base()) =>
         {
-            (Outcome::Ok, found(told(host, address)), Some(known))
+            (Outcome::Ok, found(local_answer(host, address)), Some(known))
         }
         Some(_) => (
             Outcome::None,
@@ -158,18 +158,16 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
 
 /// Describes an entry that was found. Where the address is behind a gateway, programs that use
 /// `rdma_cm` need the GID: they are told the one in the cache, or nothing.
-const fn found(told: Told) -> &'static CStr {
-    match told {
-        Told::Gid => c"found",
-        Told::Off => {
-            c"found; behind a gateway rdma_cm fails: acm_programs=off, so it is told no \
-                       GID"
+const fn found(answer: LocalAnswer) -> &'static CStr {
+    match answer {
+        LocalAnswer::Gid => c"found",
+        LocalAnswer::Off => {
+            c"found; behind a gateway rdma_cm fails: acm_programs=off, so it is told no GID"
         }
-        Told::Unused => {
-            c"found; behind a gateway rdma_cm fails: the interface does not use the cache \
-              (acm=off)"
+        LocalAnswer::Unused => {
+            c"found; behind a gateway rdma_cm fails: the interface does not use the cache (acm=off)"
         }
-        Told::Ambiguous => {
+        LocalAnswer::Ambiguous => {
             c"found; behind a gateway rdma_cm fails: another namespace has another GID for the \
               address"
         }

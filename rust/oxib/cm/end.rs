@@ -29,10 +29,10 @@ impl Id {
         true
     }
 
-    /// Ends it; `told` says that this is the consumer's answer to what it was told.
-    pub(super) fn end(self: &Arc<Self>, no_memory: bool, told: bool) {
+    /// Ends it; `notified` says that this is the consumer's answer to a notice.
+    pub(super) fn end(self: &Arc<Self>, no_memory: bool, notified: bool) {
         let (is_unused, leftovers) = self.with(|inner| {
-            inner.telling &= !told;
+            inner.notifying &= !notified;
             inner.say_goodbye(self, no_memory);
             (inner.let_go(self), core::mem::take(&mut inner.waiting))
         });
@@ -88,7 +88,7 @@ impl Inner {
     /// Returns whether the consumer has let go and is not being told anything, and no request
     /// uses the identifier.
     pub(super) fn is_unused(&self) -> bool {
-        self.gone && !self.telling && self.users == 0
+        self.gone && !self.notifying && self.users == 0
     }
 
     /// Takes the identifier out of the tables of remote names.

@@ -125,8 +125,8 @@ pub(super) struct Inner {
     pub(super) waiting: Chain,
     /// The timer may be in its queue.
     armed: bool,
-    /// The consumer is being told something.
-    pub(super) telling: bool,
+    /// The consumer is being notified.
+    pub(super) notifying: bool,
     /// Number of other users of the identifier: requests to a listener.
     pub(super) users: u32,
     /// The consumer has let go.
@@ -196,11 +196,11 @@ impl Inner {
     pub(super) fn turn(&mut self, notice: KBox<Notice>) -> Next {
         if self.gone {
             Next::Nothing(Some(notice))
-        } else if self.telling {
+        } else if self.notifying {
             self.waiting.push(notice);
             Next::Nothing(None)
         } else {
-            self.telling = true;
+            self.notifying = true;
             Next::Tell(notice)
         }
     }
@@ -284,7 +284,7 @@ impl Id {
             half_open: None,
             waiting: Chain::new(),
             armed: false,
-            telling: false,
+            notifying: false,
             users: 0,
             gone: false,
         });
@@ -361,9 +361,9 @@ impl Id {
             Next::Tell(notice) => notice,
         };
         loop {
-            let told = self.consumer.event(self, &notice);
+            let handled = self.consumer.event(self, &notice);
             drop(notice);
-            if let Err(error) = told {
+            if let Err(error) = handled {
                 self.end(error == ENOMEM, true);
                 return;
             }
@@ -380,7 +380,7 @@ impl Id {
                 true => None,
                 false => inner.waiting.pop(),
             };
-            inner.telling = next.is_some();
+            inner.notifying = next.is_some();
             (next, inner.is_unused())
         });
         if is_unused {

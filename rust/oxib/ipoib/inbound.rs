@@ -245,7 +245,7 @@ impl Numbers {
         match ask(ethertype, datagram, own, interface.repeating.is_ours()) {
             Asked::Nothing | Asked::Silent => Ok(None),
             Asked::Announced => {
-                interface.tell_soon();
+                interface.notify_neighbours_soon();
                 Ok(None)
             }
             Asked::Twice => {
@@ -386,7 +386,7 @@ impl Interface {
             self.retire_later(rtnl);
         }
         done?;
-        self.tell_soon();
+        self.notify_neighbours_soon();
         Ok(())
     }
 
@@ -472,7 +472,7 @@ impl Interface {
         self.device().announce(rtnl);
         self.repeating.end();
         if is_known {
-            self.tell(rtnl);
+            self.notify_neighbours(rtnl);
         }
     }
 }

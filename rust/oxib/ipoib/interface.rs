@@ -100,10 +100,10 @@ use works::{
     AGE_WORK,
     ANNOUNCE_WORK,
     CONTROL_WORK,
+    NOTIFY_WORK,
     RETIRE_WORK,
     RETRY_WORK,
     REVALIDATE_WORK,
-    TELL_WORK,
     WATCH_WORK, //
 };
 
@@ -155,9 +155,9 @@ pub(super) struct Interface {
     /// The receive queues that peers are told of, if there are several.
     #[pin]
     pub(super) numbers: SpinLockBh<Option<Arc<Numbers>>>,
-    /// The last time that the neighbours were told which of them is theirs.
+    /// The last time that the neighbours were notified which of them is theirs.
     #[pin]
-    told: SpinLockBh<Option<works::Told>>,
+    notified: SpinLockBh<Option<works::Notified>>,
     /// The task that announces now what peers know.
     pub(super) repeating: Repeating,
     /// Exchanges that find peers' queue pairs for the address cache.
@@ -197,7 +197,7 @@ pub(super) struct Interface {
     #[pin]
     revalidation: Plan,
     #[pin]
-    tell_work: DelayedWork<Interface, TELL_WORK>,
+    notify_work: DelayedWork<Interface, NOTIFY_WORK>,
     #[pin]
     retire_work: DelayedWork<Interface, RETIRE_WORK>,
     #[pin]
@@ -389,7 +389,7 @@ impl Interface {
                 destinations <- new_spinlock_bh!(Destinations::new(policy), "oxib_destinations"),
                 askers <- new_spinlock_bh!(askers, "oxib_askers"),
                 numbers <- new_spinlock_bh!(None, "oxib_numbers"),
-                told <- new_spinlock_bh!(None, "oxib_told"),
+                notified <- new_spinlock_bh!(None, "oxib_told"),
                 repeating: Repeating::default(),
                 exchange <- Exchange::new(),
                 watched: AtomicBool::new(false),
@@ -411,7 +411,7 @@ impl Interface {
                 announce_work <- new_delayed_work!("oxib_announce"),
                 retry <- Plan::new(),
                 revalidation <- Plan::new(),
-                tell_work <- new_delayed_work!("oxib_tell"),
+                notify_work <- new_delayed_work!("oxib_tell"),
                 retire_work <- new_delayed_work!("oxib_retire"),
                 watch_work <- new_delayed_work!("oxib_watch"),
             }),

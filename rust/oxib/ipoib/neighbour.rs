@@ -73,7 +73,7 @@ pub(super) fn may_tell(ethertype: EtherType, datagram: &[u8]) -> bool {
 }
 
 /// Returns the addresses that the sender of a datagram claims.
-fn told(ethertype: EtherType, datagram: &[u8]) -> Option<(IpAddr, HwAddr)> {
+fn claimed(ethertype: EtherType, datagram: &[u8]) -> Option<(IpAddr, HwAddr)> {
     if ethertype == EtherType::Arp {
         let (_, packet) = arp::Packet::parse(datagram).ok()?;
         let sender = packet.sender();
@@ -114,7 +114,7 @@ impl Interface {
         lid: u16,
         source: Option<Gid>,
     ) {
-        let Some((ip, address)) = told(ethertype, datagram) else {
+        let Some((ip, address)) = claimed(ethertype, datagram) else {
             return;
         };
         let gid = address.gid();
@@ -170,7 +170,7 @@ mod tests {
 
     /// Returns the hardware address that the sender of a datagram claims.
     fn sender(ethertype: EtherType, datagram: &[u8]) -> Option<HwAddr> {
-        Some(told(ethertype, datagram)?.1)
+        Some(claimed(ethertype, datagram)?.1)
     }
 
     const ADDRESS: HwAddr = HwAddr::from_bytes([7; 20]);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn neighbour_discovery_tells_of_its_sender() -> Result {
-        for (number, kind, may, told) in [
+        for (number, kind, may, claims) in [
             (SOLICITATION, nd::Kind::Source, true, true),
             (ADVERTISEMENT, nd::Kind::Target, true, true),
             (SOLICITATION, nd::Kind::Target, true, false),
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(may_tell(EtherType::Ipv6, &bytes[..SEEN]), may);
             assert!(may_tell(EtherType::Ipv6, &bytes[..SEEN - 1]));
             let found = sender(EtherType::Ipv6, &bytes);
-            assert_eq!(found, told.then_some(ADDRESS));
+            assert_eq!(found, claims.then_some(ADDRESS));
             for length in 0..bytes.len() {
                 assert_eq!(sender(EtherType::Ipv6, &bytes[..length]), None);
             }

@@ -80,14 +80,14 @@ mod tests {
 
     use super::*;
 
-    /// Counts of what the stack was told.
+    /// Counts of the calls to the stack.
     #[derive(Default)]
-    struct Told {
+    struct Calls {
         stops: Cell<u32>,
         wakes: Cell<u32>,
     }
 
-    impl Stoppable for Told {
+    impl Stoppable for Calls {
         fn stop(&self) {
             self.stops.set(self.stops.get() + 1);
         }
@@ -99,16 +99,16 @@ mod tests {
 
     #[test]
     fn a_stopped_queue_is_woken_once() {
-        let (told, mut stopped) = (Told::default(), Stopped::new());
-        stopped.wake(&told);
-        assert_eq!(told.wakes.get(), 0);
-        stopped.stop(&told);
+        let (calls, mut stopped) = (Calls::default(), Stopped::new());
+        stopped.wake(&calls);
+        assert_eq!(calls.wakes.get(), 0);
+        stopped.stop(&calls);
         assert!(stopped.get());
-        assert_eq!((told.stops.get(), told.wakes.get()), (1, 0));
-        stopped.wake(&told);
+        assert_eq!((calls.stops.get(), calls.wakes.get()), (1, 0));
+        stopped.wake(&calls);
         assert!(!stopped.get());
-        stopped.wake(&told);
-        assert_eq!((told.stops.get(), told.wakes.get()), (1, 1));
+        stopped.wake(&calls);
+        assert_eq!((calls.stops.get(), calls.wakes.get()), (1, 1));
     }
 
     #[test]

@@ -294,7 +294,7 @@ impl<P> Peers<P> {
 
     /// Notes that the peer that `request` asks for has said itself that it has the queue pair
     /// `qpn` at `gid`: it is looked after from now on like one that was asked.
-    pub(super) fn told(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
+    pub(super) fn notified(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
         let peer = Peer {
             request,
             gid,

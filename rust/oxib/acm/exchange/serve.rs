@@ -300,7 +300,8 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
             asker: question.asked,
             target: asker,
         };
-        host.exchange().told(host, request, question.asker_gid, qpn);
+        host.exchange()
+            .notified(host, request, question.asker_gid, qpn);
     }
 }
 

@@ -50,7 +50,7 @@ const RETRY_UNWILLING_SECS: u64 = 2;
 /// Time for which a peer may take no connections before packets that are too large for datagrams
 /// are refused, in seconds. Until then the peer may be coming up; and senders keep a smaller path
 /// MTU for ten minutes.
-const UNTOLD: u64 = 30;
+const GRACE_SECS: u64 = 30;
 
 /// Time after which a peer is forgotten that was refused and not asked for again, in seconds.
 const REMEMBER: u64 = 120;
@@ -101,8 +101,8 @@ struct Failures {
     since: Option<u64>,
     /// Wait after the next failure, in seconds.
     backoff: u64,
-    /// Senders are told that no packets go that are too large for datagrams.
-    is_told: bool,
+    /// Senders are notified that no packets go that are too large for datagrams.
+    is_notified: bool,
 }
 
 impl<P> Connecting<P> {
@@ -158,7 +158,7 @@ impl Failures {
     const NONE: Self = Self {
         since: None,
         backoff: RETRY_SECS,
-        is_told: false,
+        is_notified: false,
     };
 
     /// Returns the state after one more failed try.
@@ -172,11 +172,11 @@ impl Failures {
         let failures = Self {
             since: Some(since),
             backoff: (wait * 2).min(longest),
-            is_told: match fate {
+            is_notified: match fate {
                 Fate::Declined => true,
-                Fate::Unwilling => now >= since + UNTOLD,
+                Fate::Unwilling => now >= since + GRACE_SECS,
                 // Nobody has said that there will be none.
-                Fate::Over | Fate::Failed | Fate::Postponed => self.is_told,
+                Fate::Over | Fate::Failed | Fate::Postponed => self.is_notified,
             },
         };
         Refused {
@@ -208,9 +208,9 @@ pub(super) struct Ended<L, P> {
     pub(super) link: Option<L>,
     /// Packets that waited for it.
     pub(super) waiting: KVec<P>,
-    /// Senders of packets that are too large for datagrams are to be told of a smaller MTU, as
-    /// there will be no connection soon.
-    pub(super) is_told: bool,
+    /// Senders of packets that are too large for datagrams are to be notified of a smaller MTU,
+    /// as there will be no connection soon.
+    pub(super) is_notified: bool,
 }
 
 /// Route of a packet to a peer.
@@ -333,8 +333,8 @@ impl<L, P> Peers<L, P> {
             State::Connecting(connecting) if now() < connecting.since + PATIENCE_SECS => {
                 Route::Wait(tag)
             }
-            State::Connecting(Connecting { before, .. }) if before.is_told => Route::Datagram,
-            State::Refused(Refused { failures, .. }) if failures.is_told => Route::Datagram,
+            State::Connecting(Connecting { before, .. }) if before.is_notified => Route::Datagram,
+            State::Refused(Refused { failures, .. }) if failures.is_notified => Route::Datagram,
             State::Connecting(_) | State::Closing(_) | State::Refused(_) => Route::Pause,
         }
     }
@@ -444,7 +444,7 @@ impl<L, P> Peers<L, P> {
         let mut ended = Ended {
             link: None,
             waiting: KVec::new(),
-            is_told: false,
+            is_notified: false,
         };
         let Some(slot) = self.slot(tag) else {
             return ended;
@@ -475,7 +475,7 @@ impl<L, P> Peers<L, P> {
         slot.generation = slot.generation.wrapping_add(1);
         match refused {
             Some(refused) => {
-                ended.is_told = refused.failures.is_told;
+                ended.is_notified = refused.failures.is_notified;
                 slot.peer = Some((peer, State::Refused(refused)));
             }
             None => {

@@ -510,7 +510,7 @@ impl Interface {
             self.end_sender(session, queue, sender);
         }
         for packet in ended.waiting {
-            if ended.is_told {
+            if ended.is_notified {
                 session.too_big(self, packet, most);
             } else {
                 self.device().count_send_dropped();

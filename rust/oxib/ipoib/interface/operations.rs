@@ -14,10 +14,10 @@ use super::{
     AGE_WORK,
     ANNOUNCE_WORK,
     CONTROL_WORK,
+    NOTIFY_WORK,
     RETIRE_WORK,
     RETRY_WORK,
     REVALIDATE_WORK,
-    TELL_WORK,
     WATCH_WORK, //
 };
 use crate::{
@@ -99,7 +99,7 @@ impl Operations for Interface {
         work::disable::<_, AGE_WORK>(self);
         work::disable::<_, REVALIDATE_WORK>(self);
         work::disable::<_, ANNOUNCE_WORK>(self);
-        work::disable::<_, TELL_WORK>(self);
+        work::disable::<_, NOTIFY_WORK>(self);
         work::disable::<_, RETIRE_WORK>(self);
         work::disable::<_, WATCH_WORK>(self);
         self.link().close();

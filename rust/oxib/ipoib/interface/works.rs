@@ -51,18 +51,18 @@ const AGE_INTERVAL_MS: u32 = 30_000;
 /// Time until the stack sends after the carrier has come, in milliseconds.
 const ANNOUNCE_DELAY_MS: u32 = 200;
 
-/// Time until the neighbours are told which receive queue is theirs, after all heard of the main
-/// one.
-const TELL_DELAY_MS: u32 = 10;
+/// Time until the neighbours are notified which receive queue is theirs, after all heard of the
+/// main one, in milliseconds.
+const NOTIFY_DELAY_MS: u32 = 10;
 
 /// Time between two such rounds, in milliseconds: each asks all neighbours, and any program can
 /// have one begin by an announcement. The stack repeats a request that nobody answers as often as
 /// that, so all peers have their number most of the time while it does.
-const TELL_INTERVAL_MS: u32 = 1_000;
+const NOTIFY_INTERVAL_MS: u32 = 1_000;
 
 /// Time that a round takes for each neighbour at least, in milliseconds: 250 packets a second,
 /// however many neighbours there are.
-const TELL_EACH_MS: u32 = 4;
+const NOTIFY_EACH_MS: u32 = 4;
 
 /// Time for which a receive queue goes on for peers that have not heard of its end, in
 /// milliseconds: they verify an address that they use more often.
@@ -77,7 +77,7 @@ pub(super) const AGE_WORK: u64 = 1;
 pub(super) const RETRY_WORK: u64 = 2;
 pub(super) const REVALIDATE_WORK: u64 = 3;
 pub(super) const ANNOUNCE_WORK: u64 = 4;
-pub(super) const TELL_WORK: u64 = 5;
+pub(super) const NOTIFY_WORK: u64 = 5;
 pub(super) const RETIRE_WORK: u64 = 6;
 pub(super) const WATCH_WORK: u64 = 7;
 
@@ -107,25 +107,25 @@ fn is_earlier(at: u64, planned: Option<u64>) -> bool {
     planned.is_none_or(|planned| at < planned)
 }
 
-/// A round in which the neighbours were told which receive queue is theirs.
+/// A round in which the neighbours were notified which receive queue is theirs.
 #[derive(Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct Notified {
     /// The time of the round, in milliseconds.
     at: u64,
     /// The number of neighbours that were asked.
     neighbours: u32,
 }
 
-/// Returns the milliseconds from `now` until the neighbours are told, if they were `told` before.
-fn tell_delay(now: u64, told: Option<Told>) -> u32 {
-    let wait = told.map_or(0, |told| {
-        let interval = told
+/// Returns the milliseconds from `now` until the neighbours are notified, if they were at `last`.
+fn notify_delay(now: u64, last: Option<Notified>) -> u32 {
+    let wait = last.map_or(0, |last| {
+        let interval = last
             .neighbours
-            .saturating_mul(TELL_EACH_MS)
-            .max(TELL_INTERVAL_MS);
-        u64::from(interval).saturating_sub(now.saturating_sub(told.at))
+            .saturating_mul(NOTIFY_EACH_MS)
+            .max(NOTIFY_INTERVAL_MS);
+        u64::from(interval).saturating_sub(now.saturating_sub(last.at))
     });
-    (wait as u32).max(TELL_DELAY_MS)
+    (wait as u32).max(NOTIFY_DELAY_MS)
 }
 
 impl_has_delayed_work! {
@@ -134,7 +134,7 @@ impl_has_delayed_work! {
     impl HasDelayedWork<Interface, RETRY_WORK> for Interface { self.retry_work }
     impl HasDelayedWork<Interface, REVALIDATE_WORK> for Interface { self.revalidate_work }
     impl HasDelayedWork<Interface, ANNOUNCE_WORK> for Interface { self.announce_work }
-    impl HasDelayedWork<Interface, TELL_WORK> for Interface { self.tell_work }
+    impl HasDelayedWork<Interface, NOTIFY_WORK> for Interface { self.notify_work }
     impl HasDelayedWork<Interface, RETIRE_WORK> for Interface { self.retire_work }
     impl HasDelayedWork<Interface, WATCH_WORK> for Interface { self.watch_work }
 }
@@ -202,13 +202,13 @@ impl WorkItem<ANNOUNCE_WORK> for Interface {
     }
 }
 
-impl WorkItem<TELL_WORK> for Interface {
+impl WorkItem<NOTIFY_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
         let mut rtnl = rtnl::lock();
         if this.device.has_carrier() {
-            this.tell(&mut rtnl);
+            this.notify_neighbours(&mut rtnl);
         }
     }
 }
@@ -283,16 +283,17 @@ impl Interface {
         self.schedule::<ANNOUNCE_WORK>(msecs_to_jiffies(ANNOUNCE_DELAY_MS));
     }
 
-    /// Tells the neighbours soon which receive queue is theirs: at once, but not again and again.
-    pub(in crate::ipoib) fn tell_soon(self: &Arc<Self>) {
-        let delay = tell_delay(self.now_ms(), *self.told.lock());
-        self.schedule::<TELL_WORK>(msecs_to_jiffies(delay));
+    /// Notifies the neighbours soon which receive queue is theirs: at once, but not again and
+    /// again.
+    pub(in crate::ipoib) fn notify_neighbours_soon(self: &Arc<Self>) {
+        let delay = notify_delay(self.now_ms(), *self.notified.lock());
+        self.schedule::<NOTIFY_WORK>(msecs_to_jiffies(delay));
     }
 
-    /// Tells the neighbours now which receive queue is theirs.
-    pub(in crate::ipoib) fn tell(&self, rtnl: &mut Rtnl) {
+    /// Notifies the neighbours now which receive queue is theirs.
+    pub(in crate::ipoib) fn notify_neighbours(&self, rtnl: &mut Rtnl) {
         let neighbours = self.device.verify_neighbours(rtnl);
-        *self.told.lock() = Some(Told {
+        *self.notified.lock() = Some(Notified {
             at: self.now_ms(),
             neighbours,
         });
@@ -370,20 +371,20 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_told_at_once_and_then_now_and_then() {
-        let told = |at, neighbours| Some(Told { at, neighbours });
-        for (now, told, delay) in [
-            (0, None, TELL_DELAY_MS),
-            (9_000, told(1_000, 200), TELL_DELAY_MS),
-            (1_999, told(1_000, 200), TELL_DELAY_MS),
-            (1_000, told(1_000, 200), TELL_INTERVAL_MS),
-            (1_400, told(1_000, 200), 600),
+    fn neighbours_are_notified_at_once_and_then_now_and_then() {
+        let last = |at, neighbours| Some(Notified { at, neighbours });
+        for (now, last, delay) in [
+            (0, None, NOTIFY_DELAY_MS),
+            (9_000, last(1_000, 200), NOTIFY_DELAY_MS),
+            (1_999, last(1_000, 200), NOTIFY_DELAY_MS),
+            (1_000, last(1_000, 200), NOTIFY_INTERVAL_MS),
+            (1_400, last(1_000, 200), 600),
             // The clock of another CPU.
-            (1_000, told(1_001, 200), TELL_INTERVAL_MS),
-            (9_000, told(1_000, 10_000), 32_000),
-            (9_000, told(1_000, u32::MAX), u32::MAX - 8_000),
+            (1_000, last(1_001, 200), NOTIFY_INTERVAL_MS),
+            (9_000, last(1_000, 10_000), 32_000),
+            (9_000, last(1_000, u32::MAX), u32::MAX - 8_000),
         ] {
-            assert_eq!(tell_delay(now, told), delay);
+            assert_eq!(notify_delay(now, last), delay);
         }
     }
 }

@@ -41,11 +41,11 @@ mod cases {
     }
 
     #[test]
-    fn who_tells_of_itself_is_looked_after() -> Result {
+    fn a_peer_that_notifies_is_looked_after() -> Result {
         let mut peers = open();
         let mut stale = KVec::with_capacity(4, GFP_KERNEL)?;
         let (five, six) = (qpn(5).map_err(|_| EINVAL)?, qpn(6).map_err(|_| EINVAL)?);
-        peers.told(request(1), FAR, five, 10);
+        peers.notified(request(1), FAR, five, 10);
         assert!(peers.is_fresh(&request(1).target, 10));
         peers.stale(9 + FRESH_MS, &mut stale);
         assert!(stale.is_empty());
@@ -53,22 +53,22 @@ mod cases {
         assert_eq!(stale.len(), 1);
         // It goes on with an exchange that is under way, and ends a wait.
         let pending = begun(&mut peers, 2, Some(7), 20)?;
-        peers.told(request(2), NEAR, six, 20);
+        peers.notified(request(2), NEAR, six, 20);
         assert!(peers.is_wanted(&pending));
         assert!(peers.ended(&pending, Err(Failure::Silent), 20).is_some());
-        peers.told(request(2), NEAR, six, 21);
+        peers.notified(request(2), NEAR, six, 21);
         assert!(peers.is_fresh(&request(2).target, 21));
         assert_eq!(peers.len(), 2);
         // So is who is known from before, which is verified sooner; what it said since is better.
         peers.known(request(3), FAR, five, 5_000);
         assert!(!peers.is_fresh(&request(3).target, 5_000));
-        peers.told(request(3), FAR, six, 5_000);
+        peers.notified(request(3), FAR, six, 5_000);
         peers.known(request(3), FAR, five, 5_000);
         assert!(peers.is_fresh(&request(3).target, 5_000));
         assert_eq!(peers.len(), 3);
         // An interface that is down knows nobody.
         let mut closed = Peers::<u8>::new();
-        closed.told(request(1), FAR, five, 10);
+        closed.notified(request(1), FAR, five, 10);
         assert_eq!(closed.len(), 0);
         Ok(())
     }
@@ -153,7 +153,7 @@ mod cases {
             peers.ended(&pending, qpn(5), 0);
         }
         // Those that tell of themselves have to go without.
-        peers.told(nth(PEERS as u32), NEAR, qpn(5).map_err(|_| EINVAL)?, 0);
+        peers.notified(nth(PEERS as u32), NEAR, qpn(5).map_err(|_| EINVAL)?, 0);
         assert_eq!(peers.len(), PEERS);
         for n in 0..3 {
             let request = nth(1 << 20 | n);

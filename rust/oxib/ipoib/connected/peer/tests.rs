@@ -125,27 +125,31 @@ mod cases {
         let mut now = 100;
         let mut tag = begin(&mut table, 1, now)?;
         assert!(table.hold(tag, 5).is_ok());
-        while now < 100 + UNTOLD {
+        while now < 100 + GRACE_SECS {
             let wait = match now {
                 100 => RETRY_SECS,
                 _ => RETRY_UNWILLING_SECS,
             };
-            assert!(!table.end(tag, Fate::Unwilling, now).is_told);
+            assert!(!table.end(tag, Fate::Unwilling, now).is_notified);
             assert!(is_pause(&mut table, 1, now + wait - 1));
             now += wait;
             tag = begin(&mut table, 1, now)?;
         }
         // It has been so for longer than that takes.
-        assert!(table.end(tag, Fate::Unwilling, now).is_told);
+        assert!(table.end(tag, Fate::Unwilling, now).is_notified);
         assert!(is_datagram(&mut table, 1, now + RETRY_UNWILLING_SECS - 1));
         // That stays until there is a connection.
         now += RETRY_UNWILLING_SECS;
         let tag = begin(&mut table, 1, now)?;
         assert!(is_datagram(&mut table, 1, now + PATIENCE_SECS));
         table.connected(tag, 1, now).map_err(|_| EINVAL)?;
-        assert!(!table.end(tag, Fate::Failed, now).is_told);
+        assert!(!table.end(tag, Fate::Failed, now).is_notified);
         let tag = begin(&mut table, 1, now + RETRY_SECS)?;
-        assert!(!table.end(tag, Fate::Unwilling, now + RETRY_SECS).is_told);
+        assert!(
+            !table
+                .end(tag, Fate::Unwilling, now + RETRY_SECS)
+                .is_notified
+        );
         Ok(())
     }
 
@@ -156,7 +160,7 @@ mod cases {
             for now in [0, 100, 200, 300] {
                 let tag = begin(&mut table, 1, now)?;
                 assert!(is_pause(&mut table, 1, now + PATIENCE_SECS));
-                assert!(!table.end(tag, fate, now + 60).is_told);
+                assert!(!table.end(tag, fate, now + 60).is_notified);
                 assert!(is_pause(&mut table, 1, now + 60));
             }
         }
@@ -167,10 +171,10 @@ mod cases {
     fn who_has_as_many_as_it_takes_gets_datagrams_at_once() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 0)?;
-        assert!(table.end(tag, Fate::Declined, 0).is_told);
+        assert!(table.end(tag, Fate::Declined, 0).is_notified);
         assert!(is_datagram(&mut table, 1, 0));
         let tag = begin(&mut table, 1, RETRY_SECS)?;
-        assert!(table.end(tag, Fate::Failed, RETRY_SECS).is_told);
+        assert!(table.end(tag, Fate::Failed, RETRY_SECS).is_notified);
         assert!(is_datagram(&mut table, 1, RETRY_SECS));
         Ok(())
     }
@@ -181,13 +185,13 @@ mod cases {
         let mut now = 0;
         for _ in 0..5 {
             let tag = connect(&mut table, 1, now)?;
-            assert!(!table.end(tag, Fate::Failed, now).is_told);
+            assert!(!table.end(tag, Fate::Failed, now).is_notified);
             assert!(is_pause(&mut table, 1, now));
             now += RETRY_SECS;
         }
         // If that fails it is as if there had been none.
         let tag = begin(&mut table, 1, now)?;
-        assert!(table.end(tag, Fate::Declined, now).is_told);
+        assert!(table.end(tag, Fate::Declined, now).is_notified);
         assert!(is_datagram(&mut table, 1, now));
         begin(&mut table, 1, now + RETRY_SECS)?;
         Ok(())
