@@ -50,7 +50,7 @@ mod tests;
 
 pub(crate) use cache::{
     Cache,
-    Lesson,
+    LearnedEntry,
     LIFETIME_SECS, //
 };
 pub(crate) use entry::Known;

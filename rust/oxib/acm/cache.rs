@@ -144,7 +144,7 @@ pub(crate) enum Learned {
 
 /// An address that the network reports, with the attributes it reports of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lesson {
+pub(crate) struct LearnedEntry {
     /// The IPv4 or IPv6 address.
     pub(crate) address: IpAddr,
     /// The GID of the port that has it.
@@ -280,60 +280,65 @@ impl Cache {
     /// # Errors
     ///
     /// `ENOMEM`; `ENOSPC` if there are as many entries of the network's as there may be.
-    pub(crate) fn learn(self: &Arc<Self>, lesson: &Lesson) -> Result<Learned> {
-        self.learn_in(&mut self.table.write(), lesson)
+    pub(crate) fn learn(self: &Arc<Self>, learned: &LearnedEntry) -> Result<Learned> {
+        self.learn_in(&mut self.table.write(), learned)
     }
 
-    /// Learns `lesson` only if the cache has an entry of the address with that GID: it may have
+    /// Learns `learned` only if the cache has an entry of the address with that GID: it may have
     /// been removed since the question was asked.
     ///
     /// # Errors
     ///
     /// Those of [`Cache::learn`].
-    pub(crate) fn learn_more(self: &Arc<Self>, lesson: &Lesson) -> Result<Learned> {
+    pub(crate) fn learn_more(self: &Arc<Self>, learned: &LearnedEntry) -> Result<Learned> {
         let mut writer = self.table.write();
-        let known = writer.get(&key(lesson.address));
-        if known.is_none_or(|stored| stored.is_expired(seconds()) || stored.gid() != lesson.gid) {
+        let known = writer.get(&key(learned.address));
+        if known.is_none_or(|stored| stored.is_expired(seconds()) || stored.gid() != learned.gid) {
             return Ok(Learned::Refused);
         }
-        self.learn_in(&mut writer, lesson)
+        self.learn_in(&mut writer, learned)
     }
 
-    fn learn_in(self: &Arc<Self>, writer: &mut Changing<'_>, lesson: &Lesson) -> Result<Learned> {
+    fn learn_in(
+        self: &Arc<Self>,
+        writer: &mut Changing<'_>,
+        learned: &LearnedEntry,
+    ) -> Result<Learned> {
         let now = seconds();
-        let key = key(lesson.address);
+        let key = key(learned.address);
         if let Some(stored) = writer.get(&key).filter(|stored| !stored.is_expired(now)) {
-            let same_way = stored.gid() == lesson.gid;
-            if stored.source().outranks(lesson.source) {
-                let lacking = !stored.has_given_qpn() && lesson.qpn.is_some();
+            let same_way = stored.gid() == learned.gid;
+            if stored.source().outranks(learned.source) {
+                let lacking = !stored.has_given_qpn() && learned.qpn.is_some();
                 if same_way && lacking {
-                    stored.learn_qpn(lesson.qpn);
+                    stored.learn_qpn(learned.qpn);
                     return Ok(Learned::Filled);
                 }
                 self.counters.count(Counter::Refused);
                 return Ok(Learned::Refused);
             }
-            let same = same_way && stored.source() == lesson.source && stored.pkey() == lesson.pkey;
-            if same && (lesson.lifetime != 0) == stored.ends_at().is_some() {
+            let same =
+                same_way && stored.source() == learned.source && stored.pkey() == learned.pkey;
+            if same && (learned.lifetime != 0) == stored.ends_at().is_some() {
                 // A longer life needs no earlier look.
-                stored.renew(now, lesson.lifetime);
+                stored.renew(now, learned.lifetime);
                 let known_qpn = stored.known(now).and_then(|known| known.qpn);
-                if lesson.qpn.is_none() || lesson.qpn == known_qpn {
+                if learned.qpn.is_none() || learned.qpn == known_qpn {
                     return Ok(Learned::Renewed);
                 }
-                stored.learn_qpn(lesson.qpn);
+                stored.learn_qpn(learned.qpn);
                 self.announce(&key, stored);
                 return Ok(Learned::Entered);
             }
         }
         let entry = Entry {
-            address: lesson.address,
-            gid: lesson.gid,
-            qpn: lesson.qpn,
-            pkey: lesson.pkey,
-            lifetime: lesson.lifetime,
+            address: learned.address,
+            gid: learned.gid,
+            qpn: learned.qpn,
+            pkey: learned.pkey,
+            lifetime: learned.lifetime,
         };
-        self.put(writer, &entry, lesson.source, now)?;
+        self.put(writer, &entry, learned.source, now)?;
         Ok(Learned::Entered)
     }
 

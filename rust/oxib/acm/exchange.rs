@@ -37,7 +37,7 @@ use super::{
         Mode, //
     },
     Counter,
-    Lesson,
+    LearnedEntry,
     Source,
     LIFETIME_SECS, //
 };
@@ -87,8 +87,8 @@ pub(crate) struct Exchange {
     uses: Mutex<Uses>,
     #[pin]
     sidr_exchanges: Mutex<KVec<Arc<SidrExchange>>>,
-    /// Peers that are being learned of.
-    lessons: AtomicUsize,
+    /// Number of peers that are being learned of.
+    learning: AtomicUsize,
 }
 
 /// Resources that an interface uses while it is up.
@@ -135,7 +135,7 @@ impl Exchange {
             shown <- new_spinlock_bh!((0, 0), "oxib_acm_shown"),
             uses <- new_mutex!(Uses::default(), "oxib_acm_uses"),
             sidr_exchanges <- new_mutex!(KVec::new(), "oxib_acm_asked"),
-            lessons: AtomicUsize::new(0),
+            learning: AtomicUsize::new(0),
         })
     }
 
@@ -430,7 +430,7 @@ fn found_at(host: &Arc<dyn Host>, pending: &PendingExchange, qpn: Qpn, end: peer
     else {
         return;
     };
-    let lesson = Lesson {
+    let learned = LearnedEntry {
         address: request.target,
         gid: pending.gid,
         qpn: Some(qpn),
@@ -439,7 +439,7 @@ fn found_at(host: &Arc<dyn Host>, pending: &PendingExchange, qpn: Qpn, end: peer
         lifetime: LIFETIME_SECS,
     };
     // Without memory at the moment, the stack is told all the same.
-    let _ = cache.learn_more(&lesson);
+    let _ = cache.learn_more(&learned);
     host.is_there(&pending.gid);
     if end.held.is_some() || end.is_new {
         host.answer(request, pending.gid, qpn);

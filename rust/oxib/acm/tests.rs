@@ -86,8 +86,8 @@ mod cases {
         }
     }
 
-    fn lesson(source: Source, gid_number: u8, qpn: u32) -> Lesson {
-        Lesson {
+    fn learned_entry(source: Source, gid_number: u8, qpn: u32) -> LearnedEntry {
+        LearnedEntry {
             address: ip(1),
             gid: gid(gid_number),
             qpn: Qpn::new(qpn).filter(|_| qpn != 0),
@@ -162,7 +162,7 @@ mod cases {
                         let _ = cache.enter(&entry(1, gid_number), true);
                     }
                     source => {
-                        cache.learn(&lesson(source, gid_number, 0))?;
+                        cache.learn(&learned_entry(source, gid_number, 0))?;
                     }
                 }
             }
@@ -201,11 +201,14 @@ mod cases {
         let qpn = |cache: &Cache| cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
         assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
         assert_eq!(
-            cache.learn(&lesson(Source::Sidr, 12, 77))?,
+            cache.learn(&learned_entry(Source::Sidr, 12, 77))?,
             Learned::Refused
         );
         assert_eq!(qpn(&cache), None);
-        assert_eq!(cache.learn(&lesson(Source::Sidr, 11, 77))?, Learned::Filled);
+        assert_eq!(
+            cache.learn(&learned_entry(Source::Sidr, 11, 77))?,
+            Learned::Filled
+        );
         assert_eq!(qpn(&cache), Some(77));
         assert!(cache.peek(ip(1)).is_some_and(|known| known.qpn_is_learned));
         // Of another port: nothing to do with it.
@@ -221,7 +224,7 @@ mod cases {
         };
         assert_eq!(cache.enter(&given, true), Ok(()));
         assert_eq!(
-            cache.learn(&lesson(Source::Sidr, 11, 77))?,
+            cache.learn(&learned_entry(Source::Sidr, 11, 77))?,
             Learned::Refused
         );
         cache.forget_qpn(ip(1), gid(11));
@@ -235,27 +238,27 @@ mod cases {
         let cache = cache()?;
         let before = cache.generation();
         assert_eq!(
-            cache.learn(&lesson(Source::Learned, 11, 5))?,
+            cache.learn(&learned_entry(Source::Learned, 11, 5))?,
             Learned::Entered
         );
         let entered = cache.generation();
         assert!(entered != before);
         assert_eq!(
-            cache.learn(&lesson(Source::Learned, 11, 5))?,
+            cache.learn(&learned_entry(Source::Learned, 11, 5))?,
             Learned::Renewed
         );
         assert_eq!(
-            cache.learn(&lesson(Source::Learned, 11, 0))?,
+            cache.learn(&learned_entry(Source::Learned, 11, 0))?,
             Learned::Renewed
         );
         assert_eq!(cache.generation(), entered);
         assert_eq!(
-            cache.learn(&lesson(Source::Learned, 11, 6))?,
+            cache.learn(&learned_entry(Source::Learned, 11, 6))?,
             Learned::Entered
         );
         assert_eq!(cache.peek(ip(1)).and_then(|known| known.qpn), Qpn::new(6));
         assert_eq!(
-            cache.learn(&lesson(Source::Learned, 12, 6))?,
+            cache.learn(&learned_entry(Source::Learned, 12, 6))?,
             Learned::Entered
         );
         assert_eq!(found(&cache, 1), Some((12, Source::Learned)));
@@ -380,10 +383,10 @@ mod cases {
         Ok(())
     }
 
-    fn of(n: u8) -> Lesson {
-        Lesson {
+    fn of(n: u8) -> LearnedEntry {
+        LearnedEntry {
             address: ip(n),
-            ..lesson(Source::Learned, n, 4)
+            ..learned_entry(Source::Learned, n, 4)
         }
     }
 

@@ -30,7 +30,7 @@ use crate::{
         },
         Counter,
         Known,
-        Lesson,
+        LearnedEntry,
         Source,
         LIFETIME_SECS, //
     },
@@ -203,7 +203,7 @@ fn respond(id: &Arc<Id>, status: Status, qpn: Qpn, qkey: u32, private_data: &[u8
 /// Peers that are learned of at a time, and those of them of which the subnet administrator may
 /// have to be asked first: of others nothing is learned, and they are asked when they are wanted.
 /// Anybody may ask us anything.
-const LESSONS: usize = 64;
+const LEARNING: usize = 64;
 const CHECKS: usize = 8;
 
 /// Keeps what a peer says of itself, if it is where the request came from. Soon: who changes many
@@ -214,19 +214,19 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
         return;
     }
     let most = match origin {
-        Origin::Gid(_) => LESSONS,
+        Origin::Gid(_) => LEARNING,
         Origin::Lid(_) => CHECKS,
     };
-    let lessons = &host.exchange().lessons;
-    if lessons.fetch_add(1, Ordering::Relaxed) >= most {
-        lessons.fetch_sub(1, Ordering::Relaxed);
+    let learning = &host.exchange().learning;
+    if learning.fetch_add(1, Ordering::Relaxed) >= most {
+        learning.fetch_sub(1, Ordering::Relaxed);
         return;
     }
     let for_task = host.clone();
     // Only now: who finds no place spends nothing.
     if let Origin::Lid(lid) = origin {
         if !host.may_search_for(lid) {
-            lessons.fetch_sub(1, Ordering::Relaxed);
+            learning.fetch_sub(1, Ordering::Relaxed);
             return;
         }
     }
@@ -236,11 +236,11 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
             Some(false) => for_task.count(Counter::Refused, 1),
             None => {}
         }
-        let lessons = &for_task.exchange().lessons;
-        lessons.fetch_sub(1, Ordering::Relaxed);
+        let learning = &for_task.exchange().learning;
+        learning.fetch_sub(1, Ordering::Relaxed);
     });
     if spawned.is_err() {
-        lessons.fetch_sub(1, Ordering::Relaxed);
+        learning.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -276,7 +276,7 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
         return host.count(Counter::Refused, 1);
     }
     let asker: IpAddr = question.asker;
-    let lesson = Lesson {
+    let learned = LearnedEntry {
         address: asker,
         gid: question.asker_gid,
         qpn: Some(question.asker_qpn),
@@ -286,9 +286,9 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
     };
     // Without memory at the moment, it is asked when it is wanted.
     let _ = if options::learn() {
-        cache.learn(&lesson)
+        cache.learn(&learned)
     } else {
-        cache.learn_more(&lesson)
+        cache.learn_more(&learned)
     };
     let qpn = question.asker_qpn;
     // Of one whose queue pair an administrator gives, that is what counts.
