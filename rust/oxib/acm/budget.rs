@@ -20,7 +20,7 @@ pub(crate) const MOVE_HINTS: Rate = Rate {
     every: 30_000,
 };
 
-/// The rate at which a port looks for ways that are stale, or were looked for in vain.
+/// The rate at which a port looks for paths that are stale, or were looked for in vain.
 pub(crate) const STALE_PATHS: Rate = Rate {
     most: 8,
     every: 125,

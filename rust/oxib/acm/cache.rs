@@ -307,10 +307,10 @@ impl Cache {
         let now = seconds();
         let key = key(learned.address);
         if let Some(stored) = writer.get(&key).filter(|stored| !stored.is_expired(now)) {
-            let same_way = stored.gid() == learned.gid;
+            let same_gid = stored.gid() == learned.gid;
             if stored.source().outranks(learned.source) {
                 let lacking = !stored.has_given_qpn() && learned.qpn.is_some();
-                if same_way && lacking {
+                if same_gid && lacking {
                     stored.learn_qpn(learned.qpn);
                     return Ok(Learned::Filled);
                 }
@@ -318,7 +318,7 @@ impl Cache {
                 return Ok(Learned::Refused);
             }
             let same =
-                same_way && stored.source() == learned.source && stored.pkey() == learned.pkey;
+                same_gid && stored.source() == learned.source && stored.pkey() == learned.pkey;
             if same && (learned.lifetime != 0) == stored.ends_at().is_some() {
                 // A longer life needs no earlier look.
                 stored.renew(now, learned.lifetime);

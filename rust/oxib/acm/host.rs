@@ -86,8 +86,8 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// `ENXIO` if there is none, `EAGAIN` without an answer.
     fn path(&self, gid: Gid) -> Result<PathRecord>;
 
-    /// Returns whether the subnet administrator may be asked for the path to who asks this node
-    /// something from LID `lid`. Takes its place among the searches of that source.
+    /// Returns whether the subnet administrator may be asked for the path to a port that asks this
+    /// node something from LID `lid`. Takes its place among the searches of that source.
     fn may_search_for(&self, lid: u32) -> bool;
 
     /// Finds a path from the port for a program, which is told when it is known. Sleeps, but not
@@ -98,11 +98,11 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// wrong. Any context.
     fn invalidate_path(self: Arc<Self>, gid: &Gid);
 
-    /// Notes that the port at `gid` has been heard of: if no way to it was found before, it is
+    /// Notes that the port at `gid` has been heard of: if no path to it was found before, it is
     /// looked for as soon as it is wanted. Any context.
     fn is_there(&self, gid: &Gid);
 
-    /// Tells the stack that who is asked for by `request` has the queue pair `qpn` at `gid`.
+    /// Reports to the stack that the target of `request` has the queue pair `qpn` at `gid`.
     fn answer(&self, request: &Request, gid: Gid, qpn: Qpn);
 
     /// Returns the GID at which the stack's neighbour table has an address.
@@ -112,7 +112,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// wrong.
     fn verify(&self, address: IpAddr);
 
-    /// Has `rdma_cm` look anew at the addresses that it waits for.
+    /// Has `rdma_cm` look again at the addresses that it waits for.
     fn wake_resolvers(&self);
 
     /// Sends a packet of the stack's that was held back.
@@ -121,7 +121,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Drops a packet of the stack's that was held back, as nobody answers it, and counts that.
     fn discard(&self, packet: Skb);
 
-    /// Finds out whom packets were sent to.
+    /// Finds out which destinations packets were sent to.
     fn note_used(&self);
 
     /// Returns whether packets go to the peer of `request` at `gid`, as was found out then, and

@@ -2,8 +2,8 @@
 
 //! The destinations of an interface: resolved, being resolved, or not to be found now.
 //!
-//! Packets to a destination that is being resolved wait here, few of them. Who asked first starts
-//! the search; its end sends them again or drops them.
+//! A few packets to a destination that is being resolved wait here. The first of them starts the
+//! search, whose end sends them again or drops them.
 
 use kernel::{
     prelude::*,
@@ -32,19 +32,19 @@ const WAITING: usize = 3;
 /// Packets that wait for one group.
 const WAITING_FOR_GROUP: usize = 64;
 
-/// Failed searches in turn after which a known way is dropped: an SA that is busy refuses, too.
+/// Failed searches in turn after which a known path is dropped: an SA that is busy refuses, too.
 const REFUSALS: u32 = 3;
 
 /// Time until a destination that was not found is looked for again, in seconds; it doubles up to
 /// [`Policy::memory`].
 const RETRY_SECS: u64 = 1;
 
-/// Time until a way is looked for anew of which nothing could be learned, in seconds; it doubles
+/// Time until a path is looked for again of which nothing could be learned, in seconds; it doubles
 /// with each try, [`DOUBLINGS`] times at most.
 pub(super) const SILENCE_SECS: u64 = 1;
 const DOUBLINGS: u32 = 5;
 
-/// Time after ways became stale before any is looked for again, in seconds: meanwhile most of
+/// Time after paths became stale before any is looked for again, in seconds: meanwhile most of
 /// those in use are seen to lead there. One second is lost to rounding.
 const SETTLING: u64 = 2;
 
@@ -52,12 +52,12 @@ const SETTLING: u64 = 2;
 /// another manager hear of it at once.
 pub(super) const SETTLING_SPREAD: u32 = 3;
 
-/// Number of stale ways that an interface looks for in an interval then: 8 a second. All
+/// Number of stale paths that an interface looks for in an interval then: 8 a second. All
 /// interfaces of a port together look for no more ([`crate::acm::budget::STALE_PATHS`]).
 pub(super) const STALE_BATCH: usize = 4;
 pub(super) const STALE_INTERVAL_MS: u32 = 500;
 
-/// Time for which a way that was just found is kept whatever a peer says, in seconds.
+/// Time for which a path that was just found is kept whatever a peer says, in seconds.
 pub(super) const FRESH_SECS: u64 = 2;
 
 /// A destination is in use if packets went there in the last so many seconds.
@@ -66,9 +66,9 @@ const IN_USE_SECS: u64 = 60;
 /// Time after which an unused destination is forgotten, in seconds.
 pub(super) const LIFETIME_SECS: u64 = 120;
 
-/// A way to a destination. Clones share it.
-pub(super) trait Way: Clone {
-    /// Returns whether `other` leads to the destination in the same way.
+/// The address handle of a path to a destination. Clones share it.
+pub(super) trait Handle: Clone {
+    /// Returns whether `other` leads to the destination by the same path.
     fn is_same(&self, other: &Self) -> bool;
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Policy {
     pub(super) searches: usize,
     /// Most of them that are searched for strangers.
     pub(super) strangers: usize,
-    /// Time after which the way to a destination in use is looked for anew, if it may change and
+    /// Time after which the path to a destination in use is looked for again, if it may change and
     /// nothing tells.
     pub(super) refresh: Option<u64>,
     /// Longest time until a destination that was not found is looked for again.
@@ -90,7 +90,7 @@ pub(super) struct Policy {
 enum State<H, P> {
     /// A search is under way; packets wait for its end.
     Resolving(Resolving<P>),
-    /// The way is known.
+    /// The path is known.
     Ready(Ready<H>),
     /// The last search failed.
     Failed(Failed),
@@ -110,16 +110,16 @@ struct Resolving<P> {
 struct Ready<H> {
     /// Only packets for strangers ([`Errand::Stranger`]) asked for it.
     is_stranger: bool,
-    way: H,
+    handle: H,
     used: u64,
-    /// Time of the last search that found the way.
+    /// Time of the last search that found the path.
     found: u64,
-    /// Time of the next search, if the way is in use.
+    /// Time of the next search, if the path is in use.
     due: Due,
     /// Time from which on a report that the destination is elsewhere may be followed up, if there
     /// is one.
     move_hint: Option<u64>,
-    /// The search that is under way, if the way is being revalidated.
+    /// The search that is under way, if the path is being revalidated.
     search: Option<Ticket>,
     /// Number of those searches in turn that did not find it.
     refused: u32,
@@ -127,16 +127,16 @@ struct Ready<H> {
     tries: u32,
 }
 
-/// Time of the next search for a known way.
+/// Time of the next search for a known path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     /// No search unless an event asks for one.
     Never,
     /// A search at this time.
     At(u64),
-    /// A search at once: the way may be wrong.
+    /// A search at once: the path may be wrong.
     Now,
-    /// A search once the way is used [`SETTLING`] after that time, unless something shows that it
+    /// A search once the path is used [`SETTLING`] after that time, unless something shows that it
     /// still leads there.
     Stale(u64),
     /// A search at this time, as the last one learned nothing.
@@ -149,7 +149,7 @@ impl Due {
         refresh.map_or(Self::Never, |refresh| Self::At(now + refresh))
     }
 
-    /// Returns whether a way that was used last at time `used` may be looked for anew by time
+    /// Returns whether a path that was used last at time `used` may be looked for again by time
     /// `now`.
     fn has_come(self, used: u64, now: u64) -> bool {
         match self {
@@ -165,7 +165,7 @@ impl Due {
         Self::Again(now + (SILENCE_SECS << tries.min(DOUBLINGS)))
     }
 
-    /// Returns whether the subnet administrator is asked slowly: most such ways still lead there,
+    /// Returns whether the subnet administrator is asked slowly: most such paths still lead there,
     /// or it does not answer.
     fn is_patient(self) -> bool {
         matches!(self, Self::Stale(_) | Self::Again(_))
@@ -197,7 +197,7 @@ impl Failed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     generation: u32,
-    /// A way is known, and in use, while it is looked for anew.
+    /// A path is known, and in use, while it is looked for again.
     refresh: bool,
 }
 
@@ -205,7 +205,7 @@ pub(super) struct Ticket {
 pub(super) enum End<P> {
     /// The packets that waited, to be sent again or dropped.
     Settled(KVec<P>),
-    /// The way has changed: users of the old one have to forget it.
+    /// The path has changed: users of the old one have to forget it.
     Changed,
     /// The port has changed since: another search, with this ticket.
     Again(Ticket),
@@ -215,13 +215,13 @@ pub(super) enum End<P> {
 pub(super) enum Seen<'a, H> {
     /// A search is under way; so many packets wait.
     Searched(usize),
-    /// The way is known.
+    /// The path is known.
     Found(&'a H),
     /// The last search failed.
     Lost,
 }
 
-/// The destinations of one interface: `H` is the way there, `P` a packet.
+/// The destinations of one interface: `H` is an address handle, `P` a packet.
 pub(super) struct Destinations<H, P> {
     table: RBTree<Gid, State<H, P>>,
     count: Count,
@@ -235,10 +235,10 @@ pub(super) struct Destinations<H, P> {
     policy: Policy,
 }
 
-/// Sender whom a packet serves.
+/// The sender that a packet serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Errand {
-    /// This node, whose own packets need the way.
+    /// This node, whose own packets need the path.
     Own,
     /// A node that has asked this one something.
     Stranger(Source),
@@ -252,7 +252,7 @@ impl Errand {
 
 /// The decision about a packet.
 pub(super) enum Verdict<H, P> {
-    /// The caller sends the packet that way.
+    /// The caller sends the packet with that handle.
     Send(H, P),
     /// The packet waits for the end of a search that is under way.
     Waits,
@@ -275,7 +275,7 @@ pub(super) enum Reason {
     Busy,
 }
 
-impl<H: Way, P> Destinations<H, P> {
+impl<H: Handle, P> Destinations<H, P> {
     /// Creates an empty table.
     pub(super) fn new(policy: Policy) -> Self {
         Self {
@@ -294,10 +294,10 @@ impl<H: Way, P> Destinations<H, P> {
         self.count.all
     }
 
-    /// Returns the way to `gid`, if it is known.
-    pub(super) fn way(&self, gid: &Gid) -> Option<&H> {
+    /// Returns the address handle of the path to `gid`, if it is known.
+    pub(super) fn handle(&self, gid: &Gid) -> Option<&H> {
         match self.table.get(gid) {
-            Some(State::Ready(ready)) => Some(&ready.way),
+            Some(State::Ready(ready)) => Some(&ready.handle),
             _ => None,
         }
     }
@@ -313,7 +313,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Returns whether the way to `gid` was found, or not found, a moment ago.
+    /// Returns whether the path to `gid` was found, or not found, a moment ago.
     pub(super) fn is_fresh(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => {
@@ -325,7 +325,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Returns whether a way to `gid` is known that is looked for again, or is due for that by
+    /// Returns whether a path to `gid` is known that is looked for again, or is due for that by
     /// time `now`.
     pub(super) fn is_due(&self, gid: &Gid, now: u64) -> bool {
         match self.table.get(gid) {
@@ -346,8 +346,8 @@ impl<H: Way, P> Destinations<H, P> {
         self.table.get(gid).is_some()
     }
 
-    /// Asks for the way of `packet` to `gid` at time `now` (seconds). A stranger's search begins if
-    /// `may_search` grants it.
+    /// Asks for the path of `packet` to `gid` at time `now` (seconds). A stranger's search begins
+    /// if `may_search` grants it.
     pub(super) fn request(
         &mut self,
         (gid, errand): (Gid, Errand),
@@ -365,7 +365,7 @@ impl<H: Way, P> Destinations<H, P> {
             Some(State::Ready(ready)) => {
                 ready.used = now;
                 ready.is_stranger &= errand.is_stranger();
-                Verdict::Send(ready.way.clone(), packet)
+                Verdict::Send(ready.handle.clone(), packet)
             }
             Some(State::Resolving(resolving)) => {
                 if resolving.is_stranger && !errand.is_stranger() {
@@ -466,7 +466,7 @@ impl<H: Way, P> Destinations<H, P> {
 
     /// Ends a search at time `now`. A destination that was forgotten meanwhile stays so, and a
     /// result from before a change of the port is of no use. `ENOMEM` and `EAGAIN` say nothing
-    /// about a way that is known; other errors do, when they come [`REFUSALS`] times in turn.
+    /// about a path that is known; other errors do, when they come [`REFUSALS`] times in turn.
     pub(super) fn resolved(
         &mut self,
         gid: &Gid,
@@ -496,9 +496,9 @@ impl<H: Way, P> Destinations<H, P> {
                 self.strangers -= usize::from(resolving.is_stranger);
                 let waiting = core::mem::take(&mut resolving.waiting);
                 *state = match found {
-                    Ok(way) => State::Ready(Ready {
+                    Ok(handle) => State::Ready(Ready {
                         is_stranger: resolving.is_stranger,
-                        way,
+                        handle,
                         used: now,
                         found: now,
                         due,
@@ -519,13 +519,13 @@ impl<H: Way, P> Destinations<H, P> {
                 ready.search = None;
                 let is_refused = !matches!(found, Ok(_) | Err(ENOMEM | EAGAIN));
                 match found {
-                    Ok(way) => {
+                    Ok(handle) => {
                         ready.due = due;
                         ready.found = now;
                         ready.refused = 0;
                         ready.tries = 0;
-                        if !way.is_same(&ready.way) {
-                            ready.way = way;
+                        if !handle.is_same(&ready.handle) {
+                            ready.handle = handle;
                             return End::Changed;
                         }
                     }
@@ -545,7 +545,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Notes in `out`, as far as it has room, the destinations that are to be looked for anew at
+    /// Notes in `out`, as far as it has room, the destinations that are to be looked for again at
     /// time `now` and were used since `since`: the caller starts a search for each, with the
     /// ticket returned. Those that can wait are for [`Destinations::take_stale`].
     pub(super) fn take_due(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
@@ -608,7 +608,7 @@ impl<H: Way, P> Destinations<H, P> {
         ticket
     }
 
-    /// Returns whether a way that is in use at time `now` is to be looked for anew soon.
+    /// Returns whether a path that is in use at time `now` is to be looked for again soon.
     pub(super) fn is_due_soon(&self, now: u64) -> bool {
         let in_use = Self::in_use_since(now);
         self.table.values().any(|state| match state {
@@ -630,7 +630,7 @@ impl<H: Way, P> Destinations<H, P> {
         now.saturating_sub(IN_USE_SECS - 1)
     }
 
-    /// Invalidates all ways, as the subnet has changed. Those in use are due to be looked for
+    /// Invalidates all paths, as the subnet has changed. Those in use are due to be looked for
     /// again, and what was not found may be looked for at once; searches begin again when they
     /// end.
     pub(super) fn invalidate_all(&mut self) {
@@ -640,8 +640,8 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Invalidates the way to `gid`: it is due to be looked for again, and a failed search may be
-    /// repeated at once. Returns whether a way is known.
+    /// Invalidates the path to `gid`: it is due to be looked for again, and a failed search may be
+    /// repeated at once. Returns whether a path is known.
     pub(super) fn invalidate(&mut self, gid: &Gid) -> bool {
         let Some(state) = self.table.get_mut(gid) else {
             return false;
@@ -650,7 +650,7 @@ impl<H: Way, P> Destinations<H, P> {
         matches!(state, State::Ready(_))
     }
 
-    /// Marks all ways stale since time `since`: any may be wrong, though most are not. Those that
+    /// Marks all paths stale since time `since`: any may be wrong, though most are not. Those that
     /// are used from then on are looked for again, unless something shows meanwhile that they
     /// lead there. Searches and groups are handled as by [`Destinations::invalidate_all`].
     pub(super) fn mark_all_stale(&mut self, since: u64) {
@@ -666,7 +666,7 @@ impl<H: Way, P> Destinations<H, P> {
     }
 
     /// Notes a hint at time `now` that `gid` has moved, to be followed up in a while. Returns
-    /// whether a way is known.
+    /// whether a path is known.
     pub(super) fn note_move_hint(&mut self, gid: &Gid, now: u64) -> bool {
         match self.table.get_mut(gid) {
             Some(State::Ready(ready)) => {
@@ -694,7 +694,7 @@ impl<H: Way, P> Destinations<H, P> {
         }
     }
 
-    /// Notes that there is a way to `gid`: if it was not found, it may be looked for at once.
+    /// Notes that there is a path to `gid`: if it was not found, it may be looked for at once.
     pub(super) fn retry(&mut self, gid: &Gid) {
         if let Some(state @ State::Failed(_)) = self.table.get_mut(gid) {
             invalidate(state);
@@ -709,8 +709,8 @@ impl<H: Way, P> Destinations<H, P> {
     }
 
     /// Forgets destinations that were not used for [`LIFETIME_SECS`], those that may be wrong and
-    /// are not in use and, if there is no room for others, those that nobody here asked for. What
-    /// is forgotten is added to `gids` and `handles`, as far as both have room.
+    /// are not in use and, if there is no room for others, those that this node did not ask for.
+    /// What is forgotten is added to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
         let is_full = self.count.all >= DESTINATIONS;
@@ -742,12 +742,12 @@ impl<H: Way, P> Destinations<H, P> {
             self.count.remove(&gid);
             let _ = gids.push_within_capacity(gid);
             if let State::Ready(ready) = state {
-                let _ = handles.push_within_capacity(ready.way);
+                let _ = handles.push_within_capacity(ready.handle);
             }
         }
     }
 
-    /// Forgets the way to `gid`, which is returned for the caller to drop.
+    /// Forgets the path to `gid`, which is returned for the caller to drop.
     pub(super) fn forget(&mut self, gid: &Gid) -> Option<H> {
         if !matches!(self.table.get(gid), Some(State::Ready(_))) {
             return None;
@@ -755,7 +755,7 @@ impl<H: Way, P> Destinations<H, P> {
         let (_, state) = self.table.remove_node(gid)?.to_key_value();
         self.count.remove(gid);
         match state {
-            State::Ready(ready) => Some(ready.way),
+            State::Ready(ready) => Some(ready.handle),
             State::Resolving(_) | State::Failed(_) => None,
         }
     }
@@ -800,7 +800,7 @@ impl<H: Way, P> Destinations<H, P> {
         self.table.iter().map(|(gid, state)| {
             let seen = match state {
                 State::Resolving(resolving) => Seen::Searched(resolving.waiting.len()),
-                State::Ready(ready) => Seen::Found(&ready.way),
+                State::Ready(ready) => Seen::Found(&ready.handle),
                 State::Failed(_) => Seen::Lost,
             };
             (gid, seen)

@@ -344,7 +344,7 @@ impl Interface {
         }
     }
 
-    /// Reads the port anew and makes the interface what the port offers.
+    /// Reads the port and makes the interface what the port offers.
     pub(super) fn refresh(self: &Arc<Self>, rtnl: &mut Rtnl) {
         let offer = self.link().refresh();
         let offer = offer.and_then(|offer| self.follow_partition(rtnl, offer));
@@ -483,7 +483,7 @@ impl Interface {
         if !is_new && old.is_some_and(|old| old.gid == offer.gid) {
             return;
         }
-        // The ways from the old GID are no use any more.
+        // The paths from the old GID are no use any more.
         self.forget_destinations();
         let source = offer.gid.unwrap_or(Gid::ZERO);
         let (control, held) = self.control.open(rtnl);

@@ -175,13 +175,13 @@ fn show_paths(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core
             continue;
         }
         match seen {
-            Seen::Found(way) => write!(
+            Seen::Found(handle) => write!(
                 out,
                 "GID: {}\n  complete: {:>6}\n  DLID:     {:#06x}\n  SL: {:12}\n\n",
                 Short(gid),
                 yes(true),
-                way.lid(),
-                way.service_level()
+                handle.lid(),
+                handle.service_level()
             )?,
             Seen::Searched(_) | Seen::Lost => {
                 write!(

@@ -7,10 +7,10 @@
 //!
 //! The contract, for both kinds:
 //!
-//! - [`Link::refresh`] reads the port anew and says what the interface should be like. It is called
+//! - [`Link::refresh`] reads the port and says what the interface should be like. It is called
 //!   when the interface is made, when it comes up, and after each event of the port; with the RTNL
 //!   held, so it must not ask the device itself (`ib_query_port` takes the RTNL on RoCE).
-//! - [`Link::resolve`] begins to find the way to a GID, whose end the [`Search`] is told. It is
+//! - [`Link::resolve`] begins to find the path to a GID, whose end the [`Search`] is told. It is
 //!   called with a transmit queue locked, so it only notes the search or gives it to a worker. An
 //!   InfiniBand link asks the SA for a path record, and for a group takes the parameters of the
 //!   (send-only) membership.
@@ -119,7 +119,7 @@ pub(super) trait Link: Send + Sync {
     /// The key that all datagrams of the link carry.
     fn qkey(&self) -> u32;
 
-    /// Reads the port anew.
+    /// Reads the port.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ pub(super) trait Link: Send + Sync {
     /// Returns limits and lifetimes for the link's answers.
     fn policy(&self) -> Policy;
 
-    /// Begins to find the way to a destination.
+    /// Begins to find the path to a destination.
     fn resolve(&self, search: Search);
 
     /// Returns the SA's record of the path to a port, which `interface` wants to know. Sleeps as
@@ -205,7 +205,7 @@ pub(super) trait Link: Send + Sync {
         true
     }
 
-    /// Returns whether one more search may begin for a way that most likely still leads there, or
+    /// Returns whether one more search may begin for a path that most likely still leads there, or
     /// of which the last search learned nothing. Takes its place among those of the port.
     fn may_ask_again(&self) -> bool {
         true

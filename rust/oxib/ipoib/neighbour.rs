@@ -4,7 +4,7 @@
 //!
 //! A port may get another LID and nobody tells its peers; those that run the kernel's driver then
 //! send to the old one for ever. Two things give it away. The neighbour stops answering, which
-//! the stack notices. And what the neighbour says of itself comes from another LID than its way
+//! the stack notices. And what the neighbour says of itself comes from another LID than its path
 //! leads to.
 
 use core::{
@@ -143,12 +143,12 @@ impl Interface {
         }
     }
 
-    /// Returns whether something from LID `lid` shows that what is known of the way to `gid` is
+    /// Returns whether something from LID `lid` shows that what is known of the path to `gid` is
     /// wrong.
     fn is_elsewhere(&self, gid: &Gid, lid: u16) -> bool {
         let destinations = self.destinations.lock();
-        match destinations.way(gid) {
-            Some(way) => !self.link().is_same_port(way.lid(), lid),
+        match destinations.handle(gid) {
+            Some(handle) => !self.link().is_same_port(handle.lid(), lid),
             // One that was not found is there after all.
             None => destinations.is_missing(gid),
         }

@@ -55,7 +55,7 @@ impl event::Listener for PortEvents {
         if is_others {
             return;
         }
-        // Before anybody looks for ways anew.
+        // Before any search for a path begins again.
         self.0.forget_paths();
         match event {
             event::Event::Subnet(_) => {
@@ -119,7 +119,7 @@ impl Attached {
                 return Some(found);
             }
         }
-        // Who is in the list is registered: who goes leaves the list first.
+        // All in the list are registered: an interface that goes leaves the list first.
         let children = self.0.children.lock();
         children
             .iter()

@@ -84,7 +84,7 @@ struct Port {
     /// The GID that the interface's address carries.
     #[pin]
     source: SpinLockBh<Option<ARef<Entry>>>,
-    /// Budgets of those who have us search by asking us something.
+    /// Budgets of the sources that have this node search by asking it something.
     #[pin]
     sources: SpinLockBh<Sources>,
 }
@@ -133,7 +133,7 @@ impl Port {
             .ok_or(ENXIO)
     }
 
-    /// Finds the way to `gid`. Sleeps.
+    /// Finds the path to `gid`. Sleeps.
     fn find(&self, gid: Gid) -> Result<AddressHandle> {
         if gid.is_multicast() {
             let group = roce::group_gid(&gid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! An interface's search for the way to its destinations, and their ageing.
+//! An interface's search for the path to its destinations, and their ageing.
 
 use core::sync::atomic::Ordering;
 
@@ -13,10 +13,10 @@ use super::{
     address::{
         Destinations,
         End,
+        Handle,
         Reason,
         Ticket,
         Verdict,
-        Way,
         SETTLING_SPREAD,
         SILENCE_SECS,
         STALE_BATCH,
@@ -34,23 +34,23 @@ use crate::{
     wire::gid::Gid, //
 };
 
-/// Destinations handled under one hold of a lock, and looked for anew at a time.
+/// Destinations handled under one hold of a lock, and looked for again at a time.
 const BATCH: usize = 64;
 
-/// Time between two batches that are looked for anew, in milliseconds: 1280 a second.
+/// Time between two batches that are looked for again, in milliseconds: 1280 a second.
 const REVALIDATE_INTERVAL_MS: u32 = 50;
 
-/// Time until a way is looked for again of which nothing could be learned, in milliseconds.
+/// Time until a path is looked for again of which nothing could be learned, in milliseconds.
 const SILENCE_MS: u32 = 1000 * SILENCE_SECS as u32;
 
-impl Way for Arc<AddressHandle> {
+impl Handle for Arc<AddressHandle> {
     fn is_same(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-/// A search for the way to a destination, which ends once: by [`Search::end`], or by its drop if
-/// nothing can be said of the way.
+/// A search for the path to a destination, which ends once: by [`Search::end`], or by its drop if
+/// nothing can be said of the path.
 pub(super) struct Search {
     interface: Arc<Interface>,
     gid: Gid,
@@ -69,7 +69,7 @@ impl Search {
         &self.interface
     }
 
-    /// Returns whether the way is still wanted: an interface that goes away does not wait for
+    /// Returns whether the path is still wanted: an interface that goes away does not wait for
     /// peers that may not answer.
     pub(super) fn is_wanted(&self) -> bool {
         let is_closing = self.interface.closing.load(Ordering::Acquire);
@@ -81,7 +81,7 @@ impl Search {
     /// Ends the search: the packets that waited go on or are dropped. Not to be called with a
     /// transmit queue locked.
     pub(super) fn end(mut self, found: Result<AddressHandle>) {
-        let found = found.and_then(|way| Ok(Arc::new(way, GFP_KERNEL)?));
+        let found = found.and_then(|handle| Ok(Arc::new(handle, GFP_KERNEL)?));
         self.finish(found);
     }
 
@@ -103,7 +103,7 @@ impl Drop for Search {
 }
 
 impl Interface {
-    /// Asks for the way of `packet` to `gid`, and starts a search if there is none yet.
+    /// Asks for the path of `packet` to `gid`, and starts a search if there is none yet.
     pub(super) fn request(
         self: &Arc<Self>,
         gid: Gid,
@@ -134,7 +134,7 @@ impl Interface {
     /// Notes the result of a search; the packets that waited go on or are dropped. Returns the
     /// ticket of the next search if the port has changed since.
     ///
-    /// Also called with a transmit queue locked, but then nothing was found and no way was known:
+    /// Also called with a transmit queue locked, but then nothing was found and no path was known:
     /// it does not lock one.
     fn end_search(
         self: &Arc<Self>,
@@ -150,7 +150,7 @@ impl Interface {
                 drop(destinations);
                 // What the queues know of it is old now.
                 self.for_each_queue(|queue| queue.forget(&[gid]));
-                self.ask_anew(gid);
+                self.ask_again(gid);
                 return None;
             }
             End::Again(ticket) => return Some(ticket),
@@ -165,7 +165,7 @@ impl Interface {
         }
         drop(destinations);
         if !is_found {
-            // If a way is known, it is looked for again.
+            // If a path is known, it is looked for again.
             self.revalidate_soon(SILENCE_MS);
         }
         for packet in waited {
@@ -179,7 +179,7 @@ impl Interface {
         None
     }
 
-    /// Invalidates the ways to all destinations; traffic goes on over them until better ones are
+    /// Invalidates the paths to all destinations; traffic goes on over them until better ones are
     /// known. Does not sleep long: the searches are spread.
     pub(super) fn invalidate_destinations(self: &Arc<Self>) {
         // Without memory the order is not the best.
@@ -190,8 +190,8 @@ impl Interface {
         self.revalidate_soon(0);
     }
 
-    /// Marks the ways to all destinations stale: another manager has the subnet, and hears now
-    /// from all of its ports. Traffic goes on; ways that are seen to lead there are not asked
+    /// Marks the paths to all destinations stale: another manager has the subnet, and hears now
+    /// from all of its ports. Traffic goes on; paths that are seen to lead there are not asked
     /// for.
     pub(super) fn mark_destinations_stale(self: &Arc<Self>) {
         let now = self.now();
@@ -204,7 +204,7 @@ impl Interface {
         self.revalidate_soon(random() % SPREAD);
     }
 
-    /// Invalidates the way to `gid`: it is looked for again, if one is known.
+    /// Invalidates the path to `gid`: it is looked for again, if one is known.
     pub(super) fn invalidate_destination(self: &Arc<Self>, gid: &Gid) {
         self.forget_paths_to(gid);
         if self.destinations.lock().invalidate(gid) {
@@ -212,7 +212,7 @@ impl Interface {
         }
     }
 
-    /// Looks anew for some of the destinations of which that is due, the most used first, and
+    /// Looks again for some of the destinations of which that is due, the most used first, and
     /// forgets those that are invalid and not in use, or were not used for long. There is a next
     /// time if there may be more.
     ///
@@ -222,7 +222,7 @@ impl Interface {
     pub(super) fn revalidate(self: &Arc<Self>) -> Result {
         let now = self.now();
         self.expire(now)?;
-        if self.refresh_ways(now)? == BATCH {
+        if self.refresh_due(now)? == BATCH {
             self.revalidate_soon(REVALIDATE_INTERVAL_MS);
         } else if self.refresh_stale(now)? + self.follow_move_hints(now)? >= STALE_BATCH {
             self.revalidate_soon(STALE_INTERVAL_MS);
@@ -232,7 +232,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Forgets the way to `gid`.
+    /// Forgets the path to `gid`.
     pub(super) fn forget_destination(&self, gid: &Gid) {
         let forgotten = self.destinations.lock().forget(gid);
         drop(forgotten);
@@ -256,7 +256,7 @@ impl Interface {
     }
 
     /// Starts searches for a batch of the destinations of which that is due. Returns how many.
-    fn refresh_ways(self: &Arc<Self>, now: u64) -> Result<usize> {
+    fn refresh_due(self: &Arc<Self>, now: u64) -> Result<usize> {
         let mut due = KVec::with_capacity(BATCH, GFP_KERNEL)?;
         let in_use = Destinations::<Arc<AddressHandle>, Skb>::in_use_since(now);
         let ticket = {
@@ -270,7 +270,7 @@ impl Interface {
         Ok(due.len())
     }
 
-    /// Starts searches for some of the destinations whose ways are stale and used, or of which
+    /// Starts searches for some of the destinations whose paths are stale and used, or of which
     /// nothing was learned. Returns how many.
     fn refresh_stale(self: &Arc<Self>, now: u64) -> Result<usize> {
         if !self.destinations.lock().has_stale() {
@@ -324,7 +324,7 @@ impl Interface {
         }
     }
 
-    /// Forgets all destinations: their ways are no use any more.
+    /// Forgets all destinations: their paths are no use any more.
     pub(super) fn forget_destinations(&self) {
         // The table first: a queue that misses from now on waits for a new search.
         let forgotten = self.destinations.lock().forget_settled();

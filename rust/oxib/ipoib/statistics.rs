@@ -88,7 +88,7 @@ statistics! {
     tx_drop_down,
     /// Packets lost with their connection: the peer went, or was not ready.
     tx_drop_connection,
-    /// Searches for destinations that found the way.
+    /// Searches for destinations that found the path.
     address_resolved,
     /// Searches for destinations that failed.
     address_failed,

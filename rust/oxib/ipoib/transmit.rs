@@ -440,7 +440,7 @@ impl TransmitQueue {
         self.send.clear().packets as usize
     }
 
-    /// Forgets the way to each of `gids`. What cannot be forgotten now is forgotten with its next
+    /// Forgets the path to each of `gids`. What cannot be forgotten now is forgotten with its next
     /// eviction: its handle stays valid as long as it is known here.
     pub(super) fn forget(&mut self, gids: &[Gid]) {
         for gid in gids {
@@ -457,7 +457,7 @@ impl TransmitQueue {
         self.send.set_qkey(qkey);
     }
 
-    /// Forgets the ways to all destinations, as far as handles can be retired now.
+    /// Forgets the paths to all destinations, as far as handles can be retired now.
     pub(super) fn forget_all(&mut self) {
         while self.send.can_retire() {
             match self.cache.pop() {

@@ -3,12 +3,12 @@
 //! Room for destinations, and which of them give way when there is none.
 //!
 //! A destination that was not found tells nothing but not to look for it yet. So it gives way to
-//! another one, wherever it comes from: who invents destinations takes no room from peers.
+//! another one, wherever it comes from: invented destinations take no room from peers.
 
 use super::{
     Destinations,
-    State,
-    Way, //
+    Handle,
+    State, //
 };
 use crate::wire::gid::Gid;
 
@@ -53,7 +53,7 @@ impl Count {
     }
 }
 
-impl<H: Way, P> Destinations<H, P> {
+impl<H: Handle, P> Destinations<H, P> {
     /// Makes room for `gid`, if there is none, by forgetting a destination that was not found.
     pub(super) fn make_room(&mut self, gid: &Gid) {
         if self.count.has_room(gid, DESTINATIONS) {

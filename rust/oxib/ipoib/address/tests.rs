@@ -13,7 +13,7 @@ mod cases {
 
     type Table = Destinations<u8, u32>;
 
-    impl Way for u8 {
+    impl Handle for u8 {
         fn is_same(&self, other: &Self) -> bool {
             self == other
         }
@@ -120,7 +120,7 @@ mod cases {
             request(&mut table, host(1), 5, 1),
             Verdict::Send(7, 5)
         ));
-        // And who was never asked for is not known by that.
+        // A destination that was never asked for is not known by that.
         table.retry(&host(2));
         assert_eq!(table.len(), 1);
         Ok(())
@@ -228,7 +228,7 @@ mod cases {
         for (n, ticket) in tickets.iter().enumerate() {
             table.resolved(&peer(n), *ticket, Err(ENXIO), 0);
         }
-        // So is a stranger that asks again who was not found.
+        // So is a stranger that asks again and was not found.
         let again = answer(&mut table, peer(1), false, RETRY_SECS);
         assert_eq!(dropped(&again), Some(Reason::Busy));
         for n in 1..STRANGERS {
@@ -285,7 +285,7 @@ mod cases {
             search(&mut table, peer(n), 0)?;
         }
         assert_eq!(table.len(), DESTINATIONS);
-        assert_eq!(table.way(&peer(0)), Some(&1));
+        assert_eq!(table.handle(&peer(0)), Some(&1));
         Ok(())
     }
 
@@ -373,7 +373,7 @@ mod cases {
     }
 
     #[test]
-    fn ways_in_use_are_looked_for_anew() -> Result {
+    fn paths_in_use_are_looked_for_again() -> Result {
         let mut table = Table::new(POLICY);
         for n in 1..=2 {
             let ticket = search(&mut table, host(n), 0)?;
@@ -386,16 +386,16 @@ mod cases {
         // The other one is not in use.
         let ticket = table.take_due(REFRESH, 1, &mut due);
         assert_eq!(&due[..], &[host(1)]);
-        // Not twice; and packets go the old way until the new one is known, also if there was no
+        // Not twice; and packets take the old path until the new one is known, also without an
         // answer.
         table.take_due(REFRESH, 1, &mut due);
         assert_eq!(due.len(), 1);
         let end = table.resolved(&host(1), ticket, Err(EAGAIN), REFRESH);
         assert_eq!(settled(&end), Some(0));
-        assert_eq!(table.way(&host(1)), Some(&1));
+        assert_eq!(table.handle(&host(1)), Some(&1));
         // Then it is asked for again soon.
         let mut time = REFRESH + SILENCE_SECS;
-        for (found, changed, way) in [
+        for (found, changed, handle) in [
             (Ok(1), false, Some(&1)),
             (Ok(9), true, Some(&9)),
             // An SA that is busy says that, too.
@@ -414,7 +414,7 @@ mod cases {
             assert_eq!(&due[..], &[host(1)]);
             let end = table.resolved(&host(1), ticket, found, time);
             assert_eq!(matches!(end, End::Changed), changed);
-            assert_eq!(table.way(&host(1)), way);
+            assert_eq!(table.handle(&host(1)), handle);
             time += REFRESH;
         }
         let gone = request(&mut table, host(1), 5, time - REFRESH);
@@ -440,7 +440,7 @@ mod cases {
         let since = Table::in_use_since(later);
         let ticket = table.take_due(later, since, &mut due);
         assert_eq!(&due[..], &[host(1)]);
-        assert_eq!(table.way(&host(1)), Some(&1));
+        assert_eq!(table.handle(&host(1)), Some(&1));
         // Invalidated again while it is looked for: what comes of that says nothing.
         table.invalidate_all();
         let End::Again(again) = table.resolved(&host(1), ticket, Ok(7), later) else {
@@ -458,7 +458,7 @@ mod cases {
         Ok(())
     }
 
-    /// One whose ways stay as they are until something tells.
+    /// One whose paths stay as they are until something tells.
     fn known(hosts: u8) -> Result<Table> {
         let mut table = Table::new(Policy {
             refresh: None,
@@ -495,7 +495,7 @@ mod cases {
         for n in 1..=3 {
             table.used(&host(n), now - 1);
         }
-        // At once nobody: it takes a moment until it shows who answers.
+        // None at once: it takes a moment until it shows which of them answer.
         table.take_stale(now - 1, || true, &mut stale);
         assert!(stale.is_empty());
         for n in 1..=3 {
@@ -627,7 +627,7 @@ mod cases {
             ticket = table.take_stale(now + 1, || true, &mut out);
         }
         assert_eq!(&asked[..], &[0, 1, 3, 7, 15, 31, 63, 95, 127, 159, 191]);
-        // Nobody is, beyond the budget.
+        // None is, beyond the budget.
         table.take_stale(1000, || false, &mut out);
         assert!(table.has_stale() && table.is_due_soon(200));
         Ok(())

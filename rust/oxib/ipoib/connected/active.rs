@@ -129,7 +129,7 @@ impl Session {
         })
     }
 
-    /// Takes a connection away that failed: soon. The way to the peer may be another one by now.
+    /// Takes a connection away that failed: soon. The path to the peer may be another one by now.
     /// Without memory at the moment, the next look for what is idle does.
     pub(super) fn close_soon(self: &Arc<Self>, queue: u32, tag: Tag) {
         let this = self.clone();
@@ -143,14 +143,14 @@ impl Session {
 }
 
 impl Interface {
-    /// Asks anew for connections to the port at `gid`, to which the way has changed: the peer was
-    /// asked by the old one, most likely in vain and for up to a minute more.
-    pub(in crate::ipoib) fn ask_anew(self: &Arc<Self>, gid: Gid) {
+    /// Asks again for connections to the port at `gid`, to which the path has changed: the old
+    /// request most likely went in vain, and would be repeated for up to a minute more.
+    pub(in crate::ipoib) fn ask_again(self: &Arc<Self>, gid: Gid) {
         if self.mode() == Mode::Datagram {
             return;
         }
         let this = self.clone();
-        // Without memory, they are asked for anew when those have failed.
+        // Without memory, they are asked for again when those have failed.
         let _ = self.searches.spawn(move || {
             let Some(session) = this.session_of_queues() else {
                 return;

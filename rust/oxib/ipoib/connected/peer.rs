@@ -197,7 +197,7 @@ pub(super) enum Fate {
     Unwilling,
     /// The peer, or this node, has as many connections as it takes.
     Declined,
-    /// No request could be sent: the way to the peer is not known at the moment, or there is no
+    /// No request could be sent: the path to the peer is not known at the moment, or there is no
     /// memory.
     Postponed,
 }

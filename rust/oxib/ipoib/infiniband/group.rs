@@ -249,7 +249,7 @@ struct Full {
     refused: u32,
 }
 
-/// A search for the way to a group.
+/// A search for the path to a group.
 struct Sending {
     search: Search,
     /// A join to send, if one is needed.
@@ -300,7 +300,7 @@ impl Groups {
         })
     }
 
-    /// Notes a search for the way to a group. Any context.
+    /// Notes a search for the path to a group. Any context.
     pub(super) fn note(&self, search: Search) {
         let mut noted = self.noted.lock();
         let refused = if noted.reserve(1, GFP_ATOMIC).is_ok() {
@@ -334,7 +334,7 @@ impl Groups {
         self.table.lock().granted(group).is_some()
     }
 
-    /// Ends all searches for ways to groups.
+    /// Ends all searches for paths to groups.
     pub(super) fn stop(&self) {
         let noted = core::mem::take(&mut *self.noted.lock());
         drop(noted);
@@ -376,7 +376,7 @@ impl Port {
             }
             Some(Answer::Refused(error)) => {
                 full.refused += u32::from(error == EINVAL);
-                // The next time it is asked for anew.
+                // The next time it is asked for again.
                 full.join.request.forget();
                 let is_lost = full.attached.is_none() || full.refused >= REFUSALS;
                 // Under the lock, which makes this the only writer.
@@ -534,7 +534,7 @@ impl Port {
         drop(full);
     }
 
-    /// Goes on with the searches for ways to groups.
+    /// Goes on with the searches for paths to groups.
     pub(super) fn advance_groups(self: &Arc<Self>) {
         self.take_noted();
         // Ended without the table's lock: packets go on, and other searches begin.
@@ -601,8 +601,8 @@ impl Port {
         let full = table.full.get(&group).map(|full| &full.join);
         if let Some(join) = full.or(sending.join.as_ref()) {
             return match join.request.outcome()? {
-                Answer::Granted(record) => Some(self.way_to(&record, &join.membership)),
-                // The control work asks anew.
+                Answer::Granted(record) => Some(self.handle_for_group(&record, &join.membership)),
+                // The control work asks again.
                 Answer::Ended if join.request.role == Role::Full => None,
                 Answer::Ended => Some(Err(EAGAIN)),
                 Answer::Refused(_) => {
@@ -630,7 +630,11 @@ impl Port {
         }
     }
 
-    fn way_to(&self, record: &Record, membership: &Arc<Membership>) -> Result<AddressHandle> {
+    fn handle_for_group(
+        &self,
+        record: &Record,
+        membership: &Arc<Membership>,
+    ) -> Result<AddressHandle> {
         let vector = AddressVector::to_group(self.device(), self.number, record)?;
         AddressHandle::along(&self.pd, &self.queue, &vector, Some(membership.clone()))
     }
@@ -658,7 +662,7 @@ mod tests {
         rounds.end(second);
         rounds.end(first);
         assert!(!rounds.is_current(second));
-        // A round that begins anew, though nothing was heard of an end.
+        // A round that begins again, though nothing was heard of an end.
         let third = rounds.begin();
         let fourth = rounds.begin();
         assert!(rounds.is_current(fourth) && !rounds.is_current(third));

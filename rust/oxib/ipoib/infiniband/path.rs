@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Asking the SA for the ways to ports.
+//! Queries to the SA for the paths to ports.
 //!
 //! Searches wait in a queue; a few queries are under way at a time, so that a subnet administrator
 //! is not buried under those of all nodes after a change.
@@ -53,7 +53,7 @@ const WINDOW: usize = 64;
 /// Longest wait for the SA, in milliseconds; it is asked again after each tenth of that.
 pub(super) const TIMEOUT: u32 = 5000;
 
-/// Number of claims to a path before a task gives up: those who asked before it did not find one.
+/// Number of claims to a path before a task gives up: the queries that it waited for found none.
 const CLAIMS: usize = 4;
 
 /// A query that is under way.
@@ -63,7 +63,7 @@ struct PendingQuery {
     query: Option<Query>,
 }
 
-/// The searches of a port for ways to other ports.
+/// The searches of a port for paths to other ports.
 #[derive(Default)]
 pub(super) struct Paths {
     fifo: Fifo<Search>,
@@ -147,7 +147,7 @@ impl Asker for PathQuery {
         port.paths.lock().ended(number);
         let path = port.checked(search.interface(), &wanted, answer);
         port.done(duty, path.as_ref().ok());
-        search.end(path.and_then(|path| port.way(path)));
+        search.end(path.and_then(|path| port.handle_along(path)));
         // The next one's turn.
         port.advance_soon();
     }
@@ -187,7 +187,7 @@ impl Port {
         }
     }
 
-    /// Ends a search whose path is known, or has it wait for who asks for it. Returns one for
+    /// Ends a search whose path is known, or has it wait for the query for it. Returns one for
     /// which the SA is to be asked, with what to ask.
     fn claim(
         self: &Arc<Self>,
@@ -199,7 +199,7 @@ impl Port {
         match self.known_paths.claim(&wanted, waiter) {
             Claim::Known(path, Waiter::Search(_, search)) => {
                 interface.count_acm(Counter::PathHits, 1);
-                search.end(self.way(path));
+                search.end(self.handle_along(path));
                 Ok(None)
             }
             Claim::Ask(duty, Waiter::Search(_, search)) => {
@@ -244,7 +244,7 @@ impl Port {
         }
     }
 
-    /// Tells who waits what came of a query.
+    /// Notifies the waiters of the outcome of a query.
     pub(super) fn done(&self, duty: Option<Duty>, found: Option<&PathRecord>) {
         if let Some(duty) = duty {
             self.known_paths.ended(duty, found);
@@ -280,7 +280,7 @@ impl Port {
         gid: Gid,
     ) -> Result<PathRecord> {
         let wanted = self.wanted(gid)?;
-        // Who is told that nobody asks any more asks.
+        // The waiter that learns that there is no query any more makes one.
         for _ in 0..CLAIMS {
             let signal = Signal::new()?;
             match self
@@ -335,15 +335,15 @@ impl Port {
         }
     }
 
-    /// Makes the way along a path.
-    fn way(&self, mut path: PathRecord) -> Result<AddressHandle> {
+    /// Creates the address handle of a path.
+    fn handle_along(&self, mut path: PathRecord) -> Result<AddressHandle> {
         let source = self.source().ok_or(EAGAIN)?;
         let vector =
             AddressVector::from_path(self.device(), self.number, &mut path, Some(&source))?;
         AddressHandle::along(&self.pd, &self.queue, &vector, None)
     }
 
-    /// Ends all searches for ways.
+    /// Ends all searches for paths.
     pub(super) fn stop_paths(&self) {
         self.paths.lock().is_open = false;
         loop {
@@ -355,7 +355,7 @@ impl Port {
         self.cancel_paths();
     }
 
-    /// Calls off the queries that are under way: their searches end, or begin anew.
+    /// Calls off the queries that are under way: their searches end, or begin again.
     pub(super) fn cancel_paths(&self) {
         let paths = self.paths.lock();
         for query in paths

@@ -55,7 +55,7 @@ use crate::{
     work, //
 };
 
-/// A waiter for a path that somebody else asks for.
+/// A waiter for a path that another query asks for.
 pub(super) enum Waiter {
     /// An interface's search, which goes back into that one's queue.
     Search(Arc<Port>, Search),
@@ -114,13 +114,13 @@ pub(crate) struct PortPaths {
     port: PortNumber,
     #[pin]
     paths: SpinLockBh<Paths<Waiter>>,
-    /// Budget of strangers who say that neighbours have moved.
+    /// Budget of strangers that report moved neighbours.
     #[pin]
     budget: SpinLockBh<Budget>,
-    /// Budget of ways that are stale, or were asked for in vain.
+    /// Budget of paths that are stale, or were asked for in vain.
     #[pin]
     stale_budget: SpinLockBh<Budget>,
-    /// Budgets of those who have us search by asking us something.
+    /// Budgets of the sources that have this node search by asking it something.
     #[pin]
     sources: SpinLockBh<Sources>,
 }
@@ -231,7 +231,7 @@ impl PortPaths {
         self.sources.lock().take(source, now)
     }
 
-    /// Returns whether the SA may be asked now for a way that is stale, or was asked for in
+    /// Returns whether the SA may be asked now for a path that is stale, or was asked for in
     /// vain, and counts that.
     pub(super) fn may_ask_again(&self) -> bool {
         let now = work::milliseconds();

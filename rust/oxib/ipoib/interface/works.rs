@@ -4,15 +4,15 @@
 //!
 //! | work | does | when |
 //! | --- | --- | --- |
-//! | control | reads the port anew, joins and leaves groups, repairs queue pairs | events, changes |
+//! | control | reads the port, joins and leaves groups, repairs queue pairs | events, changes |
 //! | retry | runs control again | a join or a repair has failed |
-//! | age | forgets unused destinations, has the port read anew | every 30 s |
-//! | revalidate | looks anew for ways that may be wrong, some at a time | the subnet has changed, ways are old |
+//! | age | forgets unused destinations, has the port read | every 30 s |
+//! | revalidate | looks again for paths that may be wrong, some at a time | the subnet has changed, paths are old |
 //! | announce | tells the link where this node is | the carrier has come, the address or the LID is another one |
 //! | tell | tells each neighbour which receive queue is its | there are more or fewer, all were told the main one |
 //! | retire | lets go of receive queues | there have been fewer for a while |
 //! | watch | asks peers across a router whether they are there | packets go to them, and none come |
-//! | search | finds the way to one destination (RoCE) | packets wait for it |
+//! | search | finds the path to one destination (RoCE) | packets wait for it |
 
 use core::sync::atomic::Ordering;
 
@@ -148,7 +148,7 @@ impl WorkItem<CONTROL_WORK> for Interface {
             return;
         }
         if this.gids_changed.swap(false, Ordering::AcqRel) {
-            // Ways from an entry that is gone, or came again at another place, are no use.
+            // Paths from an entry that is gone, or came again at another place, are no use.
             this.forget_destinations();
         }
         let handed_over = this.handed_over.swap(false, Ordering::AcqRel);
@@ -313,7 +313,7 @@ impl Interface {
         }
     }
 
-    /// Looks for ways anew in `milliseconds`, or before.
+    /// Looks for paths again in `milliseconds`, or before.
     pub(in crate::ipoib) fn revalidate_soon(self: &Arc<Self>, milliseconds: u32) {
         self.plan::<REVALIDATE_WORK>(&self.revalidation, milliseconds);
     }
@@ -325,7 +325,7 @@ impl Interface {
     }
 
     /// Runs work `ID` after so long, and `planned` says when it runs. What it is to do then it
-    /// finds out for itself, and plans it anew for what is not due: it runs at the earliest of
+    /// finds out for itself, and plans it again for what is not due: it runs at the earliest of
     /// the times that it was asked for.
     fn plan<const ID: u64>(self: &Arc<Self>, planned: &Plan, milliseconds: u32)
     where
