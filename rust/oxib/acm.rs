@@ -10,7 +10,7 @@
 //!   └ change     what the administrator asks of single entries
 //!  exchange    a peer's queue pair, found by asking its connection manager
 //!   └ host       the interface that asks and is asked
-//!  resolve     the same step by step, for who wants to see
+//!  diagnosis   the same step by step, for administrators
 //!  budget      how often strangers may have the subnet administrator asked
 //!  paths       what the subnet administrator said of a port's paths
 //!  local_service  paths for programs that connect by rdma_cm
@@ -33,6 +33,7 @@ use crate::{
 pub(crate) mod budget;
 pub(crate) mod cache;
 mod change;
+pub(crate) mod diagnosis;
 mod entry;
 pub(crate) mod exchange;
 mod expiry;
@@ -43,7 +44,6 @@ pub(crate) mod local_service;
 mod netlink;
 pub(crate) mod options;
 pub(crate) mod paths;
-pub(crate) mod resolve;
 pub(crate) mod sources;
 pub(crate) mod statistics;
 mod tests;

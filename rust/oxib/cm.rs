@@ -17,7 +17,7 @@
 //!   ├ arrive    messages for identifiers that are there
 //!   ├ deferred  messages that wait for the Ethernet address of their sender
 //!   ├ request   REQs: duplicates, stale connections, listeners, new identifiers
-//!   └ resolve   service ID resolution
+//!   └ sidr      service ID resolution
 //!  port       a port and its share of the management class
 //!   ├ window    how many requests are unanswered at a time
 //!   └ round_trip  how long answers take
@@ -71,8 +71,8 @@ mod notice;
 mod parameters;
 mod port;
 mod request;
-mod resolve;
 mod round_trip;
+mod sidr;
 mod table;
 mod window;
 

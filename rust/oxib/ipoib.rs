@@ -13,8 +13,8 @@
 //!   ├ search     finding destinations, forgetting them
 //!   ├ transmit   a packet's way out: cache → send queue
 //!   │  ├ cache     per queue: GID → address handle, under the queue's lock
-//!   │  └ address   per interface: what is being resolved, and who waits for it
-//!   │  └ resolve   questions for neighbours, answered by the address cache
+//!   │  └ address   per interface: what is being resolved, and packets that wait for it
+//!   │  └ arp_nd    questions for neighbours, answered by the address cache
 //!   ├ receive    a packet's way in
 //!   │  └ inbound   receive queues beside the main one, of which each peer is told one
 //!   ├ connected  connections to peers, in connected mode
@@ -58,6 +58,7 @@ use crate::{
 };
 
 mod address;
+mod arp_nd;
 mod cache;
 mod child;
 mod configure;
@@ -75,7 +76,6 @@ pub(crate) mod options;
 mod port;
 mod queues;
 mod receive;
-mod resolve;
 mod roce;
 mod search;
 mod statistics;

@@ -38,7 +38,7 @@ use super::{
         SidrReqParameters, //
     },
     port::Port,
-    resolve::Answered, //
+    sidr::Answered, //
 };
 use crate::{
     rdma::{

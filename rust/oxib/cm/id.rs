@@ -46,7 +46,7 @@ use super::{
         Notice, //
     },
     port::Port,
-    resolve::SidrRequest,
+    sidr::SidrRequest,
     table::Reserved,
     window::Place,
     DeviceKey,

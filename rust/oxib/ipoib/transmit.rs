@@ -17,6 +17,10 @@ use super::{
         Reason,
         Verdict, //
     },
+    arp_nd::{
+        may_ask,
+        Found, //
+    },
     cache::{
         self,
         Cache,
@@ -29,10 +33,6 @@ use super::{
     offload::{
         Adapter,
         Ring, //
-    },
-    resolve::{
-        may_ask,
-        Found, //
     },
     statistics::Statistics,
     stopped::{
@@ -104,7 +104,7 @@ pub(super) struct TransmitQueue {
     /// The queue has neither connections nor receive queues to tell: packets go out as they come.
     is_plain: bool,
     /// Questions for neighbours are answered by the address cache.
-    resolves: bool,
+    answers_requests: bool,
 }
 
 /// A packet that has passed the checks, without its pseudo header.
@@ -137,7 +137,7 @@ impl TransmitQueue {
         let numbers = interface.numbers.lock().clone();
         Ok(Self {
             is_plain: senders.is_none() && numbers.is_none(),
-            resolves: interface.resolves(),
+            answers_requests: interface.answers_requests(),
             numbers,
             send,
             adapter: Adapter::of(qp.device(), interface.port()),
@@ -149,10 +149,10 @@ impl TransmitQueue {
         })
     }
 
-    /// Sends a packet in the interface's mode, or resolves the question in it.
+    /// Sends a packet in the interface's mode, or answers the request in it.
     #[inline(always)]
     pub(super) fn transmit(&mut self, device: &Device<Interface>, queue: Queue<'_>, packet: Skb) {
-        if self.is_plain && !(self.resolves && may_ask(&packet)) {
+        if self.is_plain && !(self.answers_requests && may_ask(&packet)) {
             self.transmit_datagram(device, queue, packet);
         } else {
             self.transmit_otherwise(device, queue, packet);
@@ -184,7 +184,7 @@ impl TransmitQueue {
 
     /// Has the address cache answer a packet, if it is a question for a neighbour.
     fn look_up(&self, packet: Skb) -> Found {
-        if self.resolves && may_ask(&packet) {
+        if self.answers_requests && may_ask(&packet) {
             self.interface.look_up(packet)
         } else {
             Found::Send(packet)
@@ -213,8 +213,8 @@ impl TransmitQueue {
     }
 
     /// Has questions for neighbours answered by the address cache, or not.
-    pub(super) fn set_resolves(&mut self, resolves: bool) {
-        self.resolves = resolves;
+    pub(super) fn set_answers_requests(&mut self, answers_requests: bool) {
+        self.answers_requests = answers_requests;
     }
 
     /// Sends a packet as a datagram.

@@ -11,12 +11,12 @@ use kernel::{
 
 use super::{
     super::{
-        options::Mode,
-        resolve::{
-            resolve,
+        diagnosis::{
+            diagnose,
             Resolution,
             Step, //
         },
+        options::Mode,
         Cache,
         Host, //
     },
@@ -133,7 +133,7 @@ pub(super) fn show_resolution(request: &mut Request<'_, Oxib>, cache: &Arc<Cache
     let (index, address) =
         request::parse_resolution(&attributes(request)).map_err(|why| refuse(request, why))?;
     let host = find(request, cache, index)?;
-    let found = resolve(&host, address);
+    let found = diagnose(&host, address);
     request.reply(|message| put_resolution(message, address, &found, &*host))
 }
 

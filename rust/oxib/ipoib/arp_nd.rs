@@ -4,8 +4,8 @@
 //!
 //! A request of our own stack for an address that the cache has is not sent: the stack gets the
 //! neighbour's answer from us. If the neighbour's queue pair is not known, an exchange with it
-//! finds that out ([`Exchange`]), and the request waits. What asks whether an address is free, or
-//! tells all who has one, goes out as ever ([`Request::of`]).
+//! finds that out ([`Exchange`]), and the request waits. Probes for a free address and
+//! announcements are sent as ever ([`Request::of`]).
 
 use core::net::{
     IpAddr,
@@ -91,21 +91,21 @@ pub(super) enum Found {
     Send(Skb),
     /// Answered, or held until it is.
     Done,
-    /// Gives back a packet that is to be dropped, as nobody answers it.
+    /// Gives back a packet that is to be dropped, as it gets no answer.
     Drop(Skb),
 }
 
 impl Interface {
     /// Returns whether questions for neighbours are answered by the cache.
-    pub(super) fn resolves(&self) -> bool {
+    pub(super) fn answers_requests(&self) -> bool {
         self.link().is_routed() && self.exchange.mode() != Mode::Off
     }
 
     /// Changes how the interface uses the cache.
     pub(super) fn set_acm(self: &Arc<Self>, _: &mut Rtnl, mode: Mode) {
         self.exchange.set_mode(mode);
-        let resolves = self.resolves();
-        self.for_each_queue(|queue| queue.set_resolves(resolves));
+        let answers_requests = self.answers_requests();
+        self.for_each_queue(|queue| queue.set_answers_requests(answers_requests));
     }
 
     /// Takes a packet that may be a question for a neighbour. With a transmit queue locked.
@@ -116,7 +116,7 @@ impl Interface {
         };
         let known = Cache::find_for(self.device(), request.target);
         match known.filter(|known| self.is_for_us(known)) {
-            Some(known) => self.resolve(&request, &known, is_probe, packet),
+            Some(known) => self.answer_request(&request, &known, is_probe, packet),
             None => self.send_unless_only(packet),
         }
     }
@@ -155,14 +155,14 @@ impl Interface {
         }
     }
 
-    fn resolve(
+    fn answer_request(
         self: &Arc<Self>,
         request: &Request,
         known: &Known,
         is_probe: bool,
         packet: Skb,
     ) -> Found {
-        // The stack probes who has been silent: what a peer said before may be wrong by now.
+        // The stack probes silent peers: what a peer said before may be wrong by now.
         let is_good =
             !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
         let host: Arc<dyn Host> = self.clone();
@@ -345,7 +345,7 @@ impl Host for Interface {
     }
 
     fn note_used(&self) {
-        // Without memory at the moment nobody is in use.
+        // Without memory at the moment none is in use.
         let _ = Interface::note_used(self, self.now());
     }
 

@@ -100,7 +100,7 @@ impl Manager {
                 answer_unsupported(port, &back, &req);
             }
             Some(listener) => {
-                match self.resolve(port, &req, back, key, listener, notice) {
+                match self.accept_sidr_req(port, &req, back, key, listener, notice) {
                     Ok((id, next)) => id.then(next),
                     Err(EEXIST) => port.count_duplicate(Kind::SidrReq),
                     // It is as if the message had been lost: the peer repeats it.
@@ -125,7 +125,7 @@ impl Manager {
         id.with(|inner| inner.is_asked_again(&id, port, req, back))
     }
 
-    fn resolve(
+    fn accept_sidr_req(
         self: &Arc<Self>,
         port: &Arc<Port>,
         req: &SidrReq,

@@ -112,8 +112,8 @@ const fn skipped(kind: Kind, text: &'static CStr) -> Step {
     }
 }
 
-/// Finds the way from `host` to an address. Sleeps as long as peer and subnet administrator take.
-pub(crate) fn resolve(host: &Arc<dyn Host>, address: IpAddr) -> Resolution {
+/// Finds the path from `host` to an address. Sleeps as long as peer and subnet administrator take.
+pub(crate) fn diagnose(host: &Arc<dyn Host>, address: IpAddr) -> Resolution {
     let (cache, known) = step(Kind::Cache, || look_up(&**host, address));
     let Some(known) = known else {
         const TEXT: &CStr = c"the address has no entry: neighbours are asked as ever";
