@@ -77,7 +77,7 @@ mod table;
 mod window;
 
 pub(crate) use self::{
-    attributes::Ways,
+    attributes::Addresses,
     consumer::{
         Consumer,
         Shown, //

@@ -213,7 +213,7 @@ impl Manager {
         let incoming = input::Rep::from(rep);
         let mut stale = None;
         let answered = [StateName::Established, StateName::MraRepSent];
-        let Ok(source) = id.way_back(port, &notice, &answered) else {
+        let Ok(source) = id.reply_address(port, &notice, &answered) else {
             return self.defer(port, notice);
         };
         let now = self.now();
@@ -245,8 +245,8 @@ impl Manager {
             inner.receive(&id, &Incoming::Rep(incoming), source.as_ref(), now, notice)
         });
         if let (Some(other), Next::Nothing(Some(notice))) = (stale, &next) {
-            // Without the way the peer sends its REP again.
-            if let Ok(to) = port.way_back(notice) {
+            // Without an address nothing is sent, and the peer sends its REP again.
+            if let Ok(to) = port.reply_address(notice) {
                 let names = (rep.local_comm_id(), rep.remote_comm_id());
                 let tid = rep.header().tid();
                 let reason = (Reason::STALE_CONNECTION, &[][..]);
@@ -266,7 +266,7 @@ impl Manager {
             return self.answer_unknown_dreq(port, dreq, notice);
         };
         let incoming = Incoming::from(Message::Dreq(dreq));
-        let Ok(source) = id.way_back(port, &notice, &[StateName::TimeWait]) else {
+        let Ok(source) = id.reply_address(port, &notice, &[StateName::TimeWait]) else {
             return self.defer(port, notice);
         };
         let now = self.now();
@@ -282,12 +282,12 @@ impl Manager {
     }
 
     fn answer_unknown_dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: KBox<Notice>) {
-        let way_back = port.way_back(&notice);
-        if let Err(NoWay::Unresolved) = way_back {
+        let reply_address = port.reply_address(&notice);
+        if let Err(NoReplyAddress::Unresolved) = reply_address {
             return self.defer(port, notice);
         }
         port.count_duplicate(Kind::Dreq);
-        let Ok(to) = way_back else {
+        let Ok(to) = reply_address else {
             return;
         };
         let message = crate::wire::cm::drep::Parameters {
@@ -326,23 +326,24 @@ impl Id {
         }
     }
 
-    /// Returns whether one of its ways leads to the peer with that GID and LID, seen from `port`.
+    /// Returns whether one of its addresses leads to the peer with that GID and LID, seen from
+    /// `port`.
     fn leads_to(&self, port: &Port, gid: Option<Gid>, lid: u32) -> bool {
         let lmc = port.lmc();
         self.look(|inner| {
-            let ways = [inner.address.as_ref(), inner.alternate.as_deref()];
-            let mut ways = ways.into_iter().flatten();
-            ways.any(|way| way.leads_to(gid, lid, lmc))
+            let addresses = [inner.address.as_ref(), inner.alternate.as_deref()];
+            let mut addresses = addresses.into_iter().flatten();
+            addresses.any(|address| address.leads_to(gid, lid, lmc))
         })
     }
 
-    /// The way back to where a message came from, in `states` in which it is a duplicate that is
+    /// Returns the address of a message's sender, in `states` in which it is a duplicate that is
     /// answered as the first one was. Sleeps.
     ///
     /// # Errors
     ///
     /// The message is to be [deferred](Manager::defer).
-    pub(super) fn way_back(
+    pub(super) fn reply_address(
         &self,
         port: &Port,
         notice: &Notice,
@@ -352,17 +353,17 @@ impl Id {
         if !states.contains(&state) {
             return Ok(None);
         }
-        match port.way_back(notice) {
-            Ok(way) => Ok(Some(way)),
-            Err(NoWay::Invalid) => Ok(None),
-            Err(NoWay::Unresolved) => Err(Unresolved),
+        match port.reply_address(notice) {
+            Ok(address) => Ok(Some(address)),
+            Err(NoReplyAddress::Invalid) => Ok(None),
+            Err(NoReplyAddress::Unresolved) => Err(Unresolved),
         }
     }
 }
 
-/// The reasons for which there is no way back to where a message came from.
+/// The reasons for which there is no address to reply to a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NoWay {
+pub(super) enum NoReplyAddress {
     /// The Ethernet address of its sender is not known, and is being asked for.
     Unresolved,
     /// Its addresses are not valid here.
@@ -373,29 +374,32 @@ pub(super) enum NoWay {
 pub(super) struct Unresolved;
 
 impl Port {
-    /// The way back to where a message came from. Sleeps, but does not wait for another node.
+    /// Returns the address of a message's sender. Sleeps, but does not wait for another node.
     ///
     /// # Errors
     ///
     /// The reason why there is none.
-    pub(super) fn way_back(&self, notice: &Notice) -> core::result::Result<AddressVector, NoWay> {
-        let device = self.device().map_err(|_| NoWay::Invalid)?;
-        let received = notice.message().ok_or(NoWay::Invalid)?;
-        let way = match self.roce {
+    pub(super) fn reply_address(
+        &self,
+        notice: &Notice,
+    ) -> core::result::Result<AddressVector, NoReplyAddress> {
+        let device = self.device().map_err(|_| NoReplyAddress::Invalid)?;
+        let received = notice.message().ok_or(NoReplyAddress::Invalid)?;
+        let address = match self.roce {
             true => AddressVector::from_roce_completion(&device, self.number, received),
             false => AddressVector::from_completion(&device, self.number, received),
         };
-        way.map_err(|error| match error {
-            ETIMEDOUT => NoWay::Unresolved,
-            _ => NoWay::Invalid,
+        address.map_err(|error| match error {
+            ETIMEDOUT => NoReplyAddress::Unresolved,
+            _ => NoReplyAddress::Invalid,
         })
     }
 
-    /// Lets a message wait if there is no way back yet, or counts it as dropped.
-    pub(super) fn put_off(self: &Arc<Self>, notice: KBox<Notice>, why: NoWay) {
+    /// Lets a message wait if its sender's address is not known yet, or counts it as dropped.
+    pub(super) fn put_off(self: &Arc<Self>, notice: KBox<Notice>, why: NoReplyAddress) {
         match why {
-            NoWay::Unresolved => self.manager().defer(self, notice),
-            NoWay::Invalid => self.count_dropped(Cause::Invalid),
+            NoReplyAddress::Unresolved => self.manager().defer(self, notice),
+            NoReplyAddress::Invalid => self.count_dropped(Cause::Invalid),
         }
     }
 

@@ -36,7 +36,7 @@ impl Inner {
     ///
     /// The error of the sending.
     pub(super) fn ask(&mut self, id: &Arc<Id>, request: KBox<Bytes>) -> Result {
-        let (port, to) = self.way(id)?;
+        let (port, to) = self.destination(id)?;
         let place = port.window.enter(id);
         if place.is_some() {
             port.post_built(to, &request)?;
@@ -80,7 +80,7 @@ impl Inner {
 
     /// Sends the request that was kept back. That it cannot be sent is as if it had been lost.
     pub(super) fn send_kept_back(&self, id: &Id) {
-        if let (Ok((port, to)), Some(request)) = (self.way(id), &self.request) {
+        if let (Ok((port, to)), Some(request)) = (self.destination(id), &self.request) {
             let _ = port.post_built(to, request);
         }
     }

@@ -32,8 +32,8 @@ use crate::{
 /// The LID that stands for none (IBTA 4.1.3).
 const PERMISSIVE_LID: u16 = 0xffff;
 
-/// Attributes of a queue pair, and the ways that belong to them.
-pub(crate) struct Ways<'a> {
+/// Attributes of a queue pair, and the addresses that belong to them.
+pub(crate) struct Addresses<'a> {
     /// The address vector of the first path.
     pub(crate) address: Option<&'a AddressVector>,
     /// The address vector of the alternate path.
@@ -48,7 +48,7 @@ impl Id {
     /// # Errors
     ///
     /// `EINVAL` if the state has none.
-    pub(crate) fn qp_init(&self, use_them: impl FnOnce(&QpInit, &Ways<'_>)) -> Result {
+    pub(crate) fn qp_init(&self, use_them: impl FnOnce(&QpInit, &Addresses<'_>)) -> Result {
         self.attributes(Machine::qp_init, use_them)
     }
 
@@ -57,7 +57,7 @@ impl Id {
     /// # Errors
     ///
     /// `EINVAL` if the state has none.
-    pub(crate) fn qp_rtr(&self, use_them: impl FnOnce(&QpRtr, &Ways<'_>)) -> Result {
+    pub(crate) fn qp_rtr(&self, use_them: impl FnOnce(&QpRtr, &Addresses<'_>)) -> Result {
         self.attributes(Machine::qp_rtr, use_them)
     }
 
@@ -66,7 +66,7 @@ impl Id {
     /// # Errors
     ///
     /// `EINVAL` if the state has none.
-    pub(crate) fn qp_rts(&self, use_them: impl FnOnce(&QpRts, &Ways<'_>)) -> Result {
+    pub(crate) fn qp_rts(&self, use_them: impl FnOnce(&QpRts, &Addresses<'_>)) -> Result {
         self.attributes(Machine::qp_rts, use_them)
     }
 
@@ -76,8 +76,8 @@ impl Id {
     ///
     /// `EINVAL` if the state has none.
     pub(crate) fn rc_initial(&self) -> Result<rc::Initial> {
-        self.take(Machine::qp_init, |_, ways| {
-            let address = ways.address?;
+        self.take(Machine::qp_init, |_, addresses| {
+            let address = addresses.address?;
             Some(rc::Initial {
                 port: address.port(),
                 pkey_index: address.pkey_index(),
@@ -92,10 +92,11 @@ impl Id {
     ///
     /// `EINVAL` if the state has none.
     pub(crate) fn rc_reception(&self, psn: Psn) -> Result<rc::Reception> {
-        self.take(Machine::qp_rtr, |given, ways| {
+        self.take(Machine::qp_rtr, |given, addresses| {
             Some(rc::Reception {
-                address: ways.address?.clone(),
-                data_lid: Some(ways.data_lid).filter(|lid| !matches!(*lid, 0 | PERMISSIVE_LID)),
+                address: addresses.address?.clone(),
+                data_lid: Some(addresses.data_lid)
+                    .filter(|lid| !matches!(*lid, 0 | PERMISSIVE_LID)),
                 mtu: given.mtu.get(),
                 peer: given.dest_qpn,
                 psn,
@@ -132,26 +133,26 @@ impl Id {
     fn take<A, T>(
         &self,
         of: impl FnOnce(&Machine) -> core::result::Result<A, Refused>,
-        copy: impl FnOnce(&A, &Ways<'_>) -> Option<T>,
+        copy: impl FnOnce(&A, &Addresses<'_>) -> Option<T>,
     ) -> Result<T> {
         let mut taken = None;
-        self.attributes(of, |given, ways| taken = copy(given, ways))?;
+        self.attributes(of, |given, addresses| taken = copy(given, addresses))?;
         taken.ok_or(EINVAL)
     }
 
     fn attributes<A>(
         &self,
         of: impl FnOnce(&Machine) -> core::result::Result<A, Refused>,
-        use_them: impl FnOnce(&A, &Ways<'_>),
+        use_them: impl FnOnce(&A, &Addresses<'_>),
     ) -> Result {
         self.look(|inner| {
             let attributes = of(&inner.machine).map_err(|_| EINVAL)?;
-            let ways = Ways {
+            let addresses = Addresses {
                 address: inner.address.as_ref(),
                 alternate: inner.alternate.as_deref(),
                 data_lid: inner.data_lid,
             };
-            use_them(&attributes, &ways);
+            use_them(&attributes, &addresses);
             Ok(())
         })
     }

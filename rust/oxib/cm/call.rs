@@ -86,9 +86,9 @@ impl Id {
             return Err(EINVAL);
         }
         self.check_idle()?;
-        let (port, address) = self.way_along(&mut given.primary, given.source)?;
+        let (port, address) = self.address_along(&mut given.primary, given.source)?;
         let alternate = match &mut given.alternate {
-            Some(path) => Some(KBox::new(self.way_along(path, None)?.1, GFP_KERNEL)?),
+            Some(path) => Some(KBox::new(self.address_along(path, None)?.1, GFP_KERNEL)?),
             None => None,
         };
         let mut request = new_request()?;
@@ -282,7 +282,7 @@ impl Id {
     pub(crate) fn send_sidr_req(self: &Arc<Self>, mut given: SidrReqParameters<'_>) -> Result {
         check_private_data(Kind::SidrReq, given.private_data)?;
         self.check_idle()?;
-        let (port, address) = self.way_along(&mut given.path, given.source)?;
+        let (port, address) = self.address_along(&mut given.path, given.source)?;
         let mut request = new_request()?;
         let step = input::SidrReqParam {
             patience: input::Patience {
@@ -336,7 +336,7 @@ impl Id {
             let sent = message
                 .build(inner.tid, Blank::zeroed(&mut bytes))
                 .map_err(|_| EINVAL)
-                .and_then(|()| inner.way(self))
+                .and_then(|()| inner.destination(self))
                 .and_then(|(port, to)| port.post_built(to, &bytes));
             inner.settle(self, before, sent, &actions)?;
             if let Some(request) = &mut inner.sidr_request {
@@ -400,8 +400,8 @@ impl Id {
         }
     }
 
-    /// The port and the way of a path. Sleeps.
-    pub(super) fn way_along(
+    /// Returns the port and the address of a path. Sleeps.
+    pub(super) fn address_along(
         &self,
         path: &mut PathRecord,
         source: Option<&Entry>,
@@ -420,7 +420,7 @@ impl Id {
 }
 
 impl super::Manager {
-    /// The port where `path` begins.
+    /// Returns the port where `path` begins.
     fn port_of(&self, key: super::DeviceKey, path: &PathRecord) -> Result<Arc<Port>> {
         let device = self.devices.get(&key).ok_or(EINVAL)?.device()?;
         let number: PortNumber = device.port_of_path(path).ok_or(EINVAL)?;
@@ -447,7 +447,7 @@ impl Inner {
     /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it
     /// is not queued.
     fn answer(&mut self, id: &Id, rep: KBox<Bytes>) -> Result {
-        let (port, to) = self.way(id)?;
+        let (port, to) = self.destination(id)?;
         port.post_built(to, &rep)?;
         self.request = Some(rep);
         Ok(())

@@ -94,10 +94,10 @@ pub(crate) struct Id {
 pub(super) struct Inner {
     pub(super) machine: Machine,
     pub(super) service: ServiceId,
-    /// The port, the way of messages and of the first path.
+    /// The port, and the address of messages and of the first path.
     pub(super) port: Option<Arc<Port>>,
     pub(super) address: Option<AddressVector>,
-    /// The way of the alternate path.
+    /// The address of the alternate path.
     pub(super) alternate: Option<KBox<AddressVector>>,
     /// The LID that the queue pair's packets go to, if not that of the messages.
     pub(super) data_lid: u16,

@@ -19,8 +19,8 @@ use super::{
         SERVICE_TIMEOUT, //
     },
     port::{
-        Port,
-        Way, //
+        Destination,
+        Port, //
     }, //
 };
 use crate::{
@@ -88,24 +88,24 @@ impl Inner {
             // Their calls build these, with more in them than an identifier keeps.
             return Err(EINVAL);
         }
-        let (port, to) = self.way(id)?;
+        let (port, to) = self.destination(id)?;
         port.post(kind(outgoing), to, |out| {
             self.build(id, outgoing, extra, out)
         })
     }
 
-    /// The port and the way to the peer.
-    pub(super) fn way(&self, id: &Id) -> Result<(&Arc<Port>, Way<'_>)> {
-        let way = self.address.as_ref().map(|address| Way {
+    /// Returns the port, and the destination of messages to the peer.
+    pub(super) fn destination(&self, id: &Id) -> Result<(&Arc<Port>, Destination<'_>)> {
+        let to = self.address.as_ref().map(|address| Destination {
             address,
             manager: id.consumer.remote_manager(),
         });
-        self.port.as_ref().zip(way).ok_or(EINVAL)
+        self.port.as_ref().zip(to).ok_or(EINVAL)
     }
 
-    /// The kept request once more.
+    /// Sends the kept request once more.
     fn send_again(&self, id: &Id) -> Result {
-        let (port, to) = self.way(id)?;
+        let (port, to) = self.destination(id)?;
         let request = self.request.as_ref().ok_or(ENOENT)?;
         port.post_again(to, request)
     }

@@ -71,13 +71,13 @@ const CLASS: mad::Class = mad::Class {
 
 /// The destination of a message.
 #[derive(Clone, Copy)]
-pub(super) struct Way<'a> {
+pub(super) struct Destination<'a> {
     pub(super) address: &'a AddressVector,
     /// The queue pair of the peer's connection manager.
     pub(super) manager: Qpn,
 }
 
-impl<'a> From<&'a AddressVector> for Way<'a> {
+impl<'a> From<&'a AddressVector> for Destination<'a> {
     /// Leads to the general services interface, where each port's connection manager is.
     fn from(address: &'a AddressVector) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl Port {
     pub(super) fn post(
         &self,
         kind: Kind,
-        to: Way<'_>,
+        to: Destination<'_>,
         write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
     ) -> Result {
         let mut message = self.sender.message(to.address, to.manager.get())?;
@@ -198,7 +198,7 @@ impl Port {
     /// # Errors
     ///
     /// The errors of [`Port::post`].
-    pub(super) fn post_built(&self, to: Way<'_>, bytes: &Bytes) -> Result {
+    pub(super) fn post_built(&self, to: Destination<'_>, bytes: &Bytes) -> Result {
         let kind = kind(bytes).ok_or(EINVAL)?;
         self.post(kind, to, |out| {
             *out.into_bytes() = *bytes;
@@ -211,7 +211,7 @@ impl Port {
     /// # Errors
     ///
     /// The errors of [`Port::post`].
-    pub(super) fn post_again(&self, to: Way<'_>, bytes: &Bytes) -> Result {
+    pub(super) fn post_again(&self, to: Destination<'_>, bytes: &Bytes) -> Result {
         self.post_built(to, bytes)?;
         if let Some(kind) = kind(bytes) {
             self.counters.add(Group::Repeated, kind, 1);

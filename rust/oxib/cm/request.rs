@@ -9,7 +9,7 @@ use kernel::{
 };
 
 use super::{
-    arrive::NoWay,
+    arrive::NoReplyAddress,
     half_open::HalfOpen,
     id::{
         Id,
@@ -116,15 +116,15 @@ struct Arriving<'a> {
     manager: &'a Manager,
     port: &'a Port,
     request: &'a Notice,
-    /// The way back to where it came from, once it was looked up.
-    back: Option<core::result::Result<AddressVector, NoWay>>,
+    /// The address of its sender, once it was looked up.
+    back: Option<core::result::Result<AddressVector, NoReplyAddress>>,
 }
 
 impl Arriving<'_> {
-    /// Looks the way back up, once. Sleeps.
-    fn back(&mut self) -> &core::result::Result<AddressVector, NoWay> {
+    /// Looks up the address of its sender, once. Sleeps.
+    fn back(&mut self) -> &core::result::Result<AddressVector, NoReplyAddress> {
         let (port, request) = (self.port, self.request);
-        self.back.get_or_insert_with(|| port.way_back(request))
+        self.back.get_or_insert_with(|| port.reply_address(request))
     }
 }
 
@@ -145,8 +145,8 @@ impl Reception for Arriving<'_> {
         self.manager.listener(self.port.key, service)
     }
 
-    /// On RoCE the way back is looked up for a place, and its owner may be asked: not for a request
-    /// that gets none in any case.
+    /// On RoCE the sender's address is looked up for a place, and the sender may be asked: not for
+    /// a request that gets none in any case.
     fn admits(&self, (listener, _): &(Listener, Listening), source: &Source) -> bool {
         !self.port.roce || listener.places.admit(source)
     }
@@ -173,7 +173,7 @@ struct Request {
     /// Type of the queue pair on our side.
     qp_type: QpType,
     completion: Completion,
-    /// The way back to where it came from.
+    /// The address of its sender.
     back: AddressVector,
     /// The use of the listener that the REQ is for.
     listening: Listening,
@@ -224,7 +224,7 @@ impl Manager {
             Verdict::Stale(other) => Err(Turned::Stale(other)),
             Verdict::New(new) => Ok(new),
         };
-        let back = match back.unwrap_or_else(|| port.way_back(&notice)) {
+        let back = match back.unwrap_or_else(|| port.reply_address(&notice)) {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),
         };
@@ -262,7 +262,7 @@ impl Manager {
     /// address: the answer gives our name for the connection, which no other node may learn.
     fn answer_again(&self, port: &Arc<Port>, id: &Arc<Id>, notice: KBox<Notice>) {
         let answered = [StateName::MraReqSent, StateName::TimeWait];
-        let Ok(source) = id.way_back(port, &notice, &answered) else {
+        let Ok(source) = id.reply_address(port, &notice, &answered) else {
             return self.defer(port, notice);
         };
         let now = self.now();
@@ -340,15 +340,15 @@ impl Manager {
         mut notice: KBox<Notice>,
     ) -> core::result::Result<Next, Turned> {
         let qp_type = request.qp_type;
-        let ways = Ways::new(id, port, req, &request)?;
+        let paths = Paths::new(id, port, req, &request)?;
         notice.origin = Some(
             KBox::new(
                 Origin {
                     listening: Some(request.listening),
                     port: port.number.get(),
                     pkey: port.pkey(notice.message()),
-                    primary: Some(ways.primary),
-                    alternate: ways.alternate.as_ref().map(|(record, _)| *record),
+                    primary: Some(paths.primary),
+                    alternate: paths.alternate.as_ref().map(|(record, _)| *record),
                 },
                 GFP_KERNEL,
             )
@@ -356,9 +356,9 @@ impl Manager {
         );
         id.with(|inner| {
             inner.port = Some(port.clone());
-            inner.address = Some(ways.address);
-            inner.alternate = ways.alternate.map(|(_, address)| address);
-            inner.data_lid = ways.data_lid;
+            inner.address = Some(paths.address);
+            inner.alternate = paths.alternate.map(|(_, address)| address);
+            inner.data_lid = paths.data_lid;
             inner.service = req.service_id();
             inner.tid = req.header().tid();
             inner.peer_qpn = req.local_qpn();
@@ -377,16 +377,16 @@ impl Manager {
     }
 }
 
-/// The ways of a passive identifier.
-struct Ways {
+/// The paths of a passive identifier.
+struct Paths {
     primary: PathRecord,
     address: AddressVector,
     alternate: Option<(PathRecord, KBox<AddressVector>)>,
     data_lid: u16,
 }
 
-impl Ways {
-    /// Makes the ways that a REQ and the headers it came with describe. Sleeps.
+impl Paths {
+    /// Makes the paths that a REQ and the headers it came with describe. Sleeps.
     fn new(
         id: &Id,
         port: &Arc<Port>,
@@ -418,7 +418,7 @@ impl Ways {
                 let path = route::alternate(&described, completion);
                 let mut record = record(kind, &path, &described, req);
                 let (_, address) = id
-                    .way_along(&mut record, None)
+                    .address_along(&mut record, None)
                     .map_err(|_| Turned::Rejected(Reason::INVALID_ALTERNATE_GID))?;
                 let address = KBox::new(address, GFP_KERNEL).map_err(Error::from)?;
                 Some((record, address))
@@ -493,7 +493,7 @@ impl Manager {
     }
 }
 
-/// The way of the connection and of the alternate path that a LAP is for. Sleeps.
+/// Returns the address of the connection and the alternate path that a LAP is for. Sleeps.
 fn load(
     id: &Arc<Id>,
     port: &Arc<Port>,
@@ -501,14 +501,14 @@ fn load(
     notice: &mut Notice,
 ) -> Result<(AddressVector, KBox<AddressVector>)> {
     let (pkey, mtu) = id.look(|inner| inner.machine.partition()).ok_or(EINVAL)?;
-    let back = port.way_back(notice).map_err(|_| EINVAL)?;
+    let back = port.reply_address(notice).map_err(|_| EINVAL)?;
     let received = notice.message().ok_or(EINVAL)?;
     let described = lap.alternate();
     let path = route::alternate(&described, &port.completion(received, &back));
     let mut record = path_record(PathKind::Infiniband, &path, &described);
     record.set_pkey(pkey.get());
     record.set_mtu(mtu.get());
-    let (_, alternate) = id.way_along(&mut record, None)?;
+    let (_, alternate) = id.address_along(&mut record, None)?;
     let alternate = KBox::new(alternate, GFP_KERNEL)?;
     notice.origin = Some(KBox::new(
         Origin {
@@ -524,7 +524,7 @@ fn load(
 }
 
 impl Port {
-    /// Returns the fields of a message's headers that describe its way.
+    /// Returns the fields of a message's headers that describe its path.
     fn completion(&self, received: &Received, back: &AddressVector) -> Completion {
         Completion {
             slid: Lid::new(received.slid() as u16),

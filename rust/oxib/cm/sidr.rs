@@ -83,7 +83,7 @@ impl Manager {
             return;
         };
         let req = *req;
-        let back = match port.way_back(&notice) {
+        let back = match port.reply_address(&notice) {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),
         };

@@ -7,12 +7,12 @@ use kernel::prelude::*;
 use crate::{
     bindings,
     cm::{
+        Addresses,
         Id,
         QpInit,
         QpRtr,
         QpRts,
-        Requester,
-        Ways, //
+        Requester, //
     },
     rdma::{
         device::Device,
@@ -36,20 +36,25 @@ pub(super) fn fill(id: &Id, device: &Device, attributes: &mut Attributes) -> Res
     match attributes.qp_state {
         bindings::ib_qp_state_IB_QPS_INIT => {
             let can_flush = device.can_flush();
-            id.qp_init(|given, ways| mask = init(given, ways, can_flush, attributes))?;
+            id.qp_init(|given, addresses| mask = init(given, addresses, can_flush, attributes))?;
         }
         bindings::ib_qp_state_IB_QPS_RTR => {
-            id.qp_rtr(|given, ways| mask = ready_to_receive(given, ways, attributes))?;
+            id.qp_rtr(|given, addresses| mask = ready_to_receive(given, addresses, attributes))?;
         }
         bindings::ib_qp_state_IB_QPS_RTS => {
-            id.qp_rts(|given, ways| mask = ready_to_send(given, ways, attributes))?;
+            id.qp_rts(|given, addresses| mask = ready_to_send(given, addresses, attributes))?;
         }
         _ => return Err(EINVAL),
     }
     Ok(mask)
 }
 
-fn init(given: &QpInit, ways: &Ways<'_>, can_flush: bool, attributes: &mut Attributes) -> u32 {
+fn init(
+    given: &QpInit,
+    addresses: &Addresses<'_>,
+    can_flush: bool,
+    attributes: &mut Attributes,
+) -> u32 {
     let mut access = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE;
     if given.responder_resources != 0 {
         access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_READ
@@ -60,7 +65,7 @@ fn init(given: &QpInit, ways: &Ways<'_>, can_flush: bool, attributes: &mut Attri
         }
     }
     attributes.qp_access_flags = access as i32;
-    if let Some(address) = ways.address {
+    if let Some(address) = addresses.address {
         attributes.pkey_index = address.pkey_index();
         attributes.port_num = address.port().get();
     }
@@ -70,16 +75,16 @@ fn init(given: &QpInit, ways: &Ways<'_>, can_flush: bool, attributes: &mut Attri
         | bindings::ib_qp_attr_mask_IB_QP_PORT
 }
 
-fn ready_to_receive(given: &QpRtr, ways: &Ways<'_>, attributes: &mut Attributes) -> u32 {
+fn ready_to_receive(given: &QpRtr, addresses: &Addresses<'_>, attributes: &mut Attributes) -> u32 {
     let mut mask = bindings::ib_qp_attr_mask_IB_QP_STATE
         | bindings::ib_qp_attr_mask_IB_QP_AV
         | bindings::ib_qp_attr_mask_IB_QP_PATH_MTU
         | bindings::ib_qp_attr_mask_IB_QP_DEST_QPN
         | bindings::ib_qp_attr_mask_IB_QP_RQ_PSN;
-    if let Some(address) = ways.address {
+    if let Some(address) = addresses.address {
         attributes.ah_attr = *address.as_attributes();
-        if ways.data_lid != 0 && ways.data_lid != PERMISSIVE_LID {
-            lead_to(&mut attributes.ah_attr, ways.data_lid);
+        if addresses.data_lid != 0 && addresses.data_lid != PERMISSIVE_LID {
+            lead_to(&mut attributes.ah_attr, addresses.data_lid);
         }
     }
     attributes.path_mtu = given.mtu.get().into();
@@ -91,7 +96,7 @@ fn ready_to_receive(given: &QpRtr, ways: &Ways<'_>, attributes: &mut Attributes)
         attributes.max_dest_rd_atomic = depth;
         attributes.min_rnr_timer = 0;
     }
-    if let Some(address) = alternate(ways) {
+    if let Some(address) = alternate(addresses) {
         mask |= bindings::ib_qp_attr_mask_IB_QP_ALT_PATH;
         let timeout = given.alternate_timeout.unwrap_or(address.timeout());
         fill_alternate(address, timeout, attributes);
@@ -99,7 +104,7 @@ fn ready_to_receive(given: &QpRtr, ways: &Ways<'_>, attributes: &mut Attributes)
     mask
 }
 
-fn ready_to_send(given: &QpRts, ways: &Ways<'_>, attributes: &mut Attributes) -> u32 {
+fn ready_to_send(given: &QpRts, addresses: &Addresses<'_>, attributes: &mut Attributes) -> u32 {
     match *given {
         QpRts::First {
             sq_psn,
@@ -117,14 +122,14 @@ fn ready_to_send(given: &QpRts, ways: &Ways<'_>, attributes: &mut Attributes) ->
                 mask |= bindings::ib_qp_attr_mask_IB_QP_TIMEOUT;
                 attributes.timeout = timeout;
             }
-            if alternate(ways).is_some() {
+            if alternate(addresses).is_some() {
                 mask |= bindings::ib_qp_attr_mask_IB_QP_PATH_MIG_STATE;
                 attributes.path_mig_state = bindings::ib_mig_state_IB_MIG_REARM;
             }
             mask
         }
         QpRts::Alternate { timeout } => {
-            if let Some(address) = ways.alternate {
+            if let Some(address) = addresses.alternate {
                 fill_alternate(address, timeout, attributes);
             }
             attributes.path_mig_state = bindings::ib_mig_state_IB_MIG_REARM;
@@ -144,8 +149,8 @@ fn fill_requester(requester: &Requester, attributes: &mut Attributes) -> u32 {
 }
 
 /// The alternate path, where queue pairs can have one: it has a LID, so not on RoCE.
-fn alternate<'a>(ways: &Ways<'a>) -> Option<&'a AddressVector> {
-    ways.alternate.filter(|address| address.dlid() != 0)
+fn alternate<'a>(addresses: &Addresses<'a>) -> Option<&'a AddressVector> {
+    addresses.alternate.filter(|address| address.dlid() != 0)
 }
 
 /// Fills in the alternate path. Its time-out has the peer's delay in it, which its address has
@@ -158,8 +163,8 @@ fn fill_alternate(address: &AddressVector, timeout: u8, attributes: &mut Attribu
 }
 
 /// Changes where packets go in an InfiniBand subnet.
-fn lead_to(way: &mut bindings::rdma_ah_attr, lid: u16) {
-    if way.type_ == bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB {
-        way.__bindgen_anon_1.ib.dlid = lid;
+fn lead_to(attribute: &mut bindings::rdma_ah_attr, lid: u16) {
+    if attribute.type_ == bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB {
+        attribute.__bindgen_anon_1.ib.dlid = lid;
     }
 }

@@ -51,16 +51,16 @@ pub(super) fn tell(cm_id: &CmId, id: &Arc<Id>, notice: &Notice) -> i32 {
         Some(Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_)) => id.source(),
         _ => None,
     };
-    let mut ways = Ways::new(notice.origin(), source);
+    let mut paths = EventPaths::new(notice.origin(), source);
     let mut event = new(notice.report());
     match message {
-        Some(Message::Req(req)) => requested(&mut event, req, &mut ways),
+        Some(Message::Req(req)) => requested(&mut event, req, &mut paths),
         Some(Message::Rep(rep)) => replied(&mut event, rep, id.is_xrc_initiator()),
         Some(Message::Rej(rej)) => rejected(&mut event, rej),
         Some(Message::Mra(mra)) => acknowledged(&mut event, mra),
-        Some(Message::Lap(lap)) => path_offered(&mut event, lap, &mut ways),
-        Some(Message::SidrReq(request)) => asked(&mut event, request, &ways),
-        Some(Message::SidrRep(reply)) => resolved(&mut event, reply, &ways),
+        Some(Message::Lap(lap)) => path_offered(&mut event, lap, &mut paths),
+        Some(Message::SidrReq(request)) => asked(&mut event, request, &paths),
+        Some(Message::SidrRep(reply)) => resolved(&mut event, reply, &paths),
         Some(_) | None => {}
     }
     event.private_data = message.map_or(null_mut(), |message| pointer(message.private_data()));
@@ -68,14 +68,14 @@ pub(super) fn tell(cm_id: &CmId, id: &Arc<Id>, notice: &Notice) -> i32 {
 }
 
 /// The paths and the GID entry that an event names, as long as the consumer is told.
-struct Ways<'a> {
+struct EventPaths<'a> {
     origin: Option<&'a Origin>,
     primary: Option<PathRecord>,
     alternate: Option<PathRecord>,
     source: Option<ARef<Entry>>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> EventPaths<'a> {
     fn new(origin: Option<&'a Origin>, source: Option<ARef<Entry>>) -> Self {
         Self {
             origin,
@@ -167,14 +167,14 @@ fn ece(ece: crate::wire::cm::ece::Ece) -> bindings::rdma_ucm_ece {
 
 /// Reports a REQ. The sender's depth is the receiver's resources, and what the sender calls
 /// remote is local to the receiver.
-fn requested(event: &mut Event, req: &Req, ways: &mut Ways<'_>) {
+fn requested(event: &mut Event, req: &Req, paths: &mut EventPaths<'_>) {
     let mut param = bindings::ib_cm_req_event_param {
-        listen_id: ways.listener(),
-        bth_pkey: ways.pkey(),
-        port: ways.port(),
-        primary_path: ways.primary(),
-        alternate_path: ways.alternate(),
-        ppath_sgid_attr: ways.source(),
+        listen_id: paths.listener(),
+        bth_pkey: paths.pkey(),
+        port: paths.port(),
+        primary_path: paths.primary(),
+        alternate_path: paths.alternate(),
+        ppath_sgid_attr: paths.source(),
         remote_ca_guid: req.local_ca_guid().to_be(),
         remote_qkey: req.local_qkey(),
         remote_qpn: req.local_qpn().get(),
@@ -237,31 +237,31 @@ fn acknowledged(event: &mut Event, mra: &Mra) {
     };
 }
 
-fn path_offered(event: &mut Event, _lap: &Lap, ways: &mut Ways<'_>) {
+fn path_offered(event: &mut Event, _lap: &Lap, paths: &mut EventPaths<'_>) {
     event.param.lap_rcvd = bindings::ib_cm_lap_event_param {
-        alternate_path: ways.primary(),
+        alternate_path: paths.primary(),
     };
 }
 
-fn asked(event: &mut Event, request: &SidrReq, ways: &Ways<'_>) {
+fn asked(event: &mut Event, request: &SidrReq, paths: &EventPaths<'_>) {
     event.param.sidr_req_rcvd = bindings::ib_cm_sidr_req_event_param {
-        listen_id: ways.listener(),
+        listen_id: paths.listener(),
         service_id: request.service_id().get().to_be(),
-        sgid_attr: ways.source(),
-        bth_pkey: ways.pkey(),
-        port: ways.port(),
+        sgid_attr: paths.source(),
+        bth_pkey: paths.pkey(),
+        port: paths.port(),
         pkey: request.pkey().get(),
     };
 }
 
-fn resolved(event: &mut Event, reply: &SidrRep, ways: &Ways<'_>) {
+fn resolved(event: &mut Event, reply: &SidrRep, paths: &EventPaths<'_>) {
     let information = reply.information();
     event.param.sidr_rep_rcvd = bindings::ib_cm_sidr_rep_event_param {
         status: reply.status().get().into(),
         qkey: reply.qkey(),
         qpn: reply.qpn().get(),
         info: pointer(information),
-        sgid_attr: ways.source(),
+        sgid_attr: paths.source(),
         info_len: information.len() as u8,
     };
 }
