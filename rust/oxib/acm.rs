@@ -17,7 +17,7 @@
 //!  fifo        exchanges and searches that wait for their turn
 //!  statistics  what is counted
 //!  options     parameters
-//!  netlink     the family `oxib`: requests, and telling who listens
+//!  netlink     the family `oxib`: requests, and notices to listeners
 //! ```
 
 use kernel::prelude::*;

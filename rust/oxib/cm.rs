@@ -8,10 +8,10 @@
 //!   ├ call      what the consumer asks for
 //!   │  ├ parameters  what it gives for a message
 //!   │  └ attributes  what it gets for its queue pair
-//!   ├ listen    services, and who shares them
+//!   ├ listen    services, and the listeners that share them
 //!   │  └ half_open   connections of a listener that are not finished
 //!   ├ message   messages of ours, built and sent
-//!   └ consumer  who is told
+//!   └ consumer  the user of an identifier, which is notified
 //!      └ identifier  what a consumer in this module has of it
 //!  lane       messages that came, in order for each connection, side by side for different ones
 //!   ├ arrive    messages for identifiers that are there
@@ -22,7 +22,7 @@
 //!   ├ window    how many requests are unanswered at a time
 //!   └ round_trip  how long answers take
 //!  name       our names for connections, which nobody guesses
-//!  table      who is meant: by local and remote names, queue pairs, services
+//!  table      finds identifiers: by local and remote names, queue pairs, services
 //! ```
 //!
 //! No lock is shared by all connections: an identifier has its own, and the tables are divided.

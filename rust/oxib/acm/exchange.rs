@@ -169,7 +169,7 @@ impl Exchange {
     }
 
     /// Uses the connection manager, which takes the ports that nobody has, as soon as there is
-    /// something in the cache: who has none keeps what it has. False as long as there is nothing.
+    /// something in the cache: a node without entries keeps its own. Returns false until then.
     fn begin(&self, host: &Arc<dyn Host>) -> bool {
         let was_used = {
             let uses = self.uses.lock();
@@ -376,7 +376,7 @@ impl Exchange {
     }
 
     /// Forgets those of at most `count` peers of which the cache says something else by now, and
-    /// has the stack ask for them anew.
+    /// has the stack ask for them again.
     fn compare(&self, host: &Arc<dyn Host>, count: usize) -> Result {
         let Some(cache) = host.cache() else {
             return Ok(());
@@ -461,7 +461,7 @@ fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held:
         host.clone().invalidate_path(&pending.gid);
     }
     match held {
-        // It may have no oxib, and answers who asks as ever.
+        // It may have no oxib, and answers requests as ever.
         Some(packet) if host.is_near(&pending.gid) => host.send(packet),
         Some(packet) => host.discard(packet),
         None => {}

@@ -4,7 +4,7 @@
 //!
 //! *Paths* come out of what is known of their port's. `ib_sa` asks whoever listens as a local
 //! service before it asks the subnet administrator (SA), and gives the program what it is told as
-//! if the SA had said it. This module listens. One query to the SA answers all who ask for the
+//! if the SA had said it. This module listens. One query to the SA answers all that ask for the
 //! same path meanwhile; what it said is kept as the paths of IP over InfiniBand are, and is
 //! forgotten with them.
 //!
@@ -150,7 +150,7 @@ pub(crate) fn local_answer(host: &dyn Host, address: IpAddr) -> LocalAnswer {
     }
 }
 
-/// Finds who has an address, and the interface that leads there, of those that use the cache.
+/// Finds the port of an address, and the interface that leads there, of those that use the cache.
 /// `None` also if several interfaces of that number (0 is any) know different ones: the question
 /// does not say in which namespace it is asked.
 fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)> {

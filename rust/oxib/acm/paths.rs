@@ -2,11 +2,11 @@
 
 //! The paths of a port: what the subnet administrator (SA) said of each.
 //!
-//! One of those who want to know a path asks the SA, the others wait for that. What was said is
-//! kept for a while, and until an event of the port invalidates it. All interfaces of the port
-//! share it, and what connections and exchanges of queue pairs need is among it.
+//! The first that wants a path asks the SA, the others wait for that. The answer is kept for a
+//! while, and until an event of the port invalidates it. All interfaces of the port share it, and
+//! what connections and exchanges of queue pairs need is among it.
 //!
-//! Nothing is kept of a path that there is not: who wants it knows for himself when to ask again.
+//! Negative results are not cached; callers decide when to retry.
 //!
 //! Times are in milliseconds.
 
@@ -30,9 +30,9 @@ use crate::{
 
 mod tests;
 
-/// Time for which a path is believed of which nothing was heard: a day. What changes it is told
-/// by an event of the port, or seen by who uses it, so that it is asked for anew for the sake of
-/// what was missed only.
+/// Time for which a path is believed of which nothing was heard: a day, in milliseconds. Events
+/// of the port and failures of its users report changes, so it is asked for again only for the
+/// sake of what was missed.
 pub(crate) const LIFETIME_MS: u64 = 86_400_000;
 
 /// Lifetime of paths, in milliseconds, when there is no room for another one.
@@ -212,7 +212,7 @@ impl<W> Paths<W> {
     }
 
     /// Ends a query with the SA's answer, or without one. Returns the waiters: they claim the
-    /// path anew.
+    /// path again.
     pub(crate) fn ended(&mut self, duty: Duty, found: Option<&PathRecord>, now: u64) -> KVec<W> {
         let Some(State::Asked { number, waiting }) = self.table.get_mut(&duty.key) else {
             return KVec::new();
@@ -245,7 +245,7 @@ impl<W> Paths<W> {
         }
     }
 
-    /// Forgets the paths of which `is_gone` is true: they are asked for anew, also if the SA is
+    /// Forgets the paths of which `is_gone` is true: they are asked for again, also if the SA is
     /// being asked.
     fn forget(&mut self, is_gone: impl Fn(&Key, Option<&Path>) -> bool) -> Gone<W> {
         let (mut known, mut table) = (0, RBTree::new());
@@ -320,7 +320,7 @@ pub(crate) struct Gone<W> {
 }
 
 impl<W> Gone<W> {
-    /// Passes on each waiter for one of the paths; waiters claim theirs anew.
+    /// Passes on each waiter for one of the paths; waiters claim theirs again.
     pub(crate) fn for_each_waiting(mut self, mut use_it: impl FnMut(W)) {
         let mut cursor = self.table.cursor_front_mut();
         while let Some(current) = cursor {

@@ -129,7 +129,7 @@ mod cases {
 
     #[test]
     fn a_source_of_higher_rank_stays() -> Result {
-        // Who was there; who says otherwise; who is there then.
+        // The source that was there, the one that says otherwise, and the one that is there then.
         use Source::{
             File,
             Learned as Peer,

@@ -16,7 +16,7 @@ use super::{
 };
 
 impl Id {
-    /// Ends the identifier for its consumer, who is not told anything afterwards. Sleeps until
+    /// Ends the identifier for its consumer, which is not notified afterwards. Sleeps until
     /// the consumer's handler is not running. Not to be called by the handler, whose own error
     /// ends the identifier.
     ///

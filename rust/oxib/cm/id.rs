@@ -398,8 +398,8 @@ impl Id {
     }
 
     fn timer_due(self: &Arc<Self>) {
-        // Most often the machine repeats a request and tells nobody; but whom it tells then
-        // must hear it.
+        // Most often the machine repeats a request and notifies nobody; a notice that it makes
+        // must arrive.
         let now = self.manager.now();
         let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
             let later = now.after(NO_MEMORY.into());

@@ -104,7 +104,7 @@ pub(crate) struct Port {
     counters: Arc<Counters>,
     manager: Arc<Manager>,
     sender: Sender<Self>,
-    /// The device, revoked when it goes; its removal waits for those who use it.
+    /// The device, revoked when it goes; its removal waits for its users.
     #[pin]
     device: Revocable<ARef<Device>>,
 }

@@ -135,8 +135,8 @@ impl Interface {
     /// Removes the child that [`Self::add_child`] made for `pkey`, and waits for that, but not
     /// for ever.
     ///
-    /// Its end waits for its own work, which takes the RTNL. Who takes this interface away has
-    /// that and waits for us: so it is removed from elsewhere.
+    /// Its end waits for its own work, which takes the RTNL. The caller that removes this
+    /// interface holds that and waits for us: so it is removed from elsewhere.
     ///
     /// # Errors
     ///

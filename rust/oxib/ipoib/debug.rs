@@ -51,7 +51,7 @@ impl Drop for Directory {
     }
 }
 
-/// The files of an interface. Dropping them waits for who reads them, and that may be for the RTNL.
+/// The files of an interface. Dropping them waits for readers, which may wait for the RTNL.
 pub(super) struct Files {
     name: Name,
     in_first_namespace: bool,

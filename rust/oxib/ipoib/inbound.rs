@@ -9,7 +9,7 @@
 //! ([`Numbers::prepare`], [`crate::wire::inbound`]). A peer is told the same one each time.
 //!
 //! The interface's own address, which nothing here changes, has the main queue pair's number. That
-//! receives whatever comes to it, groups included, so who was told nothing else loses nothing.
+//! receives whatever comes to it, groups included, so peers that know no other lose nothing.
 //!
 //! When there are to be fewer, peers are told another one, and the queue pairs that go receive
 //! for a while longer.
@@ -460,8 +460,8 @@ impl Interface {
         retired
     }
 
-    /// Tells the link at what address this node is. Who was told another receive queue than the
-    /// main one is not told that again, if nothing else is new.
+    /// Announces this node's address to the link. Peers that know another receive queue than the
+    /// main one are not told the main one, if nothing else is new.
     pub(super) fn announce(&self, rtnl: &mut Rtnl) {
         let address = self.device().address();
         let before = self.control.get(rtnl).announced.replace(address);

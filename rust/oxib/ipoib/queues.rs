@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! The queue pairs of an interface, with their completion queues and polls: made with it, and
-//! made anew when an administrator changes how many there are or how long (`ethtool -G`,
+//! made again when an administrator changes how many there are or how long (`ethtool -G`,
 //! `ethtool -L`).
 
 use core::sync::atomic::{
@@ -78,7 +78,7 @@ pub(super) struct Sizes {
     pub(super) receive_ring: u32,
 }
 
-/// The sizes now, for whom the RTNL is too much.
+/// The current sizes, for readers without the RTNL.
 pub(super) struct SizesNow {
     transmit_queues: AtomicU32,
     receive_queues: AtomicU32,
@@ -439,7 +439,7 @@ impl Interface {
         }
     }
 
-    /// Makes the queues anew, with `sizes`. The interface is down for a moment; its address has
+    /// Makes the queues again, with `sizes`. The interface is down for a moment; its address has
     /// another queue pair's number then, which the neighbours are told.
     fn resize(self: &Arc<Self>, rtnl: &mut Rtnl, sizes: Sizes) -> Result {
         let old = self.sizes.get();

@@ -436,7 +436,7 @@ impl<T: Operations> Device<T> {
     /// Waits for the receive polls that are running: they have given the stack what they took.
     /// Sleeps.
     pub(crate) fn wait_for_receivers(&self, _rtnl: &mut Rtnl) {
-        // SAFETY: May sleep, as who holds the RTNL may.
+        // SAFETY: May sleep, as holders of the RTNL may.
         unsafe { bindings::synchronize_net() };
     }
 
@@ -478,7 +478,7 @@ impl<T: Operations> Device<T> {
     pub(super) unsafe fn driver_of_any<'a>(
         device: *mut bindings::net_device,
     ) -> Option<&'a Arc<T>> {
-        // SAFETY: The caller's promise; who has our operations was made by `Device::<T>::new`.
+        // SAFETY: The caller's promise; `Device::<T>::new` made each device with our operations.
         unsafe {
             (!device.is_null() && table::is_ours::<T>(device))
                 .then(|| table::driver::<T>(device))?
@@ -651,7 +651,7 @@ impl<T: Operations> Device<T> {
     }
 
     /// Changes the broadcast address of the link, of a registered device: the stack makes the
-    /// addresses of groups anew.
+    /// addresses of groups again.
     pub(crate) fn change_broadcast(&self, _rtnl: &mut Rtnl, address: &HwAddr) {
         // SAFETY: The device is registered, the RTNL held; the address has the length of the
         // device's.

@@ -123,7 +123,7 @@ impl SidrExchange {
     fn enlist(self: &Arc<Self>) -> Result {
         let exchange = self.host.exchange();
         let mut list = exchange.sidr_exchanges.lock();
-        // Who closes takes the list after it has said so.
+        // `close` says so first, and takes the list then.
         let is_open = exchange.uses.lock().is_open;
         if !is_open {
             return Err(ENODEV);

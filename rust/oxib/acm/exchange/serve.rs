@@ -206,8 +206,8 @@ fn respond(id: &Arc<Id>, status: Status, qpn: Qpn, qkey: u32, private_data: &[u8
 const LEARNING: usize = 64;
 const CHECKS: usize = 8;
 
-/// Keeps what a peer says of itself, if it is where the request came from. Soon: who changes many
-/// entries may have the cache for a while.
+/// Keeps what a peer says of itself, if it is where the request came from. Soon: a change of many
+/// entries may hold the cache for a while.
 fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     // Whose address is ours is not the peer.
     if host.has(question.asker) || !(options::learn() || is_entered(host, &question)) {
@@ -223,7 +223,7 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
         return;
     }
     let for_task = host.clone();
-    // Only now: who finds no place spends nothing.
+    // Only now: a request that finds no room spends nothing.
     if let Origin::Lid(lid) = origin {
         if !host.may_search_for(lid) {
             learning.fetch_sub(1, Ordering::Relaxed);

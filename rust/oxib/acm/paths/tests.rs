@@ -62,7 +62,7 @@ mod cases {
         assert_eq!(paths.known(ALL), 1);
         assert_eq!(lid(&mut paths, 1, 9 + LIFETIME_MS), Some(5));
         assert_eq!(lid(&mut paths, 1, 10 + LIFETIME_MS), None);
-        // Who waited for what there is not tries for himself.
+        // A waiter for a path that does not exist tries for itself.
         assert!(matches!(paths.claim(key(2), 9, 0), Claim::Waits));
         assert_eq!(&*paths.ended(other, None, 10), &[9]);
         duty(&mut paths, 2, 10)?;

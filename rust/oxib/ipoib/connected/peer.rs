@@ -193,7 +193,7 @@ pub(super) enum Fate {
     Over,
     /// The connection failed: none is tried for a little while.
     Failed,
-    /// The peer has nobody who takes connections: it is down, or in datagram mode.
+    /// The peer takes no connections: it is down, or in datagram mode.
     Unwilling,
     /// The peer, or this node, has as many connections as it takes.
     Declined,

@@ -506,7 +506,7 @@ impl Session {
         let (listeners, outbound, inbound) = {
             let mut members = self.members.lock();
             members.open = false;
-            // Copies stay until each has ended: who ends dismisses itself.
+            // Copies stay until each has ended: one that ends dismisses itself.
             (
                 core::mem::take(&mut members.listeners),
                 core::mem::take(&mut members.outbound),

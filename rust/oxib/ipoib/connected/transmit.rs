@@ -544,7 +544,7 @@ impl Interface {
         };
         guard.with_queue(|data, stack| {
             let Some(data) = data else { return };
-            // Of a later session, the stack's count began anew.
+            // For a later session, the stack's count began again.
             let senders = data.senders.as_mut();
             if let Some(senders) = senders.filter(|senders| senders.is_of(session)) {
                 senders.in_flight -= requests;

@@ -59,7 +59,7 @@ mod cases {
         peers.notified(request(2), NEAR, six, 21);
         assert!(peers.is_fresh(&request(2).target, 21));
         assert_eq!(peers.len(), 2);
-        // So is who is known from before, which is verified sooner; what it said since is better.
+        // So is a peer known from before, which is verified sooner; what it said since is better.
         peers.known(request(3), FAR, five, 5_000);
         assert!(!peers.is_fresh(&request(3).target, 5_000));
         peers.notified(request(3), FAR, six, 5_000);
@@ -193,7 +193,7 @@ mod cases {
     }
 
     #[test]
-    fn who_moved_is_asked_anew() -> Result {
+    fn a_peer_that_moved_is_asked_again() -> Result {
         let mut peers = open();
         let first = begun(&mut peers, 1, None, 0)?;
         let Verdict::Begin(second) = peers.ask(request(1), FAR, Some(1), 0) else {
@@ -253,9 +253,9 @@ mod cases {
     }
 
     #[test]
-    fn who_was_found_is_looked_after_again() -> Result {
+    fn found_peers_are_looked_after_again() -> Result {
         let mut peers = open();
-        // Found; found and asked anew; asked for the first time.
+        // Found; found and asked again; asked for the first time.
         for (n, answers) in [(1, true), (2, true), (3, false)] {
             let pending = begun(&mut peers, n, Some(n), 0)?;
             if answers {
