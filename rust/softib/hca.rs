@@ -139,7 +139,7 @@ const BURST: usize = 64;
 
 /// Time after which the kernel is asked again to unregister a device that it could not
 /// unregister, in milliseconds.
-const REMOVAL_RETRY: u32 = 50;
+const REMOVAL_RETRY_MS: u32 = 50;
 
 impl_has_delayed_work! {
     impl HasDelayedWork<Self, 0> for Hca { self.loopback_work }
@@ -168,7 +168,7 @@ impl WorkItem<REMOVAL> for Hca {
     fn run(this: Arc<Hca>) {
         // Not while the device is being registered, or moves to another namespace: then later.
         if !this.device.unregister() {
-            let delay = msecs_to_jiffies(REMOVAL_RETRY);
+            let delay = msecs_to_jiffies(REMOVAL_RETRY_MS);
             this.queue.schedule::<_, REMOVAL>(this.clone(), delay);
         }
     }

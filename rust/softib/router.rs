@@ -52,7 +52,7 @@ const HOP_LIMIT: usize = lrh::LEN + 7;
 const _: () = assert!(HOP_LIMIT < lrh::LEN + grh::LEN);
 
 /// Tables by which a router finds the ports of the subnets that it joins.
-pub(crate) struct Ways {
+pub(crate) struct RoutingTables {
     pub(crate) routes: KVec<Route>,
     pub(crate) neighbours: KVec<Neighbour>,
     /// A local identifier is the lowest 16 bits of the GID.
@@ -68,7 +68,7 @@ pub(crate) fn start(
     name: &[u8],
     guid: Option<u64>,
     devices: &[NetDevice],
-    ways: Ways,
+    tables: RoutingTables,
 ) -> Result<On> {
     let first = devices.first().ok_or(EINVAL)?;
     let node_guid = guid.unwrap_or_else(|| first.guid(2));
@@ -80,9 +80,9 @@ pub(crate) fn start(
     let router = Router::new(
         identity,
         ports,
-        ways.routes,
-        ways.neighbours,
-        ways.algorithmic,
+        tables.routes,
+        tables.neighbours,
+        tables.algorithmic,
     );
     Running::new(router.ok_or(EINVAL)?, devices)
 }

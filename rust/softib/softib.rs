@@ -50,7 +50,7 @@ struct Softib {
     _configfs: configfs::Registration,
     _options: configfs::options::Ready,
     _notifier: net::notifier::Registration,
-    _crossing: net::crossing::Way,
+    _crossing: net::crossing::Crossing,
     _parent: provider::parent::Registration,
 }
 
@@ -58,7 +58,7 @@ impl kernel::InPlaceModule for Softib {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _parent: provider::parent::Registration::new()?,
-            _crossing: net::crossing::Way::new()?,
+            _crossing: net::crossing::Crossing::new()?,
             _notifier: net::notifier::Registration::new()?,
             _options: configfs::options::Ready::new(),
             _configfs <- configfs::Top::register(),

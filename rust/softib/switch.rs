@@ -100,14 +100,14 @@ pub(crate) fn start(name: &[u8], guid: Option<u64>, devices: &[NetDevice]) -> Re
 impl Decide for Switch<Memory> {
     fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause> {
         let head = Head::parse(frame.bytes())?;
-        match relay.with(|switch| Way::find(switch, port, &head)) {
-            Ok(Way::Out(out)) => {
+        match relay.with(|switch| Decision::find(switch, port, &head)) {
+            Ok(Decision::Out(out)) => {
                 relay.send(out, frame);
                 Ok(())
             }
-            Ok(Way::Several(ports)) => several(relay, ports, frame),
-            Ok(Way::Own) => relay.serve(port, &frame),
-            Ok(Way::Lane(out, lane)) => {
+            Ok(Decision::Several(ports)) => several(relay, ports, frame),
+            Ok(Decision::Own) => relay.serve(port, &frame),
+            Ok(Decision::Lane(out, lane)) => {
                 relay.send(out, relane(frame, lane)?);
                 Ok(())
             }
@@ -121,8 +121,8 @@ impl Decide for Switch<Memory> {
     }
 }
 
-/// The way of a packet through a switch.
-enum Way {
+/// The forwarding decision about a packet.
+enum Decision {
     /// Out by a port, as it came.
     Out(u8),
     /// Out by a port, on another lane.
@@ -133,7 +133,7 @@ enum Way {
     Own,
 }
 
-impl Way {
+impl Decision {
     fn find(switch: &Switch<Memory>, port: u8, head: &Head<'_>) -> Result<Self, Discard> {
         let mask = switch.forward(port, head)?;
         if mask.has(0) {

@@ -108,7 +108,13 @@ impl Element {
             Kind::Switch => switch::start(name, settings.guid, &devices).map(On::Switch),
             _ => {
                 self.check_routes(&settings.routes, devices.len())?;
-                router::start(name, settings.guid, &devices, self.ways(settings)?).map(On::Router)
+                router::start(
+                    name,
+                    settings.guid,
+                    &devices,
+                    self.routing_tables(settings)?,
+                )
+                .map(On::Router)
             }
         }
         .map_err(|error| self.fail(error, format_args!("it cannot be enabled: {error:?}")))?;

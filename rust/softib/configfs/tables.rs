@@ -53,8 +53,8 @@ fn show<T: Display>(page: &mut [u8; PAGE_SIZE], table: &[T]) -> Result<usize> {
 
 impl Element {
     /// Copies the tables by which a router that is enabled now finds ports.
-    pub(super) fn ways(&self, settings: &Settings) -> Result<router::Ways> {
-        Ok(router::Ways {
+    pub(super) fn routing_tables(&self, settings: &Settings) -> Result<router::RoutingTables> {
+        Ok(router::RoutingTables {
             routes: copy(&settings.routes)?,
             neighbours: copy(&settings.neighbours)?,
             algorithmic: settings.algorithmic,

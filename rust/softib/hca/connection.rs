@@ -18,7 +18,7 @@ use super::{
     },
     counters::Counter,
     datagram,
-    port::Way,
+    port::Path,
     queue_pair::{
         Attributes,
         QueuePair, //
@@ -126,9 +126,9 @@ pub(super) struct Shell<'l, 'a> {
     sends: &'l mut SendQueue,
     held: &'l mut Held,
     armed: &'l mut Option<u64>,
-    /// The way by which packets leave, or `None` if they cannot; looked up when the first one
+    /// The path by which packets leave, or `None` if they cannot; looked up when the first one
     /// does.
-    way: Option<Option<Way>>,
+    path: Option<Option<Path>>,
     emitted: usize,
     /// The origin of the packet that is being taken.
     origin: Origin,
@@ -151,7 +151,7 @@ impl<'l, 'a> Shell<'l, 'a> {
             sends: &mut connection.sends,
             held: &mut connection.held,
             armed: &mut connection.armed,
-            way: None,
+            path: None,
             emitted: 0,
             origin,
             outcome: Outcome {
@@ -198,33 +198,33 @@ impl<'l, 'a> Shell<'l, 'a> {
     }
 
     /// Looks up how packets leave.
-    fn way(&mut self) -> Option<&Way> {
-        if self.way.is_none() {
+    fn path(&mut self) -> Option<&Path> {
+        if self.path.is_none() {
             let address = self.attributes.address.as_ref();
-            self.way = Some(address.and_then(|address| {
+            self.path = Some(address.and_then(|address| {
                 let attributes = self.attributes;
                 let ports = &self.pair.hca.ports;
-                let way = ports.way(attributes.port, address, attributes.pkey_index);
-                way.filter(|way| way.active)
+                let path = ports.path(attributes.port, address, attributes.pkey_index);
+                path.filter(|path| path.active)
             }));
         }
-        self.way.as_ref()?.as_ref()
+        self.path.as_ref()?.as_ref()
     }
 
     /// Builds the packet around its payload.
     fn build(&mut self, packet: &Outgoing) -> Result<Option<(Frame, bool)>, Denied> {
         let attributes = self.attributes;
         let service = self.service();
-        let Some(way) = self.way() else {
+        let Some(path) = self.path() else {
             return Ok(None);
         };
-        let own = way.own;
+        let own = path.own;
         let headers = packet::Outgoing {
             vl: 0,
-            sl: way.service_level,
-            dlid: way.dlid,
-            slid: way.slid,
-            global: way.global,
+            sl: path.service_level,
+            dlid: path.dlid,
+            slid: path.slid,
+            global: path.global,
             transport: Transport {
                 opcode: Opcode {
                     service,
@@ -233,7 +233,7 @@ impl<'l, 'a> Shell<'l, 'a> {
                 solicited: packet.solicited,
                 migrated: true,
                 pad: 0,
-                pkey: way.pkey,
+                pkey: path.pkey,
                 destination: attributes.destination,
                 ack_request: packet.ack_request,
                 psn: packet.psn,

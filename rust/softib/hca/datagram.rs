@@ -11,7 +11,7 @@ use super::{
     address::AddressVector,
     counters::Counter,
     offload,
-    port::Way,
+    port::Path,
     queue_pair::{
         Attributes,
         Chain,
@@ -76,24 +76,24 @@ impl QueuePair {
         };
         let Chain {
             attributes,
-            way,
+            path,
             far,
             ..
         } = chain;
-        let Some(way) = self.way(port, way, datagram.to.address, pkey_index) else {
+        let Some(path) = self.path(port, path, datagram.to.address, pkey_index) else {
             return Status::LocalOperation;
         };
         let management = self.kind == Type::Smi;
         // A datagram that is too long for the link does not leave, and its sender is not told
         // (C10-93.1.1).
-        if !way.up || (!way.active && !management) || length > way.mtu {
+        if !path.up || (!path.active && !management) || length > path.mtu {
             hca.counters.add(port, Counter::SendDropped, 1);
             return Status::Success;
         }
-        if hca.is_in_memory(port) && self.hand_over(attributes, far, datagram, way) {
+        if hca.is_in_memory(port) && self.hand_over(attributes, far, datagram, path) {
             return Status::Success;
         }
-        self.send_packet(attributes, datagram, way, length)
+        self.send_packet(attributes, datagram, path, length)
     }
 
     /// Sends a datagram as a packet, to a cable or the port itself.
@@ -102,41 +102,41 @@ impl QueuePair {
         self: &Arc<Self>,
         attributes: &Attributes,
         datagram: &Datagram<'_>,
-        way: &Way,
+        path: &Path,
         length: usize,
     ) -> Status {
-        let packet = self.packet(attributes, datagram, way);
+        let packet = self.packet(attributes, datagram, path);
         match self.build(&packet, datagram, length) {
             Ok(frame) => {
-                self.route(attributes.port, &packet, way, frame);
+                self.route(attributes.port, &packet, path, frame);
                 Status::Success
             }
             Err(status) => status,
         }
     }
 
-    /// Returns the way to an address. It is looked up once for datagrams in a row that have the
+    /// Returns the path to an address. It is looked up once for datagrams in a row that have the
     /// same handle.
     #[inline]
-    fn way<'a>(
+    fn path<'a>(
         &self,
         port: u8,
-        known: &'a mut Option<(*const AddressVector, u16, Way)>,
+        known: &'a mut Option<(*const AddressVector, u16, Path)>,
         address: &AddressVector,
         pkey_index: u16,
-    ) -> Option<&'a Way> {
-        let is_it = |(place, index, _): &(*const AddressVector, u16, Way)| {
+    ) -> Option<&'a Path> {
+        let is_it = |(place, index, _): &(*const AddressVector, u16, Path)| {
             core::ptr::eq(*place, address) && *index == pkey_index
         };
         if !known.as_ref().is_some_and(is_it) {
-            let way = self.hca.ports.way(port, address, pkey_index)?;
-            *known = Some((address, pkey_index, way));
+            let path = self.hca.ports.path(port, address, pkey_index)?;
+            *known = Some((address, pkey_index, path));
         }
-        known.as_ref().map(|(_, _, way)| way)
+        known.as_ref().map(|(_, _, path)| path)
     }
 
     /// The headers of a datagram.
-    fn packet(&self, attributes: &Attributes, datagram: &Datagram<'_>, way: &Way) -> Outgoing {
+    fn packet(&self, attributes: &Attributes, datagram: &Datagram<'_>, path: &Path) -> Outgoing {
         let to = &datagram.to;
         let qkey = if self.kind == Type::Gsi && to.qkey & OWN_QKEY != 0 {
             GSI_QKEY
@@ -151,15 +151,15 @@ impl QueuePair {
             slid: if to.address.lid == Lid::PERMISSIVE {
                 Lid::PERMISSIVE
             } else {
-                way.slid
+                path.slid
             },
-            global: way.global,
+            global: path.global,
             transport: Transport {
                 opcode: Opcode::datagram(datagram.immediate.is_some()),
                 solicited: datagram.solicited,
                 migrated: true,
                 pad: 0,
-                pkey: way.pkey,
+                pkey: path.pkey,
                 destination: to.queue_pair,
                 ack_request: false,
                 psn: Psn::wrapping(self.hca.ports.next_psn()),
@@ -213,14 +213,14 @@ impl QueuePair {
     }
 
     /// Sends a frame where its headers say.
-    fn route(self: &Arc<Self>, port: u8, packet: &Outgoing, way: &Way, frame: Option<Frame>) {
+    fn route(self: &Arc<Self>, port: u8, packet: &Outgoing, path: &Path, frame: Option<Frame>) {
         let hca = &self.hca;
         let Some(frame) = frame else {
             hca.counters.add(port, Counter::SendDropped, 1);
             return;
         };
         hca.counters.sent(port, packet.dlid, frame.bytes().len());
-        if way.own {
+        if path.own {
             hca.loop_back(port, frame);
             return;
         }

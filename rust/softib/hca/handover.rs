@@ -16,7 +16,7 @@ use super::{
         Origin, //
     },
     counters::Counter,
-    port::Way,
+    port::Path,
     queue_pair::{
         Attributes,
         Datagram,
@@ -52,7 +52,7 @@ const HEADERS: usize =
 struct Parcel<'a> {
     from: &'a QueuePair,
     datagram: &'a Datagram<'a>,
-    way: &'a Way,
+    path: &'a Path,
     qkey: u32,
     port: u8,
 }
@@ -68,17 +68,17 @@ impl QueuePair {
         attributes: &Attributes,
         far: &mut HandedOver,
         datagram: &Datagram<'_>,
-        way: &Way,
+        path: &Path,
     ) -> bool {
         let to = &datagram.to;
         let plain = datagram.header.is_empty() && !datagram.checksum;
-        if !plain || self.kind != Type::Datagram || way.own || way.global.is_some() {
+        if !plain || self.kind != Type::Datagram || path.own || path.global.is_some() {
             return false;
         }
         let parcel = Parcel {
             from: self,
             datagram,
-            way,
+            path,
             qkey: datagram.qkey(attributes),
             port: attributes.port,
         };
@@ -147,11 +147,11 @@ impl QueuePair {
         {
             return None;
         }
-        let (pkey_index, way) = (own.pkey_index, parcel.way);
+        let (pkey_index, path) = (own.pkey_index, parcel.path);
         let path_bits = self
             .hca
             .ports
-            .admits(parcel.port, way.dlid, pkey_index, way.pkey)?;
+            .admits(parcel.port, path.dlid, pkey_index, path.pkey)?;
         let (request, segments) = inner.receives.front()?;
         parcel.copy(self, segments)?;
         inner.receives.advance();
@@ -166,8 +166,8 @@ impl QueuePair {
             },
             source: parcel.from.number,
             origin: Origin {
-                lid: way.slid.get(),
-                service_level: way.service_level,
+                lid: path.slid.get(),
+                service_level: path.service_level,
                 path_bits,
                 pkey_index,
                 port: parcel.port,

@@ -53,9 +53,9 @@ pub(crate) const PKEYS: usize = MAX_PKEYS;
 /// Places of a GID table.
 pub(crate) const GIDS: usize = MAX_GUIDS;
 
-/// The way by which a packet leaves a port.
+/// The path by which a packet leaves a port.
 #[derive(Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct Path {
     pub(crate) slid: Lid,
     pub(crate) dlid: Lid,
     pub(crate) service_level: u8,
@@ -147,17 +147,17 @@ impl Ports {
         self.links.get(usize::from(port).wrapping_sub(1))
     }
 
-    /// Returns the way of packets to an address; `None` if the port, its source GID or its P_Key
+    /// Returns the path of packets to an address; `None` if the port, its source GID or its P_Key
     /// is not there.
     #[inline]
-    pub(crate) fn way(&self, port: u8, address: &AddressVector, pkey_index: u16) -> Option<Way> {
+    pub(crate) fn path(&self, port: u8, address: &AddressVector, pkey_index: u16) -> Option<Path> {
         let global = match &address.global {
             None => None,
             Some(global) => Some(self.global(port, global)?),
         };
         let link = self.link(port)?;
         let view = link.look();
-        Some(Way {
+        Some(Path {
             slid: Lid::new(
                 view.lid().get() | u16::from(view.path_bits(Lid::new(address.path_bits.into()))),
             ),

@@ -27,7 +27,7 @@ use super::{
         Origin, //
     },
     connection::Connection,
-    port::Way,
+    port::Path,
     receive::{
         ReceiveQueue,
         SharedReceiveQueue, //
@@ -208,7 +208,7 @@ pub(crate) struct Chain {
     state: State,
     pub(super) attributes: Attributes,
     /// The address of the last one, by its place in memory, and how it left.
-    pub(super) way: Option<(*const AddressVector, u16, Way)>,
+    pub(super) path: Option<(*const AddressVector, u16, Path)>,
     pub(super) far: HandedOver,
 }
 
@@ -444,7 +444,7 @@ impl QueuePair {
         Chain {
             state,
             attributes,
-            way: None,
+            path: None,
             far: HandedOver {
                 pair: None,
                 uncounted: (0, 0),

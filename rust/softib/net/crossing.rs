@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The way of frames from one end of a cable to the other, where both are in this kernel.
+//! The crossing of frames from one end of a cable to the other, where both are in this kernel.
 
 use kernel::{
     error::to_result,
@@ -9,11 +9,11 @@ use kernel::{
 
 use crate::bindings;
 
-/// The way while it is open: a part of the module that outlives all cables and all frames.
-pub(crate) struct Way(());
+/// The crossing while it is open: a part of the module that outlives all cables and all frames.
+pub(crate) struct Crossing(());
 
-impl Way {
-    /// Opens the way. One at a time. Sleeps.
+impl Crossing {
+    /// Opens the crossing. One at a time. Sleeps.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ impl Way {
     }
 }
 
-impl Drop for Way {
+impl Drop for Crossing {
     fn drop(&mut self) {
         // SAFETY: Begun by `new`; there are no cables any more.
         unsafe { bindings::softib_crossing_end() };

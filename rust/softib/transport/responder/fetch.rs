@@ -52,19 +52,19 @@ enum Stage {
     Given,
 }
 
-/// The operation that was asked for.
+/// The requested operation.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum Operation {
     /// An RDMA READ of this memory.
     Read(Remote),
     /// An atomic operation on this word, which was `original` before.
     Atomic { remote: Remote, original: u64 },
 }
 
-impl Asked {
+impl Operation {
     fn remote(&self) -> Remote {
         match self {
-            Asked::Read(remote) | Asked::Atomic { remote, .. } => *remote,
+            Operation::Read(remote) | Operation::Atomic { remote, .. } => *remote,
         }
     }
 }
@@ -74,19 +74,19 @@ impl Asked {
 struct Fetch {
     first: Psn,
     packets: u32,
-    asked: Asked,
+    operation: Operation,
     stage: Stage,
 }
 
 impl Fetch {
-    fn new(first: Psn, packets: u32, asked: Asked) -> Fetch {
+    fn new(first: Psn, packets: u32, operation: Operation) -> Fetch {
         Fetch {
             first,
             packets,
-            asked,
+            operation,
             stage: Stage::New(Answering {
                 first,
-                length: asked.remote().length,
+                length: operation.remote().length,
                 done: 0,
             }),
         }
@@ -109,7 +109,7 @@ impl Fetch {
     /// The memory from that number on.
     fn rest(&self, psn: Psn, mtu: Mtu) -> Remote {
         let skipped = ahead(self.first, psn).wrapping_mul(mtu.bytes());
-        self.asked.remote().skip(skipped)
+        self.operation.remote().skip(skipped)
     }
 
     /// Gives the answer from there, so many bytes.
@@ -150,7 +150,7 @@ pub(super) enum Turn {
 impl Turn {
     fn of(fetch: &Fetch, answering: &Answering, mtu: Mtu) -> Turn {
         let psn = after(answering.first, answering.done);
-        if let Asked::Atomic { original, .. } = fetch.asked {
+        if let Operation::Atomic { original, .. } = fetch.operation {
             return Turn::Original { psn, original };
         }
         let done = answering.done.wrapping_mul(mtu.bytes());
@@ -255,15 +255,15 @@ impl Fetches {
     }
 
     pub(super) fn add_read(&mut self, first: Psn, packets: u32, remote: &Remote) {
-        self.add(Fetch::new(first, packets, Asked::Read(*remote)));
+        self.add(Fetch::new(first, packets, Operation::Read(*remote)));
     }
 
     pub(super) fn add_atomic(&mut self, first: Psn, remote: &Remote, original: u64) {
-        let asked = Asked::Atomic {
+        let operation = Operation::Atomic {
             remote: *remote,
             original,
         };
-        self.add(Fetch::new(first, 1, asked));
+        self.add(Fetch::new(first, 1, operation));
     }
 
     /// The place of the one that has this number.
@@ -285,7 +285,7 @@ impl Fetches {
         };
         let rest = fetch.rest(psn, mtu);
         let same = (remote.address, remote.rkey) == (rest.address, rest.rkey);
-        if matches!(fetch.asked, Asked::Read(_)) && same && remote.length <= rest.length {
+        if matches!(fetch.operation, Operation::Read(_)) && same && remote.length <= rest.length {
             fetch.answer_from(psn, remote.length);
             self.turn = self.turn.min(place);
         }
@@ -299,8 +299,8 @@ impl Fetches {
         let Some(fetch) = self.get_mut(place) else {
             return;
         };
-        match fetch.asked {
-            Asked::Atomic { remote: word, .. } if word == *remote => {
+        match fetch.operation {
+            Operation::Atomic { remote: word, .. } if word == *remote => {
                 fetch.answer_from(psn, word.length);
                 self.turn = self.turn.min(place);
             }
