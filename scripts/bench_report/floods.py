@@ -64,7 +64,7 @@ _TESTS = {
     "ARP-reply": "`oxib_address` in `kunit/modules`",
     "ND": "`oxib_address` in `kunit/modules`, as with ARP; `infiniband/sequences`",
     "other-classes": "`cm/abuse` (strange messages)",
-    "connected-REQ": "`oxib_connected_seats` in `kunit/modules`",
+    "connected-REQ": "`oxib_connected_slots` in `kunit/modules`",
 }
 
 

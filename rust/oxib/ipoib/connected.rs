@@ -11,7 +11,7 @@
 //!   ├ passive   connections that peers make, by which we receive
 //!   │  ├ receive   a packet's way in
 //!   │  └ activity  which of them are in use
-//!   ├ seats       how many there may be, and which gives way
+//!   ├ slots       how many there may be, and which gives way
 //!   └ too_big   telling senders that a packet does not fit
 //! ```
 //!
@@ -64,8 +64,8 @@ mod attempts;
 mod passive;
 mod peer;
 mod receive;
-mod seats;
 mod session;
+mod slots;
 mod too_big;
 mod transmit;
 

@@ -100,8 +100,8 @@ impl Namespace {
     }
 }
 
-/// The member of a namespace, in its place.
-struct Seat<M> {
+/// The member of a namespace, as the namespace's slot has it.
+struct Entry<M> {
     member: Arc<M>,
     namespace: Arc<Namespace>,
 }
@@ -142,11 +142,11 @@ impl<M: Member> Handle<M> {
     /// # Safety
     ///
     /// `net` is valid, and its member's room was made and not freed.
-    unsafe fn slot<'a>(&self, net: *const bindings::net) -> &'a AtomicPtr<Seat<M>> {
+    unsafe fn slot<'a>(&self, net: *const bindings::net) -> &'a AtomicPtr<Entry<M>> {
         // SAFETY: The caller's promise; the room is as long, and as aligned, as a pointer.
         unsafe {
             &*bindings::oxib_net_generic(net, self.given.load(Ordering::Relaxed))
-                .cast::<AtomicPtr<Seat<M>>>()
+                .cast::<AtomicPtr<Entry<M>>>()
         }
     }
 
@@ -165,8 +165,8 @@ impl<M: Member> Handle<M> {
         }
         // SAFETY: By the type invariant. The room and what is in it go only after a grace period,
         // which begins when the number is 0, or the namespace's last device has left.
-        let seat = unsafe { handle.slot(net).load(Ordering::Acquire).as_ref() }?;
-        Some(use_it(&seat.member))
+        let entry = unsafe { handle.slot(net).load(Ordering::Acquire).as_ref() }?;
+        Some(use_it(&entry.member))
     }
 
     /// Uses the member of a namespace, if there is one, in any context; `use_it` must not sleep.
@@ -194,13 +194,13 @@ impl<M: Member> Handle<M> {
             // SAFETY: By the type invariant; a registration holds it while the stack calls.
             let shared = unsafe { handle.shared.load(Ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
             let namespace = Namespace::new(NonNull::new(net).map(Raw))?;
-            let seat = Seat {
+            let entry = Entry {
                 member: M::new(shared, namespace.clone())?,
                 namespace,
             };
-            let seat = KBox::into_raw(KBox::new(seat, GFP_KERNEL)?);
+            let entry = KBox::into_raw(KBox::new(entry, GFP_KERNEL)?);
             // SAFETY: The room was made just before.
-            unsafe { handle.slot(net) }.store(seat, Ordering::Release);
+            unsafe { handle.slot(net) }.store(entry, Ordering::Release);
             Ok(0)
         })
     }
@@ -212,9 +212,9 @@ impl<M: Member> Handle<M> {
     /// Called by the stack for a namespace that goes. A time of grace follows, then `exit`.
     unsafe extern "C" fn pre_exit(net: *mut bindings::net) {
         // SAFETY: By the contract; from `KBox::into_raw`, and dropped by `exit` only.
-        if let Some(seat) = unsafe { M::handle().slot(net).load(Ordering::Acquire).as_ref() } {
-            *seat.namespace.net.lock() = None;
-            seat.member.leaving();
+        if let Some(entry) = unsafe { M::handle().slot(net).load(Ordering::Acquire).as_ref() } {
+            *entry.namespace.net.lock() = None;
+            entry.member.leaving();
         }
     }
 
@@ -226,11 +226,11 @@ impl<M: Member> Handle<M> {
     unsafe extern "C" fn exit(net: *mut bindings::net) {
         // SAFETY: By the contract.
         let slot = unsafe { M::handle().slot(net) };
-        let seat = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
-        if !seat.is_null() {
+        let entry = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        if !entry.is_null() {
             // SAFETY: From `KBox::into_raw`; the namespace has no users any more, and so nobody
             // finds it.
-            drop(unsafe { KBox::from_raw(seat) });
+            drop(unsafe { KBox::from_raw(entry) });
         }
     }
 }
@@ -269,7 +269,7 @@ impl<M: Member> Registration<M> {
                 pre_exit: Some(Handle::<M>::pre_exit),
                 exit: Some(Handle::<M>::exit),
                 id: handle.given.as_ptr(),
-                size: size_of::<AtomicPtr<Seat<M>>>(),
+                size: size_of::<AtomicPtr<Entry<M>>>(),
                 ..pin_init::zeroed()
             });
             bindings::register_pernet_subsys(operations)

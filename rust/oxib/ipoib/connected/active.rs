@@ -20,11 +20,11 @@ use kernel::{
 use super::{
     peer::Fate,
     receive::Arrivals,
-    seats::{
-        Leaving,
-        Seat, //
-    },
     session::Session,
+    slots::{
+        ConnectionSlot,
+        Leaving, //
+    },
     transmit::Sender,
     Mode, //
 };
@@ -106,7 +106,7 @@ pub(super) struct Outbound {
     /// Its queue pair is counted among the session's.
     counted: AtomicBool,
     pub(super) leaving: Leaving,
-    _seat: Seat,
+    _slot: ConnectionSlot,
 }
 
 impl Session {
@@ -178,11 +178,11 @@ impl Outbound {
     fn begin(session: &Arc<Session>, queue: u32, tag: Tag, peer: HwAddr) -> Result {
         let interface = &session.interface;
         let manager = session.manager()?;
-        let seat = session.seat().ok_or(EBUSY)?;
+        let slot = session.take_slot().ok_or(EBUSY)?;
         let path = interface.link().path_record(interface, peer.gid())?;
         let qp = new_queue_pair(session, queue)?;
         let number = qp.number();
-        let this = Self::new(session, &manager, (queue, tag, peer.gid()), qp, seat)?;
+        let this = Self::new(session, &manager, (queue, tag, peer.gid()), qp, slot)?;
         let main = session.queues.main()?.number();
         let told = interface.number_for(&peer.gid(), main);
         let greeting = Greeting::new(told).bytes();
@@ -217,7 +217,7 @@ impl Outbound {
         manager: &Arc<Manager>,
         (queue, tag, gid): (u32, Tag, Gid),
         qp: Arc<QueuePair>,
-        seat: Seat,
+        connection_slot: ConnectionSlot,
     ) -> Result<Arc<Self>> {
         let this = Arc::pin_init(
             pin_init!(Self {
@@ -231,7 +231,7 @@ impl Outbound {
                 fate: AtomicU8::new(Fate::Over as u8),
                 counted: AtomicBool::new(false),
                 leaving: Leaving::default(),
-                _seat: seat,
+                _slot: connection_slot,
             }),
             GFP_KERNEL,
         )?;

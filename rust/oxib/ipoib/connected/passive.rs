@@ -23,12 +23,12 @@ use kernel::{
 
 use super::{
     receive::Arrivals,
-    seats::{
+    session::Session,
+    slots::{
+        ConnectionSlot,
         Held,
-        Leaving,
-        Seat, //
-    },
-    session::Session, //
+        Leaving, //
+    }, //
 };
 use crate::{
     acm::sources::Source,
@@ -224,13 +224,16 @@ impl Inbound {
         }
         let source = self.session.interface.link().source(lid, gid);
         self.source.store(source.get(), Ordering::Relaxed);
-        let seat = self.session.seat_for_peer(source).ok_or(Reason::NO_QP)?;
+        let slot = self
+            .session
+            .take_slot_for_peer(source)
+            .ok_or(Reason::NO_QP)?;
         match self.session.admit_inbound(id) {
             Ok(true) => {}
             Ok(false) => return Err(Reason::INVALID_SERVICE_ID),
             Err(_) => return Err(Reason::NO_RESOURCES),
         }
-        self.accept_request(id, req, seat)
+        self.accept_request(id, req, slot)
             .map_err(|_| Reason::NO_RESOURCES)
     }
 
@@ -243,9 +246,9 @@ impl Inbound {
         port.is_ok_and(|port| port == interface.port()) && pkey.base() == interface.pkey().base()
     }
 
-    fn accept_request(&self, id: &Arc<Id>, req: &Req, seat: Seat) -> Result {
+    fn accept_request(&self, id: &Arc<Id>, req: &Req, slot: ConnectionSlot) -> Result {
         let psn = Psn::wrapping(management::random());
-        let receiver = Receiver::new(&self.session, seat)?;
+        let receiver = Receiver::new(&self.session, slot)?;
         let number = receiver.qp.number();
         let prepared = receiver.prepare(id, psn);
         // Its end is the connection's from here on.
@@ -322,11 +325,11 @@ struct Receiver {
     session: Arc<Session>,
     /// The queue pair may have taken buffers from the shared receive queue.
     receives: AtomicBool,
-    _seat: Seat,
+    _slot: ConnectionSlot,
 }
 
 impl Receiver {
-    fn new(session: &Arc<Session>, seat: Seat) -> Result<Self> {
+    fn new(session: &Arc<Session>, slot: ConnectionSlot) -> Result<Self> {
         let pd = &session.interface.pd;
         let completions = &session.completions;
         let qp = QueuePair::receiver(pd, completions, completions, &session.shared)?;
@@ -335,7 +338,7 @@ impl Receiver {
             qp,
             session: session.clone(),
             receives: AtomicBool::new(false),
-            _seat: seat,
+            _slot: slot,
         })
     }
 

@@ -43,9 +43,9 @@ use super::{
         self,
         Arrivals, //
     },
-    seats::{
+    slots::{
         Among,
-        Seats, //
+        ConnectionSlots, //
     },
     too_big::Messages, //
 };
@@ -119,7 +119,7 @@ pub(in crate::ipoib) struct Session {
     pub(super) taken: AtomicU64,
     /// Queue pairs that the device may use memory for.
     pub(super) queue_pairs: AtomicU32,
-    pub(super) seats: Seats,
+    pub(super) slots: ConnectionSlots,
     /// Attempts to listen that failed.
     attempts: Attempts,
     #[pin]
@@ -193,7 +193,7 @@ impl Session {
                 sweeps: AtomicU64::new(0),
                 taken: AtomicU64::new(0),
                 queue_pairs: AtomicU32::new(0),
-                seats: Seats::new()?,
+                slots: ConnectionSlots::new()?,
                 attempts: Attempts::default(),
                 members <- new_mutex!(Members {
                     open: true,

@@ -34,18 +34,18 @@ use crate::{
 const IN_USE_SECS: u64 = 2;
 
 /// One of the connections that an interface may have.
-pub(super) struct Seat(Arc<AtomicU32>);
+pub(super) struct ConnectionSlot(Arc<AtomicU32>);
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The connections of both directions.
-pub(super) struct Seats(Arc<AtomicU32>);
+pub(super) struct ConnectionSlots(Arc<AtomicU32>);
 
-impl Seats {
+impl ConnectionSlots {
     /// Creates the count without any connections.
     ///
     /// # Errors
@@ -60,26 +60,26 @@ impl Seats {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes a place for one more connection, unless there are `most`.
-    fn take(&self, most: u32) -> Option<Seat> {
+    /// Takes a slot for one more connection, unless there are `most`.
+    fn take(&self, most: u32) -> Option<ConnectionSlot> {
         let before = self.0.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat(self.0.clone());
-        (before < most).then_some(seat)
+        let slot = ConnectionSlot(self.0.clone());
+        (before < most).then_some(slot)
     }
 }
 
-/// Origin of the place for one more connection of a source.
+/// Origin of the slot for one more connection of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Room {
-    /// A place that is free.
+    /// A slot that is free.
     Free,
-    /// The place of another connection of the source, which gives way.
+    /// The slot of another connection of the source, which gives way.
     Own,
-    /// The place of a connection of any source, which gives way.
+    /// The slot of a connection of any source, which gives way.
     Any,
 }
 
-/// Returns the origin of the place for one more connection of a source that has `own`, when
+/// Returns the origin of the slot for one more connection of a source that has `own`, when
 /// `taken` of `most` are taken.
 fn room(own: u32, taken: u32, most: u32) -> Room {
     let free = most.saturating_sub(taken);
@@ -143,26 +143,26 @@ impl Leaving {
 }
 
 impl Session {
-    /// Takes a place for one more connection, unless there are as many as there may be.
-    pub(super) fn seat(&self) -> Option<Seat> {
-        self.seats.take(self.interface.options().max_connections)
+    /// Takes a slot for one more connection, unless there are as many as there may be.
+    pub(super) fn take_slot(&self) -> Option<ConnectionSlot> {
+        self.slots.take(self.interface.options().max_connections)
     }
 
-    /// Takes a seat for a connection that `source` asks for. If there is none, or `source` has its
+    /// Takes a slot for a connection that `source` asks for. If there is none, or `source` has its
     /// share, another connection gives way; until that has ended there is one too many.
-    pub(super) fn seat_for_peer(self: &Arc<Self>, source: Source) -> Option<Seat> {
+    pub(super) fn take_slot_for_peer(self: &Arc<Self>, source: Source) -> Option<ConnectionSlot> {
         let most = self.interface.options().max_connections;
-        match room(self.inbound_of(source), self.seats.taken(), most) {
+        match room(self.inbound_of(source), self.slots.taken(), most) {
             Room::Free => {
-                if let Some(seat) = self.seat() {
-                    return Some(seat);
+                if let Some(slot) = self.take_slot() {
+                    return Some(slot);
                 }
                 self.give_way(None)?;
             }
             Room::Own => self.give_way(Some(source))?,
             Room::Any => self.give_way(None)?,
         }
-        self.seats.take(u32::MAX)
+        self.slots.take(u32::MAX)
     }
 
     /// Has a connection end, soon, as that sleeps: one of `source`, if it may be no other. Does
@@ -190,20 +190,20 @@ impl Session {
     }
 }
 
-#[kernel::prelude::kunit_tests(oxib_connected_seats)]
+#[kernel::prelude::kunit_tests(oxib_connected_slots)]
 mod tests {
     use super::*;
 
     #[test]
     fn there_are_so_many_and_no_more() -> Result {
-        let seats = Seats::new()?;
-        let first = seats.take(2);
-        let second = seats.take(2);
+        let slots = ConnectionSlots::new()?;
+        let first = slots.take(2);
+        let second = slots.take(2);
         assert!(first.is_some() && second.is_some());
-        assert!(seats.take(2).is_none());
-        // Who was refused takes no place.
+        assert!(slots.take(2).is_none());
+        // A connection that is refused takes no slot.
         drop(second);
-        assert!(seats.take(2).is_some());
+        assert!(slots.take(2).is_some());
         Ok(())
     }
 
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!((own, room(own, taken, MOST)), (expected, Room::Own));
         }
         assert_eq!(room(0, taken, MOST), Room::Free);
-        // When all are taken, a source that has none takes another's place.
+        // When all are taken, a source that has none takes another's slot.
         assert_eq!(room(0, MOST, MOST), Room::Any);
         assert_eq!(room(1, MOST, MOST), Room::Own);
         assert_eq!(room(0, 0, 1), Room::Free);
