@@ -471,7 +471,7 @@ pub(super) fn bit(event: work::Event) -> u32 {
     }
 }
 
-/// All events, for who has the bits.
+/// All events, in the order of their bits.
 pub(super) const EVENTS: [work::Event; 5] = [
     work::Event::CommunicationEstablished,
     work::Event::SendQueueDrained,

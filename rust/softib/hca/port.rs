@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The ports of a device, as packets and who asks see them.
+//! The ports of a device, as packets and queries see them.
 
 use core::sync::atomic::{
     AtomicU32,

@@ -278,7 +278,7 @@ impl<P: Plug> notifier::Listener for Cable<P> {
     fn event(&self, event: u32) {
         match event {
             bindings::netdev_cmd_NETDEV_UNREGISTER => {
-                // SAFETY: The lock is held, and nobody uses what is under it while he tells us.
+                // SAFETY: The lock is held, and nobody uses what it protects during this call.
                 self.unplug(&mut unsafe { Rtnl::assume_held() });
                 self.owner.unplugged(self.port);
             }

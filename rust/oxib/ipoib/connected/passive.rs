@@ -238,7 +238,7 @@ impl Inbound {
     }
 
     /// Returns whether a request for a connection in partition `pkey` came where the interface
-    /// is. Who listens for a service does so on all ports of the device and in all their
+    /// is. A listener of a service listens on all ports of the device and in all their
     /// partitions.
     fn is_for_interface(&self, id: &Id, pkey: Pkey) -> bool {
         let interface = &self.session.interface;
@@ -295,7 +295,7 @@ impl Consumer for Inbound {
             | Report::DreqError(_)
             | Report::DrepReceived
             | Report::TimewaitExit
-            // Nobody has a queue pair to tell of to who only asks for one.
+            // A peer that only asks for the number of a queue pair gets none.
             | Report::SidrReqReceived => self.id.over(),
             _ => Ok(()),
         }
@@ -355,8 +355,8 @@ impl Receiver {
 
     /// Ends it, beside what else is going on: the buffers that it has taken come back first.
     fn retire(self) {
-        // The buffers of a session that is closed go with it. Who has none says nothing of the
-        // last.
+        // The buffers of a session that is closed go with it. A queue pair that has received none
+        // reports no last one.
         if !self.session.is_open() || !self.receives.load(Ordering::Relaxed) {
             return;
         }
