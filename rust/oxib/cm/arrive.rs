@@ -172,6 +172,7 @@ fn take(
     if id.hears(kind, names, &notice) != Heard::Taken {
         return notice.count_dropped(Cause::WrongPeer);
     }
+    // The machine compares the names again: they may have changed since `hears` looked at them.
     let now = id.manager.now();
     let next = id.with(|inner| inner.receive(&id, &incoming, None, now, notice));
     id.then(next);
@@ -212,6 +213,7 @@ impl Manager {
         };
         let incoming = input::Rep::from(rep);
         let mut stale = None;
+        // In these states the REP is a duplicate that is answered, to where it came from.
         let answered = [StateName::Established, StateName::MraRepSent];
         let Ok(source) = id.reply_address(port, &notice, &answered) else {
             return self.defer(port, notice);
@@ -223,6 +225,8 @@ impl Manager {
                     port.count_dropped(Cause::WrongQpn);
                     return Next::Nothing(Some(notice));
                 }
+                // Before the machine has the REP: if one of the names is taken, nothing may have
+                // changed.
                 let claimed = inner.claims.claim(
                     id.local(),
                     adapter,
@@ -252,6 +256,7 @@ impl Manager {
                 let reason = (Reason::STALE_CONNECTION, &[][..]);
                 message::reject(port, &to, tid, names, Rejected::Rep, reason);
             }
+            // Without the lock: this takes that of another identifier, and two have no order.
             self.end_stale(other);
         }
         id.then(next);
@@ -273,6 +278,8 @@ impl Manager {
         let next = id.with(|inner| {
             let before = inner.machine.name();
             let next = inner.receive(&id, &incoming, source.as_ref(), now, notice);
+            // A repeated DREQ changes nothing: the DREP answers the one that the consumer was
+            // told of.
             if before != StateName::DreqRcvd && inner.machine.name() == StateName::DreqRcvd {
                 inner.tid = dreq.header().tid();
             }
@@ -314,6 +321,7 @@ impl Manager {
 impl Id {
     /// Decides whether a message of that kind with these identifiers is heard.
     fn hears(&self, kind: Kind, names: Names, notice: &Notice) -> Heard {
+        // The lock is released before `is_from_peer` takes it again.
         let known = self.look(|inner| inner.machine.ids());
         arrival::hear(kind, known, names, || self.is_from_peer(notice))
     }

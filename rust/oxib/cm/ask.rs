@@ -37,6 +37,8 @@ impl Inner {
     /// The error of the sending.
     pub(super) fn ask(&mut self, id: &Arc<Id>, request: KBox<Bytes>) -> Result {
         let (port, to) = self.destination(id)?;
+        // The window's work may run at once, but waits for the identifier's lock, and so sees
+        // `waits`.
         let place = port.window.enter(id);
         if place.is_some() {
             port.post_built(to, &request)?;

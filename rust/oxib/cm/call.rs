@@ -80,6 +80,7 @@ impl Id {
     /// device says.
     pub(crate) fn send_req(self: &Arc<Self>, mut given: ReqParameters<'_>) -> Result {
         check_private_data(Kind::Req, given.private_data)?;
+        // A REQ has one P_Key and one MTU for both of its paths.
         if given.alternate.as_ref().is_some_and(|alternate| {
             alternate.pkey() != given.primary.pkey() || alternate.mtu() != given.primary.mtu()
         }) {
@@ -94,6 +95,8 @@ impl Id {
         let mut request = new_request()?;
         let step = given.step(port.round_trips.of(Kind::Req).patience());
         self.with(|inner| {
+            // A clone: the step consumes the state, and a request that cannot be sent has changed
+            // nothing.
             let before = Before::of(inner);
             let now = self.manager.now();
             let actions = inner.machine.send_req(&step, now).map_err(refused)?;
@@ -125,6 +128,7 @@ impl Id {
         self.with(|inner| {
             let before = Before::of(inner);
             let now = self.manager.now();
+            // A reference of its own, as the identifier changes while the port is in use.
             let port = inner.port.clone().ok_or(EINVAL)?;
             let step = input::RepParam {
                 qpn: given.qpn,
@@ -196,6 +200,8 @@ impl Id {
                 }
                 Err(error) => {
                     let failed = inner.machine.send_failed(Request::Dreq, now);
+                    // Both, in this order: the second step replaces the timer of the first by the
+                    // time-wait's.
                     let _ = inner.follow(self, &actions, now, None);
                     let _ = inner.follow(self, &failed, now, None);
                     Err(error)
@@ -218,6 +224,8 @@ impl Id {
             let now = self.manager.now();
             let actions = inner.machine.send_drep(now).map_err(refused)?;
             let sent = inner.send_step(self, &actions, private_data);
+            // Also when it could not be sent: the peer repeats its DREQ, and the time-wait
+            // answers that.
             inner.saved = saved;
             let _ = inner.follow(self, &actions, now, None);
             sent
@@ -339,6 +347,7 @@ impl Id {
                 .and_then(|()| inner.destination(self))
                 .and_then(|(port, to)| port.post_built(to, &bytes));
             inner.settle(self, before, sent, &actions)?;
+            // Only once it was sent: an answer that is kept makes a repeated request a duplicate.
             if let Some(request) = &mut inner.sidr_request {
                 request.answered = Some(Answered::new(bytes, self.manager.now()));
             }
@@ -488,6 +497,7 @@ fn check_private_data(kind: Kind, private_data: &[u8]) -> Result {
 /// Room for a request, which is kept until it is answered.
 fn new_request() -> Result<KBox<Bytes>> {
     // Zeroed where it is, without a copy.
+    // Atomic: consumers may call with locks held and interrupts disabled.
     KBox::init(pin_init::init_zeroed::<Bytes>(), GFP_ATOMIC)
 }
 

@@ -167,6 +167,7 @@ impl Deferred {
 
     /// Plans the timer for what is due next, with the lock held.
     fn plan(self: &Arc<Self>, rounds: &Rounds, now: Time) {
+        // The lock orders the calls: of two at once the later time might win.
         if let Some(due) = rounds.due() {
             let delay = u32::try_from(due.since(now)).unwrap_or(u32::MAX);
             self.queue.reschedule(self, msecs_to_jiffies(delay.max(1)));
@@ -183,6 +184,8 @@ impl Deferred {
         let gone = self.rounds.with(|rounds| rounds.remove(is_of));
         // Without the lock.
         drop(gone);
+        // The work may have taken messages of the port out of their rounds. This waits until they
+        // are in lanes; the timer is planned again below for other ports.
         let _ = work::cancel_sync(self);
         self.rounds.with(|rounds| self.plan(rounds, now));
     }
@@ -209,6 +212,7 @@ impl Deferred {
 
     /// Forgets everything, when there are no ports any more. Sleeps.
     pub(super) fn end(self: &Arc<Self>) {
+        // No port is left to defer a message, so nothing plans the work again.
         let _ = work::cancel_sync(self);
         let all = self.rounds.with(|rounds| rounds.take(Time::END));
         // Without the lock.
@@ -252,6 +256,8 @@ impl Manager {
             return;
         };
         let (source, now) = (port.source(received), self.now());
+        // The port goes: a message that is added after `forget` has emptied the rounds would keep
+        // it.
         let place = match port.window.is_closed() {
             true => None,
             false => self.deferred.places.take(&source, NOBODY, now),

@@ -32,10 +32,13 @@ impl Id {
     /// Ends it; `notified` says that this is the consumer's answer to a notice.
     pub(super) fn end(self: &Arc<Self>, no_memory: bool, notified: bool) {
         let (is_unused, leftovers) = self.with(|inner| {
+            // The handler that failed has returned: this thread must not wait for itself below.
             inner.notifying &= !notified;
             inner.say_goodbye(self, no_memory);
             (inner.let_go(self), core::mem::take(&mut inner.waiting))
         });
+        // Without the lock: a notice may hold the use of a listener, whose own lock its drop
+        // takes.
         drop(leftovers);
         self.unlist();
         if !is_unused {
@@ -46,6 +49,8 @@ impl Id {
 
     /// Ends it without a word to the peer.
     pub(super) fn forget(self: &Arc<Self>) {
+        // No table leads to it and its consumer was told of no event, so there is no handler to
+        // wait for.
         self.with(|inner| inner.let_go(self));
         self.unlist();
         self.consumer.detach();

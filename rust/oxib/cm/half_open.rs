@@ -131,6 +131,8 @@ impl Places {
         take: impl Fn(&mut Backlog<KVVec<Cell>>) -> core::result::Result<Place, Refused>,
     ) -> core::result::Result<HalfOpen, Refused> {
         loop {
+            // Memory is allocated without the lock, so another thread may have used it up by the
+            // next try.
             match self.backlog.with(&take) {
                 Ok(place) => {
                     return Ok(HalfOpen {
@@ -140,6 +142,8 @@ impl Places {
                 }
                 Err(Refused::Memory(cells)) => {
                     let memory = KVVec::from_elem(Cell::default(), cells, GFP_KERNEL)
+                        // Without memory there is no place: the request is dropped, and the peer
+                        // repeats it.
                         .map_err(|_| Refused::Full)?;
                     let unused = self.backlog.with(|backlog| backlog.grow(memory));
                     // Without the lock.
@@ -177,9 +181,12 @@ impl Manager {
         }
         (0..LOOKED_AT).any(|_| {
             let number = random();
+            // The lock is released before the candidate's own is taken: identifiers give their
+            // places back with their locks held.
             let (candidate, time) = places
                 .backlog
                 .with(|backlog| (backlog.candidate(source, number), backlog.time_to_finish()));
+            // A connection that is still being made is not in this table yet and keeps its place.
             let holder = candidate.and_then(|name| self.ids.get(&name));
             holder.is_some_and(|id| id.gives_up_place(places, time))
         })
@@ -190,11 +197,14 @@ impl Id {
     /// Ends a connection that has waited for its peer's RTU for `time` milliseconds, and whether
     /// it has. Its consumer is told that none came in time.
     fn gives_up_place(self: &Arc<Self>, places: &Arc<Places>, time: u64) -> bool {
+        // Allocated before the lock, under which nothing may sleep.
         let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
             return false;
         };
         let now = self.manager.now();
         let (is_over, next) = self.with(|inner| {
+            // The candidate was chosen without its lock: it may have been established or
+            // destroyed since.
             let is_over = inner.has_had(places, time, now);
             let next = match is_over {
                 true => {

@@ -157,14 +157,19 @@ impl Inner {
         now: Time,
         notice: Option<KBox<Notice>>,
     ) -> Next {
+        // First, while the request is still kept: its kind tells which estimate of the port
+        // learns.
         if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
             port.round_trips.of(self.asked()).sample(sample, now);
         }
         if !self.machine.awaits_answer() {
             self.request = None;
+            // A turn that the identifier still has in the port's window is void: `turn_came`
+            // looks here.
             self.waits = false;
         }
         if !self.machine.is_in_flight() {
+            // The drop only schedules the window's work, which takes the lock that is held here.
             self.place = None;
         }
         match actions.timer {
@@ -175,10 +180,13 @@ impl Inner {
             TimerAction::At(due) => self.arm(id, self.next_look(due, now), now),
         }
         if actions.remote == RemoteAction::Forget {
+            // Lock order: the identifier's lock, then that of a table's shard.
             self.forget_names(id);
         }
         if actions.half_open_over {
             if let Some(half_open) = self.half_open.take() {
+                // The lock of the places nests inside the identifier's, as those of the tables
+                // do.
                 half_open.end(Outcome::of(actions), now);
             }
         }
@@ -195,6 +203,8 @@ impl Inner {
     /// reporting one, that thread reports this one afterwards.
     pub(super) fn turn(&mut self, notice: KBox<Notice>) -> Next {
         if self.gone {
+            // `destroy` waits for the handler that runs, and promises that no other is called
+            // after it.
             Next::Nothing(Some(notice))
         } else if self.notifying {
             self.waiting.push(notice);
@@ -217,6 +227,8 @@ impl Inner {
         // One that went off is taken for one that waits: it may have been planned again before it
         // got the lock.
         if core::mem::take(&mut self.armed) {
+            // Not waited for: the work takes the lock that is held here, and the machine ignores
+            // a timer that comes too early.
             work::cancel(id);
         }
     }
@@ -251,6 +263,7 @@ impl Id {
     ) -> Result<Arc<Self>> {
         let local = manager.name();
         let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
+        // By now the consumer refers to the identifier, and `forget` detaches it again.
         Reserved::new(GFP_KERNEL)
             .and_then(|memory| id.enlist(memory))
             .inspect_err(|_| id.forget())?;
@@ -301,6 +314,7 @@ impl Id {
             GFP_KERNEL,
         )?;
         id.consumer.attach(&id);
+        // An empty step: `with` shows the consumer the first state.
         id.with(|_| ());
         Ok(id)
     }
@@ -349,6 +363,8 @@ impl Id {
                 let (old, new) = (before.number(), shown.state.number());
                 cm_trace::state(local, remote, old.into(), new.into());
             }
+            // With the lock held, so that the consumer is shown the states in the order of the
+            // steps.
             self.consumer.show(&shown);
             result
         })
@@ -361,9 +377,15 @@ impl Id {
             Next::Tell(notice) => notice,
         };
         loop {
+            // No lock is held: the handler may sleep and call the identifier. `notifying` keeps
+            // other threads from calling it meanwhile.
             let handled = self.consumer.event(self, &notice);
+            // The notice of a REQ uses its listener, whose `destroy` waits for that use to end.
             drop(notice);
             if let Err(error) = handled {
+                // A failed handler ends the identifier, as with the kernel's `ib_cm`. For
+                // `ENOMEM` a REQ is not rejected: the peer repeats it, and there may be memory
+                // then.
                 self.end(error == ENOMEM, true);
                 return;
             }
@@ -375,6 +397,8 @@ impl Id {
     }
 
     fn next_turn(&self) -> Option<KBox<Notice>> {
+        // In one step: a notice that is queued after the look and before `notifying` ends would
+        // stay there.
         let (next, is_unused) = self.look(|inner| {
             let next = match inner.gone {
                 true => None,
@@ -421,6 +445,8 @@ impl Id {
             });
             let actions = inner.machine.timer(rto, now);
             inner.send(self, &actions, None);
+            // Before `follow`, where the next look depends on whether the request still has a
+            // place.
             inner.let_others_in(now);
             inner.follow(self, &actions, now, Some(notice))
         });

@@ -118,6 +118,7 @@ impl Lanes {
     /// Queues a notice of our own on the lane of the exchange with the peer's communication ID
     /// `theirs`. Any context.
     pub(super) fn push(&self, theirs: CommId, notice: KBox<Notice>) {
+        // Notices of our own are not limited, and there is always a lane: nothing is given back.
         let _ = self.enter(theirs, notice, |_, _| true);
     }
 
@@ -131,6 +132,8 @@ impl Lanes {
         source: impl FnOnce(&Notice) -> Option<Source>,
     ) -> core::result::Result<(), KBox<Notice>> {
         let hash = |message: &Notice| {
+            // The GID can be forged on InfiniBand, so it gives a sender no share beyond that of
+            // its LID.
             let sender = source(message).map(Source::without_claims);
             table::hash(&(self.seed, sender))
         };
@@ -159,6 +162,7 @@ impl Lanes {
         })?;
         // Otherwise it is scheduled: it takes all that is there when it runs.
         if was_empty {
+            // The lane's lock is released: the work takes it as soon as it runs.
             self.queue.schedule(lane.clone(), 0);
         }
         Ok(())

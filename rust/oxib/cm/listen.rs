@@ -64,6 +64,7 @@ impl Drop for Listening {
 impl Listener {
     /// Uses the listener, if it has not gone.
     fn listen(&self) -> Option<Listening> {
+        // The table was read without this lock: the listener may have gone since.
         let used = self.id.look(|inner| {
             if inner.gone {
                 return false;
@@ -105,6 +106,7 @@ impl Manager {
     /// Turns what a consumer asks to listen on into a service.
     fn service(&self, wanted: ServiceId) -> Result<ServiceId> {
         if wanted == ServiceId::ASSIGN {
+            // Relaxed: only the number counts, and it publishes nothing.
             let number = self.next_service.fetch_add(1, Ordering::Relaxed);
             return Ok(ServiceId::new(ServiceId::ASSIGN.get() + u64::from(number)));
         }
@@ -150,6 +152,8 @@ impl Id {
                 return Ok(id);
             }
             id.destroy();
+            // The listener that has the service may go before it is shared. Then the service is
+            // free, and another round claims it.
             let shared = taken?.and_then(|key| manager.share(&key, handler));
             if let Some(shared) = shared {
                 return shared;
@@ -178,6 +182,8 @@ impl Id {
                 questions,
                 shared: 1,
             };
+            // With the identifier's lock held: a request that finds the listener waits until it
+            // listens.
             if self.manager.listeners.claim(key, listener, memory).is_err() {
                 inner.machine = before;
                 return Ok(Some(key));

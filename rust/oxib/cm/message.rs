@@ -141,6 +141,8 @@ impl Inner {
                 private_data,
             }
             .build(self.tid, out),
+            // A DREQ begins a transaction of its own; the answers have that of the peer's
+            // message.
             Outgoing::Dreq => dreq::Parameters {
                 local_comm_id,
                 remote_comm_id,
@@ -184,6 +186,8 @@ impl Inner {
                 }
                 .build(self.tid, out)
             }
+            // Only for a consumer that is gone: the REP of a call names a queue pair and is built
+            // there.
             Outgoing::SidrRep { status } => sidr_rep::Parameters {
                 request_id: remote_comm_id,
                 status,

@@ -72,6 +72,8 @@ impl Names {
     /// A name that was not used for long, and is not zero.
     pub(super) fn next(&self) -> CommId {
         loop {
+            // Relaxed: each thread gets a number of its own, and nothing else depends on their
+            // order.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let name = self.cipher.encipher(number);
             if name != 0 {

@@ -187,6 +187,7 @@ impl Port {
         let mut message = self.sender.message(to.address, to.manager.get())?;
         // A fresh message is all zeros.
         write(Blank::zeroed(message.bytes_mut())).map_err(|_| EINVAL)?;
+        // Before the post, after which the message is the device's.
         cm_trace::send(|| self.traced(kind, message.bytes_mut()));
         message.post()?;
         self.counters.add(Group::Sent, kind, 1);
@@ -297,8 +298,10 @@ impl Drop for Receiving {
     fn drop(&mut self) {
         // Nothing comes in any more, nothing goes out.
         self.registration = None;
+        // Requests that wait get their turn: sending fails, and their time-outs begin.
         self.port.window.close();
         self.port.manager.forget_messages(&self.port);
+        // Last: the messages that were waited for above use the device.
         self.port.device.revoke();
     }
 }
@@ -382,6 +385,7 @@ impl Registered {
         let shown = cm_counters::Shown::new(device, number, counters)?;
         let advertised = Advertised::new(device, number)?;
         let key = (port.key, number.get());
+        // Last: from here on consumers find the port, and all of it works.
         manager.ports.claim(key, port, memory).map_err(|_| EEXIST)?;
         Ok(Self {
             _advertised: advertised,
@@ -393,6 +397,7 @@ impl Registered {
 
 impl Drop for Ports {
     fn drop(&mut self) {
+        // First, while the ports still work: no identifier finds them any more.
         for Registered { receiving, .. } in &self.ports {
             let port = &receiving.port;
             let key = (port.key, port.number.get());

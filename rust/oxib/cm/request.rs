@@ -216,6 +216,8 @@ impl Manager {
             Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
             Verdict::Dropped(Unanswered::NoPlace) => {
                 return match back {
+                    // Without the sender's address no place was asked for, so the REQ may still
+                    // get one later.
                     Some(Err(why)) => port.put_off(notice, why),
                     _ => port.count_dropped(Cause::HalfOpen),
                 };
@@ -236,6 +238,7 @@ impl Manager {
 
     /// Counts a REQ that makes no identifier, and rejects it if it is one that is rejected.
     fn turn_away(&self, port: &Port, req: &Req, back: &AddressVector, turned: Turned) {
+        // No identifier was made, so the rejection has no name of ours to tell.
         let names = (req.local_comm_id(), CommId::ZERO);
         let tid = req.header().tid();
         let reject = |reason| {
@@ -261,6 +264,7 @@ impl Manager {
     /// Answers a REQ again that connection `id` was made for. The first one came from the same
     /// address: the answer gives our name for the connection, which no other node may learn.
     fn answer_again(&self, port: &Arc<Port>, id: &Arc<Id>, notice: KBox<Notice>) {
+        // In other states a duplicate of the REQ is only counted, and needs no address.
         let answered = [StateName::MraReqSent, StateName::TimeWait];
         let Ok(source) = id.reply_address(port, &notice, &answered) else {
             return self.defer(port, notice);
@@ -294,6 +298,7 @@ impl Manager {
             half_open,
         };
         let (machine, actions) = Machine::accept_req(local, &new.req, self.now());
+        // The listener cannot end meanwhile, nor its consumer: `listening` is one of its uses.
         let consumer = request.listening.id().consumer().accept()?;
         let id = Id::unlisted(self, port.key, consumer, local, machine)?;
         let made = self
@@ -302,6 +307,8 @@ impl Manager {
         match made {
             Ok(next) => Ok((id, next)),
             Err(turned) => {
+                // Takes its names out of the tables and gives its place back. The consumer that
+                // `accept` made has been told nothing.
                 id.forget();
                 Err(turned)
             }
@@ -315,6 +322,7 @@ impl Manager {
         req: &Req,
         adapter: Adapter,
     ) -> core::result::Result<(), Turned> {
+        // Allocated before the lock, under which nothing may sleep.
         let (name, qpn) = (Reserved::new(GFP_KERNEL)?, Reserved::new(GFP_KERNEL)?);
         let claimed = id.look(|inner| {
             inner.claims.claim(
@@ -355,6 +363,7 @@ impl Manager {
             .map_err(Error::from)?,
         );
         id.with(|inner| {
+            // From here `forget` finds all that a failing step below leaves, the place included.
             inner.port = Some(port.clone());
             inner.address = Some(paths.address);
             inner.alternate = paths.alternate.map(|(_, address)| address);
@@ -405,6 +414,7 @@ impl Paths {
         let described = req.primary();
         let path = route::primary(&described, completion);
         let mut primary = record(kind, &path, &described, req);
+        // A REQ carries no Ethernet address: that of the way back is the peer's.
         if let Some(dmac) = back.dmac() {
             primary.set_dmac(dmac);
         }
@@ -480,6 +490,8 @@ impl Manager {
             let incoming = Incoming::from(Message::Lap(&lap));
             let next = id.with(|inner| {
                 let next = inner.receive(&id, &incoming, Some(&address), now, notice);
+                // Only a LAP that is reported changes the address: by this thread, or by the one
+                // that is reporting another notice.
                 if matches!(next, Next::Tell(_) | Next::Nothing(None)) {
                     inner.leave_address(&id, source);
                     inner.tid = lap.header().tid();
@@ -501,6 +513,7 @@ fn load(
     notice: &mut Notice,
 ) -> Result<(AddressVector, KBox<AddressVector>)> {
     let (pkey, mtu) = id.look(|inner| inner.machine.partition()).ok_or(EINVAL)?;
+    // On RoCE a LAP does not get here, so no address has to be waited for.
     let back = port.reply_address(notice).map_err(|_| EINVAL)?;
     let received = notice.message().ok_or(EINVAL)?;
     let described = lap.alternate();

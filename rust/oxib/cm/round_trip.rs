@@ -104,6 +104,7 @@ impl RoundTrip {
     /// answer, which the peer repeats by itself: that says nothing of the others.
     pub(super) fn sample(&self, sample: actions::RoundTrip, now: Time) {
         let sent = now.get().saturating_sub(sample.milliseconds.into());
+        // Relaxed, here and below: these are estimates, and no other memory is published by them.
         let overtaken = self.overtaken.fetch_max(sent, Ordering::Relaxed);
         // A sample that another CPU's overwrites is no loss.
         let estimate = Estimate::unpack(self.estimate.load(Ordering::Relaxed));

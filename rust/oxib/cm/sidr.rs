@@ -179,6 +179,7 @@ impl Inner {
     ) -> bool {
         let request = self.sidr_request.as_ref();
         let Some(answered) = request.and_then(|request| request.answered.as_ref()) else {
+            // The consumer has not answered yet: its answer serves the repetition, too.
             return true;
         };
         let is_same = req.header().tid() == self.tid
@@ -188,6 +189,8 @@ impl Inner {
             // Lost or not sent is the same: the peer repeats its message.
             let _ = port.post_built(back.into(), &answered.bytes);
         } else {
+            // The peer gives its name to another request: this identifier makes room for the new
+            // one.
             self.forget_asker(id);
         }
         is_same

@@ -116,6 +116,7 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
     }
 
     fn with<R>(&self, key: &K, critical: impl FnOnce(&mut RBTree<K, V>) -> R) -> R {
+        // The lock of a shard is innermost: no other one is taken under it, nor a second shard's.
         let shard = hash(key) as usize % SHARDS;
         match self.shards.get(shard) {
             Some(shard) => shard.with(critical),
@@ -144,6 +145,7 @@ impl<T: Ord + Hash + Copy + Unpin> Names<T> for Table<Remote<T>, CommId> {
 
 /// A hash that spreads small and consecutive numbers.
 pub(super) fn hash(key: &impl Hash) -> u32 {
+    // Not keyed: with chosen names a peer fills one shard at most, and its tree stays balanced.
     let mut hasher = Multiply(0);
     key.hash(&mut hasher);
     (hasher.0 >> 32) as u32

@@ -90,6 +90,7 @@ impl Window {
     /// Takes a place for a request of `id`. Without one the identifier is queued:
     /// [`Id::turn_came`] is called later. Any context, also with the identifier's lock held.
     pub(super) fn enter(self: &Arc<Self>, id: &Arc<Id>) -> Option<Place> {
+        // While others wait, a place that has become free is theirs: nobody overtakes them.
         if self.queued.load(Ordering::SeqCst) == 0 {
             if let Some(place) = self.take() {
                 return Some(place);
@@ -103,6 +104,9 @@ impl Window {
             // One too many now is better than one never.
             return Some(self.take_in_any_case());
         };
+        // Pairs with the drop of a place: each side changes its own count, then reads the
+        // other's. Without `SeqCst` both could read the old value, and nobody would wake the
+        // work.
         self.queued.fetch_add(1, Ordering::SeqCst);
         self.newest.with(|list| list.push(turn));
         // A place may have become free before the request was seen to be queued.
@@ -142,6 +146,8 @@ impl Window {
         let there_are_places = self.taken.load(Ordering::SeqCst) <= PLACES - BATCH
             || self.closed.load(Ordering::SeqCst);
         if there_are_places && self.queued.load(Ordering::SeqCst) > 0 {
+            // Requests are never sent from here: the caller may hold the lock of an identifier,
+            // which `turn_came` takes.
             self.queue.schedule(self.clone(), 0);
         }
     }
@@ -149,6 +155,8 @@ impl Window {
     /// Returns a free place and the identifier whose turn it is. For the work alone.
     fn next(self: &Arc<Self>) -> Option<(Place, Arc<Id>)> {
         let place = self.take()?;
+        // The list may still be empty for a request that `enter` has counted and not yet pushed:
+        // `enter` calls `wake` after that.
         let turn = self.first()?;
         self.queued.fetch_sub(1, Ordering::SeqCst);
         Some((place, turn.waiter.clone()))

@@ -114,6 +114,8 @@ pub fn request<R: Reception>(
     if let Some(connection) = node.by_id(&Remote { name, adapter }) {
         return Verdict::Duplicate(connection);
     }
+    // A stale connection (IBTA 12.9.8.3.1). The address is part of the key, so that no other node
+    // can end a connection by naming its queue pair.
     let name = incoming.qpn;
     if let Some(other) = node.by_qpn(&Remote { name, adapter }) {
         return Verdict::Stale(other);

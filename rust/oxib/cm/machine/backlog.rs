@@ -139,6 +139,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             sources: 0,
             free: NONE,
             used: 0,
+            // One of each: before any outcome is known a holder has half of the longest time.
             finished: 1,
             failed: 1,
             cells,
@@ -160,6 +161,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         for (new, old) in self.cells.iter_mut().zip(old.iter()) {
             (new.name, new.source, new.since) = (old.name, old.source, old.since);
         }
+        // The cell of a count depends on the number of cells, so counts are looked up again.
         for cell in old.iter().filter(|cell| cell.places > 0) {
             if let Some(new) = self.counter_mut(cell.counted) {
                 (new.counted, new.places) = (cell.counted, cell.places);
@@ -211,6 +213,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
                 Outcome::Finished => self.finished += u64::from(time),
                 Outcome::Failed => self.failed += u64::from(time),
             }
+            // Both are halved: their ratio stays, and old outcomes count less and less.
             while self.finished + self.failed > REMEMBERED {
                 self.finished /= 2;
                 self.failed /= 2;

@@ -105,6 +105,7 @@ impl Terms {
 
     /// The terms after the peer's REP.
     pub(super) fn answered(self, rep: &Rep) -> Terms {
+        // The time-out that was proposed is one more than the packet life time, see `proposed`.
         let with_delay =
             |timeout: u8| time::ack_timeout(rep.target_ack_delay, timeout.saturating_sub(1));
         Terms {

@@ -438,6 +438,7 @@ impl Machine {
     /// Takes the state through a transition that always is one.
     fn step(&mut self, transition: impl FnOnce(State) -> Step) -> Actions {
         let before = Before::of(&self.state);
+        // Transitions consume the state; this one stands in until the next is there.
         let state = core::mem::replace(&mut self.state, Idle::default().into());
         let (next, effects) = transition(state);
         self.state = next;

@@ -121,6 +121,7 @@ impl Pending {
             return Due::Nothing;
         }
         self.interval = self.interval.saturating_mul(2).min(self.longest);
+        // Before the interval is spread: the time of this try is part of the seed.
         self.sent = now;
         self.next = Some(now.after(self.spread(self.interval, tick.name).into()));
         self.put_off = false;

@@ -140,6 +140,7 @@ fn dreq(state: State, qpn: Qpn) -> Step {
         State::Established(state) => step(state.disconnected()),
         State::DreqSent(state) => step(state.disconnected()),
         State::DreqRcvd(state) => step(state.repeated()),
+        // Without a queue pair of ours there was no connection that a DREQ could end.
         State::TimeWait(state) if state.local_qpn.is_some() => step(state.disconnected()),
         // As for an identifier that is no more: a peer whose DREP was lost would ask in vain until
         // its patience is over.

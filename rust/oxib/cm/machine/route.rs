@@ -95,6 +95,7 @@ pub struct ReqLids {
 /// `inbound_dlid` is the destination of an inbound path that the caller knows, as it may for the
 /// primary path.
 pub fn req_lids(slid: Lid, dlid: Lid, hop_limit: u8, inbound_dlid: Option<Lid>) -> ReqLids {
+    // Routers forward no packet with a hop limit of 0 or 1.
     let subnet_local = hop_limit <= 1;
     if subnet_local {
         ReqLids {

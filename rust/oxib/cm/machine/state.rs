@@ -286,6 +286,8 @@ impl State {
 
     /// Returns whether the identifier is in the tables of remote names.
     pub(super) fn is_known(&self) -> bool {
+        // Not in time-wait: a peer that connects once more by the same names is not refused for
+        // it.
         match self {
             State::Idle(_)
             | State::Listen(_)
