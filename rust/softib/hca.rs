@@ -243,11 +243,13 @@ impl Hca {
 
     /// Returns whether commands to the device fail.
     pub(crate) fn has_failed(&self) -> bool {
+        // Relaxed: a command that runs meanwhile may see either, as with hardware that fails.
         self.failed.load(Ordering::Relaxed)
     }
 
     /// Makes commands fail from now on, or succeed again. Tells the kernel if that is new.
     pub(crate) fn set_failed(&self, failed: bool) {
+        // The swap leaves it to one of several callers to tell the kernel.
         if self.failed.swap(failed, Ordering::Relaxed) == failed {
             return;
         }
@@ -277,6 +279,8 @@ impl Hca {
 
     /// Ends what runs by itself. Sleeps.
     pub(crate) fn stop(self: &Arc<Self>) {
+        // Disabled, not cancelled: packets and events of net devices may still schedule these
+        // works.
         work::disable::<_, REMOVAL>(self);
         work::disable::<_, { management::TRAPS }>(self);
         work::disable::<_, LOOPBACK>(self);
@@ -318,6 +322,8 @@ impl Hca {
     /// Lets a port receive a frame as from its cable. Any context.
     pub(crate) fn loop_back(self: &Arc<Self>, port: u8, mut frame: Frame) {
         frame.set_port(port);
+        // Queued: the sender's consumer may hold its locks, and a packet that arrives may call
+        // it.
         self.loopback.push(frame);
         self.take_loopback();
     }

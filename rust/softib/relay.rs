@@ -128,6 +128,7 @@ impl<D: Decide> Running<D> {
             }? Error),
             GFP_KERNEL,
         )?;
+        // If one of the cables fails, the drop of this takes those before it out again.
         let mut this = Self {
             relay,
             cables: KVec::with_capacity(devices.len(), GFP_KERNEL)?,
@@ -150,6 +151,7 @@ impl<D: Decide> Running<D> {
 
 impl<D: Decide> Drop for Running<D> {
     fn drop(&mut self) {
+        // The cables first: their events schedule the work that is disabled next.
         self.cables.clear();
         work::disable::<_, 0>(&self.relay);
     }
@@ -222,6 +224,7 @@ impl<D: Decide> Relay<D> {
     /// Why it is dropped.
     pub(crate) fn serve(self: &Arc<Self>, port: u8, frame: &Frame) -> Result<(), Cause> {
         let packet = Packet::parse(frame.bytes())?;
+        // A frame that was made on this node and left to nobody else cannot be damaged.
         if !frame.is_own() && !packet.head.is_intact(crc32) {
             return Err(Cause::Malformed);
         }
@@ -231,6 +234,7 @@ impl<D: Decide> Relay<D> {
         let received = self
             .decider
             .with(|decider| decider.receive(port, &packet, now, &counters, &mut out));
+        // No lock is held while a frame is sent: the other end may take it at once.
         if let Some(bytes) = received.answer.and_then(|answer| out.get(..answer.len)) {
             let port = received.answer.map_or(port, |answer| answer.port);
             self.send_bytes(port, bytes);
@@ -245,6 +249,7 @@ impl<D: Decide> Relay<D> {
     /// Carries out what a change has started.
     pub(crate) fn follow(self: &Arc<Self>, events: &Events) {
         if events.changes.contains(Changes::TRAP) {
+            // The lock keeps calls for this work one at a time, as `reschedule` wants them.
             self.decider
                 .with(|_decider| self.queue.reschedule::<_, 0>(self, 0));
         }

@@ -162,6 +162,7 @@ fn several(relay: &Arc<Relay<Switch<Memory>>>, ports: PortMask, frame: Frame) ->
         return Ok(());
     };
     for next in ports {
+        // Without memory the ports that are left get no copy, and the packet counts as dropped.
         let copy = frame.try_clone().map_err(|_| Cause::Memory)?;
         relay.send(port, copy);
         port = next;

@@ -122,6 +122,7 @@ pub(super) fn serve<M: Managed>(
     if header.base_version() != mad::BASE_VERSION {
         return (Outcome::Consumed, nothing);
     }
+    // A response or a trap is for a manager on this node, not for its agent.
     if header.method() & METHOD_RESPONSE != 0 || header.method() == METHOD_TRAP {
         return (Outcome::Agents, nothing);
     }

@@ -76,6 +76,7 @@ impl<S: Storage> Switch<S> {
         }
         let management = is_management(head)?;
         let dlid = head.lrh.dlid();
+        // A directed route: the switch itself moves the packet on.
         if management && dlid == Lid::PERMISSIVE {
             return Ok(PortMask::OWN);
         }
@@ -113,6 +114,7 @@ impl<S: Storage> Switch<S> {
     }
 
     fn forward_multicast(&self, in_port: u8, head: &Head<'_>) -> Result<PortMask, Discard> {
+        // Not back to where it came from, nor to the switch itself, which is in no group.
         let wanted = self
             .group(in_port, head.lrh.dlid())
             .without(in_port)

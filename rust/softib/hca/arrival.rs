@@ -62,6 +62,7 @@ impl Hca {
         let link = packet.head.lrh.link();
         self.counters
             .received(port, link.dlid, packet.head.bytes.len());
+        // Subnet management has VL 15 to itself.
         if management != (link.vl == VL15) {
             return Err(Counter::WrongQueuePair);
         }
@@ -93,6 +94,8 @@ impl Hca {
         let own = self.ports.is_own(port, link.slid);
         let mut members = 0;
         let mut from = 0;
+        // The lock of the groups is not held while a member receives. One that stands behind a
+        // member which is detached meanwhile may be missed, as any packet may be lost.
         while let Some((pair, next)) = self.groups.next(from, &group, link.dlid) {
             from = next;
             if own && pair.number == deth.source() && !pair.own_multicast {
@@ -103,6 +106,7 @@ impl Hca {
                 self.counters.add(port, cause, 1);
             }
         }
+        // The sender's port gets each of its multicast packets back: no member is no loss there.
         if members == 0 && !own {
             return Err(Counter::NoMember);
         }
@@ -235,6 +239,7 @@ impl QueuePair {
         };
         let (regions, domain) = (&self.hca.regions, self.receive_domain());
         completion.request = request;
+        // The receive has these 40 bytes before the data, with a global route header or without.
         completion.length = (grh::LEN + packet.payload.len()) as u32;
         let room: usize = segments.iter().map(|segment| segment.len()).sum();
         if room < completion.length as usize {

@@ -181,6 +181,7 @@ impl Ring {
 
     /// Takes out the completions of a queue pair that ends.
     fn purge(&mut self, queue_pair: queue_pair::Handle) {
+        // Taken out at one end and appended at the other, the others stay in their order.
         for _ in 0..self.count {
             if let Some(completion) = self.pop() {
                 if completion.queue_pair != queue_pair {
@@ -307,6 +308,7 @@ impl CompletionQueue {
             // IBTA 11.6.3.2: what does not fit is lost, and the consumer sized the queue wrongly.
             (false, !core::mem::replace(&mut ring.overrun, true))
         });
+        // Without the lock of the ring, which the report takes for itself.
         if overran {
             self.report_overrun();
         }
@@ -343,6 +345,7 @@ impl CompletionQueue {
     pub(crate) fn arm(&self, solicited: bool) -> bool {
         self.ring.with(|ring| {
             ring.in_hand = false;
+            // A request for solicited events does not weaken one for all that is still to be met.
             if !solicited {
                 ring.armed = Armed::Any;
             } else if ring.armed == Armed::Nothing {

@@ -281,6 +281,8 @@ impl<'l, 'a> Shell<'l, 'a> {
             Payload::Remote(remote) => {
                 let length = room.len();
                 let mut rest = room;
+                // The region is found by the bits of its key that never change. `access` compares
+                // the whole key, which a registration may have changed since.
                 regions.find(remote.rkey).ok_or(Denied)?.access(
                     remote.rkey,
                     domain,
@@ -322,6 +324,7 @@ impl Memory for Shell<'_, '_> {
             Access::Read => Need::RemoteRead,
             Access::Atomic => Need::RemoteAtomic,
         };
+        // As for `gather`: `access` compares the whole key.
         let region = self.pair.hca.regions.find(remote.rkey).ok_or(Denied)?;
         let length = remote.length as usize;
         region.access(
@@ -436,6 +439,7 @@ impl Reports for Shell<'_, '_> {
         };
         let completion = self.completion(request, status, kind, length);
         let event = self.complete(&self.pair.send_queue, &completion, false);
+        // Raised without the queue pair's lock, once for all the completions of a step.
         self.outcome.sent.merge(event);
     }
 

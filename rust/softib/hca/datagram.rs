@@ -125,6 +125,7 @@ impl QueuePair {
         address: &AddressVector,
         pkey_index: u16,
     ) -> Option<&'a Path> {
+        // Compared by place, not content: a consumer keeps a handle until its sends are complete.
         let is_it = |(place, index, _): &(*const AddressVector, u16, Path)| {
             core::ptr::eq(*place, address) && *index == pkey_index
         };
@@ -148,6 +149,7 @@ impl QueuePair {
             vl: if management { VL15 } else { 0 },
             sl: to.address.service_level,
             dlid: to.address.lid,
+            // A directed route that begins here: the port may not have a LID yet.
             slid: if to.address.lid == Lid::PERMISSIVE {
                 Lid::PERMISSIVE
             } else {

@@ -79,8 +79,10 @@ impl Groups {
                         return Ok(false);
                     }
                     for member in members.drain_all() {
+                        // There is room for all, as was just seen.
                         let _ = larger.push_within_capacity(member);
                     }
+                    // The old memory is freed behind the loop's closure, without the lock.
                     core::mem::swap(members, &mut larger);
                 }
                 let queue_pair = queue_pair.clone();
@@ -134,6 +136,7 @@ impl Groups {
                 .enumerate()
                 .skip(from)
                 .find(|(_, member)| member.gid == *gid && takes(member.lid, lid))?;
+            // A reference of its own: the member may be detached as soon as the lock is released.
             Some((member.queue_pair.clone(), place + 1))
         })
     }

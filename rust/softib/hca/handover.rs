@@ -88,6 +88,8 @@ impl QueuePair {
         let Some(pair) = &far.pair else {
             return false;
         };
+        // The sender's lock is not held: two queue pairs that send to each other would take both
+        // locks in either order.
         let Some(event) = pair.inner.with(|inner| pair.take_parcel(inner, &parcel)) else {
             return false;
         };
@@ -154,6 +156,8 @@ impl QueuePair {
             .admits(parcel.port, path.dlid, pkey_index, path.pkey)?;
         let (request, segments) = inner.receives.front()?;
         parcel.copy(self, segments)?;
+        // Only after the copy: a receive that it failed for is left to the packet that is sent
+        // instead.
         inner.receives.advance();
         let completion = Completion {
             request,

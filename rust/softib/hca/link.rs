@@ -56,12 +56,14 @@ impl Link {
         for (place, key) in self.pkeys.iter().zip(port.pkeys()) {
             place.store(key.get(), Ordering::Relaxed);
         }
+        // Release: a packet that sees this word sees the keys that were stored before it, too.
         self.word.store(word, Ordering::Release);
     }
 
     /// The port as it is now.
     #[inline]
     pub(super) fn look(&self) -> View {
+        // Pairs with the Release of `follow`.
         View(self.word.load(Ordering::Acquire))
     }
 

@@ -79,6 +79,7 @@ impl Hca {
         let (events, active, result) = self.ports.managed.with(|managed| {
             let (events, result) = change(&mut managed.node, now);
             managed.show(&self.ports.links);
+            // With the lock held, as calls of `reschedule` for one work come one at a time.
             if events.changes.contains(Changes::TRAP) {
                 self.queue.reschedule::<_, TRAPS>(self, 0);
             }
@@ -95,6 +96,7 @@ impl Hca {
             };
             (events, changed, result)
         });
+        // Without the lock, which queries of a port take.
         self.tell(&events, active);
         if let Some(command) = events.link {
             if self.command(events.port, command) {
@@ -114,6 +116,8 @@ impl Hca {
             (Changes::SM, Event::SubnetManager),
             (Changes::REREGISTER, Event::Reregister),
         ];
+        // Down goes before the changes and active after them: a consumer that is told of an
+        // active port finds its LID and tables in place.
         if active == Some(false) {
             self.device.dispatch(port, Event::PortDown);
         }

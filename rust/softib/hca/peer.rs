@@ -61,6 +61,8 @@ impl Far {
     }
 
     fn set(&self, end: End) {
+        // Before the end itself: a packet that sees the hint and finds no peer is lost, but one
+        // that does not see it would leave by the cable.
         self.in_memory
             .store(!matches!(end, End::Cable), Ordering::Release);
         // The old end is dropped without the lock.

@@ -158,6 +158,7 @@ impl Ports {
         let link = self.link(port)?;
         let view = link.look();
         Some(Path {
+            // Of the handle's path bits those count that the port's LMC allows.
             slid: Lid::new(
                 view.lid().get() | u16::from(view.path_bits(Lid::new(address.path_bits.into()))),
             ),
@@ -196,6 +197,7 @@ impl Ports {
     #[inline]
     pub(crate) fn accepts(&self, port: u8, lid: Lid, management: bool) -> Result<u8, Counter> {
         let view = self.link(port).ok_or(Counter::NotActive)?.look();
+        // A subnet manager has to reach ports that are not active yet, and that have no LID.
         let (up, others) = if management {
             (view.is_linked(), lid == Lid::PERMISSIVE)
         } else {

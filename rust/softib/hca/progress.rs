@@ -84,6 +84,7 @@ impl WorkItem<1> for QueuePair {
     type Pointer = Arc<QueuePair>;
 
     fn run(this: Arc<QueuePair>) {
+        // All at once: an event that is noted after this schedules the work again.
         let events = this.events.swap(0, Ordering::AcqRel);
         for event in EVENTS {
             if events & bit(event) != 0 {
@@ -153,6 +154,7 @@ impl QueuePair {
         );
         step(transport, &mut shell);
         let outcome = shell.into_outcome();
+        // The step may have ended the queue pair: posts and queries look at this state.
         inner.state = match connection.transport.state() {
             StateName::Reset => State::Reset,
             StateName::Init => State::Init,
@@ -191,10 +193,12 @@ impl QueuePair {
             events |= SHARED_LIMIT;
         }
         if events != 0 {
+            // Noted before the work is scheduled, so that its run finds them.
             self.events.fetch_or(events, Ordering::AcqRel);
             self.hca.queue.schedule::<_, TELLER>(self.clone(), 0);
         }
         if outcome.more {
+            // If it is queued already, that run sends these packets, too.
             let _ = workqueue::system_bh().enqueue_delayed::<_, RESUMPTION>(self.clone(), 0);
         }
     }
@@ -240,6 +244,7 @@ impl QueuePair {
         if self.kind == Type::Unreliable && !is_unreliable(&request.work.operation) {
             return Err(EINVAL);
         }
+        // A post only queues: the packets of a whole chain are sent by one `send_posted`.
         self.inner.with(|inner| {
             if inner.state < State::ReadyToSend {
                 return Err(EINVAL);
@@ -322,11 +327,14 @@ impl QueuePair {
         let (current, attributes) = self.query();
         self.run_connection(Origin::default(), Context::Anywhere, |transport, shell| {
             changed = transition(transport, shell, current, state, &attributes);
+            // Also after a change of state: a queue that is drained already reports so here.
             transport.run(shell, now);
         });
         if changed.is_ok() && state == Some(State::Reset) {
             self.inner.with(|inner| {
                 if let Some(connection) = &mut inner.connection {
+                    // Both count sends from 0 again, the protocol since its reset and the queue
+                    // since this.
                     connection.sends.clear();
                 }
             });

@@ -324,6 +324,7 @@ impl QueuePair {
             }),
             GFP_KERNEL,
         )?;
+        // Last: from here on packets find it.
         place.fill(this.clone());
         Ok(this)
     }
@@ -340,6 +341,7 @@ impl QueuePair {
     pub(crate) fn end(&self) {
         self.hca.groups.detach_all(self.number);
         self.hca.queue_pairs.remove(self.number, self);
+        // Packets that found it before the table was changed are refused by the state.
         self.inner.with(|inner| {
             inner.state = State::Reset;
             inner.receives.clear();
@@ -389,6 +391,7 @@ impl QueuePair {
     /// Completes all receives as flushed.
     fn flush_receives(self: &Arc<Self>) {
         loop {
+            // One at a time: the completion is pushed, and its event raised, without the lock.
             let flushed = self.inner.with(|inner| {
                 let request = inner.receives.front().map(|(request, _)| request)?;
                 inner.receives.advance();
@@ -440,6 +443,7 @@ impl QueuePair {
 
     /// Begins a chain of datagrams.
     pub(crate) fn begin_chain(&self) -> Chain {
+        // A copy for the whole chain: what is modified meanwhile counts from the next one on.
         let (state, attributes) = self.query();
         Chain {
             state,

@@ -124,6 +124,7 @@ impl Table {
     fn number(&self, place: usize) -> Qpn {
         let low = place as u32 + FIRST;
         let high = self.round << limits::QUEUE_PAIR_BITS;
+        // Without the highest bit, which the number for multicast has.
         Qpn::new((high | low) & (Qpn::MAX >> 1)).unwrap_or(Qpn::MULTICAST)
     }
 }
@@ -194,6 +195,7 @@ impl QueuePairs {
                 .is_special()
                 .then(|| (usize::from(port.max(1)) - 1, number.get() as usize));
             match table.slot(number, special)? {
+                // A number of an earlier round leads to the slot of another queue pair.
                 Slot::Used(found) if found.number == number => Some(found.clone()),
                 _ => None,
             }
@@ -202,6 +204,7 @@ impl QueuePairs {
 
     /// Takes out a queue pair that ends.
     pub(crate) fn remove(&self, number: Qpn, queue_pair: &QueuePair) {
+        // Read before the table is locked, under which no lock of a queue pair is taken.
         let special = special(queue_pair.kind, queue_pair.query().1.port);
         // Dropped without the lock.
         let removed = self.table.with(|table| {

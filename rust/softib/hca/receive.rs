@@ -147,6 +147,7 @@ impl ReceiveQueue {
         let Some((request, segments)) = self.front() else {
             return false;
         };
+        // A copy: the slot may be posted to again while the receive is being filled.
         held.request = request;
         held.segments.clear();
         for segment in segments {
@@ -239,6 +240,7 @@ impl SharedReceiveQueue {
         let reached = self.shared.with(|shared| {
             let reached = (shared.queue.len() as u64) < u64::from(shared.limit);
             if reached {
+                // An event for each time that the consumer sets a limit.
                 shared.limit = 0;
             }
             reached

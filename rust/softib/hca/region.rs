@@ -224,6 +224,8 @@ impl Region {
             if state.valid || !own || state.domain != domain || !size.is_power_of_two() {
                 return Err(Denied);
             }
+            // Swapped: the list of the registration before is filled by the next mapping, and no
+            // memory has to be allocated here.
             self.mapped
                 .with(|mapped| core::mem::swap(mapped, &mut pages.pages));
             pages.page_size = size;
@@ -432,6 +434,8 @@ impl Regions {
             GFP_KERNEL,
         )?;
         let key = self.insert(&region)? << KEY_TAG_BITS | tag;
+        // Until then the region has key 0, under whose place it does not stand: each access is
+        // denied.
         region.state.with(|state| state.key = key);
         Ok(region)
     }

@@ -175,6 +175,8 @@ impl Inbound {
             (Message::Between, Request::WriteFirst(remote)) => {
                 packet.full_of(&remote)?;
                 allow_write(packet, &remote)?;
+                // All of the memory at the first packet: a WRITE that cannot be finished writes
+                // nothing.
                 shell
                     .check(&remote, Access::Write)
                     .map_err(|_| Refusal::Access)?;
@@ -235,6 +237,7 @@ impl Inbound {
         packet: &Arrival<'_>,
         tail: Tail,
     ) -> Result<Progress, Refusal> {
+        // Before the completion, after which the consumer relies on the key being invalid.
         if let Tail::Invalidate(rkey) = tail {
             shell.invalidate(rkey).map_err(|_| Refusal::Invalidation)?;
         }

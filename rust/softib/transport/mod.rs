@@ -242,6 +242,8 @@ impl QueuePair {
                 },
             ) => {
                 let verdict = receiver.receive(shell, request, packet)?;
+                // The RTU may be lost: by this a consumer can tell the connection manager that
+                // the peer is ready.
                 if verdict == Verdict::Taken && !*established {
                     *established = true;
                     shell.event(Event::CommunicationEstablished);
@@ -285,6 +287,7 @@ impl QueuePair {
                 sender.run(shell, now)?;
             }
             State::Error { index } => {
+                // Sends are posted in the error state as well, and are flushed then.
                 while shell.send(*index).is_some() {
                     shell.sent(*index, Some(Status::Flushed));
                     *index = index.wrapping_add(1);
@@ -327,10 +330,12 @@ impl QueuePair {
     }
 
     fn break_down(&mut self, shell: &mut impl Shell, failure: Failure) {
+        // It has failed before: everything is flushed, and the events have been reported.
         if let State::Error { .. } = self.state {
             return;
         }
         self.state = self.state.fail(shell, &failure);
+        // The receives of a shared queue are for other queue pairs, too, and stay there.
         if self.shared {
             shell.event(Event::LastWqeReached);
         } else {

@@ -217,6 +217,7 @@ impl Requester {
         let Some(work) = shell.send(self.next.index) else {
             return Ok(Step::Blocked);
         };
+        // What is repeated was begun before: neither the fence nor a drain holds it up.
         if self.next.index == self.begun {
             if !self.may_begin(&work) {
                 return Ok(Step::Blocked);
@@ -304,6 +305,8 @@ impl Requester {
         let done = self.next.done();
         let rest = packets(work, self.mtu).saturating_sub(done);
         let reached = ahead(self.oldest.psn, self.next.psn) + rest;
+        // The answer to a READ uses up numbers. Of more than half of all numbers old and new
+        // could not be told apart.
         if self.fetches >= self.terms.max_reads || reached > REACH - WINDOW || !shell.room() {
             return Ok(Step::Blocked);
         }
@@ -380,6 +383,7 @@ impl Requester {
     /// The oldest send is complete.
     fn retire(&mut self, shell: &mut impl Shell, work: &Work) {
         shell.sent(self.oldest.index, work.success());
+        // After a rewind it is not counted, as it is yet to be sent again.
         if work.is_fetch() && self.next.index != self.oldest.index {
             self.fetches = self.fetches.saturating_sub(1);
         }

@@ -144,6 +144,8 @@ impl Responder {
         request: &Request,
         packet: &Incoming<'_>,
     ) -> Verdict {
+        // The connection ends as soon as the NAK is out: nothing after the refused request is
+        // done.
         if let Stance::Broken(..) = self.stance {
             return Verdict::Unexpected;
         }
@@ -182,6 +184,8 @@ impl Responder {
     /// Says what is to be said of requests other than READs and atomics.
     fn say(&mut self, shell: &mut impl Shell) -> Result<(), Breach> {
         let (syndrome, psn) = match (self.stance, self.reply) {
+            // A NAK has the number of the request that was expected, an ACK that of the last one
+            // done.
             (Stance::Broken(code, _), _) => (Syndrome::Nak(code), self.expected),
             (_, Reply::None) => return Ok(()),
             (_, Reply::Done) => (Syndrome::Ack(Syndrome::NO_CREDITS), before(self.expected)),
@@ -212,6 +216,8 @@ impl Responder {
 
     /// A request is lost.
     fn early(&mut self) -> Verdict {
+        // Once: the peer repeats everything from there, and the packets behind have the same
+        // cause.
         if let Stance::Open = self.stance {
             self.stance = Stance::Waiting;
             self.reply = Reply::Negative(Syndrome::Nak(NakCode::SequenceError));
@@ -329,6 +335,7 @@ impl Responder {
         if !self.inbound.is_between() || !self.terms.access.atomic || !aligned {
             return Err(Refusal::Invalid);
         }
+        // Before the operation, which is done once: its result has to be kept for repetitions.
         self.fetches.make_room().map_err(too_many)?;
         let original = shell
             .atomic(remote.rkey, remote.address, atomic)

@@ -201,6 +201,7 @@ impl Receiver {
         if begins || lost {
             self.inbound.give_up();
         }
+        // Whatever came, the next packet is the one after it: nothing is asked for again.
         self.expected = after(packet.psn, 1);
         match self.take(shell, request, packet) {
             Ok(()) => Ok(Verdict::Taken),

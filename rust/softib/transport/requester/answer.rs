@@ -126,6 +126,7 @@ impl Requester {
             if work.is_fetch() {
                 return Ok(Reach::Missing);
             }
+            // A part of a message is acknowledged: what is left of it begins after that packet.
             if distance(through, end(&work, &self.oldest, self.mtu)) > 1 {
                 self.advance(Cursor {
                     psn: after(through, 1),

@@ -25,6 +25,7 @@ impl Requester {
                 Ok(())
             }
             Clock::Acknowledge(time) if time <= now => {
+                // The repetition is lost as well, so an answer may be found missing once more.
                 self.recovering = false;
                 self.repeat()
             }
@@ -36,6 +37,8 @@ impl Requester {
     /// a READ or an atomic operation is missing, as something after it was answered (IBTA
     /// 9.7.5.2.4, "implied NAK").
     pub(super) fn missing(&mut self) -> Result<(), Failed> {
+        // While the receiver is not ready nothing is sent, and then everything from the oldest
+        // on.
         if self.recovering || matches!(self.clock, Clock::NotReady(_)) {
             return Ok(());
         }
