@@ -214,7 +214,9 @@ impl Manager {
         self.lanes.flush();
         // From here on none is deferred: the window is closed.
         self.deferred.forget(port, self.now());
+        // The work of the window, which sends what waited for a place, runs on this queue.
         self.timers.flush();
+        // Deferred messages that were on their way by then have come into lanes.
         self.lanes.flush();
     }
 

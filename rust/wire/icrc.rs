@@ -115,6 +115,7 @@ impl<F: Fn(u32, &[u8]) -> u32> Icrc<F> {
         } else {
             mask_local(&mut masked, bytes)?
         };
+        // All ones before the first byte, and inverted after the last, as with Ethernet's CRC-32.
         let crc = update(u32::MAX, masked.get(..headers)?);
         let crc = update(crc, bytes.get(headers..)?);
         Some(Icrc { crc, update })
@@ -141,6 +142,7 @@ pub fn of_local(bytes: &mut [u8], update: impl Fn(u32, &[u8]) -> u32) -> Option<
     const VARIANT: usize = lrh::LEN + BTH_VARIANT;
     let headers = bytes.first_chunk_mut::<HEADERS>()?;
     let before = (headers[0], headers[VARIANT]);
+    // The virtual lane is the high half of the first byte.
     headers[0] |= 0xf0;
     headers[VARIANT] = 0xff;
     let crc = update(u32::MAX, bytes);

@@ -97,6 +97,7 @@ impl Id {
             if !core::mem::take(&mut inner.waits) {
                 return;
             }
+            // The consumer's time-outs count from here, not from its call.
             let actions = inner.machine.sent(now);
             inner.place = Some(place);
             inner.send_kept_back(self);

@@ -95,6 +95,8 @@ impl Id {
         self.take(Machine::qp_rtr, |given, addresses| {
             Some(rc::Reception {
                 address: addresses.address?.clone(),
+                // As with the kernel's `ib_cm`: neither 0, which stands for none, nor the
+                // permissive LID is an address for data.
                 data_lid: Some(addresses.data_lid)
                     .filter(|lid| !matches!(*lid, 0 | PERMISSIVE_LID)),
                 mtu: given.mtu.get(),

@@ -263,7 +263,8 @@ impl Id {
     ) -> Result<Arc<Self>> {
         let local = manager.name();
         let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
-        // By now the consumer refers to the identifier, and `forget` detaches it again.
+        // The consumer has referred to the identifier since `unlisted`: `forget` detaches it
+        // again.
         Reserved::new(GFP_KERNEL)
             .and_then(|memory| id.enlist(memory))
             .inspect_err(|_| id.forget())?;

@@ -142,6 +142,7 @@ impl<C: Counters> Agent<'_, C> {
             if let Some(clear) = &clear {
                 clear(&mut port.cleared, &now);
             }
+            // Wrapping: a manager may set a counter to more than was counted.
             let one = combine(&now, &port.cleared, u64::wrapping_sub);
             sum = Some(match sum {
                 Some(sum) => combine(&sum, &one, u64::saturating_add),

@@ -255,6 +255,8 @@ impl Port {
     /// The link carries packets, or has stopped to. Whether that has changed anything.
     pub(super) fn carrier(&mut self, up: bool) -> bool {
         match (up, self.info.physical()) {
+            // A disabled port stays so, whatever the cable says, until a subnet manager enables
+            // it.
             (true, Physical::LinkUp | Physical::Disabled) => false,
             (true, _) => {
                 self.info.set_physical(Physical::LinkUp);

@@ -81,6 +81,7 @@ impl Port {
         changes =
             changes.and(Changes::REREGISTER.when(side.has_address() && wanted.client_reregister()));
         self.info = next;
+        // After the fields, which have the state from before the request and would undo the step.
         let (moved, link) = self.take(step);
         Ok(Events {
             port: number,

@@ -22,6 +22,7 @@ impl Port {
             self.info.set_m_key_protect(0);
         }
         let key = self.info.m_key();
+        // Key 0 protects nothing. The right key ends a lease that a wrong one has begun.
         if key == 0 || smp.m_key() == key {
             self.lease = None;
             return true;

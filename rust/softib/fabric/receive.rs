@@ -182,6 +182,7 @@ fn subnet<M: Managed>(
         sl: link.sl,
         ..datagram::subnet(own, link.slid)
     };
+    // Without a way back in the tables the answer leaves by where the request came from.
     let port = managed
         .leave_by(request.in_port, link.slid)
         .unwrap_or(request.in_port);

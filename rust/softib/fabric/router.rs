@@ -129,6 +129,7 @@ where
         if !port.is_linked() {
             return Err(Discard::LinkDown);
         }
+        // Subnet management does not pass routers: the router's own agent has it.
         if head.lrh.vl() == VL_MANAGEMENT {
             return Ok(Hop::Own);
         }

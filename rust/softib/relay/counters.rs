@@ -137,6 +137,7 @@ impl PortCounters {
             receive_data: get(&self.received.bytes) / 4,
             transmit_packets: packets.0,
             receive_packets: packets.1,
+            // The subtractions saturate: relaxed loads may pass each other all the same.
             unicast_transmit_packets: packets.0.saturating_sub(multicast.0),
             unicast_receive_packets: packets.1.saturating_sub(multicast.1),
             multicast_transmit_packets: multicast.0,

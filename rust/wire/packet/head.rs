@@ -94,6 +94,7 @@ fn trim(frame: &[u8], length: usize) -> Result<&[u8], PacketError> {
     if length < MIN_LEN {
         return Err(PacketError::Short(length));
     }
+    // Ethernet fills up short frames alone: in a longer one nothing may follow the packet.
     if frame.len() > length && frame.len() > ETHERNET_MIN {
         return Err(PacketError::Tail(frame.len() - length));
     }

@@ -139,6 +139,7 @@ impl Outgoing {
             let route = Route {
                 traffic_class: global.traffic_class,
                 flow_label: global.flow_label,
+                // The invariant CRC counts, and of the headers only those behind this one.
                 payload_length: u16::try_from(total - lrh::LEN - grh::LEN).ok()?,
                 hop_limit: global.hop_limit,
                 next_header: grh::NEXT_HEADER_IBA,

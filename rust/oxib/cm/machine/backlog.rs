@@ -267,6 +267,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
     }
 
     fn enter(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
+        // Half of the cells are slots, so that at most half of them count sources.
         let slots = self.cells.len() / 2;
         let slot = match self.free {
             NONE if self.used as usize >= slots => {

@@ -92,6 +92,8 @@ impl Claims {
         (ids, id, id_memory): (&I, CommId, I::Memory),
         (qpns, qpn, qpn_memory): (&Q, Qpn, Q::Memory),
     ) -> Result<(), Taken> {
+        // The identifier is claimed first: a repeated REQ has both names, and is a duplicate, not
+        // stale.
         let id_name = Remote { name: id, adapter };
         let qpn_name = Remote { name: qpn, adapter };
         ids.claim(id_name, ours, id_memory).map_err(Taken::Id)?;

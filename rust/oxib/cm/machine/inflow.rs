@@ -51,6 +51,7 @@ impl Inflow {
 
     /// Notes that all messages were taken out of the lane.
     pub fn clear(&mut self) {
+        // Up to that number nobody was counted, so the counts are zero already.
         if self.waiting > FREE {
             self.counts = [0; COUNTS];
         }

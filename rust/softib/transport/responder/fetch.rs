@@ -287,6 +287,7 @@ impl Fetches {
         let same = (remote.address, remote.rkey) == (rest.address, rest.rkey);
         if matches!(fetch.operation, Operation::Read(_)) && same && remote.length <= rest.length {
             fetch.answer_from(psn, remote.length);
+            // The repeated one is next. Those behind it that were answered are passed over.
             self.turn = self.turn.min(place);
         }
     }
