@@ -267,6 +267,7 @@ impl Cache {
 
     /// Returns a number that is another one after each change of an entry.
     pub(super) fn generation(&self) -> u32 {
+        // Relaxed: the number is compared with its next value, and no entry is read by it.
         self.generation.load(Relaxed)
     }
 
@@ -291,6 +292,7 @@ impl Cache {
     ///
     /// Those of [`Cache::learn`].
     pub(crate) fn learn_more(self: &Arc<Self>, learned: &LearnedEntry) -> Result<Learned> {
+        // One hold from the check to the change: an administrator may delete the entry in between.
         let mut writer = self.table.write();
         let known = writer.get(&key(learned.address));
         if known.is_none_or(|stored| stored.is_expired(seconds()) || stored.gid() != learned.gid) {
@@ -345,6 +347,7 @@ impl Cache {
     /// Forgets the queue pair that the network said an address had, if the address has this GID
     /// still. Process context.
     pub(crate) fn forget_qpn(&self, address: IpAddr, gid: Gid) {
+        // Without the writer's lock: the number is atomic, and RCU keeps the entry.
         self.table.get(&key(address), |stored| {
             if stored.gid() == gid {
                 stored.learn_qpn(None);

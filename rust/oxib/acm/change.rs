@@ -93,6 +93,7 @@ impl Cache {
         let now = seconds();
         let mut writer = self.entries().write();
         let gone = writer.remove(&key(address)).ok_or(Refused::Missing)?;
+        // An expired entry counts until it is taken out, and takes room.
         self.removed(writer.state(), &gone);
         if gone.value().is_expired(now) {
             return Err(Refused::Missing);

@@ -184,12 +184,14 @@ impl Exchange {
 
     /// Ends what is under way, as the interface goes down, and waits for that. Sleeps.
     pub(crate) fn close(&self, host: &Arc<dyn Host>) {
+        // First: this waits for a request that is being served, and then none finds the interface.
         registry::leave(host);
         let listener = {
             let mut uses = self.uses.lock();
             uses.is_open = false;
             uses.listener.take()
         };
+        // Without the lock: the end of an identifier sleeps until its handler is done.
         if let Some(listener) = listener {
             listener.destroy();
         }
@@ -197,6 +199,7 @@ impl Exchange {
         // The packets are dropped without the lock.
         let found = taken.found_before();
         self.peers.lock().give_back(found);
+        // Closed without the list's lock: each takes it to leave the list.
         let taken = core::mem::take(&mut *self.sidr_exchanges.lock());
         taken.iter().for_each(|exchange| exchange.close());
         self.show(host);
@@ -238,6 +241,7 @@ impl Exchange {
         // Without the lock, which is waited for with the RTNL held.
         let service = Service::start()?;
         let manager = service.manager().clone();
+        // The interface may be down by now: `end` lets go of what is stored here.
         let before = self.uses.lock().service.replace(service);
         drop(before);
         Ok(manager)
@@ -251,6 +255,7 @@ impl Exchange {
         gid: Gid,
         held: Option<Skb>,
     ) -> Fate {
+        // The peers' lock is released by the next line: `show` takes its own lock before that one.
         let verdict = self.peers.lock().ask(request, gid, held, host.now_ms());
         self.show(host);
         match verdict {
@@ -328,6 +333,7 @@ impl Exchange {
                 Err(failure) => lost(host, pending, failure, end.held),
             }
         }
+        // Also for a result that nobody wants: its place in the window is free.
         self.go_on(host);
     }
 
@@ -398,6 +404,7 @@ impl Exchange {
     fn look_after(&self, host: &Arc<dyn Host>, count: usize) -> Result {
         let mut stale = KVec::with_capacity(count, GFP_KERNEL)?;
         self.peers.lock().stale(host.now_ms(), &mut stale);
+        // Before the questions below: those read which destinations were used.
         host.note_used();
         for (request, gid) in &stale {
             if !host.is_near(gid) && host.is_unconfirmed(request, gid) {

@@ -59,6 +59,7 @@ impl Cache {
 
     fn plan(self: &Arc<Self>, state: &mut State, due: u32, now: u32) {
         state.plan = Plan::At(due);
+        // A work that waits cannot be queued for an earlier time: it is taken out first.
         work::cancel(self);
         let delay = msecs_to_jiffies(due.saturating_sub(now).saturating_mul(1000));
         // Refused if the namespace is leaving.
@@ -85,6 +86,7 @@ impl Cache {
             },
         );
         let state = writer.state();
+        // This run is over: as a plan it would keep `expect_end` from the next one.
         state.plan = Plan::Never;
         if let Some(first) = first {
             self.expect_end(state, first, now);

@@ -134,13 +134,16 @@ impl Cache {
     ) -> core::result::Result<(), Refused> {
         let now = seconds();
         let Load(mut batch) = load;
+        // One hold from the count to the last mark: no other change comes in between.
         let mut writer = self.entries().write();
         let (mut fresh, mut kept) = (0, 0);
         for node in batch.nodes() {
+            // Marked before it is in the table: `retain` keeps what this load brings.
             node.value().mark(true);
             match writer.get(node.key()).map(|stored| stored.source()) {
                 None | Some(Source::Sidr | Source::Learned) => fresh += 1,
                 Some(Source::File) => kept += 1,
+                // An entry of this source is counted among the administrator's already.
                 Some(Source::Netlink) => {}
             }
         }
@@ -149,6 +152,8 @@ impl Cache {
         if fresh > leaving && writer.state().configured() + fresh - leaving > self.limit() {
             return Err(Refused::Full);
         }
+        // The new entries come before old ones go: no address of both files is missing for a
+        // moment.
         batch.apply(&mut writer)?;
         batch.outcome(&mut writer, |state, key, new, old| {
             self.entered(state, key, new, old, now);

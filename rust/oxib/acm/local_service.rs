@@ -178,6 +178,7 @@ fn answer_later(
     gid: Gid,
 ) {
     let own = socket.clone();
+    // On the slow queue: answers about paths do not wait for these sleeps.
     let _ = socket.spawn_slow(move || {
         fsleep(ADDRESS_DELAY);
         if own.send(&address_answer(sequence, &gid)).is_ok() {
@@ -259,6 +260,7 @@ impl Program {
         if !path.is_reversible() {
             return false;
         }
+        // Taken out: with its socket, the drop would send a refusal.
         if let Some(socket) = self.socket.take() {
             let _ = socket.send(&path_answer(self.sequence, &path.bytes()));
         }

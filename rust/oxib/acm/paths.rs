@@ -266,6 +266,7 @@ impl<W> Paths<W> {
             let (next, node) = current.remove_current();
             cursor = next;
             self.count -= 1;
+            // Moved, not dropped: a waiter's end takes locks, and the caller holds the table's.
             table.insert(node);
         }
         Gone { known, table }
@@ -290,6 +291,7 @@ impl<W> Paths<W> {
     /// Forgets paths that have been known for `lifetime`.
     fn expire(&mut self, lifetime: u64, now: u64) {
         let is_old = |path: &Path| path.since + lifetime <= now;
+        // Known paths have no waiters, so they may be dropped under the table's lock.
         let _ = self.forget(|_, path| path.is_some_and(is_old));
     }
 

@@ -306,6 +306,7 @@ impl<H: Handle, P> Destinations<H, P> {
     pub(super) fn is_used_since(&self, gid: &Gid, since: u64) -> bool {
         match self.table.get(gid) {
             Some(State::Ready(ready)) => ready.used >= since,
+            // Its packets wait here and not in a queue's cache, so no use of theirs is noted yet.
             Some(State::Resolving(_)) => true,
             // Nothing notes what is dropped meanwhile.
             Some(State::Failed(failed)) => failed.until >= since,
@@ -364,10 +365,12 @@ impl<H: Handle, P> Destinations<H, P> {
             None => self.note((gid, errand), packet, may_search),
             Some(State::Ready(ready)) => {
                 ready.used = now;
+                // One packet of this node's own is enough: when the table is full, the path stays.
                 ready.is_stranger &= errand.is_stranger();
                 Verdict::Send(ready.handle.clone(), packet)
             }
             Some(State::Resolving(resolving)) => {
+                // A search that this node wants itself takes no place of the strangers' share.
                 if resolving.is_stranger && !errand.is_stranger() {
                     resolving.is_stranger = false;
                     self.strangers -= 1;
@@ -409,6 +412,7 @@ impl<H: Handle, P> Destinations<H, P> {
             Ok(node) if self.count.has_room(&gid, DESTINATIONS) => node,
             _ => return Verdict::Drop(packet, Reason::NoMemory),
         };
+        // A placeholder for `begin`. It stays if that has no memory, and then forbids no retry.
         let state = State::Failed(Failed { until: 0, wait: 0 });
         self.table.insert(node.into_node(gid, state));
         self.count.add(&gid);
@@ -435,6 +439,7 @@ impl<H: Handle, P> Destinations<H, P> {
     /// Begins the search for a destination in the table, for which `packet` waits.
     fn begin(&mut self, (gid, errand): (Gid, Errand), packet: P, waited: u64) -> Verdict<H, P> {
         let mut waiting = KVec::new();
+        // What can fail comes first: the state changes only once the packet is kept.
         if let Err(packet) = hold(&mut waiting, packet) {
             return Verdict::Drop(packet, Reason::NoMemory);
         }
@@ -487,6 +492,7 @@ impl<H: Handle, P> Destinations<H, P> {
             return End::Settled(KVec::new());
         };
         match state {
+            // The answer may be of the subnet before the change: the packets wait for another one.
             State::Resolving(resolving) if ticket != current => {
                 resolving.ticket = current;
                 End::Again(current)
@@ -519,6 +525,8 @@ impl<H: Handle, P> Destinations<H, P> {
                 ready.search = None;
                 let is_refused = !matches!(found, Ok(_) | Err(ENOMEM | EAGAIN));
                 match found {
+                    // An equal path keeps the old handle: no queue has to forget it, so no packet
+                    // misses.
                     Ok(handle) => {
                         ready.due = due;
                         ready.found = now;
@@ -530,6 +538,7 @@ impl<H: Handle, P> Destinations<H, P> {
                         }
                     }
                     Err(_) if is_refused && ready.refused + 1 >= REFUSALS => {
+                        // The back-off begins at its minimum: the path was good until this search.
                         *state = State::Failed(Failed::new(now, 0, policy));
                         return End::Changed;
                     }
@@ -634,6 +643,7 @@ impl<H: Handle, P> Destinations<H, P> {
     /// again, and what was not found may be looked for at once; searches begin again when they
     /// end.
     pub(super) fn invalidate_all(&mut self) {
+        // Searches under way keep the old generation, so their results are not used.
         self.generation = self.generation.wrapping_add(1);
         for state in self.table.values_mut() {
             invalidate(state);
@@ -657,6 +667,7 @@ impl<H: Handle, P> Destinations<H, P> {
         self.generation = self.generation.wrapping_add(1);
         for (gid, state) in self.table.iter_mut() {
             match state {
+                // `Due::Now` stays: it is the stronger doubt, which no confirmed neighbour lifts.
                 State::Ready(ready) if ready.due != Due::Now && !gid.is_multicast() => {
                     ready.due = Due::Stale(since);
                 }
@@ -749,6 +760,7 @@ impl<H: Handle, P> Destinations<H, P> {
 
     /// Forgets the path to `gid`, which is returned for the caller to drop.
     pub(super) fn forget(&mut self, gid: &Gid) -> Option<H> {
+        // A search under way stays: packets wait for its end.
         if !matches!(self.table.get(gid), Some(State::Ready(_))) {
             return None;
         }
@@ -763,6 +775,7 @@ impl<H: Handle, P> Destinations<H, P> {
     /// Forgets all destinations that are found or failed, and returns them for the caller to drop:
     /// the port has changed. Searches go on, to be done again when they end.
     pub(super) fn forget_settled(&mut self) -> Self {
+        // `take_all` raises the generation, so the searches that stay are repeated when they end.
         let mut settled = self.take_all();
         let mut cursor = settled.table.cursor_front_mut();
         while let Some(current) = cursor {
@@ -787,6 +800,7 @@ impl<H: Handle, P> Destinations<H, P> {
 
     /// Forgets everything at once, searches included.
     pub(super) fn take_all(&mut self) -> Self {
+        // Not from 0: the ticket of a search under way must match none of the new table.
         let generation = self.generation.wrapping_add(1);
         let fresh = Self {
             generation,

@@ -114,6 +114,7 @@ impl Interface {
         let Some((request, is_probe)) = read(&packet) else {
             return Found::Send(packet);
         };
+        // RCU alone: the queue's lock is held, and a change of the table may take long.
         let known = Cache::find_for(self.device(), request.target);
         match known.filter(|known| self.is_for_us(known)) {
             Some(known) => self.answer_request(&request, &known, is_probe, packet),
@@ -166,6 +167,8 @@ impl Interface {
         let is_good =
             !known.qpn_is_learned || !is_probe || self.exchange.is_fresh(&**self, request);
         let host: Arc<dyn Host> = self.clone();
+        // `answer` hands the reply to the stack's backlog: no lock of the driver is taken under
+        // the queue's.
         if let (Some(qpn), true) = (known.qpn, is_good) {
             if known.qpn_is_learned {
                 self.exchange.known(&host, *request, known.gid, qpn);

@@ -103,6 +103,7 @@ impl Cache {
         if ways.iter().any(Option::is_none) {
             return None;
         }
+        // If all are in use, any will do: the next packet to it costs a miss.
         let victim = ways
             .iter()
             .position(|way| way.is_some_and(|entry| !entry.used))
@@ -141,6 +142,7 @@ impl Cache {
     pub(super) fn take_used(&mut self, out: &mut KVec<Gid>) {
         for entry in self.0.iter_mut().flatten() {
             if core::mem::take(&mut entry.used) {
+                // Callers bring room for all entries: a mark that is cleared is not lost.
                 let _ = out.push_within_capacity(entry.key.gid());
             }
         }

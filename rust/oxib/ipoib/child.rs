@@ -119,6 +119,7 @@ impl Interface {
     pub(super) fn add_child(self: &Arc<Self>, rtnl: &mut Rtnl, pkey: Pkey) -> Result {
         let mut reply = ExtendedAck::none();
         self.check_child(pkey, &mut reply)?;
+        // Children by netlink may share a partition; here the P_Key is the name.
         if self.pkey() == pkey.full() || self.named_child(pkey).is_some() {
             return Err(errno::not_unique());
         }
@@ -163,6 +164,7 @@ impl Interface {
 
     /// The child at `index` of the list.
     pub(super) fn child(&self, index: usize) -> Option<Arc<Interface>> {
+        // A reference of its own: what the caller does next may take this lock.
         self.children.lock().get(index).cloned()
     }
 

@@ -122,7 +122,9 @@ impl link::Kind for Interface {
         let pkey = request.pkey.map_or(parent.pkey(), Pkey::new);
         mode(request, reply)?;
         let child = parent.new_child(rtnl, device, pkey, Origin::Netlink, reply)?;
+        // Before `prepare`, which sets the address's flags and the MTU by the mode.
         child.apply(rtnl, request, reply)?;
+        // The new child enters the list when it is shown, so this finds others only.
         if parent.has_child(pkey) {
             // No error: several interfaces in one partition are of use to containers.
             reply.note(fmt!(

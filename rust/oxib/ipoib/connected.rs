@@ -144,6 +144,7 @@ impl Connected {
 
     /// Notes whether peers can connect; returns whether that is news.
     fn settle(&self, listens: bool) -> bool {
+        // `refuses` first: with `settled` set, the address must say the right thing.
         let changes = self.refuses.swap(!listens, Ordering::AcqRel) == listens;
         !self.settled.swap(true, Ordering::AcqRel) || changes
     }
@@ -163,7 +164,9 @@ impl Connected {
     fn start_service(&self) -> Result {
         if self.manager().is_none() {
             let service = Service::start()?;
+            // Two starts at once are harmless: the service that was there is dropped.
             let before = self.service.lock().replace(service);
+            // Without the mutex: the end of a service sleeps on locks of `ib_core`.
             drop(before);
         }
         Ok(())
@@ -205,6 +208,7 @@ impl Interface {
         if is_up {
             self.take_down_briefly(rtnl);
         }
+        // While down: transmit queues take their connections when they are made.
         self.store_mode(rtnl, mode);
         if is_up {
             self.bring_up(rtnl).inspect_err(|_| {
@@ -278,6 +282,7 @@ impl Interface {
         let this = self.clone();
         // Without memory, it is let go with the interface.
         let _ = self.searches.spawn(move || {
+            // The mode may have changed back since this was queued.
             if this.mode() == Mode::Datagram {
                 this.connected.stop_service();
             }
@@ -317,6 +322,7 @@ impl Interface {
         let queues = self.queues(rtnl);
         let mut addresses = KVec::new();
         addresses.push(queues.main()?.number(), GFP_KERNEL)?;
+        // Peers may know any of these numbers, of which RFC 4755 makes the service ID.
         for inbound in &self.control.get(rtnl).inbound {
             addresses.push(inbound.pair.number(), GFP_KERNEL)?;
         }

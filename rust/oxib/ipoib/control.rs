@@ -117,8 +117,10 @@ impl Interface {
         self.follow_address(rtnl, &offer);
         let mtu = offer.largest;
         self.control.get(rtnl).phase = Phase::Up { mtu, pkey_index };
+        // Before the queues send: a search that begins while the link is stopped ends at once.
         self.link().start();
         let started = self
+            // Reception before transmission: the answer to the first packet needs a buffer.
             .start_queue_pairs(rtnl, pkey_index)
             .and_then(|()| self.start_receive(rtnl, &offer))
             .and_then(|()| self.open_session(rtnl))
@@ -146,12 +148,15 @@ impl Interface {
 
     fn start_queue_pairs(&self, rtnl: &mut Rtnl, pkey_index: u16) -> Result {
         let qkey = self.link().qkey();
+        // Noted before the first pair starts: if a later one fails, `silence` has to change the
+        // key.
         self.control.get(rtnl).qkey = Some(qkey);
         let queues = self.queues(rtnl);
         let mut was_lost = false;
         for qp in &queues.pairs {
             was_lost |= qp.recover()?;
         }
+        // Their old requests may have completed: a new ring must not take those for its own.
         if was_lost {
             queues.discard();
         }
@@ -194,6 +199,7 @@ impl Interface {
                 None => None,
             };
             let queue = TransmitQueue::new(self, index, qp, qkey, senders)?;
+            // The data of a queue belongs to its lock, also while the stack sends nothing.
             let mut guard = self.device().lock_queue(index as u32)?;
             *guard = Some(queue);
             guard.with_queue(|_, queue| queue.set_minimum(bulk));
@@ -259,6 +265,7 @@ impl Interface {
         self.silence(rtnl);
         let queues = self.queues(rtnl);
         let (control, held) = self.control.open(rtnl);
+        // The poll ends before the reset: it takes a flushed request for a failure to be repaired.
         let receiver = control.polls.receive.disable(held);
         // All of them, whatever becomes of one.
         for queue in &mut control.inbound {
@@ -272,6 +279,7 @@ impl Interface {
         // Only now: the memory of a queue pair that is not in Reset stays with the device.
         drop(receiver);
         self.remove_transmit_queues();
+        // What is left names slots of rings that are gone: the next rings must not see it.
         queues.discard();
         let forgotten = self.destinations.lock().take_all();
         self.count_dropped(forgotten.waiting());
@@ -326,11 +334,14 @@ impl Interface {
                 continue;
             };
             let ended = guard.with_queue(|data, queue| {
+                // No completion comes for what `clear` ends: the byte queue limit would wait for
+                // it.
                 queue.reset();
                 data.map_or(0, |data| data.clear())
             });
             let data = guard.take();
             drop(guard);
+            // Dropped without the queue's lock: rings and connections go here, which may sleep.
             drop(data);
             self.count_dropped(ended);
         }
@@ -361,7 +372,10 @@ impl Interface {
         self.follow_qkey(rtnl);
         self.follow_mtu(rtnl, &offer, old);
         let joined = self.sync_groups(rtnl);
+        // Q_Key and MTU of the link are those of the broadcast group, so it comes before the
+        // carrier.
         let carrier = joined && offer.active && offer.gid.is_some() && is_settled;
+        // Nothing else tells peers of another LID: they see it in the source of the announcement.
         let is_new = !self.device().has_carrier() || old.is_some_and(|old| old.lid != offer.lid);
         self.device().set_carrier(rtnl, carrier);
         if carrier && is_new {
@@ -415,6 +429,7 @@ impl Interface {
         let Some(pkey) = offer.first_pkey.filter(moved) else {
             return Ok(offer);
         };
+        // A child keeps the P_Key that it was made for; only the port's own interface follows.
         if self.parent().is_some() || !self.is_alive() {
             return Ok(offer);
         }
@@ -433,6 +448,7 @@ impl Interface {
         if !is_down {
             self.bring_up_again(rtnl);
         }
+        // The first offer was of the old partition: its P_Key index and the group's MTU are void.
         self.link().refresh()
     }
 

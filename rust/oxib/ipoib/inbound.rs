@@ -172,6 +172,7 @@ pub(super) struct Repeating(AtomicUsize);
 impl Repeating {
     /// Notes that the calling task repeats announcements from now on.
     fn begin(&self) {
+        // Relaxed: only the task that stored its own address looks for it.
         self.0.store(Self::task(), Ordering::Relaxed);
     }
 
@@ -308,6 +309,7 @@ impl Interface {
 
     /// Tells peers of these from now on.
     pub(super) fn set_numbers(&self, numbers: Option<Arc<Numbers>>) {
+        // Queues that are made later copy it from here; those that are there are told below.
         let before = core::mem::replace(&mut *self.numbers.lock(), numbers.clone());
         self.for_each_queue(|queue| queue.set_numbers(numbers.clone()));
         drop(before);
@@ -355,6 +357,7 @@ impl Interface {
             .get(rtnl)
             .inbound
             .reserve(fresh.len(), GFP_KERNEL)?;
+        // With a restart, or while down, they start when the interface comes up.
         if let (Phase::Up { mtu, pkey_index }, false) = (phase, restart) {
             let gid = self.control.get(rtnl).offer.and_then(|offer| offer.gid);
             let identity = self.identity(rtnl, gid)?;
@@ -402,6 +405,7 @@ impl Interface {
         if count < before {
             // Packets that name a queue the stack does not know make it warn.
             self.sizes.set_receive_queues(count);
+            // A poll that read the old count has handed its packets up when this returns.
             self.device().wait_for_receivers(rtnl);
         }
         if let Err(error) = self.device().use_receive_queues(rtnl, count) {
@@ -467,6 +471,7 @@ impl Interface {
         let before = self.control.get(rtnl).announced.replace(address);
         let is_known = before == Some(address) && self.sizes.get().receive_queues > 1;
         if is_known {
+            // The stack sends its announcements in this task, before `announce` returns.
             self.repeating.begin();
         }
         self.device().announce(rtnl);

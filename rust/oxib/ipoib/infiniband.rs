@@ -179,6 +179,7 @@ impl Infiniband {
             work <- new_delayed_work!("oxib_answers"),
         });
         let port = Arc::pin_init(port, GFP_KERNEL);
+        // The registry has counted a user, which nothing else would take back.
         Ok(Self(port.inspect_err(|_| registry::release(&users))?))
     }
 }
@@ -304,6 +305,7 @@ impl Link for Infiniband {
         if !active {
             port.groups.forget_known();
         }
+        // Only RoCE devices take the RTNL for a query, so this one may be asked.
         let state = device.infiniband_port(port.number)?;
         let largest = state.mtu;
         let entry = port.choose_source();
@@ -347,6 +349,7 @@ impl Link for Infiniband {
         } else {
             self.0.note_path(search);
         }
+        // By work: the caller may hold a transmit queue's lock, and to ask the SA sleeps.
         self.0.advance_soon();
     }
 
@@ -447,6 +450,7 @@ impl Link for Infiniband {
 
     fn close(&self) {
         self.stop();
+        // Before the client is closed: the work begins queries.
         work::disable::<_, 0>(&self.0);
         self.0.sa.close();
         registry::release(&self.0.known_paths);

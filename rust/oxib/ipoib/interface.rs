@@ -328,6 +328,7 @@ impl Interface {
         let mut transmit_statistics = KVec::new();
         let mut receive_statistics = KVec::new();
         let mut alarms = KVec::new();
+        // For as many as there can be: `ethtool -L` adds queues, and the counters outlive those.
         for _ in 0..device.queues() {
             receive_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
@@ -336,6 +337,7 @@ impl Interface {
         let connected_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
         let connected = Connected::new(device)?;
         let works = work::Queue::new()?;
+        // The end of a net device waits for work without a rescuer, so this queue has none either.
         let removals = work::Queue::without_rescuer()?;
         let connects = work::Queue::new()?;
         let work_queue = Arc::new(work::Queue::new()?, GFP_KERNEL)?;
@@ -505,6 +507,7 @@ impl Interface {
 
     /// The partition's key, as a full member has it.
     pub(super) fn pkey(&self) -> Pkey {
+        // Relaxed: the key changes only while the interface is down, with the RTNL held.
         Pkey::new(self.pkey.load(Ordering::Relaxed))
     }
 
@@ -534,6 +537,7 @@ impl Interface {
     /// Locks each transmit queue that is in use in turn.
     pub(super) fn for_each_queue(&self, mut change: impl FnMut(&mut TransmitQueue)) {
         for index in 0..self.device.queues() {
+            // Queues that are not in use have no data and are passed over.
             if let Ok(mut guard) = self.device.lock_queue(index) {
                 if let Some(queue) = guard.as_mut() {
                     change(queue);

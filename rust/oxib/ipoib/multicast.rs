@@ -157,6 +157,7 @@ impl Groups {
                     .insert(node.into_node(*gid, Group { state, round }));
             }
         }
+        // Leaves come first: a join that is called off gives its turn to another.
         self.drop_unwanted(how);
         let mut next: Option<u64> = None;
         for (gid, group) in self.table.iter_mut() {

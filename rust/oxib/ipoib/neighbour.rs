@@ -139,6 +139,7 @@ impl Interface {
         drop(destinations);
         self.forget_paths_to(&gid);
         if self.destinations.lock().invalidate(&gid) {
+            // Spread: an announcement reaches all nodes at once, and each of them asks the SA.
             self.revalidate_soon(random() % SPREAD);
         }
     }

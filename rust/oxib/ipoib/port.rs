@@ -59,6 +59,7 @@ impl event::Listener for PortEvents {
         self.0.forget_paths();
         match event {
             event::Event::Subnet(_) => {
+                // The flag before the work: a run that is queued already must find it.
                 self.0.subnet_changed.store(true, Ordering::Release);
                 self.0.kick();
             }
@@ -131,6 +132,7 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         let mut rtnl = rtnl::lock();
+        // Taken out of the list: `leave_parent` locks it for each of them.
         let children = core::mem::take(&mut *self.0.children.lock());
         let all = Iterator::chain(children.iter(), Some(&self.0));
         device::remove(&mut rtnl, all.map(|interface| interface.device()));

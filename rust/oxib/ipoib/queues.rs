@@ -100,6 +100,7 @@ impl SizesNow {
     /// Returns whether there is a receive queue `index`. Others may still receive for a while.
     #[inline(always)]
     pub(super) fn has_receive_queue(&self, index: u16) -> bool {
+        // Relaxed: before a queue goes, `adopt` stores the count and waits for running polls.
         u32::from(index) < self.receive_queues.load(Ordering::Relaxed)
     }
 
@@ -402,6 +403,7 @@ impl Interface {
         let (queues, made) = complete(self.device(), pd, self.port(), sizes, kept)?;
         let reapers = &mut self.control.get(rtnl).polls.reapers;
         reapers.reserve(made.len(), GFP_KERNEL)?;
+        // The last step that can fail; it undoes itself.
         let is_up = self.pause(rtnl, count)?;
         // The queue pairs first: they complete to the polls.
         drop(core::mem::replace(self.queues.get(rtnl), queues));
@@ -411,6 +413,7 @@ impl Interface {
             // There is room: it was made above.
             let _ = reapers.push_within_capacity(reaper);
         }
+        // While down: rings and queues that are made next take their lengths and number from here.
         self.sizes.set(sizes);
         self.resume(rtnl, is_up);
         Ok(())

@@ -112,6 +112,8 @@ impl Identity {
         ends: &grh::Addresses,
         source_qpn: u32,
     ) -> core::result::Result<PacketType, Fault> {
+        // Only a packet to a group may be our own: the adapter hands one to each attached queue
+        // pair, its sender's included.
         if !is_group(&ends.dgid) {
             return Ok(PacketType::Host);
         }
@@ -186,6 +188,7 @@ impl Receiver {
     ///
     /// What the device says.
     pub(super) fn start(&mut self) -> Result {
+        // Posted before the poll is enabled: until then nothing else touches the ring.
         if let Err(error) = self.reception.ring.post() {
             // It may have taken a part.
             if let Err(error) = self.pair.reset() {
@@ -229,6 +232,7 @@ impl Poll for Receiver {
                 break;
             }
         }
+        // However few: a buffer that waits here is one that the next burst lacks.
         reception.post();
         if done < budget && context.complete(done) && completions.arm() {
             context.reschedule();
@@ -306,6 +310,7 @@ impl Reception {
             }
         }
         let received = done.buffer(0)?;
+        // Before the first read: where DMA is not coherent, the CPU sees the old bytes until then.
         received.arrived(length);
         let result =
             examine(identity, interface, completion, received, length).and_then(|packet| {
@@ -315,6 +320,7 @@ impl Reception {
                 };
                 Ok((packet, skb?))
             });
+        // The request keeps its buffer on a fault, so the buffer goes back to the device.
         let result = result.inspect_err(|_| {
             if let Some(buffer) = done.buffer(0) {
                 buffer.departs();
@@ -427,6 +433,7 @@ fn examine(
         encap::EncapError::Short(_) => Fault::Short,
         encap::EncapError::EtherType(_) => Fault::Header,
     })?;
+    // A packet to a group carries a GRH, so one without is unicast.
     let (kind, source) = match completion.network() {
         None => (PacketType::Host, None),
         Some(network) => {

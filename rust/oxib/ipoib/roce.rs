@@ -124,6 +124,7 @@ impl Port {
     /// The entry to send from to `destination`: of its IP version, the interface's own if it is.
     fn source_for(&self, destination: &Gid) -> Result<ARef<Entry>> {
         let is_ipv4 = destination.ipv4().is_some();
+        // A reference of our own: `refresh` may replace the entry while the peer is resolved.
         let own = self.source.lock().clone();
         if let Some(own) = own.filter(|entry| entry.gid().ipv4().is_some() == is_ipv4) {
             return Ok(own);
@@ -157,6 +158,7 @@ impl Link for Roce {
 
     fn refresh(&self) -> Result<Offer> {
         let device = self.0.pd.device();
+        // As `ib_core` has it cached: asking the device would take the RTNL, which is held.
         let active = device.is_active(self.0.port)?;
         let mtu = device.ethernet_mtu(self.0.port).ok_or(ENODEV)?;
         // Groups are IPv4 ones, so an IPv4 GID is needed; it also serves for all else.
@@ -170,6 +172,7 @@ impl Link for Roce {
             mtu,
             largest: mtu,
             possible: mtu,
+            // A RoCE port has the default P_Key alone.
             pkey_index: Some(0),
             first_pkey: None,
             active,
@@ -193,6 +196,7 @@ impl Link for Roce {
     }
 
     fn resolve(&self, search: Search) {
+        // In a worker: a transmit queue may be locked here, and resolving sleeps.
         let port = self.0.clone();
         // Without memory the search ends with the closure.
         let _ = self.0.queue.spawn(move || {
@@ -216,6 +220,7 @@ impl Link for Roce {
     ) -> Result<Join> {
         let address = group.ipv4().ok_or(EINVAL)?;
         let device = self.0.pd.device();
+        // Attached first and detached last: no packet of the group comes without a receiver.
         qp.attach(group, NO_LID)?;
         device
             .set_membership(rtnl, self.0.port, address, Membership::Join)

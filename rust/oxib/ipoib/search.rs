@@ -72,6 +72,7 @@ impl Search {
     /// Returns whether the path is still wanted: an interface that goes away does not wait for
     /// peers that may not answer.
     pub(super) fn is_wanted(&self) -> bool {
+        // Read a moment too early, it costs one search more: `gone` waits for all of them.
         let is_closing = self.interface.closing.load(Ordering::Acquire);
         let destinations = self.interface.destinations.lock();
         self.ticket
@@ -86,6 +87,7 @@ impl Search {
     }
 
     fn finish(&mut self, found: Result<Arc<AddressHandle>>) {
+        // Taken out, so that the drop of a search that has ended does nothing.
         let Some(ticket) = self.ticket.take() else {
             return;
         };
@@ -111,8 +113,11 @@ impl Interface {
     ) -> Verdict<Arc<AddressHandle>, Skb> {
         let errand = self.errand(&gid, &packet);
         let may_search = |source| self.link().may_search_for(source);
+        // Lock order: a transmit queue's lock, the destinations, the link's budgets
+        // (`may_search`).
         let mut destinations = self.destinations.lock();
         let verdict = destinations.request((gid, errand), packet, may_search, self.now());
+        // A search that cannot be queued ends in `start_search`, and its end takes this lock.
         drop(destinations);
         match verdict {
             Verdict::Search(ticket) => self.start_search(gid, ticket),
@@ -146,6 +151,8 @@ impl Interface {
         let mut destinations = self.destinations.lock();
         let waited = match destinations.resolved(&gid, ticket, found, self.now()) {
             End::Settled(waited) => waited,
+            // The lock is released first: `for_each_queue` takes those of transmit queues, which
+            // come before it.
             End::Changed => {
                 drop(destinations);
                 // What the queues know of it is old now.
@@ -170,6 +177,8 @@ impl Interface {
         }
         for packet in waited {
             if is_found {
+                // By the stack, not straight into the ring: the queue may be stopped, and is not
+                // locked here.
                 packet.transmit_again();
             } else {
                 self.device().count_send_dropped();
@@ -206,6 +215,7 @@ impl Interface {
 
     /// Invalidates the path to `gid`: it is looked for again, if one is known.
     pub(super) fn invalidate_destination(self: &Arc<Self>, gid: &Gid) {
+        // The shared paths first: the search must not be answered with the path in doubt.
         self.forget_paths_to(gid);
         if self.destinations.lock().invalidate(gid) {
             self.revalidate_soon(0);
@@ -234,6 +244,8 @@ impl Interface {
 
     /// Forgets the path to `gid`.
     pub(super) fn forget_destination(&self, gid: &Gid) {
+        // The table first: a queue that misses after it has forgotten must not find the path
+        // again.
         let forgotten = self.destinations.lock().forget(gid);
         drop(forgotten);
         self.for_each_queue(|queue| queue.forget(&[*gid]));
@@ -241,12 +253,14 @@ impl Interface {
 
     /// Takes down which destinations the queues' caches were asked for.
     pub(super) fn note_used(&self, now: u64) -> Result {
+        // Room for all entries of a queue's cache, made before a lock forbids to sleep.
         let mut used = KVec::with_capacity(super::cache::ENTRIES, GFP_KERNEL)?;
         for index in 0..self.device().queues() {
             used.clear();
             if let Some(queue) = self.device().lock_queue(index)?.as_mut() {
                 queue.take_used(&mut used);
             }
+            // The queue's lock is released by here: its packets do not wait for the walk below.
             let mut destinations = self.destinations.lock();
             for gid in &used {
                 destinations.used(gid, now);
@@ -261,6 +275,8 @@ impl Interface {
         let in_use = Destinations::<Arc<AddressHandle>, Skb>::in_use_since(now);
         let ticket = {
             let mut destinations = self.destinations.lock();
+            // First what was used since the last look, which `expire` has just noted as used at
+            // `now`.
             destinations.take_due(now, now, &mut due);
             destinations.take_due(now, in_use, &mut due)
         };
@@ -277,6 +293,7 @@ impl Interface {
             return Ok(0);
         }
         self.device().for_each_confirmed(|address, age| {
+            // Rounded up: a confirmation from before the event must not count as one after it.
             let at = now.saturating_sub(age.div_ceil(1000));
             self.destinations.lock().confirm(&address.gid(), at);
         });
@@ -300,6 +317,7 @@ impl Interface {
         let ticket = destinations.take_move_hints(now, take_query_token, &mut hints);
         drop(destinations);
         for gid in &hints {
+            // Before the search: the path that the hint contradicts may be a shared one.
             self.forget_paths_to(gid);
             self.start_search(*gid, ticket);
         }

@@ -104,6 +104,7 @@ impl Interface {
         if gid.is_multicast() {
             return Errand::Own;
         }
+        // Taken out: a later packet to the GID serves this node itself.
         let asker = self.askers.lock().take(gid);
         match asker {
             Some(source) => Errand::Stranger(source),

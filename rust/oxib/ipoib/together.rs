@@ -36,6 +36,8 @@ struct Rest {
 impl Rest {
     fn finish(&self, result: Result) {
         if let Err(error) = result {
+            // Relaxed is enough: the decrement below publishes it to the task that completes
+            // `done`.
             self.error.store(error.to_errno(), Ordering::Relaxed);
         }
         if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -63,6 +65,7 @@ pub(super) fn for_each<T: Send + Sync + 'static>(
     };
     let rest = Arc::pin_init(
         pin_init!(Rest {
+            // All items count from the start: a task that ends early must not complete the rest.
             count: AtomicUsize::new(items.len()),
             error: AtomicI32::new(0),
             done <- Completion::new(),
@@ -79,6 +82,7 @@ pub(super) fn for_each<T: Send + Sync + 'static>(
             rest.finish(task(item));
         }
     }
+    // The caller runs the first task itself: it has nothing to do but to wait.
     rest.finish(task(first));
     rest.done.wait_for_completion();
     to_result(rest.error.load(Ordering::Relaxed))

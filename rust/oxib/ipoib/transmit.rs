@@ -231,11 +231,15 @@ impl TransmitQueue {
         };
         let mut post = match sent {
             Some(bytes) => queue.sent(bytes),
+            // A packet that waits or is dropped may be the last one announced: the chain goes
+            // then.
             None => !queue.more_follow(),
         };
         if is_short(self.send.free()) {
+            // Stopped while the longest packet still fits: the stack never gets one back as busy.
             self.stopped.stop(&queue);
             self.statistics.tx_stopped.add(1);
+            // A stopped queue gets no packet that would post this chain.
             post = true;
         }
         if post || self.send.chained() >= CHAIN {
@@ -298,6 +302,7 @@ impl TransmitQueue {
         }
         self.statistics.address_misses.add(1);
         let statistics = &self.statistics;
+        // Lock order: this queue's lock, which is held, and then the table's.
         match self.interface.request(gid, packet) {
             Verdict::Send(handle, packet) => match self.install(gid, handle) {
                 Some(id) => Some((id, packet)),
@@ -321,6 +326,7 @@ impl TransmitQueue {
 
     /// Enters a handle into the cache. `None` if too many handles wait for sends to complete.
     fn install(&mut self, gid: Gid, handle: Arc<AddressHandle>) -> Option<HandleId> {
+        // Checked before the eviction: a victim that cannot retire would keep its place for good.
         if !self.send.can_retire() {
             return None;
         }
@@ -364,12 +370,14 @@ impl TransmitQueue {
         if chained == 0 {
             return;
         }
+        // A stopped queue is woken by a completion, so the chain asks for one.
         let posted = self.send.post(self.stopped.get());
         let statistics = &self.statistics;
         statistics.tx_posts.add(1);
         statistics.tx_chains.add(u64::from(chained > 1));
         statistics.tx_packets.add(u64::from(posted.packets));
         statistics.tx_inline.add(u64::from(posted.inlined));
+        // The device has copied inline packets: they are done with the post.
         if posted.done.packets != 0 {
             queue.completed(posted.done.packets, posted.done.bytes);
             statistics.count_sent(device, posted.done.packets, posted.done.bytes);
@@ -388,7 +396,9 @@ impl TransmitQueue {
         for _ in 0..posted.refused {
             device.count_send_dropped();
         }
+        // The byte queue limit has counted them as sent, and no completion takes them back.
         queue.completed(posted.refused, posted.refused_bytes);
+        // The slots of refused packets are free, and no completion comes to wake the queue.
         self.wake(queue);
         if posted.stuck {
             self.interface.restart_soon();

@@ -138,6 +138,7 @@ impl SidrExchange {
     }
 
     fn end(&self, found: Result<Qpn, Failure>) {
+        // The answer and the end of the identifier may come at once: the first of them counts.
         if !self.ended.swap(true, Ordering::AcqRel) {
             self.host.exchange().ended(&self.host, &self.pending, found);
         }

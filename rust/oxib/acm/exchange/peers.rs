@@ -261,6 +261,7 @@ impl<P> Peers<P> {
         found: core::result::Result<Qpn, Failure>,
         now: u64,
     ) -> Option<End<P>> {
+        // `take_all` starts the count at 0: what is older is not in it.
         if pending.number <= self.before {
             return None;
         }
@@ -313,6 +314,7 @@ impl<P> Peers<P> {
     /// after, too.
     pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
         if self.table.get(&request.target).is_none() {
+            // Not fresh: what is known from before is checked by the next look.
             let at = now.saturating_sub(FRESH_MS);
             self.insert(Peer {
                 request,
@@ -450,6 +452,7 @@ impl<P> Peers<P> {
     /// Takes all out. What is under way ends without a result, and nothing begins.
     pub(super) fn take_all(&mut self) -> Self {
         let fresh = Self {
+            // Numbers go on: an exchange under way must match no peer that is noted later.
             last: self.last,
             before: self.last,
             ..Self::new()
@@ -468,6 +471,7 @@ impl<P> Peers<P> {
                 self.count -= 1;
                 continue;
             }
+            // Its exchange ends without a result, and may begin again at once.
             if matches!(peer.state, State::Asked { .. }) {
                 peer.state = State::Failed {
                     until: 0,

@@ -150,6 +150,7 @@ impl Served {
                     && is_in(req.pkey())
                     && host.has(question.asked)
             };
+            // The registry's lock keeps the interface up for the answer: `close` waits for it.
             registry::with(is_asked, |host| serve(id, host, question, origin))
         });
         if served.is_none() {
@@ -218,6 +219,7 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
         Origin::Lid(_) => CHECKS,
     };
     let learning = &host.exchange().learning;
+    // Counted before it is compared: two at once cannot both take the last place.
     if learning.fetch_add(1, Ordering::Relaxed) >= most {
         learning.fetch_sub(1, Ordering::Relaxed);
         return;

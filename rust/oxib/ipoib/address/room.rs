@@ -62,10 +62,13 @@ impl<H: Handle, P> Destinations<H, P> {
         // Groups that fill their share give way among themselves.
         let is_for_group = self.count.all < DESTINATIONS;
         let mut steps = STEPS;
+        // The second round begins at the table's front: it looks at what lies before the hand.
         for _ in 0..2 {
             let mut cursor = self.table.cursor_lower_bound_mut(&self.hand);
             while let Some(current) = cursor {
                 let (&other, state) = current.current();
+                // The next call goes on here: packets to many new destinations do not look at the
+                // same ones.
                 self.hand = other;
                 if steps == 0 {
                     return;

@@ -155,6 +155,7 @@ impl Interface {
             let Some(session) = this.session_of_queues() else {
                 return;
             };
+            // One at a time, without the members' lock: an end takes it to leave the list.
             while let Some(connection) = session.unanswered(&gid) {
                 connection.close_as(Fate::Postponed);
             }
@@ -166,6 +167,7 @@ impl Outbound {
     /// Returns whether the peer, at `gid`, has not answered yet; the first caller to learn that
     /// gives the connection up.
     pub(super) fn gives_up(&self, gid: &Gid) -> bool {
+        // Relaxed: the swap alone decides which caller gives the connection up.
         self.gid == *gid && !self.accepted.swap(true, Ordering::Relaxed)
     }
 
@@ -178,12 +180,15 @@ impl Outbound {
     fn begin(session: &Arc<Session>, queue: u32, tag: Tag, peer: HwAddr) -> Result {
         let interface = &session.interface;
         let manager = session.manager()?;
+        // The slot comes first: a request beyond the limit costs the subnet administrator no
+        // query.
         let slot = session.take_slot().ok_or(EBUSY)?;
         let path = interface.link().path_record(interface, peer.gid())?;
         let qp = new_queue_pair(session, queue)?;
         let number = qp.number();
         let this = Self::new(session, &manager, (queue, tag, peer.gid()), qp, slot)?;
         let main = session.queues.main()?.number();
+        // The number by which this peer knows us, of the queue pair for datagrams (RFC 4755).
         let told = interface.number_for(&peer.gid(), main);
         let greeting = Greeting::new(told).bytes();
         let id = this.id.get()?;
@@ -251,6 +256,8 @@ impl Outbound {
 
     /// Counts the queue pair among the session's, until the connection has ended.
     pub(super) fn count(&self) {
+        // Relaxed: the members' lock, which is held, orders it before the wait of
+        // `Session::close`.
         self.session.queue_pairs.fetch_add(1, Ordering::Relaxed);
         self.counted.store(true, Ordering::Release);
     }
@@ -266,6 +273,7 @@ impl Outbound {
     }
 
     fn close_as(&self, fate: Fate) {
+        // Relaxed: of two threads that end it at the same time, the fate of either will do.
         self.fate.store(fate as u8, Ordering::Relaxed);
         self.close();
     }
@@ -284,8 +292,10 @@ impl Outbound {
         else {
             return Err(EINVAL);
         };
+        // The peer is there: a path that changes from here on is no reason to ask it again.
         self.accepted.store(true, Ordering::Relaxed);
         let greeting = Greeting::parse(rep.private_data()).map_err(|_| EINVAL)?;
+        // A reference of its own: the commands sleep, and need not hold the lock.
         let qp = self.qp.lock().clone().ok_or(ENODEV)?;
         qp.initialise(&id.rc_initial()?)?;
         qp.receive(&id.rc_reception(Psn::wrapping(0))?)?;

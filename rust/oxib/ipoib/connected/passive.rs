@@ -186,7 +186,10 @@ impl Inbound {
         let receiver = self.receiver.lock();
         let address = receiver.as_ref()?.qp.address();
         if self.session.activity.take(address) {
+            // The time of the look stands for that of the packet: there are several in an idle
+            // time.
             self.since.store(now, Ordering::Relaxed);
+            // An RTU may be lost: a packet shows as well that the peer is connected.
             self.is_established.store(true, Ordering::Relaxed);
         }
         Some(now.saturating_sub(self.since.load(Ordering::Relaxed)))
@@ -287,6 +290,7 @@ impl Consumer for Inbound {
                 Ok(())
             }
             Report::DreqReceived => {
+                // Not sent is as good as lost: the peer repeats its DREQ.
                 let _ = id.send_drep(&[]);
                 self.id.over()
             }
@@ -333,6 +337,7 @@ impl Receiver {
         let pd = &session.interface.pd;
         let completions = &session.completions;
         let qp = QueuePair::receiver(pd, completions, completions, &session.shared)?;
+        // Relaxed: `Session::close` waits for this handler before it waits for the count.
         session.queue_pairs.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             qp,
@@ -345,6 +350,7 @@ impl Receiver {
     fn prepare(&self, id: &Id, psn: Psn) -> Result {
         self.qp.initialise(&id.rc_initial()?)?;
         self.qp.receive(&id.rc_reception(psn)?)?;
+        // From Ready to Receive on, the queue pair takes buffers out of the shared queue.
         self.receives.store(true, Ordering::Relaxed);
         // Some devices flush nothing before a queue pair could send.
         if let Ok(transmission) = id.rc_transmission() {
@@ -366,15 +372,19 @@ impl Receiver {
     }
 
     fn drain(&self) {
+        // Without the error state nothing is flushed; the reset of the drop is what is left.
         if self.qp.fail().is_err() {
             return;
         }
         let session = &self.session;
         let closes = || !session.is_open();
         session.wait(|| closes() || self.qp.is_drained());
+        // A sweep may be under way that passed before the last buffer came; the next one finds it.
         let swept = session.sweeps.load(Ordering::Acquire) + 2;
+        // A busy queue is never found empty, but no more than `entries` can be ahead in it.
         let taken = session.taken.load(Ordering::Acquire) + u64::from(session.entries);
         session.wait(|| {
+            // An idle queue notifies nobody, so the poll that counts a sweep is scheduled here.
             session.instance.schedule();
             closes()
                 || session.sweeps.load(Ordering::Acquire) >= swept

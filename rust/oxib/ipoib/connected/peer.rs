@@ -280,6 +280,7 @@ impl<L, P> Peers<L, P> {
     fn find(&mut self, peer: &HwAddr) -> Option<usize> {
         let place = place(peer);
         let recent = usize::from(*self.recent.get(place)?);
+        // Bursts go to few peers: most look-ups end here, without the tree.
         let slot = self.slots.get(recent);
         if slot.is_some_and(|slot| matches!(&slot.peer, Some((name, _)) if name == peer)) {
             return Some(recent);
@@ -342,6 +343,7 @@ impl<L, P> Peers<L, P> {
     /// Makes room for a new peer, which is to be connected. `None` if there is no room.
     fn note(&mut self, peer: HwAddr, now: u64) -> Option<Tag> {
         let free = self.slots.iter().position(|slot| slot.peer.is_none());
+        // The queue's lock is held. A failure needs no warning: the packet goes as a datagram.
         let node = RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN).ok()?;
         let index = match free {
             Some(index) => index,
@@ -476,6 +478,7 @@ impl<L, P> Peers<L, P> {
         match refused {
             Some(refused) => {
                 ended.is_notified = refused.failures.is_notified;
+                // The place stays the peer's, with a new tag: the refusal is remembered here.
                 slot.peer = Some((peer, State::Refused(refused)));
             }
             None => {
@@ -507,6 +510,7 @@ impl<L, P> Peers<L, P> {
                 }
             };
             if closes {
+                // What finds no room is found by the next look.
                 let _ = out.push_within_capacity(tag(index, slot.generation));
             }
         }

@@ -195,6 +195,8 @@ impl Poll for Arrivals {
             reception.handle(context, taken);
             done += taken.len();
             if taken.len() < limit {
+                // After `handle`: the number says that all completions before it have been
+                // handled.
                 reception.session.sweeps.fetch_add(1, Ordering::Release);
                 break;
             }
@@ -222,6 +224,7 @@ impl Reception {
             self.statistics.count_received(&self.device, packets, bytes);
         }
         let count = completions.len() as u64;
+        // Released after the loop above: a reader of the number may rely on its work.
         self.session.taken.fetch_add(count, Ordering::Release);
         self.statistics.rx_completions.add(count);
         if self.ring.waiting() >= CHAIN {

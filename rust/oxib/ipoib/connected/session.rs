@@ -221,6 +221,8 @@ impl Session {
     /// Notes whether peers can connect: the address says so from now on, and the interface may have
     /// carrier.
     fn settle(&self, listens: bool) {
+        // Under the lock by which `close` ends the session: no old one settles the next one's
+        // address.
         let members = self.members.lock();
         let is_news = members.open && self.interface.connected.settle(listens);
         drop(members);
@@ -287,6 +289,7 @@ impl Session {
     fn begin_to_listen(self: &Arc<Self>) -> Result {
         let manager = self.manager()?;
         let mut listeners = KVec::new();
+        // Without the members' lock: a request may come at once, and its handler takes that lock.
         for address in &self.addresses {
             let listener = Listener::new(self, &manager, *address)
                 .and_then(|listener| Ok(listeners.push(listener, GFP_KERNEL)?));
@@ -301,11 +304,13 @@ impl Session {
     fn admit_listeners(&self, listeners: KVec<Arc<Listener>>) -> Result {
         {
             let mut members = self.members.lock();
+            // `close` may have been here since: nobody would close these listeners.
             if members.open {
                 members.listeners = listeners;
                 return Ok(());
             }
         }
+        // Without the lock: the end of a listener waits for its handler.
         close_all(&listeners);
         Err(ENODEV)
     }
@@ -365,6 +370,8 @@ impl Session {
         let mut members = self.members.lock();
         if members.open {
             members.outbound.push(connection.clone(), GFP_KERNEL)?;
+            // Under the lock: `close` waits for the count only after it has closed the session
+            // there.
             connection.count();
         }
         self.count(&members);
@@ -428,12 +435,15 @@ impl Session {
                     senders.take_idle(now, idle, &mut tags);
                 }
             }
+            // Without the queue's lock: the end of a connection sleeps, and takes that lock
+            // itself.
             for tag in &tags {
                 if let Some(connection) = self.outbound(queue, *tag) {
                     connection.close();
                 }
             }
         }
+        // Collected first: a connection that ends takes the members' lock to leave the list.
         for id in &self.idle_inbound(now, idle)? {
             if let Some(connection) = Inbound::of(id) {
                 connection.close();
@@ -461,6 +471,7 @@ impl Session {
         let mut found = KVec::new();
         let members = self.members.lock();
         for id in &members.inbound {
+            // Lock order: the members, then a connection's receiver.
             if Inbound::of(id).is_some_and(|connection| connection.is_idle(now, idle)) {
                 found.push(id.clone(), GFP_KERNEL)?;
             }
@@ -472,6 +483,7 @@ impl Session {
     pub(super) fn outbound_to_leave(&self) -> Option<Arc<Outbound>> {
         let members = self.members.lock();
         let mut connections = members.outbound.iter();
+        // `begin` is true once: two callers at a time find two connections.
         connections.find(|other| other.leaving.begin()).cloned()
     }
 
@@ -513,6 +525,7 @@ impl Session {
                 core::mem::take(&mut members.inbound),
             )
         };
+        // Waits for `tend` with the RTNL held: that is why nothing of a session takes the RTNL.
         work::disable::<_, 0>(self);
         close_all(&listeners);
         outbound.iter().for_each(|connection| connection.close());
@@ -522,6 +535,8 @@ impl Session {
         let statistics = self.interface.statistics();
         statistics.connections_out.set(0);
         statistics.connections_in.set(0);
+        // Acquire pairs with the Release of each decrement: the device has let go of the memory by
+        // then.
         self.wait(|| self.queue_pairs.load(Ordering::Acquire) == 0);
     }
 

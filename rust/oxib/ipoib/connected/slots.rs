@@ -62,6 +62,7 @@ impl ConnectionSlots {
 
     /// Takes a slot for one more connection, unless there are `most`.
     fn take(&self, most: u32) -> Option<ConnectionSlot> {
+        // Counted before it is compared: two at once cannot both get the last slot.
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         let slot = ConnectionSlot(self.0.clone());
         (before < most).then_some(slot)

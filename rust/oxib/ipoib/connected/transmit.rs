@@ -195,6 +195,8 @@ impl Senders {
         let address = *HwAddr::from_ref(address);
         let length = packet.len() - HwAddr::LEN;
         let interface = &self.session.interface;
+        // A packet that came by another queue goes as a datagram: this lock guards no connection
+        // there.
         let takes_connections = address.flags() & HwAddr::RC != 0
             && !address.is_multicast()
             && home(&address, self.queues) == self.index;
@@ -267,6 +269,7 @@ impl Sender {
     /// Puts a packet into the connection's chain.
     fn push(&mut self, queue: &QueueParts<'_>, tag: Tag, mut packet: Skb) -> Handled {
         let statistics = queue.statistics;
+        // Copied into one piece if the device takes fewer: the packet is not lost for that.
         if packet.pieces() > self.ring.pieces() && packet.linearize().is_err() {
             drop_counted(queue.device, &statistics.tx_drop_memory, packet);
             return Handled::Gone;
@@ -347,12 +350,14 @@ impl TransmitQueue {
         };
         senders.chained = Some(tag);
         senders.in_flight += 1;
+        // All connections of a queue share half of its completion queue, which must not overflow.
         let is_full = senders.in_flight >= senders.limit;
         let Some(sender) = senders.peers.link(tag) else {
             return;
         };
         post |= sender.ring.chained() >= CHAIN;
         if is_full || sender.ring.free() == 0 {
+            // The stack has one queue for them all, so it stops for the one that is full.
             senders.blocked = Some(tag);
             self.stopped.stop(&queue);
             self.statistics.tx_stopped.add(1);
@@ -435,6 +440,7 @@ impl TransmitQueue {
             // Of one that is gone: it was accounted for.
             return Completed::default();
         };
+        // A completion ends all requests before its own, too: the difference counts them.
         let free = sender.ring.free();
         let ended = sender.ring.complete(completion, budget as i32);
         senders.in_flight -= sender.ring.free() - free;
@@ -472,6 +478,7 @@ impl Interface {
         let now = self.now();
         let mut guard = self.device().lock_queue(queue)?;
         let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
+        // The interface may have gone down and up since: the tag means nothing to another session.
         let waiting = match senders.filter(|senders| senders.is_of(session)) {
             Some(senders) => senders.peers.connected(tag, sender, now).map_err(drop),
             None => {
@@ -479,6 +486,7 @@ impl Interface {
                 Err(())
             }
         };
+        // Each of the packets takes the queue's lock.
         drop(guard);
         for packet in waiting.map_err(|()| ENOENT)? {
             packet.transmit_again();
@@ -505,6 +513,7 @@ impl Interface {
         };
         let most = senders.datagram as u32;
         let ended = senders.end(tag, fate, now);
+        // Without the queue's lock: to reset the queue pair sleeps.
         drop(guard);
         if let Some(sender) = ended.link {
             self.end_sender(session, queue, sender);
@@ -520,6 +529,7 @@ impl Interface {
 
     /// Ends what is left of a connection's packets.
     fn end_sender(&self, session: &Arc<Session>, queue: u32, mut sender: Sender) {
+        // Reset before `clear` frees the packets: the device reads their memory until then.
         if let Err(error) = sender.ring.queue_pair().reset() {
             let name = self.device().name();
             dev_err!(

@@ -62,6 +62,8 @@ impl Interface {
 
     /// Changes the MTU because the link or the mode has changed.
     pub(in crate::ipoib) fn change_mtu_to(&self, rtnl: &mut Rtnl, mtu: u32) {
+        // The stack calls `change_mtu` back, which must not take this for the administrator's
+        // wish.
         self.control.get(rtnl).following_mtu = Some(mtu);
         let changed = self.device().request_mtu(rtnl, mtu);
         self.control.get(rtnl).following_mtu = None;
@@ -150,6 +152,7 @@ impl Interface {
         let Phase::Up { mtu: buffers, .. } = self.control.get(rtnl).phase else {
             return Ok(());
         };
+        // Buffers that are larger than the MTU stay: only larger ones need a restart.
         if mtu > payload(buffers) {
             // Larger buffers are needed.
             self.take_down_briefly(rtnl);

@@ -68,6 +68,8 @@ impl Interface {
         self.for_each_pair(rtnl, |qp| {
             restart |= match qp.state() {
                 Ok(qp::State::ReadyToSend) => false,
+                // Only the send queue has stopped; reception goes on, and RTS starts it again
+                // (IBTA 10.3.1).
                 Ok(qp::State::SendQueueError) => qp.resume().is_err(),
                 Ok(qp::State::Error | qp::State::Other) | Err(_) => true,
             };
@@ -81,6 +83,7 @@ impl Interface {
     fn restart(self: &Arc<Self>, rtnl: &mut Rtnl) {
         match self.control.get(rtnl).restarts.begin(self.now()) {
             Err(seconds) => {
+                // Keeps the demand for the retry: the queue pairs may look well by then.
                 self.stuck.store(true, Ordering::Release);
                 return self.retry_in(1000 * seconds);
             }
@@ -98,6 +101,7 @@ impl Interface {
     /// Brings up what the stack believes to be up; if that fails now, later.
     pub(in crate::ipoib) fn bring_up_again(self: &Arc<Self>, rtnl: &mut Rtnl) {
         if self.bring_up(rtnl).is_err() {
+            // The stack takes the interface for up, so nothing but the retry brings it up.
             self.control.get(rtnl).phase = Phase::Broken;
             self.broken.store(true, Ordering::Release);
             self.retry_in(1000);
@@ -111,6 +115,7 @@ impl Interface {
             return;
         };
         let completions = statistics.tx_completions.get();
+        // Relaxed: the stack's watchdog alone uses this number.
         if alarm.swap(completions, Ordering::Relaxed) != completions {
             return;
         }
@@ -119,6 +124,7 @@ impl Interface {
             "{}: transmit queue {queue} makes no progress\n",
             self.device().name()
         );
+        // The watchdog is a timer: a restart takes the RTNL and sleeps.
         self.restart_soon();
     }
 }

@@ -80,6 +80,7 @@ impl UnderWay {
 
     /// Returns whether one more request may begin. Requests begin with the groups' table locked.
     fn has_turn(&self, role: Role) -> bool {
+        // Relaxed: an end that is missed here has another look follow it.
         let sending = self.sending.load(Ordering::Relaxed);
         let all = sending + self.full.load(Ordering::Relaxed);
         all < WINDOW && (role == Role::Full || sending < SENDING_WINDOW)
@@ -145,6 +146,7 @@ impl Rounds {
 
     /// Ends `round`. Any context.
     fn end(&self, round: usize) {
+        // Relaxed: the lock of `settle` comes after it, and readers of the outcome take that lock.
         self.ended.fetch_max(round, Ordering::Relaxed);
     }
 
@@ -338,6 +340,7 @@ impl Groups {
     pub(super) fn stop(&self) {
         let noted = core::mem::take(&mut *self.noted.lock());
         drop(noted);
+        // Dropped without the table's lock: memberships end with the searches, which sleeps.
         let sending = core::mem::take(&mut self.table.lock().sending);
         drop(sending);
     }
@@ -398,6 +401,7 @@ impl Port {
                 } else {
                     None
                 };
+                // Without the lock: to leave a group waits for `ib_sa`.
                 drop(table);
                 self.end(qp, group, lost);
                 if is_broadcast {
@@ -428,6 +432,7 @@ impl Port {
             // Answers to others come, and then this one's turn.
             _ => return Ok(Join::UnderWay),
         };
+        // Before the SA is asked: a membership that finds no place would have to be left at once.
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let join = self.ask(interface, group, Role::Full, like.as_ref())?;
         let old = match table.full.get_mut(&group) {
@@ -488,6 +493,8 @@ impl Port {
     fn attach(&self, table: &mut Table, qp: &QueuePair, record: &Record) -> Result {
         let (group, lid) = (record.mgid(), record.mlid());
         if let Some(full) = table.full.get_mut(&group) {
+            // Another subnet manager may give the group another LID: the old attachment is of no
+            // use.
             if full.attached != Some(lid) {
                 if let Some(old) = full.attached.take() {
                     self.detach(qp, group, old);
@@ -555,6 +562,7 @@ impl Port {
         loop {
             let mut table = self.groups.table.lock();
             let room = table.sending.reserve(1, GFP_KERNEL).is_ok();
+            // Lock order: the table, then `noted`. Any context takes `noted`, so it is a spinlock.
             let search = self.groups.noted.lock().pop();
             match search {
                 Some(search) if room => {

@@ -85,6 +85,7 @@ impl Paths {
         if self.queries.len() >= WINDOW || self.fifo.is_empty() {
             return None;
         }
+        // The number first: a search that cannot begin stays in the queue.
         let number = self.start_query()?;
         let search = self.fifo.pop()?;
         Some((search, number))
@@ -110,6 +111,7 @@ impl Paths {
         if !self.is_open {
             query.cancel();
         }
+        // Not found if the answer was faster: `ended` has taken it out.
         let pending = self
             .queries
             .iter_mut()
@@ -158,6 +160,7 @@ impl Port {
     pub(super) fn note_path(&self, search: Search) {
         let refused = {
             let mut paths = self.paths.lock();
+            // Under the lock in which `stop_paths` closes it: nothing is left in an emptied queue.
             if paths.is_open {
                 paths.fifo.push(search).err()
             } else {
@@ -239,6 +242,7 @@ impl Port {
             Ok(query) => self.began(&interface, number, query),
             Err(_) => {
                 self.paths.lock().ended(number);
+                // The waiters must not wait for a query that never began.
                 self.done(duty, None);
             }
         }
@@ -347,6 +351,7 @@ impl Port {
     pub(super) fn stop_paths(&self) {
         self.paths.lock().is_open = false;
         loop {
+            // Each is dropped without the lock: the end of a search takes others.
             let search = self.paths.lock().fifo.pop();
             if search.is_none() {
                 break;
@@ -357,6 +362,7 @@ impl Port {
 
     /// Calls off the queries that are under way: their searches end, or begin again.
     pub(super) fn cancel_paths(&self) {
+        // `cancel` calls no callback, so the lock may be held.
         let paths = self.paths.lock();
         for query in paths
             .queries

@@ -119,6 +119,7 @@ impl Port {
         program: Program,
     ) {
         let Some(number) = self.paths.lock().start_query() else {
+            // The drop of `program` leaves its question to the SA.
             return self.done(Some(duty), None);
         };
         let query = ProgramQuery {

@@ -196,6 +196,7 @@ impl PortPaths {
     pub(super) fn ended(&self, duty: Duty, found: Option<&PathRecord>) {
         let now = work::milliseconds();
         let waiting = self.paths.lock().ended(duty, found, now);
+        // Without the lock: a waiter that is woken claims the path, which takes it.
         waiting.into_iter().for_each(|waiter| waiter.wake(found));
     }
 

@@ -89,11 +89,13 @@ impl Operations for Interface {
     fn leaving(self: &Arc<Self>, rtnl: &mut Rtnl) {
         self.closing.store(true, Ordering::Release);
         self.leave_parent();
+        // Waits for the listener, which takes no RTNL: it sets flags and schedules work.
         let events = self.control.get(rtnl).events.take();
         drop(events);
     }
 
     fn gone(self: &Arc<Self>) {
+        // These wait for runs that may take the RTNL: it is not held, or no work was ever begun.
         work::disable::<_, RETRY_WORK>(self);
         work::disable::<_, CONTROL_WORK>(self);
         work::disable::<_, AGE_WORK>(self);
@@ -109,6 +111,7 @@ impl Operations for Interface {
         self.searches.flush();
         self.connects.flush();
         self.removals.flush();
+        // After the flushes: a task of a queue may have started the service.
         self.connected.stop_service();
         self.exchange.end();
     }
@@ -139,6 +142,7 @@ impl Operations for Interface {
     }
 
     fn set_rx_mode(self: &Arc<Self>) {
+        // The stack holds the lock of the address lists here; joining sleeps, so work does it.
         self.kick();
     }
 

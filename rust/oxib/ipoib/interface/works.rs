@@ -144,15 +144,18 @@ impl WorkItem<CONTROL_WORK> for Interface {
 
     fn run(this: Arc<Self>) {
         let mut rtnl = rtnl::lock();
+        // `leaving` runs with the RTNL held: what is not closing here stays for this whole run.
         if this.closing.load(Ordering::Acquire) {
             return;
         }
+        // Each flag is cleared before its work: an event meanwhile sets it, and schedules a run.
         if this.gids_changed.swap(false, Ordering::AcqRel) {
             // Paths from an entry that is gone, or came again at another place, are no use.
             this.forget_destinations();
         }
         let handed_over = this.handed_over.swap(false, Ordering::AcqRel);
         let changed = this.subnet_changed.swap(false, Ordering::AcqRel);
+        // Both flags are taken: what a changed subnet asks for includes the handover.
         if changed {
             this.invalidate_destinations();
         } else if handed_over {
@@ -161,12 +164,14 @@ impl WorkItem<CONTROL_WORK> for Interface {
         if changed || handed_over {
             this.control.get(&mut rtnl).groups.reset_backoff();
         }
+        // Taken before the condition: behind a `||` it might not be cleared.
         let stuck = this.stuck.swap(false, Ordering::AcqRel);
         if this.broken.swap(false, Ordering::AcqRel) || stuck {
             this.repair(&mut rtnl, stuck);
         }
         this.refresh(&mut rtnl);
         let old = this.make_files(&mut rtnl);
+        // debugfs waits for readers of a file that goes, and those may wait for the RTNL.
         drop(rtnl);
         drop(old);
     }
@@ -196,6 +201,7 @@ impl WorkItem<ANNOUNCE_WORK> for Interface {
 
     fn run(this: Arc<Self>) {
         let mut rtnl = rtnl::lock();
+        // `closing` need not be checked: an interface that leaves is down, without a carrier.
         if this.device.has_carrier() {
             this.announce(&mut rtnl);
         }
@@ -228,6 +234,7 @@ impl WorkItem<RETIRE_WORK> for Interface {
             return this.schedule::<RETIRE_WORK>(msecs_to_jiffies(left as u32));
         }
         let retired = this.retire(&mut rtnl);
+        // Queue pairs are destroyed without the RTNL, for which the whole machine would wait.
         drop(rtnl);
         drop(retired);
     }
@@ -237,6 +244,7 @@ impl WorkItem<WATCH_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
+        // Before the look: what asks for one meanwhile gets another.
         this.watched.store(false, Ordering::Release);
         let host: Arc<dyn Host> = this.clone();
         if this.exchange.watch(&host) {
@@ -273,6 +281,8 @@ impl Interface {
     where
         Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,
     {
+        // A race with `leaving` is harmless: `gone` disables the work, which is not scheduled
+        // then.
         if self.is_alive() {
             self.works.schedule::<_, ID>(self.clone(), delay);
         }
@@ -308,6 +318,7 @@ impl Interface {
 
     /// Looks in a moment after peers that nobody else looks after.
     pub(in crate::ipoib) fn watch(self: &Arc<Self>) {
+        // The caller that finds the flag set leaves the look to the one that is planned.
         if !self.watched.swap(true, Ordering::AcqRel) {
             self.schedule::<WATCH_WORK>(msecs_to_jiffies(WATCH_INTERVAL_MS));
         }
@@ -343,6 +354,7 @@ impl Interface {
 
     /// Says that a queue pair failed: the control work repairs it.
     pub(in crate::ipoib) fn recover(self: &Arc<Self>) {
+        // The flag before the work: a run that is queued already must find it.
         self.broken.store(true, Ordering::Release);
         self.kick();
     }
