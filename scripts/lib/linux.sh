@@ -32,9 +32,12 @@ linux_tried_and_offered() {
 	printf '%s\n' "${linux_tried[@]}" | grep -xF "$offered" || : # none is an answer, too
 }
 
+# One at a time: apt does not wait for another that writes the lists, it fails.
 update_package_lists() {
-	[ -n "${OXIB_LISTS_UPDATED:-}" ] ||
+	[ -n "${OXIB_LISTS_UPDATED:-}" ] || (
+		cache_lock package-lists
 		step "read the mirror's package lists" "$checkout/scripts/in-toolchain" apt-get update
+	)
 	export OXIB_LISTS_UPDATED=yes
 }
 

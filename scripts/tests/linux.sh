@@ -22,7 +22,14 @@ pkgnames) printf 'linux-source-%s\n' $MIRROR ;;
 madison) printf ' %s | %s-1~bpo13+1 | mirror\n' "$2" "${2#linux-source-}.12" "$2" "${2#linux-source-}.9" ;;
 esac
 END
-chmod +x "$place/bin/apt-cache"
+# As apt's, it does not wait for another that writes the lists.
+cat >"$place/bin/apt-get" <<'END'
+#!/bin/bash
+mkdir "$OXIB_CACHE/lists" || exit 100
+sleep 0.3
+rmdir "$OXIB_CACHE/lists"
+END
+chmod +x "$place/bin/apt-cache" "$place/bin/apt-get"
 
 # Run a command of scripts/lib/linux.sh in an empty cache, with that mirror and that KERNEL=. The versions tried are 7.3 and 7.2.
 choose() { # versions on the mirror, KERNEL, command...
@@ -41,6 +48,21 @@ choose_again() { # versions on the mirror, KERNEL, command...
 			on_a_line() { "$@" | paste -s -d " "; }
 			"$@"' \
 		choose "${@:3}" 2>"$place/warnings"
+}
+
+# Two commands with the same empty cache, at the same time, both of which want new lists of packages.
+update_lists_twice() {
+	local pids=() pid status=0
+	rm -rf "$place/cache"
+	for _ in 1 2; do
+		env PATH="$place/bin:$PATH" OXIB_CACHE="$place/cache" OXIB_INSIDE=1 \
+			bash -euc '. scripts/lib/cache.sh; . scripts/lib/progress.sh; . scripts/lib/linux.sh; update_package_lists' &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status=$?
+	done
+	return "$status"
 }
 
 warns() { # extended regular expression
@@ -73,6 +95,9 @@ check "and that is said" warns 'does not offer linux-source-7.3; using 7.2'
 check_equal "the next command does not ask again" 7.2 "$(choose_again '' '' linux_version)"
 check_failure "neither is offered: an error" 'offers none of the kernels .*7.3 7.2.*7.9 6.12' '6.12 7.9' '' linux_version
 
+check "two commands at once read the lists of packages one after the other" update_lists_twice
+
+rm -rf "$place/cache"
 mkdir -p "$place/cache/source-7.3"
 touch "$place/cache/source-7.3/.key"
 check_equal "7.3 is in the cache: no mirror is asked" 7.3 "$(choose_again '' '' linux_version)"
