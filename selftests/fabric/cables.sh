@@ -3,7 +3,7 @@
 #
 # Each end of a cable is a net device to everybody else, whatever short cut frames take while nobody looks: at either end
 # tcpdump sees what passes in both directions, netem loses and damages it, a filter drops it where it leaves and where it
-# arrives, and it is counted.
+# arrives, and it is counted. The ends tell each other of their links over a cable that loses frames, too.
 #
 # nodes: 1
 # kernels: fast
@@ -122,6 +122,25 @@ both_ends_count() {
 	done
 }
 
+# --- signals between the ends -------------------------------------------------------------------------------------------------
+
+link_of_h1_is() { # LinkUp|Polling
+	matches ": $1$" "$(port_field h1 phys_state)"
+}
+
+# The switch's end tells h1's that its link goes down, and that it comes. Of these frames half are lost. If each was sent once,
+# three rounds would succeed once in 64 runs.
+links_come_up() {
+	local round
+	netem '- s1-1' loss 50% || return
+	for round in 1 2 3; do
+		note "round $round"
+		at h2 ibportstate -D 0,1 1 disable && eventually link_of_h1_is Polling || return
+		at h2 ibportstate -D 0,1 1 enable && eventually link_of_h1_is LinkUp || return
+	done
+	without_netem '- s1-1'
+}
+
 bring_up_fabric star h1
 check "IP over InfiniBand comes up" ipoib_up h1 h2
 check "h1 reaches h2" is_reached
@@ -148,5 +167,6 @@ for end in "${ends[@]}"; do
 		check "h1 reaches h2 again" is_reached
 	done
 done
+check "each end hears of the other's link over a cable that loses half of all frames" links_come_up
 take_down_fabric
 finish

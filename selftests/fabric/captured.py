@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Read what tcpdump captured on a cable: each frame has to be a packet with a right invariant CRC.
+"""Read what tcpdump captured on a cable: each frame has to be a packet with a right invariant CRC, or a signal.
 
 captured.py FILE SLID...    prints how many packets with data came from each of these ports
 """
@@ -13,6 +13,8 @@ from packets import ETHERTYPE, invariant_crc
 
 _FILE_HEADER, _RECORD_HEADER, _ETHERNET = 24, 16, 14
 _MANAGEMENT = 15
+# The first byte of what the ends of a cable tell each other of their links.
+_SIGNAL = 0x0F
 
 
 def _frames(capture):
@@ -34,10 +36,12 @@ def _frames(capture):
 
 
 def _packet(frame):
-    """The InfiniBand packet in it, without what fills up a short frame."""
+    """The InfiniBand packet in it, without what fills up a short frame; None if it is a signal."""
     (ethertype,) = struct.unpack_from(">H", frame, _ETHERNET - 2)
     if ethertype != ETHERTYPE:
         raise SystemExit(f"a frame of type {ethertype:#06x}")
+    if frame[_ETHERNET] == _SIGNAL:
+        return None
     (words,) = struct.unpack_from(">H", frame, _ETHERNET + 4)
     packet = frame[_ETHERNET : _ETHERNET + 4 * (words & 0x7FF)]
     if invariant_crc(packet[:-4]) != packet[-4:]:
@@ -51,6 +55,8 @@ def main():
     found = dict.fromkeys(senders, 0)
     for frame in _frames(Path(sys.argv[1]).read_bytes()):
         packet = _packet(frame)
+        if packet is None:
+            continue
         (slid,) = struct.unpack_from(">H", packet, 6)
         if packet[0] >> 4 != _MANAGEMENT and slid in found:
             found[slid] += 1

@@ -7,6 +7,7 @@ use core::{
     sync::atomic::{
         AtomicBool,
         AtomicPtr,
+        AtomicU32,
         Ordering, //
     }, //
 };
@@ -18,6 +19,7 @@ use kernel::{
         rcu,
         Arc, //
     },
+    time::msecs_to_jiffies,
     workqueue::{
         self,
         new_delayed_work,
@@ -42,6 +44,17 @@ use crate::{
 /// Frames that are sent in one go; then others have a turn.
 const BURST: usize = 64;
 
+/// The number of times for which a signal is repeated: on a cable that loses a frame in three, one
+/// signal in 20,000 never arrives.
+const REPEATS: u32 = 8;
+
+/// The time before the first repetition of a signal, in milliseconds. It doubles each time, so
+/// the last one is sent five seconds after the signal.
+const FIRST_REPEAT: u32 = 20;
+
+/// The number of the work that repeats signals.
+const REPEAT: u64 = 1;
+
 /// The way from a port to the other end of its cable. Without a cable frames are dropped, as from
 /// a port to which nothing is connected.
 ///
@@ -56,15 +69,22 @@ pub(crate) struct Line {
     up: AtomicBool,
     /// Whether the other end has said that its link is down, or that it goes.
     silent: AtomicBool,
+    /// Whether the last signal to the other end was that this end is down.
+    told_down: AtomicBool,
+    /// The number of times for which that signal is still to be repeated.
+    repeats: AtomicU32,
     /// Frames that came where a net device cannot be called: with interrupts off.
     #[pin]
     backlog: Queue,
     #[pin]
     work: DelayedWork<Line>,
+    #[pin]
+    repeat: DelayedWork<Line, REPEAT>,
 }
 
 impl_has_delayed_work! {
     impl HasDelayedWork<Self> for Line { self.work }
+    impl HasDelayedWork<Self, 1> for Line { self.repeat }
 }
 
 impl WorkItem for Line {
@@ -74,6 +94,14 @@ impl WorkItem for Line {
         if !this.send_burst() {
             this.send_backlog();
         }
+    }
+}
+
+impl WorkItem<REPEAT> for Line {
+    type Pointer = Arc<Line>;
+
+    fn run(this: Arc<Line>) {
+        this.repeat_signal();
     }
 }
 
@@ -90,8 +118,11 @@ impl Line {
                 device: AtomicPtr::new(null_mut()),
                 up: AtomicBool::new(false),
                 silent: AtomicBool::new(false),
+                told_down: AtomicBool::new(false),
+                repeats: AtomicU32::new(0),
                 backlog <- Queue::new(),
                 work <- new_delayed_work!("softib_line"),
+                repeat <- new_delayed_work!("softib_line_repeat"),
             }),
             GFP_KERNEL,
         )
@@ -127,9 +158,48 @@ impl Line {
         is_live && command != LinkCommand::Disable
     }
 
-    /// Tells the other end of the cable of a change of the link. Without memory the signal is
-    /// lost, as any frame can be.
+    /// Tells the other end of the cable of a change of the link, and repeats that: without memory a
+    /// signal is lost, and on the way any frame can be. Nothing else would tell the other end, so a
+    /// lost signal would leave its port in another state than this one for good.
     pub(super) fn tell(self: &Arc<Self>, signal: Signal) {
+        self.told_down
+            .store(signal == Signal::Down, Ordering::Relaxed);
+        self.repeats.store(REPEATS, Ordering::Release);
+        self.signal(signal);
+        self.schedule_repeat(FIRST_REPEAT);
+    }
+
+    /// Sends the last signal again. A signal that another processor sends at the same time may
+    /// pass this one; its own repetitions follow both, so they have the last word.
+    fn repeat_signal(self: &Arc<Self>) {
+        let left = self.repeats.load(Ordering::Acquire);
+        if left == 0 {
+            return;
+        }
+        // A signal that was sent meanwhile has set its own count.
+        let _ = self.repeats.compare_exchange(
+            left,
+            left - 1,
+            Ordering::AcqRel,
+            Ordering::Acquire, //
+        );
+        self.signal(match self.told_down.load(Ordering::Relaxed) {
+            true => Signal::Down,
+            false => Signal::Up,
+        });
+        self.schedule_repeat(FIRST_REPEAT << (REPEATS + 1).saturating_sub(left));
+    }
+
+    /// Has the last signal sent again after so many milliseconds, or earlier if that was planned.
+    /// Without a cable there is no other end, and nobody who stops the work.
+    fn schedule_repeat(self: &Arc<Self>, delay: u32) {
+        if !self.device.load(Ordering::Relaxed).is_null() {
+            let delay = msecs_to_jiffies(delay);
+            let _ = workqueue::system().enqueue_delayed::<_, REPEAT>(self.clone(), delay);
+        }
+    }
+
+    fn signal(self: &Arc<Self>, signal: Signal) {
         if let Ok(frame) = signal.frame() {
             self.send(frame);
         }
@@ -166,6 +236,7 @@ impl Line {
 
     /// Ends what runs by itself. Frames that wait are not sent any more. Sleeps.
     pub(super) fn stop(self: &Arc<Self>) {
+        work::disable::<_, REPEAT>(self);
         work::disable::<_, 0>(self);
     }
 
