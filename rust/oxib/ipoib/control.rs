@@ -3,8 +3,6 @@
 //! The control path: an interface comes up, goes down, and follows its port. All of it with the
 //! RTNL held.
 
-use core::sync::atomic::Ordering;
-
 use kernel::{
     prelude::*,
     sync::Arc,
@@ -368,7 +366,11 @@ impl Interface {
         // Before the address, which says what is known: it may become known meanwhile.
         let is_settled = self.connected.is_settled();
         self.follow_gid(rtnl, &offer, old);
-        self.follow_pkey(rtnl, &offer);
+        if self.follow_pkey(rtnl, &offer) {
+            // The restart has done the rest. What is known here is of the session before it: the
+            // new one may not listen yet, and there is no carrier before that.
+            return;
+        }
         self.follow_qkey(rtnl);
         self.follow_mtu(rtnl, &offer, old);
         let joined = self.sync_groups(rtnl);
@@ -453,21 +455,23 @@ impl Interface {
     }
 
     /// Brings the queue pairs into the partition at its place in the port's table, or takes them
-    /// down until there is one.
-    fn follow_pkey(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) {
+    /// down until there is one. Returns whether that took a restart.
+    fn follow_pkey(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> bool {
         let is = match self.control.get(rtnl).phase {
             Phase::Up { pkey_index, .. } => Some(pkey_index),
             Phase::NoPkey => None,
-            Phase::Down | Phase::Broken => return,
+            Phase::Down | Phase::Broken => return false,
         };
-        if is != offer.pkey_index {
+        let is_moved = is != offer.pkey_index;
+        if is_moved {
             self.take_down(rtnl);
             self.bring_up_again(rtnl);
         }
+        is_moved
     }
 
     /// Takes over the link's Q_Key.
-    fn follow_qkey(&self, rtnl: &mut Rtnl) {
+    fn follow_qkey(self: &Arc<Self>, rtnl: &mut Rtnl) {
         let qkey = self.link().qkey();
         let control = self.control.get(rtnl);
         if control.qkey == Some(qkey) || !matches!(control.phase, Phase::Up { .. }) {
@@ -476,13 +480,14 @@ impl Interface {
         control.qkey = Some(qkey);
         self.for_each_pair(rtnl, |qp| {
             if let Err(error) = qp.set_qkey(qkey) {
-                // The control work has a look at the queue pair.
                 dev_warn!(
                     self.rdma(),
                     "{}: Q_Key {qkey:#x} cannot be set: {error:?}\n",
                     self.device().name()
                 );
-                self.broken.store(true, Ordering::Release);
+                // The control work may be what runs here: it has to run again to look at the queue
+                // pair.
+                self.recover();
             }
         });
         self.for_each_queue(|queue| queue.set_qkey(qkey));

@@ -307,7 +307,12 @@ impl<L, P> Peers<L, P> {
     pub(super) fn route(&mut self, address: &HwAddr, now: impl Fn() -> u64) -> Route<'_, L> {
         let peer = name(address);
         let Some(index) = self.find(&peer) else {
-            return self.note(peer, now()).map_or(Route::Datagram, Route::Begin);
+            return match self.note(peer, now()) {
+                Ok(tag) => Route::Begin(tag),
+                // The next packet finds memory again.
+                Err(error) if error == ENOMEM => Route::Pause,
+                Err(_) => Route::Datagram,
+            };
         };
         let Some(slot) = self.slots.get_mut(index) else {
             return Route::Datagram;
@@ -340,31 +345,35 @@ impl<L, P> Peers<L, P> {
         }
     }
 
-    /// Makes room for a new peer, which is to be connected. `None` if there is no room.
-    fn note(&mut self, peer: HwAddr, now: u64) -> Option<Tag> {
+    /// Makes room for a new peer, which is to be connected.
+    ///
+    /// # Errors
+    ///
+    /// `ENOSPC` if the table is full; `ENOMEM`.
+    fn note(&mut self, peer: HwAddr, now: u64) -> Result<Tag> {
         let free = self.slots.iter().position(|slot| slot.peer.is_none());
         // The queue's lock is held. A failure needs no warning: the packet goes as a datagram.
-        let node = RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN).ok()?;
+        let node = RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN)?;
         let index = match free {
             Some(index) => index,
-            None if self.slots.len() >= PEERS => return None,
+            None if self.slots.len() >= PEERS => return Err(ENOSPC),
             None => {
                 let slot = Slot {
                     generation: 0,
                     peer: None,
                 };
-                self.slots.push(slot, GFP_ATOMIC | __GFP_NOWARN).ok()?;
+                self.slots.push(slot, GFP_ATOMIC | __GFP_NOWARN)?;
                 self.slots.len() - 1
             }
         };
-        let slot = self.slots.get_mut(index)?;
+        let slot = self.slots.get_mut(index).ok_or(ENOSPC)?;
         slot.peer = Some((
             peer,
             State::Connecting(Connecting::new(Failures::NONE, now)),
         ));
         let tag = tag(index, slot.generation);
         self.index.insert(node.into_node(peer, index as u16));
-        Some(tag)
+        Ok(tag)
     }
 
     /// Lets a packet wait for a connection that is being made.

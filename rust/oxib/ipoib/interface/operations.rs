@@ -106,11 +106,11 @@ impl Operations for Interface {
         work::disable::<_, WATCH_WORK>(self);
         self.link().close();
         self.remove_files();
-        // The last of what holds the interface: its queue of searches goes with it, and must not do
-        // so in one of them.
-        self.searches.flush();
+        // The last of what holds the interface: its queues go with it, and must not do so in one of
+        // their tasks. Searches come last, as tasks of the other queues may begin some.
         self.connects.flush();
         self.removals.flush();
+        self.searches.flush();
         // After the flushes: a task of a queue may have started the service.
         self.connected.stop_service();
         self.exchange.end();
