@@ -197,6 +197,20 @@ received_more() { # before
 	holds "$(received)" -gt "$1"
 }
 
+# On RoCE there is no alternate path to load: what asks for one is dropped, and counted.
+test_laps() {
+	local dropped
+	dropped=$(cm_counter rx_drops invalid)
+	barrier laps_counted
+	on_node 2 check "alternate paths: sent" malformed laps 5
+	barrier laps_sent
+	on_node 1 check "each of them is counted" eventually counts_invalid $((dropped + 5))
+}
+
+counts_invalid() { # number
+	equal "$1" "$(cm_counter rx_drops invalid)"
+}
+
 # --- a third node's messages -----------------------------------------------------------------------------------------------
 
 # Each node speaks for it, from a second address.
@@ -449,6 +463,7 @@ number=$(some 2000)
 test_malformed "messages at random" random "$number" 1
 test_forged
 if [ "$cm" = oxib ]; then
+	test_laps
 	test_half_open
 	test_greedy
 	test_unresolved

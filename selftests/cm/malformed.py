@@ -9,6 +9,7 @@ malformed.py OWN PEER requests PORT NUMBER  so many requests, all in order, that
 malformed.py OWN PEER questions PORT NUMBER so many requests for the queue pair behind a port of UDP
 malformed.py OWN PEER given-up PORT NUMBER  so many, each of which its sender rejects at once
 malformed.py OWN PEER invented PORT NUMBER  so many, each from another address, which nobody has
+malformed.py OWN PEER laps NUMBER           so many alternate paths, of connections that are not there
 malformed.py OWN PEER greedy PORT NUMBER FIRST  so many, numbered from there on, whose sender asks for the longest time to answer
 
 OWN and PEER are the IPv4 addresses of the Ethernet devices. Prints how many were sent.
@@ -191,6 +192,10 @@ def _questions(own, peer, port, number):
         )
 
 
+def _laps(number):
+    return (message.build("LAP", local_comm_id=0x51, remote_comm_id=0x1000 + turn) for turn in range(number))
+
+
 def _greedy(own, peer, port, number, first):
     longest = {"local_response_timeout": 31, "max_cm_retries": 15}
     return (request(own, peer, port, first + turn, **longest) for turn in range(number))
@@ -206,6 +211,8 @@ def _mads(options):
     own, peer, words = options.own, options.peer, [int(word) for word in options.numbers]
     if options.what == "questions":
         return _questions(own, peer, *words)
+    if options.what == "laps":
+        return _laps(*words)
     if options.what == "greedy":
         return _greedy(own, peer, *words)
     if options.what == "strange":
@@ -228,7 +235,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("own")
     parser.add_argument("peer")
-    parser.add_argument("what", choices=("strange", "random", "requests", "questions", "given-up", "greedy", "invented"))
+    kinds = ("strange", "random", "requests", "questions", "given-up", "laps", "greedy", "invented")
+    parser.add_argument("what", choices=kinds)
     parser.add_argument("numbers", nargs="+")
     options = parser.parse_args()
     if options.what == "invented":

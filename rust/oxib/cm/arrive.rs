@@ -119,7 +119,7 @@ pub(super) fn handle(notice: KBox<Notice>) {
             manager.dreq(&port, &dreq, notice);
         }
         // Not on RoCE, where there is no path to load (IBTA annex A16).
-        Message::Lap(_) | Message::Apr(_) if port.roce => {}
+        Message::Lap(_) | Message::Apr(_) if port.roce => port.count_dropped(Cause::Invalid),
         Message::Lap(_) => manager.lap(&port, notice),
         Message::Rej(rej) => {
             let names @ (ours, theirs) = named(message);

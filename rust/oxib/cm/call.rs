@@ -393,7 +393,11 @@ impl Id {
         self.with(|inner| {
             let now = self.manager.now();
             let actions = inner.machine.migrated().map_err(refused)?;
-            inner.address = inner.alternate.as_deref().cloned();
+            // A queue pair that was given its alternate path by other means than a LAP has one that
+            // is not known here: the peer may still be reached at the first.
+            if let Some(alternate) = inner.alternate.as_deref().cloned() {
+                inner.address = Some(alternate);
+            }
             // The peer has left the address that its names came from.
             inner.forget_names(self);
             let _ = inner.follow(self, &actions, now, None);

@@ -70,6 +70,7 @@ use crate::{
         cm::{
             comm_id::CommId,
             lap::Lap,
+            mtu::Mtu,
             path::Path,
             reason::Reason,
             rej::Rejected,
@@ -80,6 +81,7 @@ use crate::{
         },
         grh::Grh,
         lid::Lid,
+        pkey::Pkey,
         qpn::Qpn, //
     },
 };
@@ -100,6 +102,15 @@ impl From<Error> for Turned {
     /// Drops the REQ without memory, as if it had been lost: the peer repeats it.
     fn from(_: Error) -> Self {
         Self::Away(Cause::NoMemory)
+    }
+}
+
+/// Turns a REQ away of which a path failed with `error`. Without memory the path may be valid, so
+/// the REQ is not rejected.
+fn turned(error: Error, reason: Reason) -> Turned {
+    match error {
+        ENOMEM => Turned::from(error),
+        _ => Turned::Rejected(reason),
     }
 }
 
@@ -421,7 +432,7 @@ impl Paths {
         primary.set_hop_limit(back.hop_limit());
         let device = port.device()?;
         let address = AddressVector::from_path(&device, port.number, &mut primary, back.source())
-            .map_err(|_| Turned::Rejected(Reason::INVALID_GID))?;
+            .map_err(|error| turned(error, Reason::INVALID_GID))?;
         let alternate = match req.alternate() {
             None => None,
             Some(described) => {
@@ -429,7 +440,7 @@ impl Paths {
                 let mut record = record(kind, &path, &described, req);
                 let (_, address) = id
                     .address_along(&mut record, None)
-                    .map_err(|_| Turned::Rejected(Reason::INVALID_ALTERNATE_GID))?;
+                    .map_err(|error| turned(error, Reason::INVALID_ALTERNATE_GID))?;
                 let address = KBox::new(address, GFP_KERNEL).map_err(Error::from)?;
                 Some((record, address))
             }
@@ -479,29 +490,35 @@ impl Manager {
         };
         let lap = *lap;
         let Some(id) = self.addressed(lap.remote_comm_id()) else {
-            return;
+            return port.count_dropped(Cause::UnknownId);
         };
         let Some(source) = notice.message().map(|received| port.source(received)) else {
             return;
         };
-        // Without memory, or on a path that is not ours, it is as if it had been lost.
-        if let Ok((address, alternate)) = load(&id, port, &lap, &mut notice) {
-            let now = self.now();
-            let incoming = Incoming::from(Message::Lap(&lap));
-            let next = id.with(|inner| {
-                let next = inner.receive(&id, &incoming, Some(&address), now, notice);
-                // Only a LAP that is reported changes the address: by this thread, or by the one
-                // that is reporting another notice.
-                if matches!(next, Next::Tell(_) | Next::Nothing(None)) {
-                    inner.leave_address(&id, source);
-                    inner.tid = lap.header().tid();
-                    inner.address = Some(address);
-                    inner.alternate = Some(alternate);
-                }
-                next
-            });
-            id.then(next);
-        }
+        let Some(partition) = id.look(|inner| inner.machine.partition()) else {
+            return port.count_dropped(Cause::Unexpected);
+        };
+        // A LAP that is dropped is as one that was lost.
+        let (address, alternate) = match load(&id, port, partition, &lap, &mut notice) {
+            Ok(loaded) => loaded,
+            Err(ENOMEM) => return port.count_dropped(Cause::NoMemory),
+            Err(_) => return port.count_dropped(Cause::Invalid),
+        };
+        let now = self.now();
+        let incoming = Incoming::from(Message::Lap(&lap));
+        let next = id.with(|inner| {
+            let next = inner.receive(&id, &incoming, Some(&address), now, notice);
+            // Only a LAP that is reported changes the address: by this thread, or by the one
+            // that is reporting another notice.
+            if matches!(next, Next::Tell(_) | Next::Nothing(None)) {
+                inner.leave_address(&id, source);
+                inner.tid = lap.header().tid();
+                inner.address = Some(address);
+                inner.alternate = Some(alternate);
+            }
+            next
+        });
+        id.then(next);
     }
 }
 
@@ -509,10 +526,10 @@ impl Manager {
 fn load(
     id: &Arc<Id>,
     port: &Arc<Port>,
+    (pkey, mtu): (Pkey, Mtu),
     lap: &Lap,
     notice: &mut Notice,
 ) -> Result<(AddressVector, KBox<AddressVector>)> {
-    let (pkey, mtu) = id.look(|inner| inner.machine.partition()).ok_or(EINVAL)?;
     // On RoCE a LAP does not get here, so no address has to be waited for.
     let back = port.reply_address(notice).map_err(|_| EINVAL)?;
     let received = notice.message().ok_or(EINVAL)?;

@@ -310,7 +310,7 @@ impl<L, P> Peers<L, P> {
             return match self.note(peer, now()) {
                 Ok(tag) => Route::Begin(tag),
                 // The next packet finds memory again.
-                Err(error) if error == ENOMEM => Route::Pause,
+                Err(ENOMEM) => Route::Pause,
                 Err(_) => Route::Datagram,
             };
         };
