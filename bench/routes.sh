@@ -5,7 +5,7 @@
 # known to whom the kernel asks, in microseconds, one after the other and many at once; and how many management datagrams (MADs)
 # of the subnet administrator, by anybody, a resolution takes. The administrator is on h2, the peer is h1, on the same switch. The
 # program is in the node's own network namespace, as ibacm hears the kernel in the first one alone. scripts/bench reads what
-# this prints: "route WHO each|all USEC", "mads WHO NUMBER".
+# this prints: "route WHO each|awake|all USEC", "mads WHO NUMBER"; awake is each, while no processor sleeps.
 #
 # routes.sh REPETITIONS EACH ALL: so many one after the other, and at once, in each repetition
 #
@@ -56,9 +56,26 @@ resolve() { # option..., number
 	grep -q "dlid $(port_number h1 lid) " /tmp/routes || bail_out "it leads elsewhere: $(cat /tmp/routes)"
 }
 
-print_times() { # who
-	sed -nE "s/^(each|all) us=(.*)/route $1 \1 \2/p" /tmp/routes
+print_times() { # who, [awake]: what the times are of, if not what the program calls them
+	sed -nE "s/^(each|all) us=(.*)/route $1 ${2:-\\1} \2/p" /tmp/routes
 }
+
+# An answer is a few wake-ups. A processor of a machine with nothing to do sleeps, and takes longer to wake than anybody here takes
+# to answer. A program that gives way to all others keeps each awake.
+sleepless=()
+keep_awake() {
+	local processor
+	for ((processor = 0; processor < $(nproc); processor++)); do
+		taskset --cpu-list "$processor" chrt --idle 0 sh -c 'while :; do :; done' &
+		sleepless+=($!)
+	done
+}
+
+let_sleep() {
+	kill "${sleepless[@]}"
+	wait "${sleepless[@]}"
+	sleepless=()
+} 2>/dev/null
 
 # Sent by anybody: questions and answers.
 watch_mads() {
@@ -87,6 +104,10 @@ measure_routes() { # who
 		print_times "$1"
 		resolve "$all"
 		print_times "$1"
+		keep_awake
+		resolve --each "$each"
+		print_times "$1" awake
+		let_sleep
 	done
 }
 

@@ -288,7 +288,7 @@ def programs(document, smoke=False):
 
 def routes(document, _smoke=False):
     """Complaints about a document of bench_report.routes."""
-    yield from _missing("routes", ("each", "all", "mads"), [row["key"] for row in document["rows"]])
+    yield from _missing("routes", ("each", "awake", "all", "mads"), [row["key"] for row in document["rows"]])
     for row in document["rows"]:
         for who, values in row["columns"].items():
             # A question and its answer, or nothing at all.

@@ -197,12 +197,17 @@ def _programs():
 
 
 def _routes():
-    values = {"each": (2000.0, 300.0, 150.0), "all": (90000.0, 60000.0, 50000.0), "mads": (2.0, 0.0, 0.0)}
+    values = {
+        "each": (2000.0, 300.0, 150.0),
+        "awake": (400.0, 150.0, 30.0),
+        "all": (90000.0, 60000.0, 50000.0),
+        "mads": (2.0, 0.0, 0.0),
+    }
     rows = [
         {"key": key, "row": key, "columns": {who: [value] for who, value in zip(("sa", "ibacm", "oxib"), each)}}
         for key, each in values.items()
     ]
-    return {"together": 1000, "rows": rows, "ratio": {"sa": 0.075, "ibacm": 0.5}}
+    return {"together": 1000, "rows": rows, "ratio": {"each": {"sa": 0.075, "ibacm": 0.5}, "awake": {"sa": 0.075, "ibacm": 0.2}}}
 
 
 def _floods():
@@ -336,8 +341,8 @@ class Documents(unittest.TestCase):
         self.refused("routes", lambda d: d["rows"][1]["columns"]["ibacm"].clear(), "ibacm took []")
 
     def test_management_datagrams_that_cannot_be_are_refused(self):
-        self.refused("routes", lambda d: d["rows"][2]["columns"]["sa"].append(1.0), "sa took [2.0, 1.0]")
-        self.refused("routes", lambda d: d["rows"][2]["columns"]["oxib"].append(2.0), "took MADs: [0.0, 2.0]")
+        self.refused("routes", lambda d: d["rows"][3]["columns"]["sa"].append(1.0), "sa took [2.0, 1.0]")
+        self.refused("routes", lambda d: d["rows"][3]["columns"]["oxib"].append(2.0), "took MADs: [0.0, 2.0]")
 
     def test_a_flood_that_harms_oxib_more_is_named(self):
         self.assertEqual(_floods()["worse"], [])
