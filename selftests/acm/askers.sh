@@ -13,6 +13,8 @@
 # timeout: 900
 
 . selftests/lib/acm.sh
+# shellcheck source=selftests/lib/connections.sh
+. selftests/lib/connections.sh
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(many changes leaving)
@@ -23,23 +25,9 @@ port=7471
 
 # --- programs that ask -----------------------------------------------------------------------------------------------------------
 
-wait_long() { # milliseconds
-	python3 selftests/acm/local_service.py patience "$1"
-}
-
 # A program of h1 has the routes to a host resolved.
 routes() { # host, number, [option...]
 	at h1 python3 selftests/acm/resolve_route.py "${@:3}" "$2" "$(v4_of "$1")"
-}
-
-# The queries of paths that a command has sent.
-asks() { # least, most, command...
-	local number
-	: >"$tracing/trace"
-	"${@:3}" || return
-	number=$(watched_queries)
-	printf 'the subnet administrators were asked %d times, in %d tries\n' "$number" "$(watched_tries)"
-	holds "$number" -ge "$1" && holds "$number" -le "$2"
 }
 
 counted() { # counter
@@ -74,29 +62,9 @@ load_all() {
 	done
 }
 
-all_listen() {
-	local host
-	for host in "${hosts[@]:1}"; do
-		listens_cm "$host" "$port" || return
-	done
-}
-
 # From h1 to each of the others, at the same time.
 connect_all() { # connections to each
-	local host process processes=() status=0
-	for host in "${hosts[@]:1}"; do
-		at "$host" timeout "$longest" ucmatose -b "$(v4_of "$host")" -p "$port" -c "$1" -C 1 -S 100 &
-		processes+=($!)
-	done
-	eventually all_listen || return
-	for host in "${hosts[@]:1}"; do
-		at h1 timeout "$longest" ucmatose -s "$(v4_of "$host")" -p "$port" -c "$1" -C 1 -S 100 &
-		processes+=($!)
-	done
-	for process in "${processes[@]}"; do
-		wait "$process" || status=1
-	done
-	return "$status"
+	connects "$1" "$port" h1 "${hosts[@]:1}"
 }
 
 # While the subnet administrator sleeps, so that all of them wait for one answer.

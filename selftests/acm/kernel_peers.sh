@@ -9,6 +9,8 @@
 # timeout: 500
 
 . selftests/lib/acm.sh
+# shellcheck source=selftests/lib/connections.sh
+. selftests/lib/connections.sh
 
 topologies=/tmp
 port=7471
@@ -19,51 +21,13 @@ drivers=(oxib ib_ipoib)
 
 # --- programs --------------------------------------------------------------------------------------------------------------------
 
-servers=()
-
-all_listen() {
-	local host
-	for host in "${hosts[@]}"; do
-		listens_cm "$host" "$port" || return
-	done
-}
-
-serve_all() { # connections of each
-	local host
-	servers=()
-	for host in "${hosts[@]}"; do
-		at "$host" timeout "$longest" ucmatose -b "$(v4_of "$host")" -p "$port" -c "$1" -C 1 -S 100 &
-		servers+=($!)
-	done
-	eventually all_listen
-}
-
-wait_for_all() { # process...
-	local process status=0
-	for process in "$@"; do
-		wait "$process" || status=1
-	done
-	return "$status"
-}
-
 # From h1 of n1 to each host of n2, at the same time.
 call_all() { # connections to each
-	local host processes=()
+	local host addresses=()
 	for ((host = 1; host <= peers; host++)); do
-		at h1 timeout "$longest" ucmatose -s "$(v4_of "h$host" 2)" -p "$port" -c "$1" -C 1 -S 100 &
-		processes+=($!)
+		addresses+=("$(v4_of "h$host" 2)")
 	done
-	wait_for_all "${processes[@]}"
-}
-
-# The queries of paths that a command has sent.
-asks() { # number, command...
-	local number
-	: >"$tracing/trace"
-	"${@:2}" || return
-	number=$(watched_queries)
-	printf 'the subnet administrator was asked %d times, in %d tries\n' "$number" "$(watched_tries)"
-	equal "$1" "$number"
+	call_connections "$1" "$port" h1 "${addresses[@]}"
 }
 
 # --- what is tested --------------------------------------------------------------------------------------------------------------
@@ -79,15 +43,10 @@ reaches_all() {
 	done
 }
 
-# The kernel waits more than three minutes for an answer, instead of two seconds: one that is late on a busy machine is no query.
-wait_long() { # milliseconds
-	python3 selftests/acm/local_service.py patience "$1"
-}
-
 test_connections() { # to each, queries
-	on_node 2 check "the servers of $peers peers listen" serve_all "$1"
+	on_node 2 check "the servers of $peers peers listen" serve_connections "$1" "$port" "${hosts[@]}"
 	barrier listening
-	on_node 1 check "$((peers * $1)) connections to $peers peers ask $2 times" asks "$2" call_all "$1"
+	on_node 1 check "$((peers * $1)) connections to $peers peers ask $2 times" asks "$2" "$2" call_all "$1"
 	barrier called
 	on_node 2 check "their servers have them all" wait_for_all "${servers[@]}"
 }

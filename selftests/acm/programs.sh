@@ -14,6 +14,8 @@
 # timeout: 900
 
 . selftests/lib/acm.sh
+# shellcheck source=selftests/lib/connections.sh
+. selftests/lib/connections.sh
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(exact shared off kernel beside leaving)
@@ -22,26 +24,6 @@ sections=("$@")
 many=$(some 50)
 
 # --- programs --------------------------------------------------------------------------------------------------------------------
-
-# So many connections at once, of a program to another host.
-connects() { # connections, port, host, to host
-	local server address
-	address=$(v4_of "$4")
-	at "$4" timeout $((4 * patience)) ucmatose -b "$address" -p "$2" -c "$1" -C 1 -S 100 >/tmp/server 2>&1 &
-	server=$!
-	eventually listens_cm "$4" "$2" || return
-	at "$3" timeout $((4 * patience)) ucmatose -s "$address" -p "$2" -c "$1" -C 1 -S 100 && wait "$server"
-}
-
-# The queries that a command has sent, by all hosts, for paths.
-asks() { # least, most, command...
-	local number
-	: >"$tracing/trace"
-	"${@:3}" || return
-	number=$(watched_queries)
-	printf 'the subnet administrators were asked %d times\n' "$number"
-	holds "$number" -ge "$1" && holds "$number" -le "$2"
-}
 
 programs_at() { # host, answered|declined
 	oxib -n "$1" -j acm stats | jq ".\"programs-$2\" // .programs_$2"
