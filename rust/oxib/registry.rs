@@ -35,6 +35,8 @@ kernel::sync::global_lock! {
 
 /// The paths of a port, and how many use them.
 struct Known {
+    /// The port's number in the list. It stays while other ports come and go.
+    number: u64,
     paths: Arc<PortPaths>,
     users: usize,
 }
@@ -128,7 +130,9 @@ pub(crate) fn paths(device: &Device, port: PortNumber) -> Result<Arc<PortPaths>>
         return Ok(known.paths.clone());
     }
     let paths = PortPaths::new(device, port)?;
+    let last = ports.iter().map(|known| known.number).max();
     let known = Known {
+        number: last.map_or(0, |last| last + 1),
         paths: paths.clone(),
         users: 1,
     };
@@ -176,7 +180,27 @@ pub(crate) fn port_of(name: &[u8], port: u8) -> Option<Arc<PortPaths>> {
     Some(known.paths.clone())
 }
 
-/// The paths of the port with that number, counted from 0. Sleeps.
-pub(crate) fn port(number: usize) -> Option<Arc<PortPaths>> {
-    PORTS.lock().get(number).map(|known| known.paths.clone())
+/// Returns the number and the paths of the first port behind the one with number `last`, or of the
+/// first of all: a walk with these numbers meets each port once that stays. Sleeps.
+pub(crate) fn port_after(last: Option<u64>) -> Option<(u64, Arc<PortPaths>)> {
+    let ports = PORTS.lock();
+    ports
+        .iter()
+        .filter(|known| last.is_none_or(|last| known.number > last))
+        .min_by_key(|known| known.number)
+        .map(|known| (known.number, known.paths.clone()))
+}
+
+/// Uses the paths of each port in turn, without the list's lock. Sleeps.
+///
+/// # Errors
+///
+/// The first error of `use_it`, which ends the walk.
+pub(crate) fn for_each_port(mut use_it: impl FnMut(&PortPaths) -> Result) -> Result {
+    let mut last = None;
+    while let Some((number, paths)) = port_after(last) {
+        use_it(&paths)?;
+        last = Some(number);
+    }
+    Ok(())
 }

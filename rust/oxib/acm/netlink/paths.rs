@@ -78,9 +78,9 @@ fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Resu
 /// A dump of the paths of the ports that interfaces of a namespace are on, in their partitions.
 pub(in crate::acm) struct PathDump {
     cache: Arc<Cache>,
-    /// Number of ports that have been shown completely; `last` is the path of the next port that
-    /// was shown last.
-    ports: usize,
+    /// The number of the last port that was shown completely; `last` is the path of the next port
+    /// that was shown last.
+    port: Option<u64>,
     last: Option<Key>,
 }
 
@@ -89,14 +89,14 @@ impl PathDump {
     pub(super) fn new(cache: Arc<Cache>) -> Self {
         Self {
             cache,
-            ports: 0,
+            port: None,
             last: None,
         }
     }
 
     /// Goes on with it.
     pub(super) fn go_on(&mut self, messages: &mut Messages<'_, Oxib>) -> Result {
-        while let Some(port) = registry::port(self.ports) {
+        while let Some((number, port)) = registry::port_after(self.port) {
             let partitions = partitions(&port, &self.cache)?;
             while let Some(shown) = port.next(self.last.as_ref(), &partitions) {
                 messages.message(operation::PATH_GET, |message| {
@@ -104,7 +104,7 @@ impl PathDump {
                 })?;
                 self.last = Some(shown.key);
             }
-            self.ports += 1;
+            self.port = Some(number);
             self.last = None;
         }
         Ok(())
@@ -127,20 +127,18 @@ fn partitions(port: &PortPaths, cache: &Arc<Cache>) -> Result<KVec<Pkey>> {
 
 /// Forgets the paths in those partitions.
 pub(super) fn flush(cache: &Arc<Cache>) -> Result {
-    let mut number = 0;
-    while let Some(port) = registry::port(number) {
-        port.forget_in(&partitions(&port, cache)?);
-        number += 1;
-    }
-    Ok(())
+    registry::for_each_port(|port| {
+        port.forget_in(&partitions(port, cache)?);
+        Ok(())
+    })
 }
 
 /// Counts the known paths in the partitions of a namespace's interfaces.
 pub(super) fn count(cache: &Arc<Cache>) -> Result<usize> {
-    let (mut number, mut count) = (0, 0);
-    while let Some(port) = registry::port(number) {
-        count += port.count(&partitions(&port, cache)?);
-        number += 1;
-    }
+    let mut count = 0;
+    registry::for_each_port(|port| {
+        count += port.count(&partitions(port, cache)?);
+        Ok(())
+    })?;
     Ok(count)
 }
