@@ -488,11 +488,14 @@ impl Interface {
         moderation: Moderation,
         reply: &mut ExtendedAck<'_>,
     ) -> Result {
-        if moderation == self.coalesce(rtnl) {
+        let old = self.coalesce(rtnl);
+        if moderation == old {
             return Ok(());
         }
-        let queues = self.queues(rtnl);
-        queues.receive.moderate(moderation).map_err(|error| {
+        self.moderate_all(rtnl, moderation).map_err(|error| {
+            // All queues or none: what some have taken is taken back. What refuses that, too, is
+            // left as it is.
+            let _ = self.moderate_all(rtnl, old);
             let name = self.link().rdma().name();
             let name = kernel::str::BStr::from_bytes(name.to_bytes());
             if error == errno::not_supported() {
@@ -502,10 +505,13 @@ impl Interface {
             }
         })?;
         self.control.get(rtnl).moderation = moderation;
-        for queue in &self.control.get(rtnl).inbound {
-            // Like the first, of the same device.
-            queue.completions.moderate(moderation)?;
-        }
         Ok(())
+    }
+
+    /// Has the device gather the completions of each receive queue.
+    fn moderate_all(&self, rtnl: &mut Rtnl, moderation: Moderation) -> Result {
+        self.queues(rtnl).receive.moderate(moderation)?;
+        let mut inbound = self.control.get(rtnl).inbound.iter();
+        inbound.try_for_each(|queue| queue.completions.moderate(moderation))
     }
 }

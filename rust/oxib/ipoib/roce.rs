@@ -224,10 +224,10 @@ impl Link for Roce {
         qp.attach(group, NO_LID)?;
         device
             .set_membership(rtnl, self.0.port, address, Membership::Join)
-            .or_else(|error| {
-                // Half a membership receives nothing: undone, for a later try.
-                qp.detach(group, NO_LID)?;
-                Err(error)
+            .inspect_err(|_| {
+                // Half a membership receives nothing: undone, for a later try. The first error says
+                // why there is none.
+                let _ = qp.detach(group, NO_LID);
             })?;
         Ok(Join::Member)
     }
