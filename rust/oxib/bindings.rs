@@ -29,7 +29,7 @@ use kernel::ffi;
 use pin_init::MaybeZeroable;
 use pin_init::Zeroable;
 
-// bindgen leaves these to whoever includes its output.
+// bindgen leaves these to the file that includes its output.
 type __kernel_size_t = usize;
 type __kernel_ssize_t = isize;
 type __kernel_ptrdiff_t = isize;

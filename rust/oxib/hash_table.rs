@@ -68,7 +68,7 @@ fn rest() {
     unsafe { bindings::oxib_rest() };
 }
 
-/// A table of `T`, with data `S` of who changes it.
+/// A table of `T`, with data `S` of the holder of the writer's lock.
 ///
 /// # Invariants
 ///
@@ -91,7 +91,7 @@ unsafe impl<T: Send + Sync, S: Send> Send for Table<T, S> {}
 unsafe impl<T: Send + Sync, S: Send> Sync for Table<T, S> {}
 
 impl<T: Send + Sync, S: Send> Table<T, S> {
-    /// Makes an empty table, whose nodes come from `slab`.
+    /// Makes an empty table with nodes from `slab`.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use kernel::{
 
 use crate::bindings;
 
-/// A spin lock whose holder runs with interrupts disabled (`spin_lock_irqsave`).
+/// A spin lock that keeps interrupts disabled while it is held (`spin_lock_irqsave`).
 ///
 /// Closures alone hold it, so locks taken inside each other are released in the opposite
 /// order, and each restores the interrupt state that it found.

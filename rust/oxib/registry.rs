@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! Lists for the whole node: the interfaces that the address cache's resolution can find, and the
-//! ports whose paths are known.
+//! ports that have known paths.
 
 use core::sync::atomic::{
     AtomicBool,

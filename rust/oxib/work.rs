@@ -23,7 +23,8 @@ use crate::bindings;
 /// # Invariants
 ///
 /// The pointer is a valid workqueue. The value is dropped outside of its own work (that would wait
-/// for itself): who lets work hold a reference flushes the queue before it drops the last other.
+/// for itself): an owner that lets work hold a reference flushes the queue before it drops the
+/// last other.
 pub(crate) struct Queue(core::ptr::NonNull<bindings::workqueue_struct>);
 
 // SAFETY: Workqueues are used from any thread.
@@ -114,7 +115,7 @@ impl Queue {
     }
 }
 
-/// The kernel's own queue, on any processor: for work whose end is waited for by itself.
+/// The kernel's own queue, on any processor: for work with an end that is waited for by itself.
 #[allow(dead_code, reason = "softib has no need of it")]
 pub(crate) fn shared() -> &'static kernel::workqueue::Queue {
     // SAFETY: The kernel makes the queue before it loads modules, and keeps it.

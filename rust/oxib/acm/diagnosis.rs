@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Resolution of an address step by step, for administrators who want to see each step.
+//! Resolution of an address step by step, so that administrators see each step.
 
 use core::net::IpAddr;
 

@@ -2,11 +2,11 @@
 
 //! Paths and addresses for programs that connect by `rdma_cm`.
 //!
-//! *Paths* come out of what is known of their port's. `ib_sa` asks whoever listens as a local
-//! service before it asks the subnet administrator (SA), and gives the program what it is told as
-//! if the SA had said it. This module listens. One query to the SA answers all that ask for the
-//! same path meanwhile; what it said is kept as the paths of IP over InfiniBand are, and is
-//! forgotten with them.
+//! *Paths* come out of what is known of their port's. `ib_sa` asks the listener for a local
+//! service, if there is one, before it asks the subnet administrator (SA), and gives the program
+//! what it is told as if the SA had said it. This module listens. One query to the SA answers all
+//! that ask for the same path meanwhile; what it said is kept as the paths of IP over InfiniBand
+//! are, and is forgotten with them.
 //!
 //! Questions that are not answered here go to the SA: at once if `ib_sa` is told so ([`Program`]'s
 //! drop), else after a time-out of its own. They are:
@@ -15,7 +15,7 @@
 //!   the way back is the same;
 //! - ports without an interface of oxib's in the partition, which could not be told when a path
 //!   changes;
-//! - paths whose way back is another one.
+//! - paths with another way back.
 //!
 //! *Addresses* are asked for where IP goes through a gateway, and InfiniBand by its own routers:
 //! `rdma_cm` wants the peer's GID then, and the neighbour is the gateway. The cache has it.

@@ -253,7 +253,7 @@ fn cache_of(request: &Request<'_, Oxib>) -> Result<Arc<Cache>> {
     request.member().ok_or(ENODEV)
 }
 
-/// Tells who asked what is wrong with an attribute.
+/// Tells the requester what is wrong with an attribute.
 fn refuse(request: &mut Request<'_, Oxib>, refusal: Refusal) -> Error {
     blame(request, refusal.at);
     request.refuse(EINVAL, format_args!("{}", refusal.why))
@@ -266,7 +266,7 @@ fn blame(request: &mut Request<'_, Oxib>, at: At) {
     }
 }
 
-/// Tells who asked why a change of an address's entry did not happen.
+/// Tells the requester why a change of an address's entry did not happen.
 fn explain(request: &mut Request<'_, Oxib>, address: IpAddr, refused: Refused) -> Error {
     let error = Error::from(refused);
     match refused {

@@ -53,7 +53,7 @@ pub(crate) struct Key {
     pub(crate) dgid: Gid,
     /// GID of the source port.
     pub(crate) sgid: Gid,
-    /// P_Key, whose membership bit does not count in look-ups by partition.
+    /// P_Key. Its membership bit does not count in look-ups by partition.
     pub(crate) pkey: u16,
     /// Traffic class that the SA is asked with.
     pub(crate) traffic_class: u8,

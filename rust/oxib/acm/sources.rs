@@ -3,8 +3,8 @@
 //! Senders of packets, as far as headers tell, and a budget for each of them.
 //!
 //! On InfiniBand a port cannot send from another's LID. On RoCE the source is an IP address, which
-//! can be forged: there the budgets bound one who tells the truth, and all together are bounded by
-//! what they share.
+//! can be forged: there the budgets bound a sender with its true address, and all senders together
+//! are bounded by what they share.
 
 use kernel::prelude::*;
 

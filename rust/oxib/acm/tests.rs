@@ -189,7 +189,7 @@ mod cases {
         assert_eq!(load(&cache, &[entry(1, 13)], false), Ok(()));
         let lower = cache.enter(&entry(1, 14), true);
         assert_eq!(lower, Err(Refused::Exists(Source::File)));
-        // Whoever takes it out may.
+        // Deleting it is allowed.
         assert_eq!(cache.delete(ip(1)), Ok(()));
         assert_eq!(cache.numbers(), [0; 4]);
         Ok(())

@@ -67,8 +67,8 @@ bool oxib_is_error(const void *pointer)
 }
 
 /*
- * Waits until the table has the size for what it holds, unless it changes meanwhile. Sleeps. The work begins anew for each step
- * of several, and as long as it gets no memory: so much patience there is not.
+ * Waits until the table has the size for what it holds, unless it changes meanwhile. Sleeps. The work queues itself again for
+ * each step of several, and as long as it gets no memory: this waits for 64 runs of it at most.
  */
 void oxib_table_settle(struct rhashtable *table)
 {
@@ -92,7 +92,7 @@ struct kmem_cache *oxib_slab_create(const char *name, u32 size)
 	return kmem_cache_create(name, size, 0, 0, NULL);
 }
 
-/* Whoever asks for an object pays for it: a namespace's administrator is not the machine's. */
+/* Charges the memory to the calling task's cgroup: a namespace's administrator is not the machine's. */
 void *oxib_slab_alloc(struct kmem_cache *slab)
 {
 	return kmem_cache_alloc(slab, GFP_KERNEL_ACCOUNT);

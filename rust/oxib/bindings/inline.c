@@ -161,7 +161,7 @@ u32 oxib_page_pool_pages(struct page_pool *pool)
 	       (u32)atomic_read(&pool->pages_state_release_cnt);
 }
 
-/* The pool stays for good, whoever destroys it. */
+/* The pool stays for good, even if it is destroyed. */
 void oxib_page_pool_get(struct page_pool *pool)
 {
 	page_pool_get(pool);
@@ -202,7 +202,7 @@ void oxib_page_pool_put(struct page_pool *pool, struct page *page)
 
 /* NAPI */
 
-/* One that no device has is like one that is disabled: who schedules it does nothing. */
+/* An instance that no device has is like one that is disabled: scheduling it does nothing. */
 void oxib_napi_init(struct napi_struct *napi)
 {
 	memset(napi, 0, sizeof(*napi));
@@ -390,8 +390,8 @@ void oxib_set_address(struct net_device *dev, const u8 *address)
 }
 
 /*
- * The addresses of groups, which the stack made of the old broadcast address, are made anew, and so are those that neighbour
- * entries have.
+ * The addresses of groups, which the stack made of the old broadcast address, are made again of the new one, and so are those
+ * that neighbour entries have.
  */
 void oxib_set_broadcast(struct net_device *dev, const u8 *address)
 {
@@ -420,7 +420,7 @@ netdev_features_t oxib_fix_connected_features(struct net_device *dev, netdev_fea
 /* What packets may be like has changed; with the RTNL held. */
 void oxib_set_connected(struct net_device *dev, bool on)
 {
-	/* Who sent a packet that is too large is found by its route. */
+	/* The sender of a packet that is too large is found by the packet's route. */
 	if (on)
 		netif_keep_dst(dev);
 	if (dev->reg_state == NETREG_REGISTERED)

@@ -34,7 +34,7 @@ enum {
 	OXIB_PP_DMA = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
 };
 
-/* What the stack leaves to whoever sends a packet. */
+/* The work on a packet that the stack leaves to its sender. */
 struct oxib_wishes {
 	/* The checksum of its protocol is to be computed. */
 	bool checksum;

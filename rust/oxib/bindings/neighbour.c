@@ -22,7 +22,7 @@ void oxib_unregister_netevents(struct notifier_block *block)
 }
 
 /*
- * Gives the stack a datagram as if it had come to the device, whose checksums are right. Any context, also with a
+ * Gives the stack a datagram with right checksums as if it had come to the device. Any context, also with a
  * transmit queue locked: the stack has a look at it later.
  */
 bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length)
@@ -185,7 +185,7 @@ static void oxib_note_neighbour(struct neighbour *neighbour, void *context)
 static void oxib_use_table(struct neigh_table *table, struct oxib_neighbours *found,
 			   void (*use)(struct neighbour *neighbour, void *context), void *context)
 {
-	/* Who comes in between was told just now. */
+	/* Neighbours that are added in between were told just now. */
 	found->room = atomic_read(&table->entries) + 16;
 	found->count = 0;
 	found->list = kvmalloc_array(found->room, sizeof(*found->list), GFP_KERNEL);
@@ -262,8 +262,8 @@ void oxib_for_each_confirmed(struct net_device *dev, oxib_confirmed_fn *use, voi
 }
 
 /*
- * Has rdma_cm look anew at the addresses that it waits for, of all devices: it does when it is told of a neighbour. That is the
- * one that stands for the group of all hosts, which a device with IPv4 has, or may have, and which never changes. Any context.
+ * Makes rdma_cm look again at the addresses that it waits for, of all devices: it does when it is told of a neighbour. That is
+ * the one that stands for the group of all hosts, which a device with IPv4 has, or may have, and which never changes. Any context.
  */
 void oxib_wake_resolvers(struct net_device *dev)
 {

@@ -66,7 +66,7 @@ int oxib_netlink_receive(struct socket *socket, void *buffer, size_t room, u32 *
 
 int oxib_netlink_send(struct socket *socket, const void *message, size_t length)
 {
-	/* Named, although it is the kernel: who sends to nobody by name has to have a file (netlink_ns_capable()). */
+	/* Names the kernel: a message without a destination needs a sender with a file (netlink_ns_capable()). */
 	struct sockaddr_nl to = {
 		.nl_family = AF_NETLINK,
 	};

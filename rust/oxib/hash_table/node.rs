@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Entries of a table: their memory, and who owns it when.
+//! Entries of a table: their memory, and its owner at each time.
 
 use core::{
     marker::PhantomData,
@@ -152,7 +152,7 @@ impl<T> Node<T> {
         self.0
     }
 
-    /// Gives the memory to the caller, who owns it from now on.
+    /// Gives the memory to the caller, which owns it from now on.
     pub(super) fn into_raw(self) -> NonNull<Linked<T>> {
         core::mem::ManuallyDrop::new(self).0
     }

@@ -3,7 +3,7 @@
 //! The destinations of an interface: resolved, being resolved, or not to be found now.
 //!
 //! A few packets to a destination that is being resolved wait here. The first of them starts the
-//! search, whose end sends them again or drops them.
+//! search, and its end sends them again or drops them.
 
 use kernel::{
     prelude::*,
@@ -238,7 +238,7 @@ pub(super) struct Destinations<H, P> {
 /// The sender that a packet serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Errand {
-    /// This node, whose own packets need the path.
+    /// This node: its own packets need the path.
     Own,
     /// A node that has asked this one something.
     Stranger(Source),

@@ -74,8 +74,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Takes the GUID of `address` into the interface's own, whose other parts are not to be
-    /// chosen.
+    /// Takes the GUID of `address` into the interface's own. The other parts of that are not
+    /// to be chosen.
     pub(super) fn set_mac_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result {
         let own = self.device().address();
         let (fixed, guid) = address.as_bytes().split_at(HwAddr::LEN - GUID);

@@ -164,7 +164,7 @@ impl Inbound {
     }
 }
 
-/// The task whose announcements repeat what peers know. Programs are no such tasks: they may
+/// The task that announces what peers know already. Programs are no such tasks: they may
 /// announce at the same time that an IP address has come from another node.
 #[derive(Default)]
 pub(super) struct Repeating(AtomicUsize);
@@ -260,8 +260,8 @@ impl Numbers {
 }
 
 impl Interface {
-    /// Returns the number of the queue pair that a peer at `gid` is told, of an interface whose
-    /// main one is `main`.
+    /// Returns the number of the queue pair that a peer at `gid` is told, of an interface with
+    /// the main queue pair `main`.
     pub(super) fn number_for(&self, gid: &Gid, main: Qpn) -> Qpn {
         let numbers = self.numbers.lock().clone();
         numbers.map_or(main, |numbers| numbers.of(gid))

@@ -10,7 +10,7 @@
 //! - [`Link::refresh`] reads the port and says what the interface should be like. It is called
 //!   when the interface is made, when it comes up, and after each event of the port; with the RTNL
 //!   held, so it must not ask the device itself (`ib_query_port` takes the RTNL on RoCE).
-//! - [`Link::resolve`] begins to find the path to a GID, whose end the [`Search`] is told. It is
+//! - [`Link::resolve`] begins to find the path to a GID; the [`Search`] is told the end. It is
 //!   called with a transmit queue locked, so it only notes the search or gives it to a worker. An
 //!   InfiniBand link asks the SA for a path record, and for a group takes the parameters of the
 //!   (send-only) membership.

@@ -140,7 +140,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// The queue pair whose number the interface's address carries.
+    /// The queue pair that the interface's address carries the number of.
     ///
     /// # Errors
     ///

@@ -404,7 +404,7 @@ fn take(
     })
 }
 
-/// Clears the pseudo header: GRO keeps packets apart whose pseudo headers differ.
+/// Clears the pseudo header: GRO keeps packets with different pseudo headers apart.
 #[inline(always)]
 fn clear_pseudo_header(header: &mut [u8]) {
     header.fill(0);

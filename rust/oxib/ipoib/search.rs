@@ -286,8 +286,8 @@ impl Interface {
         Ok(due.len())
     }
 
-    /// Starts searches for some of the destinations whose paths are stale and used, or of which
-    /// nothing was learned. Returns how many.
+    /// Starts searches for some of the destinations with paths that are stale and used, or of
+    /// which nothing was learned. Returns how many.
     fn refresh_stale(self: &Arc<Self>, now: u64) -> Result<usize> {
         if !self.destinations.lock().has_stale() {
             return Ok(0);

@@ -4,8 +4,8 @@
 //!
 //! An answer to a question for a neighbour goes to where the question says that it came from. So
 //! questions from invented addresses have the node look for as many ports that there are not. A
-//! small table notes who asked from where, if that is not known yet, and each source has a budget
-//! of such searches
+//! small table notes the source of a question for the GID that it names, if the GID is not known
+//! yet, and each source has a budget of such searches
 //! ([`Sources`](crate::acm::sources::Sources)).
 
 use kernel::{
@@ -72,7 +72,7 @@ impl Askers {
         }
     }
 
-    /// Takes out who asked from `gid`.
+    /// Takes out the source of the question from `gid`.
     fn take(&mut self, gid: &Gid) -> Option<Source> {
         let place = self.place(gid)?;
         match *place {
@@ -98,8 +98,8 @@ impl Interface {
         }
     }
 
-    /// Returns whom `packet`, which begins with its pseudo header, serves, if it is sent to `gid`,
-    /// which is not known.
+    /// Returns the sender that `packet`, which begins with its pseudo header, serves, if it is sent
+    /// to `gid`, which is not known.
     pub(super) fn errand(self: &Arc<Self>, gid: &Gid, packet: &Skb) -> Errand {
         if gid.is_multicast() {
             return Errand::Own;

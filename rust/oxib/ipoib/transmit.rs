@@ -3,7 +3,7 @@
 //! A packet's way out.
 //!
 //! The stack hands packets to [`TransmitQueue::transmit`] with the queue's lock held. A packet
-//! whose destination is in the queue's cache goes into the send ring at once, and to the device
+//! to a destination in the queue's cache goes into the send ring at once, and to the device
 //! as soon as nothing more is announced; others ask the interface's table, where they may have to
 //! wait.
 

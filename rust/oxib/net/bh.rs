@@ -12,7 +12,7 @@ use kernel::sync::lock::{
 
 use crate::bindings;
 
-/// A spin lock whose holder runs with bottom halves disabled (`spin_lock_bh`).
+/// A spin lock that keeps bottom halves disabled while it is held (`spin_lock_bh`).
 pub(crate) type SpinLockBh<T> = Lock<T, BhBackend>;
 
 /// The lock's backend: `spinlock_t` taken by `spin_lock_bh`.

@@ -103,7 +103,7 @@ pub(crate) trait Operations: Send + Sync + Sized + 'static {
     /// Takes the device down.
     fn stop(self: &Arc<Self>, rtnl: &mut Rtnl);
 
-    /// Sends a packet on a queue whose lock is held.
+    /// Sends a packet on a queue with its lock held.
     fn transmit(&self, data: &mut Self::TxQueue, queue: Queue<'_>, packet: Skb);
 
     /// The transmit queue of a packet to `address`, on a device that chooses itself
@@ -210,7 +210,7 @@ pub(super) const fn private_size<T: Operations>() -> usize {
 ///
 /// # Invariants
 ///
-/// `device` is a net device set up by [`table::setup`] whose private area is an initialised
+/// `device` is a net device set up by [`table::setup`], and its private area is an initialised
 /// `Private<T>`, in which `queues` has no more elements than the device has transmit queues, each
 /// touched under that queue's lock alone. If `lender` is there, the memory is the stack's, which
 /// waits for it to be completed, as long as `lent`; else it is ours.
@@ -221,7 +221,7 @@ struct Allocation<T: Operations> {
     _driver: core::marker::PhantomData<T>,
 }
 
-/// A device whose memory is the stack's.
+/// A device in the stack's memory.
 pub(super) struct Lent(Arc<Completion>);
 
 impl Lent {

@@ -58,7 +58,7 @@ pub(crate) struct Settings {
     pub(crate) umcast: bool,
 }
 
-/// A driver whose links can be made, changed and shown by netlink.
+/// A driver with links that can be made, changed and shown by netlink.
 pub(crate) trait Kind: Operations {
     /// The table of the kind, of which there is one.
     fn table() -> &'static Table<Self>;

@@ -54,7 +54,7 @@ impl Polled {
 ///
 /// # Invariants
 ///
-/// The pointer is the instance whose poll runs, on this CPU, for `'a`.
+/// The pointer is an instance; its poll runs, on this CPU, for `'a`.
 pub(crate) struct Context<'a>(*mut bindings::napi_struct, PhantomData<&'a ()>);
 
 impl Context<'_> {

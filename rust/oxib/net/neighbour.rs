@@ -176,7 +176,7 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// Makes `rdma_cm` look anew at the addresses that it waits for. Nothing happens if the
+    /// Makes `rdma_cm` look again at the addresses that it waits for. Nothing happens if the
     /// device has no IPv4. Any context.
     pub(crate) fn wake_resolvers(&self) {
         // SAFETY: The device is valid.

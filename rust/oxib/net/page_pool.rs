@@ -228,7 +228,7 @@ impl<P: Poll> Drop for Pool<P> {
     }
 }
 
-/// The smallest order whose page holds `size` bytes and a packet's shared info.
+/// The smallest order of a page that holds `size` bytes and a packet's shared info.
 fn order_for(size: usize) -> u32 {
     let mut order = 0;
     while (kernel::page::PAGE_SIZE << order) < size + shared_info() {

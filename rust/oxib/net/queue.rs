@@ -24,7 +24,7 @@ use crate::bindings;
 pub(crate) struct Queue<'a>(*mut bindings::netdev_queue, PhantomData<&'a ()>);
 
 impl<'a> Queue<'a> {
-    /// Wraps a queue whose lock is held.
+    /// Wraps a queue with its lock held.
     ///
     /// # Safety
     ///
@@ -96,7 +96,7 @@ pub(crate) struct QueueGuard<'a, T: Operations> {
 }
 
 impl<'a, T: Operations> QueueGuard<'a, T> {
-    /// Wraps a queue whose lock was just taken; dropping the value releases it.
+    /// Wraps a queue just after its lock was taken; dropping the value releases it.
     ///
     /// # Safety
     ///

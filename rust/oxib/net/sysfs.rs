@@ -48,7 +48,7 @@ impl Attribute {
     }
 }
 
-/// A driver whose devices have these attributes.
+/// A driver of devices with these attributes.
 pub(crate) trait Attributes: Operations {
     /// Returns whether the device has `attribute`.
     fn has(&self, attribute: Attribute) -> bool;

@@ -105,8 +105,8 @@ impl WorkItem for Handle {
 #[pinned_drop]
 impl PinnedDrop for Handle {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant valid; no work request in flight names it, as those who
-        // post keep a reference until the completion. This is process context.
+        // SAFETY: By the type invariant valid; no work request in flight names it, as the queues
+        // that post keep a reference until the completion. This is process context.
         unsafe { bindings::rdma_destroy_ah_user(self.ah.as_ptr(), SLEEPABLE, null_mut()) };
     }
 }
@@ -196,7 +196,7 @@ impl AddressHandle {
         Self::new(pd, queue, &mut attributes, None)
     }
 
-    /// Makes a handle of attributes whose GID entry, if they name one, lives as long as the call.
+    /// Makes a handle of attributes. The GID entry that they name, if any, outlives the call.
     fn new(
         pd: &Arc<ProtectionDomain>,
         queue: &Arc<work::Queue>,

@@ -194,7 +194,7 @@ unsafe extern "C" fn rename<C: Client>(device: *mut bindings::ib_device, data: *
 ///
 /// # Safety
 ///
-/// Called by `ib_core` once per device whose `add` succeeded, with what that set.
+/// Called by `ib_core` once for each device that `add` succeeded for, with what that set.
 unsafe extern "C" fn remove<C: Client>(_device: *mut bindings::ib_device, data: *mut c_void) {
     // SAFETY: By the contract `data` came from `into_foreign` in `add`, and is given back once.
     drop(unsafe { KBox::<Slot<C>>::from_foreign(data) });

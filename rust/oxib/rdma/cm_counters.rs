@@ -137,8 +137,8 @@ pub(crate) struct Shown {
 impl Shown {
     /// Shows `counters` for `port`. Sleeps.
     ///
-    /// Only for a port whose management class is ours: where another communication manager shows
-    /// its own, sysfs complains in the log.
+    /// Only for a port with its management class in our hands: where another communication
+    /// manager shows its own, sysfs complains in the log.
     ///
     /// # Errors
     ///

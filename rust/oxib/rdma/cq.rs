@@ -133,7 +133,7 @@ struct Context<N: Notify>(N);
 ///
 /// # Invariants
 ///
-/// The pointer is a valid completion queue of `device`, whose context is `handler`.
+/// The pointer is a valid completion queue of `device`. Its context is `handler`.
 pub(crate) struct CompletionQueue<N: Notify> {
     cq: NonNull<bindings::ib_cq>,
     poll: unsafe extern "C" fn(*mut bindings::ib_cq, i32, *mut bindings::ib_wc) -> i32,

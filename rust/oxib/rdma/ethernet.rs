@@ -31,7 +31,7 @@ pub(crate) enum Membership {
 ///
 /// # Invariants
 ///
-/// The pointer is a valid net device, whose reference this value holds.
+/// The pointer is a valid net device; this value holds a reference to it.
 struct Ethernet(NonNull<bindings::net_device>);
 
 impl Ethernet {

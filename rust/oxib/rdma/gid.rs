@@ -26,7 +26,7 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// A reference points to a valid entry whose count is not zero.
+/// A reference points to a valid entry with a count that is not zero.
 #[repr(transparent)]
 pub(crate) struct Entry(Opaque<bindings::ib_gid_attr>);
 
@@ -53,7 +53,7 @@ impl Entry {
     ///
     /// # Safety
     ///
-    /// Null, or a valid entry whose count is not zero during `'a`.
+    /// Null, or a valid entry with a count that is not zero during `'a`.
     pub(crate) unsafe fn borrow<'a>(raw: *const bindings::ib_gid_attr) -> Option<&'a Self> {
         // SAFETY: The caller's promise; this type is transparent.
         unsafe { raw.cast::<Self>().as_ref() }
@@ -97,7 +97,7 @@ impl Device {
         // SAFETY: By the type invariant the device is valid; a bad index gives an error pointer.
         let entry = unsafe { bindings::rdma_get_gid_attr(self.as_raw(), port.get(), index as i32) };
         let entry = kernel::error::from_err_ptr(entry.cast_mut()).ok()?;
-        // SAFETY: A valid entry, whose count we were given.
+        // SAFETY: A valid entry; its count was raised for us.
         Some(unsafe { ARef::from_raw(NonNull::new(entry)?.cast()) })
     }
 }

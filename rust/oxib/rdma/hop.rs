@@ -18,7 +18,7 @@ use crate::{
     wire::gid::Gid, //
 };
 
-/// Hop limit of packets whose peer is not behind a router.
+/// Hop limit of packets to a peer that is not behind a router.
 const NEAR: u8 = u8::MAX;
 
 /// The next hop on the way to a peer.

@@ -48,7 +48,7 @@ pub(crate) struct Class {
     pub(crate) class: u8,
     /// Version of the class.
     pub(crate) version: u8,
-    /// The methods whose datagrams are wanted.
+    /// The methods of the datagrams that are wanted.
     pub(crate) methods: &'static [u8],
 }
 
@@ -443,7 +443,7 @@ impl Received {
             )
         };
         let entry = kernel::error::from_err_ptr(entry.cast_mut())?;
-        // SAFETY: A valid entry, whose count we were given.
+        // SAFETY: A valid entry; its count was raised for us.
         Ok(unsafe { ARef::from_raw(NonNull::new(entry).ok_or(ENOENT)?.cast()) })
     }
 

@@ -69,8 +69,8 @@ pub(crate) enum State {
 ///
 /// The pointer is a valid queue pair in `pd`; its completion queues are `_send` and `_receive`.
 /// While `service` is [`IN_RESET`], the queue pair is in Reset: [`Self::start`] and
-/// [`Self::reset`] of one queue pair are not called at the same time, as those who have them
-/// called hold the RTNL.
+/// [`Self::reset`] of one queue pair are not called at the same time, as their callers hold
+/// the RTNL.
 pub(crate) struct QueuePair<S: Notify, R: Notify> {
     qp: NonNull<bindings::ib_qp>,
     pd: Arc<ProtectionDomain>,
@@ -188,7 +188,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     }
 
     /// Takes the queue pair from Reset through Init and Ready to Receive to Ready to Send. It is
-    /// for the partition whose P_Key is at `pkey_index` of the port's table.
+    /// for the partition with the P_Key at `pkey_index` of the port's table.
     ///
     /// # Errors
     ///
@@ -306,7 +306,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         })
     }
 
-    /// Lets the queue pair receive what is sent to `group`, whose LID is `lid` (0 on RoCE).
+    /// Lets the queue pair receive what is sent to `group`, which has the LID `lid` (0 on RoCE).
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ use crate::bindings;
 /// Most pieces of memory of a packet.
 pub(crate) const PIECES: usize = bindings::OXIB_SKB_PIECES as usize;
 
-/// The flag of a send whose memory the device copies when it is posted.
+/// The flag of a send of memory that the device copies when it is posted.
 const INLINE: bindings::ib_send_flags = bindings::ib_send_flags_IB_SEND_INLINE;
 
 /// A work request with its pieces of memory, at a place of its own for good.

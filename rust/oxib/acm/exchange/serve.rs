@@ -210,7 +210,7 @@ const CHECKS: usize = 8;
 /// Keeps what a peer says of itself, if it is where the request came from. Soon: a change of many
 /// entries may hold the cache for a while.
 fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
-    // Whose address is ours is not the peer.
+    // A question that names an address of ours as the asker does not come from a peer.
     if host.has(question.asker) || !(options::learn() || is_entered(host, &question)) {
         return;
     }
@@ -293,7 +293,7 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
         cache.learn_more(&learned)
     };
     let qpn = question.asker_qpn;
-    // Of one whose queue pair an administrator gives, that is what counts.
+    // A queue pair that an administrator gives for the peer counts instead of this one.
     let is_believed = |known: Known| {
         known.gid == question.asker_gid && known.qpn == Some(qpn) && known.qpn_is_learned
     };

@@ -40,7 +40,7 @@ mod cases {
         table.request((gid, Errand::Own), packet, |_| false, now)
     }
 
-    /// Sends an answer to a stranger, whose search is granted or not.
+    /// Sends an answer to a stranger. The search for it is granted or not.
     fn answer(table: &mut Table, gid: Gid, granted: bool, now: u64) -> Verdict<u8, u32> {
         let errand = Errand::Stranger(Source::port(1, 0));
         table.request((gid, errand), 0, |_| granted, now)
@@ -458,7 +458,7 @@ mod cases {
         Ok(())
     }
 
-    /// One whose paths stay as they are until something tells.
+    /// Makes a table with paths that stay as they are until an event says otherwise.
     fn known(hosts: u8) -> Result<Table> {
         let mut table = Table::new(Policy {
             refresh: None,

@@ -71,7 +71,7 @@ type QueuePair = rc::QueuePair<Arc<Instance<Arrivals>>, Arc<Instance<Arrivals>>>
 #[pin_data]
 pub(super) struct Listener {
     session: Arc<Session>,
-    /// The queue pair whose number the requester was told.
+    /// The number of the queue pair that the requester was told.
     address: Qpn,
     #[pin]
     id: Identifier,

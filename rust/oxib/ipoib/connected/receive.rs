@@ -383,7 +383,7 @@ fn add_pages(
     Ok(skb)
 }
 
-/// Clears the pseudo header: GRO keeps packets apart whose pseudo headers differ.
+/// Clears the pseudo header: GRO keeps packets with different pseudo headers apart.
 fn clear_pseudo_header(header: &mut [u8]) {
     header.fill(0);
 }

@@ -104,7 +104,7 @@ pub(in crate::ipoib) struct Session {
     pub(super) interface: Arc<Interface>,
     /// The interface's queues for datagrams.
     pub(super) queues: Arc<Queues>,
-    /// The queue pairs by whose numbers peers may know us.
+    /// The numbers of the queue pairs that peers may know us by.
     addresses: KVec<Qpn>,
     pub(super) instance: Arc<Instance<Arrivals>>,
     pub(super) completions: Arc<Completions>,
@@ -134,7 +134,7 @@ struct Members {
     /// Listeners, one for each number that peers may know us by.
     listeners: KVec<Arc<Listener>>,
     outbound: KVec<Arc<Outbound>>,
-    /// Connections that peers have made, whose consumers are [`Inbound`].
+    /// Connections that peers have made. Their consumers are [`Inbound`].
     inbound: KVec<Arc<Id>>,
 }
 
@@ -152,7 +152,7 @@ impl WorkItem for Session {
 }
 
 impl Session {
-    /// Opens the session of `interface`, whose packets `instance` polls.
+    /// Opens the session of `interface`; `instance` polls its packets.
     ///
     /// # Errors
     ///
@@ -561,7 +561,7 @@ fn close_all(listeners: &[Arc<Listener>]) {
     listeners.iter().for_each(|listener| listener.close());
 }
 
-/// Takes an element out of a list whose order means nothing.
+/// Takes an element out of a list. The order of the list means nothing.
 fn dismiss<T>(list: &mut KVec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
     let index = list.iter().position(is_it)?;
     let last = list.len() - 1;

@@ -4,8 +4,8 @@
 //!
 //! A peer that asks for one connection too many cannot just be rejected: the kernel's driver
 //! sends no datagrams instead, and asks again for each packet. So another connection gives way:
-//! one that its peer has not confirmed in a while; else one of ours, for whose peer we have
-//! datagrams; else the one that has received nothing for longest, whose peer may ask again.
+//! one that its peer has not confirmed in a while; else one of ours, as datagrams reach its
+//! peer; else the one that has received nothing for longest, as its peer may ask again.
 //!
 //! A source, which is a port or a router, has as many connections as it leaves for others: the half
 //! of all if it is alone, a third each of two. Beyond that, only its own give way to it.

@@ -41,8 +41,8 @@ impl super::Session {
     /// Drops a packet that is longer than `most` bytes with the encapsulation header; its sender
     /// is told, and the route that it came by.
     ///
-    /// The message may go out by the queue that the packet is on, whose lock is held: so it is
-    /// sent from elsewhere.
+    /// The message may go out by the queue that the packet is on. That queue's lock is held, so the
+    /// message is sent from elsewhere.
     pub(super) fn too_big(self: &Arc<Self>, interface: &Interface, mut packet: Skb, most: u32) {
         let mtu = most.saturating_sub(encap::LEN as u32);
         interface.device().count_send_dropped();

@@ -3,8 +3,8 @@
 //! A packet's way out in connected mode: by the connection to its destination, or as a datagram.
 //!
 //! All packets to one destination go by the same transmit queue ([`home`]), so a connection has one
-//! queue, whose lock serialises it. Packets are chained as those in datagrams are; at most one
-//! chain of a queue is not posted.
+//! queue, and that queue's lock serialises it. Packets are chained as those in datagrams are; at
+//! most one chain of a queue is not posted.
 
 use kernel::{
     prelude::*,
@@ -88,7 +88,7 @@ pub(in crate::ipoib) struct Senders {
     queues: u32,
     /// The largest datagram, with its encapsulation header.
     datagram: usize,
-    /// The connection whose chain is not posted.
+    /// The connection with the chain that is not posted.
     chained: Option<Tag>,
     /// Requests with the device, of all connections, and how many of them the completion queue
     /// takes.

@@ -48,7 +48,7 @@ impl Interface {
         let most = payload(offer.mtu);
         let now = self.device().mtu();
         if old.is_none() {
-            // Whoever made the interface may have given it an MTU.
+            // The request that made the interface may have given it an MTU.
             let wish = Some(now).filter(|mtu| *mtu != 0);
             self.control.get(rtnl).wished_mtu = wish;
             self.device().store_mtu(granted(wish, most));

@@ -190,7 +190,7 @@ impl Port {
         }
     }
 
-    /// Ends a search whose path is known, or has it wait for the query for it. Returns one for
+    /// Ends a search if its path is known, or has it wait for the query for it. Returns one for
     /// which the SA is to be asked, with what to ask.
     fn claim(
         self: &Arc<Self>,

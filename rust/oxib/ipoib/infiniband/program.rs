@@ -80,8 +80,8 @@ fn count(interface: &Interface, is_answered: bool) {
 }
 
 impl Port {
-    /// Finds a path for a program: at once, or when the SA has answered whoever asked first.
-    /// Sleeps.
+    /// Finds a path for a program: at once, or when the SA has answered the first query for
+    /// it. Sleeps.
     pub(super) fn find_path(
         self: &Arc<Self>,
         interface: Arc<Interface>,

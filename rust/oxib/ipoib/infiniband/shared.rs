@@ -59,7 +59,7 @@ use crate::{
 pub(super) enum Waiter {
     /// An interface's search, which goes back into that one's queue.
     Search(Arc<Port>, Search),
-    /// A program, whose question came by this interface.
+    /// A program. Its question came by this interface.
     Program(Arc<Interface>, Program),
     /// A task, which is woken whatever becomes of this.
     Task(Alarm),
@@ -186,7 +186,7 @@ impl PortPaths {
         self.paths.lock().claim(Key::of(wanted), waiter, now)
     }
 
-    /// Claims a path that a program wants, whose key may have a service.
+    /// Claims a path that a program wants. The key may have a service.
     pub(super) fn claim_for(&self, key: Key, waiter: Waiter) -> Claim<Waiter> {
         let now = work::milliseconds();
         self.paths.lock().claim(key, waiter, now)

@@ -147,7 +147,7 @@ pub(crate) enum Answer {
     Granted(Record),
     /// The port is no member: the SA refuses (`EINVAL`), or does not answer.
     Refused(Error),
-    /// The port was a member, but the subnet has changed: it must join anew.
+    /// The port was a member, but the subnet has changed: it must join again.
     Ended,
 }
 
@@ -165,7 +165,7 @@ struct Context(Arc<dyn Watcher>);
 ///
 /// # Invariants
 ///
-/// The pointer is a membership of `_client`, whose context is `_context`.
+/// The pointer is a membership of `_client`. Its context is `_context`.
 pub(crate) struct Membership {
     multicast: NonNull<bindings::ib_sa_multicast>,
     _context: KBox<Context>,

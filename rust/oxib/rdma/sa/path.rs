@@ -278,7 +278,7 @@ unsafe extern "C" fn answered<A: Asker>(
     let path = unsafe { PathRecord::borrow(record) };
     let answer = match (kernel::error::to_result(status), path) {
         (Ok(()), Some(path)) => Answer::Path(*path),
-        // `ib_sa` makes this of every answer whose status is not good.
+        // `ib_sa` makes this of every answer with a status that is not good.
         (Ok(()), None) | (Err(EINVAL), _) => Answer::None,
         (Err(_), _) => Answer::Silence,
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! Sending of packets that are not one piece of memory to be sent as it is: packets in pieces,
-//! packets whose checksums the device computes, long segments that it or the driver cuts.
+//! packets with checksums that the device computes, long segments that it or the driver cuts.
 
 use core::ops::Range;
 

@@ -20,7 +20,7 @@ use crate::{
     wire::qpn::Qpn, //
 };
 
-/// The flag of a send whose memory the device copies when it is posted.
+/// The flag of a send of memory that the device copies when it is posted.
 const INLINE: bindings::ib_send_flags = bindings::ib_send_flags_IB_SEND_INLINE;
 
 /// A work request with its pieces of memory, at a place of its own for good.
@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// A packet whose pieces are at places that nobody looks at.
+    /// A packet with pieces at places that nobody looks at.
     struct Packet(&'static [(usize, usize)]);
 
     // SAFETY: Nobody reads the memory that is named.
