@@ -29,7 +29,8 @@ pub(crate) struct Counters<I>(NonNull<u64>, PhantomData<fn(I)>);
 
 // SAFETY: Each CPU counts in its own place, in one instruction; sums read whole words.
 unsafe impl<I> Send for Counters<I> {}
-// SAFETY: As above.
+// SAFETY: Shared references count in each CPU's own place, in one instruction, and sum up by
+// reading whole words.
 unsafe impl<I> Sync for Counters<I> {}
 
 impl<I: Index> Counters<I> {

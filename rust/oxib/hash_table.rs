@@ -87,7 +87,8 @@ pub(crate) struct Table<T: Send + Sync, S> {
 // SAFETY: Readers of any thread see `T` at the same time, and any thread frees it; the table has
 // its own locks.
 unsafe impl<T: Send + Sync, S: Send> Send for Table<T, S> {}
-// SAFETY: As above.
+// SAFETY: Readers of any thread share `T`, as `T: Sync` allows; `S` is used under the lock
+// `writer` alone, by any thread, as `S: Send`.
 unsafe impl<T: Send + Sync, S: Send> Sync for Table<T, S> {}
 
 impl<T: Send + Sync, S: Send> Table<T, S> {
@@ -173,7 +174,8 @@ impl<T: Send + Sync, S> PinnedDrop for Table<T, S> {
         ///
         /// Called with a node that nobody else refers to.
         unsafe extern "C" fn free(node: *mut c_void, _: *mut c_void) {
-            // SAFETY: By the contract.
+            // SAFETY: The table that is destroyed gives one of its nodes, which came from a `Slab`
+            // and which nobody else refers to.
             unsafe { bindings::oxib_slab_free(node) };
         }
         // SAFETY: By the type invariant initialised. Readers hold a reference to the table, so

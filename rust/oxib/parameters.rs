@@ -40,7 +40,8 @@ pub(crate) fn devices() -> Devices<'static> {
 ///
 /// `EINVAL` for none at all, which the log names.
 pub(crate) fn half_open() -> Result<u32> {
-    // SAFETY: As in `given`.
+    // SAFETY: The parameter is set before the module's init runs and is read-only afterwards
+    // (mode 0444).
     match unsafe { bindings::oxib_half_open } {
         0 => {
             pr_err!("half_open=0: a listener could accept nothing; give at least 1\n");
@@ -64,7 +65,8 @@ pub(crate) struct Acm {
 
 /// Reads the address cache's parameters.
 pub(crate) fn acm() -> Acm {
-    // SAFETY: As in `given`.
+    // SAFETY: The parameters are set before the module's init runs and are read-only afterwards
+    // (mode 0444). The strings are NUL-terminated and live as long as the module.
     unsafe {
         Acm {
             mode: CStr::from_char_ptr(bindings::oxib_acm.cast_const().cast()).to_bytes(),

@@ -29,7 +29,8 @@ kernel::sync::global_lock! {
 }
 
 kernel::sync::global_lock! {
-    // SAFETY: As `HOSTS`, with it.
+    // SAFETY: Initialised by `Registry::new`, which the module's start calls before it makes
+    // interfaces: nobody else uses it.
     unsafe(uninit) static PORTS: Mutex<KVec<Known>> = KVec::new();
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Queue(core::ptr::NonNull<bindings::workqueue_struct>);
 
 // SAFETY: Workqueues are used from any thread.
 unsafe impl Send for Queue {}
-// SAFETY: As above.
+// SAFETY: The kernel locks its workqueues: threads may use one at the same time.
 unsafe impl Sync for Queue {}
 
 impl Queue {

@@ -61,7 +61,7 @@ pub(crate) struct Slab<T>(NonNull<bindings::kmem_cache>, PhantomData<fn(T)>);
 
 // SAFETY: Caches of objects are used from any thread.
 unsafe impl<T> Send for Slab<T> {}
-// SAFETY: As above.
+// SAFETY: The allocator locks its caches: threads may use one at the same time.
 unsafe impl<T> Sync for Slab<T> {}
 
 impl<T> Slab<T> {
@@ -126,7 +126,7 @@ pub(crate) struct Node<T>(NonNull<Linked<T>>);
 
 // SAFETY: It owns the value.
 unsafe impl<T: Send> Send for Node<T> {}
-// SAFETY: As above.
+// SAFETY: A shared reference gives out the key and `&T` alone, and `T: Sync`.
 unsafe impl<T: Sync> Sync for Node<T> {}
 
 impl<T> Node<T> {
@@ -179,7 +179,8 @@ impl<T> Retired<T> {
     ///
     /// An entry that the caller has just taken out of its table.
     pub(super) unsafe fn from_raw(raw: NonNull<Linked<T>>) -> Self {
-        // INVARIANT: The caller's promise.
+        // INVARIANT: The caller has just taken the entry out of its table, so only readers may
+        // still see it.
         Self(raw)
     }
 

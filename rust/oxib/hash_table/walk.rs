@@ -117,7 +117,8 @@ impl<T> Part<T> {
     /// The iterator is entered for a table of [`Linked<T>`], stopped, and not used otherwise
     /// while the value lives.
     unsafe fn start(iterator: *mut bindings::rhashtable_iter) -> Self {
-        // SAFETY: The caller's promise. If the table has grown, this begins anew by itself.
+        // SAFETY: The caller gives an iterator that is entered and stopped, and that this value
+        // alone uses. If the table has grown, the iterator goes back to its beginning.
         unsafe { bindings::rhashtable_walk_start_check(iterator) };
         // INVARIANT: Just started.
         Self(iterator, core::marker::PhantomData)

@@ -234,7 +234,8 @@ impl Lent {
 // SAFETY: Net devices are used from all threads; `Private` holds `Arc<T>` (`T: Send + Sync`) and
 // queue data that is serialised by the queues' locks (`T::TxQueue: Send`).
 unsafe impl<T: Operations> Send for Allocation<T> {}
-// SAFETY: As above.
+// SAFETY: Threads share `Arc<T>` (`T: Send + Sync`), and reach queue data under the queues' locks
+// alone (`T::TxQueue: Send`).
 unsafe impl<T: Operations> Sync for Allocation<T> {}
 
 impl<T: Operations> Drop for Allocation<T> {
@@ -319,7 +320,8 @@ impl<T: Operations> Device<T> {
     pub(super) unsafe fn borrow(device: *mut bindings::net_device) -> Result<(Self, Lent)> {
         let device = NonNull::new(device).ok_or(ENOMEM)?;
         let lender = Arc::pin_init(Completion::new(), GFP_KERNEL)?;
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives a device that was just allocated with room for the private
+        // area, so no other `Device` refers to it.
         let this = unsafe { Self::from_fresh(device, Some(lender.clone())) }?;
         Ok((this, Lent(lender)))
     }
@@ -334,7 +336,7 @@ impl<T: Operations> Device<T> {
         device: NonNull<bindings::net_device>,
         lender: Option<Arc<Completion>>,
     ) -> Result<Self> {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives a valid device.
         let count = unsafe { (*device.as_ptr()).num_tx_queues }.min(T::MAX_QUEUES);
         let mut queues = KVec::with_capacity(count as usize, GFP_KERNEL)?;
         for _ in 0..count {
@@ -384,7 +386,8 @@ impl<T: Operations> Device<T> {
 
     /// Puts the device into the network namespace of another, before it is shown.
     pub(crate) fn join_namespace_of(&self, _rtnl: &mut Rtnl, other: &Self) {
-        // SAFETY: As above; with the RTNL held `other` does not change its namespace.
+        // SAFETY: This device is not registered. `other` keeps its namespace, and does not change
+        // it while the RTNL is held.
         unsafe {
             bindings::oxib_netdev_set_net(self.as_raw(), bindings::oxib_netdev_net(other.as_raw()))
         }
@@ -466,7 +469,8 @@ impl<T: Operations> Device<T> {
     ///
     /// The requirements of [`table::driver`] hold.
     pub(super) unsafe fn driver_of<'a>(device: *mut bindings::net_device) -> Option<&'a Arc<T>> {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller meets the requirements of `table::driver`: `device` is a registered
+        // one of `T`, and stays so for `'a`.
         unsafe { table::driver::<T>(device) }
     }
 
@@ -478,7 +482,8 @@ impl<T: Operations> Device<T> {
     pub(super) unsafe fn driver_of_any<'a>(
         device: *mut bindings::net_device,
     ) -> Option<&'a Arc<T>> {
-        // SAFETY: The caller's promise; `Device::<T>::new` made each device with our operations.
+        // SAFETY: A device that is not null is registered for `'a`, as the caller guarantees;
+        // `Device::<T>::new` made each device with our operations.
         unsafe {
             (!device.is_null() && table::is_ours::<T>(device))
                 .then(|| table::driver::<T>(device))?
@@ -550,7 +555,8 @@ impl<T: Operations> Device<T> {
     /// Counts packets received, per CPU.
     #[inline(always)]
     pub(crate) fn count_received(&self, packets: u32, bytes: u32) {
-        // SAFETY: As in `count_sent`.
+        // SAFETY: The device is valid; its per-CPU statistics exist while it is registered, and
+        // nothing is sent or received otherwise.
         unsafe { bindings::oxib_count_rx(self.as_raw(), packets, bytes) }
     }
 
@@ -568,7 +574,7 @@ impl<T: Operations> Device<T> {
 
     /// Counts a packet that was received and thrown away.
     pub(crate) fn count_receive_dropped(&self) {
-        // SAFETY: As in `count_send_dropped`.
+        // SAFETY: The device is valid; the stack allocates the counters when first used.
         unsafe { bindings::oxib_count_rx_dropped(self.as_raw()) }
     }
 
@@ -730,7 +736,8 @@ impl<T: Operations> Device<T> {
 ///
 /// `address` is 20 bytes, `list` a `KVec<HwAddr>` that nobody else uses.
 unsafe extern "C" fn push_address(list: *mut c_void, address: *const u8) {
-    // SAFETY: By the contract.
+    // SAFETY: `multicast_addresses` lends its list, which nobody else uses meanwhile; the stack
+    // gives an address of 20 bytes.
     let (list, bytes) = unsafe {
         (
             &mut *list.cast::<KVec<HwAddr>>(),

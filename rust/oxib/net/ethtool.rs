@@ -80,7 +80,7 @@ impl<T: Operations> Table<T> {
         device: *mut bindings::net_device,
         info: *mut bindings::ethtool_drvinfo,
     ) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours; `info` is valid.
         let (info, driver) = unsafe { (&mut *info, Device::<T>::driver_of(device)) };
         copy_text(&mut info.driver, b"oxib");
         copy_text(&mut info.version, bindings::OXIB_VERSION);
@@ -102,7 +102,7 @@ impl<T: Operations> Table<T> {
         _kernel_rings: *mut bindings::kernel_ethtool_ringparam,
         _extack: *mut bindings::netlink_ext_ack,
     ) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours; `rings` is valid.
         let (out, driver) = unsafe { (&mut *rings, Device::<T>::driver_of(device)) };
         if let Some(driver) = driver {
             let rings = driver.rings();
@@ -125,7 +125,8 @@ impl<T: Operations> Table<T> {
         extack: *mut bindings::netlink_ext_ack,
     ) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for all.
+            // SAFETY: The stack calls this on a registered device of ours with the RTNL held;
+            // `rings` is valid, and `extack` null or this thread's.
             let (mut rtnl, mut reply, rings, driver) = unsafe {
                 (
                     Rtnl::assume_held(),
@@ -153,7 +154,7 @@ impl<T: Operations> Table<T> {
         device: *mut bindings::net_device,
         channels: *mut bindings::ethtool_channels,
     ) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours; `channels` is valid.
         let (out, driver) = unsafe { (&mut *channels, Device::<T>::driver_of(device)) };
         if let Some(driver) = driver {
             let channels = driver.channels();
@@ -174,7 +175,8 @@ impl<T: Operations> Table<T> {
         channels: *mut bindings::ethtool_channels,
     ) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for all.
+            // SAFETY: The stack calls this on a registered device of ours with the RTNL held;
+            // `channels` is valid.
             let (mut rtnl, channels, driver) = unsafe {
                 (
                     Rtnl::assume_held(),
@@ -201,7 +203,8 @@ impl<T: Operations> Table<T> {
         _extack: *mut bindings::netlink_ext_ack,
     ) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for all.
+            // SAFETY: The stack calls this on a registered device of ours with the RTNL held;
+            // `coalesce` is valid.
             let (mut rtnl, out, driver) = unsafe {
                 (
                     Rtnl::assume_held(),
@@ -228,7 +231,8 @@ impl<T: Operations> Table<T> {
         extack: *mut bindings::netlink_ext_ack,
     ) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for all.
+            // SAFETY: The stack calls this on a registered device of ours with the RTNL held;
+            // `coalesce` is valid, and `extack` null or this thread's.
             let (mut rtnl, mut reply, asked, driver) = unsafe {
                 (
                     Rtnl::assume_held(),
@@ -263,7 +267,8 @@ impl<T: Operations> Table<T> {
         device: *mut bindings::net_device,
         settings: *mut bindings::ethtool_link_ksettings,
     ) -> i32 {
-        // SAFETY: By the contract, for all.
+        // SAFETY: The stack calls this on a registered device of ours with the RTNL held;
+        // `settings` is valid.
         let (mut rtnl, base, driver) = unsafe {
             (
                 Rtnl::assume_held(),
@@ -271,7 +276,7 @@ impl<T: Operations> Table<T> {
                 Device::<T>::driver_of(device),
             )
         };
-        // SAFETY: By the contract the device is valid.
+        // SAFETY: The stack gives a valid device.
         let carrier = unsafe { bindings::oxib_has_carrier(device) };
         let speed = driver.filter(|_| carrier).and_then(|driver| {
             let (rdma, port) = driver.place();
@@ -300,14 +305,16 @@ impl<T: Operations> Table<T> {
         }
         const LEN: usize = bindings::ETH_GSTRING_LEN as usize;
         for (i, name) in T::STATISTICS.iter().enumerate() {
-            // SAFETY: By the contract there are `LEN` bytes per name.
+            // SAFETY: `data` has room for as many names as `count` said, of `LEN` bytes each;
+            // these are the first of them.
             let slot = unsafe { &mut *data.add(i * LEN).cast::<[u8; LEN]>() };
             copy_text(slot, name.to_bytes());
         }
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours.
         for queue in 0..unsafe { Self::receive_queues(device) } {
             let at = (T::STATISTICS.len() + queue as usize) * LEN;
-            // SAFETY: As above.
+            // SAFETY: `data` has room for the names of the queues as well, which `count` said;
+            // with the RTNL held their number stays the same.
             let slot = unsafe { &mut *data.add(at).cast::<[u8; LEN]>() };
             name_of_queue(slot, queue);
         }
@@ -320,7 +327,7 @@ impl<T: Operations> Table<T> {
     ///
     /// The requirements of [`Self::drvinfo`] hold.
     unsafe fn receive_queues(device: *mut bindings::net_device) -> u32 {
-        // SAFETY: By the contract.
+        // SAFETY: The caller gives a registered device of ours.
         let driver = unsafe { Device::<T>::driver_of(device) };
         driver.map_or(0, |driver| driver.channels().receive)
     }
@@ -332,7 +339,7 @@ impl<T: Operations> Table<T> {
     /// The requirements of [`Self::drvinfo`] hold.
     unsafe extern "C" fn count(device: *mut bindings::net_device, set: i32) -> i32 {
         if set as u32 == bindings::ethtool_stringset_ETH_SS_STATS {
-            // SAFETY: By the contract.
+            // SAFETY: The stack calls this on a registered device of ours.
             T::STATISTICS.len() as i32 + unsafe { Self::receive_queues(device) } as i32
         } else {
             -(bindings::EOPNOTSUPP as i32)
@@ -350,7 +357,8 @@ impl<T: Operations> Table<T> {
         _stats: *mut bindings::ethtool_stats,
         values: *mut u64,
     ) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours; `values` has room for as
+        // many values as `count` said, and with the RTNL held their number stays the same.
         let (values, driver) = unsafe {
             let count = T::STATISTICS.len() + Self::receive_queues(device) as usize;
             (

@@ -29,7 +29,8 @@ impl ExtendedAck<'_> {
     ///
     /// Null, or valid and this thread's for as long as the value lives.
     pub(super) unsafe fn from_raw(raw: *mut bindings::netlink_ext_ack) -> Self {
-        // INVARIANT: The caller's promise.
+        // INVARIANT: The caller gives null, or a structure that is valid and this thread's while
+        // the value lives.
         Self(raw, PhantomData)
     }
 

@@ -119,7 +119,8 @@ pub(crate) struct Family<P: Protocol> {
 
 // SAFETY: The structure is the kernel's, under its locks, while it is registered.
 unsafe impl<P: Protocol> Send for Family<P> {}
-// SAFETY: As above.
+// SAFETY: The thread that registers the structure writes it, then the kernel, under its locks; all
+// else is atomic.
 unsafe impl<P: Protocol> Sync for Family<P> {}
 
 impl<P: Protocol> Family<P> {
@@ -212,7 +213,8 @@ impl<P: Protocol> Family<P> {
             // SAFETY: The family lives as long as the module.
             let filled = unsafe { packet.fill(core::ptr::null(), raw, command, fill) };
             if filled.is_ok() {
-                // SAFETY: As above; the packet is the kernel's from now on.
+                // SAFETY: By the type invariant the structure is complete; the namespace is valid,
+                // the group one of the family's. The packet is the kernel's from now on.
                 unsafe { bindings::oxib_genl_multicast(raw, net, packet.into_raw(), group) };
             }
         });
@@ -247,7 +249,7 @@ struct Tables {
 
 // SAFETY: Plain data, which the kernel reads.
 unsafe impl Send for Tables {}
-// SAFETY: As above.
+// SAFETY: Plain data, which is only read once it is made.
 unsafe impl Sync for Tables {}
 
 impl Tables {
@@ -325,7 +327,7 @@ unsafe extern "C" fn doit<P: Protocol>(
     info: *mut bindings::genl_info,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The kernel gives a request that it has checked, valid until this returns.
         let mut request = unsafe { Request::of_do(info) };
         P::answer(&mut request)?;
         Ok(0)
@@ -344,7 +346,8 @@ unsafe fn place<'a, P: Protocol>(
     const {
         assert!(size_of::<Option<KBox<P::Dump>>>() == size_of::<usize>());
     }
-    // SAFETY: By the contract; the words are as aligned, and the dump's alone.
+    // SAFETY: The caller gives the callback of a dump of this family; the words are as aligned,
+    // and the dump's alone.
     unsafe {
         &mut *(&raw mut (*callback).__bindgen_anon_1).cast::<MaybeUninit<Option<KBox<P::Dump>>>>()
     }
@@ -357,10 +360,11 @@ unsafe fn place<'a, P: Protocol>(
 /// Called by the kernel before all else of a dump.
 unsafe extern "C" fn dump_start<P: Protocol>(callback: *mut bindings::netlink_callback) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The kernel begins a dump of this family; the callback is valid until this
+        // returns.
         let mut request = unsafe { Request::of_dump(callback) };
         let dump = KBox::new(P::begin(&mut request)?, GFP_KERNEL)?;
-        // SAFETY: By the contract.
+        // SAFETY: The callback is that of a dump of this family.
         unsafe { place::<P>(callback) }.write(Some(dump));
         Ok(0)
     })
@@ -376,10 +380,11 @@ unsafe extern "C" fn dump_more<P: Protocol>(
     callback: *mut bindings::netlink_callback,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract: written by `dump_start`, and used by one call at a time.
+        // SAFETY: The kernel calls this after `dump_start` succeeded, which wrote the state, and
+        // makes one call at a time.
         let state = unsafe { place::<P>(callback).assume_init_mut() };
         let dump = state.as_mut().ok_or(EINVAL)?;
-        // SAFETY: By the contract.
+        // SAFETY: The kernel gives `skb` and `callback` to this part of a dump.
         let mut messages = unsafe { Messages::<P>::new(skb, callback) };
         match P::go_on(dump, &mut messages) {
             Ok(()) => Ok(0),
@@ -396,7 +401,7 @@ unsafe extern "C" fn dump_more<P: Protocol>(
 ///
 /// Called by the kernel once after `dump_start` succeeded.
 unsafe extern "C" fn dump_done<P: Protocol>(callback: *mut bindings::netlink_callback) -> i32 {
-    // SAFETY: By the contract: written by `dump_start`.
+    // SAFETY: The kernel calls this once after `dump_start` succeeded, which wrote the state.
     drop(unsafe { place::<P>(callback).assume_init_mut() }.take());
     0
 }

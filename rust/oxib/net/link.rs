@@ -176,13 +176,13 @@ impl<T: Kind> Table<T> {
     ///
     /// Null, or a registered device that stays so for `'a`.
     unsafe fn driver<'a>(device: *mut bindings::net_device) -> Option<&'a Arc<T>> {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives null, or a registered device that stays so for `'a`.
         let kind = unsafe { device.as_ref() }?.rtnl_link_ops;
         if kind.is_null() || kind != T::table().as_raw() {
             return None;
         }
-        // SAFETY: The kind says that the device was made by `Device::<T>`; else the caller's
-        // promise.
+        // SAFETY: The kind says that the device was made by `Device::<T>`; it stays registered for
+        // `'a`, as the caller guarantees.
         unsafe { Device::<T>::driver_of(device) }
     }
 
@@ -194,7 +194,8 @@ impl<T: Kind> Table<T> {
     unsafe fn read(attributes: *mut *mut bindings::nlattr) -> Request {
         let value = |number| {
             let mut value = 0;
-            // SAFETY: The caller's promise; the numbers are the kind's.
+            // SAFETY: The caller gives null, or an array for the kind's numbers; this is one of
+            // them.
             unsafe { bindings::oxib_attribute(attributes, number, &mut value) }.then_some(value)
         };
         Request {
@@ -216,7 +217,8 @@ impl<T: Kind> Table<T> {
         extack: *mut bindings::netlink_ext_ack,
     ) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for all.
+            // SAFETY: The stack holds the RTNL, and gives a valid request with attributes of the
+            // kind; `extack` is null or this thread's.
             let (mut rtnl, mut reply, request) = unsafe {
                 (
                     Rtnl::assume_held(),
@@ -224,7 +226,8 @@ impl<T: Kind> Table<T> {
                     Self::read((*params).data),
                 )
             };
-            // SAFETY: By the contract; a link is only looked for if the request names one.
+            // SAFETY: The stack gives a valid request; a link is only looked for if the request
+            // names one.
             let below = unsafe {
                 if !bindings::oxib_newlink_names_link(params) {
                     let text = fmt!("give the interface to be the child of, with \"link\"");
@@ -240,7 +243,8 @@ impl<T: Kind> Table<T> {
                 let text = fmt!("the interface below is none of oxib's");
                 return Err(reply.refuse(EINVAL, text));
             };
-            // SAFETY: By the contract fresh, and of this kind.
+            // SAFETY: The stack has just allocated the device for this kind. If it is not shown,
+            // the stack frees it after we return, and so after `lent` was waited for.
             let (device, lent) = unsafe { Device::<T>::borrow(device) }?;
             let made = T::make_child(parent, &mut rtnl, &device, request, &mut reply)
                 .and_then(|driver| device.show(&mut rtnl, driver));
@@ -268,7 +272,8 @@ impl<T: Kind> Table<T> {
         extack: *mut bindings::netlink_ext_ack,
     ) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for all.
+            // SAFETY: The stack calls this on a registered device of the kind with the RTNL held;
+            // `data` is null or has the kind's attributes, and `extack` is null or this thread's.
             let (mut rtnl, mut reply, request, driver) = unsafe {
                 (
                     Rtnl::assume_held(),
@@ -293,9 +298,10 @@ impl<T: Kind> Table<T> {
         device: *mut bindings::net_device,
         head: *mut bindings::list_head,
     ) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of the kind, with the RTNL held.
         match unsafe { Self::driver(device) } {
-            // SAFETY: By the contract the device is registered, the RTNL held.
+            // SAFETY: The device is registered, the RTNL held, and `head` a list of devices to be
+            // removed.
             Some(driver) if driver.parent().is_some() => unsafe {
                 bindings::unregister_netdevice_queue(device, head)
             },
@@ -322,7 +328,7 @@ impl<T: Kind> Table<T> {
         skb: *mut bindings::sk_buff,
         device: *const bindings::net_device,
     ) -> i32 {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of the kind, with the RTNL held.
         let Some(driver) = (unsafe { Self::driver(device.cast_mut()) }) else {
             return 0;
         };
@@ -332,7 +338,7 @@ impl<T: Kind> Table<T> {
             (bindings::IFLA_IPOIB_MODE, settings.mode),
             (bindings::IFLA_IPOIB_UMCAST, u16::from(settings.umcast)),
         ] {
-            // SAFETY: By the contract.
+            // SAFETY: `skb` is the answer that the stack is making.
             let result = unsafe { bindings::oxib_put_attribute(skb, number, value) };
             if result != 0 {
                 return result;
@@ -347,7 +353,8 @@ impl<T: Kind> Table<T> {
     ///
     /// The requirements of [`Self::changelink`] hold, but RCU may be held instead of the RTNL.
     unsafe extern "C" fn link_net(device: *const bindings::net_device) -> *mut bindings::net {
-        // SAFETY: By the contract.
+        // SAFETY: The device is a registered one of the kind, and stays so while the stack holds
+        // the RTNL or RCU.
         let driver = unsafe { Self::driver(device.cast_mut()) };
         let below = driver.and_then(|driver| driver.parent());
         let device = below.map_or(device, |parent| parent.device().as_raw().cast_const());

@@ -122,7 +122,8 @@ pub(crate) struct Handle<M: Member> {
 // SAFETY: The operations are written before they are registered, and by the stack under its lock
 // afterwards.
 unsafe impl<M: Member> Send for Handle<M> {}
-// SAFETY: As above.
+// SAFETY: Shared references use atomics; the operations are written before they are registered,
+// and by the stack under its lock afterwards.
 unsafe impl<M: Member> Sync for Handle<M> {}
 
 impl<M: Member> Handle<M> {
@@ -143,7 +144,8 @@ impl<M: Member> Handle<M> {
     ///
     /// `net` is valid, and its member's room was made and not freed.
     unsafe fn slot<'a>(&self, net: *const bindings::net) -> &'a AtomicPtr<Entry<M>> {
-        // SAFETY: The caller's promise; the room is as long, and as aligned, as a pointer.
+        // SAFETY: The caller guarantees that `net` is valid and that the room was made and not
+        // freed; it is as long, and as aligned, as a pointer.
         unsafe {
             &*bindings::oxib_net_generic(net, self.given.load(Ordering::Relaxed))
                 .cast::<AtomicPtr<Entry<M>>>()
@@ -179,7 +181,7 @@ impl<M: Member> Handle<M> {
         use_it: impl FnOnce(&Arc<M>, &rcu::Guard) -> R,
     ) -> Option<R> {
         let rcu = rcu::read_lock();
-        // SAFETY: The caller's promise; RCU is held.
+        // SAFETY: The caller guarantees that `net` is valid; RCU is held.
         unsafe { Self::with(net, |member| use_it(member, &rcu)) }
     }
 
@@ -211,7 +213,8 @@ impl<M: Member> Handle<M> {
     ///
     /// Called by the stack for a namespace that goes. A time of grace follows, then `exit`.
     unsafe extern "C" fn pre_exit(net: *mut bindings::net) {
-        // SAFETY: By the contract; from `KBox::into_raw`, and dropped by `exit` only.
+        // SAFETY: The stack calls this before `exit`, so the room is there. What is in it is from
+        // `KBox::into_raw`, and dropped by `exit` only.
         if let Some(entry) = unsafe { M::handle().slot(net).load(Ordering::Acquire).as_ref() } {
             *entry.namespace.net.lock() = None;
             entry.member.leaving();
@@ -224,7 +227,8 @@ impl<M: Member> Handle<M> {
     ///
     /// Called by the stack for the same namespace as [`Self::pre_exit`], a grace period later.
     unsafe extern "C" fn exit(net: *mut bindings::net) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this for a namespace that goes; its member's room was made, and
+        // is freed after this.
         let slot = unsafe { M::handle().slot(net) };
         let entry = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !entry.is_null() {

@@ -101,7 +101,8 @@ pub(crate) struct Instance<P: Poll> {
 // SAFETY: `state` is touched by one thread at a time, by the type invariant, and may move between
 // threads as `P: Send`; the C part is made for all CPUs.
 unsafe impl<P: Poll> Sync for Instance<P> {}
-// SAFETY: As above.
+// SAFETY: By the type invariant one thread at a time touches `state`, which may move between
+// threads as `P: Send`; the C part is made for all CPUs.
 unsafe impl<P: Poll> Send for Instance<P> {}
 
 impl<P: Poll> Instance<P> {
@@ -237,7 +238,7 @@ impl<P: Poll, T: Operations> Drop for Napi<P, T> {
 ///
 /// `napi` is the one inside an [`Instance<P>`], and its poll runs.
 unsafe extern "C" fn poll<P: Poll>(napi: *mut bindings::napi_struct, budget: i32) -> i32 {
-    // SAFETY: By the contract `napi` is inside an `Instance<P>`; `Opaque` is transparent.
+    // SAFETY: The stack polls the `napi` inside an `Instance<P>`; `Opaque` is transparent.
     let instance: *mut Instance<P> =
         unsafe { kernel::container_of!(Opaque::cast_from(napi).cast_mut(), Instance<P>, napi) };
     // SAFETY: The instance is enabled, as its poll runs; so by its invariant the poll alone

@@ -36,7 +36,7 @@ pub(crate) struct Notifier<T: Operations> {
 
 // SAFETY: The registration does nothing but live and end, in any thread.
 unsafe impl<T: Operations> Send for Notifier<T> {}
-// SAFETY: As above.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl<T: Operations> Sync for Notifier<T> {}
 
 impl<T: Operations> Notifier<T> {
@@ -50,7 +50,7 @@ impl<T: Operations> Notifier<T> {
             block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
                 // SAFETY: The slot is ours.
                 unsafe { slot.write(pin_init::zeroed()) };
-                // SAFETY: As above.
+                // SAFETY: The slot is ours, and was written in the line above.
                 unsafe { (*slot).notifier_call = Some(happened::<T>) };
                 // SAFETY: The structure is complete, pinned, and unregistered before its end.
                 to_result(unsafe { bindings::oxib_register_netevents(slot) })
@@ -200,7 +200,8 @@ unsafe extern "C" fn confirmed<F: FnMut(&HwAddr, u64)>(
     hardware: *const u8,
     milliseconds: u32,
 ) {
-    // SAFETY: By the contract.
+    // SAFETY: `for_each_confirmed` lends its `F`, which nobody else uses meanwhile; `hardware` is
+    // a whole hardware address.
     let (use_it, hardware) = unsafe { (&mut *context.cast::<F>(), &*hardware.cast()) };
     use_it(HwAddr::from_ref(hardware), milliseconds.into());
 }
@@ -217,9 +218,11 @@ unsafe extern "C" fn happened<T: Operations>(
     subject: *mut c_void,
 ) -> i32 {
     let mut address = [0; 32];
-    // SAFETY: By the contract; an address is no longer than that.
+    // SAFETY: The stack gives an event and what it is about; an address is no longer than the
+    // room.
     let device = unsafe { bindings::oxib_failed_neighbour(event, subject, address.as_mut_ptr()) };
-    // SAFETY: By the contract, for a neighbour; null otherwise.
+    // SAFETY: A neighbour's device is registered until we return; the pointer is null if the event
+    // is about something else.
     let driver = unsafe { Device::<T>::driver_of_any(device) };
     if let (Some(driver), Some((address, _))) = (driver, address.split_first_chunk()) {
         driver.neighbour_failed(HwAddr::from_ref(address));

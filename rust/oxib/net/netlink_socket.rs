@@ -271,8 +271,8 @@ impl<L: Listener> Drop for Listening<L> {
 ///
 /// Called by the network stack with a socket of [`Listening::new`] that is open.
 unsafe extern "C" fn ready<L: Listener>(sk: *mut bindings::sock) {
-    // SAFETY: By the contract and the invariant of `Socket` the value is there while the call
-    // lasts; it is in an `Arc`.
+    // SAFETY: The stack calls this for a socket of `Listening::new` that is open. By the invariant
+    // of `Socket` the value is there until it is closed; it is in an `Arc`.
     let socket = unsafe {
         let raw = bindings::oxib_netlink_listener(sk)
             .cast::<Socket<L>>()

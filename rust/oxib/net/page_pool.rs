@@ -144,7 +144,7 @@ impl<P: Poll> Pool<P> {
         if !virtual_dma {
             fast.dev = rdma.dma_device();
         }
-        // SAFETY: As above.
+        // SAFETY: Both variants of each union are the same plain fields.
         let slow = unsafe { &mut params.__bindgen_anon_2.__bindgen_anon_1 };
         slow.netdev = device.as_raw();
         if !virtual_dma {
@@ -281,7 +281,7 @@ impl Buffer {
         if self.virtual_dma {
             return;
         }
-        // SAFETY: As in `arrived`.
+        // SAFETY: By the type invariant the page is ours and of this pool, which mapped it.
         unsafe {
             bindings::oxib_page_pool_sync_for_device(
                 self.pool.as_ptr(),

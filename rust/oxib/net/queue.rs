@@ -31,7 +31,8 @@ impl<'a> Queue<'a> {
     /// `queue` belongs to a device that lives for `'a`, and its lock is held for `'a`.
     #[inline(always)]
     pub(super) unsafe fn from_raw(queue: *mut bindings::netdev_queue) -> Self {
-        // INVARIANT: The caller's promise is the invariant.
+        // INVARIANT: The caller guarantees that the device lives for `'a`, and that the queue's
+        // lock is held for `'a`.
         Self(queue, PhantomData)
     }
 
@@ -107,7 +108,8 @@ impl<'a, T: Operations> QueueGuard<'a, T> {
         queue: *mut bindings::netdev_queue,
         disable_bh: bool,
     ) -> Self {
-        // INVARIANT: The caller's promise is the invariant.
+        // INVARIANT: The caller holds the queue's lock, which passes to the value, and gives the
+        // queue's `cell`.
         Self {
             cell,
             queue,
@@ -141,7 +143,8 @@ impl<T: Operations> Deref for QueueGuard<'_, T> {
 impl<T: Operations> DerefMut for QueueGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Self::Target {
-        // SAFETY: As in `deref`.
+        // SAFETY: By the type invariant the lock is held, and the data is touched under it alone;
+        // `&mut self` keeps other references out.
         unsafe { &mut *self.cell.get() }
     }
 }

@@ -91,7 +91,8 @@ impl<T: Operations> Table<T> {
         queue: i32,
         out: *mut bindings::netdev_queue_stats_rx,
     ) {
-        // SAFETY: By the contract, for both.
+        // SAFETY: The stack calls this on a registered device of ours with the RTNL held; `out` is
+        // valid.
         let (driver, out) = unsafe { (Device::<T>::driver_of(device), &mut *out) };
         if let Some(driver) = driver {
             driver.received(queue as u32).write_to(out);
@@ -108,7 +109,8 @@ impl<T: Operations> Table<T> {
         queue: i32,
         out: *mut bindings::netdev_queue_stats_tx,
     ) {
-        // SAFETY: By the contract, for both.
+        // SAFETY: The stack calls this on a registered device of ours with the RTNL held; `out` is
+        // valid.
         let (driver, out) = unsafe { (Device::<T>::driver_of(device), &mut *out) };
         if let Some(driver) = driver {
             driver.sent(queue as u32).write_to(out);
@@ -125,7 +127,8 @@ impl<T: Operations> Table<T> {
         received: *mut bindings::netdev_queue_stats_rx,
         sent: *mut bindings::netdev_queue_stats_tx,
     ) {
-        // SAFETY: By the contract, for all.
+        // SAFETY: The stack calls this on a registered device of ours with the RTNL held;
+        // `received` and `sent` are valid.
         let (driver, received, sent) =
             unsafe { (Device::<T>::driver_of(device), &mut *received, &mut *sent) };
         let Some(driver) = driver else {

@@ -32,7 +32,8 @@ impl Rtnl {
     /// thread is mutably borrowed until then: all functions of the stack that may call back ask
     /// for `&mut Rtnl`.
     pub(super) unsafe fn assume_held() -> Self {
-        // INVARIANT: The caller's promise is the invariant.
+        // INVARIANT: The caller guarantees that this thread holds the RTNL while the value lives,
+        // and that any other `Rtnl` of the thread is mutably borrowed until then.
         Self(PhantomData)
     }
 }

@@ -83,7 +83,7 @@ impl Skb {
     /// `skb` is valid and the caller gives up its reference.
     #[inline]
     pub(super) unsafe fn from_raw(skb: NonNull<bindings::sk_buff>) -> Self {
-        // INVARIANT: The caller's promise is the invariant.
+        // INVARIANT: The caller gives a valid packet, and its reference with it.
         Self(skb)
     }
 

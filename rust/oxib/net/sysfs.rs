@@ -107,7 +107,8 @@ macro_rules! attribute {
                         _attribute: *mut bindings::device_attribute,
                         text: *mut kernel::ffi::c_char,
                     ) -> isize {
-                        // SAFETY: By the contract.
+                        // SAFETY: sysfs keeps the device registered meanwhile, and gives a page of
+                        // text.
                         unsafe { Table::<T>::show(device, $attribute, text) }
                     }
                     show::<T>
@@ -126,7 +127,8 @@ macro_rules! attribute {
                         text: *const kernel::ffi::c_char,
                         length: usize,
                     ) -> isize {
-                        // SAFETY: By the contract.
+                        // SAFETY: sysfs keeps the device registered meanwhile, and gives `length`
+                        // bytes of text.
                         unsafe { Table::<T>::store(device, $attribute, text, length) }
                     }
                     store::<T>
@@ -190,7 +192,7 @@ impl<T: Attributes> Table<T> {
     ///
     /// `device` is a registered one of `T`, and stays so for `'a`.
     unsafe fn driver<'a>(device: *mut bindings::net_device) -> Result<&'a Arc<T>> {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives a registered device of `T`, which stays so for `'a`.
         unsafe { Device::<T>::driver_of(device) }.ok_or(ENODEV)
     }
 
@@ -204,10 +206,10 @@ impl<T: Attributes> Table<T> {
         attribute: *mut bindings::attribute,
         index: i32,
     ) -> bindings::umode_t {
-        // SAFETY: By the contract.
+        // SAFETY: sysfs calls this with the object of a device of `T` that is being registered.
         let driver = unsafe { Self::driver(bindings::oxib_kobject_to_netdev(object)) };
         match (driver, ORDER.get(index as usize)) {
-            // SAFETY: By the contract one of the list.
+            // SAFETY: sysfs gives one of the attributes of the list.
             (Ok(driver), Some(which)) if driver.has(*which) => unsafe { (*attribute).mode },
             _ => 0,
         }
@@ -223,7 +225,7 @@ impl<T: Attributes> Table<T> {
         attribute: Attribute,
         text: *mut kernel::ffi::c_char,
     ) -> isize {
-        // SAFETY: By the contract, for both.
+        // SAFETY: sysfs keeps the device registered meanwhile, and `text` is a page.
         let (page, driver) = unsafe {
             (
                 core::slice::from_raw_parts_mut(text.cast::<u8>(), PAGE),
@@ -253,7 +255,7 @@ impl<T: Attributes> Table<T> {
         text: *const kernel::ffi::c_char,
         length: usize,
     ) -> isize {
-        // SAFETY: By the contract, for all.
+        // SAFETY: sysfs keeps the device registered meanwhile, and `text` is of `length` bytes.
         let (text, may, driver) = unsafe {
             let device = bindings::oxib_device_to_netdev(device);
             (

@@ -29,17 +29,19 @@ impl Address {
     ///
     /// Null, or valid, and as long as its family says.
     pub(crate) unsafe fn from_raw(raw: *const bindings::sockaddr) -> Option<Self> {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives null, or a valid address.
         let family = u32::from(unsafe { raw.as_ref() }?.sa_family);
         match family {
-            // SAFETY: By the contract the address is of this type; the field is four plain bytes.
+            // SAFETY: The caller guarantees that the address is as long as its family says, so it
+            // is of this type; the field is four plain bytes.
             bindings::AF_INET => Some(Self::V4(unsafe {
                 (*raw.cast::<bindings::sockaddr_in>())
                     .sin_addr
                     .s_addr
                     .to_ne_bytes()
             })),
-            // SAFETY: As above; the union is sixteen plain bytes.
+            // SAFETY: The caller guarantees that the address is as long as its family says, so it
+            // is of this type; the union is sixteen plain bytes.
             bindings::AF_INET6 => Some(Self::V6(unsafe {
                 (&raw const (*raw.cast::<bindings::sockaddr_in6>()).sin6_addr)
                     .cast::<[u8; 16]>()
@@ -65,7 +67,7 @@ impl Held {
     /// `device` is valid and registered, also while this runs.
     unsafe fn new(device: *mut bindings::net_device) -> Option<Self> {
         let device = NonNull::new(device)?;
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives a valid device, which stays registered while this runs.
         unsafe { bindings::oxib_netdev_hold(device.as_ptr()) };
         // INVARIANT: Held in the line above.
         Some(Self(device))
@@ -138,7 +140,7 @@ struct Search {
 ///
 /// `device` is valid, RCU held.
 unsafe fn has_address(device: *mut bindings::net_device, address: Address) -> bool {
-    // SAFETY: The caller's promise, for all.
+    // SAFETY: The caller gives a valid device, and holds RCU, for all calls.
     unsafe {
         match address {
             Address::V4(bytes) => {
@@ -162,7 +164,8 @@ unsafe extern "C" fn visit(
     device: *mut bindings::net_device,
     data: *mut bindings::netdev_nested_priv,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The walk calls this under RCU with a valid device; `owner_of` lends its `Search` as
+    // data.
     unsafe {
         let search = &mut *(*data).data.cast::<Search>();
         let is_owner = has_address(device, search.address);

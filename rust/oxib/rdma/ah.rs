@@ -87,7 +87,7 @@ struct Handle {
 
 // SAFETY: Address handles are read-only and used from all threads.
 unsafe impl Send for Handle {}
-// SAFETY: As above.
+// SAFETY: Address handles are read-only, so threads may share them.
 unsafe impl Sync for Handle {}
 
 impl_has_work! {

@@ -97,7 +97,7 @@ pub(crate) struct Registration<C: Client> {
 
 // SAFETY: The registration does nothing but live and end, in any thread.
 unsafe impl<C: Client> Send for Registration<C> {}
-// SAFETY: As above.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl<C: Client> Sync for Registration<C> {}
 
 impl<C: Client> Registration<C> {
@@ -111,7 +111,7 @@ impl<C: Client> Registration<C> {
             client <- Opaque::try_ffi_init(|slot: *mut bindings::ib_client| {
                 // SAFETY: The slot is ours.
                 unsafe { slot.write(pin_init::zeroed()) };
-                // SAFETY: As above.
+                // SAFETY: The slot is ours, and was written in the line above.
                 let client = unsafe { &mut *slot };
                 client.name = C::NAME.as_char_ptr();
                 client.add = Some(add::<C>);
@@ -153,15 +153,15 @@ impl<C: Client> PinnedDrop for Registration<C> {
 /// Called by `ib_core` with a registered device, for the registered client `C`.
 unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
     kernel::error::from_result(|| {
-        // SAFETY: By the contract the device is registered until `remove` returns.
+        // SAFETY: `ib_core` keeps the device registered until `remove` returns.
         let borrowed = unsafe { Device::from_raw(device) };
         let data = KBox::new(Slot::<C>::new(), GFP_KERNEL)?;
         if let Some(taken) = C::add(borrowed)? {
             data.populate(taken);
         }
         let client = C::handle().0.load(Ordering::Acquire);
-        // SAFETY: By the contract `C` is registered, so by the invariant of `Handle` this is its
-        // client, and it is being added to the device.
+        // SAFETY: `ib_core` is adding the registered client `C` to the device, so by the invariant
+        // of `Handle` this is its client.
         unsafe { bindings::ib_set_client_data(device, client, data.into_foreign()) };
         Ok(0)
     })
@@ -174,12 +174,12 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
 /// Called by `ib_core` with what `add` set for a device that stays registered meanwhile, once at a
 /// time.
 unsafe extern "C" fn rename<C: Client>(device: *mut bindings::ib_device, data: *mut c_void) {
-    // SAFETY: By the contract `data` came from `into_foreign` in `add`, and `remove` waits for us.
+    // SAFETY: `ib_core` passes what `add` set, from `into_foreign`, and `remove` waits for us.
     let slot = unsafe { KBox::<Slot<C>>::borrow(data) };
     if slot.as_ref().is_some() {
         return;
     }
-    // SAFETY: By the contract the device stays registered.
+    // SAFETY: `ib_core` keeps the device registered meanwhile.
     let device = unsafe { Device::from_raw(device) };
     match C::add(device) {
         Ok(Some(taken)) => {
@@ -196,7 +196,7 @@ unsafe extern "C" fn rename<C: Client>(device: *mut bindings::ib_device, data: *
 ///
 /// Called by `ib_core` once for each device that `add` succeeded for, with what that set.
 unsafe extern "C" fn remove<C: Client>(_device: *mut bindings::ib_device, data: *mut c_void) {
-    // SAFETY: By the contract `data` came from `into_foreign` in `add`, and is given back once.
+    // SAFETY: `ib_core` passes what `add` set, from `into_foreign`, and gives it back once.
     drop(unsafe { KBox::<Slot<C>>::from_foreign(data) });
 }
 
@@ -217,7 +217,7 @@ unsafe extern "C" fn net_device<C: Client>(
     if data.is_null() {
         return core::ptr::null_mut();
     }
-    // SAFETY: By the contract `data` came from `into_foreign` in `add`, and `remove` waits for us.
+    // SAFETY: `ib_core` passes what `add` set, from `into_foreign`, and `remove` waits for us.
     let slot = unsafe { KBox::<Slot<C>>::borrow(data) };
     let Some(data) = slot.as_ref() else {
         return core::ptr::null_mut();
@@ -225,9 +225,9 @@ unsafe extern "C" fn net_device<C: Client>(
     let wanted = Wanted {
         port,
         pkey: Pkey::new(pkey),
-        // SAFETY: By the contract; `raw` is the union's plain view.
+        // SAFETY: `ib_core` gives null or a valid GID; `raw` is the union's plain view.
         gid: unsafe { gid.as_ref().map(|gid| Gid::from_bytes(gid.raw)) },
-        // SAFETY: By the contract.
+        // SAFETY: `ib_core` gives null or a valid address, as long as its family says.
         address: unsafe { Address::from_raw(address) },
     };
     C::net_device(data, &wanted).map_or(core::ptr::null_mut(), Held::into_raw)

@@ -80,7 +80,7 @@ pub(crate) struct Counters(NonNull<bindings::oxib_cm_counts>);
 
 // SAFETY: The counts are per CPU, and used by each in one instruction.
 unsafe impl Send for Counters {}
-// SAFETY: As above.
+// SAFETY: Threads share counts that are per CPU, each used in one instruction.
 unsafe impl Sync for Counters {}
 
 impl Counters {

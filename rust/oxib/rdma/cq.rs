@@ -144,7 +144,7 @@ pub(crate) struct CompletionQueue<N: Notify> {
 
 // SAFETY: Completion queues are used from all threads; devices serialise their polls.
 unsafe impl<N: Notify> Send for CompletionQueue<N> {}
-// SAFETY: As above.
+// SAFETY: Devices serialise the polls of a queue that threads share.
 unsafe impl<N: Notify> Sync for CompletionQueue<N> {}
 
 impl<N: Notify> CompletionQueue<N> {
@@ -256,7 +256,7 @@ impl<N: Notify> Drop for CompletionQueue<N> {
 ///
 /// `context` is the `Context<N>` of the queue.
 unsafe extern "C" fn completed<N: Notify>(_cq: *mut bindings::ib_cq, context: *mut c_void) {
-    // SAFETY: By the contract, and it lives until the queue is destroyed.
+    // SAFETY: `new` gave the queue this `Context<N>`, which lives until the queue is destroyed.
     let context = unsafe { &*context.cast::<Context<N>>() };
     context.0.completed();
 }

@@ -30,7 +30,7 @@ pub(crate) struct Device(Opaque<bindings::ib_device>);
 
 // SAFETY: RDMA devices are used from all threads.
 unsafe impl Send for Device {}
-// SAFETY: As above.
+// SAFETY: Verbs are reentrant: threads may use one RDMA device at the same time.
 unsafe impl Sync for Device {}
 
 // SAFETY: The count is the registration's own; while it is not zero the device is valid.
@@ -54,7 +54,8 @@ impl Device {
     ///
     /// `device` is valid and stays registered for `'a`.
     pub(crate) unsafe fn from_raw<'a>(device: *mut bindings::ib_device) -> &'a Self {
-        // SAFETY: The caller's promise; `Opaque` is transparent.
+        // SAFETY: The caller guarantees that the device is valid and stays registered for `'a`;
+        // `Opaque` is transparent.
         unsafe { &*device.cast() }
     }
 

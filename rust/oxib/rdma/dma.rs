@@ -84,6 +84,6 @@ pub(super) unsafe fn map(device: &Device, address: NonNull<u8>, length: usize) -
 /// `mapped` came from [`map`] on the same device with the same `length`.
 #[inline]
 pub(super) unsafe fn unmap(device: &Device, mapped: u64, length: usize) {
-    // SAFETY: The caller's promise.
+    // SAFETY: `mapped` came from `map` on this device with this length, as the caller guarantees.
     unsafe { bindings::oxib_dma_unmap(device.as_raw(), mapped, length) }
 }

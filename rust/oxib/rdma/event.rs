@@ -44,7 +44,7 @@ pub(crate) struct Registration<L: Listener> {
 
 // SAFETY: The registration does nothing but live and end, in any thread.
 unsafe impl<L: Listener> Send for Registration<L> {}
-// SAFETY: As above.
+// SAFETY: A shared reference gives access to the listener at most, and `L: Sync`.
 unsafe impl<L: Listener> Sync for Registration<L> {}
 
 impl<L: Listener> Registration<L> {
@@ -94,12 +94,12 @@ unsafe extern "C" fn handle<L: Listener>(
     handler: *mut bindings::ib_event_handler,
     event: *mut bindings::ib_event,
 ) {
-    // SAFETY: By the contract; unregistering waits for us.
+    // SAFETY: `ib_core` gives the handler inside a `Registration<L>`; unregistering waits for us.
     let this = unsafe {
         let handler = Opaque::cast_from(handler);
         &*kernel::container_of!(handler.cast_mut(), Registration<L>, handler)
     };
-    // SAFETY: By the contract.
+    // SAFETY: `ib_core` gives a valid event.
     let (kind, port) = unsafe { ((*event).event, (*event).element.port_num) };
     let event = match kind {
         bindings::ib_event_type_IB_EVENT_PORT_ERR

@@ -32,7 +32,7 @@ pub(crate) struct Entry(Opaque<bindings::ib_gid_attr>);
 
 // SAFETY: Entries are read-only and counted atomically.
 unsafe impl Send for Entry {}
-// SAFETY: As above.
+// SAFETY: Entries are read-only and counted atomically, so threads may share them.
 unsafe impl Sync for Entry {}
 
 // SAFETY: The count is the entry's own `kref`.
@@ -55,7 +55,8 @@ impl Entry {
     ///
     /// Null, or a valid entry with a count that is not zero during `'a`.
     pub(crate) unsafe fn borrow<'a>(raw: *const bindings::ib_gid_attr) -> Option<&'a Self> {
-        // SAFETY: The caller's promise; this type is transparent.
+        // SAFETY: The caller gives null, or an entry that is valid for `'a`, as its count is not
+        // zero; this type is transparent.
         unsafe { raw.cast::<Self>().as_ref() }
     }
 
@@ -73,7 +74,7 @@ impl Entry {
 
     /// Its place in the table.
     pub(crate) fn index(&self) -> u32 {
-        // SAFETY: As in `gid`.
+        // SAFETY: By the type invariant the entry is valid; entries do not change.
         unsafe { (*self.as_raw()).index.into() }
     }
 
@@ -86,7 +87,7 @@ impl Entry {
 
     /// Returns whether packets from this GID go as RoCE version 2 (UDP).
     pub(crate) fn is_roce_v2(&self) -> bool {
-        // SAFETY: As in `gid`.
+        // SAFETY: By the type invariant the entry is valid; entries do not change.
         unsafe { (*self.as_raw()).gid_type == bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP }
     }
 }

@@ -115,7 +115,7 @@ unsafe extern "C" fn resolved(
     _device: *mut bindings::rdma_dev_addr,
     context: *mut c_void,
 ) {
-    // SAFETY: By the contract; the waiter keeps it until `complete_all` below.
+    // SAFETY: `resolve` gave its `Answer`, and keeps it until `complete_all` below.
     let answer = unsafe { &*context.cast::<Answer>() };
     answer.status.store(status, Ordering::Relaxed);
     answer.done.complete_all();

@@ -95,7 +95,7 @@ pub(crate) struct Registration<H: Handler> {
 
 // SAFETY: The registration does nothing but live and end, in any thread.
 unsafe impl<H: Handler> Send for Registration<H> {}
-// SAFETY: As above.
+// SAFETY: A shared reference gives access to the handler at most, and `H: Sync`.
 unsafe impl<H: Handler> Sync for Registration<H> {}
 
 impl<H: Handler> Registration<H> {
@@ -289,8 +289,8 @@ impl<H: Handler> Message<H> {
             (*buffer).timeout_ms = 0;
             (*buffer).retries = 0;
         }
-        // SAFETY: As above, and its agent is alive. If posting it works it belongs to the MAD
-        // layer.
+        // SAFETY: By the type invariant the buffer is valid and ours, and its agent is alive. If
+        // posting it works it belongs to the MAD layer.
         kernel::error::to_result(unsafe {
             bindings::ib_post_send_mad(buffer, core::ptr::null_mut())
         })?;
@@ -312,8 +312,8 @@ impl<H: Handler> Drop for Message<H> {
 ///
 /// The buffer belongs to the caller, as does its address handle, which is ended as `flags` say.
 unsafe fn free(buffer: *mut bindings::ib_mad_send_buf, flags: u32) {
-    // SAFETY: By the contract. The address handle ends first: the buffer's reference to the agent
-    // keeps its protection domain.
+    // SAFETY: The caller gives the buffer and its address handle. The address handle ends first:
+    // the buffer's reference to the agent keeps its protection domain.
     unsafe {
         bindings::rdma_destroy_ah_user((*buffer).ah, flags, core::ptr::null_mut());
         bindings::ib_free_send_mad(buffer);
@@ -330,7 +330,8 @@ unsafe extern "C" fn sent(
     _agent: *mut bindings::ib_mad_agent,
     completion: *mut bindings::ib_mad_send_wc,
 ) {
-    // SAFETY: By the contract the buffer is ours, and this is process context.
+    // SAFETY: The MAD layer gives us the buffer of a message that is over; this is process
+    // context.
     unsafe {
         let buffer = (*completion).send_buf;
         free(
@@ -354,12 +355,12 @@ unsafe extern "C" fn received<H: Handler>(
     let Some(completion) = NonNull::new(completion) else {
         return;
     };
-    // SAFETY: By the contract and the invariant of `Registration` the context is the handler,
-    // which outlives the agent. The reference that is made here is not given up: it is the
-    // registration's.
+    // SAFETY: The MAD layer gives an agent registered for `H`. By the invariant of `Registration`
+    // the context is the handler, which outlives the agent. The reference that is made here is not
+    // given up: it is the registration's.
     let handler = unsafe { Arc::from_raw((*agent).context.cast::<H>().cast_const()) };
     let handler = ManuallyDrop::new(handler);
-    // INVARIANT: By the contract.
+    // INVARIANT: The MAD layer gives a valid datagram, which belongs to us now.
     handler.received(Received(completion));
 }
 

@@ -85,7 +85,8 @@ impl PathRecord {
     ///
     /// Null, or a valid record that does not change during `'a`.
     pub(crate) unsafe fn borrow<'a>(raw: *const bindings::sa_path_rec) -> Option<&'a Self> {
-        // SAFETY: The caller's promise; this type is transparent.
+        // SAFETY: The caller gives null, or a valid record that does not change during `'a`; this
+        // type is transparent.
         unsafe { raw.cast::<Self>().as_ref() }
     }
 
@@ -147,7 +148,7 @@ impl PathRecord {
 
     /// The LID of its beginning; 0 on RoCE.
     pub(crate) fn slid(&self) -> u32 {
-        // SAFETY: As in `dlid`.
+        // SAFETY: The kind says which of the union's views is in use; all are plain numbers.
         unsafe {
             match self.kind() {
                 PathKind::Infiniband => u16::from_be(self.0.__bindgen_anon_1.ib.slid).into(),

@@ -24,7 +24,7 @@ pub(crate) struct ProtectionDomain {
 
 // SAFETY: Protection domains are used from all threads.
 unsafe impl Send for ProtectionDomain {}
-// SAFETY: As above.
+// SAFETY: Verbs are reentrant: threads may use one protection domain at the same time.
 unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {

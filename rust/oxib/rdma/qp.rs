@@ -92,7 +92,7 @@ const LOST: u8 = 2;
 
 // SAFETY: Queue pairs are used from all threads.
 unsafe impl<S: Notify, R: Notify> Send for QueuePair<S, R> {}
-// SAFETY: As above.
+// SAFETY: Verbs are reentrant: threads may use one queue pair at the same time.
 unsafe impl<S: Notify, R: Notify> Sync for QueuePair<S, R> {}
 
 impl<S: Notify, R: Notify> QueuePair<S, R> {
@@ -324,7 +324,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     /// The device's error.
     pub(crate) fn detach(&self, group: Gid, lid: u16) -> Result {
         let mut gid = bindings::ib_gid { raw: group.bytes() };
-        // SAFETY: As in `attach`.
+        // SAFETY: The queue pair is valid, the GID ours.
         kernel::error::to_result(unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, lid) })
     }
 }

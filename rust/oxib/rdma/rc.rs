@@ -123,7 +123,7 @@ pub(crate) struct QueuePair<S: Notify, R: Notify> {
 
 // SAFETY: Queue pairs are used from all threads.
 unsafe impl<S: Notify, R: Notify> Send for QueuePair<S, R> {}
-// SAFETY: As above.
+// SAFETY: Verbs are reentrant: threads may use one queue pair at the same time.
 unsafe impl<S: Notify, R: Notify> Sync for QueuePair<S, R> {}
 
 impl<S: Notify, R: Notify> QueuePair<S, R> {
@@ -404,7 +404,8 @@ impl Device {
 ///
 /// `context` is the `Events` of the queue pair, `event` valid.
 unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
-    // SAFETY: By the contract; they live until the queue pair is destroyed.
+    // SAFETY: `new` gave the queue pair these `Events`, which live until it is destroyed; the
+    // device gives a valid event.
     let (event, events) = unsafe { (&*event, &*context.cast::<Events>()) };
     if event.event == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
         events.last.store(true, Ordering::Release);

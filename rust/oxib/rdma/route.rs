@@ -61,7 +61,8 @@ pub(crate) struct AddressVector {
 // SAFETY: Address vectors are read-only; the GID entry is counted atomically. The device is
 // compared only.
 unsafe impl Send for AddressVector {}
-// SAFETY: As above.
+// SAFETY: Address vectors are read-only, so threads may share them; the GID entry is counted
+// atomically, and the device compared only.
 unsafe impl Sync for AddressVector {}
 
 impl AddressVector {
@@ -230,8 +231,8 @@ impl AddressVector {
         }
         // The device's functions want it writable, but leave it as it was.
         let mut attributes = self.attributes;
-        // SAFETY: The caller's promise; the attributes are of this device. The handle takes a
-        // reference of its own to the GID entry.
+        // SAFETY: The caller gives a valid protection domain of the valid device; the attributes
+        // are of this device. The handle takes a reference of its own to the GID entry.
         let ah = unsafe { bindings::rdma_create_ah(pd, &mut attributes, 0) };
         NonNull::new(kernel::error::from_err_ptr(ah)?).ok_or(ENOMEM)
     }

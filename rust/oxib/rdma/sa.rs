@@ -43,7 +43,8 @@ pub(crate) struct Client {
 
 // SAFETY: SA clients are a counter and a completion, used from all threads.
 unsafe impl Send for Client {}
-// SAFETY: As above.
+// SAFETY: The C client is a counter and a completion, which threads may share; `open` has its
+// lock.
 unsafe impl Sync for Client {}
 
 impl Client {

@@ -46,7 +46,7 @@ const CLOSED: u32 = 1 << 31;
 
 // SAFETY: Shared receive queues are used from all threads.
 unsafe impl Send for SharedReceiveQueue {}
-// SAFETY: As above.
+// SAFETY: Verbs are reentrant: threads may use one shared receive queue at the same time.
 unsafe impl Sync for SharedReceiveQueue {}
 
 impl SharedReceiveQueue {

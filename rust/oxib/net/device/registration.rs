@@ -95,7 +95,8 @@ pub(crate) fn remove<'a, T: Operations>(
 /// Called by the stack with a device of `T` that was registered, once, when nobody uses it any
 /// more: no callback comes.
 unsafe extern "C" fn destroy<T: Operations>(device: *mut bindings::net_device) {
-    // SAFETY: By the contract the private area is there, and nobody else reads the field any more.
+    // SAFETY: The stack calls this once, for a device of `T` that was registered, so the private
+    // area is there; no callback comes any more, so nobody else reads the field.
     let driver = unsafe { (*(*private::<T>(device)).driver.get()).take() };
     if let Some(driver) = driver {
         driver.gone();

@@ -45,7 +45,8 @@ const WATCHDOG: u32 = 5000;
 pub(super) unsafe fn driver<'a, T: Operations>(
     device: *mut bindings::net_device,
 ) -> Option<&'a Arc<T>> {
-    // SAFETY: By the contract the private area is initialised and shared.
+    // SAFETY: The caller gives a device of `T`, so the private area is initialised; while the
+    // device is registered, the field is only read.
     unsafe { (*(*private::<T>(device)).driver.get()).as_ref() }
 }
 
@@ -55,7 +56,7 @@ pub(super) unsafe fn driver<'a, T: Operations>(
 ///
 /// `device` is valid.
 pub(super) unsafe fn is_ours<T: Operations>(device: *const bindings::net_device) -> bool {
-    // SAFETY: By the contract; the operations of a device live as long as it does.
+    // SAFETY: The caller gives a valid device; its operations live as long as it does.
     let operations = unsafe { (*device).netdev_ops.as_ref() };
     let open: unsafe extern "C" fn(*mut bindings::net_device) -> i32 = Table::<T>::open;
     operations
@@ -69,7 +70,7 @@ pub(super) unsafe fn is_ours<T: Operations>(device: *const bindings::net_device)
 ///
 /// `device` is being allocated.
 pub(in crate::net) unsafe extern "C" fn setup<T: Operations>(device: *mut bindings::net_device) {
-    // SAFETY: By the contract the device is valid and nobody else has it.
+    // SAFETY: The stack is allocating the device: it is valid, and nobody else has it.
     let device = unsafe { &mut *device };
     device.netdev_ops = operations::<T>(false);
     device.header_ops = &Table::<T>::HEADER;
@@ -138,7 +139,8 @@ impl<T: Operations> Table<T> {
     /// Called by the stack on a registered device of ours, with the RTNL held.
     unsafe extern "C" fn open(device: *mut bindings::net_device) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for both.
+            // SAFETY: The stack calls this on a registered device of ours, and holds the RTNL
+            // meanwhile.
             let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
             driver.ok_or(ENODEV)?.open(&mut rtnl)?;
             Ok(0)
@@ -151,7 +153,8 @@ impl<T: Operations> Table<T> {
     ///
     /// The requirements of [`Self::open`] hold.
     unsafe extern "C" fn stop(device: *mut bindings::net_device) -> i32 {
-        // SAFETY: By the contract, for both.
+        // SAFETY: The stack calls this on a registered device of ours, and holds the RTNL
+        // meanwhile.
         let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
         if let Some(driver) = driver {
             driver.stop(&mut rtnl);
@@ -166,7 +169,8 @@ impl<T: Operations> Table<T> {
     /// The requirements of [`Self::open`] hold.
     unsafe extern "C" fn change_mtu(device: *mut bindings::net_device, mtu: i32) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for both.
+            // SAFETY: The stack calls this on a registered device of ours, and holds the RTNL
+            // meanwhile.
             let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
             driver.ok_or(ENODEV)?.change_mtu(&mut rtnl, mtu as u32)?;
             Ok(0)
@@ -180,7 +184,8 @@ impl<T: Operations> Table<T> {
     /// The requirements of [`Self::open`] hold, except that the device may be one that could not
     /// be registered.
     unsafe extern "C" fn uninit(device: *mut bindings::net_device) {
-        // SAFETY: By the contract, for both.
+        // SAFETY: The stack calls this on a device of ours, and holds the RTNL meanwhile. The
+        // device is registered, or could not be: then `show` still keeps its driver in place.
         let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
         if let Some(driver) = driver {
             driver.leaving(&mut rtnl);
@@ -198,9 +203,11 @@ impl<T: Operations> Table<T> {
         address: *mut c_void,
     ) -> i32 {
         kernel::error::from_result(|| {
-            // SAFETY: By the contract, for both.
+            // SAFETY: The stack calls this on a registered device of ours, and holds the RTNL
+            // meanwhile.
             let (driver, mut rtnl) = unsafe { (driver::<T>(device), Rtnl::assume_held()) };
-            // SAFETY: By the contract; the address stands behind the family.
+            // SAFETY: The stack gives a `sockaddr` with room for an address of the device, which
+            // stands behind the family.
             let bytes = unsafe {
                 *address
                     .cast::<u8>()
@@ -220,7 +227,8 @@ impl<T: Operations> Table<T> {
     ///
     /// Called by the stack on a registered device of ours.
     unsafe extern "C" fn iflink(device: *const bindings::net_device) -> i32 {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours, which stays there until
+        // this returns.
         let driver = unsafe { driver::<T>(device.cast_mut()) };
         let below = driver.and_then(|driver| driver.parent());
         let device = below.map_or(device, |parent| parent.device().as_raw().cast_const());
@@ -234,7 +242,8 @@ impl<T: Operations> Table<T> {
     ///
     /// Called by the stack on a registered device of ours.
     unsafe extern "C" fn set_rx_mode(device: *mut bindings::net_device) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours, which stays there until
+        // this returns.
         if let Some(driver) = unsafe { driver::<T>(device) } {
             driver.set_rx_mode();
         }
@@ -246,7 +255,8 @@ impl<T: Operations> Table<T> {
     ///
     /// Called by the stack on a registered device of ours.
     unsafe extern "C" fn tx_timeout(device: *mut bindings::net_device, queue: u32) {
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours, which stays there until
+        // this returns.
         if let Some(driver) = unsafe { driver::<T>(device) } {
             driver.tx_timeout(queue);
         }
@@ -262,14 +272,17 @@ impl<T: Operations> Table<T> {
         skb: *mut bindings::sk_buff,
         subordinate: *mut bindings::net_device,
     ) -> u16 {
-        // SAFETY: By the contract; the borrow ends with this function.
+        // SAFETY: The stack gives a valid packet, and keeps it: the borrow ends with this
+        // function.
         let packet =
             unsafe { core::mem::ManuallyDrop::new(Skb::from_raw(NonNull::new_unchecked(skb))) };
-        // SAFETY: By the contract.
+        // SAFETY: The stack calls this on a registered device of ours, which stays there until
+        // this returns.
         let driver = unsafe { driver::<T>(device) };
         match (driver, packet.data().first_chunk()) {
             (Some(driver), Some(address)) => driver.select_queue(HwAddr::from_ref(address)) as u16,
-            // SAFETY: By the contract.
+            // SAFETY: The device, the packet and the subordinate device are those that the stack
+            // gave.
             _ => unsafe { bindings::oxib_pick_tx(device, skb, subordinate) },
         }
     }
@@ -284,12 +297,13 @@ impl<T: Operations> Table<T> {
         skb: *mut bindings::sk_buff,
         device: *mut bindings::net_device,
     ) -> bindings::netdev_tx_t {
-        // SAFETY: By the contract the packet is valid and ours now.
+        // SAFETY: The stack gives us a valid packet, which is ours now.
         let (packet, index) = unsafe {
             let index = (*skb).queue_mapping as usize;
             (Skb::from_raw(NonNull::new_unchecked(skb)), index)
         };
-        // SAFETY: By the contract the private area is initialised, and shared.
+        // SAFETY: The stack calls this on a registered device of ours: its private area is
+        // initialised, and only shared references to it exist.
         let private = unsafe { &*private::<T>(device) };
         // SAFETY: The device is registered, so the driver is there and stays.
         let driver = unsafe { (*private.driver.get()).as_ref() };
@@ -328,7 +342,8 @@ impl<T: Operations> Table<T> {
             // Not complete: the stack does not send it.
             return -(encap::HARD_LEN as i32);
         }
-        // SAFETY: By the contract the address has the length of the device's addresses.
+        // SAFETY: The stack gives an address of the length of the device's addresses, which is 20
+        // bytes.
         address.copy_from_slice(unsafe { &*destination.cast::<[u8; HwAddr::LEN]>() });
         rest[..2].copy_from_slice(&ethertype.to_be_bytes());
         // SAFETY: The packet is valid; the borrow ends with this function.

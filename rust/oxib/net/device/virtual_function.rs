@@ -23,7 +23,7 @@ unsafe fn ask<T: Operations>(
     device: *mut bindings::net_device,
     question: impl FnOnce(*mut bindings::ib_device, u32) -> i32,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller gives a registered device of `T`, which stays so.
     match unsafe { table::driver::<T>(device) } {
         Some(driver) => {
             let (rdma, port) = driver.place();
@@ -43,7 +43,8 @@ pub(super) unsafe extern "C" fn set_link_state<T: Operations>(
     function: i32,
     state: i32,
 ) -> i32 {
-    // SAFETY: By the contract; the RDMA device checks the numbers.
+    // SAFETY: The stack calls this on a registered device of `T`, which stays so while the RTNL is
+    // held. The RDMA device checks the numbers.
     unsafe {
         ask::<T>(device, |rdma, port| {
             bindings::ib_set_vf_link_state(rdma, function, port, state)
@@ -61,14 +62,16 @@ pub(super) unsafe extern "C" fn configuration<T: Operations>(
     function: i32,
     info: *mut bindings::ifla_vf_info,
 ) -> i32 {
-    // SAFETY: As in `set_link_state`.
+    // SAFETY: The stack calls this on a registered device of `T`, which stays so while the RTNL is
+    // held; `info` is to be filled. The RDMA device checks the numbers.
     let result = unsafe {
         ask::<T>(device, |rdma, port| {
             bindings::ib_get_vf_config(rdma, function, port, info)
         })
     };
     if result == 0 {
-        // SAFETY: By the contract; an address is shorter than the field.
+        // SAFETY: The stack gives a valid device, and `info` to be filled; an address is shorter
+        // than the field.
         unsafe {
             (*info).vf = function as u32;
             core::ptr::copy_nonoverlapping(
@@ -91,7 +94,8 @@ pub(super) unsafe extern "C" fn statistics<T: Operations>(
     function: i32,
     statistics: *mut bindings::ifla_vf_stats,
 ) -> i32 {
-    // SAFETY: As in `set_link_state`.
+    // SAFETY: The stack calls this on a registered device of `T`, which stays so while the RTNL is
+    // held; `statistics` is to be filled. The RDMA device checks the numbers.
     unsafe {
         ask::<T>(device, |rdma, port| {
             bindings::ib_get_vf_stats(rdma, function, port, statistics)
@@ -110,7 +114,8 @@ pub(super) unsafe extern "C" fn guids<T: Operations>(
     node: *mut bindings::ifla_vf_guid,
     port_guid: *mut bindings::ifla_vf_guid,
 ) -> i32 {
-    // SAFETY: As in `set_link_state`.
+    // SAFETY: The stack calls this on a registered device of `T`, which stays so while the RTNL is
+    // held; `node` and `port_guid` are to be filled. The RDMA device checks the numbers.
     unsafe {
         ask::<T>(device, |rdma, port| {
             bindings::ib_get_vf_guid(rdma, function, port, node, port_guid)
@@ -129,7 +134,8 @@ pub(super) unsafe extern "C" fn set_guid<T: Operations>(
     guid: u64,
     kind: i32,
 ) -> i32 {
-    // SAFETY: As in `set_link_state`.
+    // SAFETY: The stack calls this on a registered device of `T`, which stays so while the RTNL is
+    // held. The RDMA device checks the numbers.
     unsafe {
         ask::<T>(device, |rdma, port| {
             bindings::ib_set_vf_guid(rdma, function, port, guid, kind)

@@ -52,13 +52,15 @@ impl Packet {
         fill: impl FnOnce(&mut Message<'_>) -> Result,
     ) -> Result {
         let skb = self.0.as_ptr();
-        // SAFETY: By the type invariant, and the caller's promise.
+        // SAFETY: By the type invariant the packet is valid and ours; the caller gives null or the
+        // request to be answered, and a complete family.
         let header = unsafe { bindings::oxib_genl_put(skb, info, family, command, false) };
         if header.is_null() {
             return Err(EMSGSIZE);
         }
         fill(&mut Message(skb, PhantomData))?;
-        // SAFETY: As above; the header is this message's.
+        // SAFETY: By the type invariant the packet is valid and ours; the header is that of the
+        // message begun above.
         unsafe { bindings::oxib_genl_end(skb, header) };
         Ok(())
     }
@@ -134,7 +136,8 @@ impl Message<'_> {
             return Err(EMSGSIZE);
         }
         fill(&mut Message(self.0, PhantomData))?;
-        // SAFETY: As above; begun in this message.
+        // SAFETY: By the type invariant the packet is valid and nobody else's; the nest was begun
+        // in it above.
         unsafe { bindings::oxib_nest_end(self.0, nest) };
         Ok(())
     }
@@ -162,7 +165,7 @@ impl<P: Protocol> Messages<'_, P> {
         skb: *mut bindings::sk_buff,
         callback: *mut bindings::netlink_callback,
     ) -> Self {
-        // INVARIANT: The caller's promise.
+        // INVARIANT: The caller gives both pointers as the kernel gave them to a part of a dump.
         Self {
             skb,
             callback,
@@ -208,14 +211,16 @@ impl<P: Protocol> Messages<'_, P> {
         if header.is_null() {
             return Err(EMSGSIZE);
         }
-        // SAFETY: As above; the header is this message's.
+        // SAFETY: By the type invariant the callback is valid; the header is this message's.
         unsafe { bindings::oxib_genl_check_consistent(self.callback, header) };
         if let Err(error) = fill(&mut Message(self.skb, PhantomData)) {
-            // SAFETY: As above.
+            // SAFETY: By the type invariant the packet is valid; the header is that of the message
+            // in it.
             unsafe { bindings::oxib_genl_cancel(self.skb, header) };
             return Err(error);
         }
-        // SAFETY: As above.
+        // SAFETY: By the type invariant the packet is valid; the header is that of the message in
+        // it.
         unsafe { bindings::oxib_genl_end(self.skb, header) };
         self.number += 1;
         Ok(())

@@ -49,8 +49,10 @@ impl<'a, P: Protocol> Request<'a, P> {
     ///
     /// A request that the kernel hands over, valid for `'a`.
     pub(super) unsafe fn of_do(info: *mut bindings::genl_info) -> Self {
-        // INVARIANT: The caller's promise.
-        // SAFETY: As above.
+        // INVARIANT: The caller gives a request that the kernel has checked and hands over, valid
+        // for `'a`.
+        // SAFETY: The request is valid for `'a`, and so are its header and its extack, which this
+        // thread alone uses.
         unsafe {
             Self {
                 info,
@@ -68,8 +70,10 @@ impl<'a, P: Protocol> Request<'a, P> {
     ///
     /// A dump that the kernel begins, valid for `'a`.
     pub(super) unsafe fn of_dump(callback: *mut bindings::netlink_callback) -> Self {
-        // INVARIANT: The caller's promise.
-        // SAFETY: As above.
+        // INVARIANT: The caller gives the callback of a dump that the kernel begins, valid for
+        // `'a`.
+        // SAFETY: The callback is valid for `'a`, and so are its header and its extack, which this
+        // thread alone uses.
         unsafe {
             Self {
                 info: bindings::oxib_genl_dump_info(callback),

@@ -31,7 +31,7 @@ pub(super) struct Sockets<P: Protocol> {
 
 // SAFETY: The list has a lock; the block is the kernel's while it is registered.
 unsafe impl<P: Protocol> Send for Sockets<P> {}
-// SAFETY: As above.
+// SAFETY: Threads share the list under its lock; the block is the kernel's while it is registered.
 unsafe impl<P: Protocol> Sync for Sockets<P> {}
 
 /// The state of a socket, which is identified by its namespace and its port ID there.
@@ -52,7 +52,7 @@ impl<P: Protocol> Sockets<P> {
             block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
                 // SAFETY: The slot is ours.
                 unsafe { slot.write(pin_init::zeroed()) };
-                // SAFETY: As above.
+                // SAFETY: The slot is ours, and was written in the line above.
                 unsafe { (*slot).notifier_call = Some(happened::<P>) };
                 // SAFETY: The structure is complete, pinned, and unregistered before its end.
                 to_result(unsafe { bindings::netlink_register_notifier(slot) })
@@ -111,7 +111,8 @@ unsafe extern "C" fn happened<P: Protocol>(
 ) -> i32 {
     let mut net = core::ptr::null_mut();
     let mut number = 0;
-    // SAFETY: By the contract.
+    // SAFETY: The kernel gives an event and what it is about; the results are written to places of
+    // ours.
     let closed = unsafe { bindings::oxib_genl_closed(event, subject, &mut net, &mut number) };
     if closed {
         if let Some(sockets) = P::family().sockets() {

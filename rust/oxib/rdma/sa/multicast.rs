@@ -174,7 +174,7 @@ pub(crate) struct Membership {
 
 // SAFETY: Memberships are locked by the C side.
 unsafe impl Send for Membership {}
-// SAFETY: As above.
+// SAFETY: The C side locks memberships, so threads may share them.
 unsafe impl Sync for Membership {}
 
 impl Client {
@@ -245,8 +245,8 @@ impl Drop for Membership {
 ///
 /// Called by `ib_sa` with a valid `multicast` made by [`Client::join`].
 unsafe extern "C" fn answered(status: i32, multicast: *mut bindings::ib_sa_multicast) -> i32 {
-    // SAFETY: By the contract; the record does not change while we are told of it, and the context
-    // lives until the membership was freed, which waits for us.
+    // SAFETY: `ib_sa` gives a valid membership that `join` made; the record does not change while
+    // we are told of it, and the context lives until the membership was freed, which waits for us.
     let (record, context) = unsafe {
         (
             Record((*multicast).rec),

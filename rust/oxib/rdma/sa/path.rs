@@ -269,12 +269,13 @@ unsafe extern "C" fn answered<A: Asker>(
     _paths: u32,
     context: *mut c_void,
 ) {
-    // SAFETY: By the contract from `into_foreign` in `ask_path`, and given back once.
+    // SAFETY: `ib_sa` passes the context of the query, which is from `into_foreign` in `ask_path`,
+    // and gives it back once.
     let context = unsafe { KBox::<Context<A>>::from_foreign(context.cast()) };
     let Context { asker, inner } = KBox::into_inner(context);
     // From here on nobody calls it off.
     inner.over();
-    // SAFETY: By the contract.
+    // SAFETY: `ib_sa` gives a record that is valid until this returns, or null.
     let path = unsafe { PathRecord::borrow(record) };
     let answer = match (kernel::error::to_result(status), path) {
         (Ok(()), Some(path)) => Answer::Path(*path),

@@ -218,7 +218,7 @@ impl<B: Pieces> Slot<B> {
                 break;
             };
             let address = core::ptr::NonNull::new(sge.addr as *mut u8).ok_or(EINVAL)?;
-            // SAFETY: The caller's promise.
+            // SAFETY: The caller guarantees that the memory stays until `unmap`.
             match unsafe { dma::map(device, address, sge.length as usize) } {
                 Ok(mapped) => sge.addr = mapped,
                 Err(error) => {
