@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cancels_and_waits_is_told_whether_it_waited() -> Result {
+    fn cancel_sync_tells_whether_the_work_waited() -> Result {
         let (queue, timer) = (Queue::new()?, timer()?);
         assert!(!cancel_sync(&timer));
         queue.reschedule(&timer, msecs_to_jiffies(LATER));

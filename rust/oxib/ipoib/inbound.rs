@@ -487,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_repeats_is_silent() {
+    fn only_the_repeating_task_is_silent() {
         let repeating = Repeating::default();
         assert!(!repeating.is_ours());
         repeating.begin();

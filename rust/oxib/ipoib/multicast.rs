@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_backoff_begins_anew() {
+    fn a_reset_backoff_starts_again() {
         let (mut groups, mut log) = (Groups::default(), log(Err(EAGAIN)));
         let wanted = [group(1)];
         for time in [0, 1249, 3748] {

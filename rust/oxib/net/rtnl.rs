@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_get_it_does_not_release_it() {
+    fn a_failed_try_lock_does_not_release_the_rtnl() {
         let guard = lock();
         assert!(try_lock().is_none());
         assert!(try_lock().is_none());

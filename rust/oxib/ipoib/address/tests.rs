@@ -93,7 +93,7 @@ mod cases {
     }
 
     #[test]
-    fn who_was_not_found_is_wanted_while_nobody_looks() -> Result {
+    fn a_failed_destination_counts_as_used_until_its_retry() -> Result {
         let mut table = Table::new(POLICY);
         let ticket = search(&mut table, host(1), 10)?;
         assert!(table.is_used_since(&host(1), 10));
@@ -105,7 +105,7 @@ mod cases {
     }
 
     #[test]
-    fn who_is_there_after_all_is_looked_for_at_once() -> Result {
+    fn a_retry_searches_a_failed_destination_at_once() -> Result {
         let mut table = Table::new(POLICY);
         let ticket = search(&mut table, host(1), 0)?;
         let _ = table.resolved(&host(1), ticket, Err(ENXIO), 0);
@@ -247,7 +247,7 @@ mod cases {
     }
 
     #[test]
-    fn those_that_nobody_asked_for_make_room() -> Result {
+    fn destinations_of_strangers_make_room() -> Result {
         let mut table = Table::new(POLICY);
         for n in 0..DESTINATIONS {
             let verdict = match n % 2 {
@@ -472,7 +472,7 @@ mod cases {
     }
 
     #[test]
-    fn nobody_is_asked_for_without_a_reason() -> Result {
+    fn no_destination_is_due_without_a_reason() -> Result {
         let mut table = known(1)?;
         let (mut due, later) = (KVec::with_capacity(1, GFP_KERNEL)?, 1 << 40);
         table.used(&host(1), later);
@@ -608,7 +608,7 @@ mod cases {
     }
 
     #[test]
-    fn who_is_asked_for_in_vain_is_asked_for_less_and_less() -> Result {
+    fn failed_queries_back_off() -> Result {
         let mut table = known(1)?;
         table.invalidate_all();
         let mut out = KVec::with_capacity(1, GFP_KERNEL)?;

@@ -140,7 +140,7 @@ mod cases {
     }
 
     #[test]
-    fn who_is_looked_for_finds_room() -> Result {
+    fn a_peer_that_is_looked_for_finds_room() -> Result {
         let mut peers = open();
         let nth = |n: u32| Request {
             asker: request(1).asker,

@@ -51,7 +51,7 @@ mod cases {
     }
 
     #[test]
-    fn who_asks_first_connects_and_others_wait() -> Result {
+    fn the_first_packet_connects_and_later_ones_wait() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 0)?;
         assert!(tag.0 != 0);
@@ -69,7 +69,7 @@ mod cases {
     }
 
     #[test]
-    fn nobody_waits_for_long() -> Result {
+    fn packets_wait_for_a_short_time_only() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 5)?;
         let wait = 5 + PATIENCE_SECS;
@@ -120,7 +120,7 @@ mod cases {
     }
 
     #[test]
-    fn who_wants_none_may_be_on_its_way_up() -> Result {
+    fn an_unwilling_peer_may_be_coming_up() -> Result {
         let mut table = Table::new()?;
         let mut now = 100;
         let mut tag = begin(&mut table, 1, now)?;
@@ -154,7 +154,7 @@ mod cases {
     }
 
     #[test]
-    fn who_does_not_answer_says_nothing() -> Result {
+    fn a_peer_that_does_not_answer_gets_no_datagrams() -> Result {
         for fate in [Fate::Failed, Fate::Postponed] {
             let mut table = Table::new()?;
             for now in [0, 100, 200, 300] {
@@ -168,7 +168,7 @@ mod cases {
     }
 
     #[test]
-    fn who_has_as_many_as_it_takes_gets_datagrams_at_once() -> Result {
+    fn a_peer_at_its_limit_gets_datagrams_at_once() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 0)?;
         assert!(table.end(tag, Fate::Declined, 0).is_notified);
