@@ -122,7 +122,7 @@ impl<T: Send + Sync, S: Send> Table<T, S> {
         self.slab.node(key, value)
     }
 
-    /// Reads the value under `key`. Any context; waits for nobody.
+    /// Reads the value under `key`. Any context; never waits.
     #[inline]
     pub(crate) fn get<R>(&self, key: &Key, read: impl FnOnce(&T) -> R) -> Option<R> {
         self.get_in(key, &rcu::read_lock(), read)

@@ -2,7 +2,7 @@
 
 //! Budgets for queries to the subnet administrator (SA) that the port's own node does not ask for.
 //!
-//! Anybody may say of a neighbour that it is elsewhere, to all nodes at once. Each node that
+//! Any node may tell all others at once that a neighbour is elsewhere. Each node that
 //! looks for itself asks the SA, so one packet costs the SA as many queries as there are nodes.
 
 /// A rate at which something may be done.

@@ -2,7 +2,7 @@
 
 //! The cache of a network namespace.
 //!
-//! Looking up waits for nobody. All that changes entries holds the table's writer's lock, and is
+//! Lookups never wait. All that changes entries holds the table's writer's lock, and is
 //! in process context.
 
 use core::{

@@ -110,7 +110,7 @@ pub(crate) enum Failure {
     Silent,
     /// The peer does not know the service, or not the address.
     Refused,
-    /// The answer is about something else, or of use to nobody.
+    /// The answer is about something else, or of no use.
     Wrong,
     /// The kernel is short of memory.
     NoMemory,
@@ -168,7 +168,7 @@ impl Exchange {
         });
     }
 
-    /// Uses the connection manager, which takes the ports that nobody has, as soon as there is
+    /// Uses the connection manager, which takes the ports that have no user, as soon as there is
     /// something in the cache: a node without entries keeps its own. Returns false until then.
     fn begin(&self, host: &Arc<dyn Host>) -> bool {
         let was_used = {
@@ -333,7 +333,7 @@ impl Exchange {
                 Err(failure) => lost(host, pending, failure, end.held),
             }
         }
-        // Also for a result that nobody wants: its place in the window is free.
+        // Also for a result that no caller wants: its place in the window is free.
         self.go_on(host);
     }
 

@@ -149,7 +149,7 @@ const INTERFACE_MODE: &[Shaped] = &[
     (interface_attribute::ACM, Shape::U8),
 ];
 
-/// Describes an operation that anybody may ask for.
+/// Describes an operation that any program may ask for.
 const fn open(command: u8, is_dump: bool, attributes: &'static [Shaped]) -> Operation {
     Operation {
         command,

@@ -287,7 +287,7 @@ mod cases {
         assert_eq!(cache.entries().len(), 2);
         assert_eq!(cache.counters().get(Counter::Expired), 1);
         assert!(found(&cache, 2).is_some() && found(&cache, 3).is_some());
-        // One that is too old stands in nobody's way.
+        // An entry that is too old counts as missing.
         cache.put(&mut cache.entries().write(), &old, Source::File, 0)?;
         assert_eq!(cache.delete(ip(1)), Err(Refused::Missing));
         cache.put(&mut cache.entries().write(), &old, Source::File, 0)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! Connected mode (RFC 4755): reliable connections to the peers that take them, for packets of up
-//! to 64 KiB. Everybody else, and all groups, get datagrams as ever.
+//! to 64 KiB. All other peers, and all groups, get datagrams as ever.
 //!
 //! ```text
 //!  session    what there is while the interface is up in connected mode

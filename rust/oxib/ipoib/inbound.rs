@@ -425,7 +425,7 @@ impl Interface {
                 Ok(())
             }
             Err(error) => {
-                // They are in nobody's use, and go with the others that are not.
+                // The new queues are not in use, and go with the others that are not.
                 self.sizes.set_receive_queues(before);
                 let _ = self.device().use_receive_queues(rtnl, before);
                 Err(error)

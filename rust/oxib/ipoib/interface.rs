@@ -255,7 +255,7 @@ pub(super) struct Control {
     /// The MTU in datagrams that an administrator wishes for, which may be more than the link
     /// carries now; `None`: as much as it carries.
     pub(super) wished_mtu: Option<u32>,
-    /// The MTU that is being set because the link or the mode has changed, which is nobody's wish.
+    /// The MTU that is being set because the link or the mode has changed, not on request.
     pub(super) following_mtu: Option<u32>,
     /// The largest MTU when the log last said why a larger one is refused or not set yet.
     pub(super) mtu_advised: u32,

@@ -232,7 +232,7 @@ mod tests {
             // Routers' messages may, but nobody asks for what they tell of a port.
             (133, nd::Kind::Source, true, false),
             (134, nd::Kind::Source, true, false),
-            // Echo is about nobody, a redirect about another node.
+            // Echo is about no node, a redirect about another one.
             (128, nd::Kind::Source, false, false),
             (137, nd::Kind::Target, false, false),
         ] {

@@ -105,7 +105,7 @@ pub(crate) struct Table<T: Kind> {
     operations: UnsafeCell<bindings::rtnl_link_ops>,
     registered: AtomicBool,
     // Whether the registration is being dropped: the stack then deletes all links of the kind, as
-    // if somebody asked.
+    // if by request.
     ends: AtomicBool,
     _kind: PhantomData<fn(T)>,
 }

@@ -327,7 +327,7 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
 
     /// Gives the chain to the device, its last request signalled. A chain of inline requests
     /// needs a completion only to have its slots free again: it is signalled only now and then,
-    /// and if somebody is to `wait` for the completion.
+    /// and if `wait` says that the completion is waited for.
     #[inline(always)]
     pub(crate) fn post(&mut self, wait: bool) -> Posted {
         let chain = self.ring.unposted();

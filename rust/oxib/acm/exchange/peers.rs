@@ -195,8 +195,8 @@ impl<P> Peers<P> {
         self.begin(request, gid, held)
     }
 
-    /// Forgets a peer that is not being asked, another one each time: nothing is lost but that
-    /// somebody looks after it.
+    /// Forgets a peer that is not being asked, another one each time: all that is lost is
+    /// that the peer is watched.
     fn make_room(&mut self) {
         for _ in 0..2 {
             let mut cursor = self.table.cursor_lower_bound_mut(&self.hand);
@@ -254,7 +254,7 @@ impl<P> Peers<P> {
     }
 
     /// Ends an exchange that was under way: the peer has that queue pair, or has not answered.
-    /// `None` if nobody wants to know any more.
+    /// `None` if the outcome is not wanted any more.
     pub(super) fn ended(
         &mut self,
         pending: &PendingExchange,

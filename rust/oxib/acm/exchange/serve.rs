@@ -3,11 +3,11 @@
 //! An exchange that a peer begins: it asks for one of our addresses.
 //!
 //! The answer is for an address that an interface in the partition of the request, at the port
-//! where it came in, has at the moment; nothing else is told to anybody.
+//! where it came in, has at the moment; nothing else is told.
 //!
 //! The peer's claims about itself are kept, too ([`learn`]), so that our own packets need no
-//! exchange. Anybody can say anything, so it is believed only of the port that the request came
-//! from: its GID has to be the one in the packet's own header, which no port can forge to
+//! exchange. A peer can claim anything, so a claim is believed only of the port that the request
+//! came from: its GID has to be the one in the packet's own header, which no port can forge to
 //! another's, or, without a header, that of the LID. And an entry of higher rank stays what it
 //! is.
 
@@ -185,7 +185,7 @@ fn answer(id: &Arc<Id>, host: &Arc<dyn Host>, question: &Question) -> Result {
     )
 }
 
-/// Says that nobody here has the address.
+/// Answers that no interface here has the address.
 fn refuse(id: &Arc<Id>) -> Result {
     respond(id, Status::REJECT, Qpn::from_bytes([0; 3]), 0, &[])
 }
@@ -203,7 +203,7 @@ fn respond(id: &Arc<Id>, status: Status, qpn: Qpn, qkey: u32, private_data: &[u8
 
 /// Peers that are learned of at a time, and those of them of which the subnet administrator may
 /// have to be asked first: of others nothing is learned, and they are asked when they are wanted.
-/// Anybody may ask us anything.
+/// Any node may send requests.
 const LEARNING: usize = 64;
 const CHECKS: usize = 8;
 
@@ -260,7 +260,7 @@ fn is_elsewhere(host: &Arc<dyn Host>, question: &Question) -> bool {
     gid.is_some_and(|gid| gid != question.asker_gid)
 }
 
-/// Returns whether a peer is where its request came from; `None` if nobody knows. Sleeps.
+/// Returns whether a peer is where its request came from; `None` if that is not known. Sleeps.
 fn is_there(host: &Arc<dyn Host>, question: &Question, origin: Origin) -> Option<bool> {
     match origin {
         Origin::Gid(gid) => Some(gid == question.asker_gid),

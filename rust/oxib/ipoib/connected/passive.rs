@@ -82,7 +82,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EBUSY` if somebody else listens for them.
+    /// `ENOMEM`; `EBUSY` if there is another listener for them.
     pub(super) fn new(
         session: &Arc<Session>,
         manager: &Arc<Manager>,

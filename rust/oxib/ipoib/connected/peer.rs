@@ -175,7 +175,7 @@ impl Failures {
             is_notified: match fate {
                 Fate::Declined => true,
                 Fate::Unwilling => now >= since + GRACE_SECS,
-                // Nobody has said that there will be none.
+                // The peer has not said that there will be none.
                 Fate::Over | Fate::Failed | Fate::Postponed => self.is_notified,
             },
         };

@@ -66,7 +66,7 @@ mod cases {
         peers.known(request(3), FAR, five, 5_000);
         assert!(peers.is_fresh(&request(3).target, 5_000));
         assert_eq!(peers.len(), 3);
-        // An interface that is down knows nobody.
+        // An interface that is down knows no peers.
         let mut closed = Peers::<u8>::new();
         closed.notified(request(1), FAR, five, 10);
         assert_eq!(closed.len(), 0);
@@ -213,7 +213,7 @@ mod cases {
         let mut found = KVec::with_capacity(4, GFP_KERNEL)?;
         let pending = begun(&mut peers, 1, None, 0)?;
         peers.ended(&pending, qpn(5), 0);
-        // One that never answered is nobody's loss.
+        // A peer that never answered is no loss.
         let pending = begun(&mut peers, 2, None, 0)?;
         peers.ended(&pending, Err(Failure::Silent), 0);
         peers.stale(FRESH_MS - 1, &mut found);
