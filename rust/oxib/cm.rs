@@ -26,7 +26,7 @@
 //! ```
 //!
 //! No lock is shared by all connections: an identifier has its own, and the tables are divided.
-//! Locks are taken in this order: identifier, then table or places of a listener.
+//! Locks are taken in this order: identifier, then table or slots of a listener.
 
 use core::sync::atomic::AtomicU32;
 
@@ -214,7 +214,7 @@ impl Manager {
         self.lanes.flush();
         // From here on none is deferred: the window is closed.
         self.deferred.forget(port, self.now());
-        // The work of the window, which sends what waited for a place, runs on this queue.
+        // The work of the window, which sends what waited for a slot, runs on this queue.
         self.timers.flush();
         // Deferred messages that were on their way by then have come into lanes.
         self.lanes.flush();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Requests: sent now or, where the port has no place for one more, when their turn comes.
+//! Requests: sent now or, where the port has no slot for one more, when their turn comes.
 
 use kernel::{
     prelude::*,
@@ -16,7 +16,7 @@ use super::{
     message::Bytes,
     port,
     round_trip::UNHEARD,
-    window::Place, //
+    window::Slot, //
 };
 use crate::wire::cm::Kind;
 
@@ -39,12 +39,12 @@ impl Inner {
         let (port, to) = self.destination(id)?;
         // The window's work may run at once, but waits for the identifier's lock, and so sees
         // `waits`.
-        let place = port.window.enter(id);
-        if place.is_some() {
+        let slot = port.window.enter(id);
+        if slot.is_some() {
             port.post_built(to, &request)?;
         }
-        self.waits = place.is_none();
-        self.place = place;
+        self.waits = slot.is_none();
+        self.window_slot = slot;
         self.request = Some(request);
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Inner {
         let asked = self.machine.asked_at();
         let port = asked.and(self.port.as_ref());
         let is_unmeasured = port.is_some_and(|port| !port.round_trips.of(self.asked()).is_known());
-        match self.place {
+        match self.window_slot {
             Some(_) => due.min(now.after(soon)),
             None if is_unmeasured => {
                 let waited = asked.map_or(0, |asked| now.since(asked));
@@ -66,7 +66,7 @@ impl Inner {
         }
     }
 
-    /// Gives the request's place to others if no answer is to be expected any more.
+    /// Gives the request's slot to others if no answer is to be expected any more.
     pub(super) fn let_others_in(&mut self, now: Time) {
         let is_overdue = match (&self.port, self.machine.asked_at()) {
             (Some(port), Some(asked)) => {
@@ -76,7 +76,7 @@ impl Inner {
             _ => true,
         };
         if is_overdue {
-            self.place = None;
+            self.window_slot = None;
         }
     }
 
@@ -90,7 +90,7 @@ impl Inner {
 
 impl Id {
     /// Sends the request that was kept back, as its turn has come.
-    pub(super) fn turn_came(self: &Arc<Self>, place: Place) {
+    pub(super) fn turn_came(self: &Arc<Self>, slot: Slot) {
         let now = self.manager.now();
         self.with(|inner| {
             // It was answered before it was sent, by a peer with the same wish, or given up.
@@ -99,7 +99,7 @@ impl Id {
             }
             // The consumer's time-outs count from here, not from its call.
             let actions = inner.machine.sent(now);
-            inner.place = Some(place);
+            inner.window_slot = Some(slot);
             inner.send_kept_back(self);
             let _ = inner.follow(self, &actions, now, None);
         });

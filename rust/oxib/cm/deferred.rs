@@ -22,7 +22,7 @@ use kernel::{
 };
 
 use super::{
-    half_open::Places,
+    half_open::Slots,
     machine::{
         source::Source,
         time::Time, //
@@ -54,13 +54,13 @@ const ROOM: u32 = 256;
 /// for an address.
 const DELAYS: [u64; 5] = [4, 16, 64, 256, 660];
 
-/// The name of all that holds places here: no holder is asked to give one up.
+/// The name of all that holds slots here: no holder is asked to give one up.
 const NOBODY: CommId = CommId::new(1);
 
 /// The messages that wait.
 #[pin_data]
 pub(super) struct Deferred {
-    places: Arc<Places>,
+    slots: Arc<Slots>,
     #[pin]
     rounds: IrqLock<Rounds>,
     queue: Arc<work::Queue>,
@@ -141,10 +141,10 @@ impl Deferred {
     ///
     /// `ENOMEM`.
     pub(super) fn new(queue: &Arc<work::Queue>) -> Result<Arc<Self>> {
-        let places = Places::new(ROOM)?;
+        let slots = Slots::new(ROOM)?;
         Arc::pin_init(
             pin_init!(Self {
-                places,
+                slots,
                 rounds <- new_irq_lock!(Rounds::new(), "oxib_cm_deferred"),
                 queue: queue.clone(),
                 work <- new_delayed_work!("oxib_cm_deferred"),
@@ -193,7 +193,7 @@ impl Deferred {
     /// Forgets the messages that the sender of a REJ has taken back by it.
     fn take_back(&self, sender: CommId, source: &Source) {
         // Most have none, and all others would have to wait for the look through them.
-        if !self.places.are_held_by(source) {
+        if !self.slots.are_held_by(source) {
             return;
         }
         let is_taken_back = |notice: &Notice| {
@@ -231,7 +231,7 @@ impl WorkItem for Deferred {
             due
         });
         for mut notice in due.into_iter().flat_map(Chain::in_order) {
-            notice.place = None;
+            notice.slot = None;
             notice.deferred += 1;
             if let Some(port) = notice.port.clone() {
                 port.manager().take_in_again(&port, notice);
@@ -258,12 +258,12 @@ impl Manager {
         let (source, now) = (port.source(received), self.now());
         // The port goes: a message that is added after `forget` has emptied the rounds would keep
         // it.
-        let place = match port.window.is_closed() {
+        let slot = match port.window.is_closed() {
             true => None,
-            false => self.deferred.places.take(&source, NOBODY, now),
+            false => self.deferred.slots.take(&source, NOBODY, now),
         };
-        notice.place = place;
-        if notice.place.is_none() || self.deferred.add(notice, now).is_err() {
+        notice.slot = slot;
+        if notice.slot.is_none() || self.deferred.add(notice, now).is_err() {
             port.count_dropped(Cause::Unresolved);
         }
     }

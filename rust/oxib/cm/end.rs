@@ -86,7 +86,7 @@ impl Inner {
         self.half_open = None;
         self.request = None;
         self.waits = false;
-        self.place = None;
+        self.window_slot = None;
         self.is_unused()
     }
 

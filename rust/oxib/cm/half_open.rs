@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Connections of a listener that are not finished: their places, and which of them gives its
-//! place up for another.
+//! Connections of a listener that are not finished: their slots, and which of them gives its
+//! slot up for another.
 //!
-//! [`Backlog`] decides. Here are its memory and its lock, and the identifiers behind its places.
+//! [`Backlog`] decides. Here are its memory and its lock, and the identifiers behind its slots.
 
 use kernel::{
     prelude::*,
@@ -22,8 +22,8 @@ use super::{
             Backlog,
             Cell,
             Outcome,
-            Place,
             Refused, //
+            Slot,
         },
         source::Source,
         time::Time, //
@@ -41,12 +41,12 @@ use crate::{
     wire::cm::CommId, //
 };
 
-/// The number of connections that are looked at to find one that gives its place up.
+/// The number of connections that are looked at to find one that gives its slot up.
 const LOOKED_AT: u32 = 16;
 
-/// The places of a listener.
+/// The slots of a listener.
 #[pin_data]
-pub(super) struct Places {
+pub(super) struct Slots {
     /// A key for the hashes of sources, so that no node can choose a source that has the hash of
     /// another.
     seed: u32,
@@ -54,35 +54,35 @@ pub(super) struct Places {
     backlog: IrqLock<Backlog<KVVec<Cell>>>,
 }
 
-/// A place of a listener, taken by a connection that is not finished.
+/// A slot of a listener, taken by a connection that is not finished.
 pub(super) struct HalfOpen {
-    places: Arc<Places>,
-    place: Place,
+    slots: Arc<Slots>,
+    slot: Slot,
 }
 
 impl HalfOpen {
-    /// Gives the place back, with the outcome of its connection.
+    /// Gives the slot back, with the outcome of its connection.
     pub(super) fn end(mut self, outcome: Option<Outcome>, now: Time) {
         if let Some(outcome) = outcome {
-            let place = &mut self.place;
-            self.places
+            let slot = &mut self.slot;
+            self.slots
                 .backlog
-                .with(|backlog| backlog.end(place, outcome, now));
+                .with(|backlog| backlog.end(slot, outcome, now));
         }
     }
 }
 
 impl Drop for HalfOpen {
     fn drop(&mut self) {
-        if !self.place.is_given_back() {
-            let place = &mut self.place;
-            self.places.backlog.with(|backlog| backlog.give_back(place));
+        if !self.slot.is_given_back() {
+            let slot = &mut self.slot;
+            self.slots.backlog.with(|backlog| backlog.give_back(slot));
         }
     }
 }
 
-impl Places {
-    /// Makes the places of a listener, `most` of them. They take memory when they are taken.
+impl Slots {
+    /// Makes the slots of a listener, `most` of them. They take memory when they are taken.
     ///
     /// # Errors
     ///
@@ -102,19 +102,19 @@ impl Places {
         hash(&(self.seed, *source))
     }
 
-    /// Returns whether `source` may get a place: one that is free, or one of another source.
+    /// Returns whether `source` may get a slot: one that is free, or one of another source.
     pub(super) fn admit(&self, source: &Source) -> bool {
         let source = self.hash(source);
         self.backlog.with(|backlog| backlog.admits(source))
     }
 
-    /// Returns whether `source` holds a place.
+    /// Returns whether `source` holds a slot.
     pub(super) fn are_held_by(&self, source: &Source) -> bool {
         let source = self.hash(source);
         self.backlog.with(|backlog| backlog.held(source) > 0)
     }
 
-    /// Takes a place for `source` if one is free, for what `name` stands for. Sleeps.
+    /// Takes a slot for `source` if one is free, for what `name` stands for. Sleeps.
     pub(super) fn take(
         self: &Arc<Self>,
         source: &Source,
@@ -125,24 +125,24 @@ impl Places {
         self.hold(|backlog| backlog.take(source, name, now)).ok()
     }
 
-    /// Takes a place by `take`, with memory if there is not enough. Sleeps.
+    /// Takes a slot by `take`, with memory if there is not enough. Sleeps.
     fn hold(
         self: &Arc<Self>,
-        take: impl Fn(&mut Backlog<KVVec<Cell>>) -> core::result::Result<Place, Refused>,
+        take: impl Fn(&mut Backlog<KVVec<Cell>>) -> core::result::Result<Slot, Refused>,
     ) -> core::result::Result<HalfOpen, Refused> {
         loop {
             // Memory is allocated without the lock, so another thread may have used it up by the
             // next try.
             match self.backlog.with(&take) {
-                Ok(place) => {
+                Ok(slot) => {
                     return Ok(HalfOpen {
-                        places: self.clone(),
-                        place,
+                        slots: self.clone(),
+                        slot,
                     })
                 }
                 Err(Refused::Memory(cells)) => {
                     let memory = KVVec::from_elem(Cell::default(), cells, GFP_KERNEL)
-                        // Without memory there is no place: the request is dropped, and the peer
+                        // Without memory there is no slot: the request is dropped, and the peer
                         // repeats it.
                         .map_err(|_| Refused::Full)?;
                     let unused = self.backlog.with(|backlog| backlog.grow(memory));
@@ -156,39 +156,39 @@ impl Places {
 }
 
 impl Manager {
-    /// Takes a place of a listener's for the connection that we call `name`. Another connection
-    /// may have to give its place up. Sleeps.
+    /// Takes a slot of a listener's for the connection that we call `name`. Another connection
+    /// may have to give its slot up. Sleeps.
     pub(super) fn half_open(
         &self,
-        places: &Arc<Places>,
+        slots: &Arc<Slots>,
         source: &Source,
         name: CommId,
     ) -> Option<HalfOpen> {
-        let source = places.hash(source);
+        let source = slots.hash(source);
         let now = self.now();
-        let place = places.hold(|backlog| backlog.take(source, name, now));
-        place.ok().or_else(|| {
-            self.make_room(places, source)
-                .then(|| places.hold(|backlog| backlog.take_over(source, name, now)))?
+        let slot = slots.hold(|backlog| backlog.take(source, name, now));
+        slot.ok().or_else(|| {
+            self.make_room(slots, source)
+                .then(|| slots.hold(|backlog| backlog.take_over(source, name, now)))?
                 .ok()
         })
     }
 
-    /// Frees a place for `source`, if another one can be made to give its up.
-    fn make_room(&self, places: &Arc<Places>, source: u32) -> bool {
-        if !places.backlog.with(|backlog| backlog.may_take_over(source)) {
+    /// Frees a slot for `source`, if another one can be made to give its up.
+    fn make_room(&self, slots: &Arc<Slots>, source: u32) -> bool {
+        if !slots.backlog.with(|backlog| backlog.may_take_over(source)) {
             return false;
         }
         (0..LOOKED_AT).any(|_| {
             let number = random();
             // The lock is released before the candidate's own is taken: identifiers give their
-            // places back with their locks held.
-            let (candidate, time) = places
+            // slots back with their locks held.
+            let (candidate, time) = slots
                 .backlog
                 .with(|backlog| (backlog.candidate(source, number), backlog.time_to_finish()));
-            // A connection that is still being made is not in this table yet and keeps its place.
+            // A connection that is still being made is not in this table yet and keeps its slot.
             let holder = candidate.and_then(|name| self.ids.get(&name));
-            holder.is_some_and(|id| id.gives_up_place(places, time))
+            holder.is_some_and(|id| id.gives_up_slot(slots, time))
         })
     }
 }
@@ -196,7 +196,7 @@ impl Manager {
 impl Id {
     /// Ends a connection that has waited for its peer's RTU for `time` milliseconds, and whether
     /// it has. Its consumer is told that none came in time.
-    fn gives_up_place(self: &Arc<Self>, places: &Arc<Places>, time: u64) -> bool {
+    fn gives_up_slot(self: &Arc<Self>, slots: &Arc<Slots>, time: u64) -> bool {
         // Allocated before the lock, under which nothing may sleep.
         let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
             return false;
@@ -205,7 +205,7 @@ impl Id {
         let (is_over, next) = self.with(|inner| {
             // The candidate was chosen without its lock: it may have been established or
             // destroyed since.
-            let is_over = inner.has_had(places, time, now);
+            let is_over = inner.has_had(slots, time, now);
             let next = match is_over {
                 true => {
                     let actions = inner.machine.give_up();
@@ -221,10 +221,10 @@ impl Id {
 }
 
 impl Inner {
-    /// Returns whether its place is one of `places`, and its peer has had `time` milliseconds to
-    /// answer. A connection that its consumer has not answered keeps its place.
-    fn has_had(&self, places: &Arc<Places>, time: u64, now: Time) -> bool {
-        let is_held = |held: &HalfOpen| Arc::ptr_eq(&held.places, places);
+    /// Returns whether its slot is one of `slots`, and its peer has had `time` milliseconds to
+    /// answer. A connection that its consumer has not answered keeps its slot.
+    fn has_had(&self, slots: &Arc<Slots>, time: u64, now: Time) -> bool {
+        let is_held = |held: &HalfOpen| Arc::ptr_eq(&held.slots, slots);
         let asked = self.machine.asked_at();
         !self.gone
             && self.half_open.as_ref().is_some_and(is_held)
@@ -236,44 +236,44 @@ impl Inner {
 mod tests {
     use super::*;
 
-    fn take(places: &Arc<Places>, lid: u32) -> core::result::Result<HalfOpen, Refused> {
-        let source = places.hash(&Source::new(lid, 0, None));
-        places.hold(|backlog| backlog.take(source, CommId::new(1 + lid), Time::new(1)))
+    fn take(slots: &Arc<Slots>, lid: u32) -> core::result::Result<HalfOpen, Refused> {
+        let source = slots.hash(&Source::new(lid, 0, None));
+        slots.hold(|backlog| backlog.take(source, CommId::new(1 + lid), Time::new(1)))
     }
 
     /// Takes what a source gets.
-    fn take_all(places: &Arc<Places>, lid: u32) -> Result<KVec<HalfOpen>> {
+    fn take_all(slots: &Arc<Slots>, lid: u32) -> Result<KVec<HalfOpen>> {
         let mut taken = KVec::new();
-        while let Ok(place) = take(places, lid) {
-            taken.push(place, GFP_KERNEL)?;
+        while let Ok(slot) = take(slots, lid) {
+            taken.push(slot, GFP_KERNEL)?;
         }
         Ok(taken)
     }
 
     #[test]
     fn a_source_has_as_many_as_are_left() -> Result {
-        let places = Places::new(4096)?;
-        let first = take_all(&places, 1)?;
+        let slots = Slots::new(4096)?;
+        let first = take_all(&slots, 1)?;
         assert_eq!(first.len(), 2048);
-        let second = take_all(&places, 2)?;
+        let second = take_all(&slots, 2)?;
         assert_eq!(second.len(), 1024);
         // What one gives back, the other may have.
         drop(first);
-        assert_eq!(take_all(&places, 2)?.len(), 1024);
+        assert_eq!(take_all(&slots, 2)?.len(), 1024);
         drop(second);
-        assert_eq!(take_all(&places, 3)?.len(), 2048);
+        assert_eq!(take_all(&slots, 3)?.len(), 2048);
         Ok(())
     }
 
     #[test]
-    fn a_place_is_given_back_once() -> Result {
-        let places = Places::new(2)?;
-        let place = take(&places, 1).map_err(|_| EBUSY)?;
-        let other = take(&places, 2).map_err(|_| EBUSY)?;
-        place.end(Some(Outcome::Finished), Time::new(2));
-        assert_eq!(places.backlog.with(|backlog| backlog.taken()), 1);
+    fn a_slot_is_given_back_once() -> Result {
+        let slots = Slots::new(2)?;
+        let slot = take(&slots, 1).map_err(|_| EBUSY)?;
+        let other = take(&slots, 2).map_err(|_| EBUSY)?;
+        slot.end(Some(Outcome::Finished), Time::new(2));
+        assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 1);
         drop(other);
-        assert_eq!(places.backlog.with(|backlog| backlog.taken()), 0);
+        assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 0);
         Ok(())
     }
 }

@@ -48,7 +48,7 @@ use super::{
     port::Port,
     sidr::SidrRequest,
     table::Reserved,
-    window::Place,
+    window::Slot,
     DeviceKey,
     Manager, //
 };
@@ -111,15 +111,15 @@ pub(super) struct Inner {
     pub(super) request: Option<KBox<Bytes>>,
     /// The request is kept back until its turn comes.
     pub(super) waits: bool,
-    /// The request's place among the port's, until something comes for it or is overdue.
-    pub(super) place: Option<Place>,
+    /// The request's slot among the port's, until something comes for it or is overdue.
+    pub(super) window_slot: Option<Slot>,
     /// The peer's request for resolution.
     pub(super) sidr_request: Option<KBox<SidrRequest>>,
     /// Private data of the answer that is repeated to duplicates.
     pub(super) saved: Option<KBox<KVec<u8>>>,
     /// The peer's names for it.
     pub(super) claims: Claims,
-    /// The place of a passive connection that is not finished, or of a request that is not
+    /// The slot of a passive connection that is not finished, or of a request that is not
     /// answered.
     pub(super) half_open: Option<HalfOpen>,
     pub(super) waiting: Chain,
@@ -170,7 +170,7 @@ impl Inner {
         }
         if !self.machine.is_in_flight() {
             // The drop only schedules the window's work, which takes the lock that is held here.
-            self.place = None;
+            self.window_slot = None;
         }
         match actions.timer {
             TimerAction::Keep => {}
@@ -185,7 +185,7 @@ impl Inner {
         }
         if actions.half_open_over {
             if let Some(half_open) = self.half_open.take() {
-                // The lock of the places nests inside the identifier's, as those of the tables
+                // The lock of the slots nests inside the identifier's, as those of the tables
                 // do.
                 half_open.end(Outcome::of(actions), now);
             }
@@ -291,7 +291,7 @@ impl Id {
             peer_qpn: Qpn::from_bytes([0; 3]),
             request: None,
             waits: false,
-            place: None,
+            window_slot: None,
             sidr_request: None,
             saved: None,
             claims: Claims::default(),
@@ -447,7 +447,7 @@ impl Id {
             let actions = inner.machine.timer(rto, now);
             inner.send(self, &actions, None);
             // Before `follow`, where the next look depends on whether the request still has a
-            // place.
+            // slot.
             inner.let_others_in(now);
             inner.follow(self, &actions, now, Some(notice))
         });

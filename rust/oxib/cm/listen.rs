@@ -11,7 +11,7 @@ use kernel::{
 
 use super::{
     consumer::Consumer,
-    half_open::Places,
+    half_open::Slots,
     id::{
         Id,
         Inner, //
@@ -30,11 +30,11 @@ use crate::wire::cm::ServiceId;
 #[derive(Clone)]
 pub(super) struct Listener {
     id: Arc<Id>,
-    /// The places of connections.
-    pub(super) places: Arc<Places>,
-    /// The places of questions for a queue pair (SIDR_REQ), which only its consumer's answer frees:
+    /// The slots of connections.
+    pub(super) slots: Arc<Slots>,
+    /// The slots of questions for a queue pair (SIDR_REQ), which only its consumer's answer frees:
     /// one that never answers blocks no connection.
-    pub(super) questions: Arc<Places>,
+    pub(super) questions: Arc<Slots>,
     /// Number of consumers that it listens for.
     shared: u32,
 }
@@ -167,8 +167,8 @@ impl Id {
         service: ServiceId,
     ) -> Result<Option<(DeviceKey, ServiceId)>> {
         let memory = Reserved::new(GFP_ATOMIC)?;
-        let places = Places::new(self.manager.half_open)?;
-        let questions = Places::new(self.manager.half_open)?;
+        let slots = Slots::new(self.manager.half_open)?;
+        let questions = Slots::new(self.manager.half_open)?;
         self.with(|inner| {
             let before = inner.machine.clone();
             let actions = inner.machine.listen().map_err(|_| EINVAL)?;
@@ -178,7 +178,7 @@ impl Id {
             let key = (self.device, service);
             let listener = Listener {
                 id: self.clone(),
-                places,
+                slots,
                 questions,
                 shared: 1,
             };

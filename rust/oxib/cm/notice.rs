@@ -40,8 +40,8 @@ pub(crate) struct Notice {
     pub(super) origin: Option<KBox<Origin>>,
     /// The number of times that it has waited for its sender's Ethernet address.
     pub(super) deferred: u8,
-    /// The place that it has while it waits.
-    pub(super) place: Option<HalfOpen>,
+    /// The slot that it has while it waits.
+    pub(super) slot: Option<HalfOpen>,
 }
 
 /// The information on its way that a request gives, in the kernel's terms.
@@ -74,7 +74,7 @@ impl Notice {
                 id: None,
                 origin: None,
                 deferred: 0,
-                place: None,
+                slot: None,
             },
             flags,
         )?)

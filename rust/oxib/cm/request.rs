@@ -142,7 +142,7 @@ impl Arriving<'_> {
 impl Reception for Arriving<'_> {
     type Connection = Arc<Id>;
     type Listener = (Listener, Listening);
-    type Place = (CommId, HalfOpen);
+    type Slot = (CommId, HalfOpen);
 
     fn by_id(&self, id: &Remote<CommId>) -> Option<Arc<Id>> {
         self.manager.addressed(self.manager.remote_ids.get(id)?)
@@ -156,27 +156,27 @@ impl Reception for Arriving<'_> {
         self.manager.listener(self.port.key, service)
     }
 
-    /// On RoCE the sender's address is looked up for a place, and the sender may be asked: not for
+    /// On RoCE the sender's address is looked up for a slot, and the sender may be asked: not for
     /// a request that gets none in any case.
     fn admits(&self, (listener, _): &(Listener, Listening), source: &Source) -> bool {
-        !self.port.roce || listener.places.admit(source)
+        !self.port.roce || listener.slots.admit(source)
     }
 
-    /// Takes a place for the connection with a new identifier of ours. A request that cannot be
-    /// answered has none: another connection may have to give its place up.
-    fn place(
+    /// Takes a slot for the connection with a new identifier of ours. A request that cannot be
+    /// answered has none: another connection may have to give its slot up.
+    fn take_slot(
         &mut self,
         (listener, _): &(Listener, Listening),
         source: &Source,
     ) -> Option<(CommId, HalfOpen)> {
         self.back().as_ref().ok()?;
         let local = self.manager.name();
-        let place = self.manager.half_open(&listener.places, source, local)?;
-        Some((local, place))
+        let slot = self.manager.half_open(&listener.slots, source, local)?;
+        Some((local, slot))
     }
 }
 
-/// A REQ that makes a connection, with the use of its listener, our identifier and its place.
+/// A REQ that makes a connection, with the use of its listener, our identifier and its slot.
 type Admitted = New<(Listener, Listening), (CommId, HalfOpen)>;
 
 /// The data of a REQ besides its own fields.
@@ -225,9 +225,9 @@ impl Manager {
         let verdict = match verdict {
             Verdict::Duplicate(id) => return self.answer_again(port, &id, notice),
             Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
-            Verdict::Dropped(Unanswered::NoPlace) => {
+            Verdict::Dropped(Unanswered::NoSlot) => {
                 return match back {
-                    // Without the sender's address no place was asked for, so the REQ may still
+                    // Without the sender's address no slot was asked for, so the REQ may still
                     // get one later.
                     Some(Err(why)) => port.put_off(notice, why),
                     _ => port.count_dropped(Cause::HalfOpen),
@@ -299,7 +299,7 @@ impl Manager {
         back: &AddressVector,
         notice: KBox<Notice>,
     ) -> core::result::Result<(Arc<Id>, Next), Turned> {
-        let ((_, listening), (local, half_open)) = (new.listener, new.place);
+        let ((_, listening), (local, half_open)) = (new.listener, new.slot);
         let received = notice.message().ok_or(EINVAL)?;
         let request = Request {
             qp_type: new.req.qp_type,
@@ -318,7 +318,7 @@ impl Manager {
         match made {
             Ok(next) => Ok((id, next)),
             Err(turned) => {
-                // Takes its names out of the tables and gives its place back. The consumer that
+                // Takes its names out of the tables and gives its slot back. The consumer that
                 // `accept` made has been told nothing.
                 id.forget();
                 Err(turned)
@@ -374,7 +374,7 @@ impl Manager {
             .map_err(Error::from)?,
         );
         id.with(|inner| {
-            // From here `forget` finds all that a failing step below leaves, the place included.
+            // From here `forget` finds all that a failing step below leaves, the slot included.
             inner.port = Some(port.clone());
             inner.address = Some(paths.address);
             inner.alternate = paths.alternate.map(|(_, address)| address);

@@ -135,11 +135,11 @@ impl Manager {
         mut notice: KBox<Notice>,
     ) -> Result<(Arc<Id>, Next)> {
         let local = self.name();
-        // Until the consumer has answered. It takes no place from others, nor does it give its own
+        // Until the consumer has answered. It takes no slot from others, nor does it give its own
         // up: what a consumer has not answered is never ended for it.
         let source = key.1.without_claims();
-        let place = listener.questions.take(&source, local, self.now());
-        let place = place.ok_or(EBUSY)?;
+        let slot = listener.questions.take(&source, local, self.now());
+        let slot = slot.ok_or(EBUSY)?;
         let memory = Reserved::new(GFP_KERNEL)?;
         let origin = KBox::new_uninit(GFP_KERNEL)?;
         let request = SidrRequest {
@@ -162,7 +162,7 @@ impl Manager {
             primary: None,
             alternate: None,
         }));
-        let next = begin(&id, port, req, back, (request, place), &actions, notice);
+        let next = begin(&id, port, req, back, (request, slot), &actions, notice);
         Ok((id, next))
     }
 }
@@ -203,7 +203,7 @@ fn begin(
     port: &Arc<Port>,
     req: &SidrReq,
     back: AddressVector,
-    (request, place): (KBox<SidrRequest>, HalfOpen),
+    (request, slot): (KBox<SidrRequest>, HalfOpen),
     actions: &Actions,
     notice: KBox<Notice>,
 ) -> Next {
@@ -214,7 +214,7 @@ fn begin(
         inner.service = req.service_id();
         inner.tid = req.header().tid();
         inner.sidr_request = Some(request);
-        inner.begin_half_open(place);
+        inner.begin_half_open(slot);
         inner.follow(id, actions, now, Some(notice))
     })
 }

@@ -4,7 +4,7 @@
 //!
 //! A node that opens ten thousand connections at once would overrun its peers: a queue pair for
 //! management has room for some hundred datagrams, and what is lost or answered late is repeated
-//! and makes it worse. So a port has a number of places, a request takes one until something
+//! and makes it worse. So a port has a number of slots, a request takes one until something
 //! comes for it or should have come, and those that find none are queued. Their time, which the
 //! consumer has chosen, begins when they are sent.
 
@@ -34,18 +34,18 @@ use crate::{
     work, //
 };
 
-/// Number of a port's places: few enough for a peer's receive queue (512) when two ports send to
+/// Number of a port's slots: few enough for a peer's receive queue (512) when two ports send to
 /// it, and more than the peer answers while queued requests are sent on.
-const PLACES: u32 = 256;
+const SLOTS: u32 = 256;
 
-/// Number of places that have to be free before queued requests are sent on: one thread wakes
-/// for many of them. All places become free some time, so no request waits for ever.
-const BATCH: u32 = PLACES / 4;
+/// Number of slots that have to be free before queued requests are sent on: one thread wakes
+/// for many of them. All slots become free some time, so no request waits for ever.
+const BATCH: u32 = SLOTS / 4;
 
-/// The places of a port.
+/// The slots of a port.
 #[pin_data]
 pub(super) struct Window {
-    /// Places that are taken. More than there are if memory was short.
+    /// Slots that are taken. More than there are if memory was short.
     taken: AtomicU32,
     /// Number of queued requests: for a moment more than there are, never fewer.
     queued: AtomicU32,
@@ -87,13 +87,13 @@ impl Window {
         )
     }
 
-    /// Takes a place for a request of `id`. Without one the identifier is queued:
+    /// Takes a slot for a request of `id`. Without one the identifier is queued:
     /// [`Id::turn_came`] is called later. Any context, also with the identifier's lock held.
-    pub(super) fn enter(self: &Arc<Self>, id: &Arc<Id>) -> Option<Place> {
-        // While others wait, a place that has become free is theirs: nobody overtakes them.
+    pub(super) fn enter(self: &Arc<Self>, id: &Arc<Id>) -> Option<Slot> {
+        // While others wait, a slot that has become free is theirs: nobody overtakes them.
         if self.queued.load(Ordering::SeqCst) == 0 {
-            if let Some(place) = self.take() {
-                return Some(place);
+            if let Some(slot) = self.take() {
+                return Some(slot);
             }
         }
         let turn = Turn {
@@ -104,12 +104,12 @@ impl Window {
             // One too many now is better than one never.
             return Some(self.take_in_any_case());
         };
-        // Pairs with the drop of a place: each side changes its own count, then reads the
+        // Pairs with the drop of a slot: each side changes its own count, then reads the
         // other's. Without `SeqCst` both could read the old value, and nobody would wake the
         // work.
         self.queued.fetch_add(1, Ordering::SeqCst);
         self.newest.with(|list| list.push(turn));
-        // A place may have become free before the request was seen to be queued.
+        // A slot may have become free before the request was seen to be queued.
         self.wake();
         None
     }
@@ -125,41 +125,41 @@ impl Window {
         self.closed.load(Ordering::SeqCst)
     }
 
-    fn take(self: &Arc<Self>) -> Option<Place> {
+    fn take(self: &Arc<Self>) -> Option<Slot> {
         let closed = self.closed.load(Ordering::SeqCst);
         self.taken
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |taken| {
-                (closed || taken < PLACES).then(|| taken.saturating_add(1))
+                (closed || taken < SLOTS).then(|| taken.saturating_add(1))
             })
             .ok()?;
-        Some(Place(self.clone()))
+        Some(Slot(self.clone()))
     }
 
-    fn take_in_any_case(self: &Arc<Self>) -> Place {
+    fn take_in_any_case(self: &Arc<Self>) -> Slot {
         self.taken.fetch_add(1, Ordering::SeqCst);
-        Place(self.clone())
+        Slot(self.clone())
     }
 
-    /// Schedules the work that sends queued requests on, if there are any, and enough places are
+    /// Schedules the work that sends queued requests on, if there are any, and enough slots are
     /// free or the port goes.
     fn wake(self: &Arc<Self>) {
-        let there_are_places = self.taken.load(Ordering::SeqCst) <= PLACES - BATCH
+        let there_are_slots = self.taken.load(Ordering::SeqCst) <= SLOTS - BATCH
             || self.closed.load(Ordering::SeqCst);
-        if there_are_places && self.queued.load(Ordering::SeqCst) > 0 {
+        if there_are_slots && self.queued.load(Ordering::SeqCst) > 0 {
             // Requests are never sent from here: the caller may hold the lock of an identifier,
             // which `turn_came` takes.
             self.queue.schedule(self.clone(), 0);
         }
     }
 
-    /// Returns a free place and the identifier whose turn it is. For the work alone.
-    fn next(self: &Arc<Self>) -> Option<(Place, Arc<Id>)> {
-        let place = self.take()?;
+    /// Returns a free slot and the identifier whose turn it is. For the work alone.
+    fn next(self: &Arc<Self>) -> Option<(Slot, Arc<Id>)> {
+        let slot = self.take()?;
         // The list may still be empty for a request that `enter` has counted and not yet pushed:
         // `enter` calls `wake` after that.
         let turn = self.first()?;
         self.queued.fetch_sub(1, Ordering::SeqCst);
-        Some((place, turn.waiter.clone()))
+        Some((slot, turn.waiter.clone()))
     }
 
     /// Takes the identifier that has waited longest. The list is reversed with no lock held:
@@ -181,16 +181,16 @@ impl WorkItem for Window {
     type Pointer = Arc<Window>;
 
     fn run(window: Arc<Window>) {
-        while let Some((place, id)) = window.next() {
-            id.turn_came(place);
+        while let Some((slot, id)) = window.next() {
+            id.turn_came(slot);
         }
     }
 }
 
-/// A place that a request has taken. Dropping it, in any context, gives it to the next.
-pub(super) struct Place(Arc<Window>);
+/// A slot that a request has taken. Dropping it, in any context, gives it to the next.
+pub(super) struct Slot(Arc<Window>);
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::SeqCst);
         self.0.wake();

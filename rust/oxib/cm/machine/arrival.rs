@@ -4,7 +4,7 @@
 //! connection that it is for, and the requests that make a new one (IBTA 12.9.7).
 //!
 //! The order of the checks counts. A duplicate is answered before anything else is asked for, so
-//! that a peer with a connection loses nothing by what others do meanwhile. A place is taken last,
+//! that a peer with a connection loses nothing by what others do meanwhile. A slot is taken last,
 //! so that what is rejected takes none. Nothing is sent here.
 
 use super::claim::{
@@ -29,8 +29,8 @@ pub trait Reception {
     type Connection;
     /// A listener, by its service.
     type Listener;
-    /// A place of a listener's.
-    type Place;
+    /// A slot of a listener's.
+    type Slot;
 
     /// Returns the connection whose peer calls it `id`.
     fn by_id(&self, id: &Remote<CommId>) -> Option<Self::Connection>;
@@ -41,13 +41,13 @@ pub trait Reception {
     /// Returns the listener of a service.
     fn listener(&self, service: ServiceId) -> Option<Self::Listener>;
 
-    /// Returns whether a request from `source` may get a place of `listener`. Only then
-    /// [`Reception::place`] is called, which may be costly.
+    /// Returns whether a request from `source` may get a slot of `listener`. Only then
+    /// [`Reception::take_slot`] is called, which may be costly.
     fn admits(&self, listener: &Self::Listener, source: &Source) -> bool;
 
-    /// Takes a place of `listener` for a request from `source`. Another connection may lose its
+    /// Takes a slot of `listener` for a request from `source`. Another connection may lose its
     /// own.
-    fn place(&mut self, listener: &Self::Listener, source: &Source) -> Option<Self::Place>;
+    fn take_slot(&mut self, listener: &Self::Listener, source: &Source) -> Option<Self::Slot>;
 }
 
 /// The fields of a REQ that decide about it.
@@ -70,8 +70,8 @@ pub struct IncomingReq {
 pub enum Unanswered {
     /// Its queue pair is one of management's, which are connected to nothing.
     SpecialQpn,
-    /// The listener has no place for its sender, which repeats it.
-    NoPlace,
+    /// The listener has no slot for its sender, which repeats it.
+    NoSlot,
 }
 
 /// The decision about a REQ.
@@ -97,15 +97,15 @@ pub struct New<L, P> {
     pub req: Req,
     /// The listener that it is for.
     pub listener: L,
-    /// Its place at the listener, until it is established or ends.
-    pub place: P,
+    /// Its slot at the listener, until it is established or ends.
+    pub slot: P,
 }
 
 /// Decides about a REQ.
 pub fn request<R: Reception>(
     node: &mut R,
     incoming: &IncomingReq,
-) -> Verdict<R::Connection, R::Listener, R::Place> {
+) -> Verdict<R::Connection, R::Listener, R::Slot> {
     let adapter = incoming.adapter;
     if incoming.qpn.is_special() {
         return Verdict::Dropped(Unanswered::SpecialQpn);
@@ -127,15 +127,15 @@ pub fn request<R: Reception>(
         return Verdict::Rejected(Reason::INVALID_SERVICE_ID);
     };
     if !node.admits(&listener, &adapter.source) {
-        return Verdict::Dropped(Unanswered::NoPlace);
+        return Verdict::Dropped(Unanswered::NoSlot);
     }
-    match node.place(&listener, &adapter.source) {
-        Some(place) => Verdict::New(New {
+    match node.take_slot(&listener, &adapter.source) {
+        Some(slot) => Verdict::New(New {
             req,
             listener,
-            place,
+            slot,
         }),
-        None => Verdict::Dropped(Unanswered::NoPlace),
+        None => Verdict::Dropped(Unanswered::NoSlot),
     }
 }
 
@@ -202,13 +202,13 @@ mod tests {
         qpn: Option<CommId>,
         service: Option<u64>,
         refuses: bool,
-        places: u32,
+        slots: u32,
     }
 
     impl Reception for Node {
         type Connection = u32;
         type Listener = u64;
-        type Place = u32;
+        type Slot = u32;
 
         fn by_id(&self, _: &Remote<CommId>) -> Option<u32> {
             self.id
@@ -226,9 +226,9 @@ mod tests {
             !self.refuses
         }
 
-        fn place(&mut self, _: &u64, _: &Source) -> Option<u32> {
-            self.places = self.places.checked_sub(1)?;
-            Some(self.places)
+        fn take_slot(&mut self, _: &u64, _: &Source) -> Option<u32> {
+            self.slots = self.slots.checked_sub(1)?;
+            Some(self.slots)
         }
     }
 
@@ -306,42 +306,42 @@ mod tests {
         node.service = Some(4);
         assert!(matches!(
             request(&mut node, &incoming()),
-            Verdict::Dropped(Unanswered::NoPlace)
+            Verdict::Dropped(Unanswered::NoSlot)
         ));
-        node.places = 1;
+        node.slots = 1;
         assert!(matches!(
             request(&mut node, &incoming()),
             Verdict::New(New {
                 listener: 4,
-                place: 0,
+                slot: 0,
                 ..
             })
         ));
     }
 
     #[test]
-    fn what_is_not_new_takes_no_place() {
+    fn what_is_not_new_takes_no_slot() {
         let mut node = Node {
             qpn: Some(CommId::new(8)),
             service: Some(4),
-            places: 1,
+            slots: 1,
             ..Node::default()
         };
         let _ = request(&mut node, &incoming());
-        assert_eq!(node.places, 1);
+        assert_eq!(node.slots, 1);
     }
 
     #[test]
-    fn what_is_not_admitted_takes_no_place() {
+    fn what_is_not_admitted_takes_no_slot() {
         let mut node = Node {
             service: Some(4),
             refuses: true,
-            places: 1,
+            slots: 1,
             ..Node::default()
         };
         let verdict = request(&mut node, &incoming());
-        assert!(matches!(verdict, Verdict::Dropped(Unanswered::NoPlace)));
-        assert_eq!(node.places, 1);
+        assert!(matches!(verdict, Verdict::Dropped(Unanswered::NoSlot)));
+        assert_eq!(node.slots, 1);
     }
 
     #[test]

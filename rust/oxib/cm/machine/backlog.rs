@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! The backlog of a listener: the connections that are not finished, and the sources that hold
-//! their places.
+//! their slots.
 //!
 //! A source does not tell whether it means to finish its connections, and until then it holds a
-//! place for each. So a source has at most as many places as are left for others: one source
+//! slot for each. So a source has at most as many slots as are left for others: one source
 //! alone half of them, two a third each, and a source that holds none finds one. Sources that are
-//! more than the places take the last one, too. Then a newcomer may take a place from a source
+//! more than the slots take the last one, too. Then a newcomer may take a slot from a source
 //! that holds more than the newcomer does, but not before the holder has had [time to finish].
 //!
 //! The time to finish depends on the share of the backlog's time that is used by connections which
-//! finish. If it is all, the places are full because many nodes connect at once: they need their
-//! places, and newcomers repeat their requests. Where it is hardly any, somebody takes places
+//! finish. If it is all, the slots are full because many nodes connect at once: they need their
+//! slots, and newcomers repeat their requests. Where it is hardly any, somebody takes slots
 //! only to hold them, and as often as they become free: then a holder has hardly any time, so
-//! that there are places to take at any moment. A newcomer takes one at random, so those who
+//! that there are slots to take at any moment. A newcomer takes one at random, so those who
 //! finish are seldom hit.
 //!
 //! [time to finish]: Backlog::time_to_finish
@@ -27,11 +27,11 @@ use super::actions::{
 use super::time::Time;
 use super::wire::cm::comm_id::CommId;
 
-/// The time for which a peer has a place where all connections finish, in milliseconds: two of the
+/// The time for which a peer has a slot where all connections finish, in milliseconds: two of the
 /// tries of `rdma_cm`.
 const LONGEST: u64 = 8192;
 
-/// The time of places that is remembered, in milliseconds: that of a few hundred connections which
+/// The time of slots that is remembered, in milliseconds: that of a few hundred connections which
 /// were waited for in vain.
 const REMEMBERED: u64 = 1 << 20;
 
@@ -44,8 +44,7 @@ const LOOKED_AT: usize = 8;
 /// The end of the list of free slots.
 const NONE: u32 = u32::MAX;
 
-/// Memory of a backlog: a slot for a place, in the first half of all cells, and the count of a
-/// source.
+/// Memory of a backlog: a slot, in the first half of all cells, and the count of a source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cell {
     /// Our identifier of the connection that has the slot, 0 if the slot is free.
@@ -54,33 +53,33 @@ pub struct Cell {
     source: u32,
     /// The time at which it took the slot, in milliseconds, without its upper half.
     since: u32,
-    /// A source that holds places.
+    /// A source that holds slots.
     counted: u32,
-    /// The number of its places, 0 if there is no such source.
-    places: u32,
+    /// The number of its slots, 0 if there is no such source.
+    slots: u32,
 }
 
-/// A place. It is given back by [`Backlog::end`] or [`Backlog::give_back`].
+/// A slot. It is given back by [`Backlog::end`] or [`Backlog::give_back`].
 #[derive(Debug)]
-pub struct Place {
-    slot: u32,
+pub struct Slot {
+    index: u32,
     source: u32,
 }
 
-impl Place {
-    /// A place that was given back.
-    const NOWHERE: Place = Place {
-        slot: NONE,
+impl Slot {
+    /// A slot that was given back.
+    const NOWHERE: Slot = Slot {
+        index: NONE,
         source: 0,
     };
 
     /// Returns whether it was given back.
     pub fn is_given_back(&self) -> bool {
-        self.slot == NONE
+        self.index == NONE
     }
 }
 
-/// The reasons for which there is no place.
+/// The reasons for which there is no slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// All that the source may have are taken.
@@ -112,18 +111,18 @@ impl Outcome {
     }
 }
 
-/// The places of a listener. Sources are hashes, with a key that no other node knows.
+/// The slots of a listener. Sources are hashes, with a key that no other node knows.
 #[derive(Debug)]
 pub struct Backlog<M> {
     most: u32,
     taken: u32,
-    /// The number of sources that hold a place.
+    /// The number of sources that hold a slot.
     sources: u32,
     /// The first of the slots that have become free.
     free: u32,
     /// The number of slots that have been used.
     used: u32,
-    /// The time for which the last connections that finished had their places, in milliseconds.
+    /// The time for which the last connections that finished had their slots, in milliseconds.
     finished: u64,
     /// Time of those that failed, in milliseconds.
     failed: u64,
@@ -131,7 +130,7 @@ pub struct Backlog<M> {
 }
 
 impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
-    /// A backlog of `most` places, with empty memory.
+    /// A backlog of `most` slots, with empty memory.
     pub const fn new(most: u32, cells: M) -> Backlog<M> {
         Backlog {
             most,
@@ -146,7 +145,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         }
     }
 
-    /// The number of places that are taken.
+    /// The number of slots that are taken.
     pub fn taken(&self) -> u32 {
         self.taken
     }
@@ -162,51 +161,51 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             (new.name, new.source, new.since) = (old.name, old.source, old.since);
         }
         // The cell of a count depends on the number of cells, so counts are looked up again.
-        for cell in old.iter().filter(|cell| cell.places > 0) {
+        for cell in old.iter().filter(|cell| cell.slots > 0) {
             if let Some(new) = self.counter_mut(cell.counted) {
-                (new.counted, new.places) = (cell.counted, cell.places);
+                (new.counted, new.slots) = (cell.counted, cell.slots);
             }
         }
         old
     }
 
-    /// Takes a place for the connection that we call `name`.
+    /// Takes a slot for the connection that we call `name`.
     ///
     /// # Errors
     ///
-    /// There is no place for the source, or no memory.
-    pub fn take(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
-        if !self.has_place(source) {
+    /// There is no slot for the source, or no memory.
+    pub fn take(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
+        if !self.has_slot(source) {
             return Err(Refused::Full);
         }
         self.enter(source, name, now)
     }
 
-    /// Returns whether there is a place for `source`, or perhaps one of another source. Whoever has
+    /// Returns whether there is a slot for `source`, or perhaps one of another source. Whoever has
     /// to do something costly for a request asks before.
     pub fn admits(&self, source: u32) -> bool {
-        self.has_place(source) || self.may_take_over(source)
+        self.has_slot(source) || self.may_take_over(source)
     }
 
-    fn has_place(&self, source: u32) -> bool {
+    fn has_slot(&self, source: u32) -> bool {
         self.held(source) < self.most.saturating_sub(self.taken)
     }
 
-    /// Takes a place that another source was made to give up.
+    /// Takes a slot that another source was made to give up.
     ///
     /// # Errors
     ///
     /// The errors of [`Backlog::take`]: another newcomer may have been faster.
-    pub fn take_over(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
+    pub fn take_over(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
         if self.taken >= self.most {
             return Err(Refused::Full);
         }
         self.enter(source, name, now)
     }
 
-    /// Gives the place of a connection back that has come to an outcome.
-    pub fn end(&mut self, place: &mut Place, outcome: Outcome, now: Time) {
-        if let Some(cell) = self.cells.get(place.slot as usize) {
+    /// Gives the slot of a connection back that has come to an outcome.
+    pub fn end(&mut self, slot: &mut Slot, outcome: Outcome, now: Time) {
+        if let Some(cell) = self.cells.get(slot.index as usize) {
             // At least a millisecond, so that the very first ones count.
             let time = (now.get() as u32).wrapping_sub(cell.since).max(1);
             match outcome {
@@ -219,30 +218,30 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
                 self.failed /= 2;
             }
         }
-        self.give_back(place);
+        self.give_back(slot);
     }
 
-    /// Gives a place back.
-    pub fn give_back(&mut self, place: &mut Place) {
-        let Place { slot, source } = core::mem::replace(place, Place::NOWHERE);
-        let Some(cell) = self.cells.get_mut(slot as usize) else {
+    /// Gives a slot back.
+    pub fn give_back(&mut self, slot: &mut Slot) {
+        let Slot { index, source } = core::mem::replace(slot, Slot::NOWHERE);
+        let Some(cell) = self.cells.get_mut(index as usize) else {
             return;
         };
         (cell.name, cell.source) = (0, self.free);
-        self.free = slot;
+        self.free = index;
         self.taken -= 1;
         self.uncount(source);
     }
 
-    /// Returns whether `source` may take the place of another one: it holds less than sources do
+    /// Returns whether `source` may take the slot of another one: it holds less than sources do
     /// on average.
     pub fn may_take_over(&self, source: u32) -> bool {
         let held = u64::from(self.held(source));
         held * u64::from(self.sources) < u64::from(self.taken)
     }
 
-    /// Returns a connection that a newcomer from `source` may take the place of: one at random,
-    /// if its source holds more places than the newcomer's.
+    /// Returns a connection that a newcomer from `source` may take the slot of: one at random,
+    /// if its source holds more slots than the newcomer's.
     pub fn candidate(&self, source: u32, random: u32) -> Option<CommId> {
         let slots = self.cells.get(..self.used as usize)?;
         let first = (random as usize).checked_rem(slots.len())?;
@@ -252,7 +251,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         (self.held(holder.source) > self.held(source)).then_some(CommId::new(holder.name))
     }
 
-    /// The time that a peer has for its RTU before a newcomer may have its place, in milliseconds.
+    /// The time that a peer has for its RTU before a newcomer may have its slot, in milliseconds.
     pub fn time_to_finish(&self) -> u64 {
         let all = self.finished + self.failed;
         (LONGEST * self.finished)
@@ -260,16 +259,16 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             .unwrap_or(LONGEST)
     }
 
-    /// The number of places that a source holds.
+    /// The number of slots that a source holds.
     pub fn held(&self, source: u32) -> u32 {
         let cell = self.counter(source).and_then(|index| self.cells.get(index));
-        cell.map_or(0, |cell| cell.places)
+        cell.map_or(0, |cell| cell.slots)
     }
 
-    fn enter(&mut self, source: u32, name: CommId, now: Time) -> Result<Place, Refused> {
+    fn enter(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
         // Half of the cells are slots, so that at most half of them count sources.
         let slots = self.cells.len() / 2;
-        let slot = match self.free {
+        let index = match self.free {
             NONE if self.used as usize >= slots => {
                 return Err(Refused::Memory(FIRST_CELLS.max(4 * slots)));
             }
@@ -277,7 +276,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             free => free,
         };
         let full = Refused::Full;
-        let cell = self.cells.get_mut(slot as usize).ok_or(full)?;
+        let cell = self.cells.get_mut(index as usize).ok_or(full)?;
         match self.free {
             NONE => self.used += 1,
             _ => self.free = cell.source,
@@ -287,10 +286,10 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.taken += 1;
         let counter = self.counter_mut(source).ok_or(full)?;
         counter.counted = source;
-        counter.places += 1;
-        let is_first = counter.places == 1;
+        counter.slots += 1;
+        let is_first = counter.slots == 1;
         self.sources += u32::from(is_first);
-        Ok(Place { slot, source })
+        Ok(Slot { index, source })
     }
 
     /// The cell where a search for a source begins.
@@ -308,7 +307,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         let mut index = self.home(source);
         for _ in 0..self.cells.len() {
             let cell = self.cells.get(index)?;
-            if cell.places == 0 || cell.counted == source {
+            if cell.slots == 0 || cell.counted == source {
                 return Some(index);
             }
             index = self.next(index);
@@ -321,7 +320,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.cells.get_mut(index)
     }
 
-    /// Counts one place of a source less. After its last one the cells behind close the gap, so
+    /// Counts one slot of a source less. After its last one the cells behind close the gap, so
     /// that a search still finds them.
     fn uncount(&mut self, source: u32) {
         let Some(mut gap) = self.counter(source) else {
@@ -330,18 +329,13 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         let Some(cell) = self.cells.get_mut(gap) else {
             return;
         };
-        cell.places = cell.places.saturating_sub(1);
-        if cell.places > 0 {
+        cell.slots = cell.slots.saturating_sub(1);
+        if cell.slots > 0 {
             return;
         }
         self.sources -= 1;
         let mut index = self.next(gap);
-        while let Some(cell) = self
-            .cells
-            .get(index)
-            .copied()
-            .filter(|cell| cell.places > 0)
-        {
+        while let Some(cell) = self.cells.get(index).copied().filter(|cell| cell.slots > 0) {
             let home = self.home(cell.counted);
             if self.distance(home, index) >= self.distance(gap, index) {
                 self.put_count(gap, cell);
@@ -360,7 +354,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
 
     fn put_count(&mut self, index: usize, count: Cell) {
         if let Some(cell) = self.cells.get_mut(index) {
-            (cell.counted, cell.places) = (count.counted, count.places);
+            (cell.counted, cell.slots) = (count.counted, count.slots);
         }
     }
 }

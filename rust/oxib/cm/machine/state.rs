@@ -347,7 +347,7 @@ impl State {
         }
     }
 
-    /// The unanswered request, if it is of a kind that takes one of the port's places and nothing
+    /// The unanswered request, if it is of a kind that takes one of the port's slots and nothing
     /// has come for it yet, not even an MRA.
     pub(super) fn unheard(&self) -> Option<&Pending> {
         match self {

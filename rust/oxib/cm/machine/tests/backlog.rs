@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The places of a listener: which connection gets one, which has to give one up, and that none
+//! The slots of a listener: which connection gets one, which has to give one up, and that none
 //! is lost.
 
 #[allow(dead_code, reason = "each test uses its part")]
@@ -12,21 +12,21 @@ use oxib_cm_machine::backlog::{
     Backlog,
     Cell,
     Outcome,
-    Place,
     Refused, //
+    Slot,
 };
 use oxib_cm_machine::time::Time;
 use oxib_wire::cm::comm_id::CommId;
 use random::Random;
 
-type Places = Backlog<Vec<Cell>>;
+type Slots = Backlog<Vec<Cell>>;
 
 /// The default of `half_open`.
 const MOST: u32 = 4096;
 
 const NOW: Time = Time::new(1_000_000);
 
-fn places(most: u32) -> Places {
+fn slots(most: u32) -> Slots {
     Backlog::new(most, Vec::new())
 }
 
@@ -36,13 +36,13 @@ fn source(number: u32) -> u32 {
 }
 
 fn hold(
-    places: &mut Places,
-    take: impl Fn(&mut Places) -> Result<Place, Refused>,
-) -> Result<Place, Refused> {
+    slots: &mut Slots,
+    take: impl Fn(&mut Slots) -> Result<Slot, Refused>,
+) -> Result<Slot, Refused> {
     loop {
-        match take(places) {
+        match take(slots) {
             Err(Refused::Memory(cells)) => {
-                let old = places.grow(vec![Cell::default(); cells]);
+                let old = slots.grow(vec![Cell::default(); cells]);
                 assert!(old.len() < cells);
             }
             other => return other,
@@ -50,153 +50,148 @@ fn hold(
     }
 }
 
-fn take(places: &mut Places, number: u32, name: u32) -> Result<Place, Refused> {
-    hold(places, |places| {
-        places.take(source(number), CommId::new(name), NOW)
+fn take(slots: &mut Slots, number: u32, name: u32) -> Result<Slot, Refused> {
+    hold(slots, |slots| {
+        slots.take(source(number), CommId::new(name), NOW)
     })
 }
 
 /// Takes all that a source gets.
-fn take_all(places: &mut Places, number: u32) -> Vec<Place> {
+fn take_all(slots: &mut Slots, number: u32) -> Vec<Slot> {
     let name = 1 + number * MOST;
     (name..)
-        .map_while(|name| take(places, number, name).ok())
+        .map_while(|name| take(slots, number, name).ok())
         .collect()
 }
 
-/// Returns whether a newcomer finds a holder that may have to give a place up, in as many tries
+/// Returns whether a newcomer finds a holder that may have to give a slot up, in as many tries
 /// as the shell has.
-fn finds(places: &Places, number: u32, random: &mut Random) -> bool {
+fn finds(slots: &Slots, number: u32, random: &mut Random) -> bool {
     let number = source(number);
-    places.may_take_over(number)
+    slots.may_take_over(number)
         && (0..16).any(|_| {
             let chance = random.below(1 << 32) as u32;
-            places.candidate(number, chance).is_some()
+            slots.candidate(number, chance).is_some()
         })
 }
 
 #[test]
 fn a_source_has_as_many_as_are_left() {
-    let mut places = places(MOST);
-    let first = take_all(&mut places, 1);
+    let mut slots = slots(MOST);
+    let first = take_all(&mut slots, 1);
     assert_eq!(first.len(), 2048);
-    assert_eq!(take_all(&mut places, 2).len(), 1024);
-    for mut place in first {
-        places.end(&mut place, Outcome::Finished, NOW);
-        assert!(place.is_given_back());
+    assert_eq!(take_all(&mut slots, 2).len(), 1024);
+    for mut slot in first {
+        slots.end(&mut slot, Outcome::Finished, NOW);
+        assert!(slot.is_given_back());
         // A second time is nothing.
-        places.end(&mut place, Outcome::Finished, NOW);
+        slots.end(&mut slot, Outcome::Finished, NOW);
     }
-    assert_eq!(places.taken(), 1024);
-    assert_eq!(take_all(&mut places, 2).len(), 1024);
+    assert_eq!(slots.taken(), 1024);
+    assert_eq!(take_all(&mut slots, 2).len(), 1024);
 }
 
 #[test]
-fn whoever_gets_no_place_is_not_admitted() {
-    let mut places = places(4);
-    let _first = take_all(&mut places, 1);
-    assert!(!places.admits(source(1)));
+fn a_source_without_a_slot_is_not_admitted() {
+    let mut slots = slots(4);
+    let _first = take_all(&mut slots, 1);
+    assert!(!slots.admits(source(1)));
     // It has fewer than the first one, whose it may have.
-    let _second = take_all(&mut places, 2);
-    assert!(places.admits(source(2)));
-    assert!(!places.admits(source(1)));
-    assert!(places.admits(source(3)));
-    let _third = take_all(&mut places, 3);
-    assert_eq!(places.taken(), 4);
-    assert!(places.admits(source(4)));
+    let _second = take_all(&mut slots, 2);
+    assert!(slots.admits(source(2)));
+    assert!(!slots.admits(source(1)));
+    assert!(slots.admits(source(3)));
+    let _third = take_all(&mut slots, 3);
+    assert_eq!(slots.taken(), 4);
+    assert!(slots.admits(source(4)));
 }
 
 #[test]
-fn one_place_is_one() {
-    let mut places = places(1);
-    let mut place = take(&mut places, 1, 1).unwrap();
-    assert_eq!(take(&mut places, 2, 2).err(), Some(Refused::Full));
-    let over = hold(&mut places, |places| {
-        places.take_over(source(2), CommId::new(2), NOW)
+fn one_slot_is_one() {
+    let mut slots = slots(1);
+    let mut slot = take(&mut slots, 1, 1).unwrap();
+    assert_eq!(take(&mut slots, 2, 2).err(), Some(Refused::Full));
+    let over = hold(&mut slots, |slots| {
+        slots.take_over(source(2), CommId::new(2), NOW)
     });
     assert_eq!(over.err(), Some(Refused::Full));
-    places.end(&mut place, Outcome::Failed, NOW);
-    assert!(take(&mut places, 2, 2).is_ok());
+    slots.end(&mut slot, Outcome::Failed, NOW);
+    assert!(take(&mut slots, 2, 2).is_ok());
 }
 
-/// Sources that have all that they get leave a place to all others.
+/// Sources that have all that they get leave a slot to all others.
 #[test]
-fn whoever_holds_none_finds_a_place_beside_greedy_ones() {
+fn a_source_without_a_slot_finds_one_beside_greedy_ones() {
     for greedy in 40..=120 {
-        let mut places = places(MOST);
+        let mut slots = slots(MOST);
         // In turn, so that all have the same share.
         for round in 0.. {
-            let asks = |number| take(&mut places, number, 1 + round * 128 + number).is_ok();
+            let asks = |number| take(&mut slots, number, 1 + round * 128 + number).is_ok();
             if (0..greedy).map(asks).filter(|is_taken| *is_taken).count() == 0 {
                 break;
             }
         }
-        assert!(
-            places.held(source(0)) >= MOST / (greedy + 1) - 1,
-            "{greedy}"
-        );
+        assert!(slots.held(source(0)) >= MOST / (greedy + 1) - 1, "{greedy}");
         for newcomer in 0..1000 {
             let newcomer = 1000 + newcomer;
-            let mut place =
-                take(&mut places, newcomer, 0x10_0000 + newcomer).unwrap_or_else(|_| {
-                    panic!("{newcomer} finds no place beside {greedy} greedy ones")
-                });
-            places.end(&mut place, Outcome::Finished, NOW);
+            let mut slot = take(&mut slots, newcomer, 0x10_0000 + newcomer)
+                .unwrap_or_else(|_| panic!("{newcomer} finds no slot beside {greedy} greedy ones"));
+            slots.end(&mut slot, Outcome::Finished, NOW);
         }
     }
 }
 
-/// Sources that are more than the places leave none, but a newcomer may have one of theirs.
+/// Sources that are more than the slots leave none, but a newcomer may have one of theirs.
 #[test]
 fn whoever_holds_none_may_take_one_of_many() {
     let mut random = Random::new(1);
-    let mut places = places(MOST);
+    let mut slots = slots(MOST);
     for number in 0..MOST {
-        assert!(take(&mut places, number, 1 + number).is_ok());
+        assert!(take(&mut slots, number, 1 + number).is_ok());
     }
     for newcomer in MOST..MOST + 1000 {
-        assert!(finds(&places, newcomer, &mut random), "{newcomer}");
+        assert!(finds(&slots, newcomer, &mut random), "{newcomer}");
     }
     // Those who hold one have what everybody has.
     for number in 0..MOST {
-        assert!(!finds(&places, number, &mut random), "{number}");
+        assert!(!finds(&slots, number, &mut random), "{number}");
     }
 }
 
-/// A dozen sources take all places, each half of what was left: the last one has one.
+/// A dozen sources take all slots, each half of what was left: the last one has one.
 #[test]
-fn places_are_taken_from_those_who_hold_more() {
+fn slots_are_taken_from_sources_that_hold_more() {
     let mut random = Random::new(1);
-    let mut places = places(MOST);
+    let mut slots = slots(MOST);
     for number in 0..13 {
-        take_all(&mut places, number);
+        take_all(&mut slots, number);
     }
-    assert_eq!(places.taken(), MOST);
+    assert_eq!(slots.taken(), MOST);
     for _ in 0..10_000 {
         let chance = random.below(1 << 32) as u32;
         // One that holds 256, 16 times less than all, and more than three quarters of the others.
-        if let Some(name) = places.candidate(source(3), chance) {
+        if let Some(name) = slots.candidate(source(3), chance) {
             let holder = (name.get() - 1) / MOST;
             assert!(holder < 3, "{holder}");
         }
     }
-    assert!(finds(&places, 13, &mut random));
-    assert!(!finds(&places, 0, &mut random));
+    assert!(finds(&slots, 13, &mut random));
+    assert!(!finds(&slots, 0, &mut random));
 }
 
 /// Connections that finish soon do not make up for those that never do.
 #[test]
-fn time_to_finish_follows_the_time_of_places() {
-    let mut places = places(MOST);
-    assert_eq!(places.time_to_finish(), 4096);
+fn time_to_finish_follows_the_time_of_slots() {
+    let mut slots = slots(MOST);
+    assert_eq!(slots.time_to_finish(), 4096);
     let mut end = |outcomes: &[(Outcome, u64)]| {
         for _ in 0..5000 {
             for (outcome, time) in outcomes {
-                let mut place = take(&mut places, 1, 1).unwrap();
-                places.end(&mut place, *outcome, NOW.after(*time));
+                let mut slot = take(&mut slots, 1, 1).unwrap();
+                slots.end(&mut slot, *outcome, NOW.after(*time));
             }
         }
-        places.time_to_finish()
+        slots.time_to_finish()
     };
     let slow = end(&[(Outcome::Finished, 3000)]);
     assert!(slow > 8000, "{slow}");
@@ -214,7 +209,7 @@ fn time_to_finish_follows_the_time_of_places() {
     assert!(over > 8000, "{over}");
 }
 
-/// Beside a model that knows each place, whatever comes and goes.
+/// Beside a model that knows each slot, whatever comes and goes.
 #[test]
 fn nothing_is_lost_and_nothing_counted_twice() {
     let first = std::env::var("OXIB_FIRST_SEED").map_or(0, |text| text.parse().expect("a number"));
@@ -222,50 +217,50 @@ fn nothing_is_lost_and_nothing_counted_twice() {
         let mut random = Random::new(seed);
         let most = 1 + random.below(100) as u32;
         let sources = 1 + random.below(150);
-        let mut places = places(most);
-        let mut held: Vec<(u32, u32, Place)> = Vec::new();
+        let mut slots = slots(most);
+        let mut held: Vec<(u32, u32, Slot)> = Vec::new();
         for name in 1..3000 {
             let number = random.below(sources) as u32;
             if random.percent(55) {
                 let own = held.iter().filter(|(other, ..)| *other == number).count();
                 let free = most as usize - held.len();
-                match take(&mut places, number, name) {
-                    Ok(place) => {
+                match take(&mut slots, number, name) {
+                    Ok(slot) => {
                         assert!(own < free);
-                        held.push((number, name, place));
+                        held.push((number, name, slot));
                     }
                     Err(refused) => assert!(refused == Refused::Full && own >= free),
                 }
             } else if !held.is_empty() {
                 let index = random.below(held.len() as u64) as usize;
-                let (_, _, mut place) = held.swap_remove(index);
+                let (_, _, mut slot) = held.swap_remove(index);
                 match random.choose(&[Some(Outcome::Finished), Some(Outcome::Failed), None]) {
-                    Some(outcome) => places.end(&mut place, outcome, NOW),
-                    None => places.give_back(&mut place),
+                    Some(outcome) => slots.end(&mut slot, outcome, NOW),
+                    None => slots.give_back(&mut slot),
                 }
             }
-            check(&places, &held, sources as u32, &mut random);
+            check(&slots, &held, sources as u32, &mut random);
         }
     }
 }
 
-fn check(places: &Places, held: &[(u32, u32, Place)], sources: u32, random: &mut Random) {
+fn check(slots: &Slots, held: &[(u32, u32, Slot)], sources: u32, random: &mut Random) {
     let mut counts = BTreeMap::new();
     for (number, ..) in held {
         *counts.entry(*number).or_insert(0) += 1;
     }
-    assert_eq!(places.taken() as usize, held.len());
+    assert_eq!(slots.taken() as usize, held.len());
     for number in 0..sources {
         let count = counts.get(&number).copied().unwrap_or(0);
-        assert_eq!(places.held(source(number)), count);
+        assert_eq!(slots.held(source(number)), count);
         let is_below = count as usize * counts.len() < held.len();
-        assert_eq!(places.may_take_over(source(number)), is_below);
+        assert_eq!(slots.may_take_over(source(number)), is_below);
     }
     let newcomer = random.below(sources.into()) as u32;
     let chance = random.below(1 << 32) as u32;
-    if let Some(name) = places.candidate(source(newcomer), chance) {
+    if let Some(name) = slots.candidate(source(newcomer), chance) {
         let holder = held.iter().find(|(_, other, _)| *other == name.get());
-        let (holder, ..) = holder.expect("a candidate has a place");
+        let (holder, ..) = holder.expect("a candidate has a slot");
         let newcomers = counts.get(&newcomer).copied().unwrap_or(0);
         assert!(counts[holder] > newcomers);
     }

@@ -40,7 +40,7 @@ const FAIR: Storm = Storm {
     pause: 0,
     strangers: 0,
     strangers_pause: 0,
-    places: 4096,
+    slots: 4096,
     datagram: 50,
     program: 0,
     loss: 0,
@@ -67,7 +67,7 @@ fn assert_everybody_is_up(ground: &Ground, storm: Storm) {
     assert_eq!(ground.listener.rejected, 0, "{storm:?}");
     assert_eq!(ground.caller.failed, 0, "{storm:?}");
     assert_eq!(ground.listener.ousted, 0, "{storm:?}");
-    assert!(ground.listener.kept.places <= storm.places as usize);
+    assert!(ground.listener.kept.slots <= storm.slots as usize);
 }
 
 /// The milliseconds that the listener's node needs at least: for each client two datagrams, and
@@ -77,7 +77,7 @@ fn least(storm: Storm) -> u64 {
 }
 
 #[test]
-fn with_places_for_all_nobody_asks_twice() {
+fn with_slots_for_all_no_client_asks_twice() {
     for (datagram, program) in [(50, 0), (200, 0), (200, 1000), (200, 5000)] {
         let storm = Storm {
             datagram,
@@ -92,12 +92,12 @@ fn with_places_for_all_nobody_asks_twice() {
 }
 
 #[test]
-fn with_few_places_nobody_gives_up() {
+fn with_few_slots_no_client_gives_up() {
     for clients in [1000, 10_000] {
         for (datagram, program) in [(50, 0), (200, 0), (200, 1000), (200, 5000)] {
             let storm = Storm {
                 clients,
-                places: 64,
+                slots: 64,
                 datagram,
                 program,
                 ..FAIR
@@ -112,10 +112,10 @@ fn with_few_places_nobody_gives_up() {
 #[test]
 fn many_nodes_at_once() {
     for nodes in [10, 100, 1000, 10_000] {
-        for (places, program) in [(4096, 0), (4096, 1000), (64, 0)] {
+        for (slots, program) in [(4096, 0), (4096, 1000), (64, 0)] {
             let storm = Storm {
                 nodes,
-                places,
+                slots,
                 program,
                 ..FAIR
             };
@@ -185,14 +185,14 @@ fn beside_strangers(storm: Storm) -> Ground {
     );
     assert!(lost * 100 <= storm.clients, "{storm:?}");
     assert_eq!(ground.listener.rejected, 0, "{storm:?}");
-    assert!(ground.listener.kept.places <= storm.places as usize);
+    assert!(ground.listener.kept.slots <= storm.slots as usize);
     ground
 }
 
 /// Strangers, as many as clients, ask ten times as often; and with ever more requests, as many as
 /// the node's processor can bear.
 #[test]
-fn strangers_who_take_all_places_keep_nobody_out() {
+fn strangers_that_take_all_slots_keep_no_peer_out() {
     for (pause, strangers_pause, datagram) in [(16_000, 1600, 50), (1000, 100, 20), (500, 50, 10)] {
         for strangers in [13, 80, 5000, 10_000] {
             beside_strangers(Storm {
@@ -226,11 +226,11 @@ fn ten_thousand_clients_beside_ten_thousand_strangers() {
         let ground = beside_strangers(storm);
         let kept = ground.listener.kept;
         println!("{kept:?}");
-        // The attack takes every place: the bound is reached, and not passed.
-        let places = storm.places as usize;
-        assert_eq!(kept.places, places);
-        assert_eq!(kept.identifiers, places);
-        assert_eq!(kept.names, 2 * places);
+        // The attack takes every slot: the bound is reached, and not passed.
+        let slots = storm.slots as usize;
+        assert_eq!(kept.slots, slots);
+        assert_eq!(kept.identifiers, slots);
+        assert_eq!(kept.names, 2 * slots);
         assert_eq!(kept.cells * size_of::<Cell>(), 160 << 10);
     }
 }

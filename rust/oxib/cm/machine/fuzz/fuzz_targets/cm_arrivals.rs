@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The arriving side of a node: machines, tables of remote names, places and timers. Peers
+//! The arriving side of a node: machines, tables of remote names, slots and timers. Peers
 //! connect, crash and move, an attacker forges, the network reorders, repeats and loses, and the
 //! input chooses all of it. Each input is a sequence of [`STEPS`] steps; a short one goes on with
 //! numbers of its own.
 //!
-//! No place is lost, no peer is refused that has a right to one, nobody is told of a connection
+//! No slot is lost, no peer is refused that has a right to one, nobody is told of a connection
 //! of others, no message changes a connection of others, and memory is bounded.
 
 #![no_main]

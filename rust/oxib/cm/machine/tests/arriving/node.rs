@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! The node: identifiers with their machines and timers, the tables of remote names, and the
-//! places of one listener: memory and sending for what `arrival.rs` decides, as `arrive.rs`,
+//! slots of one listener: memory and sending for what `arrival.rs` decides, as `arrive.rs`,
 //! `request.rs` and `half_open.rs` of the module are.
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ use oxib_cm_machine::backlog::{
     Backlog,
     Cell,
     Outcome,
-    Place,
     Refused, //
+    Slot,
 };
 use oxib_cm_machine::claim::{
     Adapter,
@@ -121,11 +121,11 @@ impl Packet {
 pub struct Id {
     pub machine: Machine,
     pub timer: Option<Time>,
-    pub place: Option<Place>,
+    pub slot: Option<Slot>,
     claims: Claims,
     /// The names that it claimed, as long as it stands in the tables.
     pub listed: Option<(Remote<CommId>, Remote<Qpn>)>,
-    /// The address of its peer, and the source of its place.
+    /// The address of its peer, and the source of its slot.
     pub address: u32,
     pub source: u32,
     pub qpn: Qpn,
@@ -201,17 +201,17 @@ impl Node {
                 self.disconnect(name.get());
                 Fate::Stale
             }
-            Verdict::Dropped(Unanswered::NoPlace) => Fate::Dropped,
+            Verdict::Dropped(Unanswered::NoSlot) => Fate::Dropped,
             Verdict::New(new) => Fate::Admitted(self.admit(packet, new)),
             other => panic!("{other:?} for a REQ of a peer, for the service"),
         }
     }
 
     /// Makes the identifier of a REQ that is new.
-    fn admit(&mut self, packet: &Packet, new: New<(), (CommId, Place)>) -> u32 {
+    fn admit(&mut self, packet: &Packet, new: New<(), (CommId, Slot)>) -> u32 {
         let adapter = packet.adapter();
         let (id, qpn) = names(&new.req, adapter);
-        let (local, place) = new.place;
+        let (local, slot) = new.slot;
         let (machine, actions) = Machine::accept_req(local, &new.req, self.now);
         let mut claims = Claims::default();
         let claimed = claims.claim(
@@ -225,7 +225,7 @@ impl Node {
         let made = Id {
             machine,
             timer: None,
-            place: Some(place),
+            slot: Some(slot),
             claims,
             listed: Some((id, qpn)),
             address: packet.address,
@@ -308,10 +308,10 @@ impl Node {
         }
     }
 
-    fn place(&mut self, source: u32, name: CommId, random: &mut Random) -> Option<Place> {
+    fn take_slot(&mut self, source: u32, name: CommId, random: &mut Random) -> Option<Slot> {
         let now = self.now;
-        if let Some(place) = self.hold(|backlog| backlog.take(source, name, now)) {
-            return Some(place);
+        if let Some(slot) = self.hold(|backlog| backlog.take(source, name, now)) {
+            return Some(slot);
         }
         if !self.backlog.may_take_over(source) {
             return None;
@@ -330,11 +330,11 @@ impl Node {
 
     fn hold(
         &mut self,
-        take: impl Fn(&mut Backlog<Vec<Cell>>) -> Result<Place, Refused>,
-    ) -> Option<Place> {
+        take: impl Fn(&mut Backlog<Vec<Cell>>) -> Result<Slot, Refused>,
+    ) -> Option<Slot> {
         loop {
             match take(&mut self.backlog) {
-                Ok(place) => return Some(place),
+                Ok(slot) => return Some(slot),
                 Err(Refused::Full) => return None,
                 Err(Refused::Memory(cells)) => {
                     self.cells = self.cells.max(cells);
@@ -344,7 +344,7 @@ impl Node {
         }
     }
 
-    /// Returns whether a connection may have to give its place up.
+    /// Returns whether a connection may have to give its slot up.
     pub fn has_had_time(&self, name: u32) -> bool {
         let asked = self.ids[&name].machine.asked_at();
         asked.is_some_and(|asked| self.now.since(asked) >= self.backlog.time_to_finish())
@@ -372,7 +372,7 @@ impl Node {
         self.step(name, None, |machine, _| machine.destroy(false));
         let id = self.ids.remove(&name).expect("it is there");
         assert_eq!(id.machine.name(), StateName::Idle);
-        assert!(id.place.is_none() && id.listed.is_none());
+        assert!(id.slot.is_none() && id.listed.is_none());
     }
 
     /// A call of the consumer's, which its state may refuse.
@@ -420,10 +420,10 @@ impl Node {
             TimerAction::At(due) => id.timer = Some(due),
         }
         if actions.half_open_over {
-            let mut place = id.place.take().expect("a half-open connection has a place");
+            let mut slot = id.slot.take().expect("a half-open connection has a slot");
             match Outcome::of(actions) {
-                Some(outcome) => self.backlog.end(&mut place, outcome, self.now),
-                None => self.backlog.give_back(&mut place),
+                Some(outcome) => self.backlog.end(&mut slot, outcome, self.now),
+                None => self.backlog.give_back(&mut slot),
             }
         }
         if actions.remote == RemoteAction::Forget {
@@ -456,7 +456,7 @@ struct Arriving<'a> {
 impl Reception for Arriving<'_> {
     type Connection = u32;
     type Listener = ();
-    type Place = (CommId, Place);
+    type Slot = (CommId, Slot);
 
     fn by_id(&self, id: &Remote<CommId>) -> Option<u32> {
         self.node.by_id.get(id)
@@ -474,11 +474,13 @@ impl Reception for Arriving<'_> {
         self.node.backlog.admits(hash(self.address))
     }
 
-    fn place(&mut self, (): &(), _: &Source) -> Option<(CommId, Place)> {
+    fn take_slot(&mut self, (): &(), _: &Source) -> Option<(CommId, Slot)> {
         let local = CommId::new(self.node.next);
-        let place = self.node.place(hash(self.address), local, self.random)?;
+        let slot = self
+            .node
+            .take_slot(hash(self.address), local, self.random)?;
         self.node.next += 1;
-        Some((local, place))
+        Some((local, slot))
     }
 }
 

@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// The places of each source that has some.
+    /// The slots of each source that has some.
     fn held(&self) -> BTreeMap<u32, u32> {
         let mut held = BTreeMap::new();
         for id in self.node.ids.values().filter(|id| is_half_open(id)) {
@@ -476,10 +476,10 @@ impl World {
     /// Checks what always holds.
     fn check(&self) {
         let node = &self.node;
-        let (mut places, mut names) = (0, 0);
+        let (mut slots, mut names) = (0, 0);
         for (name, id) in &node.ids {
-            assert_eq!(id.place.is_some(), is_half_open(id), "{id:?}");
-            places += u32::from(id.place.is_some());
+            assert_eq!(id.slot.is_some(), is_half_open(id), "{id:?}");
+            slots += u32::from(id.slot.is_some());
             // A timer that has nothing to wait for does no harm.
             let due = id.machine.due();
             assert!(due.is_none() || id.timer == due, "{id:?}");
@@ -489,8 +489,8 @@ impl World {
                 assert_eq!(node.by_qpn.get(remote_qpn), Some(*name));
             }
         }
-        assert_eq!(node.backlog.taken(), places, "a place is lost");
-        assert!(places <= node.most);
+        assert_eq!(node.backlog.taken(), slots, "a slot is lost");
+        assert!(slots <= node.most);
         for (source, held) in self.held() {
             assert_eq!(node.backlog.held(hash(source)), held);
         }
@@ -502,12 +502,12 @@ impl World {
         assert!(node.backlog.time_to_finish() <= 8192);
     }
 
-    /// The attacker is silent, its connections stay. When time has passed, all places are free and
+    /// The attacker is silent, its connections stay. When time has passed, all slots are free and
     /// each peer connects. When the consumer has let go of everything, nothing is left.
     fn end(&mut self) {
         self.pool.clear();
         self.let_time_pass();
-        assert_eq!(self.node.backlog.taken(), 0, "a place is never given back");
+        assert_eq!(self.node.backlog.taken(), 0, "a slot is never given back");
         for chosen in 0..PEERS as usize {
             self.connect_at_last(chosen);
             self.check();

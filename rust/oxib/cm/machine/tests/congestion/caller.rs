@@ -37,9 +37,9 @@ use crate::round_trip::{
     UNHEARD, //
 };
 
-/// `PLACES` and `BATCH` of `window.rs`.
-const PLACES: usize = 256;
-const BATCH: usize = PLACES / 4;
+/// `SLOTS` and `BATCH` of `window.rs`.
+const SLOTS: usize = 256;
+const BATCH: usize = SLOTS / 4;
 
 const FIRST_NAME: u32 = 0x1000;
 const FIRST_OF_STRANGERS: u32 = 0x8000_0000;
@@ -167,7 +167,7 @@ impl Caller {
         let node = self.node(id);
         let rto = node.round_trips.of(Kind::Req).patience();
         let actions = machine.send_req(&req_param(id, rto), outside.now());
-        let placed = node.queued.is_empty() && node.taken < PLACES;
+        let placed = node.queued.is_empty() && node.taken < SLOTS;
         node.taken += usize::from(placed);
         self.ids.push(Id {
             machine,
@@ -297,12 +297,12 @@ impl Caller {
         }
     }
 
-    /// Sends on the requests of a node that wait, when enough places are free.
+    /// Sends on the requests of a node that wait, when enough slots are free.
     fn send_on(&mut self, one: usize, outside: &mut Outside) {
-        if self.node(one).taken > PLACES - BATCH {
+        if self.node(one).taken > SLOTS - BATCH {
             return;
         }
-        while self.node(one).taken < PLACES {
+        while self.node(one).taken < SLOTS {
             let Some(id) = self.node(one).queued.pop_front() else {
                 return;
             };

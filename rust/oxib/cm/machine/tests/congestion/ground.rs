@@ -86,7 +86,7 @@ pub struct Storm {
     /// Microseconds from one request of theirs to the next.
     pub strangers_pause: u64,
     /// `half_open` of the listener's node.
-    pub places: u32,
+    pub slots: u32,
     /// Microseconds of a node's processor for each datagram that arrives.
     pub datagram: u64,
     /// Microseconds of the listener's program for each request.
@@ -203,7 +203,7 @@ impl Ground {
                 (End::Listener, Inbox::default()),
             ]),
             caller: Caller::new(storm.nodes),
-            listener: Listener::new(storm.places, storm.nodes, storm.program, storm.seed),
+            listener: Listener::new(storm.slots, storm.nodes, storm.program, storm.seed),
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The node that is called: a listener with its backlog, from which `half_open.rs` takes places as
+//! The node that is called: a listener with its backlog, from which `half_open.rs` takes slots as
 //! here, and a program that accepts.
 
 use std::collections::VecDeque;
@@ -18,8 +18,8 @@ use oxib_cm_machine::backlog::{
     Backlog,
     Cell,
     Outcome,
-    Place,
     Refused, //
+    Slot,
 };
 use oxib_cm_machine::claim::{
     Adapter,
@@ -65,14 +65,14 @@ struct Id {
     timer: Timer,
     /// The node that called, or the stranger.
     node: usize,
-    place: Option<Place>,
+    slot: Option<Slot>,
     claims: Claims,
 }
 
 /// The most that a listener has kept at a time for connections that are not finished.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Kept {
-    pub places: usize,
+    pub slots: usize,
     pub identifiers: usize,
     /// Entries of the tables of remote identifiers and remote queue pairs.
     pub names: usize,
@@ -92,10 +92,10 @@ pub struct Listener {
     /// Microseconds of the program for each request, and the requests that wait for it.
     program: u64,
     waiting: VecDeque<usize>,
-    /// REQs that found no place.
+    /// REQs that found no slot.
     pub dropped: u64,
     pub rejected: u64,
-    /// Connections of callers, not strangers, that had to give their places up.
+    /// Connections of callers, not strangers, that had to give their slots up.
     pub ousted: u64,
     /// Number of established connections.
     established: usize,
@@ -105,13 +105,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub fn new(places: u32, nodes: usize, program: u64, seed: u64) -> Listener {
+    pub fn new(slots: u32, nodes: usize, program: u64, seed: u64) -> Listener {
         Listener {
             ids: Vec::new(),
             by_id: Directory::new(),
             by_qpn: Directory::new(),
             round_trips: RoundTrips::new(),
-            backlog: Backlog::new(places, Vec::new()),
+            backlog: Backlog::new(slots, Vec::new()),
             random: Random::new(seed),
             nodes,
             program,
@@ -154,12 +154,12 @@ impl Listener {
         self.by_id.get(&name).map(index)
     }
 
-    /// A place for a connection that is new.
-    fn place(&mut self, node: usize, name: CommId, outside: &mut Outside) -> Option<Place> {
+    /// A slot for a connection that is new.
+    fn take_slot(&mut self, node: usize, name: CommId, outside: &mut Outside) -> Option<Slot> {
         let source = source(node);
-        let place = self.hold(|backlog| backlog.take(source, name, outside.now()));
-        if place.is_some() {
-            return place;
+        let slot = self.hold(|backlog| backlog.take(source, name, outside.now()));
+        if slot.is_some() {
+            return slot;
         }
         if !self.backlog.may_take_over(source) {
             return None;
@@ -167,7 +167,7 @@ impl Listener {
         for _ in 0..LOOKED_AT {
             let chance = self.random.below(1 << 32) as u32;
             let holder = self.backlog.candidate(source, chance);
-            if holder.is_some_and(|name| self.gives_up_place(name, outside)) {
+            if holder.is_some_and(|name| self.gives_up_slot(name, outside)) {
                 return self.hold(|backlog| backlog.take_over(source, name, outside.now()));
             }
         }
@@ -176,11 +176,11 @@ impl Listener {
 
     fn hold(
         &mut self,
-        take: impl Fn(&mut Backlog<Vec<Cell>>) -> Result<Place, Refused>,
-    ) -> Option<Place> {
+        take: impl Fn(&mut Backlog<Vec<Cell>>) -> Result<Slot, Refused>,
+    ) -> Option<Slot> {
         loop {
             match take(&mut self.backlog) {
-                Ok(place) => return Some(place),
+                Ok(slot) => return Some(slot),
                 Err(Refused::Full) => return None,
                 Err(Refused::Memory(cells)) => {
                     self.kept.cells = self.kept.cells.max(cells);
@@ -190,7 +190,7 @@ impl Listener {
         }
     }
 
-    fn gives_up_place(&mut self, name: CommId, outside: &mut Outside) -> bool {
+    fn gives_up_slot(&mut self, name: CommId, outside: &mut Outside) -> bool {
         let id = index(name.get());
         let time = self.backlog.time_to_finish();
         let machine = &mut self.ids[id].machine;
@@ -207,7 +207,7 @@ impl Listener {
     fn accept(&mut self, req: &Req, node: usize, outside: &mut Outside) {
         let id = self.ids.len();
         let local = CommId::new(FIRST_NAME + id as u32);
-        let Some(place) = self.place(node, local, outside) else {
+        let Some(slot) = self.take_slot(node, local, outside) else {
             self.dropped += 1;
             return;
         };
@@ -224,7 +224,7 @@ impl Listener {
             machine,
             timer: Timer::default(),
             node,
-            place: Some(place),
+            slot: Some(slot),
             claims,
         });
         self.identifiers += 1;
@@ -236,7 +236,7 @@ impl Listener {
     fn count(&mut self) {
         let names = self.by_id.len() + self.by_qpn.len();
         let kept = &mut self.kept;
-        kept.places = kept.places.max(self.backlog.taken() as usize);
+        kept.slots = kept.slots.max(self.backlog.taken() as usize);
         kept.identifiers = kept.identifiers.max(self.identifiers - self.established);
         kept.names = kept.names.max(names - 2 * self.established);
     }
@@ -301,10 +301,10 @@ impl Listener {
                 self.ousted += 1;
             }
             self.established += usize::from(outcome == Some(Outcome::Finished));
-            let mut place = found.place.take().expect("it had one");
+            let mut slot = found.slot.take().expect("it had one");
             match outcome {
-                Some(outcome) => self.backlog.end(&mut place, outcome, outside.now()),
-                None => self.backlog.give_back(&mut place),
+                Some(outcome) => self.backlog.end(&mut slot, outcome, outside.now()),
+                None => self.backlog.give_back(&mut slot),
             }
         }
         if actions.remote == RemoteAction::Forget {
@@ -360,7 +360,7 @@ impl Listener {
     }
 }
 
-/// The place of an identifier, by our name for it.
+/// Returns the index of an identifier, by our name for it.
 fn index(name: u32) -> usize {
     (name - FIRST_NAME) as usize
 }

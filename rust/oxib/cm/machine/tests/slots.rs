@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Requests that the shell keeps back until one of the port's places is free, and the time for
+//! Requests that the shell keeps back until one of the port's slots is free, and the time for
 //! which they need one.
 
 // The stage has more than is needed here.
@@ -10,10 +10,10 @@ mod stage;
 use oxib_cm_machine::actions::TimerAction;
 use oxib_cm_machine::time::Time;
 
-/// The states in which a request takes a place.
+/// The states in which a request takes a slot.
 const ASKING: [&str; 3] = ["ReqSent", "DreqSent", "SidrReqSent"];
 
-/// The states in which a request is unanswered that takes no place: the peer has asked for time,
+/// The states in which a request is unanswered that takes no slot: the peer has asked for time,
 /// or waits itself.
 const PUT_OFF: [&str; 3] = ["MraReqRcvd", "RepSent", "MraRepRcvd"];
 
@@ -26,7 +26,7 @@ fn is_one_of(state: &str, names: &[&str]) -> bool {
 }
 
 #[test]
-fn who_needs_a_place() {
+fn requests_that_need_a_slot() {
     for state in stage::STATES {
         let machine = stage::machine(state);
         let asks = is_one_of(state, &ASKING);
