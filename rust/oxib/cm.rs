@@ -139,7 +139,7 @@ impl DeviceKey {
 
     /// Returns the key of no device, for tests.
     #[cfg(CONFIG_KUNIT = "y")]
-    const fn nobodys() -> Self {
+    const fn of_no_device() -> Self {
         Self(0)
     }
 }

@@ -218,7 +218,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_create_id(
     handler: bindings::ib_cm_handler,
     context: *mut c_void,
 ) -> *mut bindings::ib_cm_id {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises that the device is registered as long as the identifier lives.
     let device = unsafe { Device::from_raw(device) };
     pointer_or_error(create_id(device, handler, context))
 }
@@ -258,7 +258,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_destroy_id(raw: *mut bindings::ib_cm_id)
 /// The requirements of [`CmId::borrow`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_listen(raw: *mut bindings::ib_cm_id, service: u64) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`.
     unsafe { call(raw, |id| id.listen(ServiceId::new(u64::from_be(service)))) }
 }
 
@@ -273,7 +273,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_insert_listen(
     handler: bindings::ib_cm_handler,
     service: u64,
 ) -> *mut bindings::ib_cm_id {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises that the device is registered as long as the identifier lives.
     let device = unsafe { Device::from_raw(device) };
     pointer_or_error(insert_listen(device, handler, service))
 }
@@ -304,7 +304,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_req(
     raw: *mut bindings::ib_cm_id,
     given: *mut bindings::ib_cm_req_param,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps `given` and
+    // what it points to during the call.
     unsafe { call(raw, |id| id.send_req(parameters::req(&*given)?)) }
 }
 
@@ -318,7 +319,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rep(
     raw: *mut bindings::ib_cm_id,
     given: *mut bindings::ib_cm_rep_param,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps `given` and
+    // what it points to during the call.
     unsafe { call(raw, |id| id.send_rep(&parameters::rep(&*given)?)) }
 }
 
@@ -333,7 +335,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rtu(
     private_data: *const c_void,
     length: u8,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps the private
+    // data, of `length` bytes, during the call.
     unsafe {
         call(raw, |id| {
             id.send_rtu(parameters::bytes(private_data, length))
@@ -352,7 +355,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_dreq(
     private_data: *const c_void,
     length: u8,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps the private
+    // data, of `length` bytes, during the call.
     unsafe {
         call(raw, |id| {
             id.send_dreq(parameters::bytes(private_data, length))
@@ -371,7 +375,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_drep(
     private_data: *const c_void,
     length: u8,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps the private
+    // data, of `length` bytes, during the call.
     unsafe {
         call(raw, |id| {
             id.send_drep(parameters::bytes(private_data, length))
@@ -389,7 +394,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_notify(
     raw: *mut bindings::ib_cm_id,
     event: bindings::ib_event_type,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`.
     unsafe {
         call(raw, |id| match event {
             bindings::ib_event_type_IB_EVENT_COMM_EST => id.established(),
@@ -413,7 +418,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rej(
     private_data: *const c_void,
     length: u8,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps both data, of
+    // their lengths, during the call.
     unsafe {
         call(raw, |id| {
             id.send_rej(
@@ -432,7 +438,7 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_rej(
 /// The requirements of [`CmId::borrow`] hold.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn oxib_cm_prepare_mra(raw: *mut bindings::ib_cm_id) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`.
     unsafe { call(raw, |id| id.prepare_mra()) }
 }
 
@@ -447,7 +453,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_init_qp_attr(
     attributes: *mut bindings::ib_qp_attr,
     mask: *mut i32,
 ) -> i32 {
-    // SAFETY: The caller's promise: the identifier's device is registered while that lives.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and that the attributes
+    // and the mask are valid. The identifier's device is registered as long as that lives.
     unsafe {
         call(raw, |id| {
             let device = CmId::borrow(raw).device();
@@ -467,7 +474,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_req(
     raw: *mut bindings::ib_cm_id,
     given: *mut bindings::ib_cm_sidr_req_param,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps `given` and
+    // what it points to during the call.
     unsafe { call(raw, |id| id.send_sidr_req(parameters::sidr_req(&*given)?)) }
 }
 
@@ -481,7 +489,8 @@ pub(crate) unsafe extern "C" fn oxib_cm_send_sidr_rep(
     raw: *mut bindings::ib_cm_id,
     given: *mut bindings::ib_cm_sidr_rep_param,
 ) -> i32 {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises what `CmId::borrow` requires of `raw`, and keeps `given` and
+    // what it points to during the call.
     unsafe { call(raw, |id| id.send_sidr_rep(&parameters::sidr_rep(&*given)?)) }
 }
 

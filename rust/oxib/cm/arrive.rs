@@ -93,7 +93,7 @@ impl Manager {
     }
 }
 
-/// Handles a notice whose turn it is.
+/// Handles a notice when its turn has come.
 pub(super) fn handle(notice: KBox<Notice>) {
     if let Some(id) = notice.id.clone() {
         let next = id.with(|inner| match inner.machine.name() {

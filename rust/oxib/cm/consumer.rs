@@ -61,7 +61,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// identifier.
     fn attach(&self, id: &Arc<Id>);
 
-    /// Takes the identifier, which has ended, from the consumer, who is not told anything of it
+    /// Takes the identifier, which has ended, from the consumer, which gets no event of it
     /// any more. Called once for each identifier, after everything else.
     fn detach(&self);
 

@@ -309,7 +309,7 @@ mod tests {
         assert!(rounds.add(notice(1)?, Time::new(1)).is_ok());
         assert!(rounds.add(notice(1)?, Time::new(10)).is_ok());
         assert_eq!(taken(&mut rounds, 1 + DELAYS[1]), 2);
-        // The next one begins anew.
+        // The next one begins from the start.
         assert!(rounds.add(notice(1)?, Time::new(100)).is_ok());
         assert_eq!(rounds.due(), Some(Time::new(100 + DELAYS[1])));
         Ok(())
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever() -> Result {
+    fn no_message_waits_for_ever() -> Result {
         let mut rounds = Rounds::new();
         assert!(rounds.add(notice(DELAYS.len())?, Time::new(1)).is_err());
         assert_eq!(DELAYS.iter().sum::<u64>(), 1000);

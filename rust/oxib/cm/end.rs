@@ -17,8 +17,8 @@ use super::{
 
 impl Id {
     /// Ends the identifier for its consumer, which is not notified afterwards. Sleeps until
-    /// the consumer's handler is not running. Not to be called by the handler, whose own error
-    /// ends the identifier.
+    /// the consumer's handler is not running. Not to be called by the handler: an error that
+    /// it returns ends the identifier.
     ///
     /// A listener that others share goes on for those: then the result is false.
     pub(crate) fn destroy(self: &Arc<Self>) -> bool {
@@ -37,8 +37,8 @@ impl Id {
             inner.say_goodbye(self, no_memory);
             (inner.let_go(self), core::mem::take(&mut inner.waiting))
         });
-        // Without the lock: a notice may hold the use of a listener, whose own lock its drop
-        // takes.
+        // Without the lock: a notice may hold the use of a listener, and its drop takes
+        // the lock of that.
         drop(leftovers);
         self.unlist();
         if !is_unused {

@@ -381,7 +381,7 @@ impl Id {
             // No lock is held: the handler may sleep and call the identifier. `notifying` keeps
             // other threads from calling it meanwhile.
             let handled = self.consumer.event(self, &notice);
-            // The notice of a REQ uses its listener, whose `destroy` waits for that use to end.
+            // The notice of a REQ uses its listener: `destroy` of that waits for the use to end.
             drop(notice);
             if let Err(error) = handled {
                 // A failed handler ends the identifier, as with the kernel's `ib_cm`. For

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::cm::notice::Notice;
 
-    const DEVICE: DeviceKey = DeviceKey::nobodys();
+    const DEVICE: DeviceKey = DeviceKey::of_no_device();
     const SERVICE: ServiceId = ServiceId::new(1);
 
     /// A consumer that shares its listener with everybody. When an identifier of its own ends, so
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_those_who_share_ends_it() -> Result {
+    fn the_last_sharer_ends_it() -> Result {
         let manager = Manager::new(1)?;
         let (first, second) = (listen(&manager, None)?, listen(&manager, None)?);
         assert!(Arc::ptr_eq(&first, &second));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_while_the_last_one_leaves_listens() -> Result {
+    fn a_sharer_that_comes_while_the_last_one_leaves_listens() -> Result {
         let manager = Manager::new(1)?;
         let last = listen(&manager, None)?;
         assert!(listen(&manager, Some(last))?.destroy());

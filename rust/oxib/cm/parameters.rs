@@ -212,7 +212,7 @@ fn transport(qp_type: QpType) -> Transport {
 
 /// A path as a REQ describes it.
 fn path(record: &PathRecord, inbound_dlid: Option<u16>, ack_delay: u8) -> Path {
-    // On RoCE there are none; larger ones are Omni-Path's, whose paths were refused.
+    // On RoCE there are none; larger ones are Omni-Path's, of which the paths were refused.
     let lid = |number: u32| Lid::new(number as u16);
     let lids = route::req_lids(
         lid(record.slid()),

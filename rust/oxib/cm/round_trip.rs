@@ -313,7 +313,7 @@ mod tests {
         (0..100).for_each(|_| answered(&port, 1000));
         (0..100).for_each(|_| answered(&port, 1));
         assert!(port.patience() < 100);
-        // Whoever answers after a second now has been asked several times.
+        // A peer that answers after a second now has been asked several times.
         (0..MEMORY).for_each(|_| answered_late(&port, 1000));
         assert!(port.patience() > 1500);
     }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_in_line_is_not_asked_again() {
+    fn a_peer_that_stands_in_line_is_not_asked_again() {
         let port = RoundTrip::new(FLOOR);
         (0..50).for_each(|_| answered(&port, 1));
         let (asked, now) = (Time::new(1000), Time::new(1020));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_keep_nobody_waiting_for_long() {
+    fn the_first_keep_no_peer_waiting_for_long() {
         let port = RoundTrip::new(FLOOR);
         let asked = Time::new(1000);
         let at = |later: u32| asked.after(later.into());

@@ -67,7 +67,7 @@ impl_has_delayed_work! {
 }
 
 impl Window {
-    /// Creates the window of a port whose work is done on `queue`.
+    /// Creates the window of a port. Its work is done on `queue`.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl Window {
         }
     }
 
-    /// Returns a free slot and the identifier whose turn it is. For the work alone.
+    /// Returns a free slot and the identifier that is next in turn. For the work alone.
     fn next(self: &Arc<Self>) -> Option<(Slot, Arc<Id>)> {
         let slot = self.take()?;
         // The list may still be empty for a request that `enter` has counted and not yet pushed:

@@ -58,10 +58,11 @@ pub(super) struct CmId {
     id: AtomicPtr<Id>,
 }
 
-// SAFETY: The pointers in the C structure are the consumer's, who is called from any thread; each
+// SAFETY: The pointers in the C structure are the consumer's, which is called from any thread; each
 // access to the fields is one load or one store.
 unsafe impl Send for CmId {}
-// SAFETY: As above.
+// SAFETY: Each access to the fields of the C structure is one load or one store, and `id` is an
+// atomic pointer, so threads may share a reference.
 unsafe impl Sync for CmId {}
 
 impl CmId {
@@ -193,7 +194,7 @@ impl Consumer for CmId {
     }
 
     fn detach(&self) {
-        // Whoever calls has the identifier, which has this.
+        // The caller has the identifier, and the identifier has this.
         let id = self.replace(None);
         drop(id);
     }

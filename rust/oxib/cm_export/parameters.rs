@@ -39,7 +39,8 @@ pub(super) unsafe fn bytes<'a>(data: *const c_void, length: u8) -> &'a [u8] {
     if data.is_null() {
         return &[];
     }
-    // SAFETY: The caller's promise.
+    // SAFETY: `data` is not null, so the caller promises that it is valid for `length` bytes during
+    // `'a`.
     unsafe { core::slice::from_raw_parts(data.cast(), length.into()) }
 }
 
@@ -49,7 +50,7 @@ pub(super) unsafe fn bytes<'a>(data: *const c_void, length: u8) -> &'a [u8] {
 ///
 /// Null or valid.
 unsafe fn path(raw: *const bindings::sa_path_rec) -> Result<PathRecord> {
-    // SAFETY: The caller's promise; it is copied at once.
+    // SAFETY: The caller promises that `raw` is null or valid; the record is copied at once.
     unsafe { PathRecord::borrow(raw) }.copied().ok_or(EINVAL)
 }
 
@@ -59,7 +60,7 @@ unsafe fn path(raw: *const bindings::sa_path_rec) -> Result<PathRecord> {
 ///
 /// Null or valid.
 unsafe fn end_of(raw: *const bindings::sa_path_rec) -> Option<u16> {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises that `raw` is null or valid; the LID is copied at once.
     unsafe { PathRecord::borrow(raw) }.map(|path| path.dlid() as u16)
 }
 
@@ -124,7 +125,7 @@ pub(super) fn failover_number(failover: Failover) -> u32 {
 ///
 /// Each pointer in `given` is valid during `'a`, or null.
 pub(super) unsafe fn req<'a>(given: &bindings::ib_cm_req_param) -> Result<ReqParameters<'a>> {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises that each pointer in `given` is null, or valid during `'a`.
     let (primary, alternate, source, private_data) = unsafe {
         (
             path(given.primary_path)?,
@@ -135,9 +136,9 @@ pub(super) unsafe fn req<'a>(given: &bindings::ib_cm_req_param) -> Result<ReqPar
     };
     Ok(ReqParameters {
         primary,
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller promises that the pointer is null, or valid during `'a`.
         inbound_dlid: unsafe { end_of(given.primary_path_inbound) },
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller promises that the pointer is null, or valid during `'a`.
         outbound_dlid: unsafe { end_of(given.primary_path_outbound) },
         alternate,
         source,
@@ -172,7 +173,7 @@ pub(super) unsafe fn rep<'a>(given: &bindings::ib_cm_rep_param) -> Result<RepPar
     Ok(RepParameters {
         qpn: qpn(given.qp_num)?,
         psn: Psn::wrapping(given.starting_psn),
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller promises that the private data is null, or valid during `'a`.
         private_data: unsafe { bytes(given.private_data, given.private_data_len) },
         responder_resources: given.responder_resources,
         initiator_depth: given.initiator_depth,
@@ -196,7 +197,7 @@ pub(super) unsafe fn rep<'a>(given: &bindings::ib_cm_rep_param) -> Result<RepPar
 pub(super) unsafe fn sidr_req<'a>(
     given: &bindings::ib_cm_sidr_req_param,
 ) -> Result<SidrReqParameters<'a>> {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises that each pointer in `given` is null, or valid during `'a`.
     let (path, source, private_data) = unsafe {
         (
             path(given.path)?,
@@ -226,7 +227,7 @@ pub(super) unsafe fn sidr_req<'a>(
 pub(super) unsafe fn sidr_rep<'a>(
     given: &bindings::ib_cm_sidr_rep_param,
 ) -> Result<SidrRepParameters<'a>> {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller promises that each pointer in `given` is null, or valid during `'a`.
     let (information, private_data) = unsafe {
         (
             bytes(given.info, given.info_length),

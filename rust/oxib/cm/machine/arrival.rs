@@ -32,7 +32,7 @@ pub trait Reception {
     /// A slot of a listener's.
     type Slot;
 
-    /// Returns the connection whose peer calls it `id`.
+    /// Returns the connection that its peer calls `id`.
     fn by_id(&self, id: &Remote<CommId>) -> Option<Self::Connection>;
 
     /// Returns our identifier of the connection to the queue pair `qpn`.
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_heard() {
+    fn messages_that_are_heard() {
         let [ours, theirs, other] = [1, 2, 3].map(CommId::new);
         let known = (ours, theirs);
         // Of a message its kind, the identifier of its sender, and what becomes of it from an

@@ -13,8 +13,8 @@
 //! finish. If it is all, the slots are full because many nodes connect at once: they need their
 //! slots, and newcomers repeat their requests. Where it is hardly any, somebody takes slots
 //! only to hold them, and as often as they become free: then a holder has hardly any time, so
-//! that there are slots to take at any moment. A newcomer takes one at random, so those who
-//! finish are seldom hit.
+//! that there are slots to take at any moment. A newcomer takes one at random, so connections
+//! that finish are seldom hit.
 //!
 //! [time to finish]: Backlog::time_to_finish
 
@@ -181,8 +181,8 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.enter(source, name, now)
     }
 
-    /// Returns whether there is a slot for `source`, or perhaps one of another source. Whoever has
-    /// to do something costly for a request asks before.
+    /// Returns whether there is a slot for `source`, or perhaps one of another source. A caller
+    /// that has to do something costly for a request asks before.
     pub fn admits(&self, source: u32) -> bool {
         self.has_slot(source) || self.may_take_over(source)
     }

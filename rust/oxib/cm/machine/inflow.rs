@@ -5,14 +5,14 @@
 //! Messages may come faster than consumers take them, and a message does not tell whether its
 //! sender means it. So a lane has room for a number of them, and a sender has at most as much of
 //! it as is left for others: one sender alone half, two a third each. A message for which there
-//! is no room is dropped, as if the network had lost it: who means it repeats it.
+//! is no room is dropped, as if the network had lost it: a sender that means it repeats it.
 //!
-//! While only [a few](FREE) wait, which is nearly always, nobody is counted.
+//! While only [a few](FREE) wait, which is nearly always, no sender is counted.
 
 /// The number of messages that are let in without a look at their senders.
 pub const FREE: u32 = 64;
 
-/// The number of counts. Senders whose hashes meet have a share together.
+/// The number of counts. Senders with hashes that meet have a share together.
 const COUNTS: usize = 64;
 
 /// The messages that wait in a lane. Senders are hashes, with a key that no other node knows.

@@ -22,7 +22,7 @@
     CONFIG_RUST,
     allow(dead_code, reason = "the simulator and the tables use the rest")
 )]
-// In the kernel this is a private module, in cargo a crate whose users are other crates.
+// In the kernel this is a private module, in cargo a crate that other crates use.
 #![cfg_attr(
     CONFIG_RUST,
     allow(unreachable_pub, reason = "the same files are a public crate")
@@ -132,10 +132,10 @@ pub enum Request {
 
 /// A communication identifier's state.
 ///
-/// A call whose message cannot be built or posted is undone by putting back a clone from before
-/// it (REQ, REP, RTU, SIDR_REQ, SIDR_REP: the C API says that nothing has happened), except for a
-/// DREQ, where [`Machine::send_failed`] follows and its report is dropped (the connection is
-/// over).
+/// If the message of a call cannot be built or posted, the call is undone by putting back a clone
+/// from before it (REQ, REP, RTU, SIDR_REQ, SIDR_REP: the C API says that nothing has happened),
+/// except for a DREQ, where [`Machine::send_failed`] follows and its report is dropped (the
+/// connection is over).
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// Our name for the connection.

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_be_the_peer() {
+    fn senders_that_may_be_the_peer() {
         let [ours, theirs, other] = [1, 2, 3].map(CommId::new);
         let nobody = CommId::ZERO;
         // The names that we know, those in the message, and whether an address of the peer's is

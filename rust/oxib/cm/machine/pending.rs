@@ -55,7 +55,7 @@ impl Tick {
     }
 }
 
-/// The action for a request whose timer has come due.
+/// The action for a request when its timer has come due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
     /// The timer came due too early.
@@ -85,7 +85,7 @@ impl Pending {
         }
     }
 
-    /// Starts the times of a request anew that had to wait and is sent only now.
+    /// Starts the times of a request again that had to wait and is sent only now.
     pub(super) fn start(&mut self, now: Time) {
         let waited = now.since(self.began);
         self.began = now;
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers() {
+    fn no_peer_answers() {
         // Timeout, retries, first repetition; the least and the greatest number of repetitions,
         // the end.
         let table = [

@@ -142,7 +142,7 @@ fn dreq(state: State, qpn: Qpn) -> Step {
         State::DreqRcvd(state) => step(state.repeated()),
         // Without a queue pair of ours there was no connection that a DREQ could end.
         State::TimeWait(state) if state.local_qpn.is_some() => step(state.disconnected()),
-        // As for an identifier that is no more: a peer whose DREP was lost would ask in vain until
+        // As for an identifier that is no more: a peer that lost our DREP would ask in vain until
         // its patience is over.
         State::Idle(state) if state.remote != CommId::ZERO => step(state.disconnected()),
         state => dropped(state, Cause::Unexpected),

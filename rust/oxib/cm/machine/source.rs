@@ -56,7 +56,7 @@ mod tests {
         let table = [
             ((16, None), (16, None), 0, true),
             ((16, None), (17, None), 0, false),
-            // Two LIDs of one port, whose LMC is larger than ours.
+            // Two LIDs of one port, which has a larger LMC than ours.
             ((16, None), (18, None), 1, false),
             // Two LIDs of one port, or of two ports of which each has one.
             ((16, None), (19, None), 2, true),

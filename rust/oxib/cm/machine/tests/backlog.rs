@@ -96,7 +96,7 @@ fn a_source_without_a_slot_is_not_admitted() {
     let mut slots = slots(4);
     let _first = take_all(&mut slots, 1);
     assert!(!slots.admits(source(1)));
-    // It has fewer than the first one, whose it may have.
+    // It has fewer than the first one, and may have one of that one's.
     let _second = take_all(&mut slots, 2);
     assert!(slots.admits(source(2)));
     assert!(!slots.admits(source(1)));
@@ -143,7 +143,7 @@ fn a_source_without_a_slot_finds_one_beside_greedy_ones() {
 
 /// Sources that are more than the slots leave none, but a newcomer may have one of theirs.
 #[test]
-fn whoever_holds_none_may_take_one_of_many() {
+fn a_source_that_holds_none_may_take_one_of_many() {
     let mut random = Random::new(1);
     let mut slots = slots(MOST);
     for number in 0..MOST {
@@ -152,7 +152,7 @@ fn whoever_holds_none_may_take_one_of_many() {
     for newcomer in MOST..MOST + 1000 {
         assert!(finds(&slots, newcomer, &mut random), "{newcomer}");
     }
-    // Those who hold one have what everybody has.
+    // Sources that hold one have what every source has.
     for number in 0..MOST {
         assert!(!finds(&slots, number, &mut random), "{number}");
     }

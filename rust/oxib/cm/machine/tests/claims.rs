@@ -83,7 +83,7 @@ fn names_belong_to_the_address_that_they_came_from() {
     let stale = Some(Taken::Qpn(FIRST));
     let peer = lid(16);
     let far = behind(32, 1);
-    // The sources of both messages, the names of the second, and who has them.
+    // The sources of both messages, the names of the second, and the holder of these.
     let table = [
         (peer, peer, same, duplicate),
         // The same queue pair for another connection: the first one is over.
@@ -117,7 +117,7 @@ fn names_belong_to_the_address_that_they_came_from() {
 }
 
 #[test]
-fn who_is_refused_leaves_no_name_behind() {
+fn a_refused_request_leaves_no_name_behind() {
     let tables = Tables::new();
     let mut first = tables.claim(FIRST, lid(16), (GUID, 7, 9)).unwrap();
     // The identifier is free, the queue pair is not.
@@ -126,7 +126,7 @@ fn who_is_refused_leaves_no_name_behind() {
     assert_eq!(tables.len(), (1, 1));
     tables.release(FIRST, &mut first);
     assert_eq!(tables.len(), (0, 0));
-    // A second release takes nothing from those who came after.
+    // A second release takes nothing from later connections.
     let mut second = tables.claim(SECOND, lid(16), (GUID, 8, 9)).unwrap();
     tables.release(FIRST, &mut first);
     assert_eq!(tables.len(), (1, 1));

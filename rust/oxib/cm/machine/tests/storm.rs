@@ -33,7 +33,8 @@ use congestion::ground::{
 use oxib_cm_machine::backlog::Cell;
 use oxib_wire::cm::kind::Kind;
 
-/// One node calls one whose processor needs 50 µs for each datagram. The default of `half_open`.
+/// One node calls one with a processor that needs 50 µs for each datagram. The default of
+/// `half_open`.
 const FAIR: Storm = Storm {
     clients: 10_000,
     nodes: 1,

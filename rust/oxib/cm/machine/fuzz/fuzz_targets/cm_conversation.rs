@@ -4,8 +4,8 @@
 //! nodes, network and consumers, and whatever is drawn there comes from the input, as do the
 //! forgeries.
 //!
-//! A stranger that does not know both names of a connection neither ends nor hinders it. Whoever
-//! speaks from the peer's address may do so, but leaves nothing behind. ARP and neighbour
+//! A stranger that does not know both names of a connection neither ends nor hinders it. One
+//! that sends from the peer's address may do so, but leaves nothing behind. ARP and neighbour
 //! discovery packets come in between: they are taken apart, and make a node ask for no more paths
 //! than its budget allows.
 

@@ -545,7 +545,7 @@ impl Id {
             Outgoing::Drep => Incoming::Drep { sender },
             // For a REP that no honest peer sends.
             Outgoing::Rtu => Incoming::Rtu { sender },
-            other => panic!("{other:?} is sent by nobody who is asked"),
+            other => panic!("{other:?} is sent by no end that is asked"),
         };
         Packet {
             address,

@@ -185,7 +185,7 @@ impl Peer {
                     of,
                     reason,
                 })),
-                other => panic!("{other:?} is sent by nobody who asks"),
+                other => panic!("{other:?} is sent by no end that asks"),
             },
         };
         if let Some(body) = body {

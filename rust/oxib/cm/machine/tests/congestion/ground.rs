@@ -62,7 +62,7 @@ enum Event {
     Arrive(End, Datagram),
     /// A processor has dealt with a datagram.
     Handled(End),
-    /// The timer of an identifier goes off, if it has not been set anew since.
+    /// The timer of an identifier goes off, if it has not been set again since.
     Timer(End, usize, u64),
     /// The listener's program has dealt with a request.
     Served,

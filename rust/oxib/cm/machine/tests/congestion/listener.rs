@@ -345,7 +345,7 @@ impl Listener {
                 let sender = local;
                 (Kind::Rej, Incoming::Rej { sender, of, reason })
             }
-            other => panic!("{other:?} is sent by nobody who accepts"),
+            other => panic!("{other:?} is sent by no end that accepts"),
         };
         // The cable to strangers is their own.
         if self.ids[id].node >= self.nodes {

@@ -66,7 +66,7 @@ impl World {
     }
 }
 
-/// The first identifier of an end whose peer is the other end; later ones are made by messages
+/// The first identifier of an end, with the other end as its peer; later ones are made by messages
 /// that come too late.
 fn first(node: &Node) -> &Id {
     node.ids

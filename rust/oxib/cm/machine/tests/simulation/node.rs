@@ -245,7 +245,7 @@ fn answer(id: &Id, sender: CommId, outgoing: Outgoing) -> (Kind, Body) {
         Outgoing::Rep => (Kind::Rep, Incoming::Rep(rep(id, sender))),
         Outgoing::Rtu => (Kind::Rtu, Incoming::Rtu { sender }),
         Outgoing::Dreq => {
-            let qpn = id.peer_qpn.expect("who disconnects has a peer");
+            let qpn = id.peer_qpn.expect("an end that disconnects has a peer");
             (Kind::Dreq, Incoming::Dreq { sender, qpn })
         }
         Outgoing::Drep => (Kind::Drep, Incoming::Drep { sender }),

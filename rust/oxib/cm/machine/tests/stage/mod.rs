@@ -128,7 +128,7 @@ fn after(mut machine: Machine, calls: &[&str]) -> Machine {
     machine
 }
 
-/// The time at which an MRA is due whose request came when the state was entered.
+/// The time at which an MRA is due for a request that came when the state was entered.
 const MRA_DUE: Time = ENTERED.after(1 << 12);
 
 /// A machine in this state, which is named as in the documentation.
