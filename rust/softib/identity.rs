@@ -18,7 +18,8 @@ use crate::{
     }, //
 };
 
-/// The vendor: nobody's number, of 24 bits, as soft-RoCE has it. Programs take 0 for a mistake.
+/// The vendor: an unassigned number, of 24 bits, as soft-RoCE has it. Programs take 0 for a
+/// mistake.
 pub(crate) const VENDOR: u32 = 0xff_ffff;
 /// The device, by the vendor's numbers.
 pub(crate) const DEVICE: u16 = 1;

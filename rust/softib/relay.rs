@@ -224,7 +224,7 @@ impl<D: Decide> Relay<D> {
     /// Why it is dropped.
     pub(crate) fn serve(self: &Arc<Self>, port: u8, frame: &Frame) -> Result<(), Cause> {
         let packet = Packet::parse(frame.bytes())?;
-        // A frame that was made on this node and left to nobody else cannot be damaged.
+        // A frame that was made on this node and never left to others cannot be damaged.
         if !frame.is_own() && !packet.head.is_intact(crc32) {
             return Err(Cause::Malformed);
         }

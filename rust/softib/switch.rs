@@ -76,7 +76,7 @@ pub(crate) fn start(name: &[u8], guid: Option<u64>, devices: &[NetDevice]) -> Re
     }
     let guid = match (guid, devices.first()) {
         (Some(guid), _) => guid,
-        // Not that of a device on the other end, whose address the first net device's may be.
+        // Not that of a device on the other end: the first net device's address may be that one.
         (None, Some(first)) => first.guid(1),
         (None, None) => return Err(EINVAL),
     };

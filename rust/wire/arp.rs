@@ -158,7 +158,7 @@ impl Packet {
         Ok((operation, packet))
     }
 
-    /// Says that somebody else has sent the packet.
+    /// Replaces the sender of the packet.
     pub const fn set_sender(&mut self, sender: Party) {
         self.sender = sender;
     }

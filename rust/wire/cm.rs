@@ -2,9 +2,9 @@
 
 //! The messages of communication management (IBTA 12.6, 12.8, 12.11).
 //!
-//! [`Message::parse`] sees a received datagram as one of eleven views, whose functions read its
-//! fields. To send one, its module has a `Parameters` of the same names, and [`Parameters`] is any
-//! of them: `build` writes the whole datagram, header and reserved fields included.
+//! [`Message::parse`] sees a received datagram as one of eleven views, with functions that read
+//! its fields. To send one, its module has a `Parameters` of the same names, and [`Parameters`] is
+//! any of them: `build` writes the whole datagram, header and reserved fields included.
 //!
 //! "Local" in the name of a field is the side that sends the message, "remote" the one that gets
 //! it. Fields of a byte or more have their own type here; those of less are runs of bits of
@@ -286,11 +286,11 @@ pub enum ParseError {
     Class(u8),
     /// A message of another version of the class, which is this one.
     ClassVersion(u8),
-    /// A message whose method is not `Send()`.
+    /// A message with a method other than `Send()`.
     Method(u8),
-    /// A message whose attribute is none of [`Kind`].
+    /// A message with an attribute that is none of [`Kind`].
     Attribute(u16),
-    /// A message whose additional information is too long by its length field.
+    /// A message with additional information that is too long by its length field.
     Information {
         /// The kind of the message.
         kind: Kind,

@@ -26,7 +26,7 @@ pub const MAX_PACKET: u32 = MAX_MTU + encap::LEN as u32;
 /// The service identifiers of interfaces (RFC 4755 §3.2): those of the IETF, number 0.
 const SERVICES: u64 = 0x1000_0000_0000_0000;
 
-/// The service of the interface whose address has this queue pair.
+/// The service of the interface with this queue pair in its address.
 pub const fn service(qpn: Qpn) -> ServiceId {
     ServiceId::new(SERVICES | qpn.get() as u64)
 }

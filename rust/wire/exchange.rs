@@ -5,8 +5,8 @@
 //!
 //! An interface knows a peer's GID from its cache, and not the number of its queue pair. It asks
 //! the connection manager at that GID for [`SERVICE`]. The private data of the SIDR_REQ
-//! ([`Question`]) says for which IP address, and who asks; the SIDR_REP has the queue pair and
-//! its Q_Key in its own fields, and in its private data ([`Answer`]) what they are about.
+//! ([`Question`]) says for which IP address, and which interface asks; the SIDR_REP has the queue
+//! pair and its Q_Key in its own fields, and in its private data ([`Answer`]) what they are about.
 //!
 //! A peer may claim anything about itself: see the checks of the reader
 //! (`acm/exchange/serve.rs`).
@@ -37,11 +37,11 @@ use super::qpn::Qpn;
 
 /// The identifier of the service.
 ///
-/// The highest byte of an identifier says who hands it out (IBTA annex A3): 0x00 the IBTA, 0x02
-/// each operating system for itself, 0x10 others, who put their company's identifier behind it
-/// (RFC 4755 §3.5 has zero there). Behind 0x10 this one has the letters `oxib`: an identifier of
-/// a company never begins with an odd byte, as that is the mark of a group's address (IEEE 802),
-/// so no company can come to use it. The rest counts the services of oxib.
+/// The highest byte of an identifier names the authority that hands it out (IBTA annex A3): 0x00
+/// the IBTA, 0x02 each operating system for itself, 0x10 others, with their company's identifier
+/// behind it (RFC 4755 §3.5 has zero there). Behind 0x10 this one has the letters `oxib`: an
+/// identifier of a company never begins with an odd byte, as that is the mark of a group's address
+/// (IEEE 802), so no company can come to use it. The rest counts the services of oxib.
 pub const SERVICE: ServiceId = ServiceId::new(0x106f_7869_6200_0001);
 
 /// The version of both formats.
@@ -95,7 +95,7 @@ pub struct Question {
     pub asker: IpAddr,
     /// The GID that its packets come from.
     pub asker_gid: Gid,
-    /// The address whose interface is asked for.
+    /// The address of the interface that is asked for.
     pub asked: IpAddr,
 }
 
@@ -112,8 +112,8 @@ impl Question {
     /// The length of a question in bytes.
     pub const LEN: usize = 56;
 
-    /// The bytes as they stand in a SIDR_REQ. An asker of the other family than who is asked for is
-    /// one that [`Question::parse`] refuses.
+    /// The bytes as they stand in a SIDR_REQ. An asker of another family than the address asked for
+    /// is one that [`Question::parse`] refuses.
     pub fn bytes(&self) -> [u8; Self::LEN] {
         let (family, asked) = written(self.asked);
         let (_, asker) = written(self.asker);

@@ -21,7 +21,7 @@ use super::gid::Gid;
 /// Length in bytes of the space before a received message, used or not.
 pub const LEN: usize = 40;
 
-/// `NxtHdr` of a packet whose next header is an InfiniBand transport header (IBTA 8.3.5).
+/// `NxtHdr` of a packet with, as its next header, an InfiniBand transport header (IBTA 8.3.5).
 pub const NEXT_HEADER_IBA: u8 = 0x1b;
 
 /// Protocol number of UDP, which carries RoCE v2.

@@ -11,8 +11,8 @@
 //!
 //! | packet to a group | as it leaves | why that does |
 //! | --- | --- | --- |
-//! | ARP request | as it is, with the main queue pair's number | peers have the main number until they are told theirs again, right after. Without the sender's IPv4 address it would be a probe (RFC 5227 §2.1.1), which is a conflict for whoever verifies the target's address, passes `arp_filter` and gets no answer of proxies |
-//! | neighbour solicitation | without the source's address, and once more [`direct`] | who has an entry of the source answers the first; who has none answers the second and asks for the source's address before (RFC 4861 §7.2.4) |
+//! | ARP request | as it is, with the main queue pair's number | peers have the main number until they are told theirs again, right after. Without the sender's IPv4 address it would be a probe (RFC 5227 §2.1.1), which is a conflict for any peer that verifies the target's address, passes `arp_filter` and gets no answer of proxies |
+//! | neighbour solicitation | without the source's address, and once more [`direct`] | a peer that has an entry of the source answers the first; a peer that has none answers the second and asks for the source's address before (RFC 4861 §7.2.4) |
 //! | router solicitation and advertisement | without the source's address | RFC 4861 §4.1, §4.2 |
 //! | announcement (gratuitous ARP, unsolicited advertisement) | as it is, unless it is known to tell nothing new | it takes an IP address over from another node, which all must hear |
 

@@ -27,7 +27,7 @@
         reason = "each crate uses its part of the formats"
     )
 )]
-// In the kernel this is a private module, in cargo a crate whose users are other crates.
+// In the kernel this is a private module, in cargo a crate that other crates use.
 #![cfg_attr(
     CONFIG_RUST,
     allow(unreachable_pub, reason = "the same files are a public crate")

@@ -42,7 +42,7 @@ const ADDRESS_FIXED: usize = 4;
 /// A path for both directions, and for management too (`LS_RESOLVE_PATH_USE_ALL`).
 const USE_ALL: u8 = 0;
 
-/// Flag in an attribute's number: who does not know it must not ignore it.
+/// Flag in an attribute's number: a receiver that does not know it must not ignore it.
 const MANDATORY: u16 = 1 << 13;
 
 /// Numbers of attributes (`LS_NLA_TYPE_*`).

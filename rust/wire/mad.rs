@@ -269,7 +269,7 @@ impl Mad {
 pub enum MadError {
     /// A datagram that ends early; its length in bytes.
     Short(usize),
-    /// A datagram whose header is of another form; the base version.
+    /// A datagram with a header of another form; the base version.
     BaseVersion(u8),
 }
 

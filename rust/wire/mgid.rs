@@ -137,7 +137,7 @@ pub const fn in_partition(gid: Gid, pkey: Pkey) -> Gid {
 }
 
 /// Returns whether a multicast GID may be a group of the link with the given broadcast group: it
-/// has the link's flags, scope and P_Key, and a signature whose low byte is that of IP (RFC 4391
+/// has the link's flags, scope and P_Key, and a signature with the low byte of IP (RFC 4391
 /// §4).
 pub fn is_of_link(gid: &Gid, broadcast: &Gid) -> bool {
     let [prefix, scope, _, signature, p0, p1, ..] = gid.bytes();

@@ -185,7 +185,7 @@ pub fn fill(message: &mut [u8], sum: impl Fn(&[u8]) -> u16 + Copy) {
     }
 }
 
-/// Writes the checksums into the headers of a datagram whose data, of the sum `data`, is elsewhere.
+/// Writes the checksums into the headers of a datagram; its data, of the sum `data`, is elsewhere.
 /// Headers that are no such stay as they are.
 pub fn fill_headers(headers: &mut [u8], data: u16) {
     let Some(ip) = Header::read(headers) else {

@@ -2,7 +2,7 @@
 
 //! A whole packet, from its local route header to its invariant CRC (IBTA 5.2).
 //!
-//! Two readers: [`Head`] for who only passes packets on, [`Packet`] for who takes them. Both have
+//! Two readers: [`Head`] for switches and routers, [`Packet`] for receivers. Both have
 //! checked every length before they hand out a part. [`Outgoing`] writes one.
 
 use super::atomic;

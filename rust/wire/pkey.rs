@@ -31,7 +31,7 @@ impl Pkey {
         self.0.to_be_bytes()
     }
 
-    /// Returns whether the key names a partition at all. One whose low 15 bits are zero marks an
+    /// Returns whether the key names a partition at all. One with low 15 bits of zero marks an
     /// unused entry of a P_Key table (IBTA 10.9).
     pub const fn is_valid(self) -> bool {
         self.base() != 0

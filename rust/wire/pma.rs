@@ -139,7 +139,7 @@ type ResponseTime = Field<u8, 27, 5>;
 
 impl ClassPortInfo {
     /// An agent with these capabilities, which answers within 4.096 µs shifted left so often, and
-    /// sends nobody elsewhere.
+    /// redirects no requester.
     pub fn new(capability_mask: u16, response_time: u8) -> ClassPortInfo {
         let mut info = ClassPortInfo {
             base_version: mad::BASE_VERSION,

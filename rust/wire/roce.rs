@@ -11,11 +11,11 @@
 //! (RFC 2365), which no one assigns to protocols. Within that block this part keeps clear of
 //! `239.0.0.0/24` and `239.128.0.0/24`: Ethernet multicast addresses hold the low 23 bits of the
 //! group, these two ranges share theirs with `224.0.0.0/24`, and switches flood that without
-//! regard to who has joined (RFC 4541 §2.1.2). The 22 bits that are left to the hash are all among
+//! regard to membership (RFC 4541 §2.1.2). The 22 bits that are left to the hash are all among
 //! the 23, so different groups have different Ethernet addresses.
 //!
-//! Two MGIDs whose hashes collide share an IPv4 group. That is harmless: members of either get the
-//! packets of both, and their IP layer drops those whose destination it has not joined, as it does
+//! Two MGIDs with colliding hashes share an IPv4 group. That is harmless: members of either get the
+//! packets of both, and their IP layer drops those to destinations it has not joined, as it does
 //! on Ethernet, where 32 groups share an address.
 
 use super::gid::Gid;

@@ -167,7 +167,7 @@ impl Smp {
         m_key, set_m_key: u64;
     }
 
-    /// The LID of the port on whose behalf a directed route begins, permissive if that is the
+    /// The LID of the port for which a directed route begins, permissive if that is the
     /// first of the written way (DrSLID).
     pub const fn dr_slid(&self) -> Lid {
         Lid::new(self.dr_slid.get())

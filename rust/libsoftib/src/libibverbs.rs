@@ -226,7 +226,7 @@ types! {
         filler: [u64; 41],
     }
 
-    /// A protection domain, none of whose fields is used here.
+    /// A protection domain; none of its fields is used here.
     struct ibv_pd {
         filler: [u64; 2],
     }
@@ -237,7 +237,7 @@ types! {
         filler: [u64; 1],
     }
 
-    /// A memory region, none of whose fields is used here.
+    /// A memory region; none of its fields is used here.
     struct ibv_mr {
         filler: [u64; 6],
     }
@@ -261,12 +261,12 @@ types! {
         filler: [u64; 27],
     }
 
-    /// A queue pair, none of whose fields is used here.
+    /// A queue pair; none of its fields is used here.
     struct ibv_qp {
         filler: [u64; 20],
     }
 
-    /// An address handle, none of whose fields is used here.
+    /// An address handle; none of its fields is used here.
     struct ibv_ah {
         filler: [u64; 3],
     }

@@ -23,7 +23,7 @@ enum softib_cq_methods {
 	SOFTIB_METHOD_CQ_POLL = 1U << UVERBS_ID_NS_SHIFT,
 };
 
-/* Completions that one command returns at most: who gets as many asks again. */
+/* Completions that one command returns at most: a caller that gets as many asks again. */
 #define SOFTIB_POLLED 16
 
 /* COMPLETIONS has room for some `struct ib_uverbs_wc`; COUNT is a 32-bit number of those written. */

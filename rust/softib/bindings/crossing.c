@@ -177,7 +177,7 @@ rx_handler_result_t softib_take_frame(struct sk_buff **pskb)
 	return RX_HANDLER_CONSUMED;
 }
 
-/* Loses the frames that are on their way to a net device, whose receive handler is gone. */
+/* Loses the frames that are on their way to a net device without its former receive handler. */
 void softib_crossing_forget(const struct net_device *dev)
 {
 	struct sk_buff *skb, *next;

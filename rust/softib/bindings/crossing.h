@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cables whose two ends are in this kernel, as those of a pair of veth devices are: frames that nothing waits for on the way go
+ * Cables with both ends in this kernel, as those of a pair of veth devices are: frames that nothing waits for on the way go
  * from one end to the other without the network stack.
  */
 
@@ -18,7 +18,7 @@
 #define SOFTIB_SMALL 256
 #define SOFTIB_SMALL_ROOM SKB_DATA_ALIGN(SOFTIB_HEADROOM + SOFTIB_SMALL)
 
-/* Who takes the frames of a net device: its receive handler is softib_take_frame, with a pointer to this. */
+/* The receiver of the frames of a net device: its receive handler is softib_take_frame, with a pointer to this. */
 struct softib_end {
 	void (*receive)(struct softib_end *end, struct sk_buff *skb);
 };

@@ -115,7 +115,7 @@ fn arrive_back(smp: &mut Smp, place: Place) -> Result<Step, Discard> {
                 _ => Err(Discard::HopPointer),
             }
         }
-        // C14-13:1 and 2: one above the count for a packet whose way back began with local
+        // C14-13:1 and 2: one above the count for a packet with a way back that began with local
         // identifiers.
         _ if pointer <= count + 1 && place.is_switch => {
             smp.set_hop_pointer(pointer - 1);

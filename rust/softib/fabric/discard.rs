@@ -35,7 +35,7 @@ pub enum Discard {
     NoLane,
     /// A directed route of more than 63 hops.
     HopCount,
-    /// A directed route whose pointer is not where it can be here.
+    /// A directed route with a pointer that is not possible here.
     HopPointer,
     /// A directed route by a port that there is not.
     HopPort,
@@ -57,7 +57,7 @@ pub enum Discard {
     NoSubnet,
     /// Sent to a router for the subnet from which it came.
     SameSubnet,
-    /// Sent to a router for a port whose LID it does not know.
+    /// Sent to a router for a port with a LID that it does not know.
     NoNeighbour,
 }
 

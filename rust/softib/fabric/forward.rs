@@ -226,7 +226,7 @@ mod tests {
     use super::super::wire::smp::port::State;
     use super::*;
 
-    /// Tables that somebody else has.
+    /// Tables that another owner has.
     #[derive(Debug)]
     struct Lent<'a>(core::marker::PhantomData<&'a ()>);
 

@@ -25,7 +25,7 @@
     CONFIG_RUST,
     allow(dead_code, reason = "the simulated subnets use the rest")
 )]
-// In the kernel this is a private module, in cargo a crate whose users are other crates.
+// In the kernel this is a private module, in cargo a crate that other crates use.
 #![cfg_attr(
     CONFIG_RUST,
     allow(unreachable_pub, reason = "the same files are a public crate")

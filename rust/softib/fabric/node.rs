@@ -131,7 +131,7 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
         self.ports.get_mut(usize::from(index))
     }
 
-    /// The port whose addresses a packet that came by that port is answered with: a switch has one
+    /// The port with the addresses that answer a packet that came by that port: a switch has one
     /// set of them.
     pub(super) fn addressed(&self, in_port: u8) -> u8 {
         if self.is_switch() {
@@ -228,7 +228,7 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
     }
 
     /// Serves a management datagram that the node's consumer got by a port, of a channel adapter
-    /// whose consumer keeps the rules of directed routes itself, and writes the answer.
+    /// with a consumer that keeps the rules of directed routes itself, and writes the answer.
     ///
     /// `slid` is the sender's address.
     pub fn process<C: Counters>(

@@ -298,7 +298,7 @@ fn clear_narrow(cleared: &mut PortCounts, now: &PortCounts, wanted: &PortCounter
     }
 }
 
-/// Clears the selected counters of the extended form, whose select bits begin with the lowest.
+/// Clears the selected counters of the extended form: its select bits begin with the lowest.
 fn clear_wide(cleared: &mut PortCounts, now: &PortCounts, wanted: &PortCountersExtended) {
     let selected = wanted.counter_select();
     let fields = [

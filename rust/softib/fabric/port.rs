@@ -150,8 +150,8 @@ impl Port {
         port
     }
 
-    /// The link is preset to what a subnet manager would set it to, which takes links down whose
-    /// setting it has to change.
+    /// The link is preset to what a subnet manager would set it to, which takes links down if it
+    /// has to change their setting.
     fn first_info(profile: &Profile) -> PortInfo {
         let mut info = PortInfo::default();
         let mut mask = CAPABILITIES | profile.capability_mask;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The M_Key: who may manage a port (IBTA 14.2.4).
+//! The M_Key: the protection of a port's management (IBTA 14.2.4).
 
 use super::port::Port;
 use super::wire::mad::METHOD_GET;
@@ -14,8 +14,8 @@ const PROTECT_READS: u8 = 2;
 
 impl Port {
     /// Returns whether the request may be served at this time. A request that may not is counted,
-    /// and begins the lease, at whose end the protection ends: a subnet manager that has lost its
-    /// key is not locked out for ever.
+    /// and begins the lease, at the end of which the protection ends: a subnet manager that has
+    /// lost its key is not locked out for ever.
     pub(super) fn admits(&mut self, smp: &Smp, now: u64) -> bool {
         if self.lease.is_some_and(|end| now >= end) {
             self.lease = None;
@@ -39,7 +39,7 @@ impl Port {
         false
     }
 
-    /// The key as that request may see it: with any protection only who has it sees it.
+    /// The key as that request may see it: with any protection only requests that have it see it.
     pub(super) fn visible_key(&self, smp: &Smp) -> u64 {
         let key = self.info.m_key();
         if self.info.m_key_protect() == 0 || smp.m_key() == key {

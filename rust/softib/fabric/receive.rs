@@ -292,7 +292,7 @@ fn general<M: Managed, C: Counters>(
     })
 }
 
-/// The node's address to one who came by that port.
+/// The node's address for packets that came by that port.
 fn own_lid<M: Managed>(managed: &M, in_port: u8) -> Lid {
     let node = managed.node();
     node.port(node.addressed(in_port))

@@ -24,7 +24,7 @@ const NEVER: u64 = u64::MAX;
 /// A trap that has not been answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Trap {
-    /// The port whose manager is told; 0 is a switch's own.
+    /// The port with the manager that is told; 0 is a switch's own.
     pub(super) port: u8,
     /// The urgency of the trap.
     pub(super) kind: Kind,
@@ -34,7 +34,7 @@ pub(super) struct Trap {
     pub(super) tid: u64,
     /// The time at which it is sent next, in nanoseconds.
     due: u64,
-    /// The earliest time at which it is sent anew if it changes.
+    /// The earliest time at which it is sent again if it changes.
     earliest: u64,
     /// The number of times that it is still to be sent.
     left: u8,
@@ -54,7 +54,7 @@ pub(super) const fn interval(subnet_timeout: u8) -> u64 {
 
 impl Traps {
     /// Remembers to send a trap. If the same trap of the same port has not been answered, it is
-    /// replaced by the new one, and sent anew not sooner than the specification allows.
+    /// replaced by the new one, and sent again not sooner than the specification allows.
     pub(super) fn raise(&mut self, port: u8, kind: Kind, details: Details, now: u64) {
         self.tid = self.tid.wrapping_add(1);
         let same = |slot: &Option<Trap>| {

@@ -28,8 +28,8 @@ impl Hca {
 
     /// Lets the kernel answer no more, and waits for the answers that it is at work on. Sleeps.
     pub(crate) fn end_answers(&self) {
-        // Seen by who takes completions after their queue was found not to be in hand: the queue
-        // has a lock.
+        // Consumers see this when they take completions after their queue was found not to be in
+        // hand: the queue has a lock.
         self.silent.store(true, Ordering::Relaxed);
         while (1..=self.ports()).any(|port| self.is_managed(port)) {
             fsleep(Delta::from_millis(1));

@@ -261,7 +261,7 @@ impl<'a> Event<'a> {
 }
 
 impl CompletionQueue {
-    /// Makes one for `capacity` completions, whose events run where `vector` says. With
+    /// Makes one for `capacity` completions, with events that run where `vector` says. With
     /// `overtaking`, completions of different queue pairs overtake each other.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) enum Counter {
     SendDropped,
     /// Frames that are no packet.
     Malformed,
-    /// Packets whose invariant CRC is wrong.
+    /// Packets with a wrong invariant CRC.
     BadIcrc,
     /// Packets to another port's local identifier.
     WrongLid,
@@ -42,7 +42,7 @@ pub(crate) enum Counter {
     NoReceive,
     /// Packets that came while the port was not active.
     NotActive,
-    /// Multicast packets that nobody here takes.
+    /// Multicast packets that no queue pair here takes.
     NoMember,
     /// Number of times that the cable went dead.
     LinkDowned,

@@ -83,7 +83,7 @@ impl Hca {
         port == PORT && self.far.is_in_memory()
     }
 
-    /// Returns the device at the other end of a port whose other end is in memory; each port but
+    /// Returns the device at the other end of a port with its other end in memory; each port but
     /// [`PORT`] has a cable. The caller lets the device go before its RCU section ends, for which
     /// the end of the device waits.
     #[inline]

@@ -136,7 +136,7 @@ impl Ports {
             .with(|managed| managed.node.port(port).map(look))
     }
 
-    /// The sequence number of the next datagram, which nobody looks at.
+    /// The sequence number of the next datagram, which no receiver looks at.
     pub(crate) fn next_psn(&self) -> u32 {
         self.psn.fetch_add(1, Ordering::Relaxed)
     }

@@ -237,7 +237,7 @@ pub(crate) struct Inner {
     pub(crate) connection: Option<KBox<Connection>>,
 }
 
-/// A queue pair, whose changing part is in `inner`.
+/// A queue pair, with its changing part in `inner`.
 #[pin_data]
 pub(crate) struct QueuePair {
     pub(crate) hca: Arc<Hca>,
@@ -263,7 +263,7 @@ pub(crate) struct QueuePair {
     pub(super) frames: Queue,
     #[pin]
     pub(super) own_frames: Queue,
-    /// Whether someone is sending those packets.
+    /// Whether those packets are being sent.
     pub(super) draining: AtomicBool,
     /// Asynchronous events that the consumer is not told of yet, a bit each.
     pub(super) events: AtomicU32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Memory regions (IBTA 10.6): which memory a key names, and who may use it how.
+//! Memory regions (IBTA 10.6): which memory a key names, and which accesses to it are allowed.
 
 use kernel::{
     prelude::*,
@@ -98,7 +98,7 @@ impl Extent {
 /// Memory of a program, in whole pages.
 pub(crate) struct Pinned {
     pub(crate) runs: Runs,
-    /// The address of the first byte, to who has the key.
+    /// The address of the first byte, for holders of the key.
     pub(crate) address: u64,
     /// The offset of that byte in the first page.
     pub(crate) offset: usize,
@@ -148,7 +148,7 @@ fn walk_pages(
 pub(crate) struct Pages {
     pub(crate) pages: KVec<Memory>,
     pub(crate) page_size: usize,
-    /// The address of the first byte, to who has the key.
+    /// The address of the first byte, for holders of the key.
     pub(crate) address: u64,
     /// The offset of that byte in the first page.
     pub(crate) offset: usize,
@@ -195,7 +195,7 @@ pub(crate) struct Registration {
     pub(crate) page_size: usize,
 }
 
-/// A memory region, whose state is under a lock.
+/// A memory region, with its state under a lock.
 #[pin_data]
 pub(crate) struct Region {
     /// The distance that [`Regions`] has.
@@ -239,7 +239,7 @@ impl Region {
         })
     }
 
-    /// Takes the memory from who has the key.
+    /// Takes the memory from holders of the key.
     ///
     /// # Errors
     ///
@@ -381,7 +381,7 @@ impl Table {
 }
 
 impl Regions {
-    /// Creates an empty table for a device whose addresses are `base` below the kernel's.
+    /// Creates an empty table for a device with addresses `base` below the kernel's.
     pub(crate) fn new(base: u64) -> impl PinInit<Self> {
         pin_init!(Self {
             base,
@@ -434,8 +434,8 @@ impl Regions {
             GFP_KERNEL,
         )?;
         let key = self.insert(&region)? << KEY_TAG_BITS | tag;
-        // Until then the region has key 0, under whose place it does not stand: each access is
-        // denied.
+        // Until then the region has key 0, and does not stand at the place of that key: each
+        // access is denied.
         region.state.with(|state| state.key = key);
         Ok(region)
     }

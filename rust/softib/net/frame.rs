@@ -58,7 +58,8 @@ impl Frame {
     ///
     /// # Safety
     ///
-    /// `skb` is valid, linear, and the caller's alone, who gives it up; its control block is ours.
+    /// `skb` is valid and linear. Only the caller holds it, and gives it up. Its control block is
+    /// ours.
     #[inline]
     pub(super) unsafe fn from_raw(skb: *mut bindings::sk_buff) -> Self {
         // INVARIANT: The caller's promise.
@@ -148,7 +149,7 @@ impl Frame {
         unsafe { (*self.state()).open = true };
     }
 
-    /// Writes the invariant CRC, if that was left to this: before somebody else gets the packet.
+    /// Writes the invariant CRC, if that was left to this: before others get the packet.
     ///
     /// # Errors
     ///

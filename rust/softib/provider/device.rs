@@ -161,7 +161,7 @@ impl Handle {
     }
 }
 
-/// Makes a device of a name whose ports are cabled to the net devices, and registers it. Sleeps.
+/// Makes a device of a name, cables its ports to the net devices, and registers it. Sleeps.
 ///
 /// # Errors
 ///

@@ -84,7 +84,7 @@ unsafe extern "C" fn add(device: *mut bindings::ib_device) -> i32 {
 ///
 /// # Safety
 ///
-/// Called by `ib_core` with a device that [`add`] took and whose management still works.
+/// Called by `ib_core` with a device that [`add`] took; its management still works.
 unsafe extern "C" fn remove(device: *mut bindings::ib_device, _: *mut c_void) {
     // SAFETY: By the contract the device is ours.
     unsafe { device::hca(device) }.end_answers();

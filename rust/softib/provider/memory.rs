@@ -20,8 +20,8 @@ use crate::{
     hca::region::ALL_MEMORY, //
 };
 
-/// Returns the distance from the addresses of a device whose consumers map their memory to those of
-/// the kernel.
+/// Returns the distance from the addresses of a device with consumers that map their memory to
+/// those of the kernel.
 pub(crate) fn direct_map() -> u64 {
     // SAFETY: Returns a constant.
     unsafe { bindings::softib_direct_map() }
@@ -101,8 +101,8 @@ impl Segment {
         self.0.lkey
     }
 
-    /// Returns the kernel's memory of a segment under the key of all memory, for a device whose
-    /// addresses are `base` below the kernel's. `None` for one under another key, or of a program,
+    /// Returns the kernel's memory of a segment under the key of all memory, for a device with
+    /// addresses `base` below the kernel's. `None` for one under another key, or of a program,
     /// as the domain of its queue says.
     #[inline]
     pub(crate) fn memory(&self, domain: Domain, base: u64) -> Option<Memory> {

@@ -396,7 +396,7 @@ unsafe fn datagram<'a>(
     })
 }
 
-/// Returns the cut of a long segment whose data has `length` bytes.
+/// Returns the cut of a long segment with `length` bytes of data.
 ///
 /// # Safety
 ///

@@ -103,7 +103,7 @@ fn state_of(number: bindings::ib_qp_state) -> Result<State> {
 ///
 /// # Safety
 ///
-/// Called by `ib_core` with a new queue pair of a registered device and valid attributes, whose
+/// Called by `ib_core` with a new queue pair of a registered device and valid attributes; their
 /// completion queues live as long as the queue pair.
 pub(super) unsafe extern "C" fn create(
     qp: *mut bindings::ib_qp,

@@ -207,7 +207,7 @@ const OF_PROGRAMS: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
 ///
 /// # Safety
 ///
-/// Called by `ib_core` with a live protection domain, for the process whose memory it is.
+/// Called by `ib_core` with a live protection domain, for the process that has the memory.
 pub(super) unsafe extern "C" fn register_user(
     pd: *mut bindings::ib_pd,
     start: u64,

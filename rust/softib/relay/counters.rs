@@ -114,7 +114,7 @@ impl PortCounters {
         self.malformed.load(Ordering::Relaxed)
     }
 
-    /// Packets for whose passing on there was no memory.
+    /// Packets that were not passed on for want of memory.
     pub(super) fn no_memory(&self) -> u64 {
         self.no_memory.load(Ordering::Relaxed)
     }

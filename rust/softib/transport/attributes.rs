@@ -96,8 +96,8 @@ pub struct Sending {
     pub timeout: u8,
     /// The number of times that a request is repeated that is not answered, 0 to 7.
     pub retry_count: u8,
-    /// The number of times that a request is repeated whose answer is an RNR NAK, 0 to 6; 7 is
-    /// without end.
+    /// The number of times that a request is repeated after an RNR NAK, 0 to 6; 7 is without
+    /// end.
     pub rnr_retry: u8,
     /// The number of READs and atomics that may be outstanding: `max_rd_atomic`.
     pub max_reads: u8,

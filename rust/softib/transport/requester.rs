@@ -130,7 +130,7 @@ pub(super) struct Requester {
     /// The first number that was never used.
     sent: Psn,
     /// The beginning of the window: the oldest packet, or the packet after the last READ or
-    /// atomic, whose answers do not count.
+    /// atomic; the answers of those do not count.
     window: Psn,
     /// READs and atomics from the oldest place to the next.
     fetches: u8,
@@ -241,7 +241,7 @@ impl Requester {
         self.pace == Pace::Running && !(work.fence && self.fetches > 0)
     }
 
-    /// Returns the status of a send that fails whoever the peer is; `None` if it may be sent.
+    /// Returns the status of a send that fails with any peer; `None` if it may be sent.
     fn refuse(&self, work: &Work) -> Option<Status> {
         if work.length > MAX_MESSAGE {
             return Some(Status::LocalLength);

@@ -45,7 +45,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the place before the send after this one, whose first packet has that number.
+    /// Returns the place before the send after this one; the first packet of that
+    /// has the number `first`.
     pub(super) fn following(self, first: Psn) -> Cursor {
         Cursor {
             index: self.index.wrapping_add(1),

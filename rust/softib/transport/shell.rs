@@ -82,8 +82,8 @@ pub trait Output {
     /// [`QueuePair::run`]: super::QueuePair::run
     fn room(&mut self) -> bool;
 
-    /// Sends a packet, gathering its payload: from a send's list, whose local keys are checked,
-    /// or from memory that the peer reads, whose remote key is checked once more. A packet that
+    /// Sends a packet, gathering its payload: from a send's list, with its local keys checked,
+    /// or from memory that the peer reads, with its remote key checked once more. A packet that
     /// cannot be sent for another reason than its payload's memory is lost, as any packet can be.
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied>;
 }

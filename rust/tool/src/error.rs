@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The errors of commands, in words for the user who typed them.
+//! The errors of commands, in words for the user that typed them.
 
 use crate::netlink::refusal::Refusal;
 use oxib_data_file::Complaint;

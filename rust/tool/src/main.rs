@@ -15,7 +15,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match command::run(&Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Who reads the output has had enough of it (`| head`).
+        // The reader of the output has had enough of it (`| head`).
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error @ Error::Usage(_)) => {
             eprintln!("oxib: {error}");

@@ -84,7 +84,7 @@ pub fn short_number(keyword: &str, word: &str) -> Result<u16> {
 }
 
 /// An address with the length of a prefix: without one, all of the address. What is behind the
-/// prefix has to be zero, as with ip(8)'s routes, so that nobody flushes more than is meant.
+/// prefix has to be zero, as with ip(8)'s routes, so that no user flushes more than is meant.
 pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
     let wrong = || Error::Usage(format!("'{word}' is neither an address nor ADDRESS/LENGTH"));
     let (text, length) = match word.split_once('/') {

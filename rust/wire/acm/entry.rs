@@ -100,7 +100,7 @@ impl fmt::Display for Fault {
 /// For one that no single interface can have.
 pub fn check_address(address: IpAddr) -> Result<IpAddr, Fault> {
     let unspecified = match address {
-        // "This network" (RFC 1122 §3.2.1.3): no address of anybody.
+        // "This network" (RFC 1122 §3.2.1.3): no address of any node.
         IpAddr::V4(v4) => matches!(v4.octets(), [0, ..]),
         IpAddr::V6(v6) => v6.is_unspecified(),
     };
@@ -168,7 +168,7 @@ pub fn parse_qpn(number: u32) -> Result<Qpn, Fault> {
 ///
 /// # Errors
 ///
-/// For one whose low 15 bits are zero.
+/// For one with low 15 bits of zero.
 pub fn parse_pkey(key: u16) -> Result<Pkey, Fault> {
     let pkey = Pkey::new(key);
     if pkey.is_valid() {

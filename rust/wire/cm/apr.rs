@@ -136,7 +136,7 @@ impl Apr {
         self.information_length
     }
 
-    /// The additional information, whose form depends on the status. Of a parsed message it has the
+    /// The additional information; its form depends on the status. Of a parsed message it has the
     /// length that the message says.
     pub fn information(&self) -> &[u8] {
         let length = usize::from(self.information_length);

@@ -125,7 +125,7 @@ impl Rej {
         AriLength::get(self.ari_length)
     }
 
-    /// The additional reject information, whose form depends on the reason. Of a parsed message it
+    /// The additional reject information; its form depends on the reason. Of a parsed message it
     /// has the length that the message says.
     pub fn ari(&self) -> &[u8] {
         let length = usize::from(self.ari_length());

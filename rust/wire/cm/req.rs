@@ -72,7 +72,7 @@ pub struct Req {
     /// [`MaxCmRetries`], [`Srq`], [`ExtendedTransportType`].
     retries_srq_transport: u8,
     primary: ReqPath,
-    /// The alternate path, whose last byte has [`SapSupported`], too.
+    /// The alternate path; its last byte has [`SapSupported`], too.
     alternate: ReqPath,
     private_data: [u8; PRIVATE_DATA_LEN],
 }

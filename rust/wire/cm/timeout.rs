@@ -50,7 +50,7 @@ impl Timeout {
         Self::UNIT_NANOSECONDS << self.0
     }
 
-    /// The time, or the next whole millisecond after it: who waits this long has not waited less
+    /// The time, or the next whole millisecond after it: a wait of this length is not shorter
     /// than was asked for.
     pub const fn to_milliseconds(self) -> u32 {
         // The longest time has 8,796,094 of them.

@@ -11,7 +11,7 @@ use super::MAX_PAYLOAD;
 /// Why bytes are not a packet of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketError {
-    /// A packet whose local route header is missing or of another version.
+    /// A packet with a local route header that is missing or of another version.
     Link(LrhError),
     /// A packet that is shorter than its headers, by its own length field; that length in bytes.
     Short(usize),
@@ -30,7 +30,7 @@ pub enum PacketError {
     RouteVersion(u8),
     /// A packet without a transport header after its global route header; the next header.
     NextHeader(u8),
-    /// A packet whose two route headers contradict each other.
+    /// A packet with two route headers that contradict each other.
     RouteLength {
         /// The length in the global route header, in bytes.
         said: u16,

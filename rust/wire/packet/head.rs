@@ -21,7 +21,7 @@ use super::{
     MIN_LEN, //
 };
 
-/// The headers that every packet has, of one whose length is right.
+/// The headers that every packet has, of one with the right length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head<'a> {
     /// The bytes of the whole packet.

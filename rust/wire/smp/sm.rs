@@ -58,7 +58,7 @@ impl SmInfo {
         guid, set_guid: u64;
         /// The key by which managers trust each other.
         sm_key, set_sm_key: u64;
-        /// A counter of the manager's activity: a manager whose counter stands still has died.
+        /// A counter of the manager's activity: a manager has died if its counter stands still.
         activity, set_activity: u32;
     }
 

@@ -93,7 +93,7 @@ fn meaning(kind: Kind) -> Vec<(usize, u8)> {
     }
 }
 
-/// The message as it would be sent by who means the same.
+/// The message as a sender with the same meaning would send it.
 fn canonical(kind: Kind, mut bytes: Bytes) -> Bytes {
     bytes[4..8].fill(0);
     bytes[18..20].fill(0);

@@ -177,7 +177,7 @@ fn on_the_way_back() {
     const L: Lid = Lid::new(9);
     let none = Discard::HopPointer;
     let table = [
-        // pointer, count, who began; in a switch: step, pointer; in an adapter.
+        // pointer, count, where it began; in a switch: step, pointer; in an adapter.
         // C14-13:1, after a way by local identifiers.
         (3, 2, P, (Ok(Step::Leave(7)), 2), (Err(none), 3)),
         (64, 63, P, (Ok(Step::Leave(2)), 63), (Err(none), 64)),

@@ -127,7 +127,7 @@ fn a_packet_crosses() {
     assert_eq!(at.packet, expected);
 }
 
-/// An alias GID whose low 16 bits are the local identifier.
+/// An alias GID with the local identifier in its low 16 bits.
 #[test]
 fn addresses_can_be_taken_from_the_gid() {
     let mut world = two_subnets(Vec::new(), true);
@@ -161,7 +161,7 @@ fn what_does_not_cross() {
         assert_eq!(world.discards, [(2, cause)]);
         assert!(world.delivered.is_empty());
     }
-    // Nobody knows the address.
+    // The router has no neighbour of that address.
     let mut world = two_subnets(Vec::new(), false);
     world.send(0, 1, global_data(1, 2, way(from, to, 9)));
     assert_eq!(world.discards, [(2, Discard::NoNeighbour)]);

@@ -39,7 +39,7 @@ use super::{
 enum Reach {
     /// All that was acknowledged.
     Whole,
-    /// Only what is before a READ or an atomic whose answer is missing.
+    /// Only what is before a READ or an atomic with a missing answer.
     Missing,
 }
 
@@ -218,8 +218,8 @@ impl Requester {
         self.settle(shell)
     }
 
-    /// The responder will not do the send of this packet, nor any other. READs before it whose
-    /// answers were lost are flushed: nobody will answer them.
+    /// The responder will not do the send of this packet, nor any other. READs before it are
+    /// flushed if their answers were lost: these never come.
     fn refused(&mut self, shell: &mut impl Shell, psn: Psn, status: Status) -> Failed {
         while let Some(work) = shell.send(self.oldest.index) {
             let end = end(&work, &self.oldest, self.mtu);
@@ -232,8 +232,8 @@ impl Requester {
         Failed(status)
     }
 
-    /// Restarts the clock, as something new is acknowledged: what is still under way has its time
-    /// anew.
+    /// Restarts the clock, as something new is acknowledged: what is still under way has its full
+    /// time again.
     fn restart_clock(&mut self, now: Time) {
         if matches!(self.clock, Clock::NotReady(_)) {
             return;

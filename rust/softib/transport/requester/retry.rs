@@ -65,7 +65,7 @@ impl Requester {
     }
 
     /// Moves the oldest place on over packets: that is progress, and everything may be tried
-    /// anew.
+    /// again.
     pub(super) fn advance(&mut self, to: Cursor) {
         self.oldest = to;
         self.tries = Tries::new(&self.terms);

@@ -455,7 +455,7 @@ fn a_refusal_waits_for_the_data_before_it() {
     assert_eq!(statuses(&one), [Status::Success, Status::RemoteAccess]);
 }
 
-/// The answer to a READ is lost, and then something behind it is refused: nobody will answer it.
+/// The answer to a READ is lost, and then something behind it is refused: no answer will come.
 #[test]
 fn a_refusal_behind_a_lost_answer() {
     let (mut one, mut other) = (Host::rc(), Host::rc());

@@ -77,7 +77,7 @@ fn texts(service: Service, frames: &[Frame]) -> Vec<String> {
     frames.iter().map(|frame| text(service, frame)).collect()
 }
 
-/// One operation of an RC queue pair whose numbers begin with 0x10, MTU 256, and all packets of
+/// One operation of an RC queue pair with numbers from 0x10 on, MTU 256, and all packets of
 /// both directions.
 fn check_rc(operation: Operation, buffer: Vec<u8>, requests: &[&str], answers: &[&str]) -> Host {
     let (mut one, mut other) = (Host::rc(), Host::rc());
@@ -376,7 +376,7 @@ fn a_receiver_that_is_not_ready() {
     assert_eq!(one.world.completions, [(0, Status::Success)]);
 }
 
-/// The answer to a WRITE with immediate data, whose last packet alone needs a receive.
+/// The answer to a WRITE with immediate data: its last packet alone needs a receive.
 #[test]
 fn a_write_that_waits_for_a_receive() {
     let (mut one, mut other) = (Host::rc(), Host::rc());
@@ -460,7 +460,7 @@ fn order_of_answers() {
     assert_eq!(one.world.retired, 4);
 }
 
-/// An answer behind a READ whose own answer is missing asks for the READ once more.
+/// An answer behind a READ without an answer of its own asks for the READ once more.
 #[test]
 fn an_answer_that_is_missing() {
     let (mut one, mut other) = (Host::rc(), Host::rc());
@@ -479,7 +479,7 @@ fn an_answer_that_is_missing() {
     assert_eq!(other.world.received.len(), 1);
 }
 
-/// An atomic operation whose answer is lost is done once, and answered the same again.
+/// An atomic operation with a lost answer is done once, and answered the same again.
 #[test]
 fn a_repeated_atomic() {
     let (mut one, mut other) = (Host::rc(), Host::rc());

@@ -56,7 +56,7 @@ struct Placed {
     from_name: bool,
 }
 
-/// The address of an entry whose name is not yet resolved: it is always replaced.
+/// The address of an entry with a name that is not yet resolved: it is always replaced.
 const UNRESOLVED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 impl Reading {

@@ -51,7 +51,7 @@ struct Found {
     known: usize,
     /// GIDs to which there is no path.
     missing: Vec<String>,
-    /// GIDs about which nobody answered.
+    /// GIDs without an answer.
     unanswered: Vec<String>,
     /// GIDs that were left out.
     not_asked: usize,

@@ -92,8 +92,8 @@ fn parse(words: &[String]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Writes a file beside the one that it replaces. A symbolic link is refused: whoever may write
-/// to the directory may have made it, and it may lead anywhere.
+/// Writes a file beside the one that it replaces. A symbolic link is refused: any user that may
+/// write to the directory may have made it, and it may lead anywhere.
 fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
     let kind = file.symlink_metadata().map(|found| found.file_type());
     match kind {

@@ -59,8 +59,8 @@ pub struct Request {
 }
 
 impl BadMKey {
-    /// A request that came by local identifiers, or by a directed route whose way back begins
-    /// with these ports.
+    /// A request that came by local identifiers, or by a directed route with a way back that
+    /// begins with these ports.
     pub fn new(request: Request, directed: Option<(Lid, &[u8])>) -> BadMKey {
         let (dr_slid, back) = directed.unwrap_or((Lid::ZERO, &[]));
         let mut path = [0; TRAP_HOPS];
@@ -219,7 +219,7 @@ mod tests {
         let bad = BadMKey::new(request, Some((Lid::PERMISSIVE, &[4, 5])));
         let bytes: [u8; DETAILS_LEN] = zerocopy::transmute!(bad);
         let golden = [
-            0x00, 0x00, 0x00, 0x10, 0xff, 0xff, 0x02, 0x00, // who, by which way, method
+            0x00, 0x00, 0x00, 0x10, 0xff, 0xff, 0x02, 0x00, // sender, way, method
             0x00, 0x15, 0x01, 0x02, 0x03, 0x04, // attribute
             0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, // key
             0x00, 0x82, 0x04, 0x05, 0x00, // directed, two hops

@@ -271,7 +271,7 @@ impl Manager {
         }
     }
 
-    /// Gives every node an address and tells it who is manager.
+    /// Gives every node an address and tells it which node is manager.
     pub fn address(&mut self, world: &mut World) {
         for found in self.nodes.clone() {
             let port = if found.is_switch() { 0 } else { found.entry };
