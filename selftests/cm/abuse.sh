@@ -259,7 +259,7 @@ test_half_open() {
 	barrier asked
 	on_node 1 check "24 are dropped" eventually counts_dropped $((dropped + 24))
 	barrier dropped
-	# Questions that wait take no places of requests.
+	# Questions that wait take no slots of requests.
 	on_node 2 check "40 requests are sent" malformed requests "$first_port" 40
 	on_node 1 check "24 of these are dropped, too" eventually counts_dropped $((dropped + 48))
 	stop_jobs
@@ -275,8 +275,8 @@ test_half_open() {
 	still_works "too many requests"
 }
 
-# One who asks for much, and for days to answer, has half of the places; sixteen more, who are as many as are left, have one each.
-# Somebody who means it is served all the same.
+# A sender that asks for much, and for days to answer, has half of the slots; sixteen more, as many as are left, have one each.
+# A peer that means it is served all the same.
 test_greedy() {
 	local guest dropped=0
 	if [ "$NODE" = 1 ]; then
@@ -296,7 +296,7 @@ test_greedy() {
 		on_node 2 check "guest $guest asks once" greedy "$(guest "$guest")" 1 $((2000 + guest))
 	done
 	barrier full
-	on_node 1 check "they have all places" eventually granted_are $((16 + 1 + 16))
+	on_node 1 check "they have all slots" eventually granted_are $((16 + 1 + 16))
 	barrier held
 	on_node 2 check "one who means it is served still" hold call "$own" "$there" "$first_port"
 	on_node 1 check "the program knows of both" eventually established_are 2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Storms: thousands of connections that one node opens at once to one listener of another. All come up, and none is rejected.
-# And strangers who take all places of a listener that they get, and finish nothing: who means it is served all the same.
+# And strangers that take all slots of a listener that they get, and finish nothing: a peer that means it is served all the same.
 #
 # storm.sh [CM [NUMBER]]: the connection manager of both nodes, oxib; how many connections at once, 10000. The kernel's has no
 # limits: with it there is the storm alone.
@@ -17,7 +17,7 @@ cm=${1:-oxib}
 number=${2:-10000}
 own=$(address_of v4 "$NODE")
 there=$(address_of v4 "$peer")
-# Who speak from addresses of n1.
+# They send from addresses of n1.
 strangers=16
 port=$first_port
 
@@ -25,7 +25,7 @@ consumer() { # parameter...
 	insmod "$MODULES/selftests/cm/consumer/cm_consumer.ko" "$@"
 }
 
-# --- those who mean it ------------------------------------------------------------------------------------------------------
+# --- peers that mean it ------------------------------------------------------------------------------------------------------
 
 # Both ends reject nothing, and nobody is told that he has waited too long.
 storm() { # description, number
@@ -54,20 +54,20 @@ dropped() {
 	fi
 }
 
-test_few_places() {
+test_few_slots() {
 	check "n$NODE's connection manager goes" unload_cm
 	on_node 2 load_oxib half_open=64
 	check "n$NODE has one again" load_cm "$cm"
-	on_node 2 check "a consumer serves with 64 places" consumer
+	on_node 2 check "a consumer serves with 64 slots" consumer
 	barrier limited
-	storm "with 64 places" $((number / 5))
+	storm "with 64 slots" $((number / 5))
 	on_node 2 check "all of them are over" rmmod cm_consumer
 	check "n$NODE's connection manager goes once more" unload_cm
 	check "n$NODE has one with the usual limits" load_cm "$cm"
 	barrier unlimited
 }
 
-# --- those who do not ---------------------------------------------------------------------------------------------------------
+# --- strangers that do not ----------------------------------------------------------------------------------------------------
 
 stranger() { # number
 	printf '10.77.0.%d\n' $((120 + $1))
@@ -87,8 +87,8 @@ remove_strangers() {
 	done
 }
 
-# More than each gets, if all places are shared: who comes later finds fewer.
-take_all() { # places
+# More than each gets, if all slots are shared: a later one finds fewer.
+take_all() { # slots
 	local number
 	for ((number = 1; number <= strangers; number++)); do
 		PYTHONPATH=selftests/ipoib python3 selftests/cm/malformed.py "$(stranger "$number")" "$there" \
@@ -111,11 +111,11 @@ granted() {
 }
 
 # The share of sixteen is 16 of 17 parts; sources share counters.
-most_places_are_held() {
+most_slots_are_held() {
 	holds "$(granted)" -gt $((4096 * 9 / 10))
 }
 
-tell_places() {
+tell_slots() {
 	note "$(granted) requests were granted, $(dropped) dropped"
 }
 
@@ -129,13 +129,13 @@ test_strangers() {
 	fi
 	barrier strangers
 	on_node 1 connects "one who means it connects"
-	on_node 1 check "$strangers strangers ask for all places" take_all 4096
+	on_node 1 check "$strangers strangers ask for all slots" take_all 4096
 	barrier asked
-	on_node 2 check "they have nearly all" eventually most_places_are_held
+	on_node 2 check "they have nearly all" eventually most_slots_are_held
 	barrier held
 	on_node 1 connects "one who means it connects all the same"
 	barrier connected
-	on_node 2 tell_places
+	on_node 2 tell_slots
 	stop_jobs
 	[ "$NODE" = 2 ] || remove_strangers
 }
@@ -148,7 +148,7 @@ on_node 2 check "a consumer serves" consumer
 barrier serving
 storm "as it comes" "$number"
 on_node 2 check "all connections are over" rmmod cm_consumer
-[ "$cm" != oxib ] || test_few_places
+[ "$cm" != oxib ] || test_few_slots
 [ "$cm" != oxib ] || test_strangers
 check "n$NODE can unload it" unload_cm
 ground_down
