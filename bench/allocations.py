@@ -12,9 +12,9 @@ from pathlib import Path
 
 _SLABS = Path("/sys/kernel/debug/slab")
 _OURS = ("ib_cm", "oxib")
-# A frame of the fabric is its own, whoever had a packet sent.
+# A frame of the fabric is its own, whichever driver had a packet sent.
 _OTHERS = ("rdma_cm", "rdma_ucm", "softib")
-# Packets come and go, and the stack keeps some of them for the next ones, whoever polled.
+# Packets come and go, and the stack keeps some of them for the next ones, whichever driver polled.
 _PACKETS = "__alloc_skb"
 _COUNT = re.compile(r"^ *(\d+) ")
 

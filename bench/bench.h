@@ -61,7 +61,7 @@ enum {
 	BENCH_MAX_ROUNDS = 4096,
 };
 
-/* The network namespace of whoever asked for the measurement. */
+/* The network namespace of the program that asked for the measurement. */
 static inline struct net *bench_net(void)
 {
 	return current->nsproxy->net_ns;

@@ -11,7 +11,7 @@
 #         counts    the node runs with --icount and the profiler: instructions, times, messages
 #         loss      the node runs with --icount: times and messages while some are lost, by another seed in each repetition
 #         rate      connections in a second, on as many processors as the node has
-#         memory    the node was booted with slab_debug=U: who allocated what
+#         memory    the node was booted with slab_debug=U: what allocated how much
 
 . /oxib/selftests/lib/cm.sh
 

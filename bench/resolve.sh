@@ -48,7 +48,7 @@ end_count() { # [host]
 
 # --- what is known -------------------------------------------------------------------------------------------------------------
 
-knows() { # host, other: its entry anew, so that nothing is known but the GID
+knows() { # host, other: its entry made again, so that nothing is known but the GID
 	at "$1" oxib acm del "$(v4_of "$2")" 2>/dev/null
 	at "$1" oxib acm add "$(v4_of "$2")" "$(port_field "$2" gids/0)" || bail_out "$1 does not take an entry"
 }

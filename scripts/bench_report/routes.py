@@ -20,8 +20,8 @@ _WHO = {"sa": "subnet administrator", "ibacm": "daemon ibacm", "oxib": "oxib"}
 _EXPLANATION = """\
 A program has `rdma_cm` resolve the route to a peer on the same switch, whose address is resolved
 before: from `rdma_resolve_route()` to its event, in microseconds of real time on the machine that
-took them, as a program in Python sees them. Medians, with the least and the most. Three whom the
-kernel asks for the path:
+took them, as a program in Python sees them. Medians, with the least and the most. The kernel asks
+one of three for the path:
 
 *subnet administrator*: OpenSM, in the same node; nobody listens to the kernel
 (`acm_programs=off`).
@@ -30,10 +30,10 @@ kernel asks for the path:
 
 *oxib*: the module, which has been asked for the path before (`acm_programs=exact`).
 
-Whoever answers has to be woken, and so have `rdma_cm` and the program. A processor that sleeps
-takes longer to wake than a look-up takes, so the first row says more of the machine than of the
-drivers. In the second one no processor sleeps: on each runs a program that gives way to all others
-(`chrt --idle`).
+The service that answers has to be woken, and so have `rdma_cm` and the program. A processor that
+sleeps takes longer to wake than a look-up takes, so the first row says more of the machine than of
+the drivers. In the second one no processor sleeps: on each runs a program that gives way to all
+others (`chrt --idle`).
 
 The last row has the management datagrams of the class SubnAdm that anybody sends for a resolution,
 questions and answers.

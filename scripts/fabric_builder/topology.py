@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from .personalities import PERSONALITIES
 
-# One is a host in a network namespace of its own, the other a device in the namespace of whoever builds the fabric.
+# One is a host in a network namespace of its own, the other a device in the namespace of the builder of the fabric.
 HOST = "host"
 HCA = "hca"
 SWITCH = "switch"

@@ -21,7 +21,7 @@ def _saquery_options(options):
 
 
 def _sources(options, names):
-    """Who is asked for addresses, in this order; the table by itself, as it may have lines that nobody asks for."""
+    """The sources that are asked for addresses, in this order; the table by itself, as it may have lines that nobody asks for."""
     table = Table(options.table) if options.table else None
     sources = [table] if table else []
     if options.neighbours:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 #
-# The cache: where made things live, how one is recognised as whole, and who may make one. Sourced.
+# The cache: where made things live, how one is recognised as whole, and the locks for making one. Sourced.
 #
 # A made thing is a directory with a `.key` in it. The key says what it was made from; it is written last, in a
 # directory of a temporary name that is renamed into place, so that an interrupted step leaves nothing that looks
@@ -34,7 +34,7 @@ cache_lock() {
 	fi
 }
 
-# cache_share NAME: hold that made thing as it is, beside others who do, until this process and what it started end.
+# cache_share NAME: hold that made thing as it is, beside others that do, until this process and what it started end.
 cache_share() {
 	exec 9>>"$cache/lock/$1"
 	flock --shared 9

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the checkout's Python programs are compiled to. Made here, beside them: a node cannot write to the checkout, would compile
-them anew at each start, and is emulated.
+them again at each start, and is emulated.
 """
 
 import compileall

@@ -17,7 +17,7 @@
 switch_off() {
 	sync
 	sleep 1000000 &
-	# That has to be loaded, libraries and all, before the root goes. It is when it sleeps: whoever waits for a file does not.
+	# That has to be loaded, libraries and all, before the root goes. It is when it sleeps: a program that waits for a file does not.
 	while [ -e /proc/self ] && ! grep -q '^State:.S' "/proc/$!/status"; do :; done
 	echo o >/proc/sysrq-trigger
 	wait
@@ -91,7 +91,7 @@ settle() {
 
 # The scheduler's fair server keeps real-time tasks from starving the others; no node has such tasks. Its timer warns of
 # itself (hrtimer_forward, in Linux 7.2 and 7.3) when the host stops a virtual processor between the timer's end and its callback
-# for so long that another processor has started the timer anew, and the host is not ours.
+# for so long that another processor has started the timer again, and the host is not ours.
 stop_fair_servers() {
 	for runtime in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do
 		[ ! -e "$runtime" ] || echo 0 >"$runtime" || fatal "cannot switch the fair server off: $runtime"

@@ -100,12 +100,12 @@ is_not_found() { # 4|6
 	at h1 timeout 20 rping -d -c -a "$(address_in "$1" 2 1)" -C 1 2>&1 | grep RDMA_CM_EVENT_ADDR_ERROR
 }
 
-# Long before its time is out: who is not woken is told then.
+# Long before its time is out: a program that is not woken is told then.
 is_found_soon() { # 4|6
 	at h1 timeout "$patience" python3 selftests/acm/resolve_address.py "$(address_in "$1" 2 1)" | grep RDMA_CM_EVENT_ADDR_RESOLVED
 }
 
-knows_far() { # host whose cache it is, of whom, 4|6...
+knows_far() { # host with the cache, the other host, 4|6...
 	local family
 	for family in "${@:3}"; do
 		printf 'replace %s %s\n' "$(address_in "$family" 2 1)" "$(port_field "$2" gids/0)"

@@ -255,7 +255,7 @@ def atomic(family: Family) -> None:
 
 
 def changes(family: Family) -> None:
-    """Who listens hears of each change once, in order, and of nothing else."""
+    """A listener hears of each change once, in order, and of nothing else."""
     with Family() as other:
         family.listen()
         other.ask(ADD, entry(*GOOD))
@@ -328,7 +328,7 @@ def garbage(family: Family) -> None:
 
 
 def may_read_only(family: Family) -> None:
-    """Who is no administrator may look, and change nothing."""
+    """A user that is no administrator may look, and change nothing."""
     family.dump()
     family.statistics()
     for command, data in [

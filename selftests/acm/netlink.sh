@@ -50,7 +50,7 @@ check "lifetimes end" netlink expiry
 check "an entry costs at most 96 bytes" netlink memory
 check "garbage is refused" netlink garbage
 
-# Whose it is
+# Each namespace's own
 check "who is no administrator may look alone" as_nobody python3 selftests/acm/netlink.py may_read_only
 check "an entry of this namespace" netlink add 10.1.0.1 fec0::1
 ip netns add other

@@ -111,7 +111,7 @@ test_absent() {
 	check "h1 reaches h4 again" eventually host_answers h1 "$(v4_of h4)"
 }
 
-# Within the subnet a new queue pair is announced to all; who has it from an exchange hears of it.
+# Within the subnet a new queue pair is announced to all; a host that has it from an exchange hears of it.
 test_new_queue_pair() {
 	local before
 	know h1 h2
@@ -135,7 +135,7 @@ says_learned() { # host, address
 	matches 'learned$' "$(entry_at "$@")"
 }
 
-# What h1 is told that it may believe without being told to: the queue pair of who has an entry.
+# What h1 is told that it may believe without being told to: the queue pair of a host with an entry.
 test_modesty() {
 	local gid served
 	gid=$(port_field h2 gids/0)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # NVMe over RDMA across a router, by the IP addresses of oxib's interfaces: the disk of n3, used by n1, in an InfiniBand subnet
-# each; n2 between them is a router. How often the subnet administrators are asked is counted: never by who accepts
-# connections, once by who makes them, however many.
+# each; n2 between them is a router. How often the subnet administrators are asked is counted: never by the end that accepts
+# connections, once by the end that makes them, however many.
 #
 # nodes: 3
 # kernels: fast

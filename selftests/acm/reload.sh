@@ -17,7 +17,7 @@ set_mode_here() { # datagram|connected
 # --- the module goes and comes ---------------------------------------------------------------------------------------------------
 
 # With its entries, as the system does when the module comes: a node without any takes no part in exchanges. And with its mode
-# before it is up: who refuses connections is not asked for one again for a minute.
+# before it is up: a peer that refuses connections is not asked for one again for a minute.
 load_again() { # mode
 	unload_here && load_oxib_here && enter_far && eventually ib_exists && echo "$1" >/sys/class/net/ib0/mode && interface_here
 }

@@ -160,7 +160,7 @@ route_from h2 r2
 named h1 h2 r1
 named h2 h1 r2
 check "both hosts learn of each other" eval 'know h1 h2 && know h2 h1'
-# Who asks before the other one listens asks again after some seconds.
+# A host that asks before the other one listens asks again after some seconds.
 check "h1 reaches h2" eventually host_answers h1 "$(v4_of h2)"
 check "h2 reaches h1" eventually host_answers h2 "$(v4_of h1)"
 test_traffic "there by r1, back by r2"

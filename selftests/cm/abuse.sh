@@ -378,7 +378,7 @@ repetitions_follow() { # number
 		END { print number + 0 }' "$tracing/trace")"
 }
 
-# More of them than a port has requests out at a time, before anybody has answered any: one who would answer is asked all the
+# More of them than a port has requests out at a time, before anybody has answered any: one that would answer is asked all the
 # same, before those are asked again.
 test_silent() {
 	check "n$NODE's connection manager goes" unload_cm

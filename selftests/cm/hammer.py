@@ -28,7 +28,7 @@ _REJECTIONS = 12
 # Of these the requests come first, so that rejections come while all of them are handled.
 _TOGETHER = 4
 _ETHERTYPE_IPV4 = 0x0800
-# softib takes its frames before those who ask for them by their type.
+# softib takes its frames before sockets that ask for them by their type.
 _ALL_FRAMES = 0x0003
 _PATIENCE = at_least(60)
 # Seconds after which the peer is asked once more: the answer may be lost among many other frames.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Connections that nobody goes on with, and one that somebody does.
 
-hold.py listen OWN PORT     listen for connections and for questions for a queue pair, and let whoever asks wait
+hold.py listen OWN PORT     listen for connections and for questions for a queue pair, and let askers wait
 hold.py accept OWN PORT     listen for connections, and grant each
 hold.py call OWN PEER PORT  ask for a connection, and say when it was granted; fails unless it is
 hold.py behind OWN PEER PORT SILENT NUMBER

@@ -18,12 +18,12 @@ tests=tools/testing/selftests/rdma
 # shellcheck source=scripts/node_runner/directory.sh
 . scripts/node_runner/directory.sh
 
-# The runner gives every node the kernel's source, for whoever mounts it.
+# The runner gives every node the kernel's source, for scripts that mount it.
 mount_source() {
 	mkdir -p /tmp/source && mount_directory source /tmp/source ro
 }
 
-# Each makes its devices anew, and unloads rdma_rxe at its end. One that skips says so by its status, which is no pass.
+# Each makes its devices again, and unloads rdma_rxe at its end. One that skips says so by its status, which is no pass.
 passes() { # script
 	modprobe -r rdma_rxe
 	timeout $((2 * patience)) "/tmp/source/$tests/$1"

@@ -5,7 +5,7 @@
 moved.py stays OWN PEER          the node under test
 moved.py moves OWN PEER OTHER    its peer, which comes back with its own address, and with OTHER
 
-Whoever moves prints a line for each case: its name, and at which try the connection came up.
+The end that moves prints a line for each case: its name, and at which try the connection came up.
 """
 
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many ask one who is slow.
+"""Many ask one that is slow.
 
 slow.py serve OWN PORT MILLISECONDS     grant connections, one after the other, each after so long
 slow.py call OWN PEER PORT NUMBER       ask for so many at once, and print how many came to what: a word and a number a line
@@ -34,7 +34,7 @@ def _serve(own, port, milliseconds):
             try:
                 connection.accept(qpn)
             except OSError:
-                # Who asked has gone meanwhile.
+                # The asker has gone meanwhile.
                 connection.destroy()
         elif event == Event.DISCONNECTED:
             connection.disconnect()

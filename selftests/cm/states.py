@@ -21,7 +21,7 @@ from party import control
 from rdmacm import Event
 from rdmacm import Space
 
-# 4.096 us << 25: whoever waits for an answer does so, and a closed connection rests, for longer than the test takes.
+# 4.096 us << 25: an end that waits for an answer does so, and a closed connection rests, for longer than the test takes.
 _LONG = 25
 
 
@@ -129,7 +129,7 @@ def _disconnected(end):
 
 _CALLING, _SERVING = True, False
 
-# Who holds, how, in which state that is; and what the other end is told when the holder's goes. The one that has not heard
+# The end that holds, how, in which state that is; and what the other end is told when the holder's goes. The one that has not heard
 # a reply cannot know that it is taken back: it asks again and finds nobody. Those that last for a minute come last.
 _STATES = [
     (_SERVING, _listening, "LISTEN", []),

@@ -4,7 +4,7 @@
 # The second act of `make demo`: two InfiniBand subnets with a router between them, on softib, and one IP subnet over both. Each
 # host is a network namespace with an HCA of its own.
 #
-# router.sh [up]: with `up` only the fabric, its interfaces and the address cache, for who is at a prompt (`make shell`)
+# router.sh [up]: with `up` only the fabric, its interfaces and the address cache, for a prompt (`make shell`)
 #
 # nodes: 1
 # timeout: 300

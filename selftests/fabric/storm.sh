@@ -41,7 +41,7 @@ delete_fabric() {
 	wait
 }
 
-# With all that is at work on them, the subnet manager's last: without it nobody answers those who leave their groups.
+# With all that is at work on them, the subnet manager's last: without it no subnet administrator answers hosts that leave their groups.
 delete_hcas() {
 	local number
 	for ((number = ${#hosts[@]} - 1; number >= 0; number--)); do

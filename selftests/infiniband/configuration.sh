@@ -161,7 +161,7 @@ test_partitions_of_connections() {
 	check "h1: it has carrier" eventually has_carrier h1
 }
 
-# Root who may not configure the network.
+# Root without the right to configure the network.
 test_rights() {
 	local attribute
 	for attribute in "umcast 1" "mode connected" "create_child 0x8003" "delete_child 0x8003"; do

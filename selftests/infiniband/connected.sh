@@ -263,7 +263,7 @@ if [ "$NODE" = 1 ]; then
 	# The peer has no connection left for its answers: the first is lost, and says that they are to be smaller.
 	check "large packets, too" eventually host_answers h1 "$(v4_of h1 2)" -s 20000
 	[ "$driver" != oxib ] || check_equal "nothing was lost for want of memory" 0 "$(counter_at h1 rx_drop_memory)"
-	# Who lost the race for the one connection, or was stale, tries again with later packets.
+	# A host that lost the race for the one connection, or was stale, tries again with later packets.
 	in_background_at h1 ping -q -i 0.2 "$(v4_of h1 2)"
 fi
 barrier asking

@@ -36,7 +36,7 @@ queries() {
 	queries_of "${hosts[@]}"
 }
 
-# Every host answers every other: at the same time, by IPv4, and h1 by IPv6. Those who do not try again give a longer limit.
+# Every host answers every other: at the same time, by IPv4, and h1 by IPv6. Callers that do not try again give a longer limit.
 all_answer() { # [ping option...]
 	local from to process processes=() status=0
 	for from in "${hosts[@]}"; do
@@ -156,7 +156,7 @@ lids_differ() { # from
 # One that knows nothing begins with its own: those of two hosts at least are others then.
 test_lids() {
 	local before old
-	# h2 begins to count anew.
+	# h2 begins to count from the start.
 	before=$(($(queries) - $(queries_of h2)))
 	old=$(lids)
 	check "there is no subnet manager any more" stop_sm
@@ -242,7 +242,7 @@ replace() { # host, Ethernet address of the new one
 
 test_replacement() {
 	local before old
-	# h2 begins to count anew.
+	# h2 begins to count from the start.
 	before=$(($(queries) - $(queries_of h2)))
 	old=$(hardware_address_at h2)
 	check "h1 knows h2" host_reaches h1 "$(v4_of h2)"

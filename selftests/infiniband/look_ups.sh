@@ -147,7 +147,7 @@ settle() {
 	pause 2
 }
 
-# Who is there or not makes no difference.
+# It makes no difference which of them are there.
 look_for_somebody() {
 	at h1 ping -q -c 1 -W 1 "$nobody" >/dev/null
 	at h1 ping -q -c 1 -W 1 "$nobody" >/dev/null

@@ -321,7 +321,7 @@ test_strangers() {
 	for host in h2 h3 h4; do
 		check "h1 knows $host" eventually host_answers h1 "$(v4_of "$host")"
 	done
-	# What was asked a moment ago is not asked again, whoever says what.
+	# What was asked a moment ago is not asked again, whatever neighbours say.
 	pause 3
 	asked=$(counter_at h1 sa_path_queries)
 	for round in 1 2 3 4; do

@@ -4,7 +4,7 @@
 
 neighbour.py INTERFACE DLID SLID QPN KIND IPV4 IPV6 PEER_IPV4 PEER_IPV6 ADDRESS
 
-They go by the cable of INTERFACE to a queue pair of IP over InfiniBand, from a neighbour with those IP addresses, of whom
+They go by the cable of INTERFACE to a queue pair of IP over InfiniBand, from a neighbour with those IP addresses, of which
 ADDRESS is the hardware address. KIND: lengths, zero, group, key. It prints how many it sent.
 """
 

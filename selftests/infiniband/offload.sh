@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What the stack leaves to whoever sends a packet: with HCAs that compute checksums and cut segments oxib has them do it, with
+# What the stack leaves to the sender of a packet: with HCAs that compute checksums and cut segments oxib has them do it, with
 # others it does it itself; and packets in many pieces. What arrives is looked at byte by byte.
 #
 # nodes: 1

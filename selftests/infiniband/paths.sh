@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # What the subnet administrator (SA) said of paths is kept for the port, and an event of the port empties that: ways in use are
-# asked for anew, and those that nobody uses are forgotten.
+# asked for again, and those that nobody uses are forgotten.
 #
 # nodes: 1
 # kernels: fast
@@ -46,7 +46,7 @@ make_ways() {
 }
 
 test_ways() {
-	check "$event: the way in use is asked for anew" eventually asked_since "$before"
+	check "$event: the way in use is asked for again" eventually asked_since "$before"
 	stop_jobs
 	check "$event: the path that nobody uses is forgotten" eventually keeps_no_path_to h3
 	check "$event: h1 reaches h2 after that" eventually host_reaches h1 "$(v4_of h2)"

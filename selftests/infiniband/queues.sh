@@ -4,7 +4,7 @@
 # queues.sh [DRIVER of n2]: oxib or ib_ipoib
 #
 # Several receive queues (ethtool -L ib0 rx N): each peer is told one queue pair of them and always the same one, by ARP and
-# by neighbour discovery, whoever asks whom. Requests of ARP to all give the main one, and each peer is told its own again after
+# by neighbour discovery, whichever side asks. Requests of ARP to all give the main one, and each peer is told its own again after
 # them. The interface and its address stay; connected mode works beside it. The interface with the queues is that of h1 in n1; its
 # peers are all other hosts, those in n2 by oxib or by the kernel's driver.
 #
@@ -83,7 +83,7 @@ believes_the_same_now() { # host
 	equal "$(own_of "$1")" "$(now_believed "$1")"
 }
 
-# --- who asks whom -------------------------------------------------------------------------------------------------------------
+# --- which side asks -------------------------------------------------------------------------------------------------------------
 
 peers_ask() {
 	local host
@@ -117,7 +117,7 @@ probe_from() { # host...
 	pause 1
 }
 
-turn() { # description, what all nodes do before, who asks
+turn() { # description, what all nodes do before, the node that asks
 	barrier "$1"
 	$2
 	barrier "$1"
@@ -204,7 +204,7 @@ announce_to_all() { # times, one soon after the other
 	done
 }
 
-times_asked() { # address: how often h1 asked who has it, as it knew
+times_asked() { # address: how often h1 asked for its holder, as it knew
 	grep -c "^$1 .*PROBE" /tmp/asked
 }
 
@@ -270,7 +270,7 @@ if [ "$NODE" = 1 ]; then
 fi
 barrier told
 
-# Who takes an address over says so to all: the neighbours are told theirs again at once.
+# A host that takes an address over says so to all: the neighbours are told theirs again at once.
 on_node 1 at h1 arping -q -U -c 2 -I ib0 "$subject4" || true
 for host in "${peers_here[@]}"; do
 	check "${drivers[NODE - 1]}: n$NODE $host knows its own again after an announcement to all" eventually believes_the_same_now "$host"

@@ -46,7 +46,7 @@ test_module() {
 	check "$mode: all works again" works
 }
 
-# Who leaves a group is answered by nobody.
+# No subnet administrator answers a host that leaves a group.
 test_silence() {
 	check "$mode: the subnet manager dies" kill_sm h1
 	check "$mode: the HCA of h3 is deleted" remove_hca h3

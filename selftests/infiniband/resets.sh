@@ -52,7 +52,7 @@ look_anew() {
 	seen=$(left | wc -l)
 }
 
-# The neighbour entries stay, so that packets to who is down are sent all the same.
+# The neighbour entries stay, so that packets to a host that is down are sent all the same.
 know_each_other() {
 	local one other
 	for one in h1 h2; do
@@ -89,7 +89,7 @@ cannot_be_reset() { # mode, [command of h2 right before]
 	check_mapped "$1: it stays mapped" $((base + ring))
 }
 
-# Requests to send and to receive are refused in the middle of chains, but fewer than there are in a ring: it can begin anew.
+# Requests to send and to receive are refused in the middle of chains, but fewer than there are in a ring: it can begin from the start.
 refuse_under_traffic() { # mode
 	check "$1: the device refuses every 700th request" fault refuse_every 700
 	at h1 timeout "$patience" ping -q -f -c 300 -W 1 -s 1500 "$(v4_of h2)"

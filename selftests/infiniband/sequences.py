@@ -72,7 +72,7 @@ class Packet:
         self.kind = self._kind(whole[0] >> 4)
 
     def _kind(self, lane):
-        """SA, CM or ND; nothing of the others. Who speaks to subnet management agents needs no forged packets."""
+        """SA, CM or ND; nothing of the others. A node that reaches subnet management agents needs no forged packets."""
         data = self.datagram[_BTH + _DETH :]
         if lane == _MANAGEMENT_VL or self.datagram[:1] != bytes([packets.UD_SEND_ONLY]) or len(data) < 24:
             return None

@@ -5,7 +5,7 @@
 #
 # Two hosts in conversation, and a third that hears all of it and takes part: messages of communication management, answers of
 # the subnet administrator, ARP and neighbour discovery come again, late, in another order, from others and changed
-# (sequences.py). Who hears the numbers of all messages can end connections and lead packets astray; but nothing that a
+# (sequences.py). A node that hears the numbers of all messages can end connections and lead packets astray; but nothing that a
 # kernel with all checks complains of may come of it, and when it is over all goes on by itself.
 #
 # nodes: 1

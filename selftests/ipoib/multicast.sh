@@ -24,7 +24,7 @@ heard() { # name, text
 	}
 }
 
-# Check that a text arrives, and tell the one who says it.
+# Check that a text arrives, and tell the one that says it.
 check_heard() { # name, text, description
 	check "n$NODE: $3" heard "$1" "$2"
 	tell "heard.$1.$2" yes

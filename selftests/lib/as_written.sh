@@ -57,7 +57,7 @@ call() { # server's host, its command, client's host, its command
 	return "$status"
 }
 
-# perftest's server listens anew for its second connection, and with -R its client does not wait for that.
+# perftest's server listens again for its second connection, and with -R its client does not wait for that.
 call_patiently() { # as for call
 	case $2 in
 	ib_*) eventually call "$@" ;;

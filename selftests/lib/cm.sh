@@ -277,7 +277,7 @@ call() { # program, command...
 	done
 }
 
-# Between its two connections perftest's server listens anew, and its client does not wait for that. But the client looks up
+# Between its two connections perftest's server listens again, and its client does not wait for that. But the client looks up
 # the server's name for each of them, which takes long here: a name server is asked first that nobody is. So the server is
 # in time.
 slow_names() {

@@ -116,7 +116,7 @@ enter_far() { # [qpn N]
 	oxib acm replace "$(v4_of_node "$far")" "$gid" "$@" && oxib acm replace "$(v6_of_node "$far")" "$gid" "$@"
 }
 
-# As an administrator has to who has no oxib.
+# As an administrator without oxib has to.
 enter_neighbour() { # hardware address
 	ip neighbour replace "$(v4_of_node "$far")" lladdr "$1" dev ib0 nud permanent &&
 		ip neighbour replace "$(v6_of_node "$far")" lladdr "$1" dev ib0 nud permanent

@@ -289,7 +289,7 @@ answers() { # address, [ping option...]: one
 }
 
 # A client of iperf3's has its results in /tmp/iperf.json. A server may not listen yet; it has one client at a time, and may not
-# have noticed that the one before has gone; for each client it listens anew, and resets a connection that waits meanwhile.
+# have noticed that the one before has gone; for each client it listens again, and resets a connection that waits meanwhile.
 iperf() { # command...
 	local deadline=$((SECONDS + patience)) error
 	until timeout "$longest" "$@" --json >/tmp/iperf.json; do

@@ -99,7 +99,7 @@ log_in() {
 }
 
 # The device file is there before the kernel has looked for partitions. If the target goes meanwhile, that waits for it as all
-# reads do (fast_io_fail_tmo=off), and ib_srp cannot be unloaded until then. Who opens the disk waits until it has been looked at.
+# reads do (fast_io_fail_tmo=off), and ib_srp cannot be unloaded until then. A program that opens the disk waits until it has been looked at.
 is_looked_at() {
 	dd if="$(disk)" of=/dev/null bs=4k count=1 iflag=direct status=none
 }

@@ -3,7 +3,7 @@
 #
 # Two InfiniBand subnets with routers between them, each with a subnet manager on one of its hosts. For scripts that have fabric.sh.
 
-# UCX takes the LID of the router from the GID of whom it wants to reach: bits 16 to 31 of the subnet's prefix, the FLID. 0: subnets
+# UCX takes the LID of the router from the GID of the port that it wants to reach: bits 16 to 31 of the subnet's prefix, the FLID. 0: subnets
 # have none. Else subnet N has this and N, which is the LID of the router r1 in the other subnet.
 flid=0
 

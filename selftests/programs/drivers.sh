@@ -47,7 +47,7 @@ meet() { # description, port, server's words, client's words: SERVER is the serv
 }
 
 ulimit -l unlimited
-# For ib_write_bw, whose server listens anew for its second connection: see slow_names.
+# For ib_write_bw, whose server listens again for its second connection: see slow_names.
 slow_names "$(v4_of h1 1)" "$(v4_of h1 2)"
 bring_up_shared_fabric "$driver"
 check "the connection manager that goes with $driver is loaded" load_managers_of "$driver"

@@ -28,7 +28,7 @@ rows=("${@:3}")
 # The highest of 1000, 2000 and 4000 a second that both drivers sustain: they take most of the packets in.
 usual_rate=4000
 declare -A rates=([REQ]=2000 [connected-REQ]=2000)
-# Whoever says more has the figures alone.
+# With a further argument it prints the figures alone.
 judged=
 [ $# != 0 ] || judged=1
 number=100

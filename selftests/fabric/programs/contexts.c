@@ -250,7 +250,7 @@ static void make_objects(void)
 
 /* --- an HCA that has gone --- */
 
-/* That is the last event, and ib_uverbs lets who reads on wait until the file is closed. */
+/* That is the last event, and ib_uverbs lets a program that reads on wait until the file is closed. */
 static void told(void)
 {
 	struct pollfd file = { .fd = context->async_fd, .events = POLLIN };

@@ -77,7 +77,7 @@ static void send_immediate(struct pair *pair)
 		same(pair, "immediate data", 0x01020304, be32_to_cpu(wc.ex.imm_data));
 }
 
-/* Back to whoever sent, by the completion and the GRH alone. */
+/* Back to the sender, by the completion and the GRH alone. */
 static void reply(struct pair *pair)
 {
 	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 16 };

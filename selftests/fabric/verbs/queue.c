@@ -193,7 +193,7 @@ static void solicited(struct pair *pair)
 	notified(pair, "notifications of what is solicited", before + 1);
 }
 
-/* Whoever asks too late is told that there are completions. */
+/* A caller that asks too late is told that there are completions. */
 static void missed(struct pair *pair)
 {
 	if (!one_message(pair, 0))
