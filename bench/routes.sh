@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The part of the benchmark of routes that runs inside a node: what rdma_resolve_route takes until its event, for a path that is
-# known to the service that the kernel asks, in microseconds, one after the other and many at once; and how many management datagrams (MADs)
-# of the subnet administrator, by anybody, a resolution takes. The administrator is on h2, the peer is h1, on the same switch. The
-# program is in the node's own network namespace, as ibacm hears the kernel in the first one alone. scripts/bench reads what
-# this prints: "route WHO each|awake|all USEC", "mads WHO NUMBER"; awake is each, while no processor sleeps.
+# known to the service that the kernel asks, in microseconds, one after the other and many at once; and how many management
+# datagrams (MADs) of the subnet administrator, by anybody, a resolution takes. The administrator is on h2, the peer is h1, on the
+# same switch. The program is in the node's own network namespace, as ibacm hears the kernel in the first one alone. scripts/bench
+# reads what this prints: "route WHO each|awake|all USEC", "mads WHO NUMBER"; awake is each, while no processor sleeps.
 #
 # routes.sh REPETITIONS EACH ALL: so many one after the other, and at once, in each repetition
 #
