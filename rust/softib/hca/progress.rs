@@ -323,13 +323,21 @@ impl QueuePair {
     ) -> Result {
         let mut changed = Ok(());
         let now = self.hca.now();
-        self.inner.with(|inner| change(&mut inner.attributes));
+        let before = self.inner.with(|inner| {
+            let before = inner.attributes;
+            change(&mut inner.attributes);
+            before
+        });
         let (current, attributes) = self.query();
         self.run_connection(Origin::default(), Context::Anywhere, |transport, shell| {
             changed = transition(transport, shell, current, state, &attributes);
             // Also after a change of state: a queue that is drained already reports so here.
             transport.run(shell, now);
         });
+        if changed.is_err() {
+            // Consumers modify a queue pair one at a time, so the attributes are those of above.
+            self.inner.with(|inner| inner.attributes = before);
+        }
         if changed.is_ok() && state == Some(State::Reset) {
             self.inner.with(|inner| {
                 if let Some(connection) = &mut inner.connection {

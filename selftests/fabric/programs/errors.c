@@ -207,9 +207,19 @@ static void changes(void)
 		say(text, ibv_modify_qp(a.qp, &attr, mask_to(to))); \
 	} while (0)
 
+static int timeout(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	must(!ibv_query_qp(a.qp, &attr, IBV_QP_TIMEOUT, &init), "the query");
+	return attr.timeout;
+}
+
 static void attributes(void)
 {
 	struct ibv_qp_attr attr = good_attributes(IBV_QPS_RTR);
+	int before;
 
 	WRONG("port 0", IBV_QPS_RESET, IBV_QPS_INIT, port_num = 0);
 	WRONG("port 9", IBV_QPS_RESET, IBV_QPS_INIT, port_num = 9);
@@ -225,6 +235,12 @@ static void attributes(void)
 	bring_to(a.qp, IBV_QPS_INIT);
 	say("a change without an attribute that it needs", ibv_modify_qp(a.qp, &attr, mask_to(IBV_QPS_RTR) & ~IBV_QP_AV));
 	say("a change with one that it must not have", ibv_modify_qp(a.qp, &attr, mask_to(IBV_QPS_RTR) | IBV_QP_QKEY));
+	attr = good_attributes(IBV_QPS_RTS);
+	attr.cur_qp_state = IBV_QPS_RTR;
+	before = timeout();
+	attr.timeout = before + 1;
+	say("a change from a state that it is not in", ibv_modify_qp(a.qp, &attr, mask_to(IBV_QPS_RTS) | IBV_QP_CUR_STATE));
+	say("an attribute of that change is as before", timeout() == before ? 0 : EINVAL);
 }
 
 /* --- requests --- */
