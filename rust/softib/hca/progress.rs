@@ -2,7 +2,10 @@
 
 //! Progress of connected queue pairs: by requests of their consumers, by packets, by time.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{
+    fence,
+    Ordering, //
+};
 
 use kernel::{
     impl_has_delayed_work,
@@ -210,10 +213,14 @@ impl QueuePair {
             return;
         }
         let port = self.inner.with(|inner| inner.attributes.port);
-        while waits() {
+        loop {
+            // Frames are added before `draining` is read, and `draining` is cleared before the
+            // frames are looked at again. Without a full barrier between the two, on both sides, a
+            // CPU that adds a frame and one that ends draining could both miss what the other did.
+            fence(Ordering::SeqCst);
             // If another one drains, it sees frames that were added meanwhile; if it has just
             // ended, we drain them.
-            if self.draining.swap(true, Ordering::AcqRel) {
+            if !waits() || self.draining.swap(true, Ordering::AcqRel) {
                 return;
             }
             while let Some(frame) = self.frames.pop() {
@@ -222,7 +229,7 @@ impl QueuePair {
             while let Some(frame) = self.own_frames.pop() {
                 self.hca.loop_back(port, frame);
             }
-            self.draining.store(false, Ordering::SeqCst);
+            self.draining.store(false, Ordering::Release);
         }
     }
 
