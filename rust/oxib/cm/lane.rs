@@ -58,7 +58,8 @@ fn number() -> usize {
 /// The lanes of the node, with their queue of work.
 pub(super) struct Lanes {
     lanes: KVec<Arc<Lane>>,
-    /// A key for the hashes of senders, so that no sender can choose to have the hash of another.
+    /// A key for the hashes of communication IDs and of senders, so that no peer can choose to have
+    /// the lane or the hash of another.
     seed: u32,
     queue: work::Queue,
 }
@@ -148,7 +149,7 @@ impl Lanes {
         notice: KBox<Notice>,
         admits: impl FnOnce(&mut Inflow, &Notice) -> bool,
     ) -> core::result::Result<(), KBox<Notice>> {
-        let lane = table::hash(&theirs) as usize % self.lanes.len().max(1);
+        let lane = table::hash(&(self.seed, theirs)) as usize % self.lanes.len().max(1);
         let Some(lane) = self.lanes.get(lane) else {
             return Err(notice);
         };
