@@ -37,6 +37,10 @@ call_both() {
 	wait "$caller"
 }
 
+requests() { # host
+	printf '%s, %s of them again' "$(port_field "$1" cm_tx_msgs/req)" "$(port_field "$1" cm_tx_retries/req)"
+}
+
 unload() {
 	case $driver in
 	oxib) eventually unload_managers && unload_oxib ;;
@@ -62,6 +66,7 @@ test_cm() {
 	check "$cm: h2 listens" eventually listens_cm h2 "$port"
 	check "$cm: h1 asks for $many connections, h3 for $few" call_both
 	note "$cm: h1:" "$(xargs </tmp/outcome.h1)"
+	note "$cm: h1's REQs:" "$(requests h1)"
 	note "$cm: h3:" "$(xargs </tmp/outcome.h3)"
 	check_equal "$cm: h3 gets all of its own" "$few" "$(outcome h3 CONNECT_RESPONSE)"
 	check_equal "$cm: none of h1 is told that h2 is unreachable" '' "$(outcome h1 UNREACHABLE)"
