@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may() {
+    fn the_m_key_protects() {
         let table = [
             // Protection; method; key; served; the key that is seen.
             (0, METHOD_GET, 0, true, KEY),

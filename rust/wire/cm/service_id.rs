@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_hands_it_out() {
+    fn ranges_of_service_ids() {
         // The identifier, by the operating system, RDMA IP CM.
         let table = [
             (0, false, false),

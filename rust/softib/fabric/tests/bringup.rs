@@ -116,7 +116,7 @@ fn hosts_learn_what_has_changed() {
 }
 
 #[test]
-fn packets_reach_whom_they_are_for_and_nobody_else() {
+fn packets_reach_their_port_and_no_other() {
     let mut world = two_switches();
     let mut manager = Manager::new(0);
     manager.sweep(&mut world);

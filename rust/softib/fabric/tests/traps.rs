@@ -177,7 +177,7 @@ fn an_old_answer_does_not_silence_news() {
 }
 
 #[test]
-fn nobody_is_told_for_ever() {
+fn traps_are_repeated_eight_times() {
     let (mut world, _manager) = star();
     world.now = 10 * INTERVAL;
     world.pull((2, 2));

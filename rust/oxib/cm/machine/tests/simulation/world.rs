@@ -284,7 +284,7 @@ impl World {
         self.step(side, name, |machine| Ok(machine.timer(rto, now)));
     }
 
-    /// A message arrives, sent by whomever.
+    /// A message arrives, from any sender.
     pub fn deliver(&mut self, packet: Packet) {
         self.source = packet.from;
         let found = self.node(packet.to).find(&packet);
