@@ -11,6 +11,7 @@
 //! What the SA says comes in work of its own ([`Port::advance`]), never where the stack waits.
 
 use core::sync::atomic::{
+    AtomicBool,
     AtomicU16,
     Ordering, //
 };
@@ -124,6 +125,8 @@ struct Port {
     paths: SpinLockBh<Paths>,
     /// Paths that are known, which all interfaces of the port share.
     known_paths: Arc<PortPaths>,
+    /// The share in these paths was given back.
+    closed: AtomicBool,
     #[pin]
     groups: Groups,
     /// The prefixes of the port's GIDs: those of its subnet.
@@ -172,6 +175,7 @@ impl Infiniband {
             source <- new_spinlock_bh!(None, "oxib_source"),
             guid <- new_spinlock_bh!(None, "oxib_guid"),
             known_paths,
+            closed: AtomicBool::new(false),
             paths <- new_spinlock_bh!(Paths::default(), "oxib_paths"),
             groups <- Groups::new(),
             prefixes <- new_spinlock_bh!(Prefixes::default(), "oxib_prefixes"),
@@ -449,11 +453,21 @@ impl Link for Infiniband {
     }
 
     fn close(&self) {
+        if self.0.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
         self.stop();
         // Before the client is closed: the work begins queries.
         work::disable::<_, 0>(&self.0);
         self.0.sa.close();
         registry::release(&self.0.known_paths);
+    }
+}
+
+/// For an interface that could not be made, which nothing closes. Nothing was begun then.
+impl Drop for Infiniband {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
