@@ -10,6 +10,8 @@
 #    KIND (or several, with commas between)
 #         counts    the node runs with --icount and the profiler: instructions, times, messages
 #         loss      the node runs with --icount: times and messages while some are lost, by another seed in each repetition
+#         disconnect
+#                   as counts, but only the end of the connections without queue pairs is counted, up to that of cmtime
 #         rate      connections in a second, on as many processors as the node has
 #         memory    the node was booted with slab_debug=U: what allocated how much
 
@@ -20,6 +22,8 @@ kind=$2
 connections=$3
 repetitions=$4
 percentage=${5:-1}
+# What is loaded into the near end's cmtime.
+preloaded=
 near=10.78.0.1
 far=10.78.0.2
 
@@ -63,7 +67,7 @@ cmtime_both() {
 	server=$!
 	eventually serves || bail_out "cmtime does not serve"
 	sent=$(messages)
-	timeout 3000 cmtime -s "$far" -c "$connections" >/tmp/near.log 2>&1 || bail_out "cmtime failed: $(tail -n 2 /tmp/near.log)"
+	timeout 3000 env ${preloaded:+LD_PRELOAD="$preloaded"} cmtime -s "$far" -c "$connections" >/tmp/near.log 2>&1 || bail_out "cmtime failed: $(tail -n 2 /tmp/near.log)"
 	wait "$server" || bail_out "cmtime's server failed: $(tail -n 2 /tmp/far.log)"
 	sent=$(($(messages) - sent))
 }
@@ -92,6 +96,19 @@ counts() {
 		printf 'cm counts connect=%d disconnect=%d messages=%d\n' \
 			"$(step 'cm connect' 2)" "$(step disconnect 1)" "$sent"
 	done
+	cat /proc/kallsyms >/out/kallsyms
+}
+
+# disconnect.so marks the begin.
+disconnect() {
+	local repetition
+	cmtime_both
+	preloaded=/build/bench/disconnect.so
+	for ((repetition = 1; repetition <= repetitions; repetition++)); do
+		cmtime_both
+		/build/bench/mark end
+	done
+	preloaded=
 	cat /proc/kallsyms >/out/kallsyms
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tests of bench_report.check: it takes results that can be, and refuses each that cannot."""
+"""Tests of bench_report.check and kept: results that can be are taken, all others are refused, and so are changed figures."""
 
 import copy
 import io
@@ -9,11 +9,13 @@ import sys
 import tempfile
 import unittest
 from contextlib import redirect_stderr
+from contextlib import redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
 from bench_report import check
 from bench_report import floods
+from bench_report import kept
 
 _BURSTS = (1, 8, 32)
 _ROWS = [
@@ -454,6 +456,63 @@ class Command(unittest.TestCase):
             "below its floors 300.0 (stack) + 4600.0 (device) = 4900.0",
             error,
         )
+
+
+class Kept(unittest.TestCase):
+    """The figures of connections that the repository keeps."""
+
+    def run_kept(self, verb, instructions, connections=10):
+        """The text of the exit, or nothing; the standard error. As many instructions were found in oxib as in ib_core."""
+        runs = {"bench-kept-counts": 2 * 10, "bench-kept-disconnect": 10}
+        for run, times in runs.items():
+            node = self.place / run / "node1"
+            node.mkdir(parents=True, exist_ok=True)
+            symbols = "10 T memcpy\n20 t step\t[oxib]\n30 t post\t[ib_core]\n"
+            (node / "kallsyms").write_text(symbols, encoding="ascii")
+            counts = f"1\n10 1000 1000\n20 {instructions} {times}\n34 {instructions} {times}\n"
+            (self.place / run / "counts").write_text(counts, encoding="ascii")
+        file = self.place / "kept.json"
+        words = ["kept", verb, str(file), "fast-7.3", str(connections), str(self.place)]
+        error = io.StringIO()
+        with patch.object(sys, "argv", words), redirect_stderr(error), redirect_stdout(io.StringIO()):
+            try:
+                kept.main()
+            except SystemExit as status:
+                return str(status), error.getvalue()
+        return None, error.getvalue()
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = Path(place.name)
+
+    def test_what_is_kept_is_found_again(self):
+        self.assertEqual(self.run_kept("keep", 1000), (None, ""))
+        document = json.loads((self.place / "kept.json").read_text(encoding="utf-8"))
+        self.assertEqual(
+            document["instructions"],
+            {
+                "connection, modules": 2000,
+                "connection, oxib": 1000,
+                "disconnection, modules": 2000,
+                "disconnection, oxib": 1000,
+            },
+        )
+        self.assertEqual(self.run_kept("compare", 1020), (None, ""))
+        self.assertEqual(self.run_kept("compare", 980), (None, ""))
+
+    def test_a_change_is_told(self):
+        self.run_kept("keep", 1000)
+        status, error = self.run_kept("compare", 1021)
+        self.assertIn("does not cost what it did", status)
+        self.assertIn("disconnection, oxib: 1021 instructions, 1000 are kept: +2.1 %", error)
+        status, error = self.run_kept("compare", 900)
+        self.assertIn("connection, modules: 1800 instructions, 2000 are kept: -10.0 %", error)
+
+    def test_other_connections_are_no_comparison(self):
+        self.run_kept("keep", 1000)
+        status, error = self.run_kept("compare", 2000, connections=20)
+        self.assertIn("of 10 connections at once, these of 20", error)
 
 
 if __name__ == "__main__":
