@@ -49,7 +49,6 @@ use crate::{
     },
     wire::{
         cm::{
-            dreq::Dreq,
             rej::{
                 Rej,
                 Rejected, //
@@ -111,12 +110,12 @@ pub(super) fn handle(notice: KBox<Notice>) {
         Message::Req(_) => manager.req(&port, notice),
         Message::SidrReq(_) => manager.sidr_req(&port, notice),
         Message::Rep(rep) => {
-            let rep = *rep;
-            manager.rep(&port, &rep, notice);
+            let reply = Reply::from(rep);
+            manager.rep(&port, &reply, notice);
         }
         Message::Dreq(dreq) => {
-            let dreq = *dreq;
-            manager.dreq(&port, &dreq, notice);
+            let (names, tid) = (named(message), dreq.header().tid());
+            manager.dreq(&port, (names, tid), &message.into(), notice);
         }
         // Not on RoCE, where there is no path to load (IBTA annex A16).
         Message::Lap(_) | Message::Apr(_) if port.roce => port.count_dropped(Cause::Invalid),
@@ -178,6 +177,25 @@ fn take(
     id.then(next);
 }
 
+/// The parts of a REP that are needed: it travels on in its notice.
+struct Reply {
+    names: Names,
+    guid: u64,
+    tid: u64,
+    incoming: input::Rep,
+}
+
+impl From<&Rep> for Reply {
+    fn from(rep: &Rep) -> Self {
+        Self {
+            names: named(Message::Rep(rep)),
+            guid: rep.local_ca_guid(),
+            tid: rep.header().tid(),
+            incoming: input::Rep::from(rep),
+        }
+    }
+}
+
 impl Manager {
     /// The identifier of this name.
     pub(super) fn addressed(&self, name: CommId) -> Option<Arc<Id>> {
@@ -194,11 +212,12 @@ impl Manager {
         }
     }
 
-    fn rep(&self, port: &Arc<Port>, rep: &Rep, notice: KBox<Notice>) {
-        let Some(id) = self.addressed(rep.remote_comm_id()) else {
+    fn rep(&self, port: &Arc<Port>, reply: &Reply, notice: KBox<Notice>) {
+        let (ours, theirs) = reply.names;
+        let Some(id) = self.addressed(ours) else {
             return port.count_dropped(Cause::UnknownId);
         };
-        if id.hears(Kind::Rep, named(Message::Rep(rep)), &notice) != Heard::Taken {
+        if id.hears(Kind::Rep, reply.names, &notice) != Heard::Taken {
             return port.count_dropped(Cause::WrongPeer);
         }
         let (Ok(name), Ok(qpn)) = (Reserved::new(GFP_KERNEL), Reserved::new(GFP_KERNEL)) else {
@@ -208,10 +227,10 @@ impl Manager {
             return;
         };
         let adapter = Adapter {
-            guid: rep.local_ca_guid(),
+            guid: reply.guid,
             source: port.source(received),
         };
-        let incoming = input::Rep::from(rep);
+        let incoming = reply.incoming;
         let mut stale = None;
         // In these states the REP is a duplicate that is answered, to where it came from.
         let answered = [StateName::Established, StateName::MraRepSent];
@@ -230,7 +249,7 @@ impl Manager {
                 let claimed = inner.claims.claim(
                     id.local(),
                     adapter,
-                    (&self.remote_ids, rep.local_comm_id(), name),
+                    (&self.remote_ids, theirs, name),
                     (&self.remote_qpns, peer, qpn),
                 );
                 match claimed {
@@ -251,10 +270,9 @@ impl Manager {
         if let (Some(other), Next::Nothing(Some(notice))) = (stale, &next) {
             // Without an address nothing is sent, and the peer sends its REP again.
             if let Ok(to) = port.reply_address(notice) {
-                let names = (rep.local_comm_id(), rep.remote_comm_id());
-                let tid = rep.header().tid();
+                let names = (theirs, ours);
                 let reason = (Reason::STALE_CONNECTION, &[][..]);
-                message::reject(port, &to, tid, names, Rejected::Rep, reason);
+                message::reject(port, &to, reply.tid, names, Rejected::Rep, reason);
             }
             // Without the lock: this takes that of another identifier, and two have no order.
             self.end_stale(other);
@@ -262,33 +280,42 @@ impl Manager {
         id.then(next);
     }
 
-    fn dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: KBox<Notice>) {
-        let names = named(Message::Dreq(dreq));
+    fn dreq(
+        &self,
+        port: &Arc<Port>,
+        (names, tid): (Names, u64),
+        incoming: &Incoming,
+        notice: KBox<Notice>,
+    ) {
         let known = self.addressed(names.0);
         let known = known.filter(|id| id.hears(Kind::Dreq, names, &notice) == Heard::Taken);
         let Some(id) = known else {
             // The connection is over here: its end is what the peer wants (IBTA 12.9.7).
-            return self.answer_unknown_dreq(port, dreq, notice);
+            return self.answer_unknown_dreq(port, (names, tid), notice);
         };
-        let incoming = Incoming::from(Message::Dreq(dreq));
         let Ok(source) = id.reply_address(port, &notice, &[StateName::TimeWait]) else {
             return self.defer(port, notice);
         };
         let now = self.now();
         let next = id.with(|inner| {
             let before = inner.machine.name();
-            let next = inner.receive(&id, &incoming, source.as_ref(), now, notice);
+            let next = inner.receive(&id, incoming, source.as_ref(), now, notice);
             // A repeated DREQ changes nothing: the DREP answers the one that the consumer was
             // told of.
             if before != StateName::DreqRcvd && inner.machine.name() == StateName::DreqRcvd {
-                inner.tid = dreq.header().tid();
+                inner.tid = tid;
             }
             next
         });
         id.then(next);
     }
 
-    fn answer_unknown_dreq(&self, port: &Arc<Port>, dreq: &Dreq, notice: KBox<Notice>) {
+    fn answer_unknown_dreq(
+        &self,
+        port: &Arc<Port>,
+        ((ours, theirs), tid): (Names, u64),
+        notice: KBox<Notice>,
+    ) {
         let reply_address = port.reply_address(&notice);
         if let Err(NoReplyAddress::Unresolved) = reply_address {
             return self.defer(port, notice);
@@ -298,14 +325,12 @@ impl Manager {
             return;
         };
         let message = crate::wire::cm::drep::Parameters {
-            local_comm_id: dreq.remote_comm_id(),
-            remote_comm_id: dreq.local_comm_id(),
+            local_comm_id: ours,
+            remote_comm_id: theirs,
             private_data: &[],
         };
         // Lost or not sent is the same: the peer repeats its DREQ.
-        let _ = port.post(Kind::Drep, (&to).into(), |out| {
-            message.build(dreq.header().tid(), out)
-        });
+        let _ = port.post(Kind::Drep, (&to).into(), |out| message.build(tid, out));
     }
 
     /// Ends a connection that its peer does not have any more: a message from the address of the

@@ -13,12 +13,21 @@ use super::{
         Inner, //
     },
     machine::time::Time,
-    message::Bytes,
+    message::Room,
     port,
     round_trip::UNHEARD,
     window::Slot, //
 };
-use crate::wire::cm::Kind;
+use crate::{
+    rdma::mad,
+    wire::{
+        cm::{
+            BuildError,
+            Kind, //
+        },
+        mad::Blank, //
+    }, //
+};
 
 impl Inner {
     /// Returns the kind of the unanswered request.
@@ -30,19 +39,30 @@ impl Inner {
         kind.unwrap_or(Kind::Req)
     }
 
-    /// Sends a request, now or when its turn comes, and keeps it.
+    /// Sends the request that `write` writes, now or when its turn comes, and keeps it in `memory`.
     ///
     /// # Errors
     ///
-    /// The error of the sending.
-    pub(super) fn ask(&mut self, id: &Arc<Id>, request: KBox<Bytes>) -> Result {
+    /// `EINVAL` if it cannot be built; the error of the sending.
+    pub(super) fn ask(
+        &mut self,
+        id: &Arc<Id>,
+        kind: Kind,
+        memory: Room,
+        write: impl FnOnce(&Self, Blank<'_>) -> core::result::Result<(), BuildError>,
+    ) -> Result {
         let (port, to) = self.destination(id)?;
         // The window's work may run at once, but waits for the identifier's lock, and so sees
         // `waits`.
         let slot = port.window.enter(id);
-        if slot.is_some() {
-            port.post_built(to, &request)?;
-        }
+        let request = match slot {
+            Some(_) => port.post_kept(kind, to, memory, |out| write(self, out))?,
+            None => {
+                let mut request = memory.write([0; mad::LEN]);
+                write(self, Blank::zeroed(&mut request)).map_err(|_| EINVAL)?;
+                request
+            }
+        };
         self.waits = slot.is_none();
         self.window_slot = slot;
         self.request = Some(request);

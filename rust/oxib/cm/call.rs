@@ -22,13 +22,14 @@ use super::{
             Send, //
         },
         input,
+        time::Time,
         Machine,
         Refused,
         Request, //
     },
     message::{
-        Bytes,
-        Extra, //
+        Extra,
+        Room, //
     },
     notice::Notice,
     parameters::{
@@ -51,6 +52,7 @@ use crate::{
         cm::{
             sidr_rep,
             sidr_req,
+            BuildError,
             CommId,
             Kind,
             Reason,
@@ -92,7 +94,7 @@ impl Id {
             Some(path) => Some(KBox::new(self.address_along(path, None)?.1, GFP_KERNEL)?),
             None => None,
         };
-        let mut request = new_request()?;
+        let memory = room()?;
         let step = given.step(port.round_trips.of(Kind::Req).patience());
         self.with(|inner| {
             // A clone: the step consumes the state, and a request that cannot be sent has changed
@@ -108,11 +110,10 @@ impl Id {
             inner.qp_type = given.qp_type;
             inner.tid = inner.own_tid(self);
             let message = given.message(self, &port);
-            let sent = message
-                .build(inner.tid, Blank::zeroed(&mut request))
-                .map_err(|_| EINVAL)
-                .and_then(|()| inner.ask(self, request));
-            inner.settle(self, before, sent, &actions)
+            let sent = inner.ask(self, Kind::Req, memory, |inner, out| {
+                message.build(inner.tid, out)
+            });
+            inner.settle(self, before, sent, (&actions, now))
         })
     }
 
@@ -124,7 +125,7 @@ impl Id {
     /// error.
     pub(crate) fn send_rep(self: &Arc<Self>, given: &RepParameters<'_>) -> Result {
         check_private_data(Kind::Rep, given.private_data)?;
-        let mut request = new_request()?;
+        let memory = room()?;
         self.with(|inner| {
             let before = Before::of(inner);
             let now = self.manager.now();
@@ -139,11 +140,8 @@ impl Id {
             };
             let actions = inner.machine.send_rep(&step, now).map_err(refused)?;
             let message = given.message(inner, &port);
-            let sent = message
-                .build(inner.tid, Blank::zeroed(&mut request))
-                .map_err(|_| EINVAL)
-                .and_then(|()| inner.answer(self, request));
-            inner.settle(self, before, sent, &actions)
+            let sent = inner.answer(self, memory, |inner, out| message.build(inner.tid, out));
+            inner.settle(self, before, sent, (&actions, now))
         })
     }
 
@@ -158,9 +156,10 @@ impl Id {
         let saved = saved(private_data)?;
         self.with(|inner| {
             let before = Before::of(inner);
+            let now = self.manager.now();
             let actions = inner.machine.send_rtu().map_err(refused)?;
             let sent = inner.send_step(self, &actions, private_data);
-            inner.settle(self, before, sent, &actions)?;
+            inner.settle(self, before, sent, (&actions, now))?;
             inner.saved = saved;
             Ok(())
         })
@@ -182,15 +181,14 @@ impl Id {
                 .map_or(0, |port| port.round_trips.of(Kind::Dreq).patience());
             let actions = inner.machine.send_dreq(patience, now).map_err(refused)?;
             // Not before: consumers call this to find out which end has disconnected.
-            let sent = new_request().and_then(|mut request| {
+            let sent = room().and_then(|memory| {
                 let extra = Extra {
                     private_data,
                     ..Extra::default()
                 };
-                inner
-                    .build(self, Outgoing::Dreq, &extra, Blank::zeroed(&mut request))
-                    .map_err(|_| EINVAL)?;
-                inner.ask(self, request)
+                inner.ask(self, Kind::Dreq, memory, |inner, out| {
+                    inner.build(self, Outgoing::Dreq, &extra, out)
+                })
             });
             // There is nothing to tell: the call says how it went.
             match sent {
@@ -291,7 +289,7 @@ impl Id {
         check_private_data(Kind::SidrReq, given.private_data)?;
         self.check_idle()?;
         let (port, address) = self.address_along(&mut given.path, given.source)?;
-        let mut request = new_request()?;
+        let memory = room()?;
         let step = input::SidrReqParam {
             patience: input::Patience {
                 timeout: given.timeout,
@@ -313,11 +311,10 @@ impl Id {
                 service_id: given.service,
                 private_data: given.private_data,
             };
-            let sent = message
-                .build(inner.tid, Blank::zeroed(&mut request))
-                .map_err(|_| EINVAL)
-                .and_then(|()| inner.ask(self, request));
-            inner.settle(self, before, sent, &actions)
+            let sent = inner.ask(self, Kind::SidrReq, memory, |inner, out| {
+                message.build(inner.tid, out)
+            });
+            inner.settle(self, before, sent, (&actions, now))
         })
     }
 
@@ -327,9 +324,10 @@ impl Id {
     ///
     /// `EINVAL` if there is no such request, or too much data; `ENOMEM`, and the device's error.
     pub(crate) fn send_sidr_rep(self: &Arc<Self>, given: &SidrRepParameters<'_>) -> Result {
-        let mut bytes = new_request()?;
+        let memory = room()?;
         self.with(|inner| {
             let before = Before::of(inner);
+            let now = self.manager.now();
             let actions = inner.machine.send_sidr_rep(given.status).map_err(refused)?;
             let message = sidr_rep::Parameters {
                 request_id: before.machine.ids().1,
@@ -341,15 +339,19 @@ impl Id {
                 information: given.information,
                 private_data: given.private_data,
             };
-            let sent = message
-                .build(inner.tid, Blank::zeroed(&mut bytes))
-                .map_err(|_| EINVAL)
-                .and_then(|()| inner.destination(self))
-                .and_then(|(port, to)| port.post_built(to, &bytes));
-            inner.settle(self, before, sent, &actions)?;
+            let sent = inner.destination(self).and_then(|(port, to)| {
+                port.post_kept(Kind::SidrRep, to, memory, |out| {
+                    message.build(inner.tid, out)
+                })
+            });
+            let (sent, bytes) = match sent {
+                Ok(bytes) => (Ok(()), Some(bytes)),
+                Err(error) => (Err(error), None),
+            };
+            inner.settle(self, before, sent, (&actions, now))?;
             // Only once it was sent: an answer that is kept makes a repeated request a duplicate.
-            if let Some(request) = &mut inner.sidr_request {
-                request.answered = Some(Answered::new(bytes, self.manager.now()));
+            if let (Some(request), Some(bytes)) = (&mut inner.sidr_request, bytes) {
+                request.answered = Some(Answered::new(bytes, now));
             }
             Ok(())
         })
@@ -459,9 +461,14 @@ impl Before {
 impl Inner {
     /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it
     /// is not queued.
-    fn answer(&mut self, id: &Id, rep: KBox<Bytes>) -> Result {
+    fn answer(
+        &mut self,
+        id: &Id,
+        memory: Room,
+        write: impl FnOnce(&Self, Blank<'_>) -> core::result::Result<(), BuildError>,
+    ) -> Result {
         let (port, to) = self.destination(id)?;
-        port.post_built(to, &rep)?;
+        let rep = port.post_kept(Kind::Rep, to, memory, |out| write(self, out))?;
         self.request = Some(rep);
         Ok(())
     }
@@ -479,14 +486,20 @@ impl Inner {
     }
 
     /// Ends a call: by what its step asks for if its message was sent, and else by undoing it.
-    fn settle(&mut self, id: &Arc<Id>, before: Before, sent: Result, actions: &Actions) -> Result {
+    fn settle(
+        &mut self,
+        id: &Arc<Id>,
+        before: Before,
+        sent: Result,
+        (actions, now): (&Actions, Time),
+    ) -> Result {
         if let Err(error) = sent {
             self.machine = before.machine;
             self.service = before.service;
             return Err(error);
         }
         // Calls tell nothing.
-        let _ = self.follow(id, actions, id.manager.now(), None);
+        let _ = self.follow(id, actions, now, None);
         Ok(())
     }
 }
@@ -499,10 +512,9 @@ fn check_private_data(kind: Kind, private_data: &[u8]) -> Result {
 }
 
 /// Room for a request, which is kept until it is answered.
-fn new_request() -> Result<KBox<Bytes>> {
-    // Zeroed where it is, without a copy.
+fn room() -> Result<Room> {
     // Atomic: consumers may call with locks held and interrupts disabled.
-    KBox::init(pin_init::init_zeroed::<Bytes>(), GFP_ATOMIC)
+    Ok(KBox::new_uninit(GFP_ATOMIC)?)
 }
 
 /// A copy of private data, for duplicates.

@@ -37,6 +37,7 @@ use super::{
         backlog::Outcome,
         claim::Claims,
         input::QpType,
+        state::StateName,
         time::Time,
         Machine, //
     },
@@ -315,8 +316,7 @@ impl Id {
             GFP_KERNEL,
         )?;
         id.consumer.attach(&id);
-        // An empty step: `with` shows the consumer the first state.
-        id.with(|_| ());
+        id.look(|inner| id.consumer.show(&inner.shown()));
         Ok(id)
     }
 
@@ -358,10 +358,15 @@ impl Id {
         self.inner.with(|inner| {
             let before = inner.machine.name();
             let result = step(inner);
+            let state = inner.machine.name();
+            // Of what is shown, only the state of path migration changes without the machine's.
+            if state == before && state != StateName::Established {
+                return result;
+            }
             let shown = inner.shown();
-            if shown.state != before {
+            if state != before {
                 let (local, remote) = (shown.local.get(), shown.remote.get());
-                let (old, new) = (before.number(), shown.state.number());
+                let (old, new) = (before.number(), state.number());
                 cm_trace::state(local, remote, old.into(), new.into());
             }
             // With the lock held, so that the consumer is shown the states in the order of the

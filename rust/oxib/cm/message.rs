@@ -2,6 +2,8 @@
 
 //! Messages of ours: built, sent, and sent again.
 
+use core::mem::MaybeUninit;
+
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -60,6 +62,9 @@ pub(super) struct Extra<'a> {
 
 /// A message as bytes.
 pub(super) type Bytes = [u8; mad::LEN];
+
+/// Memory for a message that is kept, without one in it yet.
+pub(super) type Room = KBox<MaybeUninit<Bytes>>;
 
 impl Inner {
     /// Sends the message that a step asks for, of those that need nothing from a call. Answers to

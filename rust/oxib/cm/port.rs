@@ -14,7 +14,10 @@ use kernel::{
 
 use super::{
     machine::source::Source,
-    message::Bytes,
+    message::{
+        Bytes,
+        Room, //
+    },
     round_trip::RoundTrips,
     table::Reserved,
     window::Window,
@@ -184,14 +187,41 @@ impl Port {
         to: Destination<'_>,
         write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
     ) -> Result {
+        self.post_and(kind, to, write, |_| ())
+    }
+
+    /// Sends the message that `write` writes, and keeps a copy in `memory`. Does not sleep.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Port::post`].
+    pub(super) fn post_kept(
+        &self,
+        kind: Kind,
+        to: Destination<'_>,
+        memory: Room,
+        write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
+    ) -> Result<KBox<Bytes>> {
+        self.post_and(kind, to, write, |bytes| memory.write(*bytes))
+    }
+
+    /// Sends the message that `write` writes, and returns what `keep` makes of it.
+    fn post_and<R>(
+        &self,
+        kind: Kind,
+        to: Destination<'_>,
+        write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
+        keep: impl FnOnce(&Bytes) -> R,
+    ) -> Result<R> {
         let mut message = self.sender.message(to.address, to.manager.get())?;
         // A fresh message is all zeros.
         write(Blank::zeroed(message.bytes_mut())).map_err(|_| EINVAL)?;
-        // Before the post, after which the message is the device's.
+        // Both before the post, after which the message is the device's.
+        let kept = keep(message.bytes_mut());
         cm_trace::send(|| self.traced(kind, message.bytes_mut()));
         message.post()?;
         self.counters.add(Group::Sent, kind, 1);
-        Ok(())
+        Ok(kept)
     }
 
     /// Sends a message that was built before.

@@ -13,6 +13,7 @@ use core::hash::{
 use kernel::{
     prelude::*,
     rbtree::{
+        Entry,
         RBTree,
         RBTreeNodeReservation, //
     }, //
@@ -78,10 +79,10 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
         value: V,
         memory: Reserved<K, V>,
     ) -> core::result::Result<(), V> {
-        self.with(&key, |shard| match shard.get(&key) {
-            Some(other) => Err(other.clone()),
-            None => {
-                shard.insert(memory.0.into_node(key, value));
+        self.with(&key, |shard| match shard.entry(key) {
+            Entry::Occupied(other) => Err(other.get().clone()),
+            Entry::Vacant(place) => {
+                place.insert(value, memory.0);
                 Ok(())
             }
         })
