@@ -27,12 +27,12 @@ pub(crate) unsafe extern "C" fn oxib_acm_find(
     known: *mut bindings::oxib_acm_known,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: The caller's promise.
+        // SAFETY: `address` leads to 16 bytes.
         let key = Key(unsafe { *address.cast() });
-        // SAFETY: The caller's promise: the namespace stays.
+        // SAFETY: `net` is valid, and stays so during the call.
         let found = unsafe { Handle::<Cache>::find(net, |cache, rcu| cache.find_key(&key, rcu)) };
         let found = found.ok_or(ENODEV)?.ok_or(ENOENT)?;
-        // SAFETY: The caller's promise.
+        // SAFETY: `known` leads to room for the answer.
         unsafe {
             known.write(bindings::oxib_acm_known {
                 gid: found.gid.bytes(),

@@ -199,7 +199,7 @@ where
     let work = unsafe { <T as HasWork<T, ID>>::raw_get_work(owner.cast_mut()) };
     // SAFETY: `work` points into a valid `DelayedWork`, by the contract of `HasDelayedWork`.
     let work = unsafe { Work::raw_get(work) };
-    // SAFETY: By the contract of `HasDelayedWork` the work is the one inside a `delayed_work`.
+    // SAFETY: `HasDelayedWork` promises that its work is the one inside a `delayed_work`.
     unsafe { kernel::container_of!(work, kernel::bindings::delayed_work, work) }
 }
 

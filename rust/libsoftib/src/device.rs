@@ -97,7 +97,8 @@ unsafe extern "C" fn alloc_context(
         unsafe { end_context(context) };
         return ptr::null_mut();
     }
-    // SAFETY: As above; the table is a static, of which libibverbs takes a copy.
+    // SAFETY: The context is the one just made; the table is a static, of which libibverbs takes a
+    // copy.
     unsafe { libibverbs::verbs_set_ops(context, &verbs::OPERATIONS) };
     context
 }

@@ -40,7 +40,7 @@ pub(crate) struct Registration {
 
 // SAFETY: Only its address is used, by configfs.
 unsafe impl Send for Registration {}
-// SAFETY: As above.
+// SAFETY: A shared reference gives the address alone.
 unsafe impl Sync for Registration {}
 
 /// The part of a subsystem that is C's.
@@ -51,7 +51,8 @@ unsafe impl Sync for Registration {}
 unsafe fn c_subsystem(
     subsystem: *const Subsystem<Top>,
 ) -> *mut kernel::bindings::configfs_subsystem {
-    // SAFETY: The caller's promise; a subsystem's group is in its C part.
+    // SAFETY: The memory is there; a subsystem's group is in its C part, and only addresses are
+    // computed.
     unsafe {
         let group = <Subsystem<Top> as HasGroup<Top>>::group(subsystem);
         container_of!(group, kernel::bindings::configfs_subsystem, su_group).cast_mut()

@@ -79,7 +79,8 @@ pub(crate) struct NetDevice(core::ptr::NonNull<bindings::net_device>);
 
 // SAFETY: Net devices are used from all threads.
 unsafe impl Send for NetDevice {}
-// SAFETY: As above.
+// SAFETY: The methods that take a shared reference call functions of the network stack that any
+// thread may call.
 unsafe impl Sync for NetDevice {}
 
 impl NetDevice {
@@ -94,7 +95,7 @@ impl NetDevice {
     /// `device` is valid.
     pub(crate) unsafe fn from_raw(device: *mut bindings::net_device) -> Result<Self> {
         let device = core::ptr::NonNull::new(device).ok_or(ENODEV)?;
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives a valid device, so that a reference can be taken.
         unsafe { bindings::softib_dev_hold(device.as_ptr()) };
         // INVARIANT: Just taken.
         Ok(Self(device))
@@ -128,7 +129,8 @@ impl NetDevice {
             return Err(Unfit::NoEthernet);
         }
         let _rtnl = rtnl::lock();
-        // SAFETY: As above, and the RTNL lock is held.
+        // SAFETY: By the type invariant the device is valid; the RTNL lock is held, as it has to
+        // be.
         if unsafe { bindings::netdev_is_rx_handler_busy(self.as_raw()) } {
             return Err(Unfit::Taken);
         }
@@ -184,7 +186,8 @@ pub(crate) struct Cable<P: Plug> {
 
 // SAFETY: The device pointer is used with the RTNL lock held only, for comparing and while plugged.
 unsafe impl<P: Plug> Send for Cable<P> {}
-// SAFETY: As above.
+// SAFETY: A shared reference reads the device pointer with the RTNL lock held only; `plugged` is
+// atomic.
 unsafe impl<P: Plug> Sync for Cable<P> {}
 
 impl<P: Plug> Cable<P> {
@@ -238,7 +241,8 @@ impl<P: Plug> Cable<P> {
         })
         .inspect_err(|_| notifier::ignore(rtnl, self))?;
         self.plugged.store(true, Ordering::Relaxed);
-        // SAFETY: As above; nothing under the lock is in use here.
+        // SAFETY: The device is held, and the RTNL lock with it; no data under that lock is
+        // borrowed here.
         unsafe {
             bindings::softib_raise_mtu(self.device, PACKET);
             self.line.connect(self.device);
@@ -315,7 +319,8 @@ unsafe extern "C" fn received<P: Plug>(
     end: *mut bindings::softib_end,
     skb: *mut bindings::sk_buff,
 ) {
-    // SAFETY: By the contract, and the cable takes the handler away and waits before it ends.
+    // SAFETY: `end` begins a cable that is plugged in, which takes the handler away and waits
+    // before it ends; `skb` is valid, linear, and ours alone.
     let (cable, frame) = unsafe { (&*end.cast::<Cable<P>>(), Frame::from_raw(skb)) };
     match Signal::read(frame.bytes()) {
         None => cable.owner.received(cable.port, frame),

@@ -63,7 +63,7 @@ impl Frame {
     #[inline]
     pub(super) unsafe fn from_raw(skb: *mut bindings::sk_buff) -> Self {
         // INVARIANT: The caller's promise.
-        // SAFETY: As above.
+        // SAFETY: The caller gives a valid buffer, so not null.
         Self(unsafe { NonNull::new_unchecked(skb) })
     }
 
@@ -130,7 +130,8 @@ impl Frame {
     /// The port that was noted.
     #[inline]
     pub(crate) fn port(&self) -> u8 {
-        // SAFETY: As above.
+        // SAFETY: `state` points to the notes in the control block, which only the frame's holder
+        // uses.
         unsafe { (*self.state()).port }
     }
 
@@ -138,14 +139,16 @@ impl Frame {
     /// damaged.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        // SAFETY: As above.
+        // SAFETY: `state` points to the notes in the control block, which only the frame's holder
+        // uses.
         unsafe { (*self.state()).own }
     }
 
     /// Leaves the invariant CRC to [`Frame::close`].
     #[inline]
     pub(crate) fn leave_open(&mut self) {
-        // SAFETY: As above.
+        // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
+        // mutably.
         unsafe { (*self.state()).open = true };
     }
 
@@ -155,13 +158,15 @@ impl Frame {
     ///
     /// As [`Frame::bytes_mut`].
     pub(super) fn close(&mut self) -> Result {
-        // SAFETY: As above.
+        // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
+        // mutably.
         if unsafe { (*self.state()).open } {
             let bytes = self.bytes_mut()?;
             let global = Lrh::parse(bytes).is_ok_and(|(lrh, _)| lrh.next() == Next::Global);
             // The packet has all its headers.
             let _ = packet::seal(bytes, global, crc32);
-            // SAFETY: As above.
+            // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
+            // mutably.
             unsafe { (*self.state()).open = false };
         }
         Ok(())
@@ -199,7 +204,7 @@ pub(crate) struct Queue {
 
 // SAFETY: The queue has a lock of its own, and frames may go to any thread.
 unsafe impl Send for Queue {}
-// SAFETY: As above.
+// SAFETY: A shared reference takes the queue's own lock for whatever it does.
 unsafe impl Sync for Queue {}
 
 impl Queue {

@@ -263,7 +263,8 @@ impl Line {
             // It went.
             let _ = frame.into_raw();
         } else if frame.close().is_ok() {
-            // SAFETY: As above. The frame's ownership goes with it.
+            // SAFETY: The device is there until the grace period ends; the frame is given away, as
+            // it has to be.
             unsafe { bindings::softib_frame_send(frame.into_raw(), device) };
         }
     }
@@ -274,7 +275,7 @@ impl Line {
     ///
     /// `device` is valid.
     pub(super) unsafe fn connect(&self, device: *mut bindings::net_device) {
-        // SAFETY: The caller's promise.
+        // SAFETY: The caller gives a valid device, so that a reference can be taken.
         unsafe { bindings::softib_dev_hold(device) };
         // INVARIANT: The reference was just taken.
         self.device.store(device, Ordering::Release);

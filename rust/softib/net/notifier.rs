@@ -119,7 +119,7 @@ unsafe extern "C" fn notified(
     event: usize,
     info: *mut c_void,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The network stack gives the `info` of a net device's event, which names the device.
     let device = unsafe { bindings::softib_notified_device(info) };
     let found = {
         // SAFETY: The network stack calls this with the RTNL lock held; nobody on this thread

@@ -90,19 +90,21 @@ pub(super) unsafe extern "C" fn create(
     from_result(|| {
         // SAFETY: `ib_core` gives the data of the command, or null.
         unsafe { udata::refuse(data) }?;
-        // SAFETY: By the contract; `ib_core` has filled in the device.
+        // SAFETY: The attributes are valid, and `ib_core` has filled in the handle's device, one of
+        // ours.
         let (hca, init) = unsafe { (device::hca((*ah).device), &*init) };
         if init.flags & bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE != 0 {
             hca.begin_command()?;
         } else if hca.options.sleeping_ah {
             return Err(super::unsupported());
         }
-        // SAFETY: As above.
+        // SAFETY: Valid attributes point to the address that the handle is for.
         let vector = vector(unsafe { &*init.ah_attr });
         if vector.static_rate != 0 {
             hca.counters.add(vector.port, Counter::RatedHandles, 1);
         }
-        // SAFETY: By the contract.
+        // SAFETY: `ib_core` allocated the handle with room for our part, and gives it here for the
+        // first time.
         unsafe { Handle::create(ah, vector) };
         Ok(0)
     })
@@ -118,7 +120,8 @@ pub(super) unsafe extern "C" fn query(
     out: *mut bindings::rdma_ah_attr,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The handle is live, so `create` has written our part; there is room for the
+        // attributes.
         unsafe { *out = attributes(Handle::part(ah)) };
         Ok(0)
     })
@@ -130,7 +133,8 @@ pub(super) unsafe extern "C" fn query(
 ///
 /// Called by `ib_core` with a live handle, for the last time.
 pub(super) unsafe extern "C" fn destroy(ah: *mut bindings::ib_ah, _flags: u32) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The handle is live, so `create` has written our part; nothing uses it after this
+    // call.
     unsafe { Handle::destroy(ah) };
     0
 }

@@ -44,7 +44,7 @@ pub(crate) struct Handle {
 
 // SAFETY: The consumer may be called from any thread.
 unsafe impl Send for Handle {}
-// SAFETY: As above.
+// SAFETY: The consumer may be called from several threads at once.
 unsafe impl Sync for Handle {}
 
 impl Handle {
@@ -65,7 +65,7 @@ impl Handle {
         // SAFETY: The calls are a pair.
         unsafe { bindings::softib_bh_disable() };
         self.notify();
-        // SAFETY: As above.
+        // SAFETY: It ends the section that `softib_bh_disable` began above.
         unsafe { bindings::softib_bh_enable() };
     }
 
@@ -90,7 +90,8 @@ pub(super) unsafe extern "C" fn create(
     from_result(|| {
         // SAFETY: `ib_core` gives the attributes of the command, or null.
         unsafe { udata::refuse_in(command) }?;
-        // SAFETY: By the contract.
+        // SAFETY: The attributes are valid, and `ib_core` has filled in the queue's device, one of
+        // ours.
         let (attributes, hca) = unsafe { (&*attributes, device::hca((*cq).device)) };
         let (wanted, number) = (attributes.cqe, attributes.comp_vector);
         hca.begin_command()?;
@@ -109,7 +110,8 @@ pub(super) unsafe extern "C" fn create(
         };
         let overtaking = hca.options.overtaking;
         let queue = CompletionQueue::new(handle, vector, wanted as usize, overtaking)?;
-        // SAFETY: By the contract.
+        // SAFETY: `ib_core` allocated the queue with room for our part, and gives it here for the
+        // first time.
         unsafe {
             (*cq).cqe = wanted as i32;
             Queue::create(cq, queue);
@@ -128,7 +130,7 @@ pub(super) unsafe extern "C" fn destroy(
     cq: *mut bindings::ib_cq,
     _: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The queue is live, so `create` has written our part; nothing uses it after this call.
     let (hca, queue) = unsafe { (device::hca((*cq).device), Queue::destroy(cq)) };
     queue.stop();
     hca.vectors.remove(queue.vector.number);
@@ -146,11 +148,11 @@ pub(super) unsafe extern "C" fn poll(
     count: i32,
     out: *mut bindings::ib_wc,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The queue is live, so `create` has written our part.
     let queue = unsafe { Queue::part(cq) };
     let mut next = out;
     let taken = queue.poll(usize::try_from(count).unwrap_or(0), |completion| {
-        // SAFETY: By the contract there is room for each that is polled.
+        // SAFETY: There is room for `count` completions, and no more than that are taken.
         unsafe {
             write(completion, &mut *next);
             next = next.add(1);
@@ -225,7 +227,7 @@ pub(super) unsafe extern "C" fn arm(
     cq: *mut bindings::ib_cq,
     flags: bindings::ib_cq_notify_flags,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The queue is live, so `create` has written our part.
     let queue = unsafe { Queue::part(cq) };
     let kind = flags & bindings::ib_cq_notify_flags_IB_CQ_SOLICITED_MASK;
     let waiting = queue.arm(kind == bindings::ib_cq_notify_flags_IB_CQ_SOLICITED);

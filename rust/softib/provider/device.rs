@@ -77,7 +77,7 @@ type Device = Object<bindings::ib_device, Part>;
 /// `device` is one of ours, which is not freed during `'a`.
 #[inline(always)]
 pub(super) unsafe fn hca<'a>(device: *mut bindings::ib_device) -> &'a Arc<Hca> {
-    // SAFETY: The caller's promise.
+    // SAFETY: `device` is one of ours, so its part is there, for `'a`.
     unsafe { &Device::part(device).hca }
 }
 
@@ -235,13 +235,14 @@ unsafe fn plug_and_register(
     name: &CStr,
     devices: &[NetDevice],
 ) -> Result {
-    // SAFETY: The caller's promise.
+    // SAFETY: `device` is one of ours, and is not freed during this call.
     let hca = unsafe { hca(device) };
     for (place, net_device) in devices.iter().enumerate() {
         let port = place as u8 + 1;
         let line = hca.line(port).ok_or(EINVAL)?.clone();
         let cable = Cable::new(net_device, line, hca.clone(), port)?;
-        // SAFETY: The caller's promise: nobody else uses the list of cables; there is room.
+        // SAFETY: The device is one of ours, and nobody else knows it, so there is no other
+        // reference to its part.
         unsafe { Device::part_mut(device) }
             .cables
             .push(cable, GFP_KERNEL)?;
@@ -250,8 +251,8 @@ unsafe fn plug_and_register(
         true => parent::dma_device(),
         false => null_mut(),
     };
-    // SAFETY: The caller's promise; the device is complete. The parent is registered longer than
-    // any HCA.
+    // SAFETY: The device is complete, and its name ends in zero. The parent is registered longer
+    // than any HCA.
     to_result(unsafe { bindings::ib_register_device(device, name.as_char_ptr(), dma_device) })
 }
 
@@ -261,6 +262,7 @@ unsafe fn plug_and_register(
 ///
 /// Called by `ib_core` with a device of ours that is not registered, for the last time.
 pub(super) unsafe extern "C" fn deallocate(device: *mut bindings::ib_device) {
-    // SAFETY: By the contract.
+    // SAFETY: `ib_core` gives a device of ours, whose part `Device::create` wrote; nothing uses it
+    // after this call.
     unsafe { Device::destroy(device) }.end();
 }

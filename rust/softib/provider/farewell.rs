@@ -69,7 +69,7 @@ impl Drop for Registration {
 ///
 /// Called by `ib_core` with a registered device.
 unsafe extern "C" fn add(device: *mut bindings::ib_device) -> i32 {
-    // SAFETY: By the contract; it has our operations, so it is ours.
+    // SAFETY: `ib_core` gives a registered device; one that has our operations is ours.
     unsafe {
         if (*device).link_ops != link::operations() {
             return ENODEV.to_errno();
@@ -86,6 +86,6 @@ unsafe extern "C" fn add(device: *mut bindings::ib_device) -> i32 {
 ///
 /// Called by `ib_core` with a device that [`add`] took; its management still works.
 unsafe extern "C" fn remove(device: *mut bindings::ib_device, _: *mut c_void) {
-    // SAFETY: By the contract the device is ours.
+    // SAFETY: `add` took none but devices of ours.
     unsafe { device::hca(device) }.end_answers();
 }

@@ -68,7 +68,8 @@ impl Drop for Registration {
 /// Called by `ib_core` with a name and a net device that it holds.
 unsafe extern "C" fn add(name: *const c_char, device: *mut bindings::net_device) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: `ib_core` gives a name that ends in zero, and holds the net device during the
+        // call.
         let (name, device) = unsafe { (CStr::from_char_ptr(name), NetDevice::from_raw(device)?) };
         let (options, taken) = options::take(name)?;
         let second = match &options.port2 {

@@ -80,7 +80,8 @@ impl Segment {
             return Err(EINVAL);
         }
         // INVARIANT: The caller's promise.
-        // SAFETY: As above; the layout is that of the C type.
+        // SAFETY: The caller has `count` valid entries at `list` during `'a`; `Segment` has the
+        // layout of the C type.
         Ok(unsafe { core::slice::from_raw_parts(list.cast(), count) })
     }
 

@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn attach(
     lid: u16,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The queue pair is live, so it has our part; the GID is valid.
         let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
         pair.hca.begin_command()?;
         pair.hca.groups.attach(pair, gid, Lid::new(lid))?;
@@ -43,7 +43,7 @@ pub(super) unsafe extern "C" fn detach(
     _lid: u16,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The queue pair is live, so it has our part; the GID is valid.
         let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
         pair.hca.groups.detach(pair.number, gid)?;
         Ok(0)

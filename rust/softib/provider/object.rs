@@ -26,7 +26,7 @@ impl<C, T> Object<C, T> {
     /// `core` is the beginning of an `Object<C, T>` that has no part and that nobody else knows
     /// yet.
     pub(super) unsafe fn create(core: *mut C, part: T) {
-        // SAFETY: The caller's promise.
+        // SAFETY: `core` begins an `Object` that nobody else knows, so it may be written.
         unsafe { (*core.cast::<Self>()).part.write(part) };
     }
 
@@ -38,7 +38,7 @@ impl<C, T> Object<C, T> {
     /// `'a`.
     #[inline(always)]
     pub(super) unsafe fn part<'a>(core: *const C) -> &'a T {
-        // SAFETY: The caller's promise; created, so the part is there.
+        // SAFETY: `core` begins an `Object` that was created, so the part is there, for `'a`.
         unsafe { (*core.cast::<Self>()).part.assume_init_ref() }
     }
 
@@ -48,7 +48,8 @@ impl<C, T> Object<C, T> {
     ///
     /// As [`Object::part`], and there is no other reference to it.
     pub(super) unsafe fn part_mut<'a>(core: *mut C) -> &'a mut T {
-        // SAFETY: The caller's promise; created, so the part is there.
+        // SAFETY: `core` begins an `Object` that was created, so the part is there; there is no
+        // other reference to it.
         unsafe { (*core.cast::<Self>()).part.assume_init_mut() }
     }
 
@@ -58,7 +59,8 @@ impl<C, T> Object<C, T> {
     ///
     /// As [`Object::part`], and nobody uses the object any more.
     pub(super) unsafe fn destroy(core: *mut C) -> T {
-        // SAFETY: The caller's promise; the part is not used after it was read.
+        // SAFETY: `core` begins an `Object` that was created, so the part is there; it is not used
+        // after this.
         unsafe { (*core.cast::<Self>()).part.assume_init_read() }
     }
 
@@ -83,7 +85,8 @@ impl<C, T> Object<C, T> {
     ///
     /// As [`Object::destroy`], and `core` came from `allocate`.
     pub(super) unsafe fn free(core: *mut C) -> T {
-        // SAFETY: The caller's promise.
+        // SAFETY: `core` came from `allocate`, so from a box, was created there, and is not used
+        // after this.
         unsafe {
             let part = Self::destroy(core);
             drop(KBox::from_raw(core.cast::<MaybeUninit<Self>>()));

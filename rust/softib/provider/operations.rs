@@ -85,12 +85,12 @@ pub(super) unsafe fn set(device: *mut bindings::ib_device) {
     };
     // Each operation that makes, changes or asks looks at the data of a program (`udata`).
     operations.set_uverbs_robust_udata(1);
-    // SAFETY: The caller's promise.
+    // SAFETY: `device` is one of ours, whose part is written.
     if unsafe { device::hca(device) }.options.multicast {
         operations.attach_mcast = Some(multicast::attach);
         operations.detach_mcast = Some(multicast::detach);
     }
-    // SAFETY: The caller's promise; the table is copied.
+    // SAFETY: `device` is valid and not registered; the table is copied.
     unsafe {
         bindings::ib_set_device_ops(device, &operations);
         bindings::softib_define_commands(device);

@@ -33,7 +33,8 @@ pub(super) unsafe extern "C" fn query_device(
     from_result(|| {
         // SAFETY: `ib_core` gives the data of a program's command, or none.
         unsafe { udata::refuse(data) }?;
-        // SAFETY: By the contract.
+        // SAFETY: The device is one of ours; the attributes are the caller's, and zero is a value
+        // of each.
         let (options, device, out) = unsafe { (&device::hca(device).options, &*device, &mut *out) };
         out.sys_image_guid = device.node_guid;
         out.fw_ver = 1;
@@ -100,7 +101,7 @@ pub(super) unsafe extern "C" fn immutable(
     _port: u32,
     out: *mut bindings::ib_port_immutable,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The device is one of ours; the answer is the caller's alone.
     let (options, out) = unsafe { (&device::hca(device).options, &mut *out) };
     out.pkey_tbl_len = port::PKEYS as i32;
     out.gid_tbl_len = port::GIDS as i32;
@@ -134,7 +135,8 @@ pub(super) unsafe extern "C" fn query(
     out: *mut bindings::ib_port_attr,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The device is one of ours; the attributes are the caller's, and zero is a value
+        // of each.
         let (hca, out) = unsafe { (device::hca(device), &mut *out) };
         hca.begin_command()?;
         let known = hca.ports.attributes(port as u8).ok_or(EINVAL)?;
@@ -174,7 +176,7 @@ pub(super) unsafe extern "C" fn query_gid(
 ) -> i32 {
     from_result(|| {
         let index = usize::try_from(index)?;
-        // SAFETY: By the contract.
+        // SAFETY: The device is one of ours, and there is room for the GID.
         unsafe {
             let gid = device::hca(device).ports.gid(port as u8, index);
             (*out).raw = gid.ok_or(EINVAL)?.bytes();
@@ -195,7 +197,7 @@ pub(super) unsafe extern "C" fn query_pkey(
     out: *mut u16,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The device is one of ours, and there is room for the key.
         unsafe {
             let pkey = device::hca(device).ports.pkey(port as u8, index.into());
             *out = pkey.ok_or(EINVAL)?.get();
@@ -216,7 +218,7 @@ pub(super) unsafe extern "C" fn modify(
     change: *mut bindings::ib_port_modify,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The device is one of ours, and the changes are valid.
         let (hca, change) = unsafe { (device::hca(device), &*change) };
         // The count of wrong Q_Keys is the subnet manager's to clear.
         if mask != 0 {
@@ -247,9 +249,9 @@ pub(super) unsafe extern "C" fn modify_device(
             return Err(super::unsupported());
         }
         if mask as u32 & description != 0 {
-            // SAFETY: By the contract.
+            // SAFETY: The device is one of ours, and the changes are valid.
             let (hca, text) = unsafe { (device::hca(device), (*change).node_desc) };
-            // SAFETY: As above; readers of the description take what they find.
+            // SAFETY: The device is valid; readers of the description take what they find.
             unsafe { (*device).node_desc = (*change).node_desc };
             hca.set_description(&text);
         }
@@ -273,7 +275,8 @@ pub(super) unsafe extern "C" fn process_mad(
     _size: *mut usize,
     _pkey_index: *mut u16,
 ) -> i32 {
-    // SAFETY: By the contract; both datagrams are 256 bytes.
+    // SAFETY: The device is one of ours; both datagrams are 256 bytes, and the answer is the
+    // caller's alone.
     let (hca, question, answer) = unsafe {
         (
             device::hca(device),
@@ -281,7 +284,7 @@ pub(super) unsafe extern "C" fn process_mad(
             &mut *answer.cast::<[u8; crate::wire::mad::LEN]>(),
         )
     };
-    // SAFETY: By the contract; null for one that this port sent itself.
+    // SAFETY: The completion is valid, or null for a datagram that this port sent itself.
     let source = unsafe { completion.as_ref() }.map_or(0, |completion| completion.slid as u16);
     match hca.process_mad(port as u8, source, question, answer) {
         management::Processed::Reply => {

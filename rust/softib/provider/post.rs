@@ -70,7 +70,7 @@ pub(super) unsafe extern "C" fn send(
     mut next: *const bindings::ib_send_wr,
     bad: *mut *const bindings::ib_send_wr,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: `qp` is live, and each queue pair of the device was made by `Pair::create`.
     let pair = unsafe { Pair::part(qp) };
     if pair.domain.is_of_program() {
         // SAFETY: `ib_uverbs` posts for programs; it has put the requests and their lists into
@@ -84,14 +84,14 @@ pub(super) unsafe extern "C" fn send(
     let _guard = rcu::read_lock();
     let mut chain = pair.begin_chain();
     while !next.is_null() {
-        // SAFETY: By the contract.
+        // SAFETY: `next` is a request of the chain that `qp` was called with, of its kind.
         if let Err(error) = unsafe { post_one(pair, &mut chain, next) } {
-            // SAFETY: By the contract.
+            // SAFETY: The caller gives room for the request that failed.
             unsafe { *bad = next };
             result = error.to_errno();
             break;
         }
-        // SAFETY: By the contract.
+        // SAFETY: `next` is a valid request of the chain, whose link is the next one or null.
         next = unsafe { (*next).next };
         burst.sent_one();
     }
@@ -182,10 +182,10 @@ unsafe fn post_one(
 ) -> Result {
     pair.hca.take_request_of(pair.kind)?;
     if pair.kind.is_connected() {
-        // SAFETY: The caller's promise.
+        // SAFETY: The request is valid, and of a connected queue pair as `pair` is.
         return pair.post_send(unsafe { connected(pair, request) }?);
     }
-    // SAFETY: The caller's promise.
+    // SAFETY: The request is valid, and of a queue pair without connections as `pair` is.
     pair.post_datagram(chain, &unsafe { datagram(pair, request) }?)
 }
 
@@ -216,12 +216,12 @@ unsafe fn connected<'a>(
     pair: &QueuePair,
     request: *const bindings::ib_send_wr,
 ) -> Result<Request<'a>> {
-    // SAFETY: The caller's promise.
+    // SAFETY: The request is valid while it is posted.
     let common = unsafe { &*request };
     let flags = common.send_flags;
-    // SAFETY: As above.
+    // SAFETY: The list of a valid request has as many entries as its count.
     let segments = unsafe { Segment::list(common.sg_list, common.num_sge, pair.send_segments) }?;
-    // SAFETY: As above.
+    // SAFETY: The request is valid, and begins the structure that its operation says.
     let (kind, operation, local) = unsafe { operation(request) }?;
     let length: u64 = match kind {
         Kind::Register | Kind::Invalidate => 0,
@@ -250,9 +250,9 @@ unsafe fn connected<'a>(
 ///
 /// As [`connected`].
 unsafe fn operation(request: *const bindings::ib_send_wr) -> Result<(Kind, Operation, Local)> {
-    // SAFETY: The caller's promise.
+    // SAFETY: The request is valid while it is posted.
     let common = unsafe { &*request };
-    // SAFETY: The caller's promise, used for the operations of which it holds.
+    // SAFETY: This is called for operations whose request begins a `struct ib_rdma_wr`.
     let target = || unsafe {
         let request = &*request.cast::<bindings::ib_rdma_wr>();
         Target {
@@ -280,7 +280,7 @@ unsafe fn operation(request: *const bindings::ib_send_wr) -> Result<(Kind, Opera
         bindings::ib_wr_opcode_IB_WR_RDMA_READ => remote(Kind::Read, Operation::Read(target())),
         bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP
         | bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => {
-            // SAFETY: The caller's promise.
+            // SAFETY: A request with this operation begins a `struct ib_atomic_wr`.
             atomic(unsafe { &*request.cast::<bindings::ib_atomic_wr>() })
         }
         bindings::ib_wr_opcode_IB_WR_LOCAL_INV => (
@@ -289,7 +289,8 @@ unsafe fn operation(request: *const bindings::ib_send_wr) -> Result<(Kind, Opera
             Local::Invalidate(key_of(common)),
         ),
         bindings::ib_wr_opcode_IB_WR_REG_MR => {
-            // SAFETY: The caller's promise.
+            // SAFETY: A request with this operation begins a `struct ib_reg_wr`, whose region is
+            // live.
             unsafe { registration(&*request.cast::<bindings::ib_reg_wr>()) }
         }
         _ => return Err(EINVAL),
@@ -326,7 +327,7 @@ fn atomic(request: &bindings::ib_atomic_wr) -> (Kind, Operation, Local) {
 ///
 /// The region of the request is live.
 unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local) {
-    // SAFETY: The caller's promise.
+    // SAFETY: The caller has a live region, which `register` made with our part.
     let (mr, part) = unsafe { (&*request.mr, region::Registered::part(request.mr)) };
     let wanted = Registration {
         key: request.key,
@@ -351,12 +352,12 @@ unsafe fn datagram<'a>(
     pair: &QueuePair,
     request: *const bindings::ib_send_wr,
 ) -> Result<Datagram<'a>> {
-    // SAFETY: The caller's promise.
+    // SAFETY: A valid request of a datagram queue pair begins a `struct ib_ud_wr`.
     let (common, more) = unsafe { (&*request, &*request.cast::<bindings::ib_ud_wr>()) };
     let options = &pair.hca.options;
     let flags = common.send_flags;
     let inline = flags & bindings::ib_send_flags_IB_SEND_INLINE != 0;
-    // SAFETY: The caller's promise.
+    // SAFETY: The list of a valid request has as many entries as its count.
     let segments = unsafe { Segment::list(common.sg_list, common.num_sge, pair.send_segments) }?;
     let length = segments.iter().map(|segment| segment.len()).sum();
     let (immediate, cut) = match common.opcode {
@@ -365,7 +366,7 @@ unsafe fn datagram<'a>(
         bindings::ib_wr_opcode_IB_WR_LSO
             if options.tso && pair.kind == Type::Datagram && !inline =>
         {
-            // SAFETY: The caller's promise.
+            // SAFETY: The header of a valid request is there as long as the request is posted.
             (None, Some(unsafe { cut(more, length) }?))
         }
         _ => return Err(EINVAL),
@@ -387,7 +388,8 @@ unsafe fn datagram<'a>(
         checksum,
         cut,
         to: Destination {
-            // SAFETY: The caller's promise: the handle lives until the request is complete.
+            // SAFETY: The handle lives until the request is complete, and `create` has written its
+            // part.
             address: unsafe { address::Handle::part(more.ah) },
             queue_pair: Qpn::new(more.remote_qpn).ok_or(EINVAL)?,
             qkey: more.remote_qkey,
@@ -409,7 +411,7 @@ unsafe fn cut<'a>(request: &bindings::ib_ud_wr, length: usize) -> Result<Cut<'a>
     if request.header.is_null() || header > MAX_HEADER {
         return Err(EINVAL);
     }
-    // SAFETY: The caller's promise.
+    // SAFETY: The header is not null, and has `hlen` bytes as long as the request is posted.
     let header = unsafe { core::slice::from_raw_parts(request.header.cast::<u8>(), header) };
     Cut::new(header, size, length).ok_or(EINVAL)
 }
@@ -426,9 +428,10 @@ unsafe fn receives(
     mut post: impl FnMut(u64, &[Segment]) -> Result,
 ) -> i32 {
     while !next.is_null() {
-        // SAFETY: The caller's promise.
+        // SAFETY: The chain is valid, so each request is, until the link is null.
         let request = unsafe { &*next };
-        // SAFETY: As above; both members of the union are as large as a number.
+        // SAFETY: The list has as many entries as its count; both members of the union are as large
+        // as a number, and all bits make one.
         let (id, segments) = unsafe {
             (
                 request.__bindgen_anon_1.wr_id,
@@ -436,7 +439,7 @@ unsafe fn receives(
             )
         };
         if let Err(error) = segments.and_then(|segments| post(id, segments)) {
-            // SAFETY: As above.
+            // SAFETY: The caller gives room for the request that failed.
             unsafe { *bad = next };
             return error.to_errno();
         }
@@ -455,7 +458,7 @@ pub(super) unsafe extern "C" fn receive(
     first: *const bindings::ib_recv_wr,
     bad: *mut *const bindings::ib_recv_wr,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: `qp` is live and was made by `Pair::create`; the chain is valid.
     unsafe {
         let pair = Pair::part(qp);
         receives(first, bad, pair.receive_segments, |id, segments| {
@@ -475,7 +478,7 @@ pub(super) unsafe extern "C" fn receive_shared(
     first: *const bindings::ib_recv_wr,
     bad: *mut *const bindings::ib_recv_wr,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: `srq` is live and was made by `Queue::create`; the chain is valid.
     unsafe {
         let queue = shared_receive::Queue::part(srq);
         let hca = device::hca((*srq).device);

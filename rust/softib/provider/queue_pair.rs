@@ -53,7 +53,7 @@ pub(crate) struct Handle(NonNull<bindings::ib_qp>);
 
 // SAFETY: The consumer may be called from any thread.
 unsafe impl Send for Handle {}
-// SAFETY: As above.
+// SAFETY: The consumer may be called from several threads at once.
 unsafe impl Sync for Handle {}
 
 impl Handle {
@@ -113,7 +113,8 @@ pub(super) unsafe extern "C" fn create(
     from_result(|| {
         // SAFETY: `ib_core` gives the data of the command, or null.
         unsafe { udata::refuse(data) }?;
-        // SAFETY: By the contract.
+        // SAFETY: The attributes are valid and the caller's alone; `ib_core` has filled in the
+        // queue pair's device, one of ours, and its live domain.
         let (init, hca, domain) =
             unsafe { (&mut *init, device::hca((*qp).device), Domain::of((*qp).pd)) };
         hca.begin_command()?;
@@ -165,7 +166,8 @@ pub(super) unsafe extern "C" fn create(
             }
         };
         let pair = QueuePair::new(hca, make)?;
-        // SAFETY: By the contract.
+        // SAFETY: `ib_core` allocated the queue pair with room for our part, and gives it here for
+        // the first time.
         unsafe {
             (*qp).qp_num = pair.number.get();
             Pair::create(qp, pair);
@@ -183,7 +185,8 @@ pub(super) unsafe extern "C" fn destroy(
     qp: *mut bindings::ib_qp,
     _: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The queue pair is live, so `create` has written our part; nothing uses it after this
+    // call.
     let pair = unsafe { Pair::destroy(qp) };
     pair.hca.take_time();
     pair.end();
@@ -213,7 +216,8 @@ pub(super) unsafe extern "C" fn modify(
     from_result(|| {
         // SAFETY: `ib_core` gives the data of the command, or null.
         unsafe { udata::refuse(data) }?;
-        // SAFETY: By the contract.
+        // SAFETY: The queue pair is live, so `create` has written our part; the attributes are
+        // valid.
         let (pair, given) = unsafe { (Pair::part(qp), &*attributes) };
         pair.hca.begin_command()?;
         let mask = mask as u32;
@@ -336,7 +340,8 @@ pub(super) unsafe extern "C" fn query(
     init: *mut bindings::ib_qp_init_attr,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The queue pair is live, so `create` has written our part; both structures are the
+        // caller's alone.
         let (pair, out, init) = unsafe { (Pair::part(qp), &mut *out, &mut *init) };
         pair.hca.begin_command()?;
         let (state, known) = pair.query();
@@ -371,7 +376,7 @@ pub(super) unsafe extern "C" fn query(
             ..Default::default()
         };
         init.cap = out.cap;
-        // SAFETY: By the contract; `ib_core` filled these in.
+        // SAFETY: `ib_core` filled in these fields of the live queue pair when it was made.
         unsafe {
             init.event_handler = (*qp).event_handler;
             init.qp_context = (*qp).qp_context;

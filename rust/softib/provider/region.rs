@@ -46,7 +46,7 @@ pub(crate) fn kernel_memory(address: u64, length: usize) -> Option<Memory> {
     }
     // INVARIANT: The bytes are mapped, and the consumer gave all memory to the device when it
     // made the region.
-    // SAFETY: As above.
+    // SAFETY: `softib_is_memory` found the bytes mapped, and the consumer opened them to the peer.
     Some(unsafe { Memory::new(address, length) })
 }
 
@@ -106,7 +106,7 @@ pub(super) unsafe extern "C" fn all_memory(
     pd: *mut bindings::ib_pd,
     access: i32,
 ) -> *mut bindings::ib_mr {
-    // SAFETY: By the contract.
+    // SAFETY: `ib_core` gives a live protection domain.
     pointer_or_error(unsafe { register(pd, true, rights(access as u32), Extent::All) })
 }
 
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn allocate(
         return EINVAL.to_ptr();
     }
     pointer_or_error(Pages::with_room(pages as usize).and_then(|room| {
-        // SAFETY: By the contract.
+        // SAFETY: `ib_core` gives a live protection domain.
         unsafe { register(pd, false, Rights::default(), Extent::Pages(room)) }
     }))
 }
@@ -141,7 +141,8 @@ pub(super) unsafe extern "C" fn map(
     count: i32,
     offset: *mut u32,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: `mr` is live and was made by `allocate`; `list` has `count` entries that are mapped
+    // for the device.
     unsafe {
         let region = &Registered::part(mr).region;
         region.mapped.with(|mapped| mapped.clear());
@@ -155,13 +156,13 @@ pub(super) unsafe extern "C" fn map(
 ///
 /// Called by [`map`] for each page of the list.
 unsafe extern "C" fn map_page(mr: *mut bindings::ib_mr, address: u64) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: `map` gives the live region that it was called with, whose page size is set.
     let (region, size) = unsafe { (&Registered::part(mr).region, (*mr).page_size as usize) };
-    // SAFETY: As above; the device is one of ours.
+    // SAFETY: A live region names its device, which is one of ours.
     let base = unsafe { device::hca((*mr).device) }.regions.base();
     // INVARIANT: The consumer mapped the page for the device, until it has taken the registration
     // back.
-    // SAFETY: As above.
+    // SAFETY: The page is mapped for the device, so there is memory at its address for as long.
     let page = unsafe { Memory::new(address.wrapping_add(base), size) };
     let added = region
         .mapped
@@ -182,7 +183,7 @@ pub(super) unsafe extern "C" fn deregister(
     mr: *mut bindings::ib_mr,
     _: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: By the contract; each region here came from `allocate`.
+    // SAFETY: `mr` is live, was made by `register`, and is not used after this call.
     unsafe {
         let hca = device::hca((*mr).device);
         let part = Registered::free(mr);
@@ -308,7 +309,7 @@ pub(super) unsafe extern "C" fn change(
     // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call.
     match unsafe { pin((*pd).device, start, length, address, access) } {
         Ok(pinned) => {
-            // SAFETY: As above.
+            // SAFETY: `ib_core` keeps `pd` during the call.
             let domain = unsafe { Domain::of(pd) };
             // Unpins the memory that was replaced.
             drop(region.change(domain, rights(access as u32), Extent::Pinned(pinned)));

@@ -33,7 +33,7 @@ pub(crate) struct Handle(NonNull<bindings::ib_srq>);
 
 // SAFETY: The consumer may be called from any thread.
 unsafe impl Send for Handle {}
-// SAFETY: As above.
+// SAFETY: The consumer may be called from several threads at once.
 unsafe impl Sync for Handle {}
 
 impl Handle {
@@ -62,7 +62,8 @@ pub(super) unsafe extern "C" fn create(
     from_result(|| {
         // SAFETY: `ib_core` gives the data of the command, or null.
         unsafe { udata::refuse(data) }?;
-        // SAFETY: By the contract.
+        // SAFETY: The attributes are valid and the caller's alone; `ib_core` has filled in the
+        // queue's device, one of ours, and its live domain.
         let (init, domain, hca) = unsafe {
             (
                 &mut *init,
@@ -86,7 +87,8 @@ pub(super) unsafe extern "C" fn create(
         // INVARIANT: The queue outlives its queue pairs: `ib_core` counts them.
         let handle = Handle(NonNull::new(srq).ok_or(EINVAL)?);
         let queue = SharedReceiveQueue::new(domain, handle, attributes.max_wr, attributes.max_sge)?;
-        // SAFETY: By the contract.
+        // SAFETY: `ib_core` allocated the queue with room for our part, and gives it here for the
+        // first time.
         unsafe { Queue::create(srq, queue) };
         Ok(0)
     })
@@ -106,7 +108,7 @@ pub(super) unsafe extern "C" fn modify(
     from_result(|| {
         // SAFETY: `ib_core` gives the data of the command, or null.
         unsafe { udata::refuse(data) }?;
-        // SAFETY: By the contract.
+        // SAFETY: The queue is live, so `create` has written our part; the attributes are valid.
         let (queue, attributes) = unsafe { (Queue::part(srq), &*attributes) };
         if mask & bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR != 0 {
             return Err(super::unsupported());
@@ -128,7 +130,8 @@ pub(super) unsafe extern "C" fn query(
     out: *mut bindings::ib_srq_attr,
 ) -> i32 {
     from_result(|| {
-        // SAFETY: By the contract.
+        // SAFETY: The queue is live, so `create` has written our part; the attributes are the
+        // caller's alone.
         let (queue, out) = unsafe { (Queue::part(srq), &mut *out) };
         out.max_wr = queue.capacity;
         out.max_sge = queue.segments_each;
@@ -146,7 +149,7 @@ pub(super) unsafe extern "C" fn destroy(
     srq: *mut bindings::ib_srq,
     _: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: The queue is live, so `create` has written our part; nothing uses it after this call.
     drop(unsafe { Queue::destroy(srq) });
     0
 }

@@ -65,10 +65,10 @@ pub(super) unsafe extern "C" fn get(
     port: u32,
     _index: i32,
 ) -> i32 {
-    // SAFETY: By the contract.
+    // SAFETY: `ib_core` gives a device of ours.
     let hca = unsafe { device::hca(device) };
     for place in 0..COUNT {
-        // SAFETY: By the contract there are as many values as counters.
+        // SAFETY: `allocate` made room for `COUNT` values.
         unsafe {
             let value = (*out).value.as_mut_ptr().add(place);
             value.write(hca.counters.get(port as u8, place));
