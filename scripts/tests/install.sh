@@ -37,11 +37,12 @@ files_in() { # directory
 test_version() { # version
 	local target=$place/$1 log=$place/log.$1 release modules
 	check "Linux $1: the modules are installed" install_stock "$1" "$target" "$log"
-	release=$(files_in "$target/lib/modules")
-	modules=$target/lib/modules/$release/updates
+	release=$(files_in "$target/usr/lib/modules")
+	modules=$target/usr/lib/modules/$release/updates
 	check "Linux $1: for a release of that version" matches "^$1(\\.[0-9]+)?\\+.*-amd64$" "$release"
 	check_equal "Linux $1: oxib.ko and ib_cm.ko, and nothing else" "ib_cm.ko oxib.ko" "$(files_in "$modules")"
 	check_equal "Linux $1: oxib.ko is for that release" "$release" "$(modinfo -F vermagic "$modules/oxib.ko" | cut -d ' ' -f 1)"
+	check_refused "Linux $1: no directory /lib, which would replace a node's link when it is copied there" test -e "$target/lib"
 	check "Linux $1: the output says which release" grep -qF "load into kernel $release only" "$log"
 	check "Linux $1: and what to do on others" grep -qF 'make install KDIR=stock KERNEL=RELEASE' "$log"
 	check "Linux $1: the command oxib runs" "$target/usr/sbin/oxib" --version
@@ -62,7 +63,7 @@ registers() { # library, libibverbs
 test_fabric() {
 	local target=$place/fabric
 	check "SOFTIB=y: the modules are installed" install_fabric
-	check_equal "SOFTIB=y: softib.ko as well" "ib_cm.ko oxib.ko softib.ko" "$(files_in "$target"/lib/modules/*/updates)"
+	check_equal "SOFTIB=y: softib.ko as well" "ib_cm.ko oxib.ko softib.ko" "$(files_in "$target"/usr/lib/modules/*/updates)"
 	check_equal "SOFTIB=y: libibverbs is told of its library" "driver softib" "$(cat "$target/etc/libibverbs.d/softib.driver")"
 	check_equal "SOFTIB=y: which is there" libsoftib-rdmav34.so "$(files_in "$target/usr/lib/x86_64-linux-gnu/libibverbs")"
 	check "SOFTIB=y: and registers with the guest's libibverbs, which has that version" registers \

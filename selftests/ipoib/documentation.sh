@@ -13,6 +13,7 @@
 . selftests/lib/installed.sh
 
 guide=Documentation/admin-guide.md
+installed=/tmp/installed
 
 run_block() { # page, heading, number of the block, [words before a command...]
 	local command number=0
@@ -80,10 +81,41 @@ test_tracing() {
 	check "Connection manager: ${commands[1]}, while h1 connects to h2" eventually connects
 }
 
+install_and_note() {
+	install_built >"$installed"
+}
+
+# What `make install` said that it installed.
+installed_files() {
+	sed -n 's/^installed //p' "$installed"
+}
+
+none_is_left() {
+	local file left=0
+	while read -r file; do
+		if [ -e "$file" ]; then
+			printf '%s is left\n' "$file" >&2
+			left=1
+		fi
+	done < <(installed_files)
+	return "$left"
+}
+
+test_going_back() {
+	local files
+	files=$(installed_files | wc -l)
+	check "make install says what it installs" holds "$files" -gt 9
+	run_block "$guide" "Going back to the kernel's drivers" 1
+	check "nothing is left of what was installed" none_is_left
+	check "modprobe takes the kernel's ib_cm again" matches /kernel/drivers/infiniband/core/ib_cm "$(modinfo -n ib_cm)"
+	check_refused "nothing keeps ib_ipoib from being loaded" grep -rqs 'blacklist ib_ipoib' /etc/modprobe.d /usr/lib/modprobe.d
+}
+
 check "the kernel's modules have a place to be joined in" replace_modules veth rdma_rxe
-check "oxib can be installed" install_built
+check "oxib can be installed" install_and_note
 check "depmod finds it" depmod
 test_roce
 test_infiniband
+test_going_back
 give_modules_back
 finish

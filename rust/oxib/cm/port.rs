@@ -389,7 +389,8 @@ fn complain(device: &Device, number: PortNumber, error: RegisterError) {
         RegisterError::Taken => dev_warn!(
             device.as_dev(),
             "port {number}: another connection manager has it, or a program by \
-             /dev/infiniband/umad*; to connect over it, end that and load ib_cm again\n"
+             /dev/infiniband/umad*; to connect over it, end that, then unload ib_cm and oxib and \
+             load them again\n"
         ),
         RegisterError::Failed(error) => dev_err!(
             device.as_dev(),
