@@ -60,6 +60,12 @@ impl Gid {
         self.0
     }
 
+    /// The second half, which is a port's GUID in its own GIDs.
+    pub const fn guid(&self) -> [u8; 8] {
+        let [.., g0, g1, g2, g3, g4, g5, g6, g7] = self.bytes();
+        [g0, g1, g2, g3, g4, g5, g6, g7]
+    }
+
     /// Returns the GID with this prefix and another GUID.
     pub const fn with_guid(self, guid: [u8; 8]) -> Gid {
         let [p0, p1, p2, p3, p4, p5, p6, p7, ..] = self.bytes();
@@ -255,6 +261,7 @@ mod tests {
             other.bytes(),
             [0xfe, 0x80, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8]
         );
+        assert_eq!(other.guid(), [1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(other.with_guid([0, 2, 0xc9, 3, 0, 0xf, 0xa1, 0xb1]), gid);
     }
 

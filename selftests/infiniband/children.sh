@@ -74,6 +74,17 @@ test_limited() { # mode
 	check_refused "$pair, $1: nor by IPv6" host_answers h2 "$(child6_of h2 2)"
 }
 
+child_is_down() { # host
+	[ -z "$(at "$1" ip link show dev blue up)" ]
+}
+
+test_parent() { # host
+	at "$1" ip link set ib0 down
+	check "$driver: the child of $1 goes down with ib0" eventually child_is_down "$1"
+	at "$1" ip link set ib0 up
+	check "$driver: and comes up with it" eventually child_has_carrier "$1"
+}
+
 # The kernel's driver ends connections in the background, and frees what they use with the child: in Linux 7.2 and 7.3 that is a use
 # after free, unless there are none any more.
 delete_child() { # host
@@ -102,6 +113,7 @@ for mode in datagram connected; do
 	barrier "tested $mode"
 done
 for host in h1 h2; do
+	test_parent "$host"
 	check "$driver: the child of $host goes" delete_child "$host"
 done
 take_down_shared_fabric

@@ -209,6 +209,10 @@ knows_its_own() { # host
 	[ "$(counter_at "$1" rx_drop_own)" -gt "$before" ]
 }
 
+child_guid() { # name
+	at h2 cut -c 37- "/sys/class/net/$1/address"
+}
+
 with_guid() { # hardware address, last byte
 	printf '%s:%s\n' "${1%:*}" "$2"
 }
@@ -225,8 +229,31 @@ test_address() {
 	check_refused "h2: another prefix is refused" at h2 ip link set ib0 address "${old:0:12}fe:81${old:17}"
 	check_refused "h2: no GUID is refused" at h2 ip link set ib0 address "${old:0:36}00:00:00:00:00:00:00:00"
 	check_equal "h2: the address is as it was" "$new" "$(hardware_address_at h2)"
+	check "h2: a child has it, too" at h2 ip link add link ib0 name green type ipoib pkey 0xffff
+	check_equal "h2: in its address" "${new:36}" "$(child_guid green)"
+	check "h2: a child with an address of its own" at h2 ip link add link ib0 name red address "$(with_guid "$old" 5b)" \
+		type ipoib pkey 0xffff
+	check_equal "h2: has its GUID" "$(with_guid "${old:36}" 5b)" "$(child_guid red)"
+	at h2 ip link delete red
 	check "h2: its own is taken again" at h2 ip link set ib0 address "$old"
+	check_equal "h2: by the child, too" "${old:36}" "$(child_guid green)"
+	at h2 ip link delete green
 	check "h2: it is reached" eventually host_reaches h1 "$(v4_of h2)"
+}
+
+# With it goes the byte queue limit: sixteen packets.
+test_mtu_of_modes() {
+	local most
+	most=$(mtu_of h1)
+	check "h1 goes to connected mode" at h1 sh -c 'echo connected >/sys/class/net/ib0/mode'
+	check "a smaller MTU is set there" at h1 ip link set ib0 mtu 1500
+	check "h1 goes back to datagrams" at h1 sh -c 'echo datagram >/sys/class/net/ib0/mode'
+	check_equal "the MTU is the smaller one" 1500 "$(mtu_of h1)"
+	check_equal "and its queues begin with it" $((16 * 1504)) \
+		"$(at h1 cat /sys/class/net/ib0/queues/tx-0/byte_queue_limits/limit_min)"
+	check "the largest is taken again" at h1 ip link set ib0 mtu "$most"
+	check "h1 has carrier" eventually has_carrier h1
+	check "h1 is reached" eventually host_reaches h3 "$(v4_of h1)"
 }
 
 test_mtu() {
@@ -315,6 +342,7 @@ test_partitions_of_connections
 test_absent
 test_address
 test_mtu
+test_mtu_of_modes
 test_ethtool
 test_debugfs
 test_namespaces

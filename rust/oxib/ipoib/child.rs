@@ -86,8 +86,8 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a child that cannot be, with the reason in `reply`; `ENOMEM`, and what the RDMA
-    /// device says.
+    /// `EINVAL` for a child that cannot be, and `EOPNOTSUPP` for an address that it cannot have,
+    /// with the reason in `reply`; `ENOMEM`, and what the RDMA device says.
     pub(super) fn new_child(
         self: &Arc<Self>,
         rtnl: &mut Rtnl,
@@ -107,7 +107,34 @@ impl Interface {
             parent: Some(self.clone()),
             origin,
         };
-        Interface::new(rtnl, device, place, *self.options())
+        let guid = self.guid_of_child(rtnl, device, reply)?;
+        let child = Interface::new(rtnl, device, place, *self.options())?;
+        child.use_guid(rtnl, guid);
+        Ok(child)
+    }
+
+    /// Returns the GUID that is chosen for a child: that of the address which the request gives
+    /// `device`, else its parent's, as with the kernel's `ib_ipoib`. The rest of an address is not
+    /// to be chosen.
+    fn guid_of_child(
+        &self,
+        rtnl: &mut Rtnl,
+        device: &Device<Self>,
+        reply: &mut ExtendedAck<'_>,
+    ) -> Result<Option<[u8; 8]>> {
+        let guid = device.address().gid().guid();
+        if guid == [0; 8] {
+            return Ok(self.control.get(rtnl).guid);
+        }
+        let (rdma, port) = self.place();
+        if rdma.link_layer(port) == LinkLayer::Ethernet {
+            let error = errno::not_supported();
+            return Err(reply.refuse(
+                error,
+                fmt!("a RoCE port's GIDs are IP addresses: give no address"),
+            ));
+        }
+        Ok(Some(guid))
     }
 
     /// Makes the child for `pkey` as `create_child` does: named after it, one for each.
@@ -160,6 +187,28 @@ impl Interface {
             fsleep(STEP);
         }
         Ok(())
+    }
+
+    /// Brings the children up or takes them down, soon: they go with this interface, as with the
+    /// kernel's `ib_ipoib`. Who takes the port's interface down means its partitions, too.
+    pub(super) fn children_follow(self: &Arc<Self>, up: bool) {
+        if self.children.lock().is_empty() {
+            return;
+        }
+        let this = self.clone();
+        // Not here, where the stack is changing this interface. Without memory they stay as they
+        // are, which the kernel's driver does not say either.
+        let _ = self.removals.spawn(move || {
+            let mut rtnl = rtnl::lock();
+            let mut index = 0;
+            while let Some(child) = this.child(index) {
+                if child.is_alive() {
+                    // The child has logged why it cannot be brought up.
+                    let _ = child.device().set_up(&mut rtnl, up);
+                }
+                index += 1;
+            }
+        });
     }
 
     /// The child at `index` of the list.

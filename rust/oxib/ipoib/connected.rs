@@ -208,18 +208,25 @@ impl Interface {
         if is_up {
             self.take_down_briefly(rtnl);
         }
+        let (mtu, wish) = (self.device().mtu(), self.control.get(rtnl).wished_mtu);
         // While down: transmit queues take their connections when they are made.
         self.store_mode(rtnl, mode);
+        // A smaller MTU comes before the queues run, which go by it and would send datagrams of
+        // 64 KiB; a larger one after them, as it needs their connections.
+        if mode == Mode::Datagram {
+            self.follow_mode(rtnl, mode);
+        }
         if is_up {
             self.bring_up(rtnl).inspect_err(|_| {
                 self.store_mode(rtnl, before);
+                self.set_mtu_and_wish(rtnl, mtu, wish);
                 self.bring_up_again(rtnl);
             })?;
         }
         if mode == Mode::Connected {
             self.tell_of_groups();
+            self.follow_mode(rtnl, mode);
         }
-        self.follow_mode(rtnl, mode);
         Ok(())
     }
 
@@ -266,14 +273,24 @@ impl Interface {
             Mode::Connected => MAX_MTU,
             Mode::Datagram => self.mtu_after_connected(rtnl),
         };
+        self.set_mtu(rtnl, mtu);
+        if mode == Mode::Datagram {
+            self.release_service();
+        }
+    }
+
+    /// Makes the MTU what it was before a change that failed.
+    fn set_mtu_and_wish(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32, wish: Option<u32>) {
+        self.control.get(rtnl).wished_mtu = wish;
+        self.set_mtu(rtnl, mtu);
+    }
+
+    fn set_mtu(&self, rtnl: &mut Rtnl, mtu: u32) {
         if !self.is_alive() {
             // Nobody has to be told.
             self.device().store_mtu(mtu);
         } else if self.device().mtu() != mtu {
             self.change_mtu_to(rtnl, mtu);
-        }
-        if mode == Mode::Datagram {
-            self.release_service();
         }
     }
 

@@ -535,7 +535,9 @@ impl Interface {
         is_new
     }
 
-    /// Takes `guid` for the second half of the address's GID, also in that of the children.
+    /// Takes `guid` for the second half of the address's GID, also in that of the children. The one
+    /// that the port has by itself is followed from then on, as with the kernel's `ib_ipoib`: the
+    /// subnet manager or a hypervisor may change it.
     ///
     /// # Errors
     ///
@@ -554,8 +556,8 @@ impl Interface {
                 self.device().name()
             );
         }
-        self.control.get(rtnl).guid = Some(guid);
-        self.link().choose_guid(guid);
+        let is_own = self.link().own_gid() == Some(wanted);
+        self.use_guid(rtnl, (!is_own).then_some(guid));
         self.refresh(rtnl);
         if self.parent().is_none() {
             // One by one: what a change of address leads to may look at the list. It stays as it is
@@ -567,6 +569,13 @@ impl Interface {
             }
         }
         Ok(())
+    }
+
+    /// Has the interface's GID have that GUID, from when the port is read next; `None`: the port's
+    /// own.
+    pub(super) fn use_guid(&self, rtnl: &mut Rtnl, guid: Option<[u8; 8]>) {
+        self.control.get(rtnl).guid = guid;
+        self.link().choose_guid(guid);
     }
 
     /// Tells the administrator once why the link stays down.

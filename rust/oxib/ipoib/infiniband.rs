@@ -210,9 +210,8 @@ impl Port {
 
     /// Chooses the source GID, which is in the interface's address, too: the entry of the GID
     /// table that ranks best by [`worth`], the first of those.
-    fn choose_source(&self) -> Option<ARef<Entry>> {
+    fn choose_source(&self, chosen: Option<[u8; 8]>) -> Option<ARef<Entry>> {
         let device = self.device();
-        let chosen = *self.guid.lock();
         let entries =
             (0..device.gids(self.number)).filter_map(|index| device.gid(self.number, index));
         entries.reduce(|best, entry| {
@@ -289,8 +288,7 @@ fn worth(gid: &Gid, chosen: Option<[u8; 8]>) -> (bool, bool) {
 
 /// Returns whether packets to a port's GID come from other subnets: it is one, with a GUID.
 fn is_routable(gid: &Gid) -> bool {
-    let [.., g0, g1, g2, g3, g4, g5, g6, g7] = gid.bytes();
-    gid.is_routable() && [g0, g1, g2, g3, g4, g5, g6, g7] != [0; 8]
+    gid.is_routable() && gid.guid() != [0; 8]
 }
 
 impl Link for Infiniband {
@@ -312,7 +310,8 @@ impl Link for Infiniband {
         // Only RoCE devices take the RTNL for a query, so this one may be asked.
         let state = device.infiniband_port(port.number)?;
         let largest = state.mtu;
-        let entry = port.choose_source();
+        let chosen = *port.guid.lock();
+        let entry = port.choose_source(chosen);
         let prefixes = port.read_prefixes();
         *port.prefixes.lock() = prefixes;
         let gid = entry.as_ref().map(|entry| entry.gid());
@@ -339,8 +338,12 @@ impl Link for Infiniband {
         "the subnet manager sets it for the partition's broadcast group, or use connected mode"
     }
 
-    fn choose_guid(&self, guid: [u8; 8]) {
-        *self.0.guid.lock() = Some(guid);
+    fn choose_guid(&self, guid: Option<[u8; 8]>) {
+        *self.0.guid.lock() = guid;
+    }
+
+    fn own_gid(&self) -> Option<Gid> {
+        Some(self.0.choose_source(None)?.gid())
     }
 
     fn policy(&self) -> Policy {

@@ -132,8 +132,14 @@ pub(super) trait Link: Send + Sync {
     /// Advises the administrator how to get a larger MTU.
     fn mtu_advice(&self) -> &'static str;
 
-    /// Has packets come from the port's GID with that GUID, as soon as the port has it.
-    fn choose_guid(&self, _guid: [u8; 8]) {}
+    /// Has packets come from the port's GID with that GUID, as soon as the port has it; `None`:
+    /// from the one that the port has by itself.
+    fn choose_guid(&self, _guid: Option<[u8; 8]>) {}
+
+    /// Returns the GID that packets come from where no GUID was chosen.
+    fn own_gid(&self) -> Option<Gid> {
+        None
+    }
 
     /// Returns limits and lifetimes for the link's answers.
     fn policy(&self) -> Policy;

@@ -706,6 +706,24 @@ impl<T: Operations> Device<T> {
         kernel::error::to_result(unsafe { bindings::dev_set_mtu(self.as_raw(), mtu as i32) })
     }
 
+    /// Brings the interface up or takes it down as an administrator does, unless it is so already:
+    /// [`Operations::open`] or [`Operations::stop`] is called, and all listeners are told.
+    ///
+    /// # Errors
+    ///
+    /// The error of `open`, or of a listener.
+    pub(crate) fn set_up(&self, _rtnl: &mut Rtnl, up: bool) -> Result {
+        if up {
+            // SAFETY: The device is registered, the RTNL held; nobody waits for an explanation.
+            return kernel::error::to_result(unsafe {
+                bindings::dev_open(self.as_raw(), core::ptr::null_mut())
+            });
+        }
+        // SAFETY: The device is registered, the RTNL held.
+        unsafe { bindings::dev_close(self.as_raw()) };
+        Ok(())
+    }
+
     /// The multicast addresses that the stack wants, other than the broadcast address.
     ///
     /// # Errors

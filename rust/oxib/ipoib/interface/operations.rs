@@ -117,11 +117,17 @@ impl Operations for Interface {
     }
 
     fn open(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
-        self.bring_up(rtnl)
+        self.bring_up(rtnl)?;
+        self.children_follow(true);
+        Ok(())
     }
 
     fn stop(self: &Arc<Self>, rtnl: &mut Rtnl) {
         self.take_down(rtnl);
+        // One that leaves has no say any more: its children go by themselves.
+        if self.is_alive() {
+            self.children_follow(false);
+        }
     }
 
     #[inline(always)]
