@@ -54,6 +54,7 @@ use crate::{
             PortNumber, //
         }, //
     },
+    registry,
     wire::pkey::Pkey, //
 };
 
@@ -193,6 +194,10 @@ impl client::Client for Ports {
 
     fn handle() -> &'static client::Handle {
         &HANDLE
+    }
+
+    fn renamed(device: &Device) {
+        registry::renamed(device);
     }
 
     fn add(device: &Device) -> Result<Option<Self::Data>> {

@@ -171,14 +171,10 @@ pub(crate) fn release(paths: &Arc<PortPaths>) {
     drop(gone);
 }
 
-/// The paths of that port of the device of that name. Sleeps.
-pub(crate) fn port_of(name: &[u8], port: u8) -> Option<Arc<PortPaths>> {
+/// Notes the new name of a device. Sleeps.
+pub(crate) fn renamed(device: &Device) {
     let ports = PORTS.lock();
-    let known = ports.iter().find(|known| {
-        let (known_name, known_port) = known.paths.place();
-        known_name.to_bytes() == name && known_port.get() == u32::from(port)
-    })?;
-    Some(known.paths.clone())
+    ports.iter().for_each(|known| known.paths.renamed(device));
 }
 
 /// Returns the number and the paths of the first port behind the one with number `last`, or of the

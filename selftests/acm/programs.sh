@@ -97,6 +97,15 @@ is_not_active() { # host
 	! is_active "$1"
 }
 
+# As udev does with an adapter a moment after it appeared.
+test_renamed() {
+	check "exact: an adapter gets another name" at h1 rdma dev set h1 name renamed
+	check "exact: a new service asks once" asks 1 1 connects 5 7473 h1 h2
+	check "exact: then no more" asks 0 0 connects 5 7473 h1 h2
+	check "exact: the path is shown with that name" says h1 'oxib acm paths' renamed
+	check "exact: it gets its name back" at h1 rdma dev set renamed name h1
+}
+
 # A peer that is not there: the subnet administrator says so, and not the cache.
 test_nobody() {
 	local declined
@@ -125,6 +134,7 @@ test_exact() {
 	begin exact
 	test_once exact
 	test_services
+	test_renamed
 	test_doubt
 	test_nobody
 	test_strangers

@@ -61,6 +61,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// The P_Key of its partition.
     fn pkey(&self) -> Pkey;
 
+    /// Returns whether its port has that GID. Process context.
+    fn has_gid(&self, gid: &Gid) -> bool;
+
     /// The stack's number for it.
     fn index(&self) -> u32;
 

@@ -190,11 +190,15 @@ fn answer_later(
     });
 }
 
-/// Returns the interface on the port that a question is about, in its partition.
+/// Returns the interface on the port that a question is about, in its partition. Its GID names the
+/// port: devices are renamed, and exchange their names.
 fn host_of(asked: &PathQuestion<'_>) -> Option<Arc<dyn Host>> {
-    let pkey = Pkey::new(asked.pkey?);
-    let port = registry::port_of(asked.device, asked.port)?;
-    registry::find(|host| port.is_at(host.location()) && host.pkey().base() == pkey.base())
+    let (pkey, sgid) = (Pkey::new(asked.pkey?), asked.sgid?);
+    registry::find(|host| {
+        host.port().get() == u32::from(asked.port)
+            && host.pkey().base() == pkey.base()
+            && host.has_gid(&sgid)
+    })
 }
 
 /// A path that a program wants.

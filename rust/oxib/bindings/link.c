@@ -78,6 +78,12 @@ struct net *oxib_netdev_net(const struct net_device *dev)
 	return dev_net(dev);
 }
 
+/* NULL of a device that is not registered, or is leaving: its namespace may go before the device does. RCU is held. */
+struct net *oxib_netdev_net_rcu(const struct net_device *dev)
+{
+	return READ_ONCE(dev->reg_state) == NETREG_REGISTERED ? dev_net_rcu(dev) : NULL;
+}
+
 int oxib_netdev_ifindex(const struct net_device *dev)
 {
 	return READ_ONCE(dev->ifindex);

@@ -36,6 +36,7 @@ struct net_device *oxib_kobject_to_netdev(struct kobject *object);
 bool oxib_may_configure(const struct net_device *dev, bool port);
 void *oxib_net_generic(const struct net *net, u32 id);
 struct net *oxib_netdev_net(const struct net_device *dev);
+struct net *oxib_netdev_net_rcu(const struct net_device *dev);
 int oxib_netdev_ifindex(const struct net_device *dev);
 void oxib_netdev_hold(struct net_device *dev);
 struct in_device *oxib_in_dev_get_rcu(const struct net_device *dev);

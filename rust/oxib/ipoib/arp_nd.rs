@@ -248,6 +248,12 @@ impl Host for Interface {
         Interface::pkey(self)
     }
 
+    fn has_gid(&self, gid: &Gid) -> bool {
+        let (rdma, port) = (self.link().rdma(), self.port());
+        let mut gids = (0..rdma.gids(port)).filter_map(|index| rdma.gid(port, index));
+        gids.any(|entry| entry.gid() == *gid)
+    }
+
     fn index(&self) -> u32 {
         self.device().index()
     }

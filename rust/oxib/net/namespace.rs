@@ -308,20 +308,22 @@ impl<M: Member> Drop for Registration<M> {
 }
 
 impl<T: Operations> Device<T> {
-    /// Uses the member of the namespace that the device is in. Any context; `use_it` must not
-    /// sleep.
+    /// Uses the member of the namespace that the device is in, as long as the device is registered:
+    /// what drives it may be held longer than that, and the namespace may have gone then. Any
+    /// context; `use_it` must not sleep.
     pub(crate) fn with_member<M: Member, R>(
         &self,
         use_it: impl FnOnce(&Arc<M>, &rcu::Guard) -> R,
     ) -> Option<R> {
         let rcu = rcu::read_lock();
-        // SAFETY: The device is valid; a namespace goes only after the device has left it, and a
-        // grace period.
-        unsafe {
-            Handle::with(bindings::oxib_netdev_net(self.as_raw()), |member| {
-                use_it(member, &rcu)
-            })
+        // SAFETY: The device is valid, and RCU is held.
+        let net = unsafe { bindings::oxib_netdev_net_rcu(self.as_raw()) };
+        if net.is_null() {
+            return None;
         }
+        // SAFETY: The device was registered when RCU was held already. It leaves its namespace
+        // before that goes, and the stack waits for a grace period in between.
+        unsafe { Handle::with(net, |member| use_it(member, &rcu)) }
     }
 
     /// The member of the namespace that the device is in. Dropping the last reference to it may

@@ -49,6 +49,9 @@ pub(crate) trait Client: 'static {
     /// Any; the device goes without this client.
     fn add(device: &Device) -> Result<Option<Self::Data>>;
 
+    /// Notes that a device which was taken up has another name.
+    fn renamed(_device: &Device) {}
+
     /// The net device that a connection request is for, if it is one of this client's, or stands
     /// on one.
     fn net_device(_data: &Self::Data, _wanted: &Wanted) -> Option<Held> {
@@ -167,7 +170,7 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
     })
 }
 
-/// Offers a device under its new name to a client that has not taken it up.
+/// Offers a device under its new name to a client that has not taken it up; else tells the client.
 ///
 /// # Safety
 ///
@@ -176,11 +179,11 @@ unsafe extern "C" fn add<C: Client>(device: *mut bindings::ib_device) -> i32 {
 unsafe extern "C" fn rename<C: Client>(device: *mut bindings::ib_device, data: *mut c_void) {
     // SAFETY: `ib_core` passes what `add` set, from `into_foreign`, and `remove` waits for us.
     let slot = unsafe { KBox::<Slot<C>>::borrow(data) };
-    if slot.as_ref().is_some() {
-        return;
-    }
     // SAFETY: `ib_core` keeps the device registered meanwhile.
     let device = unsafe { Device::from_raw(device) };
+    if slot.as_ref().is_some() {
+        return C::renamed(device);
+    }
     match C::add(device) {
         Ok(Some(taken)) => {
             slot.populate(taken);

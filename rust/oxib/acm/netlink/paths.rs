@@ -62,8 +62,7 @@ fn bytes(mtu: u8) -> u16 {
 }
 
 fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Result {
-    let (name, number) = port.place();
-    put_path(message, &shown.record, number)?;
+    put_path(message, &shown.record, port.port())?;
     if let Some(service) = shown.key.service {
         message.put(attribute::SERVICE_ID, &service.id.to_ne_bytes())?;
         if let Some(class) = service.qos_class {
@@ -72,7 +71,7 @@ fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Resu
     }
     message.put_u32(attribute::AGE, shown.age)?;
     message.put_u32(attribute::LIFETIME, shown.left)?;
-    message.put_text(attribute::DEVICE, name)
+    port.with_name(|name| message.put_text(attribute::DEVICE, name))
 }
 
 /// A dump of the paths of the ports that interfaces of a namespace are on, in their partitions.

@@ -6,8 +6,10 @@ use kernel::{
     prelude::*,
     str::CString,
     sync::{
+        new_mutex,
         Arc,
-        Completion, //
+        Completion,
+        Mutex, //
     }, //
 };
 
@@ -110,8 +112,10 @@ impl Waiter {
 #[pin_data]
 pub(crate) struct PortPaths {
     device: DeviceKey,
-    name: CString,
     port: PortNumber,
+    /// The device's name, which is shown.
+    #[pin]
+    name: Mutex<CString>,
     #[pin]
     paths: SpinLockBh<Paths<Waiter>>,
     /// Budget of strangers that report moved neighbours.
@@ -150,8 +154,8 @@ impl PortPaths {
         Arc::pin_init(
             pin_init!(Self {
                 device: DeviceKey::of(device),
-                name,
                 port,
+                name <- new_mutex!(name, "oxib_port_name"),
                 paths <- new_spinlock_bh!(Paths::new(), "oxib_port_paths"),
                 budget <- new_spinlock_bh!(Budget::new(budget::MOVE_HINTS), "oxib_port_budget"),
                 sources <- new_spinlock_bh!(sources, "oxib_port_sources"),
@@ -175,9 +179,24 @@ impl PortPaths {
         self.device == device && self.port == port
     }
 
-    /// The device's name, and the port.
-    pub(crate) fn place(&self) -> (&CStr, PortNumber) {
-        (&self.name, self.port)
+    /// The port of the device.
+    pub(crate) fn port(&self) -> PortNumber {
+        self.port
+    }
+
+    /// Uses the device's name. Sleeps.
+    pub(crate) fn with_name<R>(&self, use_it: impl FnOnce(&CStr) -> R) -> R {
+        use_it(&self.name.lock())
+    }
+
+    /// Takes the device's new name, if it is that one. Without memory the old one is shown. Sleeps.
+    pub(crate) fn renamed(&self, device: &Device) {
+        if self.device != DeviceKey::of(device) {
+            return;
+        }
+        if let Ok(name) = CString::try_from(device.name()) {
+            *self.name.lock() = name;
+        }
     }
 
     /// Wants a path, for `waiter`.
