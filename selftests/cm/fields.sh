@@ -12,6 +12,7 @@
 . selftests/lib/acm.sh
 . selftests/lib/captures.sh
 
+# Those that come up.
 calls=(
 	local
 	"local with a hop"
@@ -68,6 +69,11 @@ same_told() { # call
 	holds "$(told kernel "$1" | wc -l)" -gt 100 && diff <(told kernel "$1") <(told oxib "$1")
 }
 
+# A REQ for a GID that its server does not have.
+same_rejection() {
+	holds "$(told kernel astray | wc -l)" -ge 3 && diff <(told kernel astray) <(told oxib astray)
+}
+
 bring_up_managed_subnets routed "h1 h2" "h3 h4"
 router=$(printf '%d' "$(router_lid h1 r1)")
 pass kernel
@@ -76,6 +82,7 @@ compare_captures /out/kernel.pcap /out/oxib.pcap "${calls[@]}"
 for call in "${calls[@]}"; do
 	check "$call: the consumers are told the same" same_told "$call"
 done
+check "astray: the callers are rejected alike" same_rejection
 stop_sm
 check "the fabric can be taken down" fabric_down
 check "softib.ko can be unloaded" unload_softib

@@ -83,7 +83,9 @@ impl Inner {
         self.disarm(id);
         self.forget_names(id);
         self.forget_asker(id);
-        self.half_open = None;
+        if let Some(half_open) = &mut self.half_open {
+            half_open.give_back();
+        }
         self.request = None;
         self.waits = false;
         self.window_slot = None;

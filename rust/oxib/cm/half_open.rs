@@ -61,23 +61,31 @@ pub(super) struct HalfOpen {
 }
 
 impl HalfOpen {
-    /// Gives the slot back, with the outcome of its connection.
-    pub(super) fn end(mut self, outcome: Option<Outcome>, now: Time) {
-        if let Some(outcome) = outcome {
-            let slot = &mut self.slot;
-            self.slots
-                .backlog
-                .with(|backlog| backlog.end(slot, outcome, now));
-        }
+    /// Gives the slot back, with the outcome of its connection if it had one. Any context, once.
+    pub(super) fn end(&mut self, outcome: Option<Outcome>, now: Time) {
+        let Some(outcome) = outcome else {
+            return self.give_back();
+        };
+        let slot = &mut self.slot;
+        self.slots
+            .backlog
+            .with(|backlog| backlog.end(slot, outcome, now));
     }
-}
 
-impl Drop for HalfOpen {
-    fn drop(&mut self) {
+    /// Gives the slot back, unless that was done. Any context.
+    pub(super) fn give_back(&mut self) {
         if !self.slot.is_given_back() {
             let slot = &mut self.slot;
             self.slots.backlog.with(|backlog| backlog.give_back(slot));
         }
+    }
+}
+
+/// The drop may free the memory of all slots, which may sleep: under an identifier's lock there is
+/// [`HalfOpen::give_back`].
+impl Drop for HalfOpen {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 
@@ -224,7 +232,8 @@ impl Inner {
     /// Returns whether its slot is one of `slots`, and its peer has had `time` milliseconds to
     /// answer. A connection that its consumer has not answered keeps its slot.
     fn has_had(&self, slots: &Arc<Slots>, time: u64, now: Time) -> bool {
-        let is_held = |held: &HalfOpen| Arc::ptr_eq(&held.slots, slots);
+        let is_held =
+            |held: &HalfOpen| Arc::ptr_eq(&held.slots, slots) && !held.slot.is_given_back();
         let asked = self.machine.asked_at();
         !self.gone
             && self.half_open.as_ref().is_some_and(is_held)
@@ -268,9 +277,12 @@ mod tests {
     #[test]
     fn a_slot_is_given_back_once() -> Result {
         let slots = Slots::new(2)?;
-        let slot = take(&slots, 1).map_err(|_| EBUSY)?;
+        let mut slot = take(&slots, 1).map_err(|_| EBUSY)?;
         let other = take(&slots, 2).map_err(|_| EBUSY)?;
         slot.end(Some(Outcome::Finished), Time::new(2));
+        assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 1);
+        slot.give_back();
+        drop(slot);
         assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 1);
         drop(other);
         assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 0);

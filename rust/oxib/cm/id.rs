@@ -75,6 +75,9 @@ use crate::{
 /// Delay of a timer that found no memory for its notice, in milliseconds.
 const NO_MEMORY: u32 = 100;
 
+/// The service of an identifier that has none yet.
+pub(super) const NO_SERVICE: ServiceId = ServiceId::new(0);
+
 /// A communication identifier, with its machine, its consumer and its timer.
 #[pin_data]
 pub(crate) struct Id {
@@ -121,7 +124,8 @@ pub(super) struct Inner {
     /// The peer's names for it.
     pub(super) claims: Claims,
     /// The slot of a passive connection that is not finished, or of a request that is not
-    /// answered.
+    /// answered; afterwards, one that was given back. It is dropped with the identifier: the last
+    /// one frees the memory of all, which may sleep.
     pub(super) half_open: Option<HalfOpen>,
     pub(super) waiting: Chain,
     /// The timer may be in its queue.
@@ -185,7 +189,7 @@ impl Inner {
             self.forget_names(id);
         }
         if actions.half_open_over {
-            if let Some(half_open) = self.half_open.take() {
+            if let Some(half_open) = &mut self.half_open {
                 // The lock of the slots nests inside the identifier's, as those of the tables
                 // do.
                 half_open.end(Outcome::of(actions), now);
@@ -263,7 +267,8 @@ impl Id {
         consumer: Arc<dyn Consumer>,
     ) -> Result<Arc<Self>> {
         let local = manager.name();
-        let id = Self::unlisted(manager, device, consumer, local, Machine::new(local))?;
+        let machine = Machine::new(local);
+        let id = Self::unlisted(manager, device, consumer, local, (machine, NO_SERVICE))?;
         // The consumer has referred to the identifier since `unlisted`: `forget` detaches it
         // again.
         Reserved::new(GFP_KERNEL)
@@ -272,17 +277,17 @@ impl Id {
         Ok(id)
     }
 
-    /// Makes one that messages do not find.
+    /// Makes one for a service that messages do not find.
     pub(super) fn unlisted(
         manager: &Arc<Manager>,
         device: DeviceKey,
         consumer: Arc<dyn Consumer>,
         local: CommId,
-        machine: Machine,
+        (machine, service): (Machine, ServiceId),
     ) -> Result<Arc<Self>> {
         let inner = init!(Inner {
             machine,
-            service: ServiceId::new(0),
+            service,
             port: None,
             address: None,
             alternate: None,

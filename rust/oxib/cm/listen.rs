@@ -14,7 +14,8 @@ use super::{
     half_open::Slots,
     id::{
         Id,
-        Inner, //
+        Inner,
+        NO_SERVICE, //
     },
     machine::{
         state::StateName,
@@ -146,7 +147,13 @@ impl Id {
         loop {
             let local = manager.name();
             let machine = Machine::new(local);
-            let id = Self::unlisted(manager, device, consumer.clone(), local, machine)?;
+            let id = Self::unlisted(
+                manager,
+                device,
+                consumer.clone(),
+                local,
+                (machine, NO_SERVICE),
+            )?;
             let taken = id.begin_listening(service);
             if matches!(taken, Ok(None)) {
                 return Ok(id);

@@ -311,7 +311,7 @@ impl Manager {
         let (machine, actions) = Machine::accept_req(local, &new.req, self.now());
         // The listener cannot end meanwhile, nor its consumer: `listening` is one of its uses.
         let consumer = request.listening.id().consumer().accept()?;
-        let id = Id::unlisted(self, port.key, consumer, local, machine)?;
+        let id = Id::unlisted(self, port.key, consumer, local, (machine, req.service_id()))?;
         let made = self
             .claim_names(&id, req, adapter)
             .and_then(|()| self.finish(&id, port, (req, request), actions, notice));
@@ -359,12 +359,12 @@ impl Manager {
         mut notice: KBox<Notice>,
     ) -> core::result::Result<Next, Turned> {
         let qp_type = request.qp_type;
-        let paths = Paths::new(id, port, req, &request)?;
+        let paths = Paths::new(id, port.roce, req, &request)?;
         notice.origin = Some(
             KBox::new(
                 Origin {
                     listening: Some(request.listening),
-                    port: port.number.get(),
+                    port: paths.port.number.get(),
                     pkey: port.pkey(notice.message()),
                     primary: Some(paths.primary),
                     alternate: paths.alternate.as_ref().map(|(record, _)| *record),
@@ -375,11 +375,10 @@ impl Manager {
         );
         id.with(|inner| {
             // From here `forget` finds all that a failing step below leaves, the slot included.
-            inner.port = Some(port.clone());
+            inner.port = Some(paths.port);
             inner.address = Some(paths.address);
             inner.alternate = paths.alternate.map(|(_, address)| address);
             inner.data_lid = paths.data_lid;
-            inner.service = req.service_id();
             inner.tid = req.header().tid();
             inner.peer_qpn = req.local_qpn();
             inner.qp_type = qp_type;
@@ -387,11 +386,13 @@ impl Manager {
         });
         let memory = Reserved::new(GFP_KERNEL)?;
         let now = self.now();
+        // Out of the step if that fails: its drop takes the lock of the listener.
+        let mut notice = Some(notice);
         // In one step: a message that finds the identifier is reported after the REQ. The consumer
         // does not know the identifier before that.
         let next = id.with(|inner| -> Result<Next> {
             id.enlist(memory)?;
-            Ok(inner.follow(id, &actions, now, Some(notice)))
+            Ok(inner.follow(id, &actions, now, notice.take()))
         })?;
         Ok(next)
     }
@@ -399,6 +400,8 @@ impl Manager {
 
 /// The paths of a passive identifier.
 struct Paths {
+    /// The port of the first one, which may be another than the REQ came by.
+    port: Arc<Port>,
     primary: PathRecord,
     address: AddressVector,
     alternate: Option<(PathRecord, KBox<AddressVector>)>,
@@ -409,7 +412,7 @@ impl Paths {
     /// Makes the paths that a REQ and the headers it came with describe. Sleeps.
     fn new(
         id: &Id,
-        port: &Arc<Port>,
+        roce: bool,
         req: &Req,
         request: &Request,
     ) -> core::result::Result<Self, Turned> {
@@ -418,7 +421,7 @@ impl Paths {
         } = request;
         let kind = back
             .source()
-            .map_or(PathKind::Infiniband, |entry| match port.roce {
+            .map_or(PathKind::Infiniband, |entry| match roce {
                 true => PathKind::of_roce(entry),
                 false => PathKind::Infiniband,
             });
@@ -430,8 +433,10 @@ impl Paths {
             primary.set_dmac(dmac);
         }
         primary.set_hop_limit(back.hop_limit());
-        let device = port.device()?;
-        let address = AddressVector::from_path(&device, port.number, &mut primary, back.source())
+        // Without a GRH the REQ alone says for which GID it is. A peer with an old LID reaches
+        // another node than it wants.
+        let (port, address) = id
+            .address_along(&mut primary, back.source())
             .map_err(|error| turned(error, Reason::INVALID_GID))?;
         let alternate = match req.alternate() {
             None => None,
@@ -446,6 +451,7 @@ impl Paths {
             }
         };
         Ok(Self {
+            port,
             primary,
             address,
             alternate,

@@ -150,7 +150,7 @@ impl Manager {
         let (machine, actions) = Machine::accept_sidr_req(local, req.request_id());
         let consumer = listening.id().consumer().accept()?;
         // Nothing but the consumer's answer is about it, so no message has to find it.
-        let id = Id::unlisted(self, port.key, consumer, local, machine)?;
+        let id = Id::unlisted(self, port.key, consumer, local, (machine, req.service_id()))?;
         if self.askers.claim(key, id.clone(), memory).is_err() {
             id.forget();
             return Err(EEXIST);
@@ -211,7 +211,6 @@ fn begin(
     id.with(|inner| {
         inner.port = Some(port.clone());
         inner.address = Some(back);
-        inner.service = req.service_id();
         inner.tid = req.header().tid();
         inner.sidr_request = Some(request);
         inner.begin_half_open(slot);

@@ -17,8 +17,12 @@
 static void keep(struct end *end, const struct ib_cm_event *event)
 {
 	const struct ib_cm_req_event_param *request = &event->param.req_rcvd;
+	const struct ib_cm_rej_event_param *rejection = &event->param.rej_rcvd;
 
 	end->event = *event;
+	end->service = end->id->service_id;
+	if (event->event == IB_CM_REJ_RECEIVED && rejection->ari_length >= sizeof(end->valid))
+		memcpy(&end->valid, rejection->ari, sizeof(end->valid));
 	if (event->event != IB_CM_REQ_RECEIVED)
 		return;
 	end->primary = *request->primary_path;
@@ -96,6 +100,8 @@ static int ask(struct end *caller, const struct call *call, unsigned int number,
 	};
 
 	fill(&primary, call, from, to, call->server == HOST_C ? router : to->lid);
+	if (call->astray)
+		primary.dgid.raw[15] ^= 0x55;
 	alternate = inbound = outbound = primary;
 	if (call->alternate) {
 		alternate.flow_label = cpu_to_be32(0x1d2e3);
@@ -156,6 +162,18 @@ static int finish(struct end *caller, struct end *server)
 	       ib_send_cm_drep(server->id, NULL, 0) ?: expect(caller, IB_CM_DREP_RECEIVED);
 }
 
+static int converse(const struct call *call, struct end *caller, struct end *server, unsigned int number)
+{
+	int error;
+
+	if (!call->astray)
+		return serve(server, number) ?: finish(caller, server);
+	error = expect(caller, IB_CM_REJ_RECEIVED);
+	if (!error)
+		say_rejection(caller);
+	return error;
+}
+
 static struct ib_cm_id *listen(const struct host *host, struct end *server, unsigned int number)
 {
 	struct ib_cm_id *listener = ib_create_cm_id(host->device, handle, server);
@@ -186,7 +204,7 @@ int make_call(const struct call *call, unsigned int number, const struct host *h
 		ib_destroy_cm_id(listener);
 		return PTR_ERR(caller.id);
 	}
-	error = ask(&caller, call, number, hosts, router) ?: serve(&server, number) ?: finish(&caller, &server);
+	error = ask(&caller, call, number, hosts, router) ?: converse(call, &caller, &server, number);
 	ib_destroy_cm_id(caller.id);
 	/* No request comes any more. */
 	ib_destroy_cm_id(listener);

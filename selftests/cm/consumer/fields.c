@@ -29,6 +29,7 @@ static const struct call calls[] = {
 	{ "routed", HOST_C, IB_QPT_RC, 64 },
 	{ "routed with both directions", HOST_C, IB_QPT_RC, 64, .directions = true },
 	{ "routed unreliable", HOST_C, IB_QPT_UC, 2 },
+	{ "astray", HOST_B, IB_QPT_RC, 0, .astray = true },
 };
 
 static int learn(struct ib_device *device)

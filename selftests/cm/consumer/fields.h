@@ -30,6 +30,8 @@ struct call {
 	bool alternate;
 	/* With the paths of both directions, as a local service gives them. */
 	bool directions;
+	/* For a GID that the server's port does not have: the server rejects it. */
+	bool astray;
 };
 
 /* One end of a connection, and the last event that it was told of. */
@@ -41,6 +43,10 @@ struct end {
 	struct ib_cm_event event;
 	struct sa_path_rec primary, alternate;
 	bool has_alternate;
+	/* The service of the identifier at that time. */
+	__be64 service;
+	/* The GID that a rejection gives. */
+	union ib_gid valid;
 };
 
 /* Opens and closes the connection of a call from host a; `number` tells it from others. */
@@ -54,6 +60,7 @@ void say_end(void);
 /* Say a line for each field. */
 void say_request(const struct end *end);
 void say_reply(const struct end *end);
+void say_rejection(const struct end *end);
 int say_attributes(const struct end *end, enum ib_qp_state state);
 
 #endif

@@ -84,6 +84,7 @@ void say_request(const struct end *end)
 	const struct ib_cm_req_event_param *request = &end->event.param.req_rcvd;
 	const char *what = "event of the REQ";
 
+	say(end, what, "service_id of the identifier", be64_to_cpu(end->service));
 	say_field(end, what, request, bth_pkey);
 	say_field(end, what, request, port);
 	say(end, what, "ppath_sgid_attr", request->ppath_sgid_attr ? request->ppath_sgid_attr->index + 1 : 0);
@@ -121,6 +122,16 @@ void say_reply(const struct end *end)
 	say_field(end, what, reply, flow_control);
 	say_field(end, what, reply, rnr_retry_count);
 	say_field(end, what, reply, srq);
+}
+
+void say_rejection(const struct end *end)
+{
+	const struct ib_cm_rej_event_param *rejection = &end->event.param.rej_rcvd;
+	const char *what = "event of the REJ";
+
+	say_field(end, what, rejection, reason);
+	say_field(end, what, rejection, ari_length);
+	say_gid(end, what, "ari", &end->valid);
 }
 
 static void say_way(const struct end *end, const char *what, const struct rdma_ah_attr *way)
