@@ -75,8 +75,15 @@ pub const ADDRESS_ANSWER: usize = HEADER + 4 + Gid::LEN;
 pub const REFUSAL: usize = HEADER;
 
 /// The number by which the kernel knows its request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Sequence(u32);
+
+impl Sequence {
+    /// The number as it stands in messages.
+    pub const fn new(number: u32) -> Sequence {
+        Sequence(number)
+    }
+}
 
 /// The path that is wanted. A field that is `None` was not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -105,6 +105,17 @@ is_found_soon() { # 4|6
 	at h1 timeout "$patience" python3 selftests/acm/resolve_address.py "$(address_in "$1" 2 1)" | grep RDMA_CM_EVENT_ADDR_RESOLVED
 }
 
+# Each is answered once, or a second time if it came too early; not once for each answer to another one.
+many_are_found() { # 4|6, number
+	local before more
+	before=$(programs_at h1 answered)
+	at h1 timeout "$patience" python3 selftests/acm/resolve_address.py "$(address_in "$1" 2 1)" "$2" >/tmp/found || return
+	cat /tmp/found
+	more=$(($(programs_at h1 answered) - before))
+	printf '%d answers\n' "$more"
+	equal "$2 RDMA_CM_EVENT_ADDR_RESOLVED" "$(</tmp/found)" && holds "$more" -le $((3 * $2))
+}
+
 knows_far() { # host with the cache, the other host, 4|6...
 	local family
 	for family in "${@:3}"; do
@@ -157,6 +168,7 @@ for family in 4 6; do
 	check "IPv$family: a program is told without waiting for its time-out" is_found_soon "$family"
 	check "IPv$family: a program's connection goes through the router" connects_by_router "$family"
 	check "IPv$family: and another one" connects_by_router "$family"
+	check "IPv$family: 300 at once are told, each once or twice" many_are_found "$family" 300
 done
 check "oxib acm resolve finds the address" eventually resolution_says found
 check "another namespace knows somebody else by that address" knows_far g1 h1 4 6

@@ -25,10 +25,6 @@ many=$(some 50)
 
 # --- programs --------------------------------------------------------------------------------------------------------------------
 
-programs_at() { # host, answered|declined
-	oxib -n "$1" -j acm stats | jq ".\"programs-$2\" // .programs_$2"
-}
-
 answered() {
 	programs_at h1 answered
 }

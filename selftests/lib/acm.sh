@@ -120,6 +120,11 @@ bring_up_subnets() { # topology, hosts of the first subnet, of the second, [para
 }
 
 # h1 and h2 on one side, h3 and h4 on the other.
+# What oxib has answered programs, or left to the subnet administrator.
+programs_at() { # host, answered|declined
+	oxib -n "$1" -j acm stats | jq ".\"programs-$2\" // .programs_$2"
+}
+
 bring_up_routed_fabric() { # [parameter of the module...]
 	bring_up_subnets routed "h1 h2" "h3 h4" "$@"
 }

@@ -24,13 +24,13 @@ use core::net::IpAddr;
 
 use kernel::{
     prelude::*,
-    sync::Arc,
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
+    sync::Arc, //
 };
 
+use self::answers::{
+    Answer,
+    Answers, //
+};
 use super::{
     options::{
         self,
@@ -41,7 +41,6 @@ use super::{
         Key,
         Service, //
     },
-    Counter,
     Host, //
 };
 use crate::{
@@ -62,7 +61,6 @@ use crate::{
     wire::{
         gid::Gid,
         local_service::{
-            address_answer,
             path_answer,
             path_refusal,
             question,
@@ -74,17 +72,12 @@ use crate::{
     }, //
 };
 
-/// Time after its question at which `rdma_cm` waits for an answer, at the earliest: before, it is
-/// lost.
-const ADDRESS_DELAY: Delta = Delta::from_millis(1);
-
-/// Time after that at which `rdma_cm` is woken once more, to ask again if the answer was too early
-/// all the same.
-const ADDRESS_AGAIN: Delta = Delta::from_millis(15);
+mod answers;
 
 /// Hears what `ib_sa` and `rdma_cm` ask.
 pub(crate) struct LocalService {
     programs: Programs,
+    addresses: Arc<Answers>,
 }
 
 /// Begins to listen, unless the administrator does not want it.
@@ -98,7 +91,10 @@ pub(crate) fn listen() -> Result<Option<Listening<LocalService>>> {
         programs => Listening::new(
             netlink_socket::RDMA,
             netlink_socket::LOCAL_SERVICES,
-            LocalService { programs },
+            LocalService {
+                programs,
+                addresses: Answers::new()?,
+            },
         )
         .map(Some),
     }
@@ -115,7 +111,8 @@ impl Listener for LocalService {
             }
             Some((sequence, Question::Address(interface, address))) => {
                 if let Some((host, gid)) = find_address(interface, address) {
-                    answer_later(socket, host, sequence, gid);
+                    let answer = Answer { host, gid };
+                    self.addresses.add(socket, sequence, answer);
                 }
             }
             None => {}
@@ -167,27 +164,6 @@ fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)>
         }
     });
     found.filter(|_| agree)
-}
-
-/// Answers a question for an address as soon as `rdma_cm` waits for it, and wakes it: it does not
-/// by itself. Without memory it hears nothing, and its time runs out.
-fn answer_later(
-    socket: &Arc<Socket<LocalService>>,
-    host: Arc<dyn Host>,
-    sequence: Sequence,
-    gid: Gid,
-) {
-    let own = socket.clone();
-    // On the slow queue: answers about paths do not wait for these sleeps.
-    let _ = socket.spawn_slow(move || {
-        fsleep(ADDRESS_DELAY);
-        if own.send(&address_answer(sequence, &gid)).is_ok() {
-            host.count(Counter::ProgramsAnswered, 1);
-        }
-        host.wake_resolvers();
-        fsleep(ADDRESS_AGAIN);
-        host.wake_resolvers();
-    });
 }
 
 /// Returns the interface on the port that a question is about, in its partition. Its GID names the
