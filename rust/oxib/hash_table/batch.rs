@@ -83,7 +83,7 @@ impl<T: Send + Sync> Batch<T> {
             .map_err(|_| Refused::NoMemory)?;
         let (key, place) = (*node.key(), self.slots.len());
         self.slots
-            .push(Slot::Waiting(node), GFP_KERNEL)
+            .push(Slot::Waiting(node), GFP_KERNEL_ACCOUNT)
             .map_err(|_| Refused::NoMemory)?;
         self.index.enter(&key, place);
         Ok(())

@@ -76,7 +76,7 @@ impl Index {
             return Ok(());
         }
         let length = self.slots.len().saturating_mul(2).max(FIRST);
-        let slots = KVVec::from_elem(0, length, GFP_KERNEL)?;
+        let slots = KVVec::from_elem(0, length, GFP_KERNEL_ACCOUNT)?;
         self.slots = slots;
         for place in 0..core::mem::take(&mut self.used) {
             if let Some(key) = key_at(place) {

@@ -5,6 +5,7 @@
 use kernel::{
     error::to_result,
     prelude::*,
+    rbtree::RBTree,
     sync::{
         new_mutex,
         Arc,
@@ -16,7 +17,8 @@ use kernel::{
 use super::Protocol;
 use crate::bindings;
 
-/// The sockets that have something of their own. Dropping it forgets them.
+/// The states of sockets. Dropping it forgets them. Any user may have as many sockets as there is
+/// room for in a namespace of its own: the states are charged to it, and others' are found as fast.
 ///
 /// # Invariants
 ///
@@ -24,21 +26,19 @@ use crate::bindings;
 #[pin_data(PinnedDrop)]
 pub(super) struct Sockets<P: Protocol> {
     #[pin]
-    list: Mutex<KVec<Owned<P>>>,
+    states: Mutex<RBTree<Key, Arc<P::Socket>>>,
     #[pin]
     block: Opaque<bindings::notifier_block>,
 }
 
-// SAFETY: The list has a lock; the block is the kernel's while it is registered.
+// SAFETY: The states have a lock; the block is the kernel's while it is registered.
 unsafe impl<P: Protocol> Send for Sockets<P> {}
-// SAFETY: Threads share the list under its lock; the block is the kernel's while it is registered.
+// SAFETY: Threads share the states under their lock; the block is the kernel's while it is
+// registered.
 unsafe impl<P: Protocol> Sync for Sockets<P> {}
 
-/// The state of a socket, which is identified by its namespace and its port ID there.
-struct Owned<P: Protocol> {
-    socket: (usize, u32),
-    data: Arc<P::Socket>,
-}
+/// A socket: its namespace, and its port ID there.
+type Key = (usize, u32);
 
 impl<P: Protocol> Sockets<P> {
     /// Creates an empty list. From now on the states of sockets that are closed are dropped.
@@ -48,7 +48,7 @@ impl<P: Protocol> Sockets<P> {
     /// The error of the kernel.
     pub(super) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            list <- new_mutex!(KVec::new(), "oxib_genl_sockets"),
+            states <- new_mutex!(RBTree::new(), "oxib_genl_sockets"),
             block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
                 // SAFETY: The slot is ours.
                 unsafe { slot.write(pin_init::zeroed()) };
@@ -65,27 +65,19 @@ impl<P: Protocol> Sockets<P> {
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(super) fn get(&self, socket: (usize, u32)) -> Result<Arc<P::Socket>> {
-        let mut list = self.list.lock();
-        if let Some(owned) = list.iter().find(|owned| owned.socket == socket) {
-            return Ok(owned.data.clone());
+    pub(super) fn get(&self, socket: Key) -> Result<Arc<P::Socket>> {
+        let mut states = self.states.lock();
+        if let Some(state) = states.get(&socket) {
+            return Ok(state.clone());
         }
-        let data = Arc::pin_init(P::socket(), GFP_KERNEL)?;
-        let owned = Owned {
-            socket,
-            data: data.clone(),
-        };
-        list.push(owned, GFP_KERNEL)?;
-        Ok(data)
+        let state = Arc::pin_init(P::socket(), GFP_KERNEL_ACCOUNT)?;
+        states.try_create_and_insert(socket, state.clone(), GFP_KERNEL_ACCOUNT)?;
+        Ok(state)
     }
 
     /// Drops the state of a socket that is closed.
-    fn forget(&self, socket: (usize, u32)) {
-        let gone = {
-            let mut list = self.list.lock();
-            let place = list.iter().position(|owned| owned.socket == socket);
-            place.and_then(|place| list.remove(place).ok())
-        };
+    fn forget(&self, socket: Key) {
+        let gone = self.states.lock().remove(&socket);
         // Without the lock.
         drop(gone);
     }
