@@ -17,12 +17,8 @@ use core::{
 };
 
 use kernel::{
-    fmt,
     prelude::*,
-    str::{
-        BStr,
-        CStr, //
-    },
+    str::CStr,
     sync::{
         Arc,
         Completion, //
@@ -30,20 +26,10 @@ use kernel::{
 };
 
 use super::{
-    ethtool,
-    extack::ExtendedAck,
     link,
     napi::Context,
-    queue::{
-        Queue,
-        QueueGuard, //
-    },
-    queue_statistics::{
-        Received,
-        Sent, //
-    },
-    rtnl::Rtnl,
-    skb::Skb, //
+    queue::QueueGuard,
+    rtnl::Rtnl, //
 };
 use crate::{
     bindings,
@@ -51,16 +37,18 @@ use crate::{
         device::Device as RdmaDevice,
         port::PortNumber, //
     },
-    wire::{
-        connected,
-        hwaddr::HwAddr, //
-    }, //
+    wire::connected, //
 };
 
+mod driver;
+mod interface_name;
 mod registration;
+mod settings;
 mod table;
 mod virtual_function;
 
+pub(crate) use driver::Operations;
+pub(crate) use interface_name::Name;
 pub(crate) use registration::remove;
 pub(super) use table::setup;
 
@@ -69,127 +57,6 @@ pub(super) const MIN_MTU: u32 = 68;
 
 /// Largest MTU, that of connected mode. The driver knows its port's and its mode's.
 pub(super) const MAX_MTU: u32 = connected::MAX_MTU;
-
-/// A driver of a net device, called by the stack.
-pub(crate) trait Operations: Send + Sync + Sized + 'static {
-    /// Data of one transmit queue while the device is up.
-    type TxQueue: Send;
-
-    /// Most transmit queues of a device.
-    const MAX_QUEUES: u32;
-
-    /// The device that is driven.
-    fn device(&self) -> &Device<Self>;
-
-    /// The RDMA device and the port below.
-    fn place(&self) -> (&RdmaDevice, PortNumber);
-
-    /// The driver of the device's parent; `None` if the device is not a child.
-    fn parent(&self) -> Option<&Arc<Self>>;
-
-    /// Begins the driver's work: the device is visible from now on.
-    fn shown(self: &Arc<Self>, rtnl: &mut Rtnl);
-
-    /// Begins nothing new from now on: the device goes away, or could not be shown. It is down.
-    fn leaving(self: &Arc<Self>, rtnl: &mut Rtnl);
-
-    /// Waits for the driver's own work, which may take the RTNL: the stack has let go of the
-    /// device. Sleeps. Only a driver that was shown has work.
-    fn gone(self: &Arc<Self>);
-
-    /// Brings the device up. On an error it stays down, and nothing is left behind.
-    fn open(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result;
-
-    /// Takes the device down.
-    fn stop(self: &Arc<Self>, rtnl: &mut Rtnl);
-
-    /// Sends a packet on a queue with its lock held.
-    fn transmit(&self, data: &mut Self::TxQueue, queue: Queue<'_>, packet: Skb);
-
-    /// The transmit queue of a packet to `address`, on a device that chooses itself
-    /// ([`Device::set_connected`]).
-    fn select_queue(&self, address: &HwAddr) -> u32;
-
-    /// Changes the MTU; checked against the device's bounds already.
-    ///
-    /// # Errors
-    ///
-    /// Any; the MTU stays as it is.
-    fn change_mtu(self: &Arc<Self>, rtnl: &mut Rtnl, mtu: u32) -> Result;
-
-    /// Changes the hardware address.
-    ///
-    /// # Errors
-    ///
-    /// Any; the address stays as it is.
-    fn set_mac_address(self: &Arc<Self>, rtnl: &mut Rtnl, address: HwAddr) -> Result;
-
-    /// Handles a change of the list of multicast addresses. Called with bottom halves disabled.
-    fn set_rx_mode(self: &Arc<Self>);
-
-    /// Handles a queue that has been stopped for longer than the watchdog's time.
-    fn tx_timeout(self: &Arc<Self>, queue: u32);
-
-    /// Takes note that no neighbour answers any more at this address. Called in any context.
-    fn neighbour_failed(self: &Arc<Self>, address: &HwAddr);
-
-    /// Names of the driver's statistics, for `ethtool -S`.
-    const STATISTICS: &'static [&'static CStr];
-
-    /// Writes the values of the statistics, in the order of the names; `values` is as long as
-    /// [`Self::STATISTICS`].
-    fn statistics(&self, values: &mut [u64]);
-
-    /// Returns the counts of receive queue `queue` since the device was made.
-    fn received(&self, queue: u32) -> Received;
-
-    /// Returns the counts of packets that came by none of the receive queues.
-    fn received_otherwise(&self) -> Received;
-
-    /// Returns the counts of transmit queue `queue` since the device was made.
-    fn sent(&self, queue: u32) -> Sent;
-
-    /// Lengths of the send and receive rings, for `ethtool -g`.
-    fn rings(&self) -> ethtool::Rings;
-
-    /// Changes the lengths of the rings, for `ethtool -G`.
-    ///
-    /// # Errors
-    ///
-    /// Any, said in `reply`; the rings stay as they are if they can.
-    fn set_rings(
-        self: &Arc<Self>,
-        rtnl: &mut Rtnl,
-        send: u32,
-        receive: u32,
-        reply: &mut ExtendedAck<'_>,
-    ) -> Result;
-
-    /// Numbers of queues, for `ethtool -l`.
-    fn channels(&self) -> ethtool::Channels;
-
-    /// Changes the numbers of queues, for `ethtool -L`.
-    ///
-    /// # Errors
-    ///
-    /// Any; the queues stay as they are if they can.
-    fn set_channels(self: &Arc<Self>, rtnl: &mut Rtnl, transmit: u32, receive: u32) -> Result;
-
-    /// Moderation of receive completions, for `ethtool -c`.
-    fn coalesce(&self, rtnl: &mut Rtnl) -> ethtool::Moderation;
-
-    /// Changes the moderation of receive completions, for `ethtool -C`.
-    ///
-    /// # Errors
-    ///
-    /// Any, said in `reply`.
-    fn set_coalesce(
-        self: &Arc<Self>,
-        rtnl: &mut Rtnl,
-        moderation: ethtool::Moderation,
-        reply: &mut ExtendedAck<'_>,
-    ) -> Result;
-}
 
 /// Our part of the net device's memory.
 pub(super) struct Private<T: Operations> {
@@ -596,200 +463,5 @@ impl<T: Operations> Device<T> {
     pub(crate) fn index(&self) -> u32 {
         // SAFETY: The device is valid.
         unsafe { bindings::oxib_netdev_ifindex(self.as_raw()) }.unsigned_abs()
-    }
-
-    /// Returns whether the link can carry packets, as last reported.
-    pub(crate) fn has_carrier(&self) -> bool {
-        // SAFETY: The device is valid.
-        unsafe { bindings::oxib_has_carrier(self.as_raw()) }
-    }
-
-    /// Reports whether the link can carry packets.
-    pub(crate) fn set_carrier(&self, _rtnl: &mut Rtnl, on: bool) {
-        // SAFETY: The device is valid; both calls do nothing if the state is the same.
-        unsafe {
-            if on {
-                bindings::netif_carrier_on(self.as_raw())
-            } else {
-                bindings::netif_carrier_off(self.as_raw())
-            }
-        }
-    }
-
-    /// Lets the stack send on all queues.
-    pub(crate) fn start_queues(&self, _rtnl: &mut Rtnl) {
-        // SAFETY: The device is valid.
-        unsafe { bindings::oxib_start_queues(self.as_raw()) }
-    }
-
-    /// Stops the stack from sending and waits until no transmit is under way.
-    pub(crate) fn stop_queues(&self, _rtnl: &mut Rtnl) {
-        // SAFETY: The device is valid.
-        unsafe { bindings::oxib_stop_queues(self.as_raw()) }
-    }
-
-    /// The hardware address that the stack has for the device.
-    pub(crate) fn address(&self) -> HwAddr {
-        let mut bytes = [0u8; HwAddr::LEN];
-        // SAFETY: `dev_addr` of such a device is 20 bytes, and its memory stays while registered.
-        unsafe {
-            core::ptr::copy_nonoverlapping((*self.as_raw()).dev_addr, bytes.as_mut_ptr(), 20)
-        };
-        HwAddr::from_bytes(bytes)
-    }
-
-    /// Changes the hardware address and tells the stack.
-    pub(crate) fn set_address(&self, _rtnl: &mut Rtnl, address: &HwAddr) {
-        // SAFETY: The device is valid, the RTNL held; the address has the length of the device's.
-        unsafe { bindings::oxib_set_address(self.as_raw(), address.as_bytes().as_ptr()) }
-    }
-
-    /// Sets the address that reaches all nodes of the link, before the device is registered.
-    pub(crate) fn set_broadcast(&self, address: &HwAddr) {
-        // SAFETY: `broadcast` is 32 bytes, of which such a device uses 20.
-        unsafe {
-            core::ptr::copy_nonoverlapping(
-                address.as_bytes().as_ptr(),
-                (*self.as_raw()).broadcast.as_mut_ptr(),
-                HwAddr::LEN,
-            )
-        }
-    }
-
-    /// Changes the broadcast address of the link, of a registered device: the stack makes the
-    /// addresses of groups again.
-    pub(crate) fn change_broadcast(&self, _rtnl: &mut Rtnl, address: &HwAddr) {
-        // SAFETY: The device is registered, the RTNL held; the address has the length of the
-        // device's.
-        unsafe { bindings::oxib_set_broadcast(self.as_raw(), address.as_bytes().as_ptr()) }
-    }
-
-    /// The MTU of the device, in bytes.
-    pub(crate) fn mtu(&self) -> u32 {
-        // SAFETY: A plain integer at that offset of a valid device; the stack reads it without a
-        // lock, too.
-        unsafe {
-            self.as_raw()
-                .cast::<u8>()
-                .add(bindings::OXIB_NETDEV_MTU as usize)
-                .cast::<u32>()
-                .read_volatile()
-        }
-    }
-
-    /// Switches a device between connected and datagram mode. In connected mode packets are not
-    /// to be cut, keep their route (by which their senders are told if they are too large), and
-    /// the driver chooses their transmit queue.
-    pub(crate) fn set_connected(&self, _rtnl: &mut Rtnl, on: bool) {
-        // SAFETY: The device is valid; both tables live forever and differ in the choice of the
-        // queue and of features alone, so the stack may use either.
-        unsafe {
-            bindings::oxib_set_operations(self.as_raw(), table::operations::<T>(on));
-            bindings::oxib_set_connected(self.as_raw(), on);
-        }
-    }
-
-    /// Writes the MTU down, in [`Operations::change_mtu`] or before the device is registered.
-    pub(crate) fn store_mtu(&self, mtu: u32) {
-        // SAFETY: A plain integer of a valid device, of which the stack reads either value.
-        unsafe { bindings::oxib_store_mtu(self.as_raw(), mtu) }
-    }
-
-    /// Changes the MTU as an administrator does: [`Operations::change_mtu`] is called, and all
-    /// listeners are told.
-    ///
-    /// # Errors
-    ///
-    /// The error of that function, or of a listener.
-    pub(crate) fn request_mtu(&self, _rtnl: &mut Rtnl, mtu: u32) -> Result {
-        // SAFETY: The device is registered, the RTNL held.
-        kernel::error::to_result(unsafe { bindings::dev_set_mtu(self.as_raw(), mtu as i32) })
-    }
-
-    /// Brings the interface up or takes it down as an administrator does, unless it is so already:
-    /// [`Operations::open`] or [`Operations::stop`] is called, and all listeners are told.
-    ///
-    /// # Errors
-    ///
-    /// The error of `open`, or of a listener.
-    pub(crate) fn set_up(&self, _rtnl: &mut Rtnl, up: bool) -> Result {
-        if up {
-            // SAFETY: The device is registered, the RTNL held; nobody waits for an explanation.
-            return kernel::error::to_result(unsafe {
-                bindings::dev_open(self.as_raw(), core::ptr::null_mut())
-            });
-        }
-        // SAFETY: The device is registered, the RTNL held.
-        unsafe { bindings::dev_close(self.as_raw()) };
-        Ok(())
-    }
-
-    /// The multicast addresses that the stack wants, other than the broadcast address.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`.
-    pub(crate) fn multicast_addresses(&self) -> Result<KVec<HwAddr>> {
-        let mut list = KVec::new();
-        // Sizes it first: no memory is allocated under the address lock.
-        // SAFETY: The device is valid.
-        let expected = unsafe { bindings::oxib_mc_count(self.as_raw()) } as usize + 16;
-        list.reserve(expected, GFP_KERNEL)?;
-        // SAFETY: The device is valid; the callback gets the list that it expects, and runs
-        // before the call returns.
-        unsafe {
-            bindings::oxib_for_each_mc(
-                self.as_raw(),
-                Some(push_address),
-                (&raw mut list).cast::<c_void>(),
-            )
-        };
-        Ok(list)
-    }
-}
-
-/// Collects one address for [`Device::multicast_addresses`].
-///
-/// # Safety
-///
-/// `address` is 20 bytes, `list` a `KVec<HwAddr>` that nobody else uses.
-unsafe extern "C" fn push_address(list: *mut c_void, address: *const u8) {
-    // SAFETY: `multicast_addresses` lends its list, which nobody else uses meanwhile; the stack
-    // gives an address of 20 bytes.
-    let (list, bytes) = unsafe {
-        (
-            &mut *list.cast::<KVec<HwAddr>>(),
-            *address.cast::<[u8; HwAddr::LEN]>(),
-        )
-    };
-    // Addresses that came since the list was sized are left for the next change's call.
-    let _ = list.push_within_capacity(HwAddr::from_bytes(bytes));
-}
-
-/// An interface's name (`ib0`), with zeros behind it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Name([u8; Name::LEN]);
-
-impl Name {
-    /// Longest name in bytes, with the NUL at its end.
-    const LEN: usize = bindings::IFNAMSIZ as usize;
-
-    fn bytes(&self) -> &[u8] {
-        self.0.split(|byte| *byte == 0).next().unwrap_or_default()
-    }
-
-    /// Copies the name, cut to the room there is; returns how long it is then.
-    pub(crate) fn copy_to(&self, out: &mut [u8]) -> usize {
-        let length = core::cmp::min(out.len(), self.bytes().len());
-        for (slot, byte) in out.iter_mut().zip(self.bytes()) {
-            *slot = *byte;
-        }
-        length
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(BStr::from_bytes(self.bytes()), f)
     }
 }
