@@ -29,6 +29,7 @@ fn declared() -> BTreeSet<String> {
     let numbers = numbers.map(|(name, number)| format!("{name} = {number}"));
     libibverbs::layouts_of_types()
         .into_iter()
+        .chain(libibverbs::layouts_of_operations())
         .chain(libibverbs::layouts_of_buffers())
         .flat_map(lines_of)
         .chain(numbers)

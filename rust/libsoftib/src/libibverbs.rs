@@ -7,7 +7,23 @@
 //! are a `filler`. `cargo test` compares each layout and number with `layouts.txt`, which
 //! `scripts/provider layouts` writes with rdma-core's own headers.
 
+mod declare;
+mod functions;
+mod operations;
+
 use crate::memory::Zeroable;
+#[cfg(test)]
+pub(crate) use declare::Layout;
+use declare::{
+    buffers,
+    numbers,
+    opaque,
+    types, //
+};
+pub(crate) use functions::*;
+#[cfg(test)]
+pub(crate) use operations::layouts_of_types as layouts_of_operations;
+pub(crate) use operations::verbs_context_ops;
 use std::ffi::{
     c_char,
     c_int,
@@ -17,106 +33,6 @@ use std::marker::{
     PhantomData,
     PhantomPinned, //
 };
-
-/// The layout of a type: its size, and the offset and size of each field.
-#[cfg(test)]
-pub(crate) struct Layout {
-    pub(crate) name: &'static str,
-    pub(crate) size: usize,
-    pub(crate) fields: Vec<(&'static str, usize, usize)>,
-}
-
-/// Declares types with the layout of C, and for the tests a function that returns the layouts.
-macro_rules! types {
-    ($(
-        $(#[$attribute:meta])*
-        struct $name:ident {
-            $($(#[$about:meta])* $visible:vis $field:ident: $type:ty,)*
-        }
-    )*) => {
-        $(
-            $(#[$attribute])*
-            #[repr(C)]
-            pub(crate) struct $name {
-                $($(#[$about])* $visible $field: $type,)*
-            }
-        )*
-
-        /// Returns the layouts of the types, without fillers.
-        #[cfg(test)]
-        pub(crate) fn layouts_of_types() -> Vec<Layout> {
-            vec![$(
-                Layout {
-                    name: stringify!($name),
-                    size: size_of::<$name>(),
-                    fields: [$(
-                        (
-                            stringify!($field),
-                            std::mem::offset_of!($name, $field),
-                            size_of::<$type>(),
-                        ),
-                    )*]
-                    .into_iter()
-                    .filter(|(field, ..): &(&str, usize, usize)| !field.starts_with("filler"))
-                    .collect(),
-                }
-            ),*]
-        }
-    };
-}
-
-/// Declares the buffers of commands and of their responses, which libibverbs alone reads and
-/// writes, with their sizes in bytes.
-macro_rules! buffers {
-    ($($name:ident = $size:literal;)*) => {
-        $(
-            #[doc = concat!("A buffer for a `", stringify!($name), "`.")]
-            #[repr(C, align(8))]
-            pub(crate) struct $name([u8; $size]);
-
-            impl $name {
-                /// The size that libibverbs is told: without padding.
-                pub(crate) const SIZE: usize = $size;
-
-                /// Makes an empty one.
-                pub(crate) const fn new() -> Self {
-                    Self([0; $size])
-                }
-            }
-        )*
-
-        /// Returns the sizes of the buffers.
-        #[cfg(test)]
-        pub(crate) fn layouts_of_buffers() -> Vec<Layout> {
-            vec![$(Layout { name: stringify!($name), size: $name::SIZE, fields: Vec::new() }),*]
-        }
-    };
-}
-
-/// Declares types that this library has only pointers to.
-macro_rules! opaque {
-    ($($name:ident)*) => {
-        $(
-            #[doc = concat!("A `", stringify!($name), "` of libibverbs.")]
-            #[repr(C)]
-            pub(crate) struct $name {
-                nothing: [u8; 0],
-                neither_moved_nor_shared: PhantomData<(*mut u8, PhantomPinned)>,
-            }
-        )*
-    };
-}
-
-/// Declares numbers, and for the tests a table of them.
-macro_rules! numbers {
-    ($($(#[$about:meta])* $name:ident: $type:ty = $value:expr;)*) => {
-        $($(#[$about])* pub(crate) const $name: $type = $value;)*
-
-        /// The numbers by their names.
-        #[cfg(test)]
-        pub(crate) const NUMBERS: &[(&str, u64)] = &[$((stringify!($name), $name as u64)),*];
-    };
-}
 
 numbers! {
     /// The kind of an entry that has the identifier of a driver.
@@ -177,11 +93,9 @@ buffers! {
     ibv_modify_qp = 120;
     ib_uverbs_create_ah_resp = 4;
 }
-
 /// A slot of [`verbs_context_ops`] that this library leaves to libibverbs, which answers
 /// EOPNOTSUPP.
 type Unused = Option<unsafe extern "C" fn()>;
-
 types! {
     /// An entry of the table by which a driver's devices are known. The last one is zero.
     struct verbs_match_ent {
@@ -366,142 +280,6 @@ types! {
         pub(crate) filler: u8,
         pub(crate) hdr: ib_uverbs_ioctl_hdr,
     }
-
-    /// The verbs of a context.
-    struct verbs_context_ops {
-        pub(crate) advise_mr: Unused,
-        pub(crate) alloc_dm: Unused,
-        pub(crate) alloc_mw: Unused,
-        pub(crate) alloc_null_mr: Unused,
-        pub(crate) alloc_parent_domain: Unused,
-        pub(crate) alloc_pd: Option<unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd>,
-        pub(crate) alloc_td: Unused,
-        pub(crate) async_event: Unused,
-        pub(crate) attach_counters_point_flow: Unused,
-        pub(crate) attach_mcast: Option<
-            unsafe extern "C" fn(*mut ibv_qp, *const ibv_gid, u16) -> c_int,
-        >,
-        pub(crate) bind_mw: Unused,
-        pub(crate) close_xrcd: Unused,
-        pub(crate) cq_event: Unused,
-        pub(crate) create_ah: Option<
-            unsafe extern "C" fn(*mut ibv_pd, *mut ibv_ah_attr) -> *mut ibv_ah,
-        >,
-        pub(crate) create_counters: Unused,
-        pub(crate) create_cq: Option<
-            unsafe extern "C" fn(
-                *mut ibv_context,
-                c_int,
-                *mut ibv_comp_channel,
-                c_int,
-            ) -> *mut ibv_cq,
-        >,
-        pub(crate) create_cq_ex: Unused,
-        pub(crate) create_flow: Unused,
-        pub(crate) create_flow_action_esp: Unused,
-        pub(crate) create_qp: Option<
-            unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp,
-        >,
-        pub(crate) create_qp_ex: Unused,
-        pub(crate) create_rwq_ind_table: Unused,
-        pub(crate) create_srq: Option<
-            unsafe extern "C" fn(*mut ibv_pd, *mut ibv_srq_init_attr) -> *mut ibv_srq,
-        >,
-        pub(crate) create_srq_ex: Unused,
-        pub(crate) create_wq: Unused,
-        pub(crate) dealloc_mw: Unused,
-        pub(crate) dealloc_pd: Option<unsafe extern "C" fn(*mut ibv_pd) -> c_int>,
-        pub(crate) dealloc_td: Unused,
-        pub(crate) dereg_mr: Option<unsafe extern "C" fn(*mut verbs_mr) -> c_int>,
-        pub(crate) destroy_ah: Option<unsafe extern "C" fn(*mut ibv_ah) -> c_int>,
-        pub(crate) destroy_counters: Unused,
-        pub(crate) destroy_cq: Option<unsafe extern "C" fn(*mut ibv_cq) -> c_int>,
-        pub(crate) destroy_flow: Unused,
-        pub(crate) destroy_flow_action: Unused,
-        pub(crate) destroy_qp: Option<unsafe extern "C" fn(*mut ibv_qp) -> c_int>,
-        pub(crate) destroy_rwq_ind_table: Unused,
-        pub(crate) destroy_srq: Option<unsafe extern "C" fn(*mut ibv_srq) -> c_int>,
-        pub(crate) destroy_wq: Unused,
-        pub(crate) detach_mcast: Option<
-            unsafe extern "C" fn(*mut ibv_qp, *const ibv_gid, u16) -> c_int,
-        >,
-        pub(crate) free_context: Option<unsafe extern "C" fn(*mut ibv_context)>,
-        pub(crate) free_dm: Unused,
-        pub(crate) get_srq_num: Unused,
-        pub(crate) import_dm: Unused,
-        pub(crate) import_mr: Unused,
-        pub(crate) import_pd: Unused,
-        pub(crate) modify_cq: Unused,
-        pub(crate) modify_flow_action_esp: Unused,
-        pub(crate) modify_qp: Option<
-            unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int,
-        >,
-        pub(crate) modify_qp_rate_limit: Unused,
-        pub(crate) modify_srq: Option<
-            unsafe extern "C" fn(*mut ibv_srq, *mut ibv_srq_attr, c_int) -> c_int,
-        >,
-        pub(crate) modify_wq: Unused,
-        pub(crate) open_qp: Unused,
-        pub(crate) open_xrcd: Unused,
-        pub(crate) poll_cq: Option<unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int>,
-        pub(crate) post_recv: Option<
-            unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int,
-        >,
-        pub(crate) post_send: Option<
-            unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int,
-        >,
-        pub(crate) post_srq_ops: Unused,
-        pub(crate) post_srq_recv: Option<
-            unsafe extern "C" fn(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int,
-        >,
-        pub(crate) query_device_ex: Option<
-            unsafe extern "C" fn(
-                *mut ibv_context,
-                *const ibv_query_device_ex_input,
-                *mut ibv_device_attr_ex,
-                usize,
-            ) -> c_int,
-        >,
-        pub(crate) query_ece: Unused,
-        pub(crate) query_port: Option<
-            unsafe extern "C" fn(*mut ibv_context, u8, *mut ibv_port_attr) -> c_int,
-        >,
-        pub(crate) query_qp: Option<
-            unsafe extern "C" fn(
-                *mut ibv_qp,
-                *mut ibv_qp_attr,
-                c_int,
-                *mut ibv_qp_init_attr,
-            ) -> c_int,
-        >,
-        pub(crate) query_qp_data_in_order: Unused,
-        pub(crate) query_rt_values: Unused,
-        pub(crate) query_srq: Option<
-            unsafe extern "C" fn(*mut ibv_srq, *mut ibv_srq_attr) -> c_int,
-        >,
-        pub(crate) read_counters: Unused,
-        pub(crate) reg_dm_mr: Unused,
-        pub(crate) reg_dmabuf_mr: Unused,
-        pub(crate) reg_mr: Option<
-            unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, u64, c_int) -> *mut ibv_mr,
-        >,
-        pub(crate) req_notify_cq: Option<unsafe extern "C" fn(*mut ibv_cq, c_int) -> c_int>,
-        pub(crate) rereg_mr: Option<
-            unsafe extern "C" fn(
-                *mut verbs_mr,
-                c_int,
-                *mut ibv_pd,
-                *mut c_void,
-                usize,
-                c_int,
-            ) -> c_int,
-        >,
-        pub(crate) resize_cq: Unused,
-        pub(crate) set_ece: Unused,
-        pub(crate) unimport_dm: Unused,
-        pub(crate) unimport_mr: Unused,
-        pub(crate) unimport_pd: Unused,
-    }
 }
 
 // SAFETY: Numbers and arrays of them, or pointers, which may be null.
@@ -520,8 +298,6 @@ unsafe impl Zeroable for ibv_srq {}
 unsafe impl Zeroable for verbs_qp {}
 // SAFETY: As for `verbs_device`.
 unsafe impl Zeroable for ibv_ah {}
-// SAFETY: Slots, where null is none.
-unsafe impl Zeroable for verbs_context_ops {}
 // SAFETY: Numbers and arrays of them.
 unsafe impl Zeroable for ib_uverbs_ex_query_device_resp {}
 // SAFETY: Numbers.
@@ -531,175 +307,3 @@ unsafe impl Zeroable for ib_uverbs_wc {}
 unsafe impl Sync for verbs_device_ops {}
 // SAFETY: The entry is a constant. Its pointer is null.
 unsafe impl Sync for verbs_match_ent {}
-
-// Each function gets pointers to what the types say: objects that are there or about to be filled,
-// and buffers with their sizes. They return 0 or an error number, if nothing else is said.
-extern "C" {
-    pub(crate) fn verbs_register_driver_34(operations: *const verbs_device_ops);
-    /// Returns zeroed memory of that size, made with `calloc`, with a context at
-    /// `context_offset`, an offset in the guise of a pointer; null with `errno` if that fails.
-    pub(crate) fn _verbs_init_and_alloc_context(
-        device: *mut ibv_device,
-        command_file: c_int,
-        size: usize,
-        context_offset: *mut verbs_context,
-        driver: u32,
-    ) -> *mut c_void;
-    pub(crate) fn verbs_uninit_context(context: *mut verbs_context);
-    pub(crate) fn verbs_set_ops(context: *mut verbs_context, operations: *const verbs_context_ops);
-    /// The command has room for its attributes, up to `last_attr`.
-    pub(crate) fn execute_ioctl(
-        context: *mut ibv_context,
-        command: *mut ibv_command_buffer,
-    ) -> c_int;
-
-    pub(crate) fn ibv_cmd_get_context(
-        context: *mut verbs_context,
-        command: *mut ibv_get_context,
-        command_size: usize,
-        response: *mut ib_uverbs_get_context_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_query_device_any(
-        context: *mut ibv_context,
-        input: *const ibv_query_device_ex_input,
-        attributes: *mut ibv_device_attr_ex,
-        attributes_size: usize,
-        response: *mut ib_uverbs_ex_query_device_resp,
-        response_size: *mut usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_query_port(
-        context: *mut ibv_context,
-        port: u8,
-        attributes: *mut ibv_port_attr,
-        command: *mut ibv_query_port,
-        command_size: usize,
-    ) -> c_int;
-
-    pub(crate) fn ibv_cmd_alloc_pd(
-        context: *mut ibv_context,
-        pd: *mut ibv_pd,
-        command: *mut ibv_alloc_pd,
-        command_size: usize,
-        response: *mut ib_uverbs_alloc_pd_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_dealloc_pd(pd: *mut ibv_pd) -> c_int;
-
-    pub(crate) fn ibv_cmd_reg_mr(
-        pd: *mut ibv_pd,
-        address: *mut c_void,
-        length: usize,
-        hca_address: u64,
-        access: c_int,
-        mr: *mut verbs_mr,
-        command: *mut ibv_reg_mr,
-        command_size: usize,
-        response: *mut ib_uverbs_reg_mr_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_rereg_mr(
-        mr: *mut verbs_mr,
-        flags: u32,
-        address: *mut c_void,
-        length: usize,
-        hca_address: u64,
-        access: c_int,
-        pd: *mut ibv_pd,
-        command: *mut ibv_rereg_mr,
-        command_size: usize,
-        response: *mut ib_uverbs_rereg_mr_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_dereg_mr(mr: *mut verbs_mr) -> c_int;
-
-    pub(crate) fn ibv_cmd_create_cq(
-        context: *mut ibv_context,
-        entries: c_int,
-        channel: *mut ibv_comp_channel,
-        vector: c_int,
-        cq: *mut ibv_cq,
-        command: *mut ibv_create_cq,
-        command_size: usize,
-        response: *mut ib_uverbs_create_cq_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int;
-    pub(crate) fn ibv_cmd_destroy_cq(cq: *mut ibv_cq) -> c_int;
-
-    pub(crate) fn ibv_cmd_create_srq(
-        pd: *mut ibv_pd,
-        srq: *mut ibv_srq,
-        attributes: *mut ibv_srq_init_attr,
-        command: *mut ibv_create_srq,
-        command_size: usize,
-        response: *mut ib_uverbs_create_srq_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_modify_srq(
-        srq: *mut ibv_srq,
-        attributes: *mut ibv_srq_attr,
-        mask: c_int,
-        command: *mut ibv_modify_srq,
-        command_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_query_srq(
-        srq: *mut ibv_srq,
-        attributes: *mut ibv_srq_attr,
-        command: *mut ibv_query_srq,
-        command_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_destroy_srq(srq: *mut ibv_srq) -> c_int;
-    pub(crate) fn ibv_cmd_post_srq_recv(
-        srq: *mut ibv_srq,
-        request: *mut ibv_recv_wr,
-        bad: *mut *mut ibv_recv_wr,
-    ) -> c_int;
-
-    pub(crate) fn ibv_cmd_create_qp(
-        pd: *mut ibv_pd,
-        qp: *mut ibv_qp,
-        attributes: *mut ibv_qp_init_attr,
-        command: *mut ibv_create_qp,
-        command_size: usize,
-        response: *mut ib_uverbs_create_qp_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_query_qp(
-        qp: *mut ibv_qp,
-        attributes: *mut ibv_qp_attr,
-        mask: c_int,
-        initial: *mut ibv_qp_init_attr,
-        command: *mut ibv_query_qp,
-        command_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_modify_qp(
-        qp: *mut ibv_qp,
-        attributes: *mut ibv_qp_attr,
-        mask: c_int,
-        command: *mut ibv_modify_qp,
-        command_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_destroy_qp(qp: *mut ibv_qp) -> c_int;
-    pub(crate) fn ibv_cmd_post_send(
-        qp: *mut ibv_qp,
-        request: *mut ibv_send_wr,
-        bad: *mut *mut ibv_send_wr,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_post_recv(
-        qp: *mut ibv_qp,
-        request: *mut ibv_recv_wr,
-        bad: *mut *mut ibv_recv_wr,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int;
-    pub(crate) fn ibv_cmd_detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int;
-
-    pub(crate) fn ibv_cmd_create_ah(
-        pd: *mut ibv_pd,
-        ah: *mut ibv_ah,
-        attributes: *mut ibv_ah_attr,
-        response: *mut ib_uverbs_create_ah_resp,
-        response_size: usize,
-    ) -> c_int;
-    pub(crate) fn ibv_cmd_destroy_ah(ah: *mut ibv_ah) -> c_int;
-}
