@@ -37,10 +37,7 @@ use crate::{
     fabric::events::LinkCommand,
     net::{
         cable::Plug,
-        frame::{
-            Frame,
-            Queue, //
-        },
+        frame::Frame,
         line::Line,
         signal::Signal, //
     },
@@ -64,6 +61,7 @@ mod groups;
 mod handover;
 pub(crate) mod limits;
 mod link;
+mod loopback;
 pub(crate) mod management;
 mod offload;
 pub(crate) mod options;
@@ -84,6 +82,7 @@ use counters::{
 };
 use faults::Faults;
 use groups::Groups;
+use loopback::Loopback;
 use options::Options;
 use peer::Far;
 use port::Ports;
@@ -121,7 +120,7 @@ pub(crate) struct Hca {
     pub(crate) faults: Faults,
     /// Packets of a port to itself, and of a peer in memory, each with the port noted in it.
     #[pin]
-    loopback: Queue,
+    loopback: Loopback,
     #[pin]
     loopback_work: DelayedWork<Hca, LOOPBACK>,
     #[pin]
@@ -209,7 +208,7 @@ impl Hca {
                 failed: AtomicBool::new(false),
                 silent: AtomicBool::new(false),
                 faults: Faults::default(),
-                loopback <- Queue::new(),
+                loopback <- Loopback::new(),
                 loopback_work <- new_delayed_work!("softib_loopback"),
                 traps <- new_delayed_work!("softib_traps"),
                 removal <- new_delayed_work!("softib_removal"),
@@ -291,8 +290,9 @@ impl Hca {
         if self.is_in_memory(port) {
             // The end of the peer waits for this RCU section.
             let _guard = rcu::read_lock();
-            if let Some(peer) = self.peer(port) {
-                peer.loop_back(port, frame);
+            let took = self.peer(port).map(|peer| peer.enqueue(port, frame));
+            if took == Some(false) {
+                self.counters.add(port, Counter::SendDropped, 1);
             }
         } else if let Some(line) = self.line(port) {
             line.send(frame);
@@ -319,13 +319,22 @@ impl Hca {
         }
     }
 
-    /// Lets a port receive a frame as from its cable. Any context.
-    pub(crate) fn loop_back(self: &Arc<Self>, port: u8, mut frame: Frame) {
+    /// Lets a port receive a frame that it sends itself, as from its cable, unless too many wait.
+    /// Any context.
+    pub(crate) fn loop_back(self: &Arc<Self>, port: u8, frame: Frame) {
+        if !self.enqueue(port, frame) {
+            self.counters.add(port, Counter::SendDropped, 1);
+        }
+    }
+
+    /// Queues a frame that a port receives soon. Returns whether there was room. Any context.
+    fn enqueue(self: &Arc<Self>, port: u8, mut frame: Frame) -> bool {
         frame.set_port(port);
         // Queued: the sender's consumer may hold its locks, and a packet that arrives may call
         // it.
-        self.loopback.push(frame);
+        let took = self.loopback.push(frame);
         self.take_loopback();
+        took
     }
 
     /// Takes the frames that wait, soon. If the work waits already it will see them all.

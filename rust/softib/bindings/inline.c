@@ -125,6 +125,11 @@ void softib_queue_init(struct sk_buff_head *queue)
 	skb_queue_head_init(queue);
 }
 
+u32 softib_queue_length(const struct sk_buff_head *queue)
+{
+	return skb_queue_len_lockless(queue);
+}
+
 bool softib_queue_is_empty(const struct sk_buff_head *queue)
 {
 	return skb_queue_empty_lockless(queue);

@@ -32,6 +32,7 @@ int softib_frame_send(struct sk_buff *skb, struct net_device *dev);
 u32 softib_crc32(u32 crc, const u8 *bytes, size_t length);
 u16 softib_sum(const u8 *bytes, u32 length);
 void softib_queue_init(struct sk_buff_head *queue);
+u32 softib_queue_length(const struct sk_buff_head *queue);
 bool softib_queue_is_empty(const struct sk_buff_head *queue);
 void softib_queue_purge(struct sk_buff_head *queue);
 

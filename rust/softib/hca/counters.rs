@@ -25,7 +25,8 @@ pub(crate) enum Counter {
     Received,
     ReceivedBytes,
     ReceivedMulticast,
-    /// Packets that could not be sent: no memory, or the port was not active.
+    /// Packets that could not be sent: no memory, the port was not active, or too many
+    /// waited for a device in memory to take them.
     SendDropped,
     /// Frames that are no packet.
     Malformed,

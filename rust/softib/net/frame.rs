@@ -230,6 +230,12 @@ impl Queue {
         NonNull::new(skb).map(Frame)
     }
 
+    /// Returns how many frames there were a moment ago.
+    pub(crate) fn len(&self) -> u32 {
+        // SAFETY: The queue is initialised.
+        unsafe { bindings::softib_queue_length(self.head.get()) }
+    }
+
     /// Returns whether there was no frame a moment ago.
     pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: The queue is initialised.
