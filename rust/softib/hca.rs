@@ -82,6 +82,7 @@ use counters::{
 };
 use faults::Faults;
 use groups::Groups;
+use limits::Quota;
 use loopback::Loopback;
 use options::Options;
 use peer::Far;
@@ -105,6 +106,8 @@ pub(crate) struct Hca {
     pub(crate) queue_pairs: QueuePairs,
     #[pin]
     pub(crate) groups: Groups,
+    pub(crate) completion_queues: Quota,
+    pub(crate) shared_queues: Quota,
     #[pin]
     pub(crate) regions: Regions,
     pub(crate) counters: Counters,
@@ -200,6 +203,8 @@ impl Hca {
                 far <- Far::new(),
                 queue_pairs <- QueuePairs::new(),
                 groups <- Groups::new(),
+                completion_queues: Quota::new(limits::COMPLETION_QUEUES),
+                shared_queues: Quota::new(limits::SHARED_QUEUES),
                 regions <- Regions::new(base),
                 counters,
                 vectors: Vectors::new(),

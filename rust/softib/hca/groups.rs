@@ -49,9 +49,10 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EINVAL` if this is no group, or if the queue pair is attached to it by another
-    /// LID: `ib_core` counts that as two, and keeps a queue pair until both are detached, but a
-    /// detachment names the group alone.
+    /// `ENOMEM`, also if the group or the device has as many members as there may be; `EINVAL` if
+    /// this is no group, or if the queue pair is attached to it by another LID: `ib_core` counts
+    /// that as two, and keeps a queue pair until both are detached, but a detachment names the
+    /// group alone.
     pub(crate) fn attach(&self, queue_pair: &Arc<QueuePair>, gid: Gid, lid: Lid) -> Result {
         if !gid.is_multicast() {
             return Err(EINVAL);
@@ -71,7 +72,10 @@ impl Groups {
                         Err(EINVAL)
                     };
                 }
-                if members.len() as u32 >= limits::GROUPS {
+                let of_group = members.iter().filter(|member| member.gid == gid).count();
+                if members.len() as u32 >= limits::GROUPS
+                    || of_group as u32 >= limits::GROUP_MEMBERS
+                {
                     return Err(ENOMEM);
                 }
                 if members.len() == members.capacity() {

@@ -2,6 +2,13 @@
 
 //! Limits that a device promises to keep.
 
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
+
+use kernel::prelude::*;
+
 /// Completions of a queue: what libfabric wants for 256 peers fits.
 pub(crate) const COMPLETIONS: u32 = 1 << 18;
 
@@ -34,3 +41,77 @@ pub(crate) const READS: u32 = 16;
 
 /// The longest message, in bytes.
 pub(crate) const MESSAGE: u32 = 1 << 30;
+
+/// The number of objects of one kind that a device has, and may have.
+pub(crate) struct Quota {
+    most: u32,
+    used: AtomicU32,
+}
+
+impl Quota {
+    /// Creates the quota of objects of which there may be so many.
+    pub(super) const fn new(most: u32) -> Self {
+        Self {
+            most,
+            used: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts an object that is being made.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if there are as many as there may be.
+    pub(crate) fn take(&self) -> Result<Share<'_>> {
+        // Relaxed: only the number matters, and nothing is read because of it.
+        let more = |used: u32| (used < self.most).then_some(used + 1);
+        let taken = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        match taken {
+            Ok(_) => Ok(Share(self)),
+            Err(_) => Err(ENOMEM),
+        }
+    }
+
+    /// Notes that an object is gone of which the share was kept.
+    pub(crate) fn give_back(&self) {
+        self.used.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The count of an object that is being made. Dropping it takes the count back.
+#[must_use]
+pub(crate) struct Share<'a>(&'a Quota);
+
+impl Share<'_> {
+    /// Lets the object count until [`Quota::give_back`].
+    pub(crate) fn keep(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
+#[kernel::prelude::kunit_tests(softib_quota)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_objects_than_there_may_be() -> Result {
+        let quota = Quota::new(2);
+        quota.take()?.keep();
+        let share = quota.take()?;
+        assert_eq!(quota.take().err(), Some(ENOMEM));
+        drop(share);
+        quota.take()?.keep();
+        assert_eq!(quota.take().err(), Some(ENOMEM));
+        quota.give_back();
+        assert!(quota.take().is_ok());
+        Ok(())
+    }
+}

@@ -25,8 +25,14 @@ use crate::{
 /// The most ports of a device.
 pub(crate) const PORTS: usize = 2;
 
-/// The first place: lower numbers are the special queue pairs', and easily mistaken for them.
+/// The first number: lower ones are the special queue pairs', and easily mistaken for them.
 const FIRST: u32 = 64;
+
+/// The number of rounds after which numbers repeat. The highest bit, which the number for
+/// multicast has, stays clear.
+const ROUNDS: u32 = (Qpn::MAX >> 1) >> limits::QUEUE_PAIR_BITS;
+
+const _: () = assert!(ROUNDS * limits::QUEUE_PAIRS + FIRST <= Qpn::MAX >> 1);
 
 enum Slot {
     Free,
@@ -122,16 +128,14 @@ impl Table {
     }
 
     fn number(&self, place: usize) -> Qpn {
-        let low = place as u32 + FIRST;
-        let high = self.round << limits::QUEUE_PAIR_BITS;
-        // Without the highest bit, which the number for multicast has.
-        Qpn::new((high | low) & (Qpn::MAX >> 1)).unwrap_or(Qpn::MULTICAST)
+        let high = (self.round % ROUNDS) << limits::QUEUE_PAIR_BITS;
+        Qpn::new((high | place as u32) + FIRST).unwrap_or(Qpn::MULTICAST)
     }
 }
 
 fn place_of(number: Qpn) -> Option<usize> {
-    let low = number.get() & (limits::QUEUE_PAIRS - 1);
-    low.checked_sub(FIRST).map(|place| place as usize)
+    let counted = number.get().checked_sub(FIRST)?;
+    Some((counted & (limits::QUEUE_PAIRS - 1)) as usize)
 }
 
 impl QueuePairs {
@@ -224,11 +228,12 @@ impl Table {
     /// Reserves a place; `None` if there is none and `larger` is no larger.
     fn reserve(&mut self, larger: &mut KVec<Slot>) -> Result<Option<Qpn>> {
         // All places that the memory has room for are used before one is used again.
-        let grow = self.slots.len() == self.slots.capacity();
+        let full = self.slots.len() as u32 >= limits::QUEUE_PAIRS;
+        let grow = full || self.slots.len() == self.slots.capacity();
         let place = match (grow, self.free()) {
             (true, Some(place)) => place,
             (true, None) => {
-                if self.slots.len() as u32 + FIRST >= limits::QUEUE_PAIRS {
+                if full {
                     return Err(ENOMEM);
                 }
                 if larger.capacity() <= self.slots.len() {
@@ -253,5 +258,71 @@ impl Table {
     fn append(&mut self) -> usize {
         let _ = self.slots.push_within_capacity(Slot::Free);
         self.slots.len() - 1
+    }
+}
+
+#[kernel::prelude::kunit_tests(softib_queue_pairs)]
+mod tests {
+    use super::*;
+
+    /// Makes a table without queue pairs.
+    fn table() -> Table {
+        Table {
+            slots: KVec::new(),
+            next: 0,
+            round: 0,
+            special: [const { [Slot::Free, Slot::Free] }; PORTS],
+        }
+    }
+
+    /// Reserves a place, with as much memory as that takes.
+    fn reserve(table: &mut Table) -> Result<Qpn> {
+        loop {
+            let wanted = (table.slots.len() + 1).next_power_of_two().max(16);
+            let mut larger = KVec::with_capacity(wanted, GFP_KERNEL)?;
+            if let Some(number) = table.reserve(&mut larger)? {
+                return Ok(number);
+            }
+        }
+    }
+
+    #[test]
+    fn each_number_leads_to_a_place_of_its_own() -> Result {
+        let mut table = table();
+        for place in 0..limits::QUEUE_PAIRS as usize {
+            let number = reserve(&mut table)?;
+            assert!(number.get() >= FIRST);
+            assert_eq!(place_of(number), Some(place));
+            assert!(matches!(table.slot(number, None), Some(Slot::Reserved)));
+        }
+        // There are no more than the device promises.
+        assert_eq!(reserve(&mut table), Err(ENOMEM));
+        Ok(())
+    }
+
+    #[test]
+    fn a_place_that_is_used_again_has_another_number() -> Result {
+        let mut table = table();
+        for _ in 0..16 {
+            reserve(&mut table)?;
+        }
+        let last = 15;
+        let mut before = table.number(last);
+        for _ in 0..2 * ROUNDS {
+            table.slots[last] = Slot::Free;
+            let number = reserve(&mut table)?;
+            assert_eq!(place_of(number), Some(last));
+            assert!(number.get() >= FIRST && number.get() <= Qpn::MAX >> 1);
+            assert!(number != before);
+            before = number;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn special_numbers_lead_to_no_place() {
+        assert_eq!(Qpn::new(0).and_then(place_of), None);
+        assert_eq!(Qpn::new(FIRST - 1).and_then(place_of), None);
+        assert_eq!(Qpn::new(FIRST).and_then(place_of), Some(0));
     }
 }

@@ -102,6 +102,7 @@ pub(super) unsafe extern "C" fn create(
         if wanted == 0 || wanted > limits::COMPLETIONS {
             return Err(EINVAL);
         }
+        let share = hca.completion_queues.take()?;
         let vector = Vector::new(number, hca.options.affinity)?;
         // INVARIANT: The part of the object that is destroyed below, which stops it first.
         let handle = Handle {
@@ -116,6 +117,7 @@ pub(super) unsafe extern "C" fn create(
             (*cq).cqe = wanted as i32;
             Queue::create(cq, queue);
         }
+        share.keep();
         hca.vectors.add(number);
         Ok(0)
     })
@@ -134,6 +136,7 @@ pub(super) unsafe extern "C" fn destroy(
     let (hca, queue) = unsafe { (device::hca((*cq).device), Queue::destroy(cq)) };
     queue.stop();
     hca.vectors.remove(queue.vector.number);
+    hca.completion_queues.give_back();
     0
 }
 

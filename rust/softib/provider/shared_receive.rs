@@ -83,6 +83,7 @@ pub(super) unsafe extern "C" fn create(
         {
             return Err(EINVAL);
         }
+        let share = hca.shared_queues.take()?;
         attributes.max_sge = attributes.max_sge.max(1);
         // INVARIANT: The queue outlives its queue pairs: `ib_core` counts them.
         let handle = Handle(NonNull::new(srq).ok_or(EINVAL)?);
@@ -90,6 +91,7 @@ pub(super) unsafe extern "C" fn create(
         // SAFETY: `ib_core` allocated the queue with room for our part, and gives it here for the
         // first time.
         unsafe { Queue::create(srq, queue) };
+        share.keep();
         Ok(0)
     })
 }
@@ -150,6 +152,8 @@ pub(super) unsafe extern "C" fn destroy(
     _: *mut bindings::ib_udata,
 ) -> i32 {
     // SAFETY: The queue is live, so `create` has written our part; nothing uses it after this call.
-    drop(unsafe { Queue::destroy(srq) });
+    let (hca, queue) = unsafe { (device::hca((*srq).device), Queue::destroy(srq)) };
+    drop(queue);
+    hca.shared_queues.give_back();
     0
 }

@@ -20,7 +20,7 @@
 
 static const struct group *const groups[] = {
 	&reliable_group, &unreliable_group, &datagram_group, &memory_group,
-	&queue_group, &refused_group, &failing_group, &offload_group,
+	&queue_group, &refused_group, &failing_group, &limits_group, &offload_group,
 };
 
 /* A device that tests can be run on. */

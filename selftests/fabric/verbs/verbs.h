@@ -105,7 +105,7 @@ struct group {
 	const struct group group_name##_group = { #group_name, table, ARRAY_SIZE(table) }
 
 extern const struct group reliable_group, unreliable_group, datagram_group, memory_group, queue_group, refused_group,
-	failing_group, offload_group;
+	failing_group, limits_group, offload_group;
 
 /* control.c */
 __printf(2, 3) void fail(struct pair *pair, const char *format, ...);
