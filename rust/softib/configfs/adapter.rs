@@ -14,8 +14,7 @@ use kernel::{
     configfs,
     page::PAGE_SIZE,
     prelude::*,
-    str::CString,
-    sync::Arc, //
+    str::CString, //
 };
 
 use super::{
@@ -51,9 +50,9 @@ impl Element {
             })
     }
 
-    /// The device of that name, for it to fail.
-    fn device(&self) -> Result<Arc<Hca>> {
-        peer::find(&self.name).ok_or_else(|| {
+    /// Runs `change` on the device of that name, for it to fail.
+    fn change_device(&self, change: impl FnOnce(&Hca)) -> Result {
+        peer::with(&self.name, change).ok_or_else(|| {
             self.fail(
                 ENODEV,
                 format_args!("no device was made of it yet (rdma link add), that could fail"),
@@ -343,14 +342,13 @@ impl configfs::AttributeOperations<20> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
-        let failed = peer::find(&element.name).is_some_and(|hca| hca.has_failed());
+        let failed = peer::with(&element.name, |hca| hca.has_failed()).unwrap_or(false);
         Self::show_flag(page, failed)
     }
 
     fn store(element: &Element, page: &[u8]) -> Result {
         let failed = element.flag(page, "failed")?;
-        element.device()?.set_failed(failed);
-        Ok(())
+        element.change_device(|hca| hca.set_failed(failed))
     }
 }
 
@@ -359,15 +357,13 @@ impl configfs::AttributeOperations<22> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
-        let hca = peer::find(&element.name);
-        let every = hca.map_or(0, |hca| hca.faults.refuse_every());
+        let every = peer::with(&element.name, |hca| hca.faults.refuse_every()).unwrap_or(0);
         text::write(page, format_args!("{every}\n"))
     }
 
     fn store(element: &Element, page: &[u8]) -> Result {
         let every = element.number_in(page, "refuse_every", 0..=MAX_REFUSE_EVERY)?;
-        element.device()?.faults.set_refuse_every(every);
-        Ok(())
+        element.change_device(|hca| hca.faults.set_refuse_every(every))
     }
 }
 
@@ -376,14 +372,13 @@ impl configfs::AttributeOperations<23> for Element {
     type Data = Element;
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
-        let fail = peer::find(&element.name).is_some_and(|hca| hca.faults.resets_fail());
+        let fail = peer::with(&element.name, |hca| hca.faults.resets_fail()).unwrap_or(false);
         Self::show_flag(page, fail)
     }
 
     fn store(element: &Element, page: &[u8]) -> Result {
         let fail = element.flag(page, "resets_fail")?;
-        element.device()?.faults.set_resets_fail(fail);
-        Ok(())
+        element.change_device(|hca| hca.faults.set_resets_fail(fail))
     }
 }
 
@@ -463,11 +458,11 @@ impl configfs::AttributeOperations<29> for Element {
 
     fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
         let mut page = text::Page::new(page);
-        if let Some(hca) = peer::find(&element.name) {
-            for count in hca.vectors.counts(kernel::cpu::nr_cpu_ids()) {
-                writeln!(page, "{count}").map_err(|_| EOVERFLOW)?;
-            }
-        }
+        let written = peer::with(&element.name, |hca| {
+            let mut counts = hca.vectors.counts(kernel::cpu::nr_cpu_ids());
+            counts.try_for_each(|count| writeln!(page, "{count}").map_err(|_| EOVERFLOW))
+        });
+        written.unwrap_or(Ok(()))?;
         Ok(page.len())
     }
 }

@@ -140,12 +140,13 @@ impl Member {
 
 static MEMBERS: Locked<KVec<Member>> = Locked::new(KVec::new());
 
-/// The device that was made with that name, if it is there. Sleeps; takes the RTNL lock.
-pub(crate) fn find(name: &CStr) -> Option<Arc<Hca>> {
+/// Runs `look` on the device that was made with that name, if it is there. Sleeps; takes the RTNL
+/// lock. The device does not end meanwhile: its membership does first, which takes the lock, too.
+pub(crate) fn with<R>(name: &CStr, look: impl FnOnce(&Hca) -> R) -> Option<R> {
     let mut rtnl = rtnl::lock();
     let members = MEMBERS.get(&mut rtnl);
-    let member = members.iter().find(|member| *member.name == *name);
-    member.map(|member| member.hca.clone())
+    let member = members.iter().find(|member| *member.name == *name)?;
+    Some(look(&member.hca))
 }
 
 /// The membership of a device among those that can be joined. Dropping it parts the device from

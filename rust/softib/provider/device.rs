@@ -86,6 +86,8 @@ pub(super) unsafe fn hca<'a>(device: *mut bindings::ib_device) -> &'a Arc<Hca> {
 /// # Invariants
 ///
 /// Null, or a device that is not freed yet: it is nulled when all that could use it has ended.
+/// Those are the works of the adapter, its cables, the verbs, a peer, and files that the
+/// administrator writes to, which hold the lock that the end of its membership takes.
 pub(crate) struct Handle(AtomicPtr<bindings::ib_device>);
 
 /// An event of a device or a port that the kernel is told of.
