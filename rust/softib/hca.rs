@@ -4,6 +4,9 @@
 //!
 //! Lock order: queue pair, shared receive queue, port, tables. The lock of a completion queue may
 //! be taken under any of them. No lock is held while a consumer is called or a frame is sent.
+//!
+//! Memory of an object whose size its consumer chooses (queues, regions) is charged to the memory
+//! cgroup of the consumer (`GFP_KERNEL_ACCOUNT`); that of a device and its tables is not.
 
 use core::sync::atomic::{
     AtomicBool,

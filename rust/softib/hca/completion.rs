@@ -274,7 +274,7 @@ impl CompletionQueue {
         overtaking: bool,
     ) -> Result<Arc<Self>> {
         let ring = Ring {
-            entries: KVVec::with_capacity(capacity, GFP_KERNEL)?,
+            entries: KVVec::with_capacity(capacity, GFP_KERNEL_ACCOUNT)?,
             first: 0,
             count: 0,
             capacity,
@@ -290,7 +290,7 @@ impl CompletionQueue {
                 vector,
                 work <- new_delayed_work!("softib_completions"),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 

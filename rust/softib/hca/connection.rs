@@ -101,7 +101,7 @@ impl Connection {
             held: Held::new(receive_segments.max(1) as usize)?,
             armed: None,
         };
-        Ok(KBox::new(connection, GFP_KERNEL)?)
+        Ok(KBox::new(connection, GFP_KERNEL_ACCOUNT)?)
     }
 }
 

@@ -322,7 +322,7 @@ impl QueuePair {
                 teller <- new_delayed_work!("softib_qp_events"),
                 resumption <- new_delayed_work!("softib_qp_resumption"),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         // Last: from here on packets find it.
         place.fill(this.clone());

@@ -51,7 +51,7 @@ impl Held {
     pub(crate) fn new(segments: usize) -> Result<Self> {
         Ok(Self {
             request: 0,
-            segments: KVec::with_capacity(segments, GFP_KERNEL)?,
+            segments: KVec::with_capacity(segments, GFP_KERNEL_ACCOUNT)?,
         })
     }
 
@@ -72,8 +72,12 @@ impl ReceiveQueue {
             segments: 0,
         };
         Ok(Self {
-            posted: KVVec::from_elem(none, capacity, GFP_KERNEL)?,
-            segments: KVVec::from_elem(Segment::NONE, capacity * segments_each, GFP_KERNEL)?,
+            posted: KVVec::from_elem(none, capacity, GFP_KERNEL_ACCOUNT)?,
+            segments: KVVec::from_elem(
+                Segment::NONE,
+                capacity * segments_each,
+                GFP_KERNEL_ACCOUNT,
+            )?,
             segments_each,
             first: 0,
             count: 0,
@@ -209,7 +213,7 @@ impl SharedReceiveQueue {
                 handle,
                 shared <- new_irq_lock!(shared, "softib_srq"),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 

@@ -163,7 +163,7 @@ impl Pages {
     /// `ENOMEM`.
     pub(crate) fn with_room(pages: usize) -> Result<Self> {
         Ok(Self {
-            pages: KVec::with_capacity(pages, GFP_KERNEL)?,
+            pages: KVec::with_capacity(pages, GFP_KERNEL_ACCOUNT)?,
             ..Self::default()
         })
     }
@@ -421,7 +421,7 @@ impl Regions {
             true => random() & ((1 << KEY_TAG_BITS) - 1),
             false => 0,
         };
-        let mapped = KVec::with_capacity(pages, GFP_KERNEL)?;
+        let mapped = KVec::with_capacity(pages, GFP_KERNEL_ACCOUNT)?;
         let region = Arc::pin_init(
             pin_init!(Region {
                 base: self.base,
@@ -431,7 +431,7 @@ impl Regions {
                     "softib_region"
                 ),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         let key = self.insert(&region)? << KEY_TAG_BITS | tag;
         // Until then the region has key 0, and does not stand at the place of that key: each
@@ -448,7 +448,7 @@ impl Regions {
             if place == 0 {
                 continue;
             }
-            let node = RBTreeNode::new(place, region.clone(), GFP_KERNEL)?;
+            let node = RBTreeNode::new(place, region.clone(), GFP_KERNEL_ACCOUNT)?;
             if self.table.with(|table| table.insert(node, place))? {
                 return Ok(place);
             }

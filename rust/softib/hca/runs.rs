@@ -28,7 +28,7 @@ impl Runs {
     /// `ENOMEM`.
     pub(crate) fn with_room(runs: usize) -> Result<Self> {
         Ok(Self {
-            runs: KVVec::with_capacity(runs, GFP_KERNEL)?,
+            runs: KVVec::with_capacity(runs, GFP_KERNEL_ACCOUNT)?,
             length: 0,
         })
     }

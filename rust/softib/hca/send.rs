@@ -87,15 +87,15 @@ impl SendQueue {
         // A power of two, as indices go around.
         let places = capacity.max(1).next_power_of_two() as usize;
         let (segments_each, inline_each) = (segments_each.max(1) as usize, inline_each as usize);
-        let mut entries = KVVec::with_capacity(places, GFP_KERNEL)?;
+        let mut entries = KVVec::with_capacity(places, GFP_KERNEL_ACCOUNT)?;
         for _ in 0..places {
-            entries.push(None, GFP_KERNEL)?;
+            entries.push(None, GFP_KERNEL_ACCOUNT)?;
         }
         Ok(Self {
             entries,
-            segments: KVVec::from_elem(Segment::NONE, places * segments_each, GFP_KERNEL)?,
+            segments: KVVec::from_elem(Segment::NONE, places * segments_each, GFP_KERNEL_ACCOUNT)?,
             segments_each,
-            inline: KVVec::from_elem(0, places * inline_each, GFP_KERNEL)?,
+            inline: KVVec::from_elem(0, places * inline_each, GFP_KERNEL_ACCOUNT)?,
             inline_each,
             first: 0,
             next: 0,

@@ -71,7 +71,7 @@ impl<C, T> Object<C, T> {
     /// `ENOMEM`.
     pub(super) fn allocate(part: T) -> Result<*mut C> {
         // Before the part is where nothing would drop it.
-        let place = KBox::<Self>::new_uninit(GFP_KERNEL)?;
+        let place = KBox::<Self>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let this = Self {
             core: Opaque::zeroed(),
             part: MaybeUninit::new(part),
