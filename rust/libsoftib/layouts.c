@@ -68,6 +68,14 @@ static void objects(void)
 	FIELD(verbs_qp, qp);
 	SIZE(ibv_qp);
 	SIZE(ibv_ah);
+	SIZE(ibv_send_wr);
+	FIELD(ibv_send_wr, wr_id);
+	FIELD(ibv_send_wr, next);
+	FIELD(ibv_send_wr, num_sge);
+	SIZE(ibv_recv_wr);
+	FIELD(ibv_recv_wr, wr_id);
+	FIELD(ibv_recv_wr, next);
+	FIELD(ibv_recv_wr, num_sge);
 }
 
 static void completions(void)
@@ -161,6 +169,9 @@ static void commands(void)
 	SIZE(ibv_query_qp);
 	SIZE(ibv_modify_qp);
 	SIZE(ib_uverbs_create_ah_resp);
+	SIZE(ib_uverbs_send_wr);
+	SIZE(ib_uverbs_recv_wr);
+	SIZE(ib_uverbs_sge);
 }
 
 static void operations(void)

@@ -414,7 +414,7 @@ test_misuse() {
 	local program
 	modprobe ib_uverbs
 	bring_up_fabric offload h1
-	for program in misuse keys completions; do
+	for program in misuse keys completions queues; do
 		misuse "$program"
 	done
 	check "the kernel's log has nothing of their completion queues" says_no_overrun

@@ -35,6 +35,7 @@ mod device;
 mod layouts;
 mod libibverbs;
 mod memory;
+mod post;
 mod verbs;
 
 /// Registers the library with libibverbs, which is what has loaded it.

@@ -64,8 +64,6 @@ opaque! {
     ibv_qp_attr
     ibv_qp_init_attr
     ibv_query_device_ex_input
-    ibv_recv_wr
-    ibv_send_wr
     ibv_srq_attr
     ibv_srq_init_attr
     verbs_sysfs_dev
@@ -185,6 +183,40 @@ types! {
         filler: [u64; 3],
     }
 
+    /// A request to send.
+    #[derive(Clone, Copy)]
+    struct ibv_send_wr {
+        pub(crate) wr_id: u64,
+        pub(crate) next: *mut ibv_send_wr,
+        filler_list: u64,
+        pub(crate) num_sge: c_int,
+        filler: [u32; 25],
+    }
+
+    /// A request to receive.
+    #[derive(Clone, Copy)]
+    struct ibv_recv_wr {
+        pub(crate) wr_id: u64,
+        pub(crate) next: *mut ibv_recv_wr,
+        filler_list: u64,
+        pub(crate) num_sge: c_int,
+    }
+
+    /// A request to send, as a command has it.
+    struct ib_uverbs_send_wr {
+        filler: [u64; 7],
+    }
+
+    /// A request to receive, as a command has it.
+    struct ib_uverbs_recv_wr {
+        filler: [u64; 2],
+    }
+
+    /// An entry of a request's scatter/gather list, as a command has it.
+    struct ib_uverbs_sge {
+        filler: [u64; 2],
+    }
+
     /// A completion as programs have it.
     struct ibv_wc {
         pub(crate) wr_id: u64,
@@ -298,6 +330,9 @@ unsafe impl Zeroable for ibv_srq {}
 unsafe impl Zeroable for verbs_qp {}
 // SAFETY: As for `verbs_device`.
 unsafe impl Zeroable for ibv_ah {}
+// SAFETY: As for `verbs_device`.
+#[cfg(test)]
+unsafe impl Zeroable for ibv_send_wr {}
 // SAFETY: Numbers and arrays of them.
 unsafe impl Zeroable for ib_uverbs_ex_query_device_resp {}
 // SAFETY: Numbers.

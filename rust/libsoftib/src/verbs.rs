@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! The verbs of a context. libibverbs itself has most of each: it fills an object and gives the
-//! kernel the command. What it does as it is stands in the table by libibverbs' own name, the
-//! posts among it.
+//! kernel the command. What it does as it is stands in the table by libibverbs' own name.
 
 use crate::completion::poll_cq;
 use crate::device::free_context;
@@ -48,6 +47,11 @@ use crate::libibverbs::{
     verbs_qp, //
 };
 use crate::memory;
+use crate::post::{
+    post_recv,
+    post_send,
+    post_srq_recv, //
+};
 use std::ffi::{
     c_int,
     c_void, //
@@ -73,9 +77,9 @@ pub(crate) static OPERATIONS: verbs_context_ops = verbs_context_ops {
     modify_qp: Some(modify_qp),
     modify_srq: Some(modify_srq),
     poll_cq: Some(poll_cq),
-    post_recv: Some(libibverbs::ibv_cmd_post_recv),
-    post_send: Some(libibverbs::ibv_cmd_post_send),
-    post_srq_recv: Some(libibverbs::ibv_cmd_post_srq_recv),
+    post_recv: Some(post_recv),
+    post_send: Some(post_send),
+    post_srq_recv: Some(post_srq_recv),
     query_device_ex: Some(query_device),
     query_port: Some(query_port),
     query_qp: Some(query_qp),

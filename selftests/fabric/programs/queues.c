@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a program may do with its queues: post chains that are longer than a command has room for. Prints a line for each case,
+ * `ok` or `not ok`, and a description.
+ *
+ * queues DEVICE
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "pair.h"
+#include "report.h"
+
+/* Requests of a chain: of sends with one piece, 909 are as many as a command has room for, and of receives 2047. */
+#define CHAIN 5000
+/* One that is in no first command. */
+#define BAD 2500
+
+/* --- long chains --- */
+
+static void make_long(struct side *side)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { .max_send_wr = CHAIN, .max_recv_wr = CHAIN, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+
+	must(!ibv_destroy_qp(side->qp) && !ibv_destroy_cq(side->cq), "its queues go");
+	side->cq = ibv_create_cq(context, 2 * CHAIN, NULL, NULL, 0);
+	must(!!side->cq, "a long completion queue");
+	init.send_cq = side->cq;
+	init.recv_cq = side->cq;
+	side->qp = ibv_create_qp(side->pd, &init);
+	must(!!side->qp, "a queue pair of long queues");
+}
+
+/* The number of completions that come, all good and in the order of their requests. */
+static int completed(struct side *side, int wanted)
+{
+	struct ibv_wc wc;
+	int number = 0;
+
+	while (number < wanted && next_completion(side->cq, &wc) && wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)number)
+		number++;
+	return number;
+}
+
+static struct ibv_sge piece_of(const struct side *side)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)side->memory, .length = 8, .lkey = side->mr->lkey };
+}
+
+static struct ibv_send_wr *chain_of_sends(struct ibv_sge *sge)
+{
+	struct ibv_send_wr *chain = calloc(CHAIN, sizeof(*chain));
+	int i;
+
+	must(!!chain, "memory for sends");
+	for (i = 0; i < CHAIN; i++)
+		chain[i] = (struct ibv_send_wr){ .wr_id = i, .next = i + 1 < CHAIN ? &chain[i + 1] : NULL, .sg_list = sge,
+						 .num_sge = 1, .opcode = IBV_WR_SEND };
+	return chain;
+}
+
+static int post_long_receives(void)
+{
+	struct ibv_recv_wr *chain = calloc(CHAIN, sizeof(*chain)), *bad;
+	struct ibv_sge sge = piece_of(&b);
+	int i, error;
+
+	must(!!chain, "memory for receives");
+	for (i = 0; i < CHAIN; i++)
+		chain[i] = (struct ibv_recv_wr){ .wr_id = i, .next = i + 1 < CHAIN ? &chain[i + 1] : NULL, .sg_list = &sge,
+						 .num_sge = 1 };
+	error = ibv_post_recv(b.qp, chain, &bad);
+	free(chain);
+	return error;
+}
+
+static void long_chains(void)
+{
+	struct ibv_sge pieces[2] = { piece_of(&a), piece_of(&a) };
+	struct ibv_send_wr *chain = chain_of_sends(pieces), *bad = NULL;
+
+	join();
+	report_number(0, post_long_receives(), "a long chain of receives is posted");
+	report_number(0, ibv_post_send(a.qp, chain, &bad), "a long chain of sends is posted");
+	report_number(CHAIN, completed(&b, CHAIN), "all receives are used, in their order");
+	report_number(CHAIN, completed(&a, CHAIN), "all sends are complete, in their order");
+	join();
+	report_number(0, post_long_receives(), "receives are posted again");
+	/* A piece more than the queue pair was made for. */
+	chain[BAD].num_sge = 2;
+	report_number(EINVAL, ibv_post_send(a.qp, chain, &bad), "a chain with a bad send is not posted as a whole");
+	report(bad == &chain[BAD], "the bad send is named");
+	report_number(BAD, completed(&a, BAD), "the sends before it are complete");
+	free(chain);
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	open_device(argc > 1 ? argv[1] : "");
+	make_side(&a, IBV_ACCESS_LOCAL_WRITE);
+	make_side(&b, IBV_ACCESS_LOCAL_WRITE);
+	make_long(&a);
+	make_long(&b);
+	long_chains();
+	/* The objects are the kernel's to free. */
+	puts("end");
+	return 0;
+}
