@@ -68,7 +68,9 @@ use self::packet::{
 };
 use self::shell::Shell;
 use self::state::{
+    take_turns,
     Failure,
+    Half,
     Receiver,
     Sender,
     State, //
@@ -163,6 +165,7 @@ impl QueuePair {
                 self.state = State::Connected {
                     sender: Sender::new(self.service, &terms, sending),
                     receiver,
+                    turn: Half::Answers,
                 };
                 Ok(())
             }
@@ -281,11 +284,12 @@ impl QueuePair {
     fn work(&mut self, shell: &mut impl Shell, now: Time) -> Result<(), Failure> {
         match &mut self.state {
             State::Reset | State::Init => {}
-            State::Rtr { receiver, .. } => receiver.run(shell)?,
-            State::Connected { sender, receiver } => {
-                receiver.run(shell)?;
-                sender.run(shell, now)?;
-            }
+            State::Rtr { receiver, .. } => while receiver.step(shell)? {},
+            State::Connected {
+                sender,
+                receiver,
+                turn,
+            } => take_turns(sender, receiver, turn, shell, now)?,
             State::Error { index } => {
                 // Sends are posted in the error state as well, and are flushed then.
                 while shell.send(*index).is_some() {

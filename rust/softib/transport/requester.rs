@@ -187,14 +187,16 @@ impl Requester {
         self.pace = Pace::Running;
     }
 
-    /// Sends what can be sent.
-    pub(super) fn run(&mut self, shell: &mut impl Shell, now: Time) -> Result<(), Failed> {
-        while self.step(shell, now)? == Step::Done {}
+    /// Does the next step, and returns whether there was one: most often it sends a packet.
+    pub(super) fn step(&mut self, shell: &mut impl Shell, now: Time) -> Result<bool, Failed> {
+        if self.go_on(shell, now)? == Step::Done {
+            return Ok(true);
+        }
         if self.pace == Pace::Draining && self.oldest.index == self.begun {
             self.pace = Pace::Drained;
             shell.event(Event::SendQueueDrained);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Reports all sends as flushed, the first with a status of its own, and tells the index of
@@ -210,7 +212,7 @@ impl Requester {
         index
     }
 
-    fn step(&mut self, shell: &mut impl Shell, now: Time) -> Result<Step, Failed> {
+    fn go_on(&mut self, shell: &mut impl Shell, now: Time) -> Result<Step, Failed> {
         if matches!(self.clock, Clock::NotReady(_)) || self.is_stopped() {
             return Ok(Step::Blocked);
         }

@@ -137,7 +137,7 @@ impl Responder {
         self.inbound.fail(shell, status);
     }
 
-    /// Takes a request. What there is to answer is answered by [`Responder::run`].
+    /// Takes a request. What there is to answer is answered by [`Responder::step`].
     pub(super) fn receive(
         &mut self,
         shell: &mut impl Shell,
@@ -156,22 +156,23 @@ impl Responder {
         }
     }
 
-    /// Sends the answers that are due, as long as there is room.
-    pub(super) fn run(&mut self, shell: &mut impl Shell) -> Result<(), Breach> {
-        while let Some(turn) = self.fetches.turn(self.terms.mtu) {
-            if !shell.room() {
-                return Ok(());
-            }
-            let acknowledgement = self.acknowledgement(Syndrome::Ack(Syndrome::NO_CREDITS));
-            let answer = turn.answer(acknowledgement, self.terms.mtu);
-            let psn = answer.psn;
-            if shell.emit(&answer).is_ok() {
-                self.fetches.answered(self.terms.mtu);
-            } else if self.fetches.give_up() {
-                return self.vanished(shell, psn);
-            }
+    /// Sends the next answer that is due, if there is room. Returns whether there was one, and room
+    /// for it.
+    pub(super) fn step(&mut self, shell: &mut impl Shell) -> Result<bool, Breach> {
+        let Some(turn) = self.fetches.turn(self.terms.mtu) else {
+            return self.say(shell);
+        };
+        if !shell.room() {
+            return Ok(false);
         }
-        self.say(shell)
+        let acknowledgement = self.acknowledgement(Syndrome::Ack(Syndrome::NO_CREDITS));
+        let answer = turn.answer(acknowledgement, self.terms.mtu);
+        if shell.emit(&answer).is_ok() {
+            self.fetches.answered(self.terms.mtu);
+        } else if self.fetches.give_up() {
+            return Err(self.vanished(shell, answer.psn));
+        }
+        Ok(true)
     }
 
     fn acknowledgement(&self, syndrome: Syndrome) -> Acknowledgement {
@@ -181,24 +182,25 @@ impl Responder {
         }
     }
 
-    /// Says what is to be said of requests other than READs and atomics.
-    fn say(&mut self, shell: &mut impl Shell) -> Result<(), Breach> {
+    /// Says what is to be said of requests other than READs and atomics, if there is room. Returns
+    /// whether there was something, and room for it.
+    fn say(&mut self, shell: &mut impl Shell) -> Result<bool, Breach> {
         let (syndrome, psn) = match (self.stance, self.reply) {
             // A NAK has the number of the request that was expected, an ACK that of the last one
             // done.
             (Stance::Broken(code, _), _) => (Syndrome::Nak(code), self.expected),
-            (_, Reply::None) => return Ok(()),
+            (_, Reply::None) => return Ok(false),
             (_, Reply::Done) => (Syndrome::Ack(Syndrome::NO_CREDITS), before(self.expected)),
             (_, Reply::Negative(syndrome)) => (syndrome, self.expected),
         };
         if !shell.room() {
-            return Ok(());
+            return Ok(false);
         }
         self.reply = Reply::None;
         self.acknowledge(shell, syndrome, psn);
         match self.stance {
             Stance::Broken(_, breach) => Err(breach),
-            Stance::Open | Stance::Waiting => Ok(()),
+            Stance::Open | Stance::Waiting => Ok(true),
         }
     }
 
@@ -209,9 +211,9 @@ impl Responder {
     }
 
     /// The memory that is being read is not there any more.
-    fn vanished(&mut self, shell: &mut impl Shell, psn: Psn) -> Result<(), Breach> {
+    fn vanished(&mut self, shell: &mut impl Shell, psn: Psn) -> Breach {
         self.acknowledge(shell, Syndrome::Nak(NakCode::RemoteAccess), psn);
-        Err(breach(Refusal::Access).1)
+        breach(Refusal::Access).1
     }
 
     /// A request is lost.

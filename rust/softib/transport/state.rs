@@ -96,10 +96,11 @@ impl Receiver {
         }
     }
 
-    pub(super) fn run(&mut self, shell: &mut impl Shell) -> Result<(), Breach> {
+    /// Sends the next answer; returns whether it did.
+    pub(super) fn step(&mut self, shell: &mut impl Shell) -> Result<bool, Breach> {
         match self {
-            Receiver::Rc(responder) => responder.run(shell),
-            Receiver::Uc(_) => Ok(()),
+            Receiver::Rc(responder) => responder.step(shell),
+            Receiver::Uc(_) => Ok(false),
         }
     }
 
@@ -127,13 +128,11 @@ impl Sender {
         }
     }
 
-    pub(super) fn run(&mut self, shell: &mut impl Shell, now: Time) -> Result<(), Failed> {
+    /// Does the next step of the sends; returns whether there was one.
+    pub(super) fn step(&mut self, shell: &mut impl Shell, now: Time) -> Result<bool, Failed> {
         match self {
-            Sender::Rc(requester) => requester.run(shell, now),
-            Sender::Uc(sender) => {
-                sender.run(shell);
-                Ok(())
-            }
+            Sender::Rc(requester) => requester.step(shell, now),
+            Sender::Uc(sender) => Ok(sender.step(shell)),
         }
     }
 
@@ -171,6 +170,48 @@ impl Sender {
             Sender::Uc(sender) => sender.flush(shell),
         }
     }
+}
+
+/// The half of a queue pair whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Half {
+    Answers,
+    Sends,
+}
+
+impl Half {
+    fn other(self) -> Half {
+        match self {
+            Half::Answers => Half::Sends,
+            Half::Sends => Half::Answers,
+        }
+    }
+}
+
+/// Answers the peer and sends, a packet of each in turn, until there is nothing to do or no room.
+/// Neither a READ of the peer nor a long send keeps the other half waiting.
+pub(super) fn take_turns(
+    sender: &mut Sender,
+    receiver: &mut Receiver,
+    turn: &mut Half,
+    shell: &mut impl Shell,
+    now: Time,
+) -> Result<(), Failure> {
+    let mut idle = 0;
+    while idle < 2 {
+        let went_on = match turn {
+            Half::Answers => receiver.step(shell)?,
+            Half::Sends => sender.step(shell, now)?,
+        };
+        idle = if went_on { 0 } else { idle + 1 };
+        *turn = turn.other();
+    }
+    // The turn is kept where the room ended. Else the next to act is the peer, who is answered
+    // first.
+    if shell.room() {
+        *turn = Half::Answers;
+    }
+    Ok(())
 }
 
 /// The cause by which a queue pair fails.
@@ -228,6 +269,7 @@ pub(super) enum State {
     Connected {
         sender: Sender,
         receiver: Receiver,
+        turn: Half,
     },
     Error {
         /// The first send that is not flushed.

@@ -83,37 +83,38 @@ impl Sender {
         self.mode = Mode::Running;
     }
 
-    /// Sends what can be sent. A message is complete when its last packet is out.
-    pub(super) fn run(&mut self, shell: &mut impl Shell) {
-        loop {
-            let between = self.next.first == self.next.psn;
-            match self.mode {
-                Mode::Failed => {
-                    self.flush(shell);
-                    return;
-                }
-                Mode::Draining if between => {
-                    self.mode = Mode::Drained;
-                    shell.event(Event::SendQueueDrained);
-                    return;
-                }
-                Mode::Drained => return,
-                Mode::Running | Mode::Draining => {}
+    /// Does the next step, and returns whether there was one: most often it sends a packet. A
+    /// message is complete when its last packet is out.
+    pub(super) fn step(&mut self, shell: &mut impl Shell) -> bool {
+        let between = self.next.first == self.next.psn;
+        match self.mode {
+            Mode::Failed => {
+                self.flush(shell);
+                return false;
             }
-            let Some(work) = shell.send(self.next.index) else {
-                return;
-            };
-            if !shell.room() {
-                return;
+            Mode::Draining if between => {
+                self.mode = Mode::Drained;
+                shell.event(Event::SendQueueDrained);
+                return false;
             }
-            if let Err(status) = self.step(shell, &work) {
-                self.over(shell, Some(status));
-                self.mode = Mode::Failed;
-            }
+            Mode::Drained => return false,
+            Mode::Running | Mode::Draining => {}
         }
+        let Some(work) = shell.send(self.next.index) else {
+            return false;
+        };
+        if !shell.room() {
+            return false;
+        }
+        if let Err(status) = self.send(shell, &work) {
+            self.over(shell, Some(status));
+            self.mode = Mode::Failed;
+        }
+        true
     }
 
-    fn step(&mut self, shell: &mut impl Shell, work: &Work) -> Result<(), Status> {
+    /// Sends the next packet of a send, or does its local operation.
+    fn send(&mut self, shell: &mut impl Shell, work: &Work) -> Result<(), Status> {
         if work.length > MAX_MESSAGE {
             return Err(Status::LocalLength);
         }
