@@ -196,14 +196,19 @@ impl QueuePair {
             events |= SHARED_LIMIT;
         }
         if events != 0 {
-            // Noted before the work is scheduled, so that its run finds them.
-            self.events.fetch_or(events, Ordering::AcqRel);
-            self.hca.queue.schedule::<_, TELLER>(self.clone(), 0);
+            self.tell(events);
         }
         if outcome.more {
             // If it is queued already, that run sends these packets, too.
             let _ = workqueue::system_bh().enqueue_delayed::<_, RESUMPTION>(self.clone(), 0);
         }
+    }
+
+    /// Tells the consumer of events soon. Any context.
+    pub(super) fn tell(self: &Arc<Self>, events: u32) {
+        // Noted before the work is scheduled, so that its run finds them.
+        self.events.fetch_or(events, Ordering::AcqRel);
+        self.hca.queue.schedule::<_, TELLER>(self.clone(), 0);
     }
 
     /// Sends the packets that wait. One CPU at a time does it, so that they leave in order.
@@ -389,7 +394,7 @@ fn transition(
             transport.ready_to_send(sending(attributes))
         }
         Some(State::ReadyToSend) => transport.resume(),
-        Some(State::SendQueueDrained) => transport.drain(),
+        Some(State::SendQueueDrained) => transport.drain(attributes.notify_drained),
         Some(State::Error) => {
             transport.fail(shell);
             Ok(())
@@ -399,6 +404,9 @@ fn transition(
     moved.map_err(|_| EINVAL)?;
     transport.set_access(access(attributes));
     transport.set_min_rnr_timer(attributes.min_rnr_timer);
+    // These can change while the send queue is drained (IBTA 11.2.5.2), and are as they were else.
+    transport.set_sending(sending(attributes));
+    transport.set_max_reads_of_peer(attributes.max_reads_of_peer);
     Ok(())
 }
 

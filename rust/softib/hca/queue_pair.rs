@@ -26,7 +26,10 @@ use super::{
         Kind,
         Origin, //
     },
-    connection::Connection,
+    connection::{
+        bit,
+        Connection, //
+    },
     port::Path,
     receive::{
         ReceiveQueue,
@@ -49,7 +52,10 @@ use crate::{
     },
     transport::{
         attributes::Service,
-        work::Status, //
+        work::{
+            self,
+            Status, //
+        }, //
     },
     wire::{
         immdt::ImmDt,
@@ -111,6 +117,8 @@ pub(crate) struct Attributes {
     pub(crate) timeout: u8,
     pub(crate) retry_count: u8,
     pub(crate) rnr_retry: u8,
+    /// Whether the consumer asked for an event when the send queue is drained.
+    pub(crate) notify_drained: bool,
     pub(crate) address: Option<AddressVector>,
 }
 
@@ -130,6 +138,7 @@ impl Attributes {
         timeout: 0,
         retry_count: 0,
         rnr_retry: 0,
+        notify_drained: false,
         address: None,
     };
 }
@@ -367,12 +376,19 @@ impl QueuePair {
         if self.kind.is_connected() {
             self.modify_connection(state, change)?;
         } else {
-            self.inner.with(|inner| {
+            let drained = self.inner.with(|inner| {
+                let before = inner.state;
                 change(&mut inner.attributes);
-                inner.state = state.unwrap_or(inner.state);
+                inner.state = state.unwrap_or(before);
+                let drains = (before, inner.state) == (State::ReadyToSend, State::SendQueueDrained);
+                drains && inner.attributes.notify_drained
             });
             if state == Some(State::Error) {
                 self.flush_receives();
+            }
+            // Datagrams are sent as they are posted: none is under way.
+            if drained {
+                self.tell(bit(work::Event::SendQueueDrained));
             }
         }
         if state == Some(State::Reset) {
@@ -386,6 +402,14 @@ impl QueuePair {
     /// The state and the attributes.
     pub(crate) fn query(&self) -> (State, Attributes) {
         self.inner.with(|inner| (inner.state, inner.attributes))
+    }
+
+    /// Returns whether sends are to be finished before the send queue is drained.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.inner.with(|inner| {
+            let connection = inner.connection.as_ref();
+            connection.is_some_and(|connection| connection.transport.is_draining())
+        })
     }
 
     /// Completes all receives as flushed.

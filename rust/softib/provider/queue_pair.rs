@@ -323,6 +323,12 @@ fn apply(known: &mut Attributes, given: &bindings::ib_qp_attr, mask: u32) {
     if has(bindings::ib_qp_attr_mask_IB_QP_RNR_RETRY) {
         known.rnr_retry = given.rnr_retry;
     }
+    if has(bindings::ib_qp_attr_mask_IB_QP_STATE)
+        && given.qp_state == bindings::ib_qp_state_IB_QPS_SQD
+    {
+        known.notify_drained = has(bindings::ib_qp_attr_mask_IB_QP_EN_SQD_ASYNC_NOTIFY)
+            && given.en_sqd_async_notify != 0;
+    }
     if has(bindings::ib_qp_attr_mask_IB_QP_AV) {
         known.address = Some(address::vector(&given.ah_attr));
     }
@@ -362,6 +368,8 @@ pub(super) unsafe extern "C" fn query(
             timeout: known.timeout,
             retry_cnt: known.retry_count,
             rnr_retry: known.rnr_retry,
+            sq_draining: pair.is_draining().into(),
+            en_sqd_async_notify: known.notify_drained.into(),
             ..Default::default()
         };
         if let Some(vector) = &known.address {

@@ -176,15 +176,25 @@ impl QueuePair {
         }
     }
 
-    /// Moves the queue pair from RTS to SQD: sends that have begun are finished, then
-    /// [`Event::SendQueueDrained`] follows, in the next [`QueuePair::run`] at the earliest.
-    pub fn drain(&mut self) -> Result<(), Refused> {
+    /// Moves the queue pair from RTS to SQD: sends that have begun are finished. With `notify`,
+    /// [`Event::SendQueueDrained`] follows, in the next [`QueuePair::run`] at the earliest. SQD
+    /// stays as it is.
+    pub fn drain(&mut self, notify: bool) -> Result<(), Refused> {
         match (self.state(), self.state.sender()) {
             (StateName::Rts, Some(sender)) => {
-                sender.drain();
+                sender.drain(notify);
                 Ok(())
             }
+            (StateName::Sqd, _) => Ok(()),
             (state, _) => Err(Refused { state }),
+        }
+    }
+
+    /// Returns whether the queue pair is in SQD and not drained yet.
+    pub fn is_draining(&self) -> bool {
+        match &self.state {
+            State::Connected { sender, .. } => sender.is_draining(),
+            _ => false,
         }
     }
 
@@ -215,6 +225,20 @@ impl QueuePair {
     pub fn set_min_rnr_timer(&mut self, field: u8) {
         if let Some(receiver) = self.state.receiver() {
             receiver.set_min_rnr_timer(field);
+        }
+    }
+
+    /// Changes the terms of sends from now on, all but the number of the first packet.
+    pub fn set_sending(&mut self, sending: Sending) {
+        if let Some(sender) = self.state.sender() {
+            sender.set_terms(sending);
+        }
+    }
+
+    /// Changes the number of READs and atomics that the peer may have outstanding from now on.
+    pub fn set_max_reads_of_peer(&mut self, number: u8) {
+        if let Some(receiver) = self.state.receiver() {
+            receiver.set_max_reads(number);
         }
     }
 

@@ -69,8 +69,9 @@ pub(super) struct Failed(pub(super) Status);
 pub(super) enum Pace {
     /// New sends are begun.
     Running,
-    /// No new send is begun; those that were begun are finished first.
-    Draining,
+    /// No new send is begun; those that were begun are finished first. With `notify`, the end of
+    /// that is an event.
+    Draining { notify: bool },
     /// No new send is begun, and none is under way any more.
     Drained,
 }
@@ -176,9 +177,27 @@ impl Requester {
     }
 
     /// Begins no more sends.
-    pub(super) fn drain(&mut self) {
+    pub(super) fn drain(&mut self, notify: bool) {
         if self.pace == Pace::Running {
-            self.pace = Pace::Draining;
+            self.pace = Pace::Draining { notify };
+        }
+    }
+
+    /// Returns whether sends that were begun are still to be finished before the queue is drained.
+    pub(super) fn is_draining(&self) -> bool {
+        matches!(self.pace, Pace::Draining { .. })
+    }
+
+    /// Takes other terms from now on, but for the number of the first packet. With new terms each
+    /// repetition is still to be tried.
+    pub(super) fn set_terms(&mut self, terms: Sending) {
+        let terms = Sending {
+            psn: self.terms.psn,
+            ..terms
+        };
+        if terms != self.terms {
+            self.terms = terms;
+            self.tries = Tries::new(&terms);
         }
     }
 
@@ -192,9 +211,13 @@ impl Requester {
         if self.go_on(shell, now)? == Step::Done {
             return Ok(true);
         }
-        if self.pace == Pace::Draining && self.oldest.index == self.begun {
-            self.pace = Pace::Drained;
-            shell.event(Event::SendQueueDrained);
+        if let Pace::Draining { notify } = self.pace {
+            if self.oldest.index == self.begun {
+                self.pace = Pace::Drained;
+                if notify {
+                    shell.event(Event::SendQueueDrained);
+                }
+            }
         }
         Ok(false)
     }

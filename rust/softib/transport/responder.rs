@@ -132,6 +132,10 @@ impl Responder {
         self.terms.min_rnr_timer = field;
     }
 
+    pub(super) fn set_max_reads(&mut self, number: u8) {
+        self.fetches.set_limit(number);
+    }
+
     /// Reports the receive that is held.
     pub(super) fn fail(&mut self, shell: &mut impl Shell, status: Status) {
         self.inbound.fail(shell, status);

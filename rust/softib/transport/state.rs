@@ -84,6 +84,13 @@ impl Receiver {
         }
     }
 
+    /// Changes the number of READs and atomics that the peer may have outstanding.
+    pub(super) fn set_max_reads(&mut self, number: u8) {
+        if let Receiver::Rc(responder) = self {
+            responder.set_max_reads(number);
+        }
+    }
+
     pub(super) fn receive(
         &mut self,
         shell: &mut impl Shell,
@@ -136,10 +143,25 @@ impl Sender {
         }
     }
 
-    pub(super) fn drain(&mut self) {
+    pub(super) fn drain(&mut self, notify: bool) {
         match self {
-            Sender::Rc(requester) => requester.drain(),
-            Sender::Uc(sender) => sender.drain(),
+            Sender::Rc(requester) => requester.drain(notify),
+            Sender::Uc(sender) => sender.drain(notify),
+        }
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        match self {
+            Sender::Rc(requester) => requester.is_draining(),
+            Sender::Uc(sender) => matches!(sender.mode(), Mode::Draining { .. }),
+        }
+    }
+
+    /// Takes other terms. None of them but the number of the first packet, which stays, are of an
+    /// unreliable connection.
+    pub(super) fn set_terms(&mut self, terms: Sending) {
+        if let Sender::Rc(requester) = self {
+            requester.set_terms(terms);
         }
     }
 
@@ -154,11 +176,11 @@ impl Sender {
         match self {
             Sender::Rc(requester) => match requester.pace() {
                 Pace::Running => StateName::Rts,
-                Pace::Draining | Pace::Drained => StateName::Sqd,
+                Pace::Draining { .. } | Pace::Drained => StateName::Sqd,
             },
             Sender::Uc(sender) => match sender.mode() {
                 Mode::Running => StateName::Rts,
-                Mode::Draining | Mode::Drained => StateName::Sqd,
+                Mode::Draining { .. } | Mode::Drained => StateName::Sqd,
                 Mode::Failed => StateName::Sqe,
             },
         }

@@ -43,8 +43,9 @@ use super::work::{
 pub(super) enum Mode {
     /// Sends are begun and finished.
     Running,
-    /// No new send is begun; the one that is begun is finished.
-    Draining,
+    /// No new send is begun; the one that is begun is finished. With `notify`, the end of that is
+    /// an event.
+    Draining { notify: bool },
     /// No send is under way.
     Drained,
     /// One has failed, and all after it are flushed.
@@ -72,9 +73,9 @@ impl Sender {
         self.mode
     }
 
-    pub(super) fn drain(&mut self) {
+    pub(super) fn drain(&mut self, notify: bool) {
         if self.mode == Mode::Running {
-            self.mode = Mode::Draining;
+            self.mode = Mode::Draining { notify };
         }
     }
 
@@ -92,13 +93,15 @@ impl Sender {
                 self.flush(shell);
                 return false;
             }
-            Mode::Draining if between => {
+            Mode::Draining { notify } if between => {
                 self.mode = Mode::Drained;
-                shell.event(Event::SendQueueDrained);
+                if notify {
+                    shell.event(Event::SendQueueDrained);
+                }
                 return false;
             }
             Mode::Drained => return false,
-            Mode::Running | Mode::Draining => {}
+            Mode::Running | Mode::Draining { .. } => {}
         }
         let Some(work) = shell.send(self.next.index) else {
             return false;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a program may do with its queues: post chains that are longer than a command has room for. Prints a line for each case,
- * `ok` or `not ok`, and a description.
+ * What a program may do with its queues: post chains that are longer than a command has room for, drain a send queue and change
+ * how it goes on. Prints a line for each case, `ok` or `not ok`, and a description.
  *
  * queues DEVICE
  */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,12 +105,101 @@ static void long_chains(void)
 	free(chain);
 }
 
+/* --- draining --- */
+
+static int change(struct ibv_qp_attr attr, int mask)
+{
+	return ibv_modify_qp(a.qp, &attr, mask);
+}
+
+/* To the state SQD, with an event when the queue is drained or without. */
+static int drain(int notify)
+{
+	return change((struct ibv_qp_attr){ .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify },
+		      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
+}
+
+static int resume(void)
+{
+	return change((struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS }, IBV_QP_STATE);
+}
+
+/* Whether the state is SQD, and the queue is still being drained or not. */
+static int is_drained(int draining)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = {};
+
+	return !ibv_query_qp(a.qp, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_SQD && attr.sq_draining == draining;
+}
+
+/* Whether the event comes in so many milliseconds. */
+static int is_told(int milliseconds)
+{
+	struct pollfd file = { .fd = context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+	int told;
+
+	if (poll(&file, 1, milliseconds) != 1 || ibv_get_async_event(context, &event))
+		return 0;
+	told = event.event_type == IBV_EVENT_SQ_DRAINED && event.element.qp == a.qp;
+	ibv_ack_async_event(&event);
+	return told;
+}
+
+/* a is ready to send, b only initialised: it answers nothing. */
+static void join_with_deaf(uint8_t timeout)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS, .timeout = timeout, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	};
+
+	must(!to_reset(a.qp) && !to_reset(b.qp) && !to_init(a.qp) && !to_init(b.qp), "queue pairs are initialised");
+	must(!to_rtr(a.qp, b.qp->qp_num) && !change(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+								  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), "a is connected");
+}
+
+static void draining(void)
+{
+	struct ibv_wc wc;
+
+	/* 268 ms for each of eight tries. */
+	join_with_deaf(16);
+	must(!post_receive(&b, b.memory, SIDE_SIZE, b.mr->lkey), "a receive");
+	must(!post_send(&a, a.memory, 8, a.mr->lkey, 0), "a send");
+	must(!drain(1), "it is drained");
+	report(is_drained(1), "a queue with a send under way is still being drained");
+	report(!is_told(0), "and no event says that it is done");
+	must(!to_rts(b.qp, a.qp->qp_num), "the peer comes");
+	report(is_told(TRIES), "when the send is complete, an event says so");
+	report(is_drained(0), "and the queue is drained");
+	report(next_completion(a.cq, &wc) && wc.status == IBV_WC_SUCCESS, "the send went well");
+	must(!resume() && !drain(0), "it is drained once more");
+	report(is_drained(0), "an empty queue is drained at once");
+	report(!is_told(100), "and no event comes that nobody asked for");
+}
+
+/* Without a timeout a send to a peer that does not answer waits for ever. */
+static void attributes(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .timeout = 10, .retry_cnt = 1 };
+
+	join_with_deaf(0);
+	must(!drain(0), "it is drained");
+	report_number(0, change(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT), "a drained queue takes another timeout");
+	must(!resume(), "it goes on");
+	must(!post_send(&a, a.memory, 8, a.mr->lkey, 0), "a send");
+	report_number(IBV_WC_RETRY_EXC_ERR, next_status(&a), "and the sends after that have it");
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	open_device(argc > 1 ? argv[1] : "");
 	make_side(&a, IBV_ACCESS_LOCAL_WRITE);
 	make_side(&b, IBV_ACCESS_LOCAL_WRITE);
+	draining();
+	attributes();
 	make_long(&a);
 	make_long(&b);
 	long_chains();

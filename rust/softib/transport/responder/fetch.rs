@@ -210,6 +210,11 @@ impl Fetches {
         }
     }
 
+    /// Changes the number that may be kept. Those that are too many go when there is another.
+    pub(super) fn set_limit(&mut self, limit: u8) {
+        self.limit = usize::from(limit).min(SLOTS);
+    }
+
     fn slot(&self, place: usize) -> usize {
         (self.oldest + place) % SLOTS
     }
@@ -229,20 +234,19 @@ impl Fetches {
         self.slots.get_mut(slot)?.as_mut()
     }
 
-    /// Makes room for another by forgetting the oldest, unless that was never answered.
+    /// Makes room for another by forgetting the oldest, unless those were never answered.
     pub(super) fn make_room(&mut self) -> Result<(), Crowded> {
-        if self.count < self.limit {
-            return Ok(());
-        }
-        match self.get(0).map(|fetch| fetch.stage) {
-            None | Some(Stage::New(_)) => Err(Crowded),
-            Some(Stage::Again(_) | Stage::Given) => {
-                self.oldest = self.slot(1);
-                self.count -= 1;
-                self.turn = self.turn.saturating_sub(1);
-                Ok(())
+        while self.count >= self.limit {
+            match self.get(0).map(|fetch| fetch.stage) {
+                None | Some(Stage::New(_)) => return Err(Crowded),
+                Some(Stage::Again(_) | Stage::Given) => {
+                    self.oldest = self.slot(1);
+                    self.count -= 1;
+                    self.turn = self.turn.saturating_sub(1);
+                }
             }
         }
+        Ok(())
     }
 
     /// Adds one behind the others; there is room.

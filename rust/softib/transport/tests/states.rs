@@ -22,6 +22,7 @@ use host::{
 };
 use oxib_softib_transport::attributes::{
     Mtu,
+    Sending,
     Service, //
 };
 use oxib_softib_transport::packet::{
@@ -29,6 +30,7 @@ use oxib_softib_transport::packet::{
     Request,
     Tail, //
 };
+use oxib_softib_transport::time::Time;
 use oxib_softib_transport::work::{
     Event,
     Local,
@@ -204,31 +206,105 @@ fn draining() {
     one.post(plain(), pattern(1, 1024));
     one.world.room = Some(2);
     let mut sent = one.run();
-    one.qp.drain().expect("RTS to SQD");
+    assert!(!one.qp.is_draining());
+    one.qp.drain(true).expect("RTS to SQD");
+    assert!(one.qp.is_draining());
     one.post(plain(), pattern(1, 8));
     one.world.room = None;
     sent.extend(one.run());
     assert_eq!(sent.len(), 4);
     assert!(one.world.events.is_empty());
+    // Attributes may be changed, which is a change from SQD to SQD.
+    one.qp.drain(false).expect("SQD to SQD");
+    assert!(one.qp.is_draining());
     let answers = other.receive(&sent);
     assert_eq!(one.receive(&answers), []);
     assert_eq!(one.world.events, [Event::SendQueueDrained]);
     assert_eq!(one.qp.state(), StateName::Sqd);
+    assert!(!one.qp.is_draining());
     one.run();
     assert_eq!(one.world.events.len(), 1);
     one.qp.resume().expect("SQD to RTS");
     talk(&mut one, &mut other);
     assert_eq!(statuses(&one), [Status::Success; 2]);
+}
 
+#[test]
+fn draining_an_unreliable_connection() {
     let mut one = Host::uc();
     one.post(plain(), pattern(1, 1024));
     one.world.room = Some(2);
     assert_eq!(one.run().len(), 2);
-    one.qp.drain().expect("RTS to SQD");
+    one.qp.drain(true).expect("RTS to SQD");
+    assert!(one.qp.is_draining());
     one.post(plain(), pattern(1, 8));
     one.world.room = None;
     assert_eq!(one.run().len(), 2);
     assert_eq!(one.world.events, [Event::SendQueueDrained]);
+    assert!(!one.qp.is_draining());
+}
+
+/// The event is for those that ask for it (IBTA 10.3.1, `EN_SQD_ASYNC_NOTIFY`).
+#[test]
+fn draining_is_told_to_those_that_ask() {
+    for mut one in [Host::rc(), Host::uc()] {
+        one.qp.drain(false).expect("RTS to SQD");
+        one.run();
+        assert!(!one.qp.is_draining());
+        assert!(one.world.events.is_empty());
+        one.qp.resume().expect("SQD to RTS");
+        one.qp.drain(true).expect("RTS to SQD");
+        one.run();
+        assert_eq!(one.world.events, [Event::SendQueueDrained]);
+    }
+}
+
+/// A drained queue pair is given other terms, and sends by them when it goes on.
+#[test]
+fn terms_of_a_drained_queue_pair() {
+    let (mut one, mut other) = (Host::rc(), Host::rc());
+    let sending = Terms::new(Mtu::Mtu256).sending;
+    other.region(1, 0, 8);
+    one.qp.drain(false).expect("RTS to SQD");
+    one.run();
+    one.qp.set_sending(Sending {
+        // The numbers of packets go on, whatever this says.
+        psn: Psn::wrapping(0x9999),
+        timeout: 10,
+        retry_count: 1,
+        max_reads: 1,
+        ..sending
+    });
+    one.qp.resume().expect("SQD to RTS");
+    one.post(read(1, 0), vec![0; 8]);
+    one.post(read(1, 0), vec![0; 8]);
+    let sent = one.run();
+    // One READ at a time, from the next number on.
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].psn, sending.psn);
+    // 4.096 microseconds times 2^10.
+    let due = one.qp.due().expect("a timer");
+    assert_eq!(due, Time::new(4096 << 10));
+    // One repetition, and no more.
+    assert_eq!(one.wait(), sent);
+    one.wait();
+    assert_eq!(statuses(&one), [Status::RetryExceeded, Status::Flushed]);
+}
+
+/// The peer may have another number of READs outstanding.
+#[test]
+fn reads_of_the_peer_of_a_drained_queue_pair() {
+    for (number, state) in [(1, StateName::Error), (2, StateName::Sqd)] {
+        let (mut one, mut other) = (Host::rc(), Host::rc());
+        one.region(1, 0, 1024);
+        one.qp.drain(false).expect("RTS to SQD");
+        one.qp.set_max_reads_of_peer(number);
+        other.post(read(1, 0), vec![0; 1024]);
+        other.post(read(1, 0), vec![0; 1024]);
+        let sent = other.run();
+        one.receive(&sent);
+        assert_eq!(one.qp.state(), state);
+    }
 }
 
 #[test]
@@ -271,7 +347,7 @@ fn changes_of_state() {
     let reset = Err(refused(StateName::Reset));
     assert_eq!(one.qp.ready_to_receive(terms.receiving), reset);
     assert_eq!(one.qp.ready_to_send(terms.sending), reset);
-    assert_eq!(one.qp.drain(), reset);
+    assert_eq!(one.qp.drain(true), reset);
     assert_eq!(one.qp.resume(), reset);
     one.qp.init().expect("reset to init");
     one.qp.set_access(ALL);

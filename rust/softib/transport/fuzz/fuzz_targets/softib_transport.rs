@@ -319,7 +319,7 @@ impl Bench {
         let qp = &mut self.host.qp;
         let _ = match event {
             12 => qp.ready_to_send(self.terms.sending),
-            13 if choices.bit() => qp.drain(),
+            13 if choices.bit() => qp.drain(choices.bit()),
             13 => qp.resume(),
             14 => {
                 qp.set_access(choices.access());
