@@ -36,6 +36,8 @@ pub(crate) enum Counter {
     WrongLid,
     /// Packets for queue pairs that there are not, or that take none of that kind.
     WrongQueuePair,
+    /// Packets for a connection that are not its peer's.
+    WrongSource,
     /// Packets of a partition that the port is not in, or the queue pair.
     WrongPkey,
     WrongQkey,
@@ -73,6 +75,7 @@ pub(crate) const NAMES: [&core::ffi::CStr; COUNT] = [
     c"bad_icrc",
     c"wrong_lid",
     c"wrong_queue_pair",
+    c"wrong_source",
     c"wrong_pkey",
     c"wrong_qkey",
     c"no_receive",

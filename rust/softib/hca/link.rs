@@ -30,6 +30,8 @@ const MTU: u32 = 32;
 pub(super) struct Link {
     /// The LID, the LMC, whether it is linked and active, and its MTU.
     word: AtomicU64,
+    /// The GID prefix of the subnet.
+    prefix: AtomicU64,
     /// The P_Key table; places beyond its end hold invalid keys.
     pkeys: [AtomicU16; PKEYS],
 }
@@ -39,6 +41,7 @@ impl Link {
     pub(super) const fn new() -> Self {
         Self {
             word: AtomicU64::new(0),
+            prefix: AtomicU64::new(0),
             pkeys: [const { AtomicU16::new(0) }; PKEYS],
         }
     }
@@ -53,10 +56,11 @@ impl Link {
             | flag(port.is_linked(), LINKED)
             | flag(port.is_active(), ACTIVE)
             | u64::from(mtu) << MTU;
+        self.prefix.store(info.gid_prefix(), Ordering::Relaxed);
         for (place, key) in self.pkeys.iter().zip(port.pkeys()) {
             place.store(key.get(), Ordering::Relaxed);
         }
-        // Release: a packet that sees this word sees the keys that were stored before it, too.
+        // Release: a packet that sees this word sees what was stored before it, too.
         self.word.store(word, Ordering::Release);
     }
 
@@ -65,6 +69,12 @@ impl Link {
     pub(super) fn look(&self) -> View {
         // Pairs with the Release of `follow`.
         View(self.word.load(Ordering::Acquire))
+    }
+
+    /// Returns the GID prefix of the subnet.
+    #[inline]
+    pub(super) fn prefix(&self) -> u64 {
+        self.prefix.load(Ordering::Relaxed)
     }
 
     /// The key at a place of the table.

@@ -34,12 +34,16 @@ use crate::{
         new_irq_lock,
         IrqLock, //
     },
+    transport::source::Address,
     wire::{
         cm::mtu::Mtu,
         gid::Gid,
         grh::Addresses,
         lid::Lid,
-        packet::Global,
+        packet::{
+            Global,
+            Head, //
+        },
         pkey::Pkey,
         smp::node::NodeType, //
     }, //
@@ -227,6 +231,21 @@ impl Ports {
         let view = link.look();
         let takes = view.is_active() && view.owns(lid) && link.pkey(index)?.matches(pkey);
         takes.then(|| view.path_bits(lid))
+    }
+
+    /// Returns whether a packet of a connection comes from the peer at an address.
+    #[inline]
+    pub(crate) fn is_from(&self, port: u8, peer: &AddressVector, head: &Head<'_>) -> bool {
+        let peer = Address {
+            lid: peer.lid,
+            gid: peer.global.as_ref().map(|global| global.destination),
+        };
+        let source = Address {
+            lid: head.lrh.link().slid,
+            gid: head.grh.map(|grh| grh.addresses().sgid),
+        };
+        let link = self.link(port);
+        link.is_some_and(|link| peer.is_source(&source, link.prefix()))
     }
 
     /// Returns the index of the P_Key that lets a packet of that key in.

@@ -287,9 +287,9 @@ impl QueuePair {
             Type::Unreliable => Service::Uc,
             _ => return Err(Counter::WrongQueuePair),
         };
-        let (own_port, pkey_index) = self.inner.with(|inner| {
+        let (own_port, pkey_index, peer) = self.inner.with(|inner| {
             let attributes = &inner.attributes;
-            (attributes.port, attributes.pkey_index)
+            (attributes.port, attributes.pkey_index, attributes.address)
         });
         if service != own || own_port != port {
             return Err(Counter::WrongQueuePair);
@@ -299,6 +299,10 @@ impl QueuePair {
         if !ports.pkey_matches(port, pkey_index, packet.transport.pkey) {
             self.hca.bad_pkey(port, packet);
             return Err(Counter::WrongPkey);
+        }
+        // Without an address it takes none, as the protocol sees by its state.
+        if peer.is_some_and(|peer| !ports.is_from(port, &peer, &packet.head)) {
+            return Err(Counter::WrongSource);
         }
         let body = Body::of(packet.transport.opcode.operation, &packet.extension)
             .ok_or(Counter::Malformed)?;

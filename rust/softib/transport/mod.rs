@@ -48,6 +48,7 @@ mod responder;
 mod segment;
 mod sequence;
 pub mod shell;
+pub mod source;
 mod state;
 pub mod time;
 mod unreliable;
