@@ -17,6 +17,7 @@
 //!   ├ arrive    messages for identifiers that are there
 //!   ├ deferred  messages that wait for the Ethernet address of their sender
 //!   ├ request   REQs: duplicates, stale connections, listeners, new identifiers
+//!   ├ lap       LAPs: alternate paths of connections
 //!   └ sidr      service ID resolution
 //!  port       a port and its share of the management class
 //!   ├ window    how many requests are unanswered at a time
@@ -63,6 +64,7 @@ mod half_open;
 mod id;
 mod identifier;
 mod lane;
+mod lap;
 mod listen;
 mod machine;
 mod message;
