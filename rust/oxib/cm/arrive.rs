@@ -232,9 +232,7 @@ impl Manager {
         };
         let incoming = reply.incoming;
         let mut stale = None;
-        // In these states the REP is a duplicate that is answered, to where it came from.
-        let answered = [StateName::Established, StateName::MraRepSent];
-        let Ok(source) = id.reply_address(port, &notice, &answered) else {
+        let Ok(source) = id.reply_address(port, &notice, &Incoming::Rep(incoming)) else {
             return self.defer(port, notice);
         };
         let now = self.now();
@@ -293,7 +291,7 @@ impl Manager {
             // The connection is over here: its end is what the peer wants (IBTA 12.9.7).
             return self.answer_unknown_dreq(port, (names, tid), notice);
         };
-        let Ok(source) = id.reply_address(port, &notice, &[StateName::TimeWait]) else {
+        let Ok(source) = id.reply_address(port, &notice, incoming) else {
             return self.defer(port, notice);
         };
         let now = self.now();
@@ -370,8 +368,8 @@ impl Id {
         })
     }
 
-    /// Returns the address of a message's sender, in `states` in which it is a duplicate that is
-    /// answered as the first one was. Sleeps.
+    /// Returns the address of the sender of `incoming`, the message of `notice`, if the message is
+    /// a duplicate that is answered as the first one was. Sleeps.
     ///
     /// # Errors
     ///
@@ -380,10 +378,10 @@ impl Id {
         &self,
         port: &Port,
         notice: &Notice,
-        states: &[StateName],
+        incoming: &Incoming,
     ) -> core::result::Result<Option<AddressVector>, Unresolved> {
-        let state = self.look(|inner| inner.machine.name());
-        if !states.contains(&state) {
+        let now = self.manager.now();
+        if !self.look(|inner| inner.machine.answers_again(incoming, now)) {
             return Ok(None);
         }
         match port.reply_address(notice) {

@@ -44,7 +44,6 @@ use super::{
             Completion, //
         },
         source::Source,
-        state::StateName,
         Machine, //
     },
     message,
@@ -272,14 +271,13 @@ impl Manager {
     /// Answers a REQ again that connection `id` was made for. The first one came from the same
     /// address: the answer gives our name for the connection, which no other node may learn.
     fn answer_again(&self, port: &Arc<Port>, id: &Arc<Id>, notice: KBox<Notice>) {
-        // In other states a duplicate of the REQ is only counted, and needs no address.
-        let answered = [StateName::MraReqSent, StateName::TimeWait];
-        let Ok(source) = id.reply_address(port, &notice, &answered) else {
+        let incoming = Incoming::DuplicateReq;
+        let Ok(source) = id.reply_address(port, &notice, &incoming) else {
             return self.defer(port, notice);
         };
         let now = self.now();
         let nothing = id.with(|inner| {
-            let actions = inner.machine.receive(&Incoming::DuplicateReq, now);
+            let actions = inner.machine.receive(&incoming, now);
             port.count(actions.counted);
             inner.send(id, &actions, source.as_ref());
             inner.follow(id, &actions, now, None)

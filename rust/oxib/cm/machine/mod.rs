@@ -358,6 +358,16 @@ impl Machine {
         self.step(|state| destroy::destroy(state, local, no_memory))
     }
 
+    /// Returns whether this message would be answered as the one that it repeats was
+    /// ([`Send::Saved`]). That answer goes to where the message came from, so the shell looks the
+    /// address up before it lets the machine receive the message.
+    ///
+    /// [`Send::Saved`]: actions::Send::Saved
+    pub fn answers_again(&self, message: &Incoming, now: Time) -> bool {
+        let step = self.clone().receive(message, now);
+        matches!(step.send, Some(actions::Send::Saved(_)))
+    }
+
     /// Takes a message that was looked up to be for this identifier.
     pub fn receive(&mut self, message: &Incoming, now: Time) -> Actions {
         let local = self.local;

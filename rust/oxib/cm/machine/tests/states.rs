@@ -220,6 +220,37 @@ fn the_machine_does_what_the_table_says() {
     assert_eq!(documented.len(), stage::STATES.len() * stage::EVENTS.len());
 }
 
+/// Messages that are answered again have to be known before the machine receives them: the answer
+/// needs the address that the message came from.
+#[test]
+fn repeated_answers_are_announced() {
+    for state in stage::STATES {
+        for event in stage::EVENTS {
+            let Some(message) = stage::message(event) else {
+                continue;
+            };
+            let mut machine = stage::machine(state);
+            let is_announced = machine.answers_again(&message, stage::SOON);
+            let actions = machine.receive(&message, stage::SOON);
+            let is_repeated = matches!(actions.send, Some(Send::Saved(_)));
+            assert_eq!(is_announced, is_repeated, "{state}, {event}");
+        }
+    }
+}
+
+#[test]
+fn a_dreq_after_the_time_wait_is_answered_again() {
+    let mut machine = stage::machine("TimeWait");
+    let _ = stage::event(&mut machine, "timer");
+    assert_eq!(machine.name(), StateName::Idle);
+    for event in ["DREQ", "DREQ, other queue pair"] {
+        let message = stage::message(event).expect("it is a message");
+        assert!(machine.answers_again(&message, stage::SOON), "{event}");
+    }
+    let stranger = stage::message("DREQ of a stranger").expect("it is a message");
+    assert!(!machine.answers_again(&stranger, stage::SOON));
+}
+
 #[test]
 fn the_states_are_what_they_are_called() {
     let mut seen = BTreeSet::new();

@@ -44,7 +44,7 @@ const RTO: u32 = 20;
 /// The time at which a state is entered.
 const ENTERED: Time = Time::new(1_000_000);
 /// The time of the next event, soon enough that no timer is due.
-const SOON: Time = Time::new(1_000_005);
+pub const SOON: Time = Time::new(1_000_005);
 /// A time at which every timer is over.
 const LATE: Time = Time::new(u64::MAX);
 
@@ -290,7 +290,7 @@ fn happen(machine: &mut Machine, event: &str, now: Time) -> Result<Actions, Refu
 
 /// The message of this name. What answers a REQ is sent by the peer's name all the same, but for a
 /// peer that gave the REQ no name.
-fn message(event: &str) -> Option<Incoming> {
+pub fn message(event: &str) -> Option<Incoming> {
     let mra = |of| Incoming::Mra {
         sender: PEER,
         of,
