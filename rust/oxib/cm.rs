@@ -11,6 +11,7 @@
 //!   ├ listen    services, and the listeners that share them
 //!   │  └ half_open   connections of a listener that are not finished
 //!   ├ message   messages of ours, built and sent
+//!   │  └ address  where they go: a port, and the way from there
 //!   └ consumer  the user of an identifier, which is notified
 //!      └ identifier  what a consumer in this module has of it
 //!  lane       messages that came, in order for each connection, side by side for different ones
@@ -53,6 +54,7 @@ use crate::{
     work, //
 };
 
+mod address;
 mod arrive;
 mod ask;
 mod attributes;

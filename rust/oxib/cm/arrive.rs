@@ -8,6 +8,10 @@ use kernel::{
 };
 
 use super::{
+    address::{
+        Address,
+        Destination, //
+    },
     id::{
         Id,
         Inner,
@@ -270,7 +274,7 @@ impl Manager {
             if let Ok(to) = port.reply_address(notice) {
                 let names = (theirs, ours);
                 let reason = (Reason::STALE_CONNECTION, &[][..]);
-                message::reject(port, &to, reply.tid, names, Rejected::Rep, reason);
+                message::reject(&to, reply.tid, names, Rejected::Rep, reason);
             }
             // Without the lock: this takes that of another identifier, and two have no order.
             self.end_stale(other);
@@ -328,7 +332,7 @@ impl Manager {
             private_data: &[],
         };
         // Lost or not sent is the same: the peer repeats its DREQ.
-        let _ = port.post(Kind::Drep, (&to).into(), |out| message.build(tid, out));
+        let _ = Destination::from(&to).post(Kind::Drep, |out| message.build(tid, out));
     }
 
     /// Ends a connection that its peer does not have any more: a message from the address of the
@@ -364,7 +368,7 @@ impl Id {
         self.look(|inner| {
             let addresses = [inner.address.as_ref(), inner.alternate.as_deref()];
             let mut addresses = addresses.into_iter().flatten();
-            addresses.any(|address| address.leads_to(gid, lid, lmc))
+            addresses.any(|address| address.vector().leads_to(gid, lid, lmc))
         })
     }
 
@@ -376,10 +380,10 @@ impl Id {
     /// The message is to be [deferred](Manager::defer).
     pub(super) fn reply_address(
         &self,
-        port: &Port,
+        port: &Arc<Port>,
         notice: &Notice,
         incoming: &Incoming,
-    ) -> core::result::Result<Option<AddressVector>, Unresolved> {
+    ) -> core::result::Result<Option<Address>, Unresolved> {
         let now = self.manager.now();
         if !self.look(|inner| inner.machine.answers_again(incoming, now)) {
             return Ok(None);
@@ -411,19 +415,20 @@ impl Port {
     ///
     /// The reason why there is none.
     pub(super) fn reply_address(
-        &self,
+        self: &Arc<Self>,
         notice: &Notice,
-    ) -> core::result::Result<AddressVector, NoReplyAddress> {
+    ) -> core::result::Result<Address, NoReplyAddress> {
         let device = self.device().map_err(|_| NoReplyAddress::Invalid)?;
         let received = notice.message().ok_or(NoReplyAddress::Invalid)?;
-        let address = match self.roce {
+        let vector = match self.roce {
             true => AddressVector::from_roce_completion(&device, self.number, received),
             false => AddressVector::from_completion(&device, self.number, received),
         };
-        address.map_err(|error| match error {
-            ETIMEDOUT => NoReplyAddress::Unresolved,
-            _ => NoReplyAddress::Invalid,
-        })
+        match vector {
+            Ok(vector) => Ok(Address::new(self.clone(), vector)),
+            Err(ETIMEDOUT) => Err(NoReplyAddress::Unresolved),
+            Err(_) => Err(NoReplyAddress::Invalid),
+        }
     }
 
     /// Lets a message wait if its sender's address is not known yet, or counts it as dropped.
@@ -454,7 +459,7 @@ impl Inner {
         &mut self,
         id: &Arc<Id>,
         incoming: &Incoming,
-        source: Option<&AddressVector>,
+        source: Option<&Address>,
         now: super::Time,
         notice: KBox<Notice>,
     ) -> Next {

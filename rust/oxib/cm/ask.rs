@@ -51,12 +51,12 @@ impl Inner {
         memory: Room,
         write: impl FnOnce(&Self, Blank<'_>) -> core::result::Result<(), BuildError>,
     ) -> Result {
-        let (port, to) = self.destination(id)?;
+        let to = self.destination(id)?;
         // The window's work may run at once, but waits for the identifier's lock, and so sees
         // `waits`.
-        let slot = port.window.enter(id);
+        let slot = to.port().window.enter(id);
         let request = match slot {
-            Some(_) => port.post_kept(kind, to, memory, |out| write(self, out))?,
+            Some(_) => to.post_kept(kind, memory, |out| write(self, out))?,
             None => {
                 let mut request = memory.write([0; mad::LEN]);
                 write(self, Blank::zeroed(&mut request)).map_err(|_| EINVAL)?;
@@ -74,7 +74,7 @@ impl Inner {
     pub(super) fn next_look(&self, due: Time, now: Time) -> Time {
         let soon = u64::from(UNHEARD);
         let asked = self.machine.asked_at();
-        let port = asked.and(self.port.as_ref());
+        let port = asked.and(self.port());
         let is_unmeasured = port.is_some_and(|port| !port.round_trips.of(self.asked()).is_known());
         match self.window_slot {
             Some(_) => due.min(now.after(soon)),
@@ -88,7 +88,7 @@ impl Inner {
 
     /// Gives the request's slot to others if no answer is to be expected any more.
     pub(super) fn let_others_in(&mut self, now: Time) {
-        let is_overdue = match (&self.port, self.machine.asked_at()) {
+        let is_overdue = match (self.port(), self.machine.asked_at()) {
             (Some(port), Some(asked)) => {
                 let round_trip = port.round_trips.of(self.asked());
                 round_trip.is_overdue(asked, now)
@@ -102,8 +102,8 @@ impl Inner {
 
     /// Sends the request that was kept back. That it cannot be sent is as if it had been lost.
     pub(super) fn send_kept_back(&self, id: &Id) {
-        if let (Ok((port, to)), Some(request)) = (self.destination(id), &self.request) {
-            let _ = port.post_built(to, request);
+        if let (Ok(to), Some(request)) = (self.destination(id), &self.request) {
+            let _ = to.post_built(request);
         }
     }
 }

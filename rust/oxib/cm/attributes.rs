@@ -8,6 +8,7 @@ use kernel::{
 };
 
 use super::{
+    address::Address,
     id::Id,
     machine::{
         input::QpType,
@@ -150,8 +151,8 @@ impl Id {
         self.look(|inner| {
             let attributes = of(&inner.machine).map_err(|_| EINVAL)?;
             let addresses = Addresses {
-                address: inner.address.as_ref(),
-                alternate: inner.alternate.as_deref(),
+                address: inner.address.as_ref().map(Address::vector),
+                alternate: inner.alternate.as_deref().map(Address::vector),
                 data_lid: inner.data_lid,
             };
             use_them(&attributes, &addresses);
@@ -161,7 +162,7 @@ impl Id {
 
     /// The GID that messages and the first path begin at, if packets have one.
     pub(crate) fn source(&self) -> Option<ARef<Entry>> {
-        self.look(|inner| inner.address.as_ref()?.source().map(ARef::from))
+        self.look(|inner| inner.address.as_ref()?.vector().source().map(ARef::from))
     }
 
     /// Returns whether the consumer's queue pair is an XRC initiator.

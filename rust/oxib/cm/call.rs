@@ -10,6 +10,7 @@ use kernel::{
 };
 
 use super::{
+    address::Address,
     id::{
         Id,
         Inner, //
@@ -89,12 +90,13 @@ impl Id {
             return Err(EINVAL);
         }
         self.check_idle()?;
-        let (port, address) = self.address_along(&mut given.primary, given.source)?;
+        let address = self.address_along(&mut given.primary, given.source)?;
         let alternate = match &mut given.alternate {
-            Some(path) => Some(KBox::new(self.address_along(path, None)?.1, GFP_KERNEL)?),
+            Some(path) => Some(KBox::new(self.address_along(path, None)?, GFP_KERNEL)?),
             None => None,
         };
         let memory = room()?;
+        let port = address.port().clone();
         let step = given.step(port.round_trips.of(Kind::Req).patience());
         self.with(|inner| {
             // A clone: the step consumes the state, and a request that cannot be sent has changed
@@ -102,7 +104,6 @@ impl Id {
             let before = Before::of(inner);
             let now = self.manager.now();
             let actions = inner.machine.send_req(&step, now).map_err(refused)?;
-            inner.port = Some(port.clone());
             inner.address = Some(address);
             inner.alternate = alternate;
             inner.data_lid = given.outbound_dlid.unwrap_or(0);
@@ -130,7 +131,7 @@ impl Id {
             let before = Before::of(inner);
             let now = self.manager.now();
             // A reference of its own, as the identifier changes while the port is in use.
-            let port = inner.port.clone().ok_or(EINVAL)?;
+            let port = inner.port().ok_or(EINVAL)?.clone();
             let step = input::RepParam {
                 qpn: given.qpn,
                 psn: given.psn,
@@ -176,8 +177,7 @@ impl Id {
         self.with(|inner| {
             let now = self.manager.now();
             let patience = inner
-                .port
-                .as_ref()
+                .port()
                 .map_or(0, |port| port.round_trips.of(Kind::Dreq).patience());
             let actions = inner.machine.send_dreq(patience, now).map_err(refused)?;
             // Not before: consumers call this to find out which end has disconnected.
@@ -288,20 +288,19 @@ impl Id {
     pub(crate) fn send_sidr_req(self: &Arc<Self>, mut given: SidrReqParameters<'_>) -> Result {
         check_private_data(Kind::SidrReq, given.private_data)?;
         self.check_idle()?;
-        let (port, address) = self.address_along(&mut given.path, given.source)?;
+        let address = self.address_along(&mut given.path, given.source)?;
         let memory = room()?;
         let step = input::SidrReqParam {
             patience: input::Patience {
                 timeout: given.timeout,
                 retries: given.max_retries,
             },
-            rto: port.round_trips.of(Kind::SidrReq).patience(),
+            rto: address.port().round_trips.of(Kind::SidrReq).patience(),
         };
         self.with(|inner| {
             let before = Before::of(inner);
             let now = self.manager.now();
             let actions = inner.machine.send_sidr_req(&step, now).map_err(refused)?;
-            inner.port = Some(port);
             inner.address = Some(address);
             inner.service = given.service;
             inner.tid = inner.own_tid(self);
@@ -339,10 +338,8 @@ impl Id {
                 information: given.information,
                 private_data: given.private_data,
             };
-            let sent = inner.destination(self).and_then(|(port, to)| {
-                port.post_kept(Kind::SidrRep, to, memory, |out| {
-                    message.build(inner.tid, out)
-                })
+            let sent = inner.destination(self).and_then(|to| {
+                to.post_kept(Kind::SidrRep, memory, |out| message.build(inner.tid, out))
             });
             let (sent, bytes) = match sent {
                 Ok(bytes) => (Ok(()), Some(bytes)),
@@ -415,12 +412,12 @@ impl Id {
         }
     }
 
-    /// Returns the port and the address of a path. Sleeps.
+    /// Returns the address that a path leads to. Sleeps.
     pub(super) fn address_along(
         &self,
         path: &mut PathRecord,
         source: Option<&Entry>,
-    ) -> Result<(Arc<Port>, AddressVector)> {
+    ) -> Result<Address> {
         let port = match source {
             Some(entry) => self.manager.port(self.device(), entry.port())?,
             None => self.manager.port_of(self.device(), path)?,
@@ -429,8 +426,8 @@ impl Id {
         if source.is_some_and(|entry| !entry.is_of(&device)) {
             return Err(EINVAL);
         }
-        let address = AddressVector::from_path(&device, port.number, path, source)?;
-        Ok((port, address))
+        let vector = AddressVector::from_path(&device, port.number, path, source)?;
+        Ok(Address::new(port, vector))
     }
 }
 
@@ -467,8 +464,8 @@ impl Inner {
         memory: Room,
         write: impl FnOnce(&Self, Blank<'_>) -> core::result::Result<(), BuildError>,
     ) -> Result {
-        let (port, to) = self.destination(id)?;
-        let rep = port.post_kept(Kind::Rep, to, memory, |out| write(self, out))?;
+        let to = self.destination(id)?;
+        let rep = to.post_kept(Kind::Rep, memory, |out| write(self, out))?;
         self.request = Some(rep);
         Ok(())
     }

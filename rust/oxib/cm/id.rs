@@ -22,6 +22,7 @@ use kernel::{
 };
 
 use super::{
+    address::Address,
     consumer::{
         Consumer,
         Shown, //
@@ -58,10 +59,7 @@ use crate::{
         new_irq_lock,
         IrqLock, //
     },
-    rdma::{
-        cm_trace,
-        route::AddressVector, //
-    },
+    rdma::cm_trace,
     wire::{
         cm::{
             CommId,
@@ -98,11 +96,10 @@ pub(crate) struct Id {
 pub(super) struct Inner {
     pub(super) machine: Machine,
     pub(super) service: ServiceId,
-    /// The port, and the address of messages and of the first path.
-    pub(super) port: Option<Arc<Port>>,
-    pub(super) address: Option<AddressVector>,
+    /// The address of messages and of the first path.
+    pub(super) address: Option<Address>,
     /// The address of the alternate path.
-    pub(super) alternate: Option<KBox<AddressVector>>,
+    pub(super) alternate: Option<KBox<Address>>,
     /// The LID that the queue pair's packets go to, if not that of the messages.
     pub(super) data_lid: u16,
     /// Transaction of the messages that answer.
@@ -164,7 +161,7 @@ impl Inner {
     ) -> Next {
         // First, while the request is still kept: its kind tells which estimate of the port
         // learns.
-        if let (Some(sample), Some(port)) = (actions.rtt_sample, &self.port) {
+        if let (Some(sample), Some(port)) = (actions.rtt_sample, self.port()) {
             port.round_trips.of(self.asked()).sample(sample, now);
         }
         if !self.machine.awaits_answer() {
@@ -238,6 +235,11 @@ impl Inner {
         }
     }
 
+    /// The port that messages leave by.
+    pub(super) fn port(&self) -> Option<&Arc<Port>> {
+        self.address.as_ref().map(Address::port)
+    }
+
     /// Makes it one that counts as unfinished.
     pub(super) fn begin_half_open(&mut self, half_open: HalfOpen) {
         self.half_open = Some(half_open);
@@ -288,7 +290,6 @@ impl Id {
         let inner = init!(Inner {
             machine,
             service,
-            port: None,
             address: None,
             alternate: None,
             data_lid: 0,
@@ -450,7 +451,7 @@ impl Id {
                 return Next::Nothing(Some(notice));
             }
             let asked = inner.machine.asked_at().unwrap_or(now);
-            let rto = inner.port.as_ref().map_or(0, |port| {
+            let rto = inner.port().map_or(0, |port| {
                 let round_trip = port.round_trips.of(inner.asked());
                 round_trip.patience_with(asked, now)
             });

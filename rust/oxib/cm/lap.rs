@@ -8,6 +8,10 @@ use kernel::{
 };
 
 use super::{
+    address::{
+        Address,
+        Destination, //
+    },
     id::{
         Id,
         Next, //
@@ -27,13 +31,17 @@ use super::{
 use crate::{
     rdma::{
         cm_counters::Cause,
-        path::PathKind,
-        route::AddressVector, //
+        path::PathKind, //
     },
     wire::{
         cm::{
+            apr::{
+                self,
+                Status, //
+            },
             lap::Lap,
             mtu::Mtu,
+            Kind,
             Message, //
         },
         pkey::Pkey, //
@@ -56,11 +64,14 @@ impl Manager {
         let Some(partition) = id.look(|inner| inner.machine.partition()) else {
             return port.count_dropped(Cause::Unexpected);
         };
-        // A LAP that is dropped is as one that was lost.
-        let (address, alternate) = match load(&id, port, partition, &lap, &mut notice) {
-            Ok(loaded) => loaded,
-            Err(ENOMEM) => return port.count_dropped(Cause::NoMemory),
-            Err(_) => return port.count_dropped(Cause::Invalid),
+        // On RoCE a LAP does not get here, so no address has to be waited for.
+        let Ok(address) = port.reply_address(&notice) else {
+            return port.count_dropped(Cause::Invalid);
+        };
+        let alternate = match load(&id, &address, partition, &lap, &mut notice) {
+            Ok(alternate) => alternate,
+            Err(Unloaded::Dropped(cause)) => return port.count_dropped(cause),
+            Err(Unloaded::Refused(status)) => return id.refuse(&address, &lap, status),
         };
         let now = self.now();
         let incoming = Incoming::from(Message::Lap(&lap));
@@ -80,33 +91,81 @@ impl Manager {
     }
 }
 
-/// Returns the address of the connection and the alternate path that a LAP is for. Sleeps.
+/// The reasons for which a LAP loads no path.
+enum Unloaded {
+    /// The LAP is as one that was lost.
+    Dropped(Cause),
+    /// The LAP is answered by an APR with this status.
+    Refused(Status),
+}
+
+impl From<Error> for Unloaded {
+    /// Refuses a path that does not begin at a port of the connection's device.
+    fn from(error: Error) -> Self {
+        match error {
+            ENOMEM => Self::Dropped(Cause::NoMemory),
+            ENODEV => Self::Dropped(Cause::Invalid),
+            _ => Self::Refused(Status::INVALID_GID),
+        }
+    }
+}
+
+/// Returns the alternate path that a LAP from `address` is for. Sleeps.
 fn load(
     id: &Arc<Id>,
-    port: &Arc<Port>,
+    address: &Address,
     (pkey, mtu): (Pkey, Mtu),
     lap: &Lap,
     notice: &mut Notice,
-) -> Result<(AddressVector, KBox<AddressVector>)> {
-    // On RoCE a LAP does not get here, so no address has to be waited for.
-    let back = port.reply_address(notice).map_err(|_| EINVAL)?;
-    let received = notice.message().ok_or(EINVAL)?;
+) -> core::result::Result<KBox<Address>, Unloaded> {
+    let port = address.port();
+    // The messages of a connection leave by a port of its own device.
+    if port.key != id.device() {
+        return Err(Unloaded::Refused(Status::INVALID_COMM_ID));
+    }
+    let received = notice.message().ok_or(ENODEV)?;
     let described = lap.alternate();
-    let path = route::alternate(&described, &port.completion(received, &back));
+    let path = route::alternate(&described, &port.completion(received, address.vector()));
     let mut record = path_record(PathKind::Infiniband, &path, &described);
     record.set_pkey(pkey.get());
     record.set_mtu(mtu.get());
-    let (_, alternate) = id.address_along(&mut record, None)?;
-    let alternate = KBox::new(alternate, GFP_KERNEL)?;
-    notice.origin = Some(KBox::new(
-        Origin {
-            listening: None,
-            port: port.number.get(),
-            pkey: pkey.get(),
-            primary: Some(record),
-            alternate: None,
-        },
-        GFP_KERNEL,
-    )?);
-    Ok((back, alternate))
+    let alternate = id.address_along(&mut record, None)?;
+    let alternate = KBox::new(alternate, GFP_KERNEL).map_err(Error::from)?;
+    let origin = Origin {
+        listening: None,
+        port: port.number.get(),
+        pkey: pkey.get(),
+        primary: Some(record),
+        alternate: None,
+    };
+    notice.origin = Some(KBox::new(origin, GFP_KERNEL).map_err(Error::from)?);
+    Ok(alternate)
+}
+
+impl Id {
+    /// Refuses the path of a LAP from `address`, if the machine would take the LAP. The connection
+    /// stays as it is.
+    fn refuse(&self, address: &Address, lap: &Lap, status: Status) {
+        address.port().count_dropped(Cause::Invalid);
+        let incoming = Incoming::from(Message::Lap(lap));
+        let now = self.manager.now();
+        // Only the peer is answered, which knows both names.
+        let (is_taken, names) = self.look(|inner| {
+            let step = inner.machine.clone().receive(&incoming, now);
+            (step.report.is_some(), inner.machine.ids())
+        });
+        if !is_taken {
+            return;
+        }
+        let message = apr::Parameters {
+            local_comm_id: names.0,
+            remote_comm_id: names.1,
+            status,
+            information: &[],
+            private_data: &[],
+        };
+        // Lost or not sent is the same: the peer repeats its LAP.
+        let tid = lap.header().tid();
+        let _ = Destination::from(address).post(Kind::Apr, |out| message.build(tid, out));
+    }
 }

@@ -4,12 +4,13 @@
 
 use core::mem::MaybeUninit;
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::prelude::*;
 
 use super::{
+    address::{
+        Address,
+        Destination, //
+    },
     id::{
         Id,
         Inner, //
@@ -19,17 +20,12 @@ use super::{
         Outgoing,
         Send,
         SERVICE_TIMEOUT, //
-    },
-    port::{
-        Destination,
-        Port, //
     }, //
 };
 use crate::{
     rdma::{
         cm_trace,
-        mad,
-        route::AddressVector, //
+        mad, //
     },
     wire::{
         cm::{
@@ -72,7 +68,7 @@ impl Inner {
     ///
     /// A message that cannot be sent is as one that was lost: it is repeated by us, or asked for
     /// again by the peer.
-    pub(super) fn send(&self, id: &Id, actions: &Actions, source: Option<&AddressVector>) {
+    pub(super) fn send(&self, id: &Id, actions: &Actions, source: Option<&Address>) {
         let result = match actions.send {
             None => Ok(()),
             Some(Send::Again) => self.send_again(id),
@@ -93,31 +89,24 @@ impl Inner {
             // Their calls build these, with more in them than an identifier keeps.
             return Err(EINVAL);
         }
-        let (port, to) = self.destination(id)?;
-        port.post(kind(outgoing), to, |out| {
-            self.build(id, outgoing, extra, out)
-        })
+        let to = self.destination(id)?;
+        to.post(kind(outgoing), |out| self.build(id, outgoing, extra, out))
     }
 
-    /// Returns the port, and the destination of messages to the peer.
-    pub(super) fn destination(&self, id: &Id) -> Result<(&Arc<Port>, Destination<'_>)> {
-        let to = self.address.as_ref().map(|address| Destination {
-            address,
-            manager: id.consumer.remote_manager(),
-        });
-        self.port.as_ref().zip(to).ok_or(EINVAL)
+    /// Returns the destination of messages to the peer.
+    pub(super) fn destination(&self, id: &Id) -> Result<Destination<'_>> {
+        let address = self.address.as_ref().ok_or(EINVAL)?;
+        Ok(Destination::new(address, id.consumer.remote_manager()))
     }
 
     /// Sends the kept request once more.
     fn send_again(&self, id: &Id) -> Result {
-        let (port, to) = self.destination(id)?;
         let request = self.request.as_ref().ok_or(ENOENT)?;
-        port.post_again(to, request)
+        self.destination(id)?.post_again(request)
     }
 
-    fn send_saved(&self, id: &Id, outgoing: Outgoing, source: Option<&AddressVector>) -> Result {
-        let port = self.port.as_ref().ok_or(EINVAL)?;
-        let address = source.ok_or(EINVAL)?;
+    fn send_saved(&self, id: &Id, outgoing: Outgoing, source: Option<&Address>) -> Result {
+        let to = Destination::from(source.ok_or(EINVAL)?);
         let extra = Extra {
             private_data: match outgoing {
                 Outgoing::Rtu | Outgoing::Drep => self.saved.as_ref().map_or(&[], |saved| saved),
@@ -125,9 +114,7 @@ impl Inner {
             },
             ..Extra::default()
         };
-        port.post(kind(outgoing), address.into(), |out| {
-            self.build(id, outgoing, &extra, out)
-        })
+        to.post(kind(outgoing), |out| self.build(id, outgoing, &extra, out))
     }
 
     pub(super) fn build(
@@ -211,23 +198,19 @@ impl Inner {
 
     /// The transaction of a request of ours.
     pub(super) fn own_tid(&self, id: &Id) -> u64 {
-        let prefix = self
-            .port
-            .as_ref()
-            .map_or(0, |port| port.transaction_prefix());
+        let prefix = self.port().map_or(0, |port| port.transaction_prefix());
         u64::from(prefix) << 32 | u64::from(id.local().get())
     }
 
     fn guid(&self) -> [u8; 8] {
-        let guid = self.port.as_ref().map_or(0, |port| port.node_guid);
+        let guid = self.port().map_or(0, |port| port.node_guid);
         guid.to_be_bytes()
     }
 }
 
 /// Rejects a message for which there is no identifier.
 pub(super) fn reject(
-    port: &Port,
-    to: &AddressVector,
+    to: &Address,
     tid: u64,
     (sender, receiver): (CommId, CommId),
     rejected: rej::Rejected,
@@ -243,7 +226,7 @@ pub(super) fn reject(
     };
     cm_trace::reject(receiver.get(), sender.get(), reason.get(), true);
     // Lost or not sent is the same: the peer repeats its message.
-    let _ = port.post(Kind::Rej, to.into(), |out| message.build(tid, out));
+    let _ = Destination::from(to).post(Kind::Rej, |out| message.build(tid, out));
 }
 
 fn kind(outgoing: Outgoing) -> Kind {

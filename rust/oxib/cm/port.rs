@@ -14,10 +14,7 @@ use kernel::{
 
 use super::{
     machine::source::Source,
-    message::{
-        Bytes,
-        Room, //
-    },
+    message::Bytes,
     round_trip::RoundTrips,
     table::Reserved,
     window::Window,
@@ -71,24 +68,6 @@ const CLASS: mad::Class = mad::Class {
     version: CLASS_VERSION,
     methods: &[METHOD_SEND],
 };
-
-/// The destination of a message.
-#[derive(Clone, Copy)]
-pub(super) struct Destination<'a> {
-    pub(super) address: &'a AddressVector,
-    /// The queue pair of the peer's connection manager.
-    pub(super) manager: Qpn,
-}
-
-impl<'a> From<&'a AddressVector> for Destination<'a> {
-    /// Leads to the general services interface, where each port's connection manager is.
-    fn from(address: &'a AddressVector) -> Self {
-        Self {
-            address,
-            manager: Qpn::GENERAL_SERVICES,
-        }
-    }
-}
 
 /// A port, for as long as an identifier uses it.
 #[pin_data]
@@ -175,45 +154,22 @@ impl Port {
         self.sender.transaction_prefix().unwrap_or(0)
     }
 
-    /// Sends the message that `write` writes. Does not sleep.
+    /// Sends the message that `write` writes along a vector from this port, to a queue pair there,
+    /// and returns what `keep` makes of it. Does not sleep. For
+    /// [`Destination`](super::address::Destination), which has port and vector together.
     ///
     /// # Errors
     ///
     /// `EINVAL` if it cannot be built, `ENODEV` if the device goes, `ENOMEM`, and the device's
     /// error.
-    pub(super) fn post(
+    pub(super) fn post<R>(
         &self,
         kind: Kind,
-        to: Destination<'_>,
-        write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
-    ) -> Result {
-        self.post_and(kind, to, write, |_| ())
-    }
-
-    /// Sends the message that `write` writes, and keeps a copy in `memory`. Does not sleep.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Port::post`].
-    pub(super) fn post_kept(
-        &self,
-        kind: Kind,
-        to: Destination<'_>,
-        memory: Room,
-        write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
-    ) -> Result<KBox<Bytes>> {
-        self.post_and(kind, to, write, |bytes| memory.write(*bytes))
-    }
-
-    /// Sends the message that `write` writes, and returns what `keep` makes of it.
-    fn post_and<R>(
-        &self,
-        kind: Kind,
-        to: Destination<'_>,
+        (vector, manager): (&AddressVector, Qpn),
         write: impl FnOnce(Blank<'_>) -> core::result::Result<(), BuildError>,
         keep: impl FnOnce(&Bytes) -> R,
     ) -> Result<R> {
-        let mut message = self.sender.message(to.address, to.manager.get())?;
+        let mut message = self.sender.message(vector, manager.get())?;
         // A fresh message is all zeros.
         write(Blank::zeroed(message.bytes_mut())).map_err(|_| EINVAL)?;
         // Both before the post, after which the message is the device's.
@@ -224,30 +180,9 @@ impl Port {
         Ok(kept)
     }
 
-    /// Sends a message that was built before.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Port::post`].
-    pub(super) fn post_built(&self, to: Destination<'_>, bytes: &Bytes) -> Result {
-        let kind = kind(bytes).ok_or(EINVAL)?;
-        self.post(kind, to, |out| {
-            *out.into_bytes() = *bytes;
-            Ok(())
-        })
-    }
-
-    /// Sends a message once more.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Port::post`].
-    pub(super) fn post_again(&self, to: Destination<'_>, bytes: &Bytes) -> Result {
-        self.post_built(to, bytes)?;
-        if let Some(kind) = kind(bytes) {
-            self.counters.add(Group::Repeated, kind, 1);
-        }
-        Ok(())
+    /// Counts a message that was sent once more.
+    pub(super) fn count_repeated(&self, kind: Kind) {
+        self.counters.add(Group::Repeated, kind, 1);
     }
 
     /// Counts a message that comes to nothing.

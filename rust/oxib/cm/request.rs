@@ -9,6 +9,7 @@ use kernel::{
 };
 
 use super::{
+    address::Address,
     arrive::NoReplyAddress,
     half_open::HalfOpen,
     id::{
@@ -121,15 +122,15 @@ fn cause(reason: Reason) -> Cause {
 /// The tables and listeners of the node, for a request that comes by a port.
 struct Arriving<'a> {
     manager: &'a Manager,
-    port: &'a Port,
+    port: &'a Arc<Port>,
     request: &'a Notice,
     /// The address of its sender, once it was looked up.
-    back: Option<core::result::Result<AddressVector, NoReplyAddress>>,
+    back: Option<core::result::Result<Address, NoReplyAddress>>,
 }
 
 impl Arriving<'_> {
     /// Looks up the address of its sender, once. Sleeps.
-    fn back(&mut self) -> &core::result::Result<AddressVector, NoReplyAddress> {
+    fn back(&mut self) -> &core::result::Result<Address, NoReplyAddress> {
         let (port, request) = (self.port, self.request);
         self.back.get_or_insert_with(|| port.reply_address(request))
     }
@@ -181,7 +182,7 @@ struct Request {
     qp_type: QpType,
     completion: Completion,
     /// The address of its sender.
-    back: AddressVector,
+    back: Address,
     /// The use of the listener that the REQ is for.
     listening: Listening,
     half_open: HalfOpen,
@@ -244,14 +245,14 @@ impl Manager {
     }
 
     /// Counts a REQ that makes no identifier, and rejects it if it is one that is rejected.
-    fn turn_away(&self, port: &Port, req: &Req, back: &AddressVector, turned: Turned) {
+    fn turn_away(&self, port: &Port, req: &Req, back: &Address, turned: Turned) {
         // No identifier was made, so the rejection has no name of ours to tell.
         let names = (req.local_comm_id(), CommId::ZERO);
         let tid = req.header().tid();
         let reject = |reason| {
             let ari = port.valid_instead(reason);
             let ari = ari.as_ref().map_or(&[][..], |gid| &gid[..]);
-            message::reject(port, back, tid, names, Rejected::Req, (reason, ari));
+            message::reject(back, tid, names, Rejected::Req, (reason, ari));
         };
         match turned {
             Turned::Away(cause) => port.count_dropped(cause),
@@ -291,14 +292,14 @@ impl Manager {
         port: &Arc<Port>,
         (req, adapter): (&Req, Adapter),
         new: Admitted,
-        back: &AddressVector,
+        back: &Address,
         notice: KBox<Notice>,
     ) -> core::result::Result<(Arc<Id>, Next), Turned> {
         let ((_, listening), (local, half_open)) = (new.listener, new.slot);
         let received = notice.message().ok_or(EINVAL)?;
         let request = Request {
             qp_type: new.req.qp_type,
-            completion: port.completion(received, back),
+            completion: port.completion(received, back.vector()),
             back: back.clone(),
             listening,
             half_open,
@@ -359,7 +360,7 @@ impl Manager {
             KBox::new(
                 Origin {
                     listening: Some(request.listening),
-                    port: paths.port.number.get(),
+                    port: paths.address.port().number.get(),
                     pkey: port.pkey(notice.message()),
                     primary: Some(paths.primary),
                     alternate: paths.alternate.as_ref().map(|(record, _)| *record),
@@ -370,7 +371,6 @@ impl Manager {
         );
         id.with(|inner| {
             // From here `forget` finds all that a failing step below leaves, the slot included.
-            inner.port = Some(paths.port);
             inner.address = Some(paths.address);
             inner.alternate = paths.alternate.map(|(_, address)| address);
             inner.data_lid = paths.data_lid;
@@ -395,11 +395,10 @@ impl Manager {
 
 /// The paths of a passive identifier.
 struct Paths {
-    /// The port of the first one, which may be another than the REQ came by.
-    port: Arc<Port>,
     primary: PathRecord,
-    address: AddressVector,
-    alternate: Option<(PathRecord, KBox<AddressVector>)>,
+    /// The address of the first one, whose port may be another than the REQ came by.
+    address: Address,
+    alternate: Option<(PathRecord, KBox<Address>)>,
     data_lid: u16,
 }
 
@@ -414,6 +413,7 @@ impl Paths {
         let Request {
             completion, back, ..
         } = request;
+        let back = back.vector();
         let kind = back
             .source()
             .map_or(PathKind::Infiniband, |entry| match roce {
@@ -430,7 +430,7 @@ impl Paths {
         primary.set_hop_limit(back.hop_limit());
         // Without a GRH the REQ alone says for which GID it is. A peer with an old LID reaches
         // another node than it wants.
-        let (port, address) = id
+        let address = id
             .address_along(&mut primary, back.source())
             .map_err(|error| turned(error, Reason::INVALID_GID))?;
         let alternate = match req.alternate() {
@@ -438,7 +438,7 @@ impl Paths {
             Some(described) => {
                 let path = route::alternate(&described, completion);
                 let mut record = record(kind, &path, &described, req);
-                let (_, address) = id
+                let address = id
                     .address_along(&mut record, None)
                     .map_err(|error| turned(error, Reason::INVALID_ALTERNATE_GID))?;
                 let address = KBox::new(address, GFP_KERNEL).map_err(Error::from)?;
@@ -446,7 +446,6 @@ impl Paths {
             }
         };
         Ok(Self {
-            port,
             primary,
             address,
             alternate,

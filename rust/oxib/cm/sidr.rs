@@ -8,6 +8,10 @@ use kernel::{
 };
 
 use super::{
+    address::{
+        Address,
+        Destination, //
+    },
     half_open::HalfOpen,
     id::{
         Id,
@@ -34,10 +38,7 @@ use super::{
     Manager, //
 };
 use crate::{
-    rdma::{
-        cm_counters::Cause,
-        route::AddressVector, //
-    },
+    rdma::cm_counters::Cause,
     wire::{
         cm::{
             comm_id::CommId,
@@ -91,13 +92,13 @@ impl Manager {
             return;
         };
         let key = (req.request_id(), port.source(received));
-        if self.is_asked_again(port, &key, &req, &back) {
+        if self.is_asked_again(&key, &req, &back) {
             return port.count_duplicate(Kind::SidrReq);
         }
         match self.listener(port.key, req.service_id()) {
             None => {
                 port.count_dropped(Cause::NoListener);
-                answer_unsupported(port, &back, &req);
+                answer_unsupported(&back, &req);
             }
             Some(listener) => {
                 match self.accept_sidr_req(port, &req, back, key, listener, notice) {
@@ -112,24 +113,18 @@ impl Manager {
     }
 
     /// Returns whether the same was asked before; then it is answered as before.
-    fn is_asked_again(
-        &self,
-        port: &Port,
-        key: &(CommId, Source),
-        req: &SidrReq,
-        back: &AddressVector,
-    ) -> bool {
+    fn is_asked_again(&self, key: &(CommId, Source), req: &SidrReq, back: &Address) -> bool {
         let Some(id) = self.askers.get(key) else {
             return false;
         };
-        id.with(|inner| inner.is_asked_again(&id, port, req, back))
+        id.with(|inner| inner.is_asked_again(&id, req, back))
     }
 
     fn accept_sidr_req(
         self: &Arc<Self>,
         port: &Arc<Port>,
         req: &SidrReq,
-        back: AddressVector,
+        back: Address,
         key: (CommId, Source),
         (listener, listening): (Listener, Listening),
         mut notice: KBox<Notice>,
@@ -162,7 +157,7 @@ impl Manager {
             primary: None,
             alternate: None,
         }));
-        let next = begin(&id, port, req, back, (request, slot), &actions, notice);
+        let next = begin(&id, req, back, (request, slot), &actions, notice);
         Ok((id, next))
     }
 }
@@ -170,13 +165,7 @@ impl Manager {
 impl Inner {
     /// Returns whether this is the request for which the identifier was made. The peer's name for
     /// it may be that of another one by now.
-    fn is_asked_again(
-        &mut self,
-        id: &Id,
-        port: &Port,
-        req: &SidrReq,
-        back: &AddressVector,
-    ) -> bool {
+    fn is_asked_again(&mut self, id: &Id, req: &SidrReq, back: &Address) -> bool {
         let request = self.sidr_request.as_ref();
         let Some(answered) = request.and_then(|request| request.answered.as_ref()) else {
             // The consumer has not answered yet: its answer serves the repetition, too.
@@ -187,7 +176,7 @@ impl Inner {
             && id.manager.now().since(answered.at) < REPEATED;
         if is_same {
             // Lost or not sent is the same: the peer repeats its message.
-            let _ = port.post_built(back.into(), &answered.bytes);
+            let _ = Destination::from(back).post_built(&answered.bytes);
         } else {
             // The peer gives its name to another request: this identifier makes room for the new
             // one.
@@ -200,16 +189,14 @@ impl Inner {
 /// Gives a new identifier what the SIDR_REQ says.
 fn begin(
     id: &Arc<Id>,
-    port: &Arc<Port>,
     req: &SidrReq,
-    back: AddressVector,
+    back: Address,
     (request, slot): (KBox<SidrRequest>, HalfOpen),
     actions: &Actions,
     notice: KBox<Notice>,
 ) -> Next {
     let now = id.manager.now();
     id.with(|inner| {
-        inner.port = Some(port.clone());
         inner.address = Some(back);
         inner.tid = req.header().tid();
         inner.sidr_request = Some(request);
@@ -219,7 +206,7 @@ fn begin(
 }
 
 /// Answers that no listener has the service.
-fn answer_unsupported(port: &Port, to: &AddressVector, req: &SidrReq) {
+fn answer_unsupported(to: &Address, req: &SidrReq) {
     let message = sidr_rep::Parameters {
         request_id: req.request_id(),
         status: sidr_rep::Status::UNSUPPORTED,
@@ -231,7 +218,5 @@ fn answer_unsupported(port: &Port, to: &AddressVector, req: &SidrReq) {
         private_data: &[],
     };
     // Lost or not sent is the same: the peer repeats its message.
-    let _ = port.post(Kind::SidrRep, to.into(), |out| {
-        message.build(req.header().tid(), out)
-    });
+    let _ = Destination::from(to).post(Kind::SidrRep, |out| message.build(req.header().tid(), out));
 }
