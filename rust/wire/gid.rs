@@ -60,6 +60,12 @@ impl Gid {
         self.0
     }
 
+    /// The first half, which is the prefix of the port's subnet in its own GIDs.
+    pub const fn prefix(&self) -> [u8; 8] {
+        let [p0, p1, p2, p3, p4, p5, p6, p7, ..] = self.bytes();
+        [p0, p1, p2, p3, p4, p5, p6, p7]
+    }
+
     /// The second half, which is a port's GUID in its own GIDs.
     pub const fn guid(&self) -> [u8; 8] {
         let [.., g0, g1, g2, g3, g4, g5, g6, g7] = self.bytes();

@@ -8,6 +8,7 @@ use kernel::{
 };
 
 use super::{
+    machine::peer::Location,
     message::{
         Bytes,
         Room, //
@@ -51,6 +52,15 @@ impl Address {
     /// The way from the port to the peer.
     pub(super) fn vector(&self) -> &AddressVector {
         &self.vector
+    }
+
+    /// The location of the peer.
+    pub(super) fn location(&self) -> Location {
+        Location {
+            subnet: self.port.subnet(),
+            lid: self.vector.lid(),
+            gid: self.vector.dgid(),
+        }
     }
 }
 

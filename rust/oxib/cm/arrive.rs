@@ -35,7 +35,10 @@ use super::{
             self,
             Incoming, //
         },
-        peer::Names,
+        peer::{
+            Location,
+            Names, //
+        },
         state::StateName, //
     },
     message,
@@ -51,19 +54,16 @@ use crate::{
         mad::Received,
         route::AddressVector, //
     },
-    wire::{
-        cm::{
-            rej::{
-                Rej,
-                Rejected, //
-            },
-            rep::Rep,
-            CommId,
-            Kind,
-            Message,
-            Reason, //
+    wire::cm::{
+        rej::{
+            Rej,
+            Rejected, //
         },
-        gid::Gid, //
+        rep::Rep,
+        CommId,
+        Kind,
+        Message,
+        Reason, //
     },
 };
 
@@ -355,20 +355,19 @@ impl Id {
 
     /// Returns whether a message came from an address of the peer's.
     fn is_from_peer(&self, notice: &Notice) -> bool {
-        match (&notice.port, notice.message()) {
-            (Some(port), Some(mad)) => self.leads_to(port, mad.source(), mad.slid()),
-            _ => false,
-        }
-    }
-
-    /// Returns whether one of its addresses leads to the peer with that GID and LID, seen from
-    /// `port`.
-    fn leads_to(&self, port: &Port, gid: Option<Gid>, lid: u32) -> bool {
+        let (Some(port), Some(received)) = (&notice.port, notice.message()) else {
+            return false;
+        };
         let lmc = port.lmc();
+        let sender = Location {
+            subnet: port.subnet(),
+            lid: received.slid(),
+            gid: received.source(),
+        };
         self.look(|inner| {
             let addresses = [inner.address.as_ref(), inner.alternate.as_deref()];
-            let mut addresses = addresses.into_iter().flatten();
-            addresses.any(|address| address.vector().leads_to(gid, lid, lmc))
+            let mut peers = addresses.into_iter().flatten().map(Address::location);
+            peers.any(|peer| peer.is_same_node(&sender, lmc))
         })
     }
 

@@ -140,7 +140,18 @@ impl Port {
             true => (0, 0),
             false => (received.slid(), self.lmc()),
         };
-        Source::new(lid, lmc, received.source())
+        Source::new(lid, lmc, received.source()).in_subnet(self.subnet())
+    }
+
+    /// The prefix of the port's subnet; zeros on RoCE, and if the device goes.
+    pub(super) fn subnet(&self) -> [u8; 8] {
+        if self.roce {
+            return [0; 8];
+        }
+        // The first GID always has it (IBTA 4.1.1).
+        let first = self.device().ok();
+        let first = first.and_then(|device| device.gid(self.number, 0));
+        first.map_or([0; 8], |entry| entry.gid().prefix())
     }
 
     /// The number of low bits in which the LIDs of a port differ. A subnet manager gives all ports

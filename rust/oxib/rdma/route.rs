@@ -310,15 +310,6 @@ impl AddressVector {
             .then(|| Gid::from_bytes(unsafe { self.attributes.grh.dgid.raw }))
     }
 
-    /// Returns whether it leads to the port with that GID and LID. If both have a GID, the GIDs
-    /// decide; else the LIDs without the lowest `lmc` bits, by which a port has several.
-    pub(crate) fn leads_to(&self, gid: Option<Gid>, lid: u32, lmc: u8) -> bool {
-        match (self.dgid(), gid) {
-            (Some(own), Some(other)) => own == other,
-            _ => self.lid() >> lmc == lid >> lmc,
-        }
-    }
-
     /// Routers that packets may pass; 0 without a GRH.
     pub(crate) fn hop_limit(&self) -> u8 {
         self.attributes.grh.hop_limit

@@ -8,12 +8,15 @@ use super::wire::gid::Gid;
 ///
 /// On InfiniBand no node sends from the LID of another, while every node may write the GID of
 /// another into a global route header. So the LID counts always. The nodes behind a router have
-/// the LID of the router, so the GID counts besides where there is one. On RoCE there are GIDs
-/// alone.
+/// the LID of the router, so the GID counts besides where there is one. LIDs are those of one
+/// subnet, so the subnet of the port here counts, too: a node may have ports in several. On RoCE
+/// there are GIDs alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Source {
     lid: u32,
     gid: Option<Gid>,
+    /// The prefix of the subnet that the message came from.
+    subnet: [u8; 8],
 }
 
 impl Source {
@@ -26,6 +29,15 @@ impl Source {
         Source {
             lid: lid.checked_shr(lmc.into()).unwrap_or(0),
             gid,
+            subnet: [0; 8],
+        }
+    }
+
+    /// Returns the same source by a port in the subnet that has this prefix.
+    pub fn in_subnet(self, prefix: [u8; 8]) -> Source {
+        Source {
+            subnet: prefix,
+            ..self
         }
     }
 
@@ -34,7 +46,7 @@ impl Source {
     pub fn without_claims(self) -> Source {
         match self.lid {
             0 => self,
-            lid => Source { lid, gid: None },
+            _ => Source { gid: None, ..self },
         }
     }
 }
@@ -75,6 +87,18 @@ mod tests {
             let one = Source::new(one.0, lmc, one.1);
             let other = Source::new(other.0, lmc, other.1);
             assert_eq!((one == other), is_same);
+        }
+    }
+
+    #[test]
+    fn subnets_are_apart() {
+        let [one, other] = [1, 2].map(|last| [0xfd, 0, 0, 0, 0, 0, 0, last]);
+        for gid in [None, gid(1)] {
+            let source = Source::new(16, 0, gid);
+            assert_eq!(source.in_subnet(one), source.in_subnet(one));
+            assert_ne!(source.in_subnet(one), source.in_subnet(other));
+            let [one, other] = [one, other].map(|prefix| source.in_subnet(prefix));
+            assert_ne!(one.without_claims(), other.without_claims());
         }
     }
 }

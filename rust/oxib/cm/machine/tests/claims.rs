@@ -104,6 +104,9 @@ fn names_belong_to_the_address_that_they_came_from() {
         (far, behind(32, 2), new, None),
         // A neighbour writes the GID of a far peer into its packet.
         (behind(20, 1), far, new, None),
+        // A node of another subnet has the LID of the peer there.
+        (peer.in_subnet([1; 8]), peer.in_subnet([2; 8]), new, None),
+        (peer.in_subnet([1; 8]), peer.in_subnet([2; 8]), same, None),
         // Another adapter has the address now.
         (peer, peer, (GUID + 1, 7, 9), None),
     ];
