@@ -20,7 +20,8 @@ use super::{
     machine::{
         actions::{
             self,
-            Counted, //
+            Counted,
+            Report, //
         },
         arrival::{
             self,
@@ -99,8 +100,10 @@ impl Manager {
 /// Handles a notice when its turn has come.
 pub(super) fn handle(notice: KBox<Notice>) {
     if let Some(id) = notice.id.clone() {
-        let next = id.with(|inner| match inner.machine.name() {
-            StateName::Established => inner.turn(notice),
+        let next = id.with(|inner| match (notice.report, inner.machine.name()) {
+            (Report::UserEstablished, StateName::Established)
+            | (Report::RepError(_), StateName::Idle) => inner.turn(notice),
+            // The connection has gone on, and its consumer with it.
             _ => Next::Nothing(Some(notice)),
         });
         return id.then(next);

@@ -13,11 +13,13 @@ use kernel::{
 use super::{
     id::{
         Id,
-        Inner,
-        Next, //
+        Inner, //
     },
     machine::{
-        actions::Report,
+        actions::{
+            Failure,
+            Report, //
+        },
         backlog::{
             Backlog,
             Cell,
@@ -202,29 +204,33 @@ impl Manager {
 }
 
 impl Id {
-    /// Ends a connection that has waited for its peer's RTU for `time` milliseconds, and whether
-    /// it has. Its consumer is told that none came in time.
+    /// Ends a connection that has waited for its peer's RTU for `time` milliseconds. Returns
+    /// whether it has. Its consumer is told that none came in time.
     fn gives_up_slot(self: &Arc<Self>, slots: &Arc<Slots>, time: u64) -> bool {
+        let failed = Report::RepError(Failure::Timeout);
         // Allocated before the lock, under which nothing may sleep.
-        let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
+        let Ok(mut notice) = Notice::new(failed, GFP_KERNEL) else {
             return false;
         };
         let now = self.manager.now();
-        let (is_over, next) = self.with(|inner| {
+        let theirs = self.with(|inner| {
             // The candidate was chosen without its lock: it may have been established or
             // destroyed since.
-            let is_over = inner.has_had(slots, time, now);
-            let next = match is_over {
-                true => {
-                    let actions = inner.machine.give_up();
-                    inner.follow(self, &actions, now, Some(notice))
-                }
-                false => Next::Nothing(Some(notice)),
-            };
-            (is_over, next)
+            if !inner.has_had(slots, time, now) {
+                return None;
+            }
+            let actions = inner.machine.give_up();
+            let _ = inner.follow(self, &actions, now, None);
+            Some(inner.machine.ids().1)
         });
-        self.then(next);
-        is_over
+        let Some(theirs) = theirs else {
+            return false;
+        };
+        // Told by another thread: this one uses the listener, which the consumer's handler may
+        // destroy, and that waits for all uses to end.
+        notice.id = Some(self.clone());
+        self.manager.lanes.push(theirs, notice);
+        true
     }
 }
 
@@ -243,7 +249,33 @@ impl Inner {
 
 #[kernel::prelude::kunit_tests(oxib_cm_half_open)]
 mod tests {
+    use core::sync::atomic::{
+        AtomicI32,
+        Ordering, //
+    };
+
     use super::*;
+    use crate::{
+        cm::{
+            id::NO_SERVICE,
+            machine::{
+                input::{
+                    QpType,
+                    RepParam,
+                    Req, //
+                },
+                Machine, //
+            },
+            Consumer,
+            DeviceKey, //
+        },
+        wire::{
+            cm::mtu::Mtu,
+            pkey::Pkey,
+            psn::Psn,
+            qpn::Qpn, //
+        },
+    };
 
     fn take(slots: &Arc<Slots>, lid: u32) -> core::result::Result<HalfOpen, Refused> {
         let source = slots.hash(&Source::new(lid, 0, None));
@@ -286,6 +318,80 @@ mod tests {
         assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 1);
         drop(other);
         assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 0);
+        Ok(())
+    }
+
+    /// A consumer that keeps which thread told it that its REP came to nothing.
+    struct Told(AtomicI32);
+
+    impl Consumer for Told {
+        fn event(&self, _: &Arc<Id>, notice: &Notice) -> Result {
+            if notice.report() == Report::RepError(Failure::Timeout) {
+                self.0.store(kernel::current!().pid(), Ordering::Relaxed);
+            }
+            Ok(())
+        }
+
+        fn attach(&self, _: &Arc<Id>) {}
+
+        fn detach(&self) {}
+
+        fn as_any(&self) -> &dyn core::any::Any {
+            self
+        }
+    }
+
+    /// A machine that has answered a REQ.
+    fn offering(local: CommId, now: Time) -> Result<Machine> {
+        let req = Req {
+            sender: CommId::new(2),
+            qp_type: QpType::Rc,
+            qpn: Qpn::from_bytes([0, 0, 3]),
+            psn: Psn::wrapping(5),
+            pkey: Pkey::DEFAULT,
+            mtu: Mtu::new(4),
+            responder_resources: 1,
+            initiator_depth: 1,
+            retry_count: 7,
+            rnr_retry_count: 7,
+            remote_response_timeout: 20,
+            local_response_timeout: 20,
+            max_retries: 15,
+            ack_timeout: 19,
+            alternate_ack_timeout: None,
+        };
+        let rep = RepParam {
+            qpn: Qpn::from_bytes([0, 0, 4]),
+            psn: Psn::wrapping(6),
+            responder_resources: 1,
+            initiator_depth: 1,
+            rto: 100,
+        };
+        let (mut machine, _) = Machine::accept_req(local, &req, now);
+        let _ = machine.send_rep(&rep, now).map_err(|_| EINVAL)?;
+        Ok(machine)
+    }
+
+    /// The thread that needs the slot uses the listener, which the handler may destroy.
+    #[test]
+    fn another_thread_tells_that_a_slot_was_given_up() -> Result {
+        let manager = Manager::new(1)?;
+        let slots = Slots::new(1)?;
+        let told = Arc::new(Told(AtomicI32::new(0)), GFP_KERNEL)?;
+        let (local, now) = (manager.name(), manager.now());
+        let made = (offering(local, now)?, NO_SERVICE);
+        let device = DeviceKey::of_no_device();
+        let id = Id::unlisted(&manager, device, told.clone(), local, made)?;
+        let slot = slots.take(&Source::new(1, 0, None), local, now);
+        let slot = slot.ok_or(EBUSY)?;
+        id.look(|inner| inner.begin_half_open(slot));
+        assert!(id.gives_up_slot(&slots, 0));
+        assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 0);
+        manager.lanes.flush();
+        let by = told.0.load(Ordering::Relaxed);
+        assert!(by != 0 && by != kernel::current!().pid());
+        assert!(!id.gives_up_slot(&slots, 0));
+        assert!(id.destroy());
         Ok(())
     }
 }
