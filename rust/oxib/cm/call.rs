@@ -101,12 +101,14 @@ impl Id {
         self.with(|inner| {
             // A clone: the step consumes the state, and a request that cannot be sent has changed
             // nothing.
-            let before = Before::of(inner);
+            let mut before = Before::of(inner);
             let now = self.manager.now();
             let actions = inner.machine.send_req(&step, now).map_err(refused)?;
-            inner.address = Some(address);
-            inner.alternate = alternate;
-            inner.data_lid = given.outbound_dlid.unwrap_or(0);
+            before.paths = Some(inner.replace_paths(Paths {
+                address: Some(address),
+                alternate,
+                data_lid: given.outbound_dlid.unwrap_or(0),
+            }));
             inner.service = given.service;
             inner.qp_type = given.qp_type;
             inner.tid = inner.own_tid(self);
@@ -298,10 +300,14 @@ impl Id {
             rto: address.port().round_trips.of(Kind::SidrReq).patience(),
         };
         self.with(|inner| {
-            let before = Before::of(inner);
+            let mut before = Before::of(inner);
             let now = self.manager.now();
             let actions = inner.machine.send_sidr_req(&step, now).map_err(refused)?;
-            inner.address = Some(address);
+            before.paths = Some(inner.replace_paths(Paths {
+                address: Some(address),
+                alternate: None,
+                data_lid: 0,
+            }));
             inner.service = given.service;
             inner.tid = inner.own_tid(self);
             let message = sidr_req::Parameters {
@@ -444,6 +450,15 @@ impl super::Manager {
 struct Before {
     machine: Machine,
     service: ServiceId,
+    /// The paths that the call has replaced.
+    paths: Option<Paths>,
+}
+
+/// The paths of an identifier.
+struct Paths {
+    address: Option<Address>,
+    alternate: Option<KBox<Address>>,
+    data_lid: u16,
 }
 
 impl Before {
@@ -451,6 +466,7 @@ impl Before {
         Self {
             machine: inner.machine.clone(),
             service: inner.service,
+            paths: None,
         }
     }
 }
@@ -482,6 +498,15 @@ impl Inner {
         }
     }
 
+    /// Replaces the paths, and returns those that were.
+    fn replace_paths(&mut self, paths: Paths) -> Paths {
+        Paths {
+            address: core::mem::replace(&mut self.address, paths.address),
+            alternate: core::mem::replace(&mut self.alternate, paths.alternate),
+            data_lid: core::mem::replace(&mut self.data_lid, paths.data_lid),
+        }
+    }
+
     /// Ends a call: by what its step asks for if its message was sent, and else by undoing it.
     fn settle(
         &mut self,
@@ -493,6 +518,9 @@ impl Inner {
         if let Err(error) = sent {
             self.machine = before.machine;
             self.service = before.service;
+            if let Some(paths) = before.paths {
+                let _ = self.replace_paths(paths);
+            }
             return Err(error);
         }
         // Calls tell nothing.
