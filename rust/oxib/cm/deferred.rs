@@ -190,24 +190,28 @@ impl Deferred {
         self.rounds.with(|rounds| self.plan(rounds, now));
     }
 
-    /// Forgets the messages that the sender of a REJ has taken back by it.
-    fn take_back(&self, sender: CommId, source: &Source) {
+    /// Takes out the messages from `source` that `is_meant` chooses.
+    fn remove_from(&self, source: &Source, is_meant: impl Fn(&Notice) -> bool) -> Chain {
         // Most have none, and all others would have to wait for the look through them.
         if !self.slots.are_held_by(source) {
-            return;
+            return Chain::new();
         }
+        let is_from = |notice: &Notice| {
+            let received = notice.port.as_ref().zip(notice.message());
+            received.is_some_and(|(port, received)| port.source(received) == *source)
+        };
+        self.rounds
+            .with(|rounds| rounds.remove(|notice| is_meant(notice) && is_from(notice)))
+    }
+
+    /// Forgets the messages that the sender of a REJ has taken back by it.
+    fn take_back(&self, sender: CommId, source: &Source) {
         let is_taken_back = |notice: &Notice| {
-            let is_from = |port: &Arc<Port>| {
-                let received = notice.message();
-                received.is_some_and(|received| port.source(received) == *source)
-            };
             let message = notice.parsed();
             message.is_some_and(|message| message.sender() == sender)
-                && notice.port.as_ref().is_some_and(is_from)
         };
-        let gone = self.rounds.with(|rounds| rounds.remove(is_taken_back));
         // Without the lock.
-        drop(gone);
+        drop(self.remove_from(source, is_taken_back));
     }
 
     /// Forgets everything, when there are no ports any more. Sleeps.
@@ -247,6 +251,24 @@ impl Manager {
         if let Some(received) = notice.message().filter(|_| port.roce) {
             let source = port.source(received);
             self.deferred.take_back(rej.local_comm_id(), &source);
+        }
+    }
+
+    /// Forgets the deferred copies of a request, which is handled now, and counts them as
+    /// duplicates. A copy has the same bytes: another message of the same names may be a forgery.
+    pub(super) fn forget_copies(&self, port: &Port, request: &Notice) {
+        let received = request.message().filter(|_| port.roce);
+        let (Some(received), Some(message)) = (received, request.parsed()) else {
+            return;
+        };
+        let is_copy = |notice: &Notice| {
+            let other = notice.message();
+            other.is_some_and(|other| other.bytes() == received.bytes())
+        };
+        let copies = self.deferred.remove_from(&port.source(received), is_copy);
+        // Without the lock.
+        for _ in copies.in_order() {
+            port.count_duplicate(message.kind());
         }
     }
 

@@ -141,6 +141,10 @@ impl Reception for Arriving<'_> {
     type Listener = (Listener, Listening);
     type Slot = (CommId, HalfOpen);
 
+    fn forget_copies(&mut self) {
+        self.manager.forget_copies(self.port, self.request);
+    }
+
     fn by_id(&self, id: &Remote<CommId>) -> Option<Arc<Id>> {
         self.manager.addressed(self.manager.remote_ids.get(id)?)
     }

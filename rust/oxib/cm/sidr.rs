@@ -84,6 +84,7 @@ impl Manager {
             return;
         };
         let req = *req;
+        self.forget_copies(port, &notice);
         let back = match port.reply_address(&notice) {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),

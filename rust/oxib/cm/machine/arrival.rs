@@ -32,6 +32,10 @@ pub trait Reception {
     /// A slot of a listener's.
     type Slot;
 
+    /// Forgets the copies of the request that wait for the address of their sender. Once the
+    /// connection of this one is over, each of them would be taken for a new request.
+    fn forget_copies(&mut self);
+
     /// Returns the connection that its peer calls `id`.
     fn by_id(&self, id: &Remote<CommId>) -> Option<Self::Connection>;
 
@@ -110,6 +114,7 @@ pub fn request<R: Reception>(
     if incoming.qpn.is_special() {
         return Verdict::Dropped(Unanswered::SpecialQpn);
     }
+    node.forget_copies();
     let name = incoming.id;
     if let Some(connection) = node.by_id(&Remote { name, adapter }) {
         return Verdict::Duplicate(connection);
@@ -203,12 +208,18 @@ mod tests {
         service: Option<u64>,
         refuses: bool,
         slots: u32,
+        /// Copies of the request that wait.
+        copies: u32,
     }
 
     impl Reception for Node {
         type Connection = u32;
         type Listener = u64;
         type Slot = u32;
+
+        fn forget_copies(&mut self) {
+            self.copies = 0;
+        }
 
         fn by_id(&self, _: &Remote<CommId>) -> Option<u32> {
             self.id
@@ -227,6 +238,7 @@ mod tests {
         }
 
         fn take_slot(&mut self, _: &u64, _: &Source) -> Option<u32> {
+            assert_eq!(self.copies, 0);
             self.slots = self.slots.checked_sub(1)?;
             Some(self.slots)
         }
@@ -317,6 +329,31 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    #[test]
+    fn no_copy_waits_once_a_request_is_handled() {
+        // The connections by identifier and by queue pair, and the service that is listened for:
+        // a duplicate, a stale connection, a rejection, no slot, and a new connection.
+        let table = [
+            (Some(7), None, None, 1),
+            (None, Some(CommId::new(8)), None, 1),
+            (None, None, None, 1),
+            (None, None, Some(4), 0),
+            (None, None, Some(4), 1),
+        ];
+        for (id, qpn, service, slots) in table {
+            let mut node = Node {
+                id,
+                qpn,
+                service,
+                slots,
+                copies: 2,
+                ..Node::default()
+            };
+            let _ = request(&mut node, &incoming());
+            assert_eq!(node.copies, 0);
+        }
     }
 
     #[test]

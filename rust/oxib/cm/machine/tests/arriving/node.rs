@@ -458,6 +458,9 @@ impl Reception for Arriving<'_> {
     type Listener = ();
     type Slot = (CommId, Slot);
 
+    /// No request waits: addresses are known.
+    fn forget_copies(&mut self) {}
+
     fn by_id(&self, id: &Remote<CommId>) -> Option<u32> {
         self.node.by_id.get(id)
     }
