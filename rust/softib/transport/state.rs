@@ -223,7 +223,14 @@ pub(super) fn take_turns(
     while idle < 2 {
         let went_on = match turn {
             Half::Answers => receiver.step(shell)?,
-            Half::Sends => sender.step(shell, now)?,
+            Half::Sends => match sender.step(shell, now) {
+                Ok(went_on) => went_on,
+                Err(failed) => {
+                    // The peer's requests were done: it gets the answers for which there is room.
+                    while receiver.step(shell)? {}
+                    return Err(failed.into());
+                }
+            },
         };
         idle = if went_on { 0 } else { idle + 1 };
         *turn = turn.other();

@@ -90,6 +90,27 @@ fn what_was_sent_in_turns_arrives() {
     assert_eq!(other.world.received[0].1, pattern(2, LONG));
 }
 
+/// A send that fails ends the queue pair, but not before the peer has the answers for which there
+/// is room.
+#[test]
+fn a_failing_send_takes_no_answers_with_it() {
+    for (room, answered) in [(None, 4), (Some(3), 3)] {
+        let (mut one, mut other) = (Host::rc(), Host::rc());
+        one.region(1, 0, 4 * 256).bytes = pattern(1, 4 * 256);
+        other.post(read(1, 0), vec![0; 4 * 256]);
+        for frame in other.run() {
+            one.take(&frame);
+        }
+        one.post(plain(), pattern(2, 8)).denied = true;
+        one.world.room = room;
+        let sent = one.run();
+        assert_eq!(statuses(&one), [Status::LocalProtection]);
+        assert_eq!(sent.len(), answered);
+        other.receive(&sent);
+        assert_eq!(other.world.completions.len(), answered / 4);
+    }
+}
+
 /// Answers go first where there is room for all.
 #[test]
 fn the_peer_is_answered_first() {
