@@ -21,9 +21,10 @@ impl Address {
     /// Returns whether packets from `source` are those of this peer, at a port whose subnet has
     /// that GID prefix.
     ///
-    /// Both have a GID or neither, as both ends of a connection have the same kind of path. The LID
-    /// is compared bit by bit: the peer's path bits are part of the path. A packet that has passed
-    /// a router has that router's LID, and the way back may lead to another router of the subnet.
+    /// The LID is compared bit by bit: the peer's path bits are part of the path. A packet that has
+    /// passed a router has that router's LID, and the way back may lead to another router of the
+    /// subnet. Within a subnet the LID is enough, so one end may use a global route header where
+    /// the other does not; a GID of another subnet is compared in any case.
     pub fn is_source(&self, source: &Address, prefix: u64) -> bool {
         match (self.gid, source.gid) {
             (None, None) => self.lid == source.lid,
@@ -31,7 +32,9 @@ impl Address {
                 is_same_port(&peer, &gid, prefix)
                     && (self.lid == source.lid || !is_local(&peer, prefix))
             }
-            _ => false,
+            (Some(gid), None) | (None, Some(gid)) => {
+                self.lid == source.lid && is_local(&gid, prefix)
+            }
         }
     }
 }
@@ -68,9 +71,14 @@ mod tests {
             // Within a subnet: the LID, path bits included.
             ((4, None), (4, None), true),
             ((4, None), (5, None), false),
-            // Both with a global route header, or neither.
-            ((4, None), (4, gid(HERE, 1)), false),
-            ((4, gid(HERE, 1)), (4, None), false),
+            // A global route header on one side alone: the LID, and a GID of the subnet.
+            ((4, None), (4, gid(HERE, 1)), true),
+            ((4, None), (4, gid(DEFAULT, 1)), true),
+            ((4, None), (5, gid(HERE, 1)), false),
+            ((4, None), (4, gid(THERE, 1)), false),
+            ((4, gid(HERE, 1)), (4, None), true),
+            ((4, gid(DEFAULT, 1)), (4, None), true),
+            ((4, gid(HERE, 1)), (5, None), false),
             // Within a subnet, with global route headers: both.
             ((4, gid(HERE, 1)), (4, gid(HERE, 1)), true),
             ((4, gid(HERE, 1)), (5, gid(HERE, 1)), false),
