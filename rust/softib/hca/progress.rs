@@ -406,10 +406,13 @@ fn transition(
         Some(State::SendQueueError) => return Err(EINVAL),
     };
     moved.map_err(|_| EINVAL)?;
+    // These can change while the send queue is drained (IBTA 11.2.5.2), and are as they were else.
+    // First, as a queue that is still being drained refuses them.
+    transport
+        .set_sending(sending(attributes))
+        .map_err(|_| EINVAL)?;
     transport.set_access(access(attributes));
     transport.set_min_rnr_timer(attributes.min_rnr_timer);
-    // These can change while the send queue is drained (IBTA 11.2.5.2), and are as they were else.
-    transport.set_sending(sending(attributes));
     transport.set_max_reads_of_peer(attributes.max_reads_of_peer);
     Ok(())
 }

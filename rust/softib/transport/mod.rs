@@ -229,10 +229,16 @@ impl QueuePair {
         }
     }
 
-    /// Changes the terms of sends from now on, all but the number of the first packet.
-    pub fn set_sending(&mut self, sending: Sending) {
-        if let Some(sender) = self.state.sender() {
-            sender.set_terms(sending);
+    /// Changes the terms of sends from now on, all but the number of the first packet. A queue pair
+    /// that is being drained refuses others than it has (IBTA 11.2.5.2).
+    pub fn set_sending(&mut self, sending: Sending) -> Result<(), Refused> {
+        let taken = self
+            .state
+            .sender()
+            .is_none_or(|sender| sender.set_terms(sending));
+        match taken {
+            true => Ok(()),
+            false => Err(self.refused()),
         }
     }
 

@@ -189,16 +189,22 @@ impl Requester {
     }
 
     /// Takes other terms from now on, but for the number of the first packet. With new terms each
-    /// repetition is still to be tried.
-    pub(super) fn set_terms(&mut self, terms: Sending) {
+    /// repetition is still to be tried. Returns whether they may change: sends that are being
+    /// finished keep theirs, as a READ that is to be repeated needs a place among those
+    /// outstanding.
+    pub(super) fn set_terms(&mut self, terms: Sending) -> bool {
         let terms = Sending {
             psn: self.terms.psn,
             ..terms
         };
         if terms != self.terms {
+            if self.is_draining() {
+                return false;
+            }
             self.terms = terms;
             self.tries = Tries::new(&terms);
         }
+        true
     }
 
     /// Begins new sends again.

@@ -157,11 +157,12 @@ impl Sender {
         }
     }
 
-    /// Takes other terms. None of them but the number of the first packet, which stays, are of an
-    /// unreliable connection.
-    pub(super) fn set_terms(&mut self, terms: Sending) {
-        if let Sender::Rc(requester) = self {
-            requester.set_terms(terms);
+    /// Takes other terms; returns whether they may change now. None of them but the number of the
+    /// first packet, which stays, are of an unreliable connection.
+    pub(super) fn set_terms(&mut self, terms: Sending) -> bool {
+        match self {
+            Sender::Rc(requester) => requester.set_terms(terms),
+            Sender::Uc(_) => true,
         }
     }
 

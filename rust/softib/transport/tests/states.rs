@@ -267,14 +267,16 @@ fn terms_of_a_drained_queue_pair() {
     other.region(1, 0, 8);
     one.qp.drain(false).expect("RTS to SQD");
     one.run();
-    one.qp.set_sending(Sending {
-        // The numbers of packets go on, whatever this says.
-        psn: Psn::wrapping(0x9999),
-        timeout: 10,
-        retry_count: 1,
-        max_reads: 1,
-        ..sending
-    });
+    one.qp
+        .set_sending(Sending {
+            // The numbers of packets go on, whatever this says.
+            psn: Psn::wrapping(0x9999),
+            timeout: 10,
+            retry_count: 1,
+            max_reads: 1,
+            ..sending
+        })
+        .expect("other terms");
     one.qp.resume().expect("SQD to RTS");
     one.post(read(1, 0), vec![0; 8]);
     one.post(read(1, 0), vec![0; 8]);
@@ -289,6 +291,35 @@ fn terms_of_a_drained_queue_pair() {
     assert_eq!(one.wait(), sent);
     one.wait();
     assert_eq!(statuses(&one), [Status::RetryExceeded, Status::Flushed]);
+}
+
+/// While a queue pair is being drained, its sends keep their terms: a READ that was lost is
+/// repeated.
+#[test]
+fn terms_while_draining() {
+    let (mut one, mut other) = (Host::rc(), Host::rc());
+    let sending = Terms::new(Mtu::Mtu256).sending;
+    other.region(1, 0, 8);
+    one.post(read(1, 0), vec![0; 8]);
+    assert_eq!(one.run().len(), 1);
+    one.qp.drain(false).expect("RTS to SQD");
+    let none = Sending {
+        max_reads: 0,
+        ..sending
+    };
+    let refused = oxib_softib_transport::Refused {
+        state: StateName::Sqd,
+    };
+    assert_eq!(one.qp.set_sending(none), Err(refused));
+    // The same terms are no change.
+    assert_eq!(one.qp.set_sending(sending), Ok(()));
+    let repeated = one.wait();
+    assert_eq!(repeated.len(), 1);
+    let answers = other.receive(&repeated);
+    one.receive(&answers);
+    assert_eq!(statuses(&one), [Status::Success]);
+    assert!(!one.qp.is_draining());
+    assert_eq!(one.qp.set_sending(none), Ok(()));
 }
 
 /// The peer may have another number of READs outstanding.
