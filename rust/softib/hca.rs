@@ -345,6 +345,22 @@ impl Hca {
         took
     }
 
+    /// Returns whether a connection is to send no more from a port for now, to the port itself or
+    /// to another. With the queue pair locked. `behind` is whether packets that it sent before have
+    /// not left yet.
+    fn is_crowded(&self, port: u8, own: bool, behind: bool) -> bool {
+        if own {
+            return behind || self.loopback.is_crowded();
+        }
+        if !self.is_in_memory(port) {
+            return false;
+        }
+        // The end of the peer waits for this RCU section.
+        let _guard = rcu::read_lock();
+        let peer = self.peer(port);
+        peer.is_some_and(|peer| behind || peer.loopback.is_crowded())
+    }
+
     /// Takes the frames that wait, soon. If the work waits already it will see them all.
     fn take_loopback(self: &Arc<Self>) {
         let _ = workqueue::system_bh().enqueue_delayed::<_, LOOPBACK>(self.clone(), 0);

@@ -130,6 +130,9 @@ pub(super) struct Shell<'l, 'a> {
     /// does.
     path: Option<Option<Path>>,
     emitted: usize,
+    /// Whether packets are to wait as many do where they would go; looked up when the first one is
+    /// to leave.
+    crowded: Option<bool>,
     /// The origin of the packet that is being taken.
     origin: Origin,
     outcome: Outcome<'a>,
@@ -153,6 +156,7 @@ impl<'l, 'a> Shell<'l, 'a> {
             armed: &mut connection.armed,
             path: None,
             emitted: 0,
+            crowded: None,
             origin,
             outcome: Outcome {
                 sent: Event::NONE,
@@ -209,6 +213,25 @@ impl<'l, 'a> Shell<'l, 'a> {
             }));
         }
         self.path.as_ref()?.as_ref()
+    }
+
+    /// Returns whether packets are to wait: a burst of before has not left yet, or many are on
+    /// their way in memory.
+    fn is_crowded(&mut self) -> bool {
+        if let Some(crowded) = self.crowded {
+            return crowded;
+        }
+        let own = self.path().is_some_and(|path| path.own);
+        let pair = self.pair;
+        let waiting = match own {
+            true => pair.own_frames.len(),
+            false => pair.frames.len(),
+        };
+        let crowded = pair
+            .hca
+            .is_crowded(self.attributes.port, own, waiting >= BURST as u32);
+        self.crowded = Some(crowded);
+        crowded
     }
 
     /// Builds the packet around its payload.
@@ -402,9 +425,13 @@ impl Queues for Shell<'_, '_> {
 
 impl Output for Shell<'_, '_> {
     fn room(&mut self) -> bool {
-        let room = self.emitted < BURST;
+        let room = self.emitted < BURST && !self.is_crowded();
         self.outcome.more |= !room;
         room
+    }
+
+    fn is_full(&self) -> bool {
+        self.outcome.more
     }
 
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied> {

@@ -2,10 +2,14 @@
 
 //! Packets of a device to itself, and those of a peer in memory, until the device takes them.
 //!
-//! Any program can send them faster than the device takes them, so their number is limited: as at
-//! a full buffer of hardware, those that find no room are lost. Subnet management has a lane of its
-//! own there, which others cannot fill, and signals of the cable are no packets: both are taken in
-//! any case. Only the kernel and privileged programs send them, a few at a time.
+//! Any program can send them faster than the device takes them, so their number is limited.
+//! Connections, whose packets InfiniBand does not lose, wait while half of it is used. The other
+//! half is left for bursts that were begun before that, and for datagrams, which do not wait: those
+//! that find no room are lost.
+//!
+//! Subnet management has a lane of its own there, which others cannot fill, and signals of the
+//! cable are no packets: both are taken in any case. Only the kernel and privileged programs send
+//! them, a few at a time.
 
 use kernel::prelude::*;
 
@@ -18,8 +22,11 @@ use crate::net::{
     signal::Signal, //
 };
 
-/// Packets that may wait: of the longest these are 32 MiB, and a connection has 256 under way.
+/// Packets that may wait: of the longest these are 32 MiB.
 const LIMIT: u32 = 4096;
+
+/// Packets that wait when connections are to send no more.
+const CROWD: u32 = LIMIT / 2;
 
 /// Frames that wait, each with the port noted in it.
 #[pin_data]
@@ -53,6 +60,11 @@ impl Loopback {
         takes
     }
 
+    /// Returns whether connections are to send no more until some frames are taken.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.frames.len() >= CROWD
+    }
+
     /// Takes the first frame.
     pub(super) fn pop(&self) -> Option<Frame> {
         self.frames.pop()
@@ -75,7 +87,9 @@ mod tests {
     #[test]
     fn a_full_queue_takes_urgent_frames_alone() -> Result {
         let loopback = KBox::pin_init(Loopback::new(), GFP_KERNEL)?;
-        for _ in 0..LIMIT {
+        for number in 0..LIMIT {
+            // Connections wait long before frames are lost.
+            assert_eq!(loopback.is_crowded(), number >= CROWD);
             assert!(loopback.push(frame(0)?));
         }
         assert!(!loopback.push(frame(0)?));
@@ -96,6 +110,7 @@ mod tests {
             signals += usize::from(Signal::read(frame.bytes()).is_some());
         }
         assert_eq!(signals, 2);
+        assert!(!loopback.is_crowded());
         Ok(())
     }
 }

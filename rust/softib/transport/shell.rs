@@ -82,6 +82,9 @@ pub trait Output {
     /// [`QueuePair::run`]: super::QueuePair::run
     fn room(&mut self) -> bool;
 
+    /// Returns whether [`Output::room`] was asked in vain since the call of the queue pair began.
+    fn is_full(&self) -> bool;
+
     /// Sends a packet, gathering its payload: from a send's list, with its local keys checked,
     /// or from memory that the peer reads, with its remote key checked once more. A packet that
     /// cannot be sent for another reason than its payload's memory is lost, as any packet can be.

@@ -238,7 +238,7 @@ pub(super) fn take_turns(
     }
     // The turn is kept where the room ended. Else the next to act is the peer, who is answered
     // first.
-    if shell.room() {
+    if !shell.is_full() {
         *turn = Half::Answers;
     }
     Ok(())

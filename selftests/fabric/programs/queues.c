@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a program may do with its queues: post chains that are longer than a command has room for, drain a send queue and change
- * how it goes on. Prints a line for each case, `ok` or `not ok`, and a description.
+ * how it goes on, read much by many connections at once. Prints a line for each case, `ok` or `not ok`, and a description.
  *
  * queues DEVICE
  */
@@ -192,6 +192,56 @@ static void attributes(void)
 	report_number(IBV_WC_RETRY_EXC_ERR, next_status(&a), "and the sends after that have it");
 }
 
+/* --- many READs at once --- */
+
+/* Their answers are more packets than may wait in a device. */
+#define READERS 8
+#define READ_SIZE (256 * 1024)
+
+/* A send that loses anything fails. */
+static int to_rts_without_retries(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 20, .max_rd_atomic = 1 };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+						IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void reads(void)
+{
+	char *memory = mmap(NULL, 2 * READ_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_qp *readers[READERS], *answerers[READERS];
+	struct ibv_sge sge = { .length = READ_SIZE };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ }, *bad;
+	struct ibv_mr *mr;
+	int i, good = 0;
+
+	must(memory != MAP_FAILED, "memory to read");
+	memset(memory, 'r', READ_SIZE);
+	mr = ibv_reg_mr(a.pd, memory, 2 * READ_SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	must(!!mr, "a region to read");
+	/* Many short packets. */
+	port.active_mtu = IBV_MTU_256;
+	for (i = 0; i < READERS; i++) {
+		readers[i] = make_qp(&a, IBV_QPT_RC);
+		answerers[i] = make_qp(&a, IBV_QPT_RC);
+		must(readers[i] && answerers[i], "queue pairs");
+		must(!to_init(readers[i]) && !to_init(answerers[i]), "they are initialised");
+		must(!to_rtr(readers[i], answerers[i]->qp_num) && !to_rtr(answerers[i], readers[i]->qp_num), "they are connected");
+		must(!to_rts_without_retries(readers[i]) && !to_rts_without_retries(answerers[i]), "they may send");
+	}
+	sge.addr = (uintptr_t)memory + READ_SIZE;
+	sge.lkey = mr->lkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)memory;
+	wr.wr.rdma.rkey = mr->rkey;
+	for (i = 0; i < READERS; i++)
+		must(!ibv_post_send(readers[i], &wr, &bad), "a READ is posted");
+	while (good < READERS && next_status(&a) == IBV_WC_SUCCESS)
+		good++;
+	report_number(READERS, good, "long READs at once lose no packet");
+	report(!memcmp(memory, memory + READ_SIZE, READ_SIZE), "and have all the data");
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -203,6 +253,7 @@ int main(int argc, char **argv)
 	make_long(&a);
 	make_long(&b);
 	long_chains();
+	reads();
 	/* The objects are the kernel's to free. */
 	puts("end");
 	return 0;

@@ -251,6 +251,10 @@ impl Output for World {
         self.room != Some(0)
     }
 
+    fn is_full(&self) -> bool {
+        self.room == Some(0)
+    }
+
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied> {
         let payload = self.gather(&packet.payload)?;
         assert_eq!(payload.len(), packet.payload.length() as usize);
