@@ -91,6 +91,24 @@ impl Drop for HalfOpen {
     }
 }
 
+/// The count of a connection that gives its slot up, until its consumer has been told.
+pub(super) struct GivenUp(Arc<Slots>);
+
+impl GivenUp {
+    /// Counts one more connection; `None` if there are too many.
+    fn new(slots: &Arc<Slots>) -> Option<Self> {
+        let may_begin = slots.backlog.with(|backlog| backlog.begin_giving_up());
+        may_begin.then(|| Self(slots.clone()))
+    }
+}
+
+/// The drop may free the memory of all slots, which may sleep.
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.backlog.with(|backlog| backlog.end_giving_up());
+    }
+}
+
 impl Slots {
     /// Makes the slots of a listener, `most` of them. They take memory when they are taken.
     ///
@@ -212,6 +230,10 @@ impl Id {
         let Ok(mut notice) = Notice::new(failed, GFP_KERNEL) else {
             return false;
         };
+        notice.given_up = GivenUp::new(slots);
+        if notice.given_up.is_none() {
+            return false;
+        }
         let now = self.manager.now();
         let theirs = self.with(|inner| {
             // The candidate was chosen without its lock: it may have been established or
@@ -385,9 +407,14 @@ mod tests {
         let slot = slots.take(&Source::new(1, 0, None), local, now);
         let slot = slot.ok_or(EBUSY)?;
         id.look(|inner| inner.begin_half_open(slot));
+        let other = GivenUp::new(&slots).ok_or(EBUSY)?;
+        assert!(!id.gives_up_slot(&slots, 0));
+        drop(other);
         assert!(id.gives_up_slot(&slots, 0));
         assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 0);
         manager.lanes.flush();
+        // Its consumer has been told, so another one may give its slot up.
+        assert!(GivenUp::new(&slots).is_some());
         let by = told.0.load(Ordering::Relaxed);
         assert!(by != 0 && by != kernel::current!().pid());
         assert!(!id.gives_up_slot(&slots, 0));

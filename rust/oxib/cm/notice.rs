@@ -8,7 +8,10 @@ use kernel::{
 };
 
 use super::{
-    half_open::HalfOpen,
+    half_open::{
+        GivenUp,
+        HalfOpen, //
+    },
     id::Id,
     listen::Listening,
     machine::actions::Report,
@@ -42,6 +45,8 @@ pub(crate) struct Notice {
     pub(super) deferred: u8,
     /// The slot that it has while it waits.
     pub(super) slot: Option<HalfOpen>,
+    /// The count of its identifier among those that give their slots up.
+    pub(super) given_up: Option<GivenUp>,
 }
 
 /// The information on its way that a request gives, in the kernel's terms.
@@ -75,6 +80,7 @@ impl Notice {
                 origin: None,
                 deferred: 0,
                 slot: None,
+                given_up: None,
             },
             flags,
         )?)

@@ -41,6 +41,9 @@ const FIRST_CELLS: usize = 32;
 /// Slots that are looked at from a random one on, until one is not free.
 const LOOKED_AT: usize = 8;
 
+/// One of so many connections may be giving its slot up.
+const GIVING_UP: u32 = 16;
+
 /// The end of the list of free slots.
 const NONE: u32 = u32::MAX;
 
@@ -122,6 +125,8 @@ pub struct Backlog<M> {
     free: u32,
     /// The number of slots that have been used.
     used: u32,
+    /// The number of connections that are giving their slots up.
+    giving_up: u32,
     /// The time for which the last connections that finished had their slots, in milliseconds.
     finished: u64,
     /// Time of those that failed, in milliseconds.
@@ -138,6 +143,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             sources: 0,
             free: NONE,
             used: 0,
+            giving_up: 0,
             // One of each: before any outcome is known a holder has half of the longest time.
             finished: 1,
             failed: 1,
@@ -233,9 +239,30 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.uncount(source);
     }
 
+    /// Counts a connection that is to give its slot up, and returns `true`, if there are not too
+    /// many of them. The connection outlives its slot until its consumer has been told, however
+    /// long that takes.
+    pub fn begin_giving_up(&mut self) -> bool {
+        let may_begin = self.may_give_up();
+        self.giving_up += u32::from(may_begin);
+        may_begin
+    }
+
+    /// Counts a connection less that [gave its slot up](Backlog::begin_giving_up).
+    pub fn end_giving_up(&mut self) {
+        self.giving_up = self.giving_up.saturating_sub(1);
+    }
+
+    fn may_give_up(&self) -> bool {
+        self.giving_up < self.most.div_ceil(GIVING_UP)
+    }
+
     /// Returns whether `source` may take the slot of another one: it holds less than sources do
-    /// on average.
+    /// on average, and not too many connections are giving their slots up.
     pub fn may_take_over(&self, source: u32) -> bool {
+        if !self.may_give_up() {
+            return false;
+        }
         let held = u64::from(self.held(source));
         held * u64::from(self.sources) < u64::from(self.taken)
     }

@@ -160,6 +160,25 @@ fn a_source_that_holds_none_may_take_one_of_many() {
 
 /// A dozen sources take all slots, each half of what was left: the last one has one.
 #[test]
+fn few_connections_give_their_slots_up_at_a_time() {
+    let mut slots = slots(40);
+    let held: Vec<Slot> = (0..40)
+        .map(|number| take(&mut slots, number, 1 + number).expect("one is free"))
+        .collect();
+    let newcomer = source(99);
+    for _ in 0..3 {
+        assert!(slots.may_take_over(newcomer));
+        assert!(slots.begin_giving_up());
+    }
+    assert!(!slots.begin_giving_up());
+    assert!(!slots.may_take_over(newcomer) && !slots.admits(newcomer));
+    slots.end_giving_up();
+    assert!(slots.admits(newcomer) && slots.begin_giving_up());
+    assert!(!slots.begin_giving_up());
+    assert_eq!(held.len(), 40);
+}
+
+#[test]
 fn slots_are_taken_from_sources_that_hold_more() {
     let mut random = Random::new(1);
     let mut slots = slots(MOST);
