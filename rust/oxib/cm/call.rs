@@ -438,6 +438,24 @@ impl Id {
 }
 
 impl super::Manager {
+    /// Returns whether `path` begins at a port of another device than that of `key`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn is_path_of_another(
+        &self,
+        key: super::DeviceKey,
+        path: &PathRecord,
+    ) -> Result<bool> {
+        let ports = self.devices.values()?;
+        let has_path = |port: &Arc<Port>| {
+            let device = port.device();
+            device.is_ok_and(|device| device.port_of_path(path).is_some())
+        };
+        Ok(ports.iter().any(|port| port.key != key && has_path(port)))
+    }
+
     /// Returns the port where `path` begins.
     fn port_of(&self, key: super::DeviceKey, path: &PathRecord) -> Result<Arc<Port>> {
         let device = self.devices.get(&key).ok_or(EINVAL)?.device()?;

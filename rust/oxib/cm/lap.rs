@@ -100,13 +100,13 @@ enum Unloaded {
 }
 
 impl From<Error> for Unloaded {
-    /// Refuses a path that does not begin at a port of the connection's device.
+    /// Drops the LAP, which the peer repeats: while a subnet manager configures a port again, its
+    /// GIDs and partition keys are absent for a moment.
     fn from(error: Error) -> Self {
-        match error {
-            ENOMEM => Self::Dropped(Cause::NoMemory),
-            ENODEV => Self::Dropped(Cause::Invalid),
-            _ => Self::Refused(Status::INVALID_GID),
-        }
+        Self::Dropped(match error {
+            ENOMEM => Cause::NoMemory,
+            _ => Cause::Invalid,
+        })
     }
 }
 
@@ -129,7 +129,14 @@ fn load(
     let mut record = path_record(PathKind::Infiniband, &path, &described);
     record.set_pkey(pkey.get());
     record.set_mtu(mtu.get());
-    let alternate = id.address_along(&mut record, None)?;
+    let alternate = match id.address_along(&mut record, None) {
+        Ok(alternate) => alternate,
+        // No repetition makes the path one of the connection's device.
+        Err(_) if id.manager.is_path_of_another(id.device(), &record)? => {
+            return Err(Unloaded::Refused(Status::INVALID_GID));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let alternate = KBox::new(alternate, GFP_KERNEL).map_err(Error::from)?;
     let origin = Origin {
         listening: None,

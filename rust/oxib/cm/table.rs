@@ -93,6 +93,24 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
         self.with(key, |shard| shard.get(key).cloned())
     }
 
+    /// Returns copies of all values, of a table that has few.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn values(&self) -> Result<KVec<V>> {
+        let mut values = KVec::new();
+        for shard in &self.shards {
+            // Atomic: the lock of the shard is held.
+            shard.with(|shard| {
+                shard
+                    .values()
+                    .try_for_each(|value| values.push(value.clone(), GFP_ATOMIC))
+            })?;
+        }
+        Ok(values)
+    }
+
     /// Takes out the value under `key`, if `is_it` says so.
     pub(super) fn remove_if(&self, key: &K, is_it: impl FnOnce(&V) -> bool) -> Option<V> {
         self.release(key, |value| is_it(value))
@@ -209,6 +227,7 @@ mod tests {
         assert_eq!(table.release(&(4, 7), less), None);
         assert_eq!(table.release(&(4, 7), less), Some(1));
         assert_eq!(table.get(&(4, 7)), None);
+        assert_eq!(table.values()?.len(), 498);
         Ok(())
     }
 
