@@ -2,6 +2,11 @@
 
 //! Ports that have the communication management class.
 
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
+
 use kernel::{
     prelude::*,
     revocable::Revocable,
@@ -81,6 +86,8 @@ pub(crate) struct Port {
     /// Time in which the device acknowledges packets, as an exponent.
     pub(super) ack_delay: u8,
     pub(super) node_guid: u64,
+    /// The last prefix of the subnet that was read, in the order of its bytes; zeros on RoCE.
+    prefix: AtomicU64,
     pub(super) round_trips: RoundTrips,
     pub(super) window: Arc<Window>,
     counters: Arc<Counters>,
@@ -98,14 +105,20 @@ impl Port {
         number: PortNumber,
         counters: Arc<Counters>,
     ) -> Result<Arc<Self>> {
+        let roce = device.link_layer(number) == LinkLayer::Ethernet;
+        let prefix = match roce {
+            true => None,
+            false => prefix(device, number),
+        };
         Arc::pin_init(
             try_pin_init!(Self {
                 key: DeviceKey::of(device),
                 number,
                 name: CString::try_from(device.name())?,
-                roce: device.link_layer(*number) == LinkLayer::Ethernet,
+                roce,
                 ack_delay: device.ack_delay(),
                 node_guid: device.node_guid(),
+                prefix: AtomicU64::new(prefix.map_or(0, u64::from_ne_bytes)),
                 round_trips: RoundTrips::new(),
                 window: Window::new(&manager.timers)?,
                 counters,
@@ -143,15 +156,20 @@ impl Port {
         Source::new(lid, lmc, received.source()).in_subnet(self.subnet())
     }
 
-    /// The prefix of the port's subnet; zeros on RoCE, and if the device goes.
+    /// The prefix of the port's subnet; zeros on RoCE.
     pub(super) fn subnet(&self) -> [u8; 8] {
         if self.roce {
             return [0; 8];
         }
-        // The first GID always has it (IBTA 4.1.1).
-        let first = self.device().ok();
-        let first = first.and_then(|device| device.gid(self.number, 0));
-        first.map_or([0; 8], |entry| entry.gid().prefix())
+        let device = self.device().ok();
+        let Some(prefix) = device.and_then(|device| prefix(&device, self.number)) else {
+            // The device goes, or `ib_core` is reading the GIDs again, each of which is absent
+            // for a moment: names that were kept by the prefix have to be found meanwhile.
+            return self.prefix.load(Ordering::Relaxed).to_ne_bytes();
+        };
+        self.prefix
+            .store(u64::from_ne_bytes(prefix), Ordering::Relaxed);
+        prefix
     }
 
     /// The number of low bits in which the LIDs of a port differ. A subnet manager gives all ports
@@ -219,6 +237,12 @@ impl Port {
             receiver,
         }
     }
+}
+
+/// Returns the prefix of a port's subnet, if the port has a first GID: that always has the prefix
+/// (IBTA 4.1.1).
+fn prefix(device: &Device, number: PortNumber) -> Option<[u8; 8]> {
+    Some(device.gid(number, 0)?.gid().prefix())
 }
 
 /// The sender's and the receiver's name for a connection, with which every message begins.
