@@ -22,7 +22,10 @@ use kernel::{
 };
 
 use super::{
-    half_open::Slots,
+    half_open::{
+        HalfOpen,
+        Slots, //
+    },
     machine::{
         source::Source,
         time::Time, //
@@ -153,6 +156,14 @@ impl Deferred {
         )
     }
 
+    /// Gives a message from `source` a slot, unless it has one. Returns whether it has one then.
+    fn hold(&self, notice: &mut Notice, source: &Source, now: Time) -> bool {
+        if notice.slot.is_none() {
+            notice.slot = self.slots.take(source, NOBODY, now);
+        }
+        notice.slot.is_some()
+    }
+
     fn add(
         self: &Arc<Self>,
         notice: KBox<Notice>,
@@ -256,23 +267,28 @@ impl Manager {
 
     /// Forgets the deferred copies of a request, which is handled now, and counts them as
     /// duplicates. A copy has the same bytes: another message of the same names may be a forgery.
-    pub(super) fn forget_copies(&self, port: &Port, request: &Notice) {
+    /// Returns the slot of a copy, for the request if it has to wait, too: if that slot were given
+    /// back first, another sender could get it.
+    #[must_use]
+    pub(super) fn forget_copies(&self, port: &Port, request: &Notice) -> Option<HalfOpen> {
         let received = request.message().filter(|_| port.roce);
-        let (Some(received), Some(message)) = (received, request.parsed()) else {
-            return;
-        };
+        let (received, message) = received.zip(request.parsed())?;
         let is_copy = |notice: &Notice| {
             let other = notice.message();
             other.is_some_and(|other| other.bytes() == received.bytes())
         };
         let copies = self.deferred.remove_from(&port.source(received), is_copy);
+        let mut slot = None;
         // Without the lock.
-        for _ in copies.in_order() {
+        for mut copy in copies.in_order() {
             port.count_duplicate(message.kind());
+            slot = slot.or_else(|| copy.slot.take());
         }
+        slot
     }
 
-    /// Lets a message wait for the Ethernet address of its sender.
+    /// Lets a message wait for the Ethernet address of its sender, in the slot that it has or in a
+    /// new one.
     pub(super) fn defer(&self, port: &Arc<Port>, mut notice: KBox<Notice>) {
         let Some(received) = notice.message() else {
             return;
@@ -280,12 +296,8 @@ impl Manager {
         let (source, now) = (port.source(received), self.now());
         // The port goes: a message that is added after `forget` has emptied the rounds would keep
         // it.
-        let slot = match port.window.is_closed() {
-            true => None,
-            false => self.deferred.slots.take(&source, NOBODY, now),
-        };
-        notice.slot = slot;
-        if notice.slot.is_none() || self.deferred.add(notice, now).is_err() {
+        let may_wait = !port.window.is_closed() && self.deferred.hold(&mut notice, &source, now);
+        if !may_wait || self.deferred.add(notice, now).is_err() {
             port.count_dropped(Cause::Unresolved);
         }
     }
@@ -347,6 +359,33 @@ mod tests {
         assert_eq!(removed.in_order().count(), 2);
         assert_eq!(rounds.due(), Some(Time::new(1 + DELAYS[0])));
         assert_eq!(taken(&mut rounds, u64::MAX), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_keeps_the_slot_that_it_has() -> Result {
+        let manager = Manager::new(1)?;
+        let deferred = &manager.deferred;
+        let now = Time::new(1);
+        let [mine, other] = [1, 2].map(|lid| Source::new(lid, 0, None));
+        let (mut first, mut second) = (notice(0)?, notice(0)?);
+        assert!(deferred.hold(&mut first, &mine, now));
+        let mut others = KVec::new();
+        for lid in 3..=ROOM {
+            let mut other = notice(0)?;
+            assert!(deferred.hold(&mut other, &Source::new(lid, 0, None), now));
+            others.push(other, GFP_KERNEL)?;
+        }
+        assert!(deferred.hold(&mut second, &other, now));
+        // All are taken: a repetition has the place of the first one, or none.
+        let mut repetition = notice(0)?;
+        assert!(!deferred.hold(&mut repetition, &mine, now));
+        repetition.slot = first.slot.take();
+        drop(first);
+        assert!(deferred.hold(&mut repetition, &mine, now));
+        assert!(deferred.slots.are_held_by(&mine));
+        drop(repetition);
+        assert!(!deferred.slots.are_held_by(&mine));
         Ok(())
     }
 

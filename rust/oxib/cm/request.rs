@@ -126,6 +126,8 @@ struct Arriving<'a> {
     request: &'a Notice,
     /// The address of its sender, once it was looked up.
     back: Option<core::result::Result<Address, NoReplyAddress>>,
+    /// The slot of a copy that waited for that address.
+    waited: Option<HalfOpen>,
 }
 
 impl Arriving<'_> {
@@ -142,7 +144,7 @@ impl Reception for Arriving<'_> {
     type Slot = (CommId, HalfOpen);
 
     fn forget_copies(&mut self) {
-        self.manager.forget_copies(self.port, self.request);
+        self.waited = self.manager.forget_copies(self.port, self.request);
     }
 
     fn by_id(&self, id: &Remote<CommId>) -> Option<Arc<Id>> {
@@ -194,7 +196,7 @@ struct Request {
 
 impl Manager {
     /// Handles a REQ that came by `port`.
-    pub(super) fn req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
+    pub(super) fn req(self: &Arc<Self>, port: &Arc<Port>, mut notice: KBox<Notice>) {
         let Some(Message::Req(req)) = notice.parsed() else {
             return;
         };
@@ -213,16 +215,18 @@ impl Manager {
             service: req.service_id(),
             req: input::Req::try_from(&req).ok(),
         };
-        let (verdict, back) = {
+        let (verdict, back, waited) = {
             let mut node = Arriving {
                 manager: self,
                 port,
                 request: &notice,
                 back: None,
+                waited: None,
             };
             let verdict = arrival::request(&mut node, &incoming);
-            (verdict, node.back)
+            (verdict, node.back, node.waited)
         };
+        notice.slot = waited;
         let verdict = match verdict {
             Verdict::Duplicate(id) => return self.answer_again(port, &id, notice),
             Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
@@ -242,6 +246,8 @@ impl Manager {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),
         };
+        // It does not wait any more.
+        notice.slot = None;
         match verdict.and_then(|new| self.admit(port, (&req, adapter), new, &back, notice)) {
             Ok((id, next)) => id.then(next),
             Err(turned) => self.turn_away(port, &req, &back, turned),

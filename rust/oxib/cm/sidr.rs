@@ -79,16 +79,18 @@ impl Answered {
 
 impl Manager {
     /// Answers a SIDR request (SIDR_REQ) that came by `port`, or has its listener answer it.
-    pub(super) fn sidr_req(self: &Arc<Self>, port: &Arc<Port>, notice: KBox<Notice>) {
+    pub(super) fn sidr_req(self: &Arc<Self>, port: &Arc<Port>, mut notice: KBox<Notice>) {
         let Some(Message::SidrReq(req)) = notice.parsed() else {
             return;
         };
         let req = *req;
-        self.forget_copies(port, &notice);
+        notice.slot = self.forget_copies(port, &notice);
         let back = match port.reply_address(&notice) {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),
         };
+        // It does not wait any more.
+        notice.slot = None;
         let Some(received) = notice.message() else {
             return;
         };
