@@ -35,22 +35,17 @@ use super::{
 };
 use crate::{
     acm::Host,
-    net::{
-        device::Operations,
-        errno,
-        rtnl::Rtnl, //
-    },
+    net::rtnl::Rtnl,
     rdma::port::LinkLayer,
     wire::{
         connected::MAX_PACKET,
         encap,
         gid::Gid,
-        hwaddr::HwAddr,
-        pkey::Pkey,
         qpn::Qpn, //
     }, //
 };
 
+mod follow;
 mod membership;
 mod mtu;
 mod restart;
@@ -67,9 +62,6 @@ const UNUSED_QKEY: u32 = 0x7fff_0000;
 
 /// Time for packets that passed the check of the Q_Key to be handled.
 const SETTLE: Delta = Delta::from_millis(20);
-
-/// Time until a port is asked again that could not be, in milliseconds.
-const QUERY_AGAIN_MS: u64 = 1000;
 
 /// Packets of MTU size that may be on their way at least. A device that completes packets one by
 /// one teaches the byte queue limit that two are enough; then there is never anything to chain.
@@ -350,246 +342,6 @@ impl Interface {
         self.statistics().tx_drop_down.add(packets as u64);
         for _ in 0..packets {
             self.device().count_send_dropped();
-        }
-    }
-
-    /// Reads the port and makes the interface what the port offers.
-    pub(super) fn refresh(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        let offer = self.link().refresh();
-        let offer = offer.and_then(|offer| self.follow_partition(rtnl, offer));
-        self.tell_of_query(rtnl, &offer);
-        let Ok(offer) = offer else {
-            self.device().set_carrier(rtnl, false);
-            return self.retry_in(QUERY_AGAIN_MS);
-        };
-        let old = self.control.get(rtnl).offer.replace(offer);
-        // Before the address, which says what is known: it may become known meanwhile.
-        let is_settled = self.connected.is_settled();
-        self.follow_gid(rtnl, &offer, old);
-        if self.follow_pkey(rtnl, &offer) {
-            // The restart has done the rest. What is known here is of the session before it: the
-            // new one may not listen yet, and there is no carrier before that.
-            return;
-        }
-        self.follow_qkey(rtnl);
-        self.follow_mtu(rtnl, &offer, old);
-        let joined = self.sync_groups(rtnl);
-        // Q_Key and MTU of the link are those of the broadcast group, so it comes before the
-        // carrier.
-        let carrier = joined && offer.active && offer.gid.is_some() && is_settled;
-        // Nothing else tells peers of another LID: they see it in the source of the announcement.
-        let is_new = !self.device().has_carrier() || old.is_some_and(|old| old.lid != offer.lid);
-        self.device().set_carrier(rtnl, carrier);
-        if carrier && is_new {
-            self.announce_soon();
-        }
-    }
-
-    fn tell_of_query(&self, rtnl: &mut Rtnl, result: &Result<Offer>) {
-        let port = self.port().get();
-        let name = self.device().name();
-        match self.control.get(rtnl).query.note(result) {
-            Some(News::Fails(error)) => dev_warn!(
-                self.rdma(),
-                "{name}: port {port} cannot be queried: {error:?}; it is tried again each second\n"
-            ),
-            Some(News::Over) => {
-                dev_info!(self.rdma(), "{name}: port {port} can be queried again\n");
-            }
-            None => {}
-        }
-    }
-
-    /// Logs that the subnet manager has taken the partition's P_Key out of the port's table, or has
-    /// given it back.
-    fn tell_of_partition(&self, rtnl: &mut Rtnl, offer: &Offer) {
-        let found = offer.pkey_index.ok_or(ENOENT);
-        let news = self.control.get(rtnl).partition.note(&found);
-        let (name, port) = (self.device().name(), self.port().get());
-        let pkey = self.pkey().get();
-        match news {
-            Some(News::Fails(_)) => dev_warn!(
-                self.rdma(),
-                "{name}: port {port} does not have the P_Key {pkey:#06x}; the link stays down \
-                 until the subnet manager puts it into the port's table\n"
-            ),
-            Some(News::Over) => {
-                dev_info!(
-                    self.rdma(),
-                    "{name}: port {port} has the P_Key {pkey:#06x} again\n"
-                );
-            }
-            None => {}
-        }
-    }
-
-    /// Goes to the partition of the first P_Key of the port's table, if it is the port's own
-    /// interface: the subnet manager may put another one there. Returns what the port offers
-    /// there.
-    fn follow_partition(self: &Arc<Self>, rtnl: &mut Rtnl, offer: Offer) -> Result<Offer> {
-        let moved = |pkey: &Pkey| pkey.full() != self.pkey();
-        let Some(pkey) = offer.first_pkey.filter(moved) else {
-            return Ok(offer);
-        };
-        // A child keeps the P_Key that it was made for; only the port's own interface follows.
-        if self.parent().is_some() || !self.is_alive() {
-            return Ok(offer);
-        }
-        dev_info!(
-            self.rdma(),
-            "{}: port {} has the P_Key {:#06x} first now: the interface goes to that partition\n",
-            self.device().name(),
-            self.port().get(),
-            pkey.get()
-        );
-        let is_down = self.control.get(rtnl).phase == Phase::Down;
-        if !is_down {
-            self.take_down(rtnl);
-        }
-        self.set_partition(rtnl, pkey);
-        if !is_down {
-            self.bring_up_again(rtnl);
-        }
-        // The first offer was of the old partition: its P_Key index and the group's MTU are void.
-        self.link().refresh()
-    }
-
-    /// Brings the queue pairs into the partition at its place in the port's table, or takes them
-    /// down until there is one. Returns whether that took a restart.
-    fn follow_pkey(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> bool {
-        let is = match self.control.get(rtnl).phase {
-            Phase::Up { pkey_index, .. } => Some(pkey_index),
-            Phase::NoPkey => None,
-            Phase::Down | Phase::Broken => return false,
-        };
-        let is_moved = is != offer.pkey_index;
-        if is_moved {
-            self.take_down(rtnl);
-            self.bring_up_again(rtnl);
-        }
-        is_moved
-    }
-
-    /// Takes over the link's Q_Key.
-    fn follow_qkey(self: &Arc<Self>, rtnl: &mut Rtnl) {
-        let qkey = self.link().qkey();
-        let control = self.control.get(rtnl);
-        if control.qkey == Some(qkey) || !matches!(control.phase, Phase::Up { .. }) {
-            return;
-        }
-        control.qkey = Some(qkey);
-        self.for_each_pair(rtnl, |qp| {
-            if let Err(error) = qp.set_qkey(qkey) {
-                dev_warn!(
-                    self.rdma(),
-                    "{}: Q_Key {qkey:#x} cannot be set: {error:?}\n",
-                    self.device().name()
-                );
-                // The control work may be what runs here: it has to run again to look at the queue
-                // pair.
-                self.recover();
-            }
-        });
-        self.for_each_queue(|queue| queue.set_qkey(qkey));
-    }
-
-    /// Takes the port's GID into the interface's address, of which the GUID may be another one.
-    fn follow_gid(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
-        if offer.gid.is_some() {
-            self.control.get(rtnl).advised = false;
-        } else {
-            self.advise(rtnl);
-        }
-        let is_new = self.follow_address(rtnl, offer);
-        if !is_new && old.is_some_and(|old| old.gid == offer.gid) {
-            return;
-        }
-        // The paths from the old GID are no use any more.
-        self.forget_destinations();
-        let source = offer.gid.unwrap_or(Gid::ZERO);
-        let (control, held) = self.control.open(rtnl);
-        control
-            .polls
-            .receive
-            .update(held, |receiver| receiver.set_gid(source));
-        for queue in &mut control.inbound {
-            queue.poll.update(held, |receiver| receiver.set_gid(source));
-        }
-    }
-
-    /// Makes the address what the port offers and what connected mode says; returns whether it is
-    /// another one. Without a GID it has at least the queue pair's number.
-    fn follow_address(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> bool {
-        let gid = match (offer.gid, self.control.get(rtnl).guid) {
-            (Some(gid), Some(guid)) => gid.with_guid(guid),
-            (gid, _) => gid.unwrap_or(Gid::ZERO),
-        };
-        let queues = self.queues(rtnl);
-        let Ok(qp) = queues.main() else { return false };
-        let address = HwAddr::new(qp.number(), gid).with_flags(self.connected.flags());
-        let is_new = self.device().address() != address;
-        if is_new {
-            self.device().set_address(rtnl, &address);
-            self.announce_soon();
-        }
-        is_new
-    }
-
-    /// Takes `guid` for the second half of the address's GID, also in that of the children. The one
-    /// that the port has by itself is followed from then on, as with the kernel's `ib_ipoib`: the
-    /// subnet manager or a hypervisor may change it.
-    ///
-    /// # Errors
-    ///
-    /// `EOPNOTSUPP` on a RoCE port, of which the GIDs are IP addresses.
-    pub(super) fn choose_guid(self: &Arc<Self>, rtnl: &mut Rtnl, guid: [u8; 8]) -> Result {
-        let (rdma, port) = self.place();
-        if rdma.link_layer(port) == LinkLayer::Ethernet {
-            return Err(errno::not_supported());
-        }
-        let wanted = self.device().address().gid().with_guid(guid);
-        let mut gids = (0..rdma.gids(port)).filter_map(|index| rdma.gid(port, index));
-        if !gids.any(|entry| entry.gid() == wanted) {
-            dev_warn!(
-                self.rdma(),
-                "{}: the port has no GID with that GUID now: no peer will find it until it has\n",
-                self.device().name()
-            );
-        }
-        let is_own = self.link().own_gid() == Some(wanted);
-        self.use_guid(rtnl, (!is_own).then_some(guid));
-        self.refresh(rtnl);
-        if self.parent().is_none() {
-            // One by one: what a change of address leads to may look at the list. It stays as it is
-            // while the RTNL is held.
-            let mut index = 0;
-            while let Some(child) = self.child(index) {
-                child.choose_guid(rtnl, guid)?;
-                index += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Has the interface's GID have that GUID, from when the port is read next; `None`: the port's
-    /// own.
-    pub(super) fn use_guid(&self, rtnl: &mut Rtnl, guid: Option<[u8; 8]>) {
-        self.control.get(rtnl).guid = guid;
-        self.link().choose_guid(guid);
-    }
-
-    /// Tells the administrator once why the link stays down.
-    fn advise(&self, rtnl: &mut Rtnl) {
-        let control = self.control.get(rtnl);
-        if matches!(control.phase, Phase::Up { .. }) && !control.advised {
-            control.advised = true;
-            dev_warn!(
-                self.rdma(),
-                "{}: port {} has no GID to send from: {}; the link stays down until then\n",
-                self.device().name(),
-                self.port().get(),
-                self.link().gid_advice()
-            );
         }
     }
 }
