@@ -18,12 +18,32 @@ use crate::{
     wire::gid::Gid, //
 };
 
+mod destination;
+mod revalidation;
 mod room;
 mod tests;
 
+use destination::{
+    hold,
+    Due,
+    Failed,
+    Ready,
+    Resolving,
+    State, //
+};
 use room::{
     Count,
     DESTINATIONS, //
+};
+
+pub(super) use destination::{
+    Ticket,
+    SILENCE_SECS, //
+};
+pub(super) use revalidation::{
+    SETTLING_SPREAD,
+    STALE_BATCH,
+    STALE_INTERVAL_MS, //
 };
 
 /// Packets that wait for one destination (as many as the kernel's own driver holds).
@@ -34,28 +54,6 @@ const WAITING_FOR_GROUP: usize = 64;
 
 /// Failed searches in turn after which a known path is dropped: an SA that is busy refuses, too.
 const REFUSALS: u32 = 3;
-
-/// Time until a destination that was not found is looked for again, in seconds; it doubles up to
-/// [`Policy::memory`].
-const RETRY_SECS: u64 = 1;
-
-/// Time until a path is looked for again of which nothing could be learned, in seconds; it doubles
-/// with each try, [`DOUBLINGS`] times at most.
-pub(super) const SILENCE_SECS: u64 = 1;
-const DOUBLINGS: u32 = 5;
-
-/// Time after paths became stale before any is looked for again, in seconds: meanwhile most of
-/// those in use are seen to lead there. One second is lost to rounding.
-const SETTLING: u64 = 2;
-
-/// Most seconds that are added to that by chance: all ports of a subnet that is handed over to
-/// another manager hear of it at once.
-pub(super) const SETTLING_SPREAD: u32 = 3;
-
-/// Number of stale paths that an interface looks for in an interval then: 8 a second. All
-/// interfaces of a port together look for no more ([`crate::acm::budget::STALE_PATHS`]).
-pub(super) const STALE_BATCH: usize = 4;
-pub(super) const STALE_INTERVAL_MS: u32 = 500;
 
 /// Time for which a path that was just found is kept whatever a peer says, in seconds.
 pub(super) const FRESH_SECS: u64 = 2;
@@ -84,121 +82,6 @@ pub(super) struct Policy {
     pub(super) refresh: Option<u64>,
     /// Longest time until a destination that was not found is looked for again.
     pub(super) memory: u64,
-}
-
-/// State of a destination.
-enum State<H, P> {
-    /// A search is under way; packets wait for its end.
-    Resolving(Resolving<P>),
-    /// The path is known.
-    Ready(Ready<H>),
-    /// The last search failed.
-    Failed(Failed),
-}
-
-/// A destination that is searched for.
-struct Resolving<P> {
-    /// Only packets for strangers ([`Errand::Stranger`]) asked for it.
-    is_stranger: bool,
-    waiting: KVec<P>,
-    ticket: Ticket,
-    /// The wait before the search, if one has failed before; in seconds.
-    waited: u64,
-}
-
-/// A destination that was found; times in seconds.
-struct Ready<H> {
-    /// Only packets for strangers ([`Errand::Stranger`]) asked for it.
-    is_stranger: bool,
-    handle: H,
-    used: u64,
-    /// Time of the last search that found the path.
-    found: u64,
-    /// Time of the next search, if the path is in use.
-    due: Due,
-    /// Time from which on a report that the destination is elsewhere may be followed up, if there
-    /// is one.
-    move_hint: Option<u64>,
-    /// The search that is under way, if the path is being revalidated.
-    search: Option<Ticket>,
-    /// Number of those searches in turn that did not find it.
-    refused: u32,
-    /// Number of searches in turn that learned nothing of it.
-    tries: u32,
-}
-
-/// Time of the next search for a known path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
-    /// No search unless an event asks for one.
-    Never,
-    /// A search at this time.
-    At(u64),
-    /// A search at once: the path may be wrong.
-    Now,
-    /// A search once the path is used [`SETTLING`] after that time, unless something shows that it
-    /// still leads there.
-    Stale(u64),
-    /// A search at this time, as the last one learned nothing.
-    Again(u64),
-}
-
-impl Due {
-    /// Returns the time of the next search after one that ended at time `now`.
-    fn after(refresh: Option<u64>, now: u64) -> Self {
-        refresh.map_or(Self::Never, |refresh| Self::At(now + refresh))
-    }
-
-    /// Returns whether a path that was used last at time `used` may be looked for again by time
-    /// `now`.
-    fn has_come(self, used: u64, now: u64) -> bool {
-        match self {
-            Self::Never => false,
-            Self::At(due) | Self::Again(due) => due <= now,
-            Self::Now => true,
-            Self::Stale(since) => used >= since + SETTLING,
-        }
-    }
-
-    /// Returns when to search after `tries` in turn that learned nothing, the last at time `now`.
-    fn again(tries: u32, now: u64) -> Self {
-        Self::Again(now + (SILENCE_SECS << tries.min(DOUBLINGS)))
-    }
-
-    /// Returns whether the subnet administrator is asked slowly: most such paths still lead there,
-    /// or it does not answer.
-    fn is_patient(self) -> bool {
-        matches!(self, Self::Stale(_) | Self::Again(_))
-    }
-}
-
-/// A destination that was not found, with the time of the retry of its path query. The time
-/// between retries doubles with each of them. Times are in seconds.
-struct Failed {
-    /// Time before which it is not looked for again.
-    until: u64,
-    /// The wait before that time.
-    wait: u64,
-}
-
-impl Failed {
-    /// Creates the state at time `now` after a search that failed, before which packets were
-    /// refused for `waited` seconds.
-    fn new(now: u64, waited: u64, policy: Policy) -> Self {
-        let wait = (2 * waited).clamp(RETRY_SECS, policy.memory.max(RETRY_SECS));
-        Self {
-            until: now + wait,
-            wait,
-        }
-    }
-}
-
-/// State of the port that a search was begun in: results from another state are stale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticket {
-    generation: u32,
-    /// A path is known, and in use, while it is looked for again.
-    refresh: bool,
 }
 
 /// Outcome of the end of a search.
@@ -554,164 +437,6 @@ impl<H: Handle, P> Destinations<H, P> {
         }
     }
 
-    /// Notes in `out`, as far as it has room, the destinations that are to be looked for again at
-    /// time `now` and were used since `since`: the caller starts a search for each, with the
-    /// ticket returned. Those that can wait are for [`Destinations::take_stale`].
-    pub(super) fn take_due(&mut self, now: u64, since: u64, out: &mut KVec<Gid>) -> Ticket {
-        let is_chosen = |ready: &Ready<H>| {
-            !ready.due.is_patient() && ready.due.has_come(ready.used, now) && ready.used >= since
-        };
-        self.take(is_chosen, out)
-    }
-
-    /// Does as [`Destinations::take_due`] for those that are stale, and used since then, and
-    /// for those in use of which nothing was learned; as many as `may_ask` grants.
-    pub(super) fn take_stale(
-        &mut self,
-        now: u64,
-        may_ask: impl Fn() -> bool,
-        out: &mut KVec<Gid>,
-    ) -> Ticket {
-        let in_use = Self::in_use_since(now);
-        let is_chosen = |ready: &Ready<H>| {
-            let is_due = ready.due.is_patient() && ready.due.has_come(ready.used, now);
-            is_due && ready.used >= in_use && may_ask()
-        };
-        self.take(is_chosen, out)
-    }
-
-    /// Does as [`Destinations::take_due`] for destinations in use that are reported elsewhere,
-    /// as many as `take_query_token` grants.
-    pub(super) fn take_move_hints(
-        &mut self,
-        now: u64,
-        take_query_token: impl Fn() -> bool,
-        out: &mut KVec<Gid>,
-    ) -> Ticket {
-        let in_use = Self::in_use_since(now);
-        let is_due = |ready: &Ready<H>| {
-            ready.move_hint.is_some_and(|at| at <= now)
-                && ready.used >= in_use
-                && take_query_token()
-        };
-        self.take(is_due, out)
-    }
-
-    fn take(&mut self, is_chosen: impl Fn(&Ready<H>) -> bool, out: &mut KVec<Gid>) -> Ticket {
-        let ticket = Ticket {
-            generation: self.generation,
-            refresh: true,
-        };
-        for (gid, state) in self.table.iter_mut() {
-            if let State::Ready(ready) = state {
-                if out.len() == out.capacity() {
-                    break;
-                }
-                if ready.search.is_none() && is_chosen(ready) {
-                    let _ = out.push_within_capacity(*gid);
-                    ready.search = Some(ticket);
-                    ready.move_hint = None;
-                }
-            }
-        }
-        ticket
-    }
-
-    /// Returns whether a path that is in use at time `now` is to be looked for again soon.
-    pub(super) fn is_due_soon(&self, now: u64) -> bool {
-        let in_use = Self::in_use_since(now);
-        self.table.values().any(|state| match state {
-            State::Ready(ready) => {
-                let is_due = match ready.due {
-                    // As soon as it is used, and it is its turn.
-                    due if due.is_patient() => true,
-                    due => due.has_come(ready.used, now + SILENCE_SECS),
-                };
-                let is_due = is_due || ready.move_hint.is_some();
-                ready.search.is_none() && is_due && ready.used >= in_use
-            }
-            State::Resolving(_) | State::Failed(_) => false,
-        })
-    }
-
-    /// Returns the time since when a destination has to be used to be in use at time `now`.
-    pub(super) fn in_use_since(now: u64) -> u64 {
-        now.saturating_sub(IN_USE_SECS - 1)
-    }
-
-    /// Invalidates all paths, as the subnet has changed. Those in use are due to be looked for
-    /// again, and what was not found may be looked for at once; searches begin again when they
-    /// end.
-    pub(super) fn invalidate_all(&mut self) {
-        // Searches under way keep the old generation, so their results are not used.
-        self.generation = self.generation.wrapping_add(1);
-        for state in self.table.values_mut() {
-            invalidate(state);
-        }
-    }
-
-    /// Invalidates the path to `gid`: it is due to be looked for again, and a failed search may be
-    /// repeated at once. Returns whether a path is known.
-    pub(super) fn invalidate(&mut self, gid: &Gid) -> bool {
-        let Some(state) = self.table.get_mut(gid) else {
-            return false;
-        };
-        invalidate(state);
-        matches!(state, State::Ready(_))
-    }
-
-    /// Marks all paths stale since time `since`: any may be wrong, though most are not. Those that
-    /// are used from then on are looked for again, unless something shows meanwhile that they
-    /// lead there. Searches and groups are handled as by [`Destinations::invalidate_all`].
-    pub(super) fn mark_all_stale(&mut self, since: u64) {
-        self.generation = self.generation.wrapping_add(1);
-        for (gid, state) in self.table.iter_mut() {
-            match state {
-                // `Due::Now` stays: it is the stronger doubt, which no confirmed neighbour lifts.
-                State::Ready(ready) if ready.due != Due::Now && !gid.is_multicast() => {
-                    ready.due = Due::Stale(since);
-                }
-                _ => invalidate(state),
-            }
-        }
-    }
-
-    /// Notes a hint at time `now` that `gid` has moved, to be followed up in a while. Returns
-    /// whether a path is known.
-    pub(super) fn note_move_hint(&mut self, gid: &Gid, now: u64) -> bool {
-        match self.table.get_mut(gid) {
-            Some(State::Ready(ready)) => {
-                ready.move_hint.get_or_insert(now + FRESH_SECS);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns whether [`Destinations::take_stale`] may find any.
-    pub(super) fn has_stale(&self) -> bool {
-        let is_one =
-            |state: &State<H, P>| matches!(state, State::Ready(ready) if ready.due.is_patient());
-        self.table.values().any(is_one)
-    }
-
-    /// Notes that packets to `gid` got there at time `at`.
-    pub(super) fn confirm(&mut self, gid: &Gid, at: u64) {
-        let due = Due::after(self.policy.refresh, at);
-        if let Some(State::Ready(ready)) = self.table.get_mut(gid) {
-            if matches!(ready.due, Due::Stale(since) if since < at) {
-                ready.due = due;
-            }
-        }
-    }
-
-    /// Notes that there is a path to `gid`: if it was not found, it may be looked for at once.
-    pub(super) fn retry(&mut self, gid: &Gid) {
-        if let Some(state @ State::Failed(_)) = self.table.get_mut(gid) {
-            invalidate(state);
-        }
-    }
-
     /// Notes that packets were sent to `gid` up to time `now`.
     pub(super) fn used(&mut self, gid: &Gid, now: u64) {
         if let Some(State::Ready(ready)) = self.table.get_mut(gid) {
@@ -831,22 +556,4 @@ impl<H: Handle, P> Destinations<H, P> {
             })
             .sum()
     }
-}
-
-fn invalidate<H, P>(state: &mut State<H, P>) {
-    match state {
-        State::Ready(ready) => ready.due = Due::Now,
-        State::Failed(failed) => *failed = Failed { until: 0, wait: 0 },
-        State::Resolving(_) => {}
-    }
-}
-
-/// Adds a packet to those that wait; gives it back if there is no memory.
-fn hold<P>(waiting: &mut KVec<P>, packet: P) -> core::result::Result<(), P> {
-    if waiting.reserve(1, GFP_ATOMIC).is_err() {
-        return Err(packet);
-    }
-    waiting
-        .push_within_capacity(packet)
-        .map_err(|error| error.0)
 }

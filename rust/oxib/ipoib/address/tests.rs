@@ -7,6 +7,8 @@ mod cases {
     use kernel::prelude::*;
 
     use super::super::{
+        destination::RETRY_SECS,
+        revalidation::SETTLING,
         room::GROUP_SHARE,
         *, //
     };
