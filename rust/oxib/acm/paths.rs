@@ -82,6 +82,18 @@ impl Key {
         }
     }
 
+    /// Returns the first key to `dgid` in the order of keys, in which all paths to a destination
+    /// stand together.
+    fn first_to(dgid: Gid) -> Self {
+        Self {
+            dgid,
+            sgid: Gid::ZERO,
+            pkey: 0,
+            traffic_class: 0,
+            service: None,
+        }
+    }
+
     /// Returns the key of the path for a program's service.
     pub(crate) fn for_service(self, service: Option<Service>) -> Self {
         Self { service, ..self }
@@ -282,10 +294,27 @@ impl<W> Paths<W> {
         self.forget(|key, _| key.is_in(partitions))
     }
 
-    /// Forgets what is known of the paths to `dgid`, which may be wrong.
+    /// Forgets what is known of the paths to `dgid`, which may be wrong. Returns how many there
+    /// were. Looks at no other paths: each neighbour that fails leads here.
     pub(crate) fn forget_to(&mut self, dgid: &Gid) -> usize {
-        self.forget(|key, path| path.is_some() && key.dgid == *dgid)
-            .known
+        let mut known = 0;
+        let mut cursor = self.table.cursor_lower_bound_mut(&Key::first_to(*dgid));
+        while let Some(current) = cursor {
+            let (key, state) = current.current();
+            if key.dgid != *dgid {
+                break;
+            }
+            if matches!(state, State::Asked { .. }) {
+                cursor = current.move_next();
+                continue;
+            }
+            known += 1;
+            self.count -= 1;
+            self.services -= usize::from(key.service.is_some());
+            // Known paths have no waiters, so they may be dropped under the table's lock.
+            (cursor, _) = current.remove_current();
+        }
+        known
     }
 
     /// Forgets paths that have been known for `lifetime`.

@@ -113,6 +113,36 @@ mod cases {
     }
 
     #[test]
+    fn all_paths_to_a_destination_are_forgotten_and_no_others() -> Result {
+        let mut paths = Paths::new();
+        let lowest = Key::first_to(key(2).dgid);
+        let for_service = key(2).for_service(Some(Service {
+            id: u64::MAX,
+            qos_class: Some(u16::MAX),
+        }));
+        let highest = Key {
+            sgid: Gid::from_bytes([0xff; 16]),
+            traffic_class: 0xff,
+            ..for_service
+        };
+        let all = [key(1), lowest, key(2), for_service, highest, key(3)];
+        for key in all {
+            if let Claim::Ask(Some(duty), _) = paths.claim(key, 0, 0) {
+                paths.ended(duty, Some(&record(1)), 0);
+            }
+        }
+        assert_eq!(paths.known(&[Pkey::DEFAULT, Pkey::new(0)]), all.len());
+        assert_eq!(paths.services, 2);
+        assert_eq!(paths.forget_to(&key(2).dgid), 4);
+        assert_eq!((paths.count, paths.services), (2, 0));
+        for n in [1, 3] {
+            assert_eq!(lid(&mut paths, n, 0), Some(1));
+        }
+        assert_eq!(paths.forget_to(&key(2).dgid), 0);
+        Ok(())
+    }
+
+    #[test]
     fn paths_are_shown_in_order() -> Result {
         let mut paths = Paths::new();
         for n in [3, 1, 2] {
