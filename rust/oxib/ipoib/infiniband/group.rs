@@ -42,7 +42,8 @@ use crate::{
             Role, //
         }, //
     },
-    wire::gid::Gid, //
+    wire::gid::Gid,
+    work, //
 };
 
 mod join;
@@ -56,17 +57,35 @@ use join::{
     UnderWay, //
 };
 
-/// A membership that is renewed is given up when the SA has refused that so often: one that is busy
-/// refuses, too.
-const REFUSALS: u32 = 3;
+/// Time for which the SA refuses to renew a membership until it is given up, in milliseconds: a
+/// subnet manager that restarts refuses for seconds, and one that is busy refuses, too.
+const REFUSED_MS: u64 = 60_000;
+
+/// Refusals of the SA to renew a membership, since the port was a member.
+#[derive(Default)]
+struct Refusals {
+    /// Time of the first of them, in milliseconds.
+    since: Option<u64>,
+}
+
+impl Refusals {
+    /// Notes at time `now` that a membership was not renewed. Returns whether it is given up.
+    fn note(&mut self, error: Error, now: u64) -> bool {
+        // Other errors say that nobody answered, and nothing of the membership.
+        if error != EINVAL {
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        now >= since + REFUSED_MS
+    }
+}
 
 /// A group that the stack wants.
 struct Full {
     join: JoinRequest,
     /// The LID with which the queue pair was attached.
     attached: Option<u16>,
-    /// Number of times in turn that the SA did not let the port become a member again.
-    refused: u32,
+    refusals: Refusals,
 }
 
 /// A search for the path to a group.
@@ -185,7 +204,7 @@ impl Port {
             None => Ok(Join::UnderWay),
             Some(Answer::Ended) => self.ask_full(&mut table, interface, group),
             Some(Answer::Granted(record)) => {
-                full.refused = 0;
+                full.refusals = Refusals::default();
                 self.attach(&mut table, qp, &record)?;
                 let is_broadcast = group == self.broadcast();
                 let news = is_broadcast.then(|| table.joining.note(&Ok(())));
@@ -196,10 +215,10 @@ impl Port {
                 Ok(Join::Member)
             }
             Some(Answer::Refused(error)) => {
-                full.refused += u32::from(error == EINVAL);
+                let is_refused = full.refusals.note(error, work::milliseconds());
                 // The next time it is asked for again.
                 full.join.request.forget();
-                let is_lost = full.attached.is_none() || full.refused >= REFUSALS;
+                let is_lost = full.attached.is_none() || is_refused;
                 // Under the lock, which makes this the only writer.
                 interface.statistics().sa_joins_failed.add(1);
                 let is_broadcast = group == self.broadcast();
@@ -259,7 +278,7 @@ impl Port {
                 let full = Full {
                     join,
                     attached: None,
-                    refused: 0,
+                    refusals: Refusals::default(),
                 };
                 table.full.insert(node.into_node(group, full));
                 None
@@ -463,5 +482,28 @@ impl Port {
     ) -> Result<AddressHandle> {
         let vector = AddressVector::to_group(self.device(), self.number, record)?;
         AddressHandle::along(&self.pd, &self.queue, &vector, Some(membership.clone()))
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_infiniband_group)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_for_a_minute_end_a_membership() {
+        let mut refusals = Refusals::default();
+        for (error, now, is_given_up) in [
+            (ETIMEDOUT, 0, false),
+            (EINVAL, 1000, false),
+            (EINVAL, 2000, false),
+            (EINVAL, 4000, false),
+            (EINVAL, 1000 + REFUSED_MS - 1, false),
+            // Nobody has answered.
+            (ETIMEDOUT, 1000 + REFUSED_MS, false),
+            (EAGAIN, 1000 + REFUSED_MS, false),
+            (EINVAL, 1000 + REFUSED_MS, true),
+        ] {
+            assert_eq!(refusals.note(error, now), is_given_up);
+        }
     }
 }
