@@ -251,6 +251,34 @@ test_broadcast() {
 	check "large packets are sent" eventually host_reaches h1 "$(v4_of h2)" -s $((most - 28)) -M do
 }
 
+# --- a broadcast group that is not renewed ------------------------------------------------------------------------------------------
+
+register_again() { # host
+	at h4 python3 selftests/infiniband/reregister.py "$(umad_of h4)" "$(port_number "$1" lid)"
+}
+
+has_given_up() { # more than so many destinations
+	holds "$(counter_at h1 address_failed)" -gt "$1"
+}
+
+# The memberships end, and that of the broadcast group is not granted again. It is heard as before; other groups are not found.
+test_renewal() {
+	local failed
+	answer_so "$broadcast never"
+	cp "$asked" "$asked.before"
+	check "h1 is to register again" register_again h1
+	check "it asks for the broadcast group, and is not answered" eventually was_asked_again "^join $broadcast never"
+	failed=$(counter_at h1 address_failed)
+	at h1 python3 selftests/ipoib/group.py say 239.9.8.7 5000 waits
+	check "it keeps its carrier" has_carrier h1
+	check "a packet to another group does not wait for ever" eventually has_given_up "$failed"
+	answer_so
+	cp "$asked" "$asked.before"
+	at h1 python3 selftests/ipoib/group.py say 239.9.8.7 5000 goes
+	check "with a right answer the broadcast group is renewed" eventually was_asked_again "^join $broadcast good"
+	check "h1 is reached" eventually host_reaches h2 "$(v4_of h1)"
+}
+
 # --- neighbours ---------------------------------------------------------------------------------------------------------------------
 
 # h3 is said to be where it is not, from the far end of h1's cable: the switch would not let other partitions pass.
@@ -362,6 +390,7 @@ check "the subnet manager dies" kill_sm h4
 check "another one answers in its place" play_sa
 test_paths
 test_groups
+test_renewal
 test_broadcast
 check "h1 has its addresses, of which a small MTU took one" interface_up h1
 test_strangers

@@ -102,6 +102,9 @@ const POLICY: Policy = Policy {
     memory: 30,
 };
 
+/// Number of the work that ends searches for groups which have waited too long.
+const DEADLINE_WORK: u64 = 1;
+
 /// An InfiniBand port, in one partition.
 pub(super) struct Infiniband(Arc<Port>);
 
@@ -137,10 +140,13 @@ struct Port {
     quiet_until: SpinLockBh<u64>,
     #[pin]
     work: DelayedWork<Port>,
+    #[pin]
+    deadline_work: DelayedWork<Port, DEADLINE_WORK>,
 }
 
 impl_has_delayed_work! {
     impl HasDelayedWork<Self> for Port { self.work }
+    impl HasDelayedWork<Self, DEADLINE_WORK> for Port { self.deadline_work }
 }
 
 impl WorkItem for Port {
@@ -148,6 +154,14 @@ impl WorkItem for Port {
 
     fn run(this: Arc<Self>) {
         this.advance();
+    }
+}
+
+impl WorkItem<DEADLINE_WORK> for Port {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.advance_soon();
     }
 }
 
@@ -181,6 +195,7 @@ impl Infiniband {
             prefixes <- new_spinlock_bh!(Prefixes::default(), "oxib_prefixes"),
             quiet_until <- new_spinlock_bh!(0, "oxib_wrong_answers"),
             work <- new_delayed_work!("oxib_answers"),
+            deadline_work <- new_delayed_work!("oxib_deadline"),
         });
         let port = Arc::pin_init(port, GFP_KERNEL);
         // The registry has counted a user, which nothing else would take back.
@@ -462,6 +477,7 @@ impl Link for Infiniband {
         self.stop();
         // Before the client is closed: the work begins queries.
         work::disable::<_, 0>(&self.0);
+        work::disable::<_, DEADLINE_WORK>(&self.0);
         self.0.sa.close();
         registry::release(&self.0.known_paths);
     }

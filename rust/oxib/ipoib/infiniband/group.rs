@@ -16,15 +16,18 @@ use kernel::{
     sync::{
         Arc,
         Mutex, //
-    }, //
+    },
+    time::msecs_to_jiffies, //
 };
 
 use super::{
+    path,
     Interface,
     Join,
     Port,
     QueuePair,
-    Search, //
+    Search,
+    DEADLINE_WORK, //
 };
 use crate::{
     ipoib::control::Trouble,
@@ -91,8 +94,37 @@ struct Full {
 /// A search for the path to a group.
 struct Sending {
     search: Search,
+    /// Time until which the search waits, in milliseconds.
+    until: u64,
     /// A join to send, if one is needed.
     join: Option<JoinRequest>,
+}
+
+impl Sending {
+    fn new(search: Search, now: u64) -> Self {
+        let mut sending = Self {
+            search,
+            until: 0,
+            join: None,
+        };
+        sending.begin_wait(now);
+        sending
+    }
+
+    /// Begins at time `now` the wait that is limited. Packets wait for a group as long as for a
+    /// path to a port.
+    fn begin_wait(&mut self, now: u64) {
+        self.until = now + u64::from(path::TIMEOUT);
+    }
+
+    /// Returns the time until which the search waits; `None` if it waits for the answer to a
+    /// request of its own, which `ib_sa` limits.
+    fn deadline(&self) -> Option<u64> {
+        match &self.join {
+            Some(join) if join.request.outcome().is_none() => None,
+            _ => Some(self.until),
+        }
+    }
 }
 
 /// State that the control work and the work of answers share.
@@ -383,7 +415,7 @@ impl Port {
         self.take_noted();
         // Ended without the table's lock: packets go on, and other searches begin.
         let mut index = 0;
-        while let Some((Sending { search, join }, found)) = self.next_ended(&mut index) {
+        while let Some((Sending { search, join, .. }, found)) = self.next_ended(&mut index) {
             let interface = search.interface().clone();
             search.end(found);
             let is_answered = join.is_none_or(|join| join.request.outcome().is_some());
@@ -392,6 +424,21 @@ impl Port {
                 interface.kick();
                 self.advance_soon();
             }
+        }
+        self.plan_deadline();
+    }
+
+    /// Has the searches looked at when the first of those that wait has waited long enough: while
+    /// the broadcast group is renewed, nothing else may happen.
+    fn plan_deadline(self: &Arc<Self>) {
+        let table = self.groups.table.lock();
+        let first = table.sending.iter().filter_map(Sending::deadline).min();
+        drop(table);
+        if let Some(until) = first {
+            let left = until.saturating_sub(work::milliseconds());
+            // If it waits already, it is for a search that began before.
+            self.queue
+                .schedule::<_, DEADLINE_WORK>(self.clone(), msecs_to_jiffies(left as u32));
         }
     }
 
@@ -403,7 +450,7 @@ impl Port {
             let search = self.groups.noted.lock().pop();
             match search {
                 Some(search) if room => {
-                    let sending = Sending { search, join: None };
+                    let sending = Sending::new(search, work::milliseconds());
                     let _ = table.sending.push_within_capacity(sending);
                 }
                 // Without memory it ends with its drop.
@@ -431,8 +478,20 @@ impl Port {
         None
     }
 
-    /// Goes on with one search. Returns its result if it has one.
+    /// Goes on with one search. Returns its result if it has one, or if nothing came of it in
+    /// time.
     fn advance_one(
+        self: &Arc<Self>,
+        table: &mut Table,
+        index: usize,
+    ) -> Option<Result<AddressHandle>> {
+        let found = self.try_to_end(table, index);
+        let deadline = table.sending.get(index)?.deadline();
+        let is_late = deadline.is_some_and(|until| until <= work::milliseconds());
+        found.or_else(|| is_late.then_some(Err(EAGAIN)))
+    }
+
+    fn try_to_end(
         self: &Arc<Self>,
         table: &mut Table,
         index: usize,
@@ -463,6 +522,8 @@ impl Port {
         // The broadcast group comes first, and joins take turns.
         let like = table.granted(&self.broadcast())?;
         if !self.groups.under_way.has_turn(Role::SendOnly) {
+            // That wait ends by itself, as those before this one are answered.
+            table.sending.get_mut(index)?.begin_wait(work::milliseconds());
             return None;
         }
         let interface = search.interface().clone();
