@@ -3,7 +3,8 @@
 #
 # The members of a group, as the subnet administrator knows them: who only sends to it joins it as such, who hears it is a full
 # member, and who leaves is none. After a restart of the subnet manager with another MTU no group is asked for as the
-# broadcast group was before: OpenSM would refuse that, or make a group that refuses all others.
+# broadcast group was before: OpenSM would refuse that, or make a group that refuses all others. A queue pair that cannot be
+# attached to the broadcast group leaves the link down.
 #
 # nodes: 1
 # kernels: fast
@@ -90,7 +91,32 @@ nobody_was_refused() {
 	refused kernel_log_has 'does not let port'
 }
 
+# --- attachments -------------------------------------------------------------------------------------------------------
+
+# Failures of h3's HCA.
+faults=/sys/kernel/config/softib/hca/h3
+
+fault() { # file, value
+	printf '%s\n' "$2" >"$faults/$1"
+}
+
+test_attachment() {
+	local message='ib0: the queue pair cannot be attached to the broadcast group'
+	check "h3: queue pairs cannot be attached to groups" fault attaches_fail 1
+	check "h3: ib0 goes down" at h3 ip link set ib0 down
+	check "h3: and up" at h3 ip link set ib0 up
+	check "h3: the log says what it lacks" eventually kernel_log_has "$message"
+	# Two more tries.
+	pause 4
+	check "h3: it has no carrier" has_no_carrier h3
+	check_equal "h3: the log has said so once" 1 "$(dmesg | grep -c "$message")"
+	check "h3: they can be attached again" fault attaches_fail 0
+	check "h3: it has carrier" eventually has_carrier h3
+	check "h3: it hears h1" eventually host_reaches h1 "$(v4_of h3)"
+}
+
 bring_up_fabric star h4
+mkdir -p "$faults"
 load_driver oxib || bail_out "oxib.ko could not be loaded"
 check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
 check "h2 listens to a group" listening h2
@@ -101,6 +127,7 @@ check "h3 is no member" is_member h3 ''
 stop_jobs
 check "h2 does not listen any more, and is no member" eventually is_member h2 ''
 check "h1 has still joined to send" is_member h1 8
+test_attachment
 for host in "${hosts[@]}"; do
 	in_background_at "$host" python3 selftests/ipoib/group.py hold --ipv4 "$held"
 done
@@ -117,6 +144,7 @@ stop_jobs
 check "oxib.ko can be unloaded" unload_driver
 check "then nobody is a member" is_member h1 ''
 stop_sm
+rmdir "$faults"
 check "the fabric can be taken down" fabric_down
 check "softib.ko can be unloaded" unload_softib
 finish

@@ -418,8 +418,8 @@ impl Link for Infiniband {
         (one ^ other) >> self.0.device().lmc(self.0.number) == 0
     }
 
-    fn is_rejoining(&self) -> bool {
-        self.0.known().is_some()
+    fn hears_broadcast(&self) -> bool {
+        self.0.groups.hears(&self.0.broadcast())
     }
 
     fn leave(&self, _rtnl: &mut Rtnl, interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {

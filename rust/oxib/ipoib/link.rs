@@ -189,8 +189,9 @@ pub(super) trait Link: Send + Sync {
         true
     }
 
-    /// Returns whether the memberships of before are being renewed: until then they still do.
-    fn is_rejoining(&self) -> bool {
+    /// Returns whether packets to the broadcast group arrive, also while the membership is being
+    /// renewed.
+    fn hears_broadcast(&self) -> bool {
         false
     }
 

@@ -383,6 +383,21 @@ impl configfs::AttributeOperations<23> for Element {
 }
 
 #[vtable]
+impl configfs::AttributeOperations<30> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let fail = peer::with(&element.name, |hca| hca.faults.attaches_fail()).unwrap_or(false);
+        Self::show_flag(page, fail)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let fail = element.flag(page, "attaches_fail")?;
+        element.change_device(|hca| hca.faults.set_attaches_fail(fail))
+    }
+}
+
+#[vtable]
 impl configfs::AttributeOperations<24> for Element {
     type Data = Element;
 

@@ -106,6 +106,7 @@ impl Element {
                 overtaking: 27,
                 own_multicast: 28,
                 vectors: 29,
+                attaches_fail: 30,
             ],
         };
         let (attributes, options) = match kind {

@@ -30,6 +30,8 @@ pub(crate) struct Faults {
     posted: AtomicU32,
     /// Whether queue pairs that are Ready to Send cannot be changed.
     resets_fail: AtomicBool,
+    /// Whether queue pairs cannot be attached to groups.
+    attaches_fail: AtomicBool,
 }
 
 impl Faults {
@@ -52,6 +54,28 @@ impl Faults {
     /// Lets resets fail from now on, or succeed.
     pub(crate) fn set_resets_fail(&self, fail: bool) {
         self.resets_fail.store(fail, Ordering::Relaxed);
+    }
+
+    /// Returns whether queue pairs cannot be attached to groups.
+    pub(crate) fn attaches_fail(&self) -> bool {
+        self.attaches_fail.load(Ordering::Relaxed)
+    }
+
+    /// Lets attachments to groups fail from now on, or succeed.
+    pub(crate) fn set_attaches_fail(&self, fail: bool) {
+        self.attaches_fail.store(fail, Ordering::Relaxed);
+    }
+
+    /// Takes in the attachment of a queue pair to a group.
+    ///
+    /// # Errors
+    ///
+    /// `EIO`.
+    pub(crate) fn take_attachment(&self) -> Result {
+        match self.attaches_fail() {
+            true => Err(EIO),
+            false => Ok(()),
+        }
     }
 
     /// Takes in a work request of a queue pair, or of a shared receive queue.

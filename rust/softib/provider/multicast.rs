@@ -27,6 +27,7 @@ pub(super) unsafe extern "C" fn attach(
         // SAFETY: The queue pair is live, so it has our part; the GID is valid.
         let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
         pair.hca.begin_command()?;
+        pair.hca.faults.take_attachment()?;
         pair.hca.groups.attach(pair, gid, Lid::new(lid))?;
         Ok(0)
     })

@@ -95,7 +95,7 @@ impl Interface {
         let now = self.now_ms();
         let result = groups.reconcile(&wanted, now, &mut member);
         // A membership that is renewed keeps the carrier: the queue pair stays attached.
-        let joined = groups.is_member(&broadcast) || self.link().is_rejoining();
+        let joined = groups.is_member(&broadcast) || self.link().hears_broadcast();
         self.statistics().multicast_groups.set(groups.joined());
         self.control.get(rtnl).groups = groups;
         if let Some(at) = result? {

@@ -162,6 +162,36 @@ impl Port {
             None => {}
         }
     }
+    /// Logs that the queue pair cannot be attached to the broadcast group, without which the link
+    /// stays down, or that it is.
+    pub(super) fn tell_of_attachment(&self, interface: &Interface, news: Option<News>) {
+        let name = interface.device().name();
+        match news {
+            Some(News::Fails(error)) => dev_warn!(
+                self.device().as_dev(),
+                "{name}: the queue pair cannot be attached to the broadcast group: {error:?}; the \
+                 link stays down, and it is tried again\n"
+            ),
+            Some(News::Over) => dev_info!(
+                self.device().as_dev(),
+                "{name}: the queue pair is attached to the broadcast group\n"
+            ),
+            None => {}
+        }
+    }
+
+    /// Logs that the queue pair cannot be attached to a group other than the broadcast group, not
+    /// too often.
+    pub(super) fn tell_not_attached(&self, interface: &Interface, group: Gid, error: Error) {
+        if !keep_quiet(&mut self.quiet_until.lock(), interface.now()) {
+            dev_warn!(
+                self.device().as_dev(),
+                "{}: the queue pair cannot be attached to {group:?}: {error:?}; it is tried \
+                 again\n",
+                interface.device().name()
+            );
+        }
+    }
 }
 
 #[kernel::prelude::kunit_tests(oxib_infiniband_answer)]

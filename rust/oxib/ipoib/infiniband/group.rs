@@ -136,6 +136,8 @@ struct Table {
     known: Option<Record>,
     /// Joining the broadcast group.
     joining: Trouble,
+    /// Attaching the queue pair to the broadcast group.
+    attaching: Trouble,
 }
 
 /// The groups of a port.
@@ -200,6 +202,15 @@ impl Groups {
         self.table.lock().known = None;
     }
 
+    /// Returns whether the queue pair hears the broadcast group `broadcast`: it is attached, and
+    /// the membership holds or is being renewed.
+    pub(super) fn hears(&self, broadcast: &Gid) -> bool {
+        let table = self.table.lock();
+        let full = table.full.get(broadcast);
+        let is_attached = full.is_some_and(|full| full.attached.is_some());
+        is_attached && table.granted(broadcast).or(table.known).is_some()
+    }
+
     /// Returns whether the port is a full member of `group`.
     pub(super) fn holds(&self, group: &Gid) -> bool {
         self.table.lock().granted(group).is_some()
@@ -237,11 +248,22 @@ impl Port {
             Some(Answer::Ended) => self.ask_full(&mut table, interface, group),
             Some(Answer::Granted(record)) => {
                 full.refusals = Refusals::default();
-                self.attach(&mut table, qp, &record)?;
+                let attached = self.attach(&mut table, qp, &record);
                 let is_broadcast = group == self.broadcast();
-                let news = is_broadcast.then(|| table.joining.note(&Ok(())));
+                let news = is_broadcast.then(|| {
+                    let of_join = table.joining.note(&Ok(()));
+                    (of_join, table.attaching.note(&attached))
+                });
                 drop(table);
-                self.tell_of_broadcast(interface, news.flatten());
+                match (news, attached) {
+                    (Some((of_join, of_attachment)), _) => {
+                        self.tell_of_broadcast(interface, of_join);
+                        self.tell_of_attachment(interface, of_attachment);
+                    }
+                    (None, Err(error)) => self.tell_not_attached(interface, group, error),
+                    (None, Ok(())) => {}
+                }
+                attached?;
                 // Its address handle may be of the membership before.
                 interface.invalidate_destination(&group);
                 Ok(Join::Member)
@@ -361,19 +383,19 @@ impl Port {
     /// Has `qp` hear the group of `record`, and the link be as its broadcast group.
     fn attach(&self, table: &mut Table, qp: &QueuePair, record: &Record) -> Result {
         let (group, lid) = (record.mgid(), record.mlid());
-        if let Some(full) = table.full.get_mut(&group) {
-            // Another subnet manager may give the group another LID: the old attachment is of no
-            // use.
-            if full.attached != Some(lid) {
-                if let Some(old) = full.attached.take() {
-                    self.detach(qp, group, old);
-                }
-                qp.attach(group, lid)?;
-                full.attached = Some(lid);
-            }
-        }
         if group == self.broadcast() {
             table.known = Some(*record);
+        }
+        let Some(full) = table.full.get_mut(&group) else {
+            return Ok(());
+        };
+        // Another subnet manager may give the group another LID: the old attachment is of no use.
+        if full.attached != Some(lid) {
+            if let Some(old) = full.attached.take() {
+                self.detach(qp, group, old);
+            }
+            qp.attach(group, lid)?;
+            full.attached = Some(lid);
         }
         Ok(())
     }
