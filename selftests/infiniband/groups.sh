@@ -4,7 +4,7 @@
 # The members of a group, as the subnet administrator knows them: who only sends to it joins it as such, who hears it is a full
 # member, and who leaves is none. After a restart of the subnet manager with another MTU no group is asked for as the
 # broadcast group was before: OpenSM would refuse that, or make a group that refuses all others. A queue pair that cannot be
-# attached to the broadcast group leaves the link down.
+# attached to the broadcast group leaves the link down. Other rings change no membership.
 #
 # nodes: 1
 # kernels: fast
@@ -115,6 +115,27 @@ test_attachment() {
 	check "h3: it hears h1" eventually host_reaches h1 "$(v4_of h3)"
 }
 
+# --- rings -------------------------------------------------------------------------------------------------------------
+
+# Of IPv4 alone: the stack asks for routers by IPv6 when the carrier comes, and joins their group to send.
+test_rings() {
+	local before groups
+	check "h2: IPv6 is off" at h2 sh -c 'echo 1 >/proc/sys/net/ipv6/conf/ib0/disable_ipv6'
+	check "h2 listens to a group" listening h2
+	check "h2 hears what h1 says" eventually is_heard before
+	# Until the stack has reported its groups.
+	pause 3
+	before=$(counter_at h2 sa_joins)
+	groups=$(counter_at h2 multicast_groups)
+	check "h2: other rings" at h2 ethtool -G ib0 tx 512 rx 512
+	check "h2: it has carrier" eventually has_carrier h2
+	check "h2: the queue pair is another one, and hears the group" eventually is_heard after
+	# One that the stack sends to may be, as with the address handle ended a membership to send.
+	check "h2: its groups were not joined anew" holds "$(counter_at h2 sa_joins)" -le $((before + 1))
+	check_equal "h2: it is a member of as many" "$groups" "$(counter_at h2 multicast_groups)"
+	check "h2 is still a full member for the subnet administrator" is_member h2 1
+}
+
 bring_up_fabric star h4
 mkdir -p "$faults"
 load_driver oxib || bail_out "oxib.ko could not be loaded"
@@ -132,6 +153,7 @@ for host in "${hosts[@]}"; do
 	in_background_at "$host" python3 selftests/ipoib/group.py hold --ipv4 "$held"
 done
 check "each host is a member of $held groups more" eventually are_members $((held + 2))
+test_rings
 for code in 5 4 5; do
 	mtu=$(((128 << code) - 4))
 	restart_sm_with_mtu "$code"

@@ -72,11 +72,13 @@ const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 
 /// The memberships in groups of an interface that goes down.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Memberships {
+pub(super) enum Memberships {
     /// The interface leaves its groups.
     End,
     /// The interface stays a member, for the queue pairs when they are up again.
     Stay,
+    /// The interface stays a member, for other queue pairs.
+    Move,
 }
 
 impl Interface {
@@ -226,9 +228,15 @@ impl Interface {
     /// queue pairs. It stays a member of its groups, so that the SA is asked for nothing, as with
     /// the kernel's `ib_ipoib`; an address handle's membership to send ends all the same.
     pub(super) fn take_down_briefly(self: &Arc<Self>, rtnl: &mut Rtnl) {
+        self.take_down_keeping(rtnl, Memberships::Stay);
+    }
+
+    /// Takes the interface down as [`Self::take_down_briefly`], with `memberships` for the queue
+    /// pairs with which it is brought up.
+    pub(super) fn take_down_keeping(self: &Arc<Self>, rtnl: &mut Rtnl, memberships: Memberships) {
         // On a RoCE port nothing may arrive at a queue pair that is reset: see `silence`.
         let memberships = match self.link().is_routed() {
-            true => Memberships::Stay,
+            true => memberships,
             false => Memberships::End,
         };
         self.stop(rtnl, memberships);
@@ -249,8 +257,10 @@ impl Interface {
         self.link().stop();
         let host: Arc<dyn Host> = self.clone();
         self.exchange.close(&host);
-        if memberships == Memberships::End {
-            self.leave_groups(rtnl);
+        match memberships {
+            Memberships::End => self.leave_groups(rtnl),
+            Memberships::Stay => {}
+            Memberships::Move => self.detach_groups(rtnl),
         }
         self.silence(rtnl);
         let queues = self.queues(rtnl);

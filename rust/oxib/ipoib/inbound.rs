@@ -378,7 +378,7 @@ impl Interface {
             }
         }
         if restart {
-            self.take_down(rtnl);
+            self.take_down_briefly(rtnl);
         }
         let done = self.adopt(rtnl, &queues, fresh, count);
         if restart {

@@ -409,6 +409,10 @@ impl Link for Infiniband {
         self.0.join(interface, qp, group)
     }
 
+    fn detach_groups(&self, qp: &QueuePair) {
+        self.0.detach_all(qp);
+    }
+
     fn holds(&self, group: Gid) -> bool {
         self.0.groups.holds(&group)
     }

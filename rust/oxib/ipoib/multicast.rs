@@ -101,7 +101,7 @@ pub(super) trait Membership {
     /// Any: it is tried again later.
     fn join(&mut self, group: Gid) -> Result<Join>;
 
-    /// Returns whether a membership has not ended from outside.
+    /// Returns whether a membership has not ended from outside, and the group is heard.
     fn holds(&mut self, group: Gid) -> bool;
 
     /// A number below `range`, another one each time.

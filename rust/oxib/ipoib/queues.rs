@@ -15,6 +15,7 @@ use kernel::{
 };
 
 use super::{
+    control::Memberships,
     interface::{
         Interface,
         Phase, //
@@ -404,7 +405,7 @@ impl Interface {
         let reapers = &mut self.control.get(rtnl).polls.reapers;
         reapers.reserve(made.len(), GFP_KERNEL)?;
         // The last step that can fail; it undoes itself.
-        let is_up = self.pause(rtnl, count)?;
+        let is_up = self.pause(rtnl, count, Memberships::Stay)?;
         // The queue pairs first: they complete to the polls.
         drop(core::mem::replace(self.queues.get(rtnl), queues));
         let reapers = &mut self.control.get(rtnl).polls.reapers;
@@ -420,11 +421,16 @@ impl Interface {
     }
 
     /// Takes the interface down, if it is up, and has the stack send on `count` queues when it
-    /// comes up again. Returns whether it was up.
-    fn pause(self: &Arc<Self>, rtnl: &mut Rtnl, count: u32) -> Result<bool> {
+    /// comes up again, with `memberships` for the queue pairs then. Returns whether it was up.
+    fn pause(
+        self: &Arc<Self>,
+        rtnl: &mut Rtnl,
+        count: u32,
+        memberships: Memberships,
+    ) -> Result<bool> {
         let is_up = !matches!(self.control.get(rtnl).phase, Phase::Down);
         if is_up {
-            self.take_down(rtnl);
+            self.take_down_keeping(rtnl, memberships);
         }
         self.device().use_queues(rtnl, count).inspect_err(|_| {
             if is_up {
@@ -443,7 +449,8 @@ impl Interface {
     }
 
     /// Makes the queues again, with `sizes`. The interface is down for a moment; its address has
-    /// another queue pair's number then, which the neighbours are told.
+    /// another queue pair's number then, which the neighbours are told. It stays a member of its
+    /// groups, which the other queue pair hears.
     fn resize(self: &Arc<Self>, rtnl: &mut Rtnl, sizes: Sizes) -> Result {
         let old = self.sizes.get();
         if sizes == old {
@@ -458,7 +465,7 @@ impl Interface {
         }
         let inbound = self.new_inbound(&queues, sizes, 1, moderation)?;
         let numbers = Self::numbers_of(&queues, &inbound, sizes.receive_queues)?;
-        let is_up = self.pause(rtnl, sizes.transmit_queues)?;
+        let is_up = self.pause(rtnl, sizes.transmit_queues, Memberships::Move)?;
         let old_queues = core::mem::replace(self.queues.get(rtnl), queues);
         let old_polls = core::mem::replace(&mut self.control.get(rtnl).polls, polls);
         let old_inbound = core::mem::replace(&mut self.control.get(rtnl).inbound, inbound);

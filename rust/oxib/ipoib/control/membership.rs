@@ -104,6 +104,14 @@ impl Interface {
         Ok(joined)
     }
 
+    /// Detaches the queue pair from the groups, of which the interface stays a member:
+    /// [`Interface::sync_groups`] attaches the one that it is brought up with.
+    pub(super) fn detach_groups(&self, rtnl: &mut Rtnl) {
+        if let Ok(qp) = self.queues(rtnl).main() {
+            self.link().detach_groups(qp);
+        }
+    }
+
     pub(super) fn leave_groups(self: &Arc<Self>, rtnl: &mut Rtnl) {
         let queues = self.queues(rtnl);
         let Ok(qp) = queues.main() else { return };

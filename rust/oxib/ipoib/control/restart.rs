@@ -94,7 +94,7 @@ impl Interface {
             ),
             Ok(Try::Further) => {}
         }
-        self.take_down(rtnl);
+        self.take_down_briefly(rtnl);
         self.bring_up_again(rtnl);
     }
 

@@ -169,9 +169,11 @@ impl Groups {
         is_attached && table.granted(broadcast).or(table.known).is_some()
     }
 
-    /// Returns whether the port is a full member of `group`.
+    /// Returns whether the port is a full member of `group`, and the queue pair hears it.
     pub(super) fn holds(&self, group: &Gid) -> bool {
-        self.table.lock().granted(group).is_some()
+        let table = self.table.lock();
+        let full = table.full.get(group);
+        full.is_some_and(|full| full.attached.is_some()) && table.granted(group).is_some()
     }
 
     /// Ends all searches for paths to groups.
@@ -356,6 +358,16 @@ impl Port {
             full.attached = Some(lid);
         }
         Ok(())
+    }
+
+    /// Detaches `qp` from all groups. The memberships stay.
+    pub(super) fn detach_all(&self, qp: &QueuePair) {
+        let mut table = self.groups.table.lock();
+        for (group, full) in table.full.iter_mut() {
+            if let Some(lid) = full.attached.take() {
+                self.detach(qp, *group, lid);
+            }
+        }
     }
 
     fn detach(&self, qp: &QueuePair, group: Gid, lid: u16) {
