@@ -4,7 +4,8 @@
 # The members of a group, as the subnet administrator knows them: who only sends to it joins it as such, who hears it is a full
 # member, and who leaves is none. After a restart of the subnet manager with another MTU no group is asked for as the
 # broadcast group was before: OpenSM would refuse that, or make a group that refuses all others. A queue pair that cannot be
-# attached to the broadcast group leaves the link down. Other rings change no membership.
+# attached to the broadcast group leaves the link down. Other rings change no membership. A
+# Q_Key that the adapter refuses at first is set later.
 #
 # nodes: 1
 # kernels: fast
@@ -64,13 +65,13 @@ have_joined_anew() {
 
 declare -A joins
 
-restart_sm_with_mtu() { # code of IBTA 15.2.5.17
+restart_sm_with_mtu() { # code of IBTA 15.2.5.17, [more of the partition's flags]
 	local host
 	for host in "${hosts[@]}"; do
 		joins[$host]=$(counter_at "$host" sa_joins)
 	done
 	stop_sm h4
-	printf 'Default=0x7fff, ipoib, mtu=%d: ALL=full;\n' "$1" >/tmp/sm.h4/partitions.conf
+	printf 'Default=0x7fff, ipoib, mtu=%d%s: ALL=full;\n' "$1" "${2:-}" >/tmp/sm.h4/partitions.conf
 	start_sm h4
 }
 
@@ -111,6 +112,20 @@ test_attachment() {
 	check "h3: it has no carrier" has_no_carrier h3
 	check_equal "h3: the log has said so once" 1 "$(dmesg | grep -c "$message")"
 	check "h3: they can be attached again" fault attaches_fail 0
+	check "h3: it has carrier" eventually has_carrier h3
+	check "h3: it hears h1" eventually host_reaches h1 "$(v4_of h3)"
+}
+
+# --- Q_Key -------------------------------------------------------------------------------------------------------------
+
+test_qkey() {
+	check "h3: its queue pairs cannot be changed" fault resets_fail 1
+	restart_sm_with_mtu 5 ', Q_Key=0x0b1c'
+	check "the groups have another Q_Key: each host joins them" eventually have_joined_anew
+	check "h3: the log says that it cannot have it" eventually kernel_log_has 'infiniband h3: ib0: Q_Key 0xb1c cannot be set'
+	check "h3: it has no carrier" eventually has_no_carrier h3
+	check "others have it" eventually host_reaches h1 "$(v4_of h2)"
+	check "h3: they can be changed again" fault resets_fail 0
 	check "h3: it has carrier" eventually has_carrier h3
 	check "h3: it hears h1" eventually host_reaches h1 "$(v4_of h3)"
 }
@@ -162,6 +177,7 @@ for code in 5 4 5; do
 	check "MTU $mtu: all other groups have it" groups_have_mtu "$code"
 	check "MTU $mtu: no join was refused" nobody_was_refused
 done
+test_qkey
 stop_jobs
 check "oxib.ko can be unloaded" unload_driver
 check "then nobody is a member" is_member h1 ''

@@ -142,7 +142,10 @@ impl Interface {
         let qkey = self.link().qkey();
         // Noted before the first pair starts: if a later one fails, `silence` has to change the
         // key.
-        self.control.get(rtnl).qkey = Some(qkey);
+        let control = self.control.get(rtnl);
+        control.qkey = Some(qkey);
+        // A key that was refused before is given to each of them now.
+        control.keying = Trouble::default();
         let queues = self.queues(rtnl);
         let mut was_lost = false;
         for qp in &queues.pairs {

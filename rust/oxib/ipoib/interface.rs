@@ -248,6 +248,8 @@ pub(super) struct Control {
     pub(super) offer: Option<Offer>,
     /// The Q_Key of the queue pairs, while they have one.
     pub(super) qkey: Option<u32>,
+    /// Setting the Q_Key of queue pairs that have started.
+    pub(super) keying: Trouble,
     /// The second half of the address's GID, if an administrator chose it.
     pub(super) guid: Option<[u8; 8]>,
     /// The lack of a GID was logged.
@@ -355,6 +357,7 @@ impl Interface {
             groups: Groups::default(),
             offer: None,
             qkey: None,
+            keying: Trouble::default(),
             guid: None,
             advised: false,
             wished_mtu: None,

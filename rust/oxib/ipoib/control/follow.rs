@@ -3,6 +3,8 @@
 //! An interface follows its port: in address, partition, Q_Key, MTU, groups and carrier. With the
 //! RTNL held.
 
+use core::sync::atomic::Ordering;
+
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -33,6 +35,9 @@ use crate::{
 /// Time until a port is asked again that could not be, in milliseconds.
 const QUERY_AGAIN_MS: u64 = 1000;
 
+/// Time until a Q_Key is set again that a queue pair refused, in milliseconds.
+const QKEY_AGAIN_MS: u64 = 1000;
+
 impl Interface {
     /// Reads the port and makes the interface what the port offers.
     pub(in crate::ipoib) fn refresh(self: &Arc<Self>, rtnl: &mut Rtnl) {
@@ -52,12 +57,13 @@ impl Interface {
             // new one may not listen yet, and there is no carrier before that.
             return;
         }
-        self.follow_qkey(rtnl);
+        let is_keyed = self.follow_qkey(rtnl);
         self.follow_mtu(rtnl, &offer, old);
         let joined = self.sync_groups(rtnl);
         // Q_Key and MTU of the link are those of the broadcast group, so it comes before the
         // carrier.
-        let carrier = joined && offer.active && offer.gid.is_some() && is_settled;
+        let hears = joined && is_keyed && offer.active;
+        let carrier = hears && offer.gid.is_some() && is_settled;
         // Nothing else tells peers of another LID: they see it in the source of the announcement.
         let is_new = !self.device().has_carrier() || old.is_some_and(|old| old.lid != offer.lid);
         self.device().set_carrier(rtnl, carrier);
@@ -151,27 +157,41 @@ impl Interface {
         is_moved
     }
 
-    /// Takes over the link's Q_Key.
-    fn follow_qkey(self: &Arc<Self>, rtnl: &mut Rtnl) {
+    /// Takes over the link's Q_Key. Returns whether all queue pairs have it: the others hear
+    /// nobody.
+    fn follow_qkey(self: &Arc<Self>, rtnl: &mut Rtnl) -> bool {
         let qkey = self.link().qkey();
         let control = self.control.get(rtnl);
-        if control.qkey == Some(qkey) || !matches!(control.phase, Phase::Up { .. }) {
-            return;
+        if !matches!(control.phase, Phase::Up { .. }) {
+            return false;
+        }
+        if control.qkey == Some(qkey) && !control.keying.is_there() {
+            return true;
         }
         control.qkey = Some(qkey);
+        let mut done = Ok(());
         self.for_each_pair(rtnl, |qp| {
-            if let Err(error) = qp.set_qkey(qkey) {
-                dev_warn!(
-                    self.rdma(),
-                    "{}: Q_Key {qkey:#x} cannot be set: {error:?}\n",
-                    self.device().name()
-                );
-                // The control work may be what runs here: it has to run again to look at the queue
-                // pair.
-                self.recover();
-            }
+            // All of them, whatever becomes of one.
+            let set = qp.set_qkey(qkey);
+            done = done.and(set);
         });
         self.for_each_queue(|queue| queue.set_qkey(qkey));
+        let name = self.device().name();
+        match self.control.get(rtnl).keying.note(&done) {
+            Some(News::Fails(error)) => dev_warn!(
+                self.rdma(),
+                "{name}: Q_Key {qkey:#x} cannot be set: {error:?}; the link stays down, and it is \
+                 tried again each second\n"
+            ),
+            Some(News::Over) => dev_info!(self.rdma(), "{name}: Q_Key {qkey:#x} is set\n"),
+            None => {}
+        }
+        if done.is_err() {
+            // The queue pair may have failed, or may look well and refuse the key for long.
+            self.broken.store(true, Ordering::Release);
+            self.retry_in(QKEY_AGAIN_MS);
+        }
+        done.is_ok()
     }
 
     /// Takes the port's GID into the interface's address, of which the GUID may be another one.

@@ -19,6 +19,11 @@ pub(in crate::ipoib) enum News {
 }
 
 impl Trouble {
+    /// Returns whether the last try failed.
+    pub(in crate::ipoib) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Notes the result of a try. Returns the news in it, if there is any.
     pub(in crate::ipoib) fn note<T>(&mut self, result: &Result<T>) -> Option<News> {
         let before = self.0;
@@ -49,6 +54,7 @@ mod tests {
             (Err(EIO), Some(News::Fails(EIO))),
         ] {
             assert_eq!(trouble.note(&result), news);
+            assert_eq!(trouble.is_there(), result.is_err());
         }
     }
 }
