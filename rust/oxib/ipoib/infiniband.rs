@@ -78,11 +78,13 @@ use crate::{
 };
 
 mod answer;
+mod gids;
 mod group;
 mod path;
 mod program;
 mod shared;
 
+use gids::Unrest;
 use group::Groups;
 use path::Paths;
 
@@ -124,6 +126,9 @@ struct Port {
     /// The GUID that an administrator chose for it.
     #[pin]
     guid: SpinLockBh<Option<[u8; 8]>>,
+    /// Whether the port's GID table is being written.
+    #[pin]
+    unrest: SpinLockBh<Unrest>,
     #[pin]
     paths: SpinLockBh<Paths>,
     /// Paths that are known, which all interfaces of the port share.
@@ -188,6 +193,7 @@ impl Infiniband {
             sa,
             source <- new_spinlock_bh!(None, "oxib_source"),
             guid <- new_spinlock_bh!(None, "oxib_guid"),
+            unrest <- new_spinlock_bh!(Unrest::default(), "oxib_unrest"),
             known_paths,
             closed: AtomicBool::new(false),
             paths <- new_spinlock_bh!(Paths::default(), "oxib_paths"),
@@ -221,30 +227,6 @@ impl Port {
     fn first_pkey(&self) -> Option<Pkey> {
         let key = self.device().pkey(self.number, 0).ok()?;
         Some(Pkey::new(key)).filter(|pkey| pkey.is_valid())
-    }
-
-    /// Chooses the source GID, which is in the interface's address, too: the entry of the GID
-    /// table that ranks best by [`worth`], the first of those.
-    fn choose_source(&self, chosen: Option<[u8; 8]>) -> Option<ARef<Entry>> {
-        let device = self.device();
-        let entries =
-            (0..device.gids(self.number)).filter_map(|index| device.gid(self.number, index));
-        entries.reduce(|best, entry| {
-            if worth(&entry.gid(), chosen) > worth(&best.gid(), chosen) {
-                entry
-            } else {
-                best
-            }
-        })
-    }
-
-    fn read_prefixes(&self) -> Prefixes {
-        let device = self.device();
-        let mut prefixes = Prefixes::default();
-        (0..device.gids(self.number))
-            .filter_map(|index| device.gid(self.number, index))
-            .for_each(|entry| prefixes.add(&entry.gid()));
-        prefixes
     }
 
     /// The GID that packets come from.
@@ -325,16 +307,11 @@ impl Link for Infiniband {
         // Only RoCE devices take the RTNL for a query, so this one may be asked.
         let state = device.infiniband_port(port.number)?;
         let largest = state.mtu;
-        let chosen = *port.guid.lock();
-        let entry = port.choose_source(chosen);
-        let prefixes = port.read_prefixes();
-        *port.prefixes.lock() = prefixes;
-        let gid = entry.as_ref().map(|entry| entry.gid());
-        let old = core::mem::replace(&mut *port.source.lock(), entry);
-        drop(old);
+        let is_unsettled = port.follow_gids();
         let of_group = port.known().and_then(|record| record.mtu());
         Ok(Offer {
-            gid,
+            gid: port.source().map(|entry| entry.gid()),
+            is_unsettled,
             lid: state.lid,
             mtu: of_group.map_or(largest, |mtu| mtu.min(largest)),
             largest,
@@ -358,7 +335,7 @@ impl Link for Infiniband {
     }
 
     fn own_gid(&self) -> Option<Gid> {
-        Some(self.0.choose_source(None)?.gid())
+        self.0.own_gid()
     }
 
     fn policy(&self) -> Policy {

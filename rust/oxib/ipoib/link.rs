@@ -92,6 +92,8 @@ pub(super) struct Offer {
     /// The GID that packets come from, and that the interface's address carries; `None` if the
     /// port has none that serves.
     pub(super) gid: Option<Gid>,
+    /// Whether the port's GIDs are being written: it is to be read again shortly.
+    pub(super) is_unsettled: bool,
     /// The port's LID, by which others reach it; 0 on RoCE.
     pub(super) lid: u16,
     /// Largest payload of one packet in bytes that all members of the link take, the encapsulation

@@ -168,6 +168,7 @@ impl Link for Roce {
         drop(old);
         Ok(Offer {
             gid,
+            is_unsettled: false,
             lid: NO_LID,
             mtu,
             largest: mtu,

@@ -35,6 +35,9 @@ use crate::{
 /// Time until a port is asked again that could not be, in milliseconds.
 const QUERY_AGAIN_MS: u64 = 1000;
 
+/// Time until a port is read again of which the GIDs are being written, in milliseconds.
+const SETTLE_AGAIN_MS: u64 = 50;
+
 /// Time until a Q_Key is set again that a queue pair refused, in milliseconds.
 const QKEY_AGAIN_MS: u64 = 1000;
 
@@ -48,6 +51,10 @@ impl Interface {
             self.device().set_carrier(rtnl, false);
             return self.retry_in(QUERY_AGAIN_MS);
         };
+        if offer.is_unsettled {
+            // Nothing tells when they are written.
+            self.retry_in(SETTLE_AGAIN_MS);
+        }
         let old = self.control.get(rtnl).offer.replace(offer);
         // Before the address, which says what is known: it may become known meanwhile.
         let is_settled = self.connected.is_settled();
