@@ -13,7 +13,6 @@ use kernel::{
 
 use super::{
     peer::{
-        Ended,
         Fate,
         Peers,
         Route, //
@@ -59,6 +58,8 @@ use crate::{
         hwaddr::HwAddr, //
     }, //
 };
+
+mod teardown;
 
 /// The share of the completion queue that may be taken by requests that nobody waits for.
 const QUIET_SHARE: u32 = 4;
@@ -177,13 +178,6 @@ impl Senders {
     /// Bytes of memory that the table takes.
     pub(in crate::ipoib) fn memory(&self) -> usize {
         size_of::<Self>() + self.peers.memory()
-    }
-
-    fn end(&mut self, tag: Tag, fate: Fate, now: u64) -> Ended<Sender, Skb> {
-        if self.chained == Some(tag) {
-            self.chained = None;
-        }
-        self.peers.end(tag, fate, now)
     }
 
     /// Finds out how a packet goes, and puts it there.
@@ -453,15 +447,6 @@ impl TransmitQueue {
     }
 }
 
-impl Senders {
-    /// Sends no more on a connection, and has it taken away.
-    fn break_off(&mut self, tag: Tag) {
-        if self.peers.break_off(tag) {
-            self.session.close_soon(self.index, tag);
-        }
-    }
-}
-
 impl Interface {
     /// Passes on a new connection: packets that waited for it go, and all that follow.
     ///
@@ -499,72 +484,6 @@ impl Interface {
         let mut guard = self.device().lock_queue(0).ok()?;
         let senders = guard.as_mut()?.senders.as_ref()?;
         Some(senders.session.clone())
-    }
-
-    /// Handles the end of a connection, or of the try to establish one. Sleeps.
-    pub(super) fn end_connection(&self, session: &Arc<Session>, queue: u32, tag: Tag, fate: Fate) {
-        let now = self.now();
-        let Ok(mut guard) = self.device().lock_queue(queue) else {
-            return;
-        };
-        let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
-        let Some(senders) = senders.filter(|senders| senders.is_of(session)) else {
-            return;
-        };
-        let most = senders.datagram as u32;
-        let ended = senders.end(tag, fate, now);
-        // Without the queue's lock: to reset the queue pair sleeps.
-        drop(guard);
-        if let Some(sender) = ended.link {
-            self.end_sender(session, queue, sender);
-        }
-        for packet in ended.waiting {
-            if ended.is_notified {
-                session.too_big(self, packet, most);
-            } else {
-                self.device().count_send_dropped();
-            }
-        }
-    }
-
-    /// Ends what is left of a connection's packets.
-    fn end_sender(&self, session: &Arc<Session>, queue: u32, mut sender: Sender) {
-        // Reset before `clear` frees the packets: the device reads their memory until then.
-        if let Err(error) = sender.ring.queue_pair().reset() {
-            let name = self.device().name();
-            dev_err!(
-                self.rdma(),
-                "{name}: queue pair of a connection cannot be reset: {error:?}; its buffers stay \
-                 with the device\n"
-            );
-        }
-        let (requests, unsignalled) = (
-            sender.ring.capacity() - sender.ring.free(),
-            sender.ring.unsignalled(),
-        );
-        let ended = sender.ring.clear();
-        drop(sender);
-        for _ in 0..ended.packets {
-            self.device().count_send_dropped();
-        }
-        // An interface that goes down has stopped its queues for good.
-        let goes_on = session.is_open();
-        let Ok(mut guard) = self.device().lock_queue(queue) else {
-            return;
-        };
-        guard.with_queue(|data, stack| {
-            let Some(data) = data else { return };
-            // For a later session, the stack's count began again.
-            let senders = data.senders.as_mut();
-            if let Some(senders) = senders.filter(|senders| senders.is_of(session)) {
-                senders.in_flight -= requests;
-                senders.unsignalled -= unsignalled;
-                stack.completed(ended.packets, ended.bytes);
-                if goes_on {
-                    data.wake(stack);
-                }
-            }
-        });
     }
 
     /// Returns the transmit queue of a packet that goes to `address`, in connected mode.
