@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # What administrators configure on InfiniBand ports: children in partitions, by netlink and by sysfs, with full and limited
-# members; what is refused; the address; the MTU; namespaces, also of the RDMA device; what ethtool and debugfs show; children
-# and the module going.
+# members; what is refused; the address; the MTU; a peer of connected mode that is gone; namespaces, also of the RDMA device; what
+# ethtool and debugfs show; children and the module going.
 #
 # nodes: 1
 # kernels: fast
@@ -256,6 +256,31 @@ test_mtu_of_modes() {
 	check "h1 is reached" eventually host_reaches h3 "$(v4_of h1)"
 }
 
+bytes_on_their_way() { # host: as its byte queue limits count
+	at "$1" sh -c 'cat /sys/class/net/ib0/queues/tx-*/byte_queue_limits/inflight' | awk '{ sum += $1 } END { print sum }'
+}
+
+# What goes by a connection to a peer that is gone is acknowledged by nobody: other destinations of the queue do not wait for that.
+test_lost_peer() {
+	local host
+	for host in h1 h4; do
+		check "$host goes to connected mode" set_mode "$host" ib0 connected
+		check "$host has carrier" eventually has_carrier "$host"
+	done
+	check "h1 has a connection to h4" eventually host_answers h1 "$(v4_of h4)" -M "do" -s 20000
+	check "the cable of h4 is pulled" pull h4
+	check_refused "h4 does not answer" at h1 ping -q -c 5 -i 0.2 -W 1 -s 20000 "$(v4_of h4)"
+	check_equal "what was sent to it counts against no byte queue limit" 0 "$(bytes_on_their_way h1)"
+	check "h3 answers h1 meanwhile" host_answers h1 "$(v4_of h3)" -W "$patience"
+	check "the cable is put back" put_back h4
+	check "h4 has carrier" eventually has_carrier h4
+	for host in h1 h4; do
+		check "$host goes back to datagrams" set_mode "$host" ib0 datagram
+		check "$host has carrier" eventually has_carrier "$host"
+	done
+	check "h4 answers h1 again" eventually host_answers h1 "$(v4_of h4)"
+}
+
 test_mtu() {
 	local most
 	most=$(mtu_of h1)
@@ -343,6 +368,7 @@ test_absent
 test_address
 test_mtu
 test_mtu_of_modes
+test_lost_peer
 test_ethtool
 test_debugfs
 test_namespaces

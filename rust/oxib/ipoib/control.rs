@@ -67,7 +67,8 @@ const SETTLE: Delta = Delta::from_millis(20);
 /// one teaches the byte queue limit that two are enough; then there is never anything to chain.
 const BULK: u32 = 16;
 
-/// Bytes that may be on their way at least in connected mode: four of the largest packets.
+/// Bytes that the stack may hand over at once at least in connected mode: four of the largest
+/// packets. Those that go by connections do not count.
 const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 
 /// The memberships in groups of an interface that goes down.

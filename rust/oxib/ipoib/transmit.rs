@@ -560,11 +560,16 @@ impl Reaper {
             return completions.len();
         };
         let (mut all, mut sent) = (Completed::default(), Completed::default());
+        // What the byte queue limit has counted: not the packets of connections.
+        let mut limited = Completed::default();
         if let Some(queue) = guard.as_mut() {
             for completion in completions {
                 let status = completion.status();
                 let ended = queue.complete(completion, budget);
                 all += ended;
+                if Tag::of(completion.id()).is_none() {
+                    limited += ended;
+                }
                 if status == Status::Success {
                     sent += ended;
                 }
@@ -574,7 +579,7 @@ impl Reaper {
         self.statistics
             .count_sent(&self.device, sent.packets, sent.bytes);
         guard.with_queue(|data, queue| {
-            queue.completed(all.packets, all.bytes);
+            queue.completed(limited.packets, limited.bytes);
             if let Some(data) = data {
                 data.wake(queue);
             }

@@ -5,6 +5,10 @@
 //! All packets to one destination go by the same transmit queue ([`home`]), so a connection has one
 //! queue, and that queue's lock serialises it. Packets are chained as those in datagrams are; at
 //! most one chain of a queue is not posted.
+//!
+//! They do not count against the queue's byte queue limit, as with the kernel's `ib_ipoib`: a peer
+//! that is gone acknowledges nothing for seconds, and all other destinations of the queue would
+//! wait for it.
 
 use kernel::{
     prelude::*,
@@ -112,8 +116,8 @@ fn home(address: &HwAddr, queues: u32) -> u32 {
 
 /// The handling of a packet.
 enum Handled {
-    /// The packet is in a connection's chain, as so many bytes.
-    Chained(Tag, u32),
+    /// The packet is in a connection's chain.
+    Chained(Tag),
     /// The packet goes as a datagram.
     Datagram(Skb),
     /// The packet waits, or was dropped.
@@ -270,9 +274,8 @@ impl Sender {
         }
         // As long as the address: checked before.
         let _ = packet.pull(HwAddr::LEN);
-        let bytes = packet.len() as u32;
         let (packet, counter) = match self.ring.push(packet) {
-            Ok(()) => return Handled::Chained(tag, bytes),
+            Ok(()) => return Handled::Chained(tag),
             Err(Refused::Full(packet)) => (packet, &statistics.tx_drop_full),
             Err(Refused::Failed(packet) | Refused::Scattered(packet)) => {
                 (packet, &statistics.tx_drop_memory)
@@ -316,7 +319,7 @@ impl TransmitQueue {
             senders.handle(&parts, packet)
         };
         match handled {
-            Handled::Chained(tag, bytes) => self.chained(device, queue, tag, bytes),
+            Handled::Chained(tag) => self.chained(device, queue, tag),
             Handled::Datagram(packet) => {
                 self.post_connection(device, queue);
                 self.transmit_datagram(device, queue, packet);
@@ -330,15 +333,15 @@ impl TransmitQueue {
         }
     }
 
-    /// Notes that a packet of `bytes` was put into the chain of a connection.
-    fn chained(&mut self, device: &Device<Interface>, queue: Queue<'_>, tag: Tag, bytes: u32) {
+    /// Notes that a packet was put into the chain of a connection.
+    fn chained(&mut self, device: &Device<Interface>, queue: Queue<'_>, tag: Tag) {
         // Other chains go first: one is enough to remember.
         self.post(device, queue);
         let other = self.senders.as_ref().and_then(|senders| senders.chained);
         if other.is_some_and(|other| other != tag) {
             self.post_connection(device, queue);
         }
-        let mut post = queue.sent(bytes);
+        let mut post = !queue.more_follow();
         let Some(senders) = self.senders.as_deref_mut() else {
             return;
         };
@@ -388,7 +391,6 @@ impl TransmitQueue {
         self.statistics.tx_packets.add(u64::from(posted.packets));
         self.statistics.tx_inline.add(u64::from(posted.inlined));
         if posted.done.packets != 0 {
-            queue.completed(posted.done.packets, posted.done.bytes);
             self.statistics
                 .count_sent(device, posted.done.packets, posted.done.bytes);
         }
@@ -412,7 +414,6 @@ impl TransmitQueue {
         for _ in 0..posted.refused {
             device.count_send_dropped();
         }
-        queue.completed(posted.refused, posted.refused_bytes);
         if let Some(senders) = &mut self.senders {
             senders.in_flight -= posted.refused;
             senders.break_off(tag);

@@ -102,12 +102,11 @@ impl Interface {
         };
         guard.with_queue(|data, stack| {
             let Some(data) = data else { return };
-            // For a later session, the stack's count began again.
+            // A later session has counts of its own.
             let senders = data.senders.as_mut();
             if let Some(senders) = senders.filter(|senders| senders.is_of(session)) {
                 senders.in_flight -= requests;
                 senders.unsignalled -= unsignalled;
-                stack.completed(ended.packets, ended.bytes);
                 if goes_on {
                     data.wake(stack);
                 }
