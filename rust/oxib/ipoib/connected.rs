@@ -6,8 +6,9 @@
 //! ```text
 //!  session    what there is while the interface is up in connected mode
 //!   ├ active    connections that we make, to send
-//!   │  ├ peer      how far the connection to each peer has come: policy alone
-//!   │  └ transmit  a packet's way out
+//!   │  ├ peer        how far the connection to each peer has come: policy alone
+//!   │  ├ rejections  the consequence of a REJ for the next try
+//!   │  └ transmit    a packet's way out
 //!   ├ passive   connections that peers make, by which we receive
 //!   │  ├ receive   a packet's way in
 //!   │  └ activity  which of them are in use
@@ -64,6 +65,7 @@ mod attempts;
 mod passive;
 mod peer;
 mod receive;
+mod rejections;
 mod session;
 mod slots;
 mod too_big;

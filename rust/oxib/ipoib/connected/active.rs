@@ -20,6 +20,7 @@ use kernel::{
 use super::{
     peer::Fate,
     receive::Arrivals,
+    rejections,
     session::Session,
     slots::{
         ConnectionSlot,
@@ -319,19 +320,11 @@ fn new_queue_pair(session: &Session, queue: u32) -> Result<Arc<QueuePair>> {
     QueuePair::sender(pd, send, &session.completions, capacity)
 }
 
-/// Returns the consequence of a rejection for the next try.
-fn fate_of(notice: &Notice) -> Fate {
-    let message = notice
-        .message()
-        .and_then(|mad| Message::parse(mad.bytes()).ok());
-    let Some(Message::Rej(rej)) = message else {
-        return Fate::Failed;
-    };
-    match rej.reason() {
-        Reason::INVALID_SERVICE_ID => Fate::Unwilling,
-        // The next try is another matter.
-        Reason::TIMEOUT | Reason::STALE_CONNECTION => Fate::Failed,
-        _ => Fate::Declined,
+/// Returns the reason of the rejection that `notice` is of.
+fn reason_of(notice: &Notice) -> Option<Reason> {
+    match Message::parse(notice.message()?.bytes()) {
+        Ok(Message::Rej(rej)) => Some(rej.reason()),
+        _ => None,
     }
 }
 
@@ -343,7 +336,14 @@ impl Consumer for Outbound {
                 // The end says so to the peer.
                 Err(_) => self.over(Fate::Failed),
             },
-            Report::RejReceived => self.over(fate_of(notice)),
+            Report::RejReceived => {
+                let reason = reason_of(notice);
+                if reason.is_some_and(rejections::doubts_path) {
+                    // The peer may be elsewhere.
+                    self.session.interface.invalidate_destination(&self.gid);
+                }
+                self.over(reason.map_or(Fate::Failed, rejections::fate_of))
+            }
             Report::ReqError(_) => {
                 // The peer may be elsewhere.
                 self.session.interface.invalidate_destination(&self.gid);
