@@ -13,7 +13,8 @@
 //!   │  ├ receive   a packet's way in
 //!   │  └ activity  which of them are in use
 //!   ├ slots       how many there may be, and which gives way
-//!   └ too_big   telling senders that a packet does not fit
+//!   ├ too_big     telling senders that a packet does not fit
+//!   └ waits       packets that have waited too long for a connection
 //! ```
 //!
 //! A connection carries packets in one direction. There is one for each direction and peer, so two
@@ -70,6 +71,7 @@ mod session;
 mod slots;
 mod too_big;
 mod transmit;
+mod waits;
 
 pub(super) use receive::Arrivals;
 pub(super) use transmit::Senders;

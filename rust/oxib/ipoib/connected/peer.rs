@@ -396,6 +396,25 @@ impl<L, P> Peers<L, P> {
         }
     }
 
+    /// Passes to `end` the packets that have waited for too long, at time `now`. Returns whether
+    /// others wait.
+    pub(super) fn expire_waits(&mut self, now: u64, mut end: impl FnMut(P)) -> bool {
+        let mut others_wait = false;
+        for slot in &mut self.slots {
+            let Some((_, State::Connecting(connecting))) = &mut slot.peer else {
+                continue;
+            };
+            if now < connecting.since + PATIENCE_SECS {
+                others_wait |= !connecting.waiting.is_empty();
+            } else {
+                core::mem::take(&mut connecting.waiting)
+                    .into_iter()
+                    .for_each(&mut end);
+            }
+        }
+        others_wait
+    }
+
     /// Notes that a connection was established; returns the packets that waited for it.
     ///
     /// # Errors

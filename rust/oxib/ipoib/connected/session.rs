@@ -47,7 +47,8 @@ use super::{
         Among,
         ConnectionSlots, //
     },
-    too_big::Messages, //
+    too_big::Messages,
+    waits::WAITS_WORK, //
 };
 use crate::{
     acm::sources::Source,
@@ -126,6 +127,8 @@ pub(in crate::ipoib) struct Session {
     members: Mutex<Members>,
     #[pin]
     tend_work: DelayedWork<Session>,
+    #[pin]
+    pub(super) waits_work: DelayedWork<Session, WAITS_WORK>,
 }
 
 /// Users of the connection manager. None is added once `open` is false.
@@ -202,6 +205,7 @@ impl Session {
                     inbound: KVec::new(),
                 }),
                 tend_work <- new_delayed_work!("oxib_connected"),
+                waits_work <- new_delayed_work!("oxib_waits"),
             }),
             GFP_KERNEL,
         )
@@ -527,6 +531,7 @@ impl Session {
         };
         // Waits for `tend` with the RTNL held: that is why nothing of a session takes the RTNL.
         work::disable::<_, 0>(self);
+        work::disable::<_, WAITS_WORK>(self);
         close_all(&listeners);
         outbound.iter().for_each(|connection| connection.close());
         let consumers = inbound.iter().filter_map(|id| Inbound::of(id));

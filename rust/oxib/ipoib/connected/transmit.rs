@@ -161,7 +161,14 @@ impl Senders {
         self.peers.take_idle(now, idle, out);
     }
 
-    fn is_of(&self, session: &Arc<Session>) -> bool {
+    /// Passes to `end` the packets that have waited too long for their connections. Returns
+    /// whether others wait.
+    pub(super) fn expire_waits(&mut self, now: u64, end: impl FnMut(Skb)) -> bool {
+        self.peers.expire_waits(now, end)
+    }
+
+    /// Returns whether these are the connections of `session`.
+    pub(super) fn is_of(&self, session: &Arc<Session>) -> bool {
         Arc::ptr_eq(&self.session, session)
     }
 
@@ -240,8 +247,9 @@ impl Senders {
         if length <= self.datagram {
             return Handled::Datagram(packet);
         }
-        if let Err(packet) = self.peers.hold(tag, packet) {
-            drop_counted(queue.device, &queue.statistics.tx_drop_waiting, packet);
+        match self.peers.hold(tag, packet) {
+            Ok(()) => self.session.expire_waits_later(),
+            Err(packet) => drop_counted(queue.device, &queue.statistics.tx_drop_waiting, packet),
         }
         Handled::Gone
     }

@@ -82,6 +82,34 @@ mod cases {
     }
 
     #[test]
+    fn packets_that_waited_too_long_are_dropped() -> Result {
+        let mut table = Table::new()?;
+        let early = begin(&mut table, 1, 5)?;
+        let late = begin(&mut table, 2, 6)?;
+        connect(&mut table, 3, 0)?;
+        for (tag, packet) in [(early, 10), (early, 11), (late, 12)] {
+            assert!(table.hold(tag, packet).is_ok());
+        }
+        let wait = 5 + PATIENCE_SECS;
+        for (now, dropped, others_wait) in [
+            (wait - 1, &[][..], true),
+            (wait, &[10, 11], true),
+            (wait, &[], true),
+            (wait + 1, &[12], false),
+        ] {
+            let mut ended = KVec::with_capacity(WAITING, GFP_KERNEL)?;
+            let others = table.expire_waits(now, |packet| {
+                let _ = ended.push_within_capacity(packet);
+            });
+            assert_eq!((&ended[..], others), (dropped, others_wait));
+        }
+        // The request goes on.
+        let waiting = table.connected(early, 1, wait + 1).map_err(|_| EINVAL)?;
+        assert_eq!(waiting.len(), 0);
+        Ok(())
+    }
+
+    #[test]
     fn peers_are_kept_apart() -> Result {
         let mut table = Table::new()?;
         for n in 1..=200 {
