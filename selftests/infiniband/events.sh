@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # events.sh [DRIVER [EVENT...]]: oxib (or ib_ipoib, to compare); restart handover lids silence cable late switch
-# replacement quiet; minute is not among those that run if none is named
+# replacement quiet connected_lids; minute is not among those that run if none is named
 #
 # What happens to a subnet, and that IP over InfiniBand comes back by itself: the subnet manager restarts, another takes over,
-# all LIDs change, cables are pulled, there is no subnet manager for a while, the switch is rebooted, a host is replaced by
-# another with the same IP address. How long that takes after the fabric is there again, and how many queries of the subnet
-# administrator, is printed.
+# all LIDs change, in datagram and in connected mode, cables are pulled, there is no subnet manager for a while, the switch is
+# rebooted, a host is replaced by another with the same IP address. How long that takes after the fabric is there again, and how
+# many queries of the subnet administrator, is printed.
 #
 # nodes: 1
 # kernels: fast
@@ -17,7 +17,7 @@
 
 driver=${1:-oxib}
 events=("${@:2}")
-[ ${#events[@]} != 0 ] || events=(restart handover lids silence cable late switch replacement quiet)
+[ ${#events[@]} != 0 ] || events=(restart handover lids silence cable late switch replacement quiet connected_lids)
 
 # --- measuring -------------------------------------------------------------------------------------------------------------------
 
@@ -305,6 +305,65 @@ test_quiet() { # [seconds]
 # The same, to be compared with ib_ipoib, whose questions come with those of the stack.
 test_minute() {
 	test_quiet 60
+}
+
+# --- connected mode ----------------------------------------------------------------------------------------------------------------
+
+connected_mode() { # host...
+	local host
+	for host in "$@"; do
+		at "$host" sh -c 'echo connected >/sys/class/net/ib0/mode' || return
+	done
+	for host in "$@"; do
+		eventually has_carrier "$host" || return
+	done
+}
+
+# By connections: packets that are too large for datagrams.
+all_are_connected() {
+	all_answer -M "do" -s 20000
+}
+
+# Sends that ended with an error, as the peer did not acknowledge them.
+lost_sends() {
+	local host sum=0
+	for host in "${hosts[@]}"; do
+		sum=$((sum + $(counter_at "$host" tx_drop_connection)))
+	done
+	printf '%d\n' "$sum"
+}
+
+new_lids=$((16#200))
+
+all_lids_are_new() {
+	local host
+	for host in "${hosts[@]}"; do
+		lid_is "$host" $((new_lids + $(host_number "$host"))) || return
+	done
+}
+
+# Connections between old LIDs are closed at once; those that are left to their retries end with an error, seconds later.
+test_connected_lids() {
+	local before old lost host
+	stop_jobs
+	check "all hosts go to connected mode" connected_mode "${hosts[@]}"
+	check "all are connected" eventually all_are_connected
+	travel
+	pause 2
+	before=$(queries)
+	old=$(lids)
+	check "there is no subnet manager any more" stop_sm
+	for host in "${hosts[@]}"; do
+		check "$host is to have another LID" give_lid h1 "$host" $((new_lids + $(host_number "$host")))
+	done
+	lost=$(lost_sends)
+	start_sm h1 "honor_guid2lid_file TRUE"
+	check "all LIDs are others" eventually all_lids_are_new
+	comes_back "change of LIDs in connected mode" "$before" master_is h3 h1
+	note "LIDs were $old, are $(lids)"
+	check "all are connected again" eventually all_are_connected
+	# A connection that is made while LIDs change may lead to an old one.
+	note "$(($(lost_sends) - lost)) sends were lost with their connections"
 }
 
 bring_up_fabric star h1

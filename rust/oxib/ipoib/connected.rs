@@ -12,6 +12,7 @@
 //!   ├ passive   connections that peers make, by which we receive
 //!   │  ├ receive   a packet's way in
 //!   │  └ activity  which of them are in use
+//!   ├ lids        closing those that lead to a LID of before
 //!   ├ slots       how many there may be, and which gives way
 //!   ├ too_big     telling senders that a packet does not fit
 //!   └ waits       packets that have waited too long for a connection
@@ -63,6 +64,7 @@ use crate::{
 mod active;
 mod activity;
 mod attempts;
+mod lids;
 mod passive;
 mod peer;
 mod receive;

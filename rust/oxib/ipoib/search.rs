@@ -157,7 +157,7 @@ impl Interface {
                 drop(destinations);
                 // What the queues know of it is old now.
                 self.for_each_queue(|queue| queue.forget(&[gid]));
-                self.ask_again(gid);
+                self.path_changed(gid);
                 return None;
             }
             End::Again(ticket) => return Some(ticket),

@@ -18,6 +18,7 @@ use kernel::{
 };
 
 use super::{
+    lids::Lids,
     peer::Fate,
     receive::Arrivals,
     rejections,
@@ -26,8 +27,7 @@ use super::{
         ConnectionSlot,
         Leaving, //
     },
-    transmit::Sender,
-    Mode, //
+    transmit::Sender, //
 };
 use crate::{
     cm::{
@@ -40,10 +40,7 @@ use crate::{
         Report,
         ReqParameters, //
     },
-    ipoib::{
-        interface::Interface,
-        transmit::Reaper, //
-    },
+    ipoib::transmit::Reaper,
     net::napi::Instance,
     rdma::{
         rc::{
@@ -96,6 +93,7 @@ pub(super) struct Outbound {
     tag: Tag,
     /// GID of the peer's port.
     gid: Gid,
+    lids: Lids,
     /// The peer has accepted.
     accepted: AtomicBool,
     #[pin]
@@ -143,33 +141,20 @@ impl Session {
     }
 }
 
-impl Interface {
-    /// Asks again for connections to the port at `gid`, to which the path has changed: the old
-    /// request most likely went in vain, and would be repeated for up to a minute more.
-    pub(in crate::ipoib) fn ask_again(self: &Arc<Self>, gid: Gid) {
-        if self.mode() == Mode::Datagram {
-            return;
-        }
-        let this = self.clone();
-        // Without memory, they are asked for again when those have failed.
-        let _ = self.searches.spawn(move || {
-            let Some(session) = this.session_of_queues() else {
-                return;
-            };
-            // One at a time, without the members' lock: an end takes it to leave the list.
-            while let Some(connection) = session.unanswered(&gid) {
-                connection.close_as(Fate::Postponed);
-            }
-        });
-    }
-}
-
 impl Outbound {
-    /// Returns whether the peer, at `gid`, has not answered yet; the first caller to learn that
-    /// gives the connection up.
-    pub(super) fn gives_up(&self, gid: &Gid) -> bool {
-        // Relaxed: the swap alone decides which caller gives the connection up.
-        self.gid == *gid && !self.accepted.swap(true, Ordering::Relaxed)
+    /// Returns whether the peer has accepted.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// GID of the peer's port.
+    pub(super) fn gid(&self) -> Gid {
+        self.gid
+    }
+
+    /// LIDs of both ports.
+    pub(super) fn lids(&self) -> Lids {
+        self.lids
     }
 
     /// Asks `peer` for a connection.
@@ -187,7 +172,8 @@ impl Outbound {
         let path = interface.link().path_record(interface, peer.gid())?;
         let qp = new_queue_pair(session, queue)?;
         let number = qp.number();
-        let this = Self::new(session, &manager, (queue, tag, peer.gid()), qp, slot)?;
+        let route = (peer.gid(), Lids::along(&path));
+        let this = Self::new(session, &manager, (queue, tag), route, qp, slot)?;
         let main = session.queues.main()?.number();
         // The number by which this peer knows us, of the queue pair for datagrams (RFC 4755).
         let told = interface.number_for(&peer.gid(), main);
@@ -221,7 +207,8 @@ impl Outbound {
     fn new(
         session: &Arc<Session>,
         manager: &Arc<Manager>,
-        (queue, tag, gid): (u32, Tag, Gid),
+        (queue, tag): (u32, Tag),
+        (gid, lids): (Gid, Lids),
         qp: Arc<QueuePair>,
         connection_slot: ConnectionSlot,
     ) -> Result<Arc<Self>> {
@@ -231,6 +218,7 @@ impl Outbound {
                 queue,
                 tag,
                 gid,
+                lids,
                 accepted: AtomicBool::new(false),
                 id <- Identifier::new(),
                 qp <- new_mutex!(Some(qp)),
@@ -273,7 +261,8 @@ impl Outbound {
         self.id.close();
     }
 
-    fn close_as(&self, fate: Fate) {
+    /// Ends the connection with `fate`, unless it ends already. Sleeps.
+    pub(super) fn close_as(&self, fate: Fate) {
         // Relaxed: of two threads that end it at the same time, the fate of either will do.
         self.fate.store(fate as u8, Ordering::Relaxed);
         self.close();
@@ -293,7 +282,6 @@ impl Outbound {
         else {
             return Err(EINVAL);
         };
-        // The peer is there: a path that changes from here on is no reason to ask it again.
         self.accepted.store(true, Ordering::Relaxed);
         let greeting = Greeting::parse(rep.private_data()).map_err(|_| EINVAL)?;
         // A reference of its own: the commands sleep, and need not hold the lock.
@@ -303,7 +291,7 @@ impl Outbound {
         qp.send(&id.rc_transmission()?)?;
         let ring = SendRing::new(&qp, RING, self.tag)?;
         id.send_rtu(&[])?;
-        let sender = Sender::new(ring, greeting.packet());
+        let sender = Sender::new(ring, greeting.packet(), self.lids);
         let interface = &self.session.interface;
         interface.connection_made(&self.session, self.queue, self.tag, sender)
     }
@@ -350,6 +338,9 @@ impl Consumer for Outbound {
                 self.over(Fate::Failed)
             }
             Report::DreqReceived => {
+                // A peer with another LID goes on there.
+                let from = notice.message().map_or(0, |mad| mad.slid() as u16);
+                self.session.heard_from(&self.gid, from);
                 // Not sent is as good as lost: the peer asks again.
                 let _ = id.send_drep(&[]);
                 self.over(Fate::Over)
@@ -367,12 +358,7 @@ impl Consumer for Outbound {
 
     fn detach(&self) {
         self.id.detach();
-        let fate = match self.fate.load(Ordering::Relaxed) {
-            fate if fate == Fate::Unwilling as u8 => Fate::Unwilling,
-            fate if fate == Fate::Declined as u8 => Fate::Declined,
-            fate if fate == Fate::Failed as u8 => Fate::Failed,
-            _ => Fate::Over,
-        };
+        let fate = Fate::from_number(self.fate.load(Ordering::Relaxed));
         let interface = &self.session.interface;
         interface.end_connection(&self.session, self.queue, self.tag, fate);
         // What was sent on it is gone by now.

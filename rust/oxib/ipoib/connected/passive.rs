@@ -8,6 +8,7 @@
 
 use core::sync::atomic::{
     AtomicBool,
+    AtomicU32,
     AtomicU64,
     Ordering, //
 };
@@ -22,6 +23,7 @@ use kernel::{
 };
 
 use super::{
+    lids::Lids,
     receive::Arrivals,
     session::Session,
     slots::{
@@ -143,6 +145,8 @@ pub(super) struct Inbound {
     since: AtomicU64,
     /// The number of the [`Source`] that made it.
     source: AtomicU64,
+    /// The number of its [`Lids`].
+    lids: AtomicU32,
     /// The peer has confirmed it, or sent something by it.
     is_established: AtomicBool,
     pub(super) leaving: Leaving,
@@ -158,6 +162,7 @@ impl Inbound {
                 receiver <- new_mutex!(None),
                 since: AtomicU64::new(session.interface.now()),
                 source: AtomicU64::new(Source::UNKNOWN.get()),
+                lids: AtomicU32::new(Lids::UNKNOWN.number()),
                 is_established: AtomicBool::new(false),
                 leaving: Leaving::default(),
             }),
@@ -200,6 +205,11 @@ impl Inbound {
         Source::from_number(self.source.load(Ordering::Relaxed))
     }
 
+    /// LIDs of both ports.
+    pub(super) fn lids(&self) -> Lids {
+        Lids::from_number(self.lids.load(Ordering::Relaxed))
+    }
+
     /// Returns it as a candidate to give way, if it is made.
     pub(super) fn held(&self, now: u64) -> Option<Held> {
         let idle = self.idle_time(now)?;
@@ -227,6 +237,9 @@ impl Inbound {
         }
         let source = self.session.interface.link().source(lid, gid);
         self.source.store(source.get(), Ordering::Relaxed);
+        let lids = Lids::of_request(req);
+        self.lids.store(lids.number(), Ordering::Relaxed);
+        self.session.heard_from(&req.primary().local_gid, lid);
         let slot = self
             .session
             .take_slot_for_peer(source)

@@ -176,7 +176,7 @@ impl Failures {
                 Fate::Declined => true,
                 Fate::Unwilling => now >= since + GRACE_SECS,
                 // The peer has not said that there will be none.
-                Fate::Over | Fate::Failed | Fate::Postponed => self.is_notified,
+                Fate::Over | Fate::Failed | Fate::Postponed | Fate::Moved => self.is_notified,
             },
         };
         Refused {
@@ -200,6 +200,30 @@ pub(super) enum Fate {
     /// No request could be sent: the path to the peer is not known at the moment, or there is no
     /// memory.
     Postponed,
+    /// One of the ports has another LID: the next packet asks for another connection at once.
+    Moved,
+}
+
+impl Fate {
+    /// Returns the fate with this number.
+    pub(super) fn from_number(number: u8) -> Self {
+        let others = [
+            Self::Failed,
+            Self::Unwilling,
+            Self::Declined,
+            Self::Postponed,
+            Self::Moved,
+        ];
+        let mut others = others.into_iter();
+        others
+            .find(|fate| *fate as u8 == number)
+            .unwrap_or(Self::Over)
+    }
+
+    /// Returns whether the next packet asks for another connection at once.
+    fn is_neutral(self) -> bool {
+        matches!(self, Self::Over | Self::Moved)
+    }
 }
 
 /// Remains of a connection that has ended.
@@ -453,6 +477,15 @@ impl<L, P> Peers<L, P> {
         }
     }
 
+    /// Returns the send side of the established connection to the peer with `address`.
+    pub(super) fn link_to(&mut self, address: &HwAddr) -> Option<&mut L> {
+        let index = self.find(&name(address))?;
+        match &mut self.slots.get_mut(index)?.peer {
+            Some((_, State::Connected(connected))) => Some(&mut connected.link),
+            _ => None,
+        }
+    }
+
     /// A connection failed: nothing more is to be sent on it. Whether it was in use until now: then
     /// the caller has it taken away.
     pub(super) fn break_off(&mut self, tag: Tag) -> bool {
@@ -485,11 +518,11 @@ impl<L, P> Peers<L, P> {
         let refused = match state {
             State::Connecting(connecting) => {
                 ended.waiting = connecting.waiting;
-                (fate != Fate::Over).then(|| connecting.before.after(fate, now))
+                (!fate.is_neutral()).then(|| connecting.before.after(fate, now))
             }
             State::Connected(Connected { link, .. }) => {
                 ended.link = Some(link);
-                (fate != Fate::Over).then(|| Refused::broken(now))
+                (!fate.is_neutral()).then(|| Refused::broken(now))
             }
             // It failed, whatever was said of it since.
             State::Closing(closing) => {

@@ -73,10 +73,7 @@ use crate::{
         rc_send::Tag,
         srq::SharedReceiveQueue, //
     },
-    wire::{
-        gid::Gid,
-        qpn::Qpn, //
-    },
+    wire::qpn::Qpn,
     work, //
 };
 
@@ -456,19 +453,25 @@ impl Session {
         Ok(())
     }
 
-    /// Finds a connection that we make.
+    /// Finds the connection that `queue` knows by `tag`.
     pub(super) fn outbound(&self, queue: u32, tag: Tag) -> Option<Arc<Outbound>> {
-        let members = self.members.lock();
-        let mut connections = members.outbound.iter();
-        connections.find(|other| other.is(queue, tag)).cloned()
+        self.find_outbound(|other| other.is(queue, tag))
     }
 
-    /// Finds a connection that the port at `gid` was asked for, and that it has not answered;
-    /// each is found once.
-    pub(super) fn unanswered(&self, gid: &Gid) -> Option<Arc<Outbound>> {
+    /// Finds a connection that we make.
+    pub(super) fn find_outbound(&self, is_it: impl Fn(&Outbound) -> bool) -> Option<Arc<Outbound>> {
         let members = self.members.lock();
         let mut connections = members.outbound.iter();
-        connections.find(|other| other.gives_up(gid)).cloned()
+        connections.find(|other| is_it(other)).cloned()
+    }
+
+    /// Finds a connection that a peer makes.
+    pub(super) fn find_inbound(&self, is_it: impl Fn(&Inbound) -> bool) -> Option<Arc<Id>> {
+        let members = self.members.lock();
+        let mut connections = members.inbound.iter();
+        connections
+            .find(|id| Inbound::of(id).is_some_and(&is_it))
+            .cloned()
     }
 
     fn idle_inbound(&self, now: u64, idle: u64) -> Result<KVec<Arc<Id>>> {
@@ -485,10 +488,8 @@ impl Session {
 
     /// A connection of ours that gives way to a peer's, unless all do.
     pub(super) fn outbound_to_leave(&self) -> Option<Arc<Outbound>> {
-        let members = self.members.lock();
-        let mut connections = members.outbound.iter();
         // `begin` is true once: two callers at a time find two connections.
-        connections.find(|other| other.leaving.begin()).cloned()
+        self.find_outbound(|other| other.leaving.begin())
     }
 
     /// Returns the number of connections that `source` has made, without those that give way.

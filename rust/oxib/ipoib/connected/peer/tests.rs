@@ -226,6 +226,37 @@ mod cases {
     }
 
     #[test]
+    fn peers_that_moved_are_asked_again_at_once() -> Result {
+        let mut table = Table::new()?;
+        let tag = connect(&mut table, 1, 0)?;
+        assert_eq!(table.link_to(&peer(1)), Some(&mut 1));
+        let ended = table.end(tag, Fate::Moved, 0);
+        assert_eq!((ended.link, ended.is_notified), (Some(1), false));
+        assert_eq!(table.link_to(&peer(1)), None);
+        let tag = begin(&mut table, 1, 0)?;
+        assert!(table.hold(tag, 5).is_ok());
+        assert_eq!(table.link_to(&peer(1)), None);
+        // One that is being made, too; what waited for it goes again.
+        assert_eq!(table.end(tag, Fate::Moved, 0).waiting.len(), 1);
+        begin(&mut table, 1, 0)?;
+        Ok(())
+    }
+
+    #[test]
+    fn fates_are_numbers() {
+        for fate in [
+            Fate::Over,
+            Fate::Failed,
+            Fate::Unwilling,
+            Fate::Declined,
+            Fate::Postponed,
+            Fate::Moved,
+        ] {
+            assert_eq!(Fate::from_number(fate as u8), fate);
+        }
+    }
+
+    #[test]
     fn what_broke_is_closed_once() -> Result {
         let mut table = Table::new()?;
         let tag = connect(&mut table, 1, 0)?;

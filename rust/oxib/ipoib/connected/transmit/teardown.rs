@@ -67,7 +67,9 @@ impl Interface {
             self.end_sender(session, queue, sender);
         }
         for packet in ended.waiting {
-            if ended.is_notified {
+            if fate == Fate::Moved {
+                packet.transmit_again();
+            } else if ended.is_notified {
                 session.too_big(self, packet, most);
             } else {
                 self.device().count_send_dropped();

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+//! Connections whose LIDs are no longer right, as the subnet manager has given a port another one.
+//!
+//! Such a connection carries nothing, and finds that out by itself only when its retries end,
+//! seconds later. So it is closed as soon as the change shows:
+//!
+//! - The port has another LID: its events say so.
+//! - The path to a peer leads to another LID: the subnet administrator says so.
+//! - A peer is heard from another LID than its connection leads to: the subnet administrator is
+//!   asked, as anybody can claim to be a peer.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    active::Outbound,
+    passive::Inbound,
+    peer::Fate,
+    session::Session,
+    Mode, //
+};
+use crate::{
+    ipoib::{
+        interface::Interface,
+        link::Offer, //
+    },
+    net::rtnl::Rtnl,
+    rdma::path::PathRecord,
+    wire::{
+        cm::req::Req,
+        gid::Gid,
+        hwaddr::HwAddr,
+        lid::Lid, //
+    }, //
+};
+
+/// The LIDs of the ports that a connection is between; 0 for one that is not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lids {
+    local: u16,
+    remote: u16,
+}
+
+impl Lids {
+    /// LIDs of a connection that is not made yet.
+    pub(super) const UNKNOWN: Self = Self {
+        local: 0,
+        remote: 0,
+    };
+
+    /// Returns the LIDs of a connection along `path`.
+    pub(super) fn along(path: &PathRecord) -> Self {
+        Self::new(path.slid() as u16, path.dlid() as u16)
+    }
+
+    /// Returns the LIDs of the connection that a peer asks for.
+    pub(super) fn of_request(req: &Req) -> Self {
+        let path = req.primary();
+        Self::new(path.remote_lid.get(), path.local_lid.get())
+    }
+
+    fn new(local: u16, remote: u16) -> Self {
+        // A peer in another subnet gives no LIDs.
+        let known = |lid: u16| if lid == Lid::PERMISSIVE.get() { 0 } else { lid };
+        Self {
+            local: known(local),
+            remote: known(remote),
+        }
+    }
+
+    /// Takes LIDs out of a number of [`Lids::number`].
+    pub(super) fn from_number(number: u32) -> Self {
+        Self {
+            local: (number >> 16) as u16,
+            remote: number as u16,
+        }
+    }
+
+    /// Returns both as one number.
+    pub(super) fn number(self) -> u32 {
+        u32::from(self.local) << 16 | u32::from(self.remote)
+    }
+
+    /// Returns whether the connection may begin at the port that has `lid` now.
+    fn may_begin_at(self, lid: u16, is_same_port: impl Fn(u16, u16) -> bool) -> bool {
+        self.local == 0 || lid == 0 || is_same_port(self.local, lid)
+    }
+
+    /// Returns whether the connection may lead to the port that has `lid` now.
+    fn may_lead_to(self, lid: u16, is_same_port: impl Fn(u16, u16) -> bool) -> bool {
+        self.remote == 0 || lid == 0 || is_same_port(self.remote, lid)
+    }
+}
+
+impl Session {
+    fn is_same_port(&self, one: u16, other: u16) -> bool {
+        self.interface.link().is_same_port(one, other)
+    }
+
+    /// Returns whether `connection` leads to the port at `gid` by another LID than `lid`.
+    fn misses(&self, connection: &Outbound, gid: &Gid, lid: u16) -> bool {
+        let is_same_port = |one, other| self.is_same_port(one, other);
+        connection.gid() == *gid && !connection.lids().may_lead_to(lid, is_same_port)
+    }
+
+    /// Closes the connections that begin at other LIDs than `lid`, which the port has now. Sleeps.
+    fn close_from_elsewhere(&self, lid: u16) {
+        let is_same_port = |one, other| self.is_same_port(one, other);
+        // One at a time, without the members' lock: an end takes it to leave the list.
+        while let Some(connection) = self.find_outbound(|connection| {
+            !connection.lids().may_begin_at(lid, is_same_port) && connection.leaving.begin()
+        }) {
+            connection.close_as(Fate::Moved);
+        }
+        while let Some(id) = self.find_inbound(|connection| {
+            !connection.lids().may_begin_at(lid, is_same_port) && connection.leaving.begin()
+        }) {
+            if let Some(connection) = Inbound::of(&id) {
+                connection.close();
+            }
+        }
+    }
+
+    /// Closes the connections that lead to the port at `gid` by other LIDs than `lid`. Sleeps.
+    fn close_to_elsewhere(&self, gid: &Gid, lid: u16) {
+        while let Some(connection) = self.find_outbound(|connection| {
+            self.misses(connection, gid, lid) && connection.leaving.begin()
+        }) {
+            connection.close_as(Fate::Moved);
+        }
+    }
+
+    /// Takes notice that the port at `gid` is heard from `lid`. Sleeps.
+    pub(super) fn heard_from(self: &Arc<Self>, gid: &Gid, lid: u16) {
+        let found = self.find_outbound(|connection| self.misses(connection, gid, lid));
+        if found.is_some() && self.interface.link().take_query_token() {
+            self.verify(*gid);
+        }
+    }
+
+    /// Asks for the path to the port at `gid`, and closes the connections that it shows to be
+    /// wrong: soon, as that sleeps. Any context.
+    fn verify(self: &Arc<Self>, gid: Gid) {
+        let this = self.clone();
+        // Without memory, the connections end by themselves.
+        let _ = self.interface.connects.spawn(move || {
+            let interface = &this.interface;
+            // The shared path is forgotten by that: the subnet administrator is asked.
+            interface.invalidate_destination(&gid);
+            if let Ok(path) = interface.link().path_record(interface, gid) {
+                this.close_to_elsewhere(&gid, path.dlid() as u16);
+            }
+        });
+    }
+}
+
+impl Interface {
+    /// Closes the connections that begin at an old LID of the port, if it has another one than
+    /// in the `old` offer: soon, as that sleeps.
+    pub(in crate::ipoib) fn follow_lid(&self, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
+        let lid = offer.lid;
+        if old.is_none_or(|old| old.lid == lid) {
+            return;
+        }
+        if let Some(session) = self.session(rtnl) {
+            // Without memory, they end by themselves.
+            let _ = self
+                .searches
+                .spawn(move || session.close_from_elsewhere(lid));
+        }
+    }
+
+    /// Closes the connections to the port at `gid` that its new path shows to be wrong. If none is
+    /// known any more, those that the peer has not answered: a request would be repeated for up to
+    /// a minute more.
+    pub(in crate::ipoib) fn path_changed(self: &Arc<Self>, gid: Gid) {
+        if self.mode() == Mode::Datagram {
+            return;
+        }
+        let this = self.clone();
+        // Without memory, they end by themselves.
+        let _ = self.searches.spawn(move || {
+            let Some(session) = this.session_of_queues() else {
+                return;
+            };
+            let destinations = this.destinations.lock();
+            let lid = destinations.handle(&gid).map(|handle| handle.lid());
+            drop(destinations);
+            if let Some(lid) = lid {
+                return session.close_to_elsewhere(&gid, lid);
+            }
+            while let Some(connection) = session.find_outbound(|connection| {
+                connection.gid() == gid && !connection.is_accepted() && connection.leaving.begin()
+            }) {
+                connection.close_as(Fate::Postponed);
+            }
+        });
+    }
+
+    /// Takes notice that the neighbour with `address` is heard from `lid`. In a poll.
+    pub(in crate::ipoib) fn neighbour_heard_from(&self, address: &HwAddr, lid: u16) {
+        if self.mode() == Mode::Datagram {
+            return;
+        }
+        let Ok(mut guard) = self.device().lock_queue(self.select_queue(address)) else {
+            return;
+        };
+        let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
+        let found = senders.and_then(|senders| {
+            let lids = senders.lids_to(address)?;
+            Some((senders.session().clone(), lids))
+        });
+        // Without the queue's lock: the link's budgets have locks of their own.
+        drop(guard);
+        let Some((session, lids)) = found else { return };
+        let is_same_port = |one, other| self.link().is_same_port(one, other);
+        if !lids.may_lead_to(lid, is_same_port) && self.link().take_query_token() {
+            session.verify(address.gid());
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_connected_lids)]
+mod tests {
+    use super::*;
+
+    /// Ports with two LIDs each.
+    fn is_same_port(one: u16, other: u16) -> bool {
+        (one ^ other) >> 1 == 0
+    }
+
+    #[test]
+    fn connections_end_with_the_lids_that_they_are_between() {
+        let lids = Lids::new(4, 8);
+        for (lid, begins, leads) in [
+            (4, true, false),
+            (5, true, false),
+            (6, false, false),
+            (8, false, true),
+            (9, false, true),
+            (10, false, false),
+            // The port has none at the moment.
+            (0, true, true),
+        ] {
+            assert_eq!(lids.may_begin_at(lid, is_same_port), begins);
+            assert_eq!(lids.may_lead_to(lid, is_same_port), leads);
+        }
+    }
+
+    #[test]
+    fn unknown_lids_are_never_wrong() {
+        let permissive = Lid::PERMISSIVE.get();
+        for lids in [Lids::UNKNOWN, Lids::new(permissive, permissive)] {
+            assert!(lids.may_begin_at(7, is_same_port));
+            assert!(lids.may_lead_to(7, is_same_port));
+        }
+        let lids = Lids::new(permissive, 8);
+        assert!(lids.may_begin_at(7, is_same_port));
+        assert!(!lids.may_lead_to(7, is_same_port));
+    }
+
+    #[test]
+    fn lids_fit_into_a_number() {
+        let lids = Lids::new(0x1234, 0xbffe);
+        assert_eq!(Lids::from_number(lids.number()), lids);
+    }
+}
