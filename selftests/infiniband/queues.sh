@@ -235,6 +235,25 @@ peers_send_large() {
 	done
 }
 
+has_large_path() { # address
+	! at h1 ip route get "$1" | grep ' mtu '
+}
+
+# Packets that were on their way by a queue that is another destination's now find no connection there: that is no reason to tell
+# their senders of a smaller MTU, to which they keep for ten minutes.
+change_transmit_queues() { # times
+	local round host
+	for host in h1 h2 h3 h4; do
+		in_background_at h1 ping -q -i 0.02 -M "do" -s 20000 "$(v4_of "$host" 2)"
+	done
+	for ((round = 0; round < $1; round++)); do
+		at h1 ethtool -L ib0 tx $((round % 2 ? $(most TX) : 1)) || return
+		eventually has_carrier h1 || return
+		pause 1
+	done
+	stop_jobs
+}
+
 bring_up_shared_fabric "${drivers[NODE - 1]}"
 on_node 1 test_counts
 barrier counted
@@ -314,5 +333,13 @@ if [ "$NODE" = 1 ]; then
 fi
 barrier fewer
 check "$pair: large packets arrive after that" peers_send_large
+barrier arrived
+if [ "$NODE" = 1 ]; then
+	check "the number of transmit queues changes, large packets going" change_transmit_queues "$(some 6)"
+	for host in h1 h2 h3 h4; do
+		check "nobody was told of a smaller path MTU to n2 $host" has_large_path "$(v4_of "$host" 2)"
+		check "large packets go to n2 $host" eventually host_answers h1 "$(v4_of "$host" 2)" -M "do" -s 20000
+	done
+fi
 take_down_shared_fabric
 finish

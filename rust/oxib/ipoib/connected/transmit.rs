@@ -3,8 +3,10 @@
 //! A packet's way out in connected mode: by the connection to its destination, or as a datagram.
 //!
 //! All packets to one destination go by the same transmit queue ([`home`]), so a connection has one
-//! queue, and that queue's lock serialises it. Packets are chained as those in datagrams are; at
-//! most one chain of a queue is not posted.
+//! queue, and that queue's lock serialises it. A filter or a change of the number of queues may
+//! have a packet come by another one: what is too large for a datagram goes by a connection of that
+//! queue's own. Packets are chained as those in datagrams are; at most one chain of a queue is not
+//! posted.
 //!
 //! They do not count against the queue's byte queue limit, as with the kernel's `ib_ipoib`: a peer
 //! that is gone acknowledges nothing for seconds, and all other destinations of the queue would
@@ -117,6 +119,13 @@ fn home(address: &HwAddr, queues: u32) -> u32 {
     (u64::from(mixed) * u64::from(queues) >> 32) as u32
 }
 
+/// Returns whether a packet may go by a connection of the queue that it came by. If that is not the
+/// destination's own, one is only begun for a packet that is too large for a datagram.
+#[inline]
+fn may_connect(is_home: bool, is_large: bool, is_connected: impl FnOnce() -> bool) -> bool {
+    is_home || is_large || is_connected()
+}
+
 /// The handling of a packet.
 enum Handled {
     /// The packet is in a connection's chain.
@@ -213,11 +222,13 @@ impl Senders {
         let address = *HwAddr::from_ref(address);
         let length = packet.len() - HwAddr::LEN;
         let interface = &self.session.interface;
-        // A packet that came by another queue goes as a datagram: this lock guards no connection
-        // there.
+        let (is_home, is_large) = (
+            home(&address, self.queues) == self.index,
+            length > self.datagram,
+        );
         let takes_connections = address.flags() & HwAddr::RC != 0
             && !address.is_multicast()
-            && home(&address, self.queues) == self.index;
+            && may_connect(is_home, is_large, || self.peers.link_to(&address).is_some());
         let route = if takes_connections {
             self.peers.route(&address, || interface.now())
         } else {
@@ -540,5 +551,19 @@ mod tests {
             used[queue as usize] += 1;
         }
         assert!(used.iter().all(|count| *count > 32));
+    }
+
+    #[test]
+    fn large_packets_are_connected_whatever_their_queue() {
+        for (is_home, is_large, is_connected, expected) in [
+            (true, false, false, true),
+            (true, true, false, true),
+            (false, true, false, true),
+            (false, false, true, true),
+            (false, false, false, false),
+        ] {
+            let may = may_connect(is_home, is_large, || is_connected);
+            assert_eq!(may, expected);
+        }
     }
 }
