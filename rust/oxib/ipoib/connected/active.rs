@@ -118,11 +118,7 @@ impl Session {
         let this = self.clone();
         self.interface.connects.spawn(move || {
             if let Err(error) = Outbound::begin(&this, queue, tag, peer) {
-                let fate = if error == ENODEV || error == EBUSY {
-                    Fate::Declined
-                } else {
-                    Fate::Postponed
-                };
+                let fate = fate_of_failure(error, this.is_open());
                 this.interface.end_connection(&this, queue, tag, fate);
             }
         })
@@ -308,6 +304,16 @@ fn new_queue_pair(session: &Session, queue: u32) -> Result<Arc<QueuePair>> {
     QueuePair::sender(pd, send, &session.completions, capacity)
 }
 
+/// Returns the consequence of a request that could not be begun. The interface may go down for a
+/// change: that its session is closed says nothing of connections.
+fn fate_of_failure(error: Error, is_open: bool) -> Fate {
+    if is_open && (error == ENODEV || error == EBUSY) {
+        Fate::Declined
+    } else {
+        Fate::Postponed
+    }
+}
+
 /// Returns the reason of the rejection that `notice` is of.
 fn reason_of(notice: &Notice) -> Option<Reason> {
     match Message::parse(notice.message()?.bytes()) {
@@ -372,5 +378,24 @@ impl Consumer for Outbound {
 
     fn as_any(&self) -> &dyn core::any::Any {
         self
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_connected_active)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_closes_declines_nothing() {
+        for (error, is_open, fate) in [
+            (ENODEV, true, Fate::Declined),
+            (EBUSY, true, Fate::Declined),
+            (EAGAIN, true, Fate::Postponed),
+            (ENOMEM, true, Fate::Postponed),
+            (ENODEV, false, Fate::Postponed),
+            (EBUSY, false, Fate::Postponed),
+        ] {
+            assert_eq!(fate_of_failure(error, is_open), fate);
+        }
     }
 }
