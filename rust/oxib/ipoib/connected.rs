@@ -46,6 +46,7 @@ use crate::{
     net::{
         device::Device,
         errno,
+        ethtool::Moderation,
         napi::{
             Napi,
             Polled, //
@@ -349,8 +350,12 @@ impl Interface {
         for inbound in &self.control.get(rtnl).inbound {
             addresses.push(inbound.pair.number(), GFP_KERNEL)?;
         }
+        let moderation = self.coalesce(rtnl);
         let (control, held) = self.connected.control.open(rtnl);
         let session = Session::new(self, queues, addresses, control.arrivals.instance())?;
+        if moderation != Moderation::default() {
+            session.moderate(moderation)?;
+        }
         let mut arrivals = Arrivals::new(&session, control.arrivals.instance())?;
         arrivals.start()?;
         control.arrivals.enable(held, arrivals);

@@ -519,6 +519,8 @@ impl Interface {
     fn moderate_all(&self, rtnl: &mut Rtnl, moderation: Moderation) -> Result {
         self.queues(rtnl).receive.moderate(moderation)?;
         let mut inbound = self.control.get(rtnl).inbound.iter();
-        inbound.try_for_each(|queue| queue.completions.moderate(moderation))
+        inbound.try_for_each(|queue| queue.completions.moderate(moderation))?;
+        let session = self.session(rtnl);
+        session.map_or(Ok(()), |session| session.moderate(moderation))
     }
 }

@@ -66,6 +66,7 @@ use crate::{
     },
     net::{
         errno,
+        ethtool::Moderation,
         napi::Instance, //
     },
     rdma::{
@@ -206,6 +207,15 @@ impl Session {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Has the device gather the completions of what is received by connections.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` if the device cannot, and what else it says.
+    pub(in crate::ipoib) fn moderate(&self, moderation: Moderation) -> Result {
+        self.completions.moderate(moderation)
     }
 
     /// Begins to listen, and to look after the connections.
