@@ -60,7 +60,7 @@ impl Interface {
         // Before the address, which says what is known: it may become known meanwhile.
         let is_settled = self.connected.is_settled();
         self.follow_gid(rtnl, &offer, old);
-        if self.follow_pkey(rtnl, &offer) {
+        if self.follow_pkey(rtnl, &offer) || self.follow_buffers(rtnl, &offer) {
             // The restart has done the rest. What is known here is of the session before it: the
             // new one may not listen yet, and there is no carrier before that.
             return;

@@ -34,7 +34,27 @@ fn granted(wish: Option<u32>, most: u32) -> u32 {
     wish.map_or(most, |mtu| mtu.min(most))
 }
 
+/// Returns whether packets of the link may be larger than receive buffers of `buffers` bytes. The
+/// MTU of a port that is not active is no one's.
+fn outgrow(offer: &Offer, buffers: u32) -> bool {
+    offer.active && offer.mtu > buffers
+}
+
 impl Interface {
+    /// Makes the receive buffers again if the link has come to carry larger packets: peers send
+    /// those whatever the MTU is here. Returns whether that took a restart.
+    pub(super) fn follow_buffers(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> bool {
+        let Phase::Up { mtu: buffers, .. } = self.control.get(rtnl).phase else {
+            return false;
+        };
+        let is_larger = outgrow(offer, buffers);
+        if is_larger {
+            self.take_down_briefly(rtnl);
+            self.bring_up_again(rtnl);
+        }
+        is_larger
+    }
+
     /// Makes the MTU what the administrator wishes for, as far as the link carries it.
     pub(super) fn follow_mtu(&self, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
         if self.mode() == Mode::Connected {
@@ -174,6 +194,29 @@ mod tests {
     fn encapsulation_is_taken_off() {
         assert_eq!(payload(4096), 4092);
         assert_eq!(payload(0), 0);
+    }
+
+    #[test]
+    fn buffers_follow_a_link_that_carries_more() {
+        for (active, mtu, buffers, expected) in [
+            (true, 2048, 2048, false),
+            (true, 4096, 2048, true),
+            (true, 2048, 4096, false),
+            (false, 4096, 2048, false),
+        ] {
+            let offer = Offer {
+                gid: None,
+                is_unsettled: false,
+                lid: 1,
+                mtu,
+                largest: mtu,
+                possible: 4096,
+                pkey_index: Some(0),
+                first_pkey: None,
+                active,
+            };
+            assert_eq!(outgrow(&offer, buffers), expected);
+        }
     }
 
     #[test]
