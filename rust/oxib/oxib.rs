@@ -21,6 +21,7 @@ mod lock;
 mod net;
 mod parameters;
 mod rdma;
+mod reclaim;
 mod registry;
 // softib and the crates of the host have the formats too.
 #[path = "../wire/lib.rs"]

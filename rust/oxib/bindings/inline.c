@@ -5,6 +5,7 @@
 #include <linux/inetdevice.h>
 #include <linux/kmemleak.h>
 #include <linux/rtnetlink.h>
+#include <linux/sched/mm.h>
 #include <net/addrconf.h>
 #include <net/dst.h>
 #include <net/icmp.h>
@@ -16,6 +17,18 @@
 #include <rdma/ib_cache.h>
 
 #include "inline.h"
+
+/* Memory */
+
+unsigned int oxib_memalloc_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+void oxib_memalloc_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
+}
 
 /* Packets */
 

@@ -129,6 +129,10 @@ int oxib_roce_mtu(const struct net_device *dev);
 struct in_device *oxib_in_dev_get(const struct net_device *dev);
 void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 
+/* Memory */
+unsigned int oxib_memalloc_noio_save(void);
+void oxib_memalloc_noio_restore(unsigned int flags);
+
 /* RDMA */
 void oxib_device_get(struct ib_device *device);
 const char *oxib_device_name(const struct ib_device *device);

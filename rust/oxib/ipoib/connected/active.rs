@@ -53,6 +53,7 @@ use crate::{
             PIECES, //
         }, //
     },
+    reclaim::WithoutIo,
     wire::{
         cm::{
             Ece,
@@ -160,6 +161,8 @@ impl Outbound {
     /// `ENODEV` if there can be none over the port, `EBUSY` if there are as many as there may be;
     /// `EAGAIN` if the connection manager is not in use yet; `ENOMEM` and others that pass.
     fn begin(session: &Arc<Session>, queue: u32, tag: Tag, peer: HwAddr) -> Result {
+        // As with the kernel's `ib_ipoib`: the memory may have to be got by this very connection.
+        let _scope = WithoutIo::begin();
         let interface = &session.interface;
         let manager = session.manager()?;
         // The slot comes first: a request beyond the limit costs the subnet administrator no
@@ -280,6 +283,7 @@ impl Outbound {
         };
         self.accepted.store(true, Ordering::Relaxed);
         let greeting = Greeting::parse(rep.private_data()).map_err(|_| EINVAL)?;
+        let _scope = WithoutIo::begin();
         // A reference of its own: the commands sleep, and need not hold the lock.
         let qp = self.qp.lock().clone().ok_or(ENODEV)?;
         qp.initialise(&id.rc_initial()?)?;

@@ -48,6 +48,7 @@ use crate::{
         management,
         rc, //
     },
+    reclaim::WithoutIo,
     wire::{
         cm::{
             rep::Failover,
@@ -263,6 +264,8 @@ impl Inbound {
     }
 
     fn accept_request(&self, id: &Arc<Id>, req: &Req, slot: ConnectionSlot) -> Result {
+        // What comes by it may be what a write of pages waits for.
+        let _scope = WithoutIo::begin();
         let psn = Psn::wrapping(management::random());
         let receiver = Receiver::new(&self.session, slot)?;
         let number = receiver.qp.number();
