@@ -9,6 +9,7 @@ use kernel::{
     sync::Arc, //
 };
 
+use super::Memberships;
 use crate::{
     ipoib::interface::{
         Interface,
@@ -94,7 +95,8 @@ impl Interface {
             ),
             Ok(Try::Further) => {}
         }
-        self.take_down_briefly(rtnl);
+        // The queue pairs are attached anew: a device that failed may have lost the attachments.
+        self.take_down_keeping(rtnl, Memberships::Move);
         self.bring_up_again(rtnl);
     }
 
