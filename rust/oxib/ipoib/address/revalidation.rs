@@ -196,4 +196,14 @@ impl<H: Handle, P> Destinations<H, P> {
             invalidate(state);
         }
     }
+
+    /// Lets groups that were not found be looked for at once, as the broadcast group is back: no
+    /// search for a group ends well without it.
+    pub(in crate::ipoib) fn retry_groups(&mut self) {
+        for (gid, state) in self.table.iter_mut() {
+            if gid.is_multicast() && matches!(state, State::Failed(_)) {
+                invalidate(state);
+            }
+        }
+    }
 }

@@ -425,6 +425,21 @@ mod cases {
     }
 
     #[test]
+    fn groups_that_failed_are_looked_for_when_the_broadcast_group_is_back() -> Result {
+        let mut table = Table::new(POLICY);
+        let group = Gid::from_bytes([0xff; 16]);
+        for gid in [group, host(1)] {
+            let ticket = search(&mut table, gid, 10)?;
+            let _ = table.resolved(&gid, ticket, Err(EAGAIN), 10);
+            assert!(dropped(&request(&mut table, gid, 0, 10)).is_some());
+        }
+        table.retry_groups();
+        search(&mut table, group, 10)?;
+        assert!(dropped(&request(&mut table, host(1), 0, 10)).is_some());
+        Ok(())
+    }
+
+    #[test]
     fn invalid_destinations_go_on_if_in_use() -> Result {
         let mut table = Table::new(POLICY);
         let now = 1000;

@@ -224,6 +224,9 @@ impl Port {
                     (None, Ok(())) => {}
                 }
                 attached?;
+                if is_broadcast {
+                    interface.destinations.lock().retry_groups();
+                }
                 // Its address handle may be of the membership before.
                 interface.invalidate_destination(&group);
                 Ok(Join::Member)
