@@ -336,9 +336,11 @@ impl Consumer for Outbound {
             },
             Report::RejReceived => {
                 let reason = reason_of(notice);
-                if reason.is_some_and(rejections::doubts_path) {
+                let interface = &self.session.interface;
+                let is_first = interface.is_first_try(&self.session, self.queue, self.tag);
+                if reason.is_some_and(|reason| rejections::doubts_path(reason, is_first)) {
                     // The peer may be elsewhere.
-                    self.session.interface.invalidate_destination(&self.gid);
+                    interface.invalidate_destination(&self.gid);
                 }
                 self.over(reason.map_or(Fate::Failed, rejections::fate_of))
             }

@@ -467,6 +467,14 @@ impl<L, P> Peers<L, P> {
         }
     }
 
+    /// Returns whether a connection is being established after no failed try since the last one.
+    pub(super) fn is_first_try(&mut self, tag: Tag) -> bool {
+        matches!(
+            self.state(tag),
+            Some(State::Connecting(connecting)) if connecting.before.since.is_none()
+        )
+    }
+
     /// Returns the send side of a connection, as long as it is known.
     pub(super) fn link(&mut self, tag: Tag) -> Option<&mut L> {
         match self.state(tag)? {

@@ -26,9 +26,13 @@ pub(super) fn fate_of(reason: Reason) -> Fate {
 }
 
 /// Returns whether a rejection makes the path to the peer doubtful: it names a part of the path, or
-/// its sender may be another node than the peer.
-pub(super) fn doubts_path(reason: Reason) -> bool {
-    is_about_path(reason) || reason == Reason::CONSUMER_DEFINED
+/// its sender may be another node than the peer. The latter is only asked once in a series of
+/// failures, at the first of them: the peer is asked for a connection every few seconds for as long
+/// as it takes none, and each doubt costs the subnet administrator a query.
+pub(super) fn doubts_path(reason: Reason, is_first: bool) -> bool {
+    let may_be_another_node =
+        reason == Reason::CONSUMER_DEFINED || reason == Reason::INVALID_SERVICE_ID;
+    is_about_path(reason) || (is_first && may_be_another_node)
 }
 
 /// Returns whether the reason is a part of the path in the request, or that another port is to be
@@ -68,45 +72,47 @@ mod tests {
             Failed,
             Unwilling, //
         };
-        for (number, fate, doubts) in [
-            (1, Declined, false),
-            (2, Declined, false),
-            (3, Declined, false),
-            (4, Failed, false),
-            (5, Declined, false),
-            (6, Failed, false),
-            (7, Failed, false),
-            (8, Unwilling, false),
-            (9, Declined, false),
-            (10, Failed, false),
-            (11, Declined, false),
-            (12, Failed, true),
-            (13, Failed, true),
-            (14, Failed, true),
-            (15, Failed, true),
-            (16, Failed, true),
-            (17, Failed, true),
-            (18, Failed, true),
-            (19, Failed, true),
-            (20, Failed, true),
-            (21, Failed, true),
-            (22, Failed, true),
-            (23, Failed, true),
-            (24, Failed, true),
-            (25, Failed, true),
-            (26, Failed, true),
-            (27, Declined, false),
-            (28, Unwilling, true),
-            (29, Declined, false),
-            (30, Failed, false),
-            (31, Declined, false),
-            (32, Failed, true),
-            (33, Failed, true),
-            (35, Declined, false),
-            (999, Declined, false),
+        for (number, fate, first, later) in [
+            (1, Declined, false, false),
+            (2, Declined, false, false),
+            (3, Declined, false, false),
+            (4, Failed, false, false),
+            (5, Declined, false, false),
+            (6, Failed, false, false),
+            (7, Failed, false, false),
+            (8, Unwilling, true, false),
+            (9, Declined, false, false),
+            (10, Failed, false, false),
+            (11, Declined, false, false),
+            (12, Failed, true, true),
+            (13, Failed, true, true),
+            (14, Failed, true, true),
+            (15, Failed, true, true),
+            (16, Failed, true, true),
+            (17, Failed, true, true),
+            (18, Failed, true, true),
+            (19, Failed, true, true),
+            (20, Failed, true, true),
+            (21, Failed, true, true),
+            (22, Failed, true, true),
+            (23, Failed, true, true),
+            (24, Failed, true, true),
+            (25, Failed, true, true),
+            (26, Failed, true, true),
+            (27, Declined, false, false),
+            (28, Unwilling, true, false),
+            (29, Declined, false, false),
+            (30, Failed, false, false),
+            (31, Declined, false, false),
+            (32, Failed, true, true),
+            (33, Failed, true, true),
+            (35, Declined, false, false),
+            (999, Declined, false, false),
         ] {
             let reason = Reason::new(number);
-            assert_eq!((fate_of(reason), doubts_path(reason)), (fate, doubts));
+            assert_eq!(fate_of(reason), fate);
+            assert_eq!(doubts_path(reason, true), first);
+            assert_eq!(doubts_path(reason, false), later);
         }
     }
 }

@@ -69,6 +69,23 @@ mod cases {
     }
 
     #[test]
+    fn first_tries_are_those_after_no_failure() -> Result {
+        let mut table = Table::new()?;
+        let first = begin(&mut table, 1, 0)?;
+        assert!(table.is_first_try(first));
+        table.end(first, Fate::Unwilling, 0);
+        let second = begin(&mut table, 1, RETRY_SECS)?;
+        assert!(!table.is_first_try(second));
+        table.connected(second, 1, RETRY_SECS).map_err(|_| EINVAL)?;
+        assert!(!table.is_first_try(second));
+        table.end(second, Fate::Failed, RETRY_SECS);
+        // A connection ends the series.
+        let third = begin(&mut table, 1, 2 * RETRY_SECS)?;
+        assert!(table.is_first_try(third));
+        Ok(())
+    }
+
+    #[test]
     fn packets_wait_for_a_short_time_only() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 5)?;

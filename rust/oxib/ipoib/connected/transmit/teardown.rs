@@ -43,6 +43,22 @@ impl Senders {
 }
 
 impl Interface {
+    /// Returns whether no try to establish the connection has failed since there was one.
+    pub(in crate::ipoib::connected) fn is_first_try(
+        &self,
+        session: &Arc<Session>,
+        queue: u32,
+        tag: Tag,
+    ) -> bool {
+        let Ok(mut guard) = self.device().lock_queue(queue) else {
+            return false;
+        };
+        let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
+        senders
+            .filter(|senders| senders.is_of(session))
+            .is_some_and(|senders| senders.peers.is_first_try(tag))
+    }
+
     /// Handles the end of a connection, or of the try to establish one. Sleeps.
     pub(in crate::ipoib::connected) fn end_connection(
         &self,
