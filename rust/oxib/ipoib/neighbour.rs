@@ -124,7 +124,6 @@ impl Interface {
             return;
         }
         self.heard_of(ip, address);
-        self.neighbour_heard_from(&address, lid);
         if !self.is_elsewhere(&gid, lid) {
             return;
         }

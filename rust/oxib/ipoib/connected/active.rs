@@ -291,7 +291,7 @@ impl Outbound {
         qp.send(&id.rc_transmission()?)?;
         let ring = SendRing::new(&qp, RING, self.tag)?;
         id.send_rtu(&[])?;
-        let sender = Sender::new(ring, greeting.packet(), self.lids);
+        let sender = Sender::new(ring, greeting.packet());
         let interface = &self.session.interface;
         interface.connection_made(&self.session, self.queue, self.tag, sender)
     }

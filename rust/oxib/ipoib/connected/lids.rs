@@ -7,13 +7,13 @@
 //!
 //! - The port has another LID: its events say so.
 //! - The path to a peer leads to another LID: the subnet administrator says so.
-//! - A peer is heard from another LID than its connection leads to: the subnet administrator is
-//!   asked, as anybody can claim to be a peer.
+//! - A peer asks for a connection, or ends one, from another LID than a connection to it leads to:
+//!   the subnet administrator is asked, as anybody can claim to be a peer.
+//!
+//! What neighbours announce is followed up for their paths (`ipoib/neighbour.rs`), with a budget
+//! and spread; a new path closes connections as above.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
 use super::{
     active::Outbound,
@@ -32,7 +32,6 @@ use crate::{
     wire::{
         cm::req::Req,
         gid::Gid,
-        hwaddr::HwAddr,
         lid::Lid, //
     }, //
 };
@@ -198,28 +197,6 @@ impl Interface {
                 connection.close_as(Fate::Postponed);
             }
         });
-    }
-
-    /// Takes notice that the neighbour with `address` is heard from `lid`. In a poll.
-    pub(in crate::ipoib) fn neighbour_heard_from(&self, address: &HwAddr, lid: u16) {
-        if self.mode() == Mode::Datagram {
-            return;
-        }
-        let Ok(mut guard) = self.device().lock_queue(self.select_queue(address)) else {
-            return;
-        };
-        let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
-        let found = senders.and_then(|senders| {
-            let lids = senders.lids_to(address)?;
-            Some((senders.session().clone(), lids))
-        });
-        // Without the queue's lock: the link's budgets have locks of their own.
-        drop(guard);
-        let Some((session, lids)) = found else { return };
-        let is_same_port = |one, other| self.link().is_same_port(one, other);
-        if !lids.may_lead_to(lid, is_same_port) && self.link().take_query_token() {
-            session.verify(address.gid());
-        }
     }
 }
 

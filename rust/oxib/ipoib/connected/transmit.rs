@@ -18,7 +18,6 @@ use kernel::{
 };
 
 use super::{
-    lids::Lids,
     peer::{
         Fate,
         Peers,
@@ -76,16 +75,14 @@ pub(in crate::ipoib) struct Sender {
     ring: SendRing<Skb, Arc<Instance<Reaper>>, Arc<Instance<Arrivals>>>,
     /// The largest packet that the peer takes, with its encapsulation header.
     most: u32,
-    lids: Lids,
 }
 
 impl Sender {
     pub(super) fn new(
         ring: SendRing<Skb, Arc<Instance<Reaper>>, Arc<Instance<Arrivals>>>,
         most: u32,
-        lids: Lids,
     ) -> Self {
-        Self { ring, most, lids }
+        Self { ring, most }
     }
 }
 
@@ -177,16 +174,6 @@ impl Senders {
     /// whether others wait.
     pub(super) fn expire_waits(&mut self, now: u64, end: impl FnMut(Skb)) -> bool {
         self.peers.expire_waits(now, end)
-    }
-
-    /// Returns the LIDs of the connection to the peer with `address`, if there is one.
-    pub(super) fn lids_to(&mut self, address: &HwAddr) -> Option<Lids> {
-        Some(self.peers.link_to(address)?.lids)
-    }
-
-    /// The session that the connections are of.
-    pub(super) fn session(&self) -> &Arc<Session> {
-        &self.session
     }
 
     /// Returns whether these are the connections of `session`.
