@@ -352,7 +352,7 @@ impl Consumer for Outbound {
             Report::DreqReceived => {
                 // A peer with another LID goes on there.
                 let from = notice.message().map_or(0, |mad| mad.slid() as u16);
-                self.session.heard_from(&self.gid, from);
+                self.session.ended_from(self, from);
                 // Not sent is as good as lost: the peer asks again.
                 let _ = id.send_drep(&[]);
                 self.over(Fate::Over)

@@ -132,11 +132,25 @@ impl Session {
         }
     }
 
-    /// Takes notice that the port at `gid` is heard from `lid`. Sleeps.
+    /// Takes notice that the port at `gid` asks for a connection from `lid`. Sleeps.
     pub(super) fn heard_from(self: &Arc<Self>, gid: &Gid, lid: u16) {
         let found = self.find_outbound(|connection| self.misses(connection, gid, lid));
         if found.is_some() && self.interface.link().take_query_token() {
             self.verify(*gid);
+        }
+    }
+
+    /// Takes notice that the peer of `connection` ends it from `lid`. The next request must not go
+    /// along the known path then: it would be repeated for up to a minute. To forget that path
+    /// costs the subnet administrator nothing until there is such a request, and a peer can do so
+    /// once for each connection. Only what asks at once is limited.
+    pub(super) fn ended_from(self: &Arc<Self>, connection: &Outbound, lid: u16) {
+        let gid = connection.gid();
+        if self.misses(connection, &gid, lid) {
+            self.interface.forget_paths_to(&gid);
+            if self.interface.link().take_query_token() {
+                self.verify(gid);
+            }
         }
     }
 
