@@ -43,6 +43,7 @@ use crate::{
     ipoib::transmit::Reaper,
     net::napi::Instance,
     rdma::{
+        path::PathRecord,
         rc::{
             self,
             Capacity, //
@@ -168,11 +169,18 @@ impl Outbound {
         // The slot comes first: a request beyond the limit costs the subnet administrator no
         // query.
         let slot = session.take_slot().ok_or(EBUSY)?;
-        let path = interface.link().path_record(interface, peer.gid())?;
+        let path = path_from_here(session, peer.gid())?;
+        let lids = Lids::along(&path);
         let qp = new_queue_pair(session, queue)?;
         let number = qp.number();
-        let route = (peer.gid(), Lids::along(&path));
+        let route = (peer.gid(), lids);
         let this = Self::new(session, &manager, (queue, tag), route, qp, slot)?;
+        if !session.is_from_here(lids) {
+            // The LID has changed meanwhile: the look for such connections may have been before
+            // this one was there.
+            this.close_as(Fate::Moved);
+            return Ok(());
+        }
         let main = session.queues.main()?.number();
         // The number by which this peer knows us, of the queue pair for datagrams (RFC 4755).
         let told = interface.number_for(&peer.gid(), main);
@@ -294,6 +302,28 @@ impl Outbound {
         let sender = Sender::new(ring, greeting.packet());
         let interface = &self.session.interface;
         interface.connection_made(&self.session, self.queue, self.tag, sender)
+    }
+}
+
+/// Returns the path from the port, as far as its LID is known, to the port at `gid`. Sleeps.
+///
+/// # Errors
+///
+/// `EAGAIN` if the subnet administrator, too, has only one from an old LID of the port; others if
+/// there is none.
+fn path_from_here(session: &Session, gid: Gid) -> Result<PathRecord> {
+    let interface = &session.interface;
+    let path = interface.link().path_record(interface, gid)?;
+    if session.is_from_here(Lids::along(&path)) {
+        return Ok(path);
+    }
+    // Known since before the port got another LID.
+    interface.forget_paths_to(&gid);
+    let path = interface.link().path_record(interface, gid)?;
+    if session.is_from_here(Lids::along(&path)) {
+        Ok(path)
+    } else {
+        Err(EAGAIN)
     }
 }
 

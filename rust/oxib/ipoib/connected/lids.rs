@@ -13,6 +13,8 @@
 //! What neighbours announce is followed up for their paths (`ipoib/neighbour.rs`), with a budget
 //! and spread; a new path closes connections as above.
 
+use core::sync::atomic::Ordering;
+
 use kernel::sync::Arc;
 
 use super::{
@@ -105,17 +107,16 @@ impl Session {
         connection.gid() == *gid && !connection.lids().may_lead_to(lid, is_same_port)
     }
 
-    /// Closes the connections that begin at other LIDs than `lid`, which the port has now. Sleeps.
-    fn close_from_elsewhere(&self, lid: u16) {
-        let is_same_port = |one, other| self.is_same_port(one, other);
+    /// Closes the connections that begin at other LIDs than the port has now. Sleeps.
+    fn close_from_elsewhere(&self) {
         // One at a time, without the members' lock: an end takes it to leave the list.
         while let Some(connection) = self.find_outbound(|connection| {
-            !connection.lids().may_begin_at(lid, is_same_port) && connection.leaving.begin()
+            !self.is_from_here(connection.lids()) && connection.leaving.begin()
         }) {
             connection.close_as(Fate::Moved);
         }
         while let Some(id) = self.find_inbound(|connection| {
-            !connection.lids().may_begin_at(lid, is_same_port) && connection.leaving.begin()
+            !self.is_from_here(connection.lids()) && connection.leaving.begin()
         }) {
             if let Some(connection) = Inbound::of(&id) {
                 connection.close();
@@ -154,6 +155,14 @@ impl Session {
         }
     }
 
+    /// Returns whether a connection between `lids` may begin at the port as far as its LID is
+    /// known.
+    pub(super) fn is_from_here(&self, lids: Lids) -> bool {
+        // Relaxed: the members' lock orders it before the look for what begins elsewhere.
+        let lid = self.lid.load(Ordering::Relaxed);
+        lids.may_begin_at(lid, |one, other| self.is_same_port(one, other))
+    }
+
     /// Asks for the path to the port at `gid`, and closes the connections that it shows to be
     /// wrong: soon, as that sleeps. Any context.
     fn verify(self: &Arc<Self>, gid: Gid) {
@@ -179,10 +188,9 @@ impl Interface {
             return;
         }
         if let Some(session) = self.session(rtnl) {
+            session.lid.store(lid, Ordering::Relaxed);
             // Without memory, they end by themselves.
-            let _ = self
-                .searches
-                .spawn(move || session.close_from_elsewhere(lid));
+            let _ = self.searches.spawn(move || session.close_from_elsewhere());
         }
     }
 

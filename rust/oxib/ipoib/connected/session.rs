@@ -6,6 +6,7 @@
 //! Its end is waited for with the RTNL held, so nothing here takes that.
 
 use core::sync::atomic::{
+    AtomicU16,
     AtomicU32,
     AtomicU64,
     Ordering, //
@@ -119,6 +120,8 @@ pub(in crate::ipoib) struct Session {
     /// Queue pairs that the device may use memory for.
     pub(super) queue_pairs: AtomicU32,
     pub(super) slots: ConnectionSlots,
+    /// The port's LID since it was last seen to change; 0 if it was not.
+    pub(super) lid: AtomicU16,
     /// Attempts to listen that failed.
     attempts: Attempts,
     #[pin]
@@ -195,6 +198,7 @@ impl Session {
                 taken: AtomicU64::new(0),
                 queue_pairs: AtomicU32::new(0),
                 slots: ConnectionSlots::new()?,
+                lid: AtomicU16::new(0),
                 attempts: Attempts::default(),
                 members <- new_mutex!(Members {
                     open: true,
