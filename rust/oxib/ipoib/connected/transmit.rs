@@ -9,8 +9,9 @@
 //! posted.
 //!
 //! They do not count against the queue's byte queue limit, as with the kernel's `ib_ipoib`: a peer
-//! that is gone acknowledges nothing for seconds, and all other destinations of the queue would
-//! wait for it.
+//! that is gone acknowledges nothing for seconds, and would hold up the queue's other destinations
+//! with little on its way. These wait for it only once the ring of its connection, or the queue's
+//! share of the completion queue, is full.
 
 use kernel::{
     prelude::*,
