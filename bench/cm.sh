@@ -14,8 +14,13 @@
 #                   as counts, but only the end of the connections without queue pairs is counted, up to that of cmtime
 #         rate      connections in a second, on as many processors as the node has
 #         memory    the node was booted with slab_debug=U: what allocated how much
+#         scheduling
+#                   wake-ups, context switches, migrations and waits for locks (trace_events.sh); the last of several kinds,
+#                   as the instances of tracefs stay
 
 . /oxib/selftests/lib/cm.sh
+# shellcheck source=bench/trace_events.sh
+. /oxib/bench/trace_events.sh
 
 cm=$1
 kind=$2
@@ -146,6 +151,19 @@ memory() {
 	printf 'cm memory bytes=%d\n' $(($(</tmp/after) - $(</tmp/before)))
 	kill "$holder" "$server"
 	wait "$holder" "$server"
+}
+
+# cmtime opens its connections twice.
+scheduling() {
+	local repetition
+	cmtime_both
+	make_event_counts
+	for ((repetition = 1; repetition <= repetitions; repetition++)); do
+		start_event_counts
+		cmtime_both
+		stop_event_counts
+		print_event_counts
+	done
 }
 
 export PYTHONDONTWRITEBYTECODE=1

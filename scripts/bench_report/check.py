@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Refuses results that cannot be.
 
-bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, fabric, ipoib, acm, programs, routes or
-floods, FILE the bench.json of such a run. Prints a line for each complaint, and fails if there is one.
+bench_report.check [--smoke] KIND FILE...: KIND is packets, cm, scheduling, fabric, ipoib, acm, programs,
+routes or floods, FILE the bench.json of such a run. Prints a line for each complaint, and fails if there is one.
 A run with the smallest counts (--smoke) has not all ways of TCP, does not count calls, and does not
 count the instructions of single steps.
 """
@@ -10,6 +10,7 @@ count the instructions of single steps.
 import itertools
 import json
 import math
+import operator
 import sys
 from pathlib import Path
 
@@ -20,6 +21,15 @@ _DRIVERS = ("ib_ipoib", "oxib")
 _LEAST_ENTRY = 32
 # One of each kind, and none.
 _FLOODS = 10
+# What no connection does without.
+_AT_LEAST_ONCE = ("wake-ups", "context switches")
+# Rows that cannot be without others, nor above them.
+_PARTS = {
+    "wake-ups of programs": "wake-ups",
+    "context switches to the idle thread": "context switches",
+    "migrations of programs": "migrations",
+}
+_SCHEDULING = (*_PARTS, *_PARTS.values(), "waits for mutexes")
 
 
 def _numbers(value, place=""):
@@ -190,6 +200,23 @@ def cm(document, smoke=False):
             yield f"instructions: {manager}'s whole system has {whole:.0f}, {step}"
 
 
+def scheduling(document, _smoke=False):
+    """Complaints about a document of bench_report.scheduling. A connection waits for its messages, at both ends."""
+    repetitions = document["repetitions"]
+    if repetitions["kernel"] != repetitions["oxib"] or not repetitions["oxib"]:
+        yield f"the boots have {repetitions} repetitions"
+    rows = {row["row"]: row for row in document["rows"]}
+    yield from _missing("scheduling", _SCHEDULING, rows)
+    for name, row in rows.items():
+        for manager, values in row["values"].items():
+            least = 1 if name in _AT_LEAST_ONCE else 0
+            if not values or min(values) < least:
+                yield f"{name}: {manager} has {values} for a connection"
+            for part, whole in _PARTS.items():
+                if name == part and any(map(operator.gt, values, rows[whole]["values"][manager])):
+                    yield f"{name}: {manager} has {values}, but {rows[whole]['values'][manager]} {whole}"
+
+
 def fabric(document, smoke=False):
     """Complaints about a document of bench_report.fabric."""
     rows = [(kind, 64, burst) for kind in ("chain", "chain-events") for burst in _BURSTS] + [
@@ -316,6 +343,7 @@ def floods(document, _smoke=False):
 _KINDS = {
     "packets": packets,
     "cm": cm,
+    "scheduling": scheduling,
     "fabric": fabric,
     "ipoib": ipoib,
     "acm": acm,

@@ -23,24 +23,50 @@ def logs(options, pattern):
     return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
 
 
-def _head(title, kernel, command):
+def _origin(kernel, command):
     date = datetime.now(UTC).date()
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
     said = f"Written by `{command}` on {date}, kernel {kernel}."
     busy = f"The load of the machine in its last minute, with its own programs, was {load}."
-    return [f"# {title}", "", said, busy, ""]
+    return [said, busy, ""]
 
 
-def write(options, name, document, lines, title, text):
-    """Print the lines of the tables, and write all. The page has the title, then the text, all as lines."""
+def _write_tables(options, name, document, lines):
     table = "\n".join(lines)
     print(table, end="")
     out = options.directory / f"bench-{name}"
     out.mkdir(exist_ok=True)
     (out / "table.txt").write_text(table, encoding="utf-8")
     (out / "bench.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def write(options, name, document, lines, title, text):
+    """Print the lines of the tables, and write all. The page has the title, then the text, all as lines."""
+    _write_tables(options, name, document, lines)
     if options.publish:
         file, kernel, command = options.publish
-        page = "\n".join([*_head(title, kernel, command), *text])
+        page = "\n".join([f"# {title}", "", *_origin(kernel, command), *text])
         Path(file).parent.mkdir(exist_ok=True)
         Path(file).write_text(page.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def write_section(options, name, document, lines, title, text):
+    """Do as `write`, but replace the section of that title in a page that has other text too."""
+    _write_tables(options, name, document, lines)
+    if options.publish:
+        file, kernel, command = options.publish
+        page = Path(file).read_text(encoding="utf-8")
+        section = [f"## {title}", "", *_origin(kernel, command), *text]
+        Path(file).write_text(with_section(page, section), encoding="utf-8")
+
+
+def with_section(page, section):
+    """The page with the section in place of the one that has its heading, which ends at the next heading.
+
+    A page without that heading has the section at its end.
+    """
+    lines = page.splitlines()
+    start = lines.index(section[0]) if section[0] in lines else len(lines)
+    end = next((at for at in range(start + 1, len(lines)) if lines[at].startswith("#")), len(lines))
+    parts = ("\n".join(part).strip("\n") for part in (lines[:start], section, lines[end:]))
+    return "\n\n".join(part for part in parts if part) + "\n"

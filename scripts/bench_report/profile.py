@@ -52,7 +52,7 @@ def count(lines, symbols):
     return rounds, instructions, calls
 
 
-def _readable(names):
+def readable(names):
     """The names as the source has them."""
     output = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
     return dict(zip(names, output.splitlines(), strict=True))
@@ -75,9 +75,9 @@ def main():
     )
     print("instructions    calls  function")
     listed = [name for name, number in instructions.most_common() if number / packets >= _LEAST]
-    readable = _readable(listed)
+    names = readable(listed)
     for name in listed:
-        print(f"{instructions[name] / packets:12.1f} {calls[name] / packets:8.2f}  {readable[name]}")
+        print(f"{instructions[name] / packets:12.1f} {calls[name] / packets:8.2f}  {names[name]}")
 
 
 if __name__ == "__main__":

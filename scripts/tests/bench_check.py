@@ -128,6 +128,28 @@ def _cm():
     }
 
 
+def _scheduling():
+    rows = {
+        "wake-ups": 12.0,
+        "wake-ups of programs": 6.0,
+        "context switches": 20.0,
+        "context switches to the idle thread": 8.0,
+        "migrations": 0.2,
+        "migrations of programs": 0.0,
+        "waits for spin locks": 0.5,
+        "waits for mutexes": 0.0,
+    }
+    return {
+        "connections": 20,
+        "repetitions": {"kernel": [3, 3], "oxib": [3, 3]},
+        "rows": [
+            {"row": name, "values": {"kernel": [value, value], "oxib": [value, value]}}
+            for name, value in rows.items()
+        ],
+        "waits": [],
+    }
+
+
 def _fabric():
     rows = [(kind, 64, burst) for kind in ("chain", "chain-events") for burst in _BURSTS] + [
         ("single", 64, 32),
@@ -232,6 +254,7 @@ _DOCUMENTS = {
     "packets": _packets,
     "ipoib": _ipoib,
     "cm": _cm,
+    "scheduling": _scheduling,
     "fabric": _fabric,
     "acm": _acm,
     "programs": _programs,
@@ -327,6 +350,8 @@ class Documents(unittest.TestCase):
         self.refused("ipoib", lambda d: d["events_per_packet"].clear(), "no row posts, RX")
         self.refused("ipoib", lambda d: d["packets"].clear(), "there is no fabric")
         self.refused("cm", lambda d: d["figures"].pop(), "no row messages at 1 % loss")
+        self.refused("scheduling", lambda d: d["rows"].pop(), "no row waits for mutexes")
+        self.refused("scheduling", lambda d: d["repetitions"]["oxib"].pop(), "'oxib': [3]} repetitions")
         self.refused("fabric", lambda d: d["packets"].pop(0), "no row ('hop-fabric-chain', 64, 1)")
         self.refused("fabric", lambda d: d["tcp_instructions_per_byte"].pop("veth"), "no row veth")
         self.refused("fabric", lambda d: d["memory"].pop("switches"), "no row switches")
@@ -411,6 +436,16 @@ class Documents(unittest.TestCase):
             "cm",
             lambda d: d["seeds"].update(oxib=3),
             "the numbers of seeds are {'kernel': 20, 'oxib': 3}",
+        )
+        self.refused(
+            "scheduling",
+            lambda d: d["rows"][1]["values"].update(oxib=[6.0, 12.5]),
+            "wake-ups of programs: oxib has [6.0, 12.5], but [12.0, 12.0] wake-ups",
+        )
+        self.refused(
+            "scheduling",
+            lambda d: d["rows"][2]["values"].update(kernel=[20.0, 0.0]),
+            "context switches: kernel has [20.0, 0.0] for a connection",
         )
         self.refused(
             "fabric",
