@@ -242,6 +242,15 @@ impl Hca {
     /// `EIO` from a device that has failed.
     pub(crate) fn begin_command(&self) -> Result {
         self.take_time();
+        self.check()
+    }
+
+    /// Checks whether the device works.
+    ///
+    /// # Errors
+    ///
+    /// `EIO` from a device that has failed.
+    pub(crate) fn check(&self) -> Result {
         match self.has_failed() {
             true => Err(EIO),
             false => Ok(()),

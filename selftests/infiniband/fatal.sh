@@ -49,8 +49,8 @@ comes_back() { # what
 
 says_little() { # what
 	[ "$driver" = oxib ] || return 0
-	# Four troubles (port, start, two queue pairs), and the end of two.
-	check "$1: the log has few lines of it" holds "$(look | wc -l)" -le 6
+	# Five troubles (port, start, a group, two queue pairs), and the end of two.
+	check "$1: the log has few lines of it" holds "$(look | wc -l)" -le 7
 	check "$1: that the port cannot be asked once at most" holds "$(look | grep -c 'cannot be queried')" -le 1
 	check "$1: that the interface cannot be brought up once at most" holds "$(look | grep -c 'cannot be brought up')" -le 1
 }
@@ -93,6 +93,8 @@ says_little "while it goes down"
 
 rmdir "${failed%/*}"
 check "the driver can be unloaded" unload_driver
+# One that was attached to groups twice could not be.
+[ "$wanted" = ib_ipoib ] || check_refused "each queue pair was destroyed" kernel_log_has 'a queue pair cannot be destroyed'
 stop_sm
 check "the fabric can be taken down" fabric_down
 check "softib.ko can be unloaded" unload_softib

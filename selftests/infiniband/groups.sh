@@ -4,8 +4,8 @@
 # The members of a group, as the subnet administrator knows them: who only sends to it joins it as such, who hears it is a full
 # member, and who leaves is none. After a restart of the subnet manager with another MTU no group is asked for as the
 # broadcast group was before: OpenSM would refuse that, or make a group that refuses all others. A queue pair that cannot be
-# attached to the broadcast group leaves the link down. Other rings change no membership. A
-# Q_Key that the adapter refuses at first is set later.
+# attached to the broadcast group leaves the link down; one that could not be detached is destroyed all the same. Other rings
+# change no membership. A Q_Key that the adapter refuses at first is set later.
 #
 # nodes: 1
 # kernels: fast
@@ -111,6 +111,8 @@ test_attachment() {
 	pause 4
 	check "h3: it has no carrier" has_no_carrier h3
 	check_equal "h3: the log has said so once" 1 "$(dmesg | grep -c "$message")"
+	check_equal "h3: and once that it could not be detached from its groups" 1 \
+		"$(dmesg | grep -c 'infiniband h3: ib0: the queue pair cannot be detached from')"
 	check "h3: they can be attached again" fault attaches_fail 0
 	check "h3: it has carrier" eventually has_carrier h3
 	check "h3: it hears h1" eventually host_reaches h1 "$(v4_of h3)"
@@ -180,6 +182,7 @@ done
 test_qkey
 stop_jobs
 check "oxib.ko can be unloaded" unload_driver
+check_refused "each queue pair could be destroyed" kernel_log_has 'a queue pair cannot be destroyed'
 check "then nobody is a member" is_member h1 ''
 stop_sm
 rmdir "$faults"

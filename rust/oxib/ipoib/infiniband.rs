@@ -386,8 +386,8 @@ impl Link for Infiniband {
         self.0.join(interface, qp, group)
     }
 
-    fn detach_groups(&self, qp: &QueuePair) {
-        self.0.detach_all(qp);
+    fn detach_groups(&self, interface: &Interface, qp: &QueuePair) {
+        self.0.detach_all(interface, qp);
     }
 
     fn holds(&self, group: Gid) -> bool {

@@ -181,9 +181,9 @@ pub(super) trait Link: Send + Sync {
         group: Gid,
     ) -> Result<Join>;
 
-    /// Detaches `qp` from all groups, of which the interface stays a member: they do not hold
-    /// until [`Link::join`] has attached another queue pair, for which the SA is not asked.
-    fn detach_groups(&self, _qp: &QueuePair) {}
+    /// Detaches `qp` from all groups, of which `interface` stays a member: they do not hold until
+    /// [`Link::join`] has attached a queue pair, for which the SA is not asked.
+    fn detach_groups(&self, _interface: &Interface, _qp: &QueuePair) {}
 
     /// Returns whether a membership has not ended from outside, and the queue pair hears the group.
     fn holds(&self, _group: Gid) -> bool {

@@ -11,8 +11,12 @@ use core::{
 };
 
 use kernel::{
+    new_mutex,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
 };
 
 use super::{
@@ -63,6 +67,13 @@ pub(crate) enum State {
     Other,
 }
 
+/// An attachment of a queue pair to a group, which has the LID `lid` (0 on RoCE).
+#[derive(Clone, Copy)]
+struct Attachment {
+    group: Gid,
+    lid: u16,
+}
+
 /// An unreliable datagram queue pair with its completion queues.
 ///
 /// # Invariants
@@ -79,6 +90,9 @@ pub(crate) struct QueuePair<S: Notify, R: Notify> {
     pieces: u32,
     /// Whether the device uses memory for it.
     service: AtomicU8,
+    /// Attachments that were to end and that `ib_core` still counts, as the device did not detach
+    /// the queue pair. `ib_core` destroys a queue pair only once it counts none.
+    left: Pin<KBox<Mutex<KVec<Attachment>>>>,
     _send: Arc<CompletionQueue<S>>,
     _receive: Arc<CompletionQueue<R>>,
 }
@@ -109,6 +123,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         capacity: Capacity,
     ) -> Result<Arc<Self>> {
         let most = capacity.pieces.min(pd.device().max_send_pieces()).max(1);
+        let left = KBox::pin_init(new_mutex!(KVec::new(), "oxib_attachments"), GFP_KERNEL)?;
         let attempt = |inline, pieces| {
             let mut attributes: bindings::ib_qp_init_attr = pin_init::zeroed();
             attributes.send_cq = send.as_raw();
@@ -144,6 +159,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             inline_limit,
             pieces,
             service: AtomicU8::new(IN_RESET),
+            left,
             _send: send.clone(),
             _receive: receive.clone(),
         };
@@ -307,25 +323,90 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     }
 
     /// Lets the queue pair receive what is sent to `group`, which has the LID `lid` (0 on RoCE).
+    /// Sleeps.
     ///
     /// # Errors
     ///
     /// The device's error.
     pub(crate) fn attach(&self, group: Gid, lid: u16) -> Result {
+        // A device may take an attachment that it has, and `ib_core` would count it twice.
+        self.release(|left| left.group == group)?;
         let mut gid = bindings::ib_gid { raw: group.bytes() };
         // SAFETY: The queue pair is valid, the GID ours.
         kernel::error::to_result(unsafe { bindings::ib_attach_mcast(self.as_raw(), &mut gid, lid) })
     }
 
-    /// Detaches the queue pair from a group that [`Self::attach`] attached it to.
+    /// Detaches the queue pair from a group that [`Self::attach`] attached it to. If the device
+    /// fails, that is tried again when the queue pair is attached to the group and when it is
+    /// destroyed. Sleeps.
     ///
     /// # Errors
     ///
     /// The device's error.
     pub(crate) fn detach(&self, group: Gid, lid: u16) -> Result {
-        let mut gid = bindings::ib_gid { raw: group.bytes() };
+        let attachment = Attachment { group, lid };
+        let detached = self.try_to_detach(&attachment);
+        detached.inspect_err(|_| self.leave_attached(attachment))
+    }
+
+    /// Does as [`Self::detach`] with a device that fails, without a command to it.
+    pub(crate) fn detach_later(&self, group: Gid, lid: u16) {
+        self.leave_attached(Attachment { group, lid });
+    }
+
+    fn leave_attached(&self, attachment: Attachment) {
+        // Without memory, the queue pair stays for good: `ib_core` goes on to count this one.
+        let _ = self.left.lock().push(attachment, GFP_KERNEL);
+    }
+
+    /// Has `ib_core` no longer count those attachments that were to end and are chosen.
+    ///
+    /// # Errors
+    ///
+    /// The device's error; it is asked for no more of them then.
+    fn release(&self, is_chosen: impl Fn(&Attachment) -> bool) -> Result {
+        let mut released = Ok(());
+        self.left.lock().retain(|attachment| {
+            if released.is_ok() && is_chosen(attachment) {
+                released = self.uncount(attachment);
+                released.is_err()
+            } else {
+                true
+            }
+        });
+        released
+    }
+
+    /// Has `ib_core` no longer count an attachment. It does so when the device detaches the queue
+    /// pair, so a device that has lost the attachment is given it again.
+    fn uncount(&self, attachment: &Attachment) -> Result {
+        self.try_to_detach(attachment).or_else(|_| {
+            self.attach_uncounted(attachment)?;
+            self.try_to_detach(attachment)
+        })
+    }
+
+    fn try_to_detach(&self, attachment: &Attachment) -> Result {
+        let mut gid = bindings::ib_gid {
+            raw: attachment.group.bytes(),
+        };
         // SAFETY: The queue pair is valid, the GID ours.
-        kernel::error::to_result(unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, lid) })
+        kernel::error::to_result(unsafe {
+            bindings::ib_detach_mcast(self.as_raw(), &mut gid, attachment.lid)
+        })
+    }
+
+    /// Attaches the queue pair by the device's own operation: `ib_core` counts the attachment
+    /// already.
+    fn attach_uncounted(&self, attachment: &Attachment) -> Result {
+        // SAFETY: The operations of a valid device do not change.
+        let attach = unsafe { (*self.device().as_raw()).ops.attach_mcast }.ok_or(ENOTSUPP)?;
+        let mut gid = bindings::ib_gid {
+            raw: attachment.group.bytes(),
+        };
+        // SAFETY: By the type invariant the queue pair is valid, and it is a UD queue pair of the
+        // device with that operation; `ib_attach_mcast` took this GID and LID for it before.
+        kernel::error::to_result(unsafe { attach(self.as_raw(), &mut gid, attachment.lid) })
     }
 }
 
@@ -375,6 +456,8 @@ fn create_flags(device: &Device, port: PortNumber) -> u32 {
 
 impl<S: Notify, R: Notify> Drop for QueuePair<S, R> {
     fn drop(&mut self) {
+        // If it fails, so does the end of the queue pair, which is reported.
+        let _ = self.release(|_| true);
         // SAFETY: By the type invariant valid; the rings on it hold it and are gone.
         let result = unsafe { bindings::ib_destroy_qp_user(self.as_raw(), core::ptr::null_mut()) };
         if result != 0 {

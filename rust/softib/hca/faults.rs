@@ -30,7 +30,7 @@ pub(crate) struct Faults {
     posted: AtomicU32,
     /// Whether queue pairs that are Ready to Send cannot be changed.
     resets_fail: AtomicBool,
-    /// Whether queue pairs cannot be attached to groups.
+    /// Whether queue pairs can be neither attached to groups nor detached.
     attaches_fail: AtomicBool,
 }
 
@@ -56,17 +56,17 @@ impl Faults {
         self.resets_fail.store(fail, Ordering::Relaxed);
     }
 
-    /// Returns whether queue pairs cannot be attached to groups.
+    /// Returns whether queue pairs can be neither attached to groups nor detached.
     pub(crate) fn attaches_fail(&self) -> bool {
         self.attaches_fail.load(Ordering::Relaxed)
     }
 
-    /// Lets attachments to groups fail from now on, or succeed.
+    /// Lets attachments to groups, and their ends, fail from now on, or succeed.
     pub(crate) fn set_attaches_fail(&self, fail: bool) {
         self.attaches_fail.store(fail, Ordering::Relaxed);
     }
 
-    /// Takes in the attachment of a queue pair to a group.
+    /// Takes in the attachment of a queue pair to a group, or its end.
     ///
     /// # Errors
     ///

@@ -46,6 +46,8 @@ pub(super) unsafe extern "C" fn detach(
     from_result(|| {
         // SAFETY: The queue pair is live, so it has our part; the GID is valid.
         let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
+        pair.hca.check()?;
+        pair.hca.faults.take_attachment()?;
         pair.hca.groups.detach(pair.number, gid)?;
         Ok(0)
     })

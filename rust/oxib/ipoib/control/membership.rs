@@ -108,7 +108,7 @@ impl Interface {
     /// [`Interface::sync_groups`] attaches the one that it is brought up with.
     pub(super) fn detach_groups(&self, rtnl: &mut Rtnl) {
         if let Ok(qp) = self.queues(rtnl).main() {
-            self.link().detach_groups(qp);
+            self.link().detach_groups(self, qp);
         }
     }
 

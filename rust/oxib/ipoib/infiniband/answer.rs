@@ -192,6 +192,16 @@ impl Port {
             );
         }
     }
+
+    /// Logs that the queue pair cannot be detached from a group.
+    pub(super) fn tell_not_detached(&self, interface: &Interface, group: Gid, error: Error) {
+        dev_warn!(
+            self.device().as_dev(),
+            "{}: the queue pair cannot be detached from {group:?}: {error:?}; that of other groups \
+             is not logged\n",
+            interface.device().name()
+        );
+    }
 }
 
 #[kernel::prelude::kunit_tests(oxib_infiniband_answer)]

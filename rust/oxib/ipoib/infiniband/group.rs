@@ -27,7 +27,10 @@ use super::{
     Search, //
 };
 use crate::{
-    ipoib::control::Trouble,
+    ipoib::control::{
+        News,
+        Trouble, //
+    },
     net::bh::{
         new_spinlock_bh,
         SpinLockBh, //
@@ -96,6 +99,8 @@ struct Table {
     joining: Trouble,
     /// Attaching the queue pair to the broadcast group.
     attaching: Trouble,
+    /// Detaching the queue pair from any group.
+    detaching: Trouble,
 }
 
 /// The groups of a port.
@@ -208,7 +213,7 @@ impl Port {
             Some(Answer::Ended) => self.ask_full(&mut table, interface, group),
             Some(Answer::Granted(record)) => {
                 full.refusals = Refusals::default();
-                let attached = self.attach(&mut table, qp, &record);
+                let attached = self.attach(&mut table, interface, qp, &record);
                 let is_broadcast = group == self.broadcast();
                 let news = is_broadcast.then(|| {
                     let of_join = table.joining.note(&Ok(()));
@@ -257,7 +262,7 @@ impl Port {
                 };
                 // Without the lock: to leave a group waits for `ib_sa`.
                 drop(table);
-                self.end(qp, group, lost);
+                self.end(interface, qp, group, lost);
                 if is_broadcast {
                     self.tell_of_broadcast(interface, news);
                 } else if is_worth_a_line {
@@ -344,7 +349,13 @@ impl Port {
     }
 
     /// Has `qp` hear the group of `record`, and the link be as its broadcast group.
-    fn attach(&self, table: &mut Table, qp: &QueuePair, record: &Record) -> Result {
+    fn attach(
+        &self,
+        table: &mut Table,
+        interface: &Interface,
+        qp: &QueuePair,
+        record: &Record,
+    ) -> Result {
         let (group, lid) = (record.mgid(), record.mlid());
         if group == self.broadcast() {
             table.known = Some(*record);
@@ -355,7 +366,8 @@ impl Port {
         // Another subnet manager may give the group another LID: the old attachment is of no use.
         if full.attached != Some(lid) {
             if let Some(old) = full.attached.take() {
-                self.detach(qp, group, old);
+                let detached = qp.detach(group, old);
+                self.note_detached(&mut table.detaching, interface, group, detached);
             }
             qp.attach(group, lid)?;
             full.attached = Some(lid);
@@ -363,24 +375,36 @@ impl Port {
         Ok(())
     }
 
-    /// Detaches `qp` from all groups. The memberships stay.
-    pub(super) fn detach_all(&self, qp: &QueuePair) {
-        let mut table = self.groups.table.lock();
+    /// Detaches `qp` from all groups. The memberships stay. After a failure the device is not asked
+    /// again for each of the others: each command to it may take long.
+    pub(super) fn detach_all(&self, interface: &Interface, qp: &QueuePair) {
+        let mut guard = self.groups.table.lock();
+        let table = &mut *guard;
+        let mut has_failed = false;
         for (group, full) in table.full.iter_mut() {
-            if let Some(lid) = full.attached.take() {
-                self.detach(qp, *group, lid);
+            let Some(lid) = full.attached.take() else {
+                continue;
+            };
+            if has_failed {
+                qp.detach_later(*group, lid);
+                continue;
             }
+            let detached = qp.detach(*group, lid);
+            has_failed = detached.is_err();
+            self.note_detached(&mut table.detaching, interface, *group, detached);
         }
     }
 
-    fn detach(&self, qp: &QueuePair, group: Gid, lid: u16) {
-        if let Err(error) = qp.detach(group, lid) {
-            dev_warn!(
-                self.device().as_dev(),
-                "port {}: group {:02x?} cannot be detached: {error:?}\n",
-                self.number.get(),
-                group.bytes()
-            );
+    /// Notes whether the queue pair was detached from `group`; the first failure is logged.
+    fn note_detached(
+        &self,
+        detaching: &mut Trouble,
+        interface: &Interface,
+        group: Gid,
+        detached: Result,
+    ) {
+        if let Some(News::Fails(error)) = detaching.note(&detached) {
+            self.tell_not_detached(interface, group, error);
         }
     }
 
@@ -392,16 +416,19 @@ impl Port {
         }
         let full = table.full.remove(&group);
         drop(table);
-        self.end(qp, group, full);
+        self.end(interface, qp, group, full);
         // Its address handle is a member, too.
         interface.forget_destination(&group);
         self.advance_soon();
     }
 
-    fn end(&self, qp: &QueuePair, group: Gid, full: Option<Full>) {
+    fn end(&self, interface: &Interface, qp: &QueuePair, group: Gid, full: Option<Full>) {
         if let Some(lid) = full.as_ref().and_then(|full| full.attached) {
-            self.detach(qp, group, lid);
+            let detached = qp.detach(group, lid);
+            let mut table = self.groups.table.lock();
+            self.note_detached(&mut table.detaching, interface, group, detached);
         }
+        // Without the lock: to leave a group waits for `ib_sa`.
         drop(full);
     }
 }
