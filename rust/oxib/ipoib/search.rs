@@ -22,6 +22,7 @@ use super::{
         STALE_BATCH,
         STALE_INTERVAL_MS, //
     },
+    connected::Mode,
     interface::Interface, //
 };
 use crate::{
@@ -251,7 +252,9 @@ impl Interface {
         self.for_each_queue(|queue| queue.forget(&[*gid]));
     }
 
-    /// Takes down which destinations the queues' caches were asked for.
+    /// Notes which destinations are in use: those that the queues' caches were asked for, and the
+    /// peers to which packets went by connections. The path to such a peer stays known, so that it
+    /// is seen when the peer moves.
     pub(super) fn note_used(&self, now: u64) -> Result {
         // Room for all entries of a queue's cache, made before a lock forbids to sleep.
         let mut used = KVec::with_capacity(super::cache::ENTRIES, GFP_KERNEL)?;
@@ -260,13 +263,27 @@ impl Interface {
             if let Some(queue) = self.device().lock_queue(index)?.as_mut() {
                 queue.take_used(&mut used);
             }
-            // The queue's lock is released by here: its packets do not wait for the walk below.
-            let mut destinations = self.destinations.lock();
-            for gid in &used {
-                destinations.used(gid, now);
+            // The queue's lock is released by here: its packets do not wait for the walk.
+            self.note_used_destinations(&used, now);
+            let mut next = (self.mode() == Mode::Connected).then_some(0);
+            while let Some(from) = next {
+                used.clear();
+                let mut queue = self.device().lock_queue(index)?;
+                next = queue
+                    .as_mut()
+                    .and_then(|queue| queue.take_connected(from, &mut used));
+                drop(queue);
+                self.note_used_destinations(&used, now);
             }
         }
         Ok(())
+    }
+
+    fn note_used_destinations(&self, used: &[Gid], now: u64) {
+        let mut destinations = self.destinations.lock();
+        for gid in used {
+            destinations.used(gid, now);
+        }
     }
 
     /// Starts searches for a batch of the destinations of which that is due. Returns how many.

@@ -26,10 +26,16 @@ use kernel::{
 
 use crate::{
     rdma::rc_send::Tag,
-    wire::hwaddr::HwAddr, //
+    wire::{
+        gid::Gid,
+        hwaddr::HwAddr, //
+    }, //
 };
 
+mod fate;
 mod tests;
+
+pub(super) use fate::Fate;
 
 /// Packets that wait for one connection.
 const WAITING: usize = 16;
@@ -77,6 +83,8 @@ struct Connecting<P> {
 /// A connection that is established.
 struct Connected<L> {
     link: L,
+    /// A packet was sent since the last look of [`Peers::take_used`].
+    is_unnoted: bool,
     /// A packet was sent since `since`.
     used: bool,
     /// Time at which `used` was last read and cleared, in seconds.
@@ -117,6 +125,7 @@ impl<P> Connecting<P> {
     fn connected<L>(self, link: L, now: u64) -> (Connected<L>, KVec<P>) {
         let connected = Connected {
             link,
+            is_unnoted: true,
             used: true,
             since: now,
         };
@@ -183,46 +192,6 @@ impl Failures {
             until: now + wait,
             failures,
         }
-    }
-}
-
-/// Consequence of a connection's end for the next one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
-    /// No consequence: the connection was idle, or the peer thought so.
-    Over,
-    /// The connection failed: none is tried for a little while.
-    Failed,
-    /// The peer takes no connections: it is down, or in datagram mode.
-    Unwilling,
-    /// The peer, or this node, has as many connections as it takes.
-    Declined,
-    /// No request could be sent: the path to the peer is not known at the moment, or there is no
-    /// memory.
-    Postponed,
-    /// One of the ports has another LID: the next packet asks for another connection at once.
-    Moved,
-}
-
-impl Fate {
-    /// Returns the fate with this number.
-    pub(super) fn from_number(number: u8) -> Self {
-        let others = [
-            Self::Failed,
-            Self::Unwilling,
-            Self::Declined,
-            Self::Postponed,
-            Self::Moved,
-        ];
-        let mut others = others.into_iter();
-        others
-            .find(|fate| *fate as u8 == number)
-            .unwrap_or(Self::Over)
-    }
-
-    /// Returns whether the next packet asks for another connection at once.
-    fn is_neutral(self) -> bool {
-        matches!(self, Self::Over | Self::Moved)
     }
 }
 
@@ -358,6 +327,7 @@ impl<L, P> Peers<L, P> {
         match state {
             State::Connected(connected) => {
                 connected.used = true;
+                connected.is_unnoted = true;
                 Route::Connection(&mut connected.link, tag)
             }
             State::Connecting(connecting) if now() < connecting.since + PATIENCE_SECS => {
@@ -583,6 +553,25 @@ impl<L, P> Peers<L, P> {
                 let _ = out.push_within_capacity(tag(index, slot.generation));
             }
         }
+    }
+
+    /// Notes in `out`, as far as it has room, the GIDs of the peers to which packets were sent by
+    /// connections since the last look. Begins at the slot `from`, and returns the slot to go on
+    /// at if there may be more.
+    pub(super) fn take_used(&mut self, from: usize, out: &mut KVec<Gid>) -> Option<usize> {
+        for (index, slot) in self.slots.iter_mut().enumerate().skip(from) {
+            let Some((peer, State::Connected(connected))) = &mut slot.peer else {
+                continue;
+            };
+            if connected.is_unnoted {
+                if out.len() == out.capacity() {
+                    return Some(index);
+                }
+                let _ = out.push_within_capacity(peer.gid());
+                connected.is_unnoted = false;
+            }
+        }
+        None
     }
 
     /// Bytes of memory that the table takes, without what it is about.

@@ -62,6 +62,7 @@ use crate::{
     },
     wire::{
         encap,
+        gid::Gid,
         hwaddr::HwAddr, //
     }, //
 };
@@ -353,6 +354,17 @@ impl TransmitQueue {
         }
     }
 
+    /// Notes the peers to which packets were sent by connections since the last look, as far as
+    /// `out` has room. Begins at the place `from`, and returns the place to go on at if there may
+    /// be more.
+    pub(in crate::ipoib) fn take_connected(
+        &mut self,
+        from: usize,
+        out: &mut KVec<Gid>,
+    ) -> Option<usize> {
+        self.senders.as_mut()?.peers.take_used(from, out)
+    }
+
     /// Notes that a packet was put into the chain of a connection.
     fn chained(&mut self, device: &Device<Interface>, queue: Queue<'_>, tag: Tag) {
         // Other chains go first: one is enough to remember.
@@ -519,10 +531,7 @@ const _: () = assert!(encap::PSEUDO_LEN == HwAddr::LEN);
 #[kernel::prelude::kunit_tests(oxib_connected_transmit)]
 mod tests {
     use super::*;
-    use crate::wire::{
-        gid::Gid,
-        qpn::Qpn, //
-    };
+    use crate::wire::qpn::Qpn;
 
     #[test]
     fn destinations_have_one_queue_each() {

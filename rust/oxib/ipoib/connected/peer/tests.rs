@@ -323,6 +323,33 @@ mod cases {
     }
 
     #[test]
+    fn connections_in_use_keep_the_paths_to_their_peers() -> Result {
+        let mut table = Table::new()?;
+        for n in 1..=3 {
+            connect(&mut table, n, 0)?;
+        }
+        begin(&mut table, 4, 0)?;
+        let mut used = KVec::with_capacity(2, GFP_KERNEL)?;
+        let room = used.capacity();
+        assert!(room < 3);
+        // Made is used. What finds no room is noted by the next look.
+        assert_eq!(table.take_used(0, &mut used), Some(room));
+        assert_eq!(used.first(), Some(&peer(1).gid()));
+        used.clear();
+        assert_eq!(table.take_used(room, &mut used), None);
+        assert_eq!(used.last(), Some(&peer(3).gid()));
+        used.clear();
+        assert_eq!(table.take_used(0, &mut used), None);
+        assert_eq!(used.len(), 0);
+        // A look for idle ones does not count as one for used ones.
+        assert_eq!(link(&mut table, 2), Some(2));
+        table.take_idle(10, 20, &mut KVec::new());
+        assert_eq!(table.take_used(0, &mut used), None);
+        assert_eq!(&used[..], &[peer(2).gid()]);
+        Ok(())
+    }
+
+    #[test]
     fn refused_ones_are_forgotten() -> Result {
         let mut table = Table::new()?;
         let tag = begin(&mut table, 1, 0)?;
