@@ -382,10 +382,10 @@ impl Consumer for Outbound {
             Report::DreqReceived => {
                 // A peer with another LID goes on there.
                 let from = notice.message().map_or(0, |mad| mad.slid() as u16);
-                self.session.ended_from(self, from);
+                let fate = self.session.ended_from(self, from);
                 // Not sent is as good as lost: the peer asks again.
                 let _ = id.send_drep(&[]);
-                self.over(Fate::Over)
+                self.over(fate)
             }
             Report::DreqError(_) | Report::DrepReceived | Report::TimewaitExit => {
                 self.over(Fate::Over)

@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Returns whether `connection` leads to the port at `gid` by another LID than `lid`.
-    fn misses(&self, connection: &Outbound, gid: &Gid, lid: u16) -> bool {
+    fn leads_elsewhere(&self, connection: &Outbound, gid: &Gid, lid: u16) -> bool {
         let is_same_port = |one, other| self.is_same_port(one, other);
         connection.gid() == *gid && !connection.lids().may_lead_to(lid, is_same_port)
     }
@@ -127,7 +127,7 @@ impl Session {
     /// Closes the connections that lead to the port at `gid` by other LIDs than `lid`. Sleeps.
     fn close_to_elsewhere(&self, gid: &Gid, lid: u16) {
         while let Some(connection) = self.find_outbound(|connection| {
-            self.misses(connection, gid, lid) && connection.leaving.begin()
+            self.leads_elsewhere(connection, gid, lid) && connection.leaving.begin()
         }) {
             connection.close_as(Fate::Moved);
         }
@@ -135,24 +135,30 @@ impl Session {
 
     /// Takes notice that the port at `gid` asks for a connection from `lid`. Sleeps.
     pub(super) fn heard_from(self: &Arc<Self>, gid: &Gid, lid: u16) {
-        let found = self.find_outbound(|connection| self.misses(connection, gid, lid));
+        let found = self.find_outbound(|connection| self.leads_elsewhere(connection, gid, lid));
         if found.is_some() && self.interface.link().take_query_token() {
             self.verify(*gid);
         }
     }
 
-    /// Takes notice that the peer of `connection` ends it from `lid`. The next request must not go
-    /// along the known path then: it would be repeated for up to a minute. To forget that path
-    /// costs the subnet administrator nothing until there is such a request, and a peer can do so
-    /// once for each connection. Only what asks at once is limited.
-    pub(super) fn ended_from(self: &Arc<Self>, connection: &Outbound, lid: u16) {
+    /// Takes notice that the peer of `connection` ends it from `lid`, and returns the consequence
+    /// for the next one.
+    ///
+    /// A DREQ from another LID than the path leads to removes the path: a REQ along the old path
+    /// would be repeated for up to a minute. So the next connection costs the subnet administrator
+    /// a query. Within the budget for hints the path is asked for at once; beyond it, the next
+    /// connection has to wait, as a peer could have one made and end it as fast as it answers.
+    pub(super) fn ended_from(self: &Arc<Self>, connection: &Outbound, lid: u16) -> Fate {
         let gid = connection.gid();
-        if self.misses(connection, &gid, lid) {
+        let has_moved = self.leads_elsewhere(connection, &gid, lid);
+        if has_moved {
             self.interface.forget_paths_to(&gid);
-            if self.interface.link().take_query_token() {
-                self.verify(gid);
-            }
         }
+        let is_granted = has_moved && self.interface.link().take_query_token();
+        if is_granted {
+            self.verify(gid);
+        }
+        fate_of_end(has_moved, is_granted)
     }
 
     /// Returns whether a connection between `lids` may begin at the port as far as its LID is
@@ -176,6 +182,16 @@ impl Session {
                 this.close_to_elsewhere(&gid, path.dlid() as u16);
             }
         });
+    }
+}
+
+/// Returns the consequence of a DREQ for the next connection: whether the peer has moved, and
+/// whether the query for its path was within the budget.
+fn fate_of_end(has_moved: bool, is_granted: bool) -> Fate {
+    if has_moved && !is_granted {
+        Fate::Failed
+    } else {
+        Fate::Over
     }
 }
 
@@ -259,6 +275,17 @@ mod tests {
         let lids = Lids::new(permissive, 8);
         assert!(lids.may_begin_at(7, is_same_port));
         assert!(!lids.may_lead_to(7, is_same_port));
+    }
+
+    #[test]
+    fn peers_that_move_too_often_are_asked_later() {
+        for (has_moved, is_granted, fate) in [
+            (false, false, Fate::Over),
+            (true, true, Fate::Over),
+            (true, false, Fate::Failed),
+        ] {
+            assert_eq!(fate_of_end(has_moved, is_granted), fate);
+        }
     }
 
     #[test]
