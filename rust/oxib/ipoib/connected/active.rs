@@ -367,7 +367,7 @@ impl Consumer for Outbound {
             Report::RejReceived => {
                 let reason = reason_of(notice);
                 let interface = &self.session.interface;
-                let is_first = interface.is_first_try(&self.session, self.queue, self.tag);
+                let is_first = interface.is_first_refusal(&self.session, self.queue, self.tag);
                 if reason.is_some_and(|reason| rejections::doubts_path(reason, is_first)) {
                     // The peer may be elsewhere.
                     interface.invalidate_destination(&self.gid);

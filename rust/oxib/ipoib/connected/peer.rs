@@ -105,8 +105,10 @@ struct Refused {
 /// Failed tries since the last connection.
 #[derive(Clone, Copy)]
 struct Failures {
-    /// Time of the first failure, in seconds.
+    /// Time of the first failure, in seconds; attempts that were postponed do not count.
     since: Option<u64>,
+    /// The peer refused a connection: the path to it was looked for again then.
+    is_path_doubted: bool,
     /// Wait after the next failure, in seconds.
     backoff: u64,
     /// Senders are notified that no packets go that are too large for datagrams.
@@ -166,6 +168,7 @@ impl Refused {
 impl Failures {
     const NONE: Self = Self {
         since: None,
+        is_path_doubted: false,
         backoff: RETRY_SECS,
         is_notified: false,
     };
@@ -179,7 +182,11 @@ impl Failures {
         };
         let wait = self.backoff.min(longest);
         let failures = Self {
-            since: Some(since),
+            since: match fate {
+                Fate::Postponed => self.since,
+                _ => Some(since),
+            },
+            is_path_doubted: self.is_path_doubted || fate == Fate::Unwilling,
             backoff: (wait * 2).min(longest),
             is_notified: match fate {
                 Fate::Declined => true,
@@ -437,11 +444,12 @@ impl<L, P> Peers<L, P> {
         }
     }
 
-    /// Returns whether a connection is being established after no failed try since the last one.
-    pub(super) fn is_first_try(&mut self, tag: Tag) -> bool {
+    /// Returns whether a connection is being established to a peer that has not refused one since
+    /// the last established one.
+    pub(super) fn is_first_refusal(&mut self, tag: Tag) -> bool {
         matches!(
             self.state(tag),
-            Some(State::Connecting(connecting)) if connecting.before.since.is_none()
+            Some(State::Connecting(connecting)) if !connecting.before.is_path_doubted
         )
     }
 

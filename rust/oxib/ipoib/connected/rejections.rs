@@ -26,8 +26,8 @@ pub(super) fn fate_of(reason: Reason) -> Fate {
 }
 
 /// Returns whether a rejection makes the path to the peer doubtful: it names a part of the path, or
-/// its sender may be another node than the peer. The latter is only asked once in a series of
-/// failures, at the first of them: the peer is asked for a connection every few seconds for as long
+/// its sender may be another node than the peer. The latter is only asked at the first such
+/// rejection since there was a connection: the peer is asked for one every few seconds for as long
 /// as it takes none, and each doubt costs the subnet administrator a query.
 pub(super) fn doubts_path(reason: Reason, is_first: bool) -> bool {
     let may_be_another_node =

@@ -69,19 +69,44 @@ mod cases {
     }
 
     #[test]
-    fn first_tries_are_those_after_no_failure() -> Result {
+    fn paths_are_doubted_at_the_first_refusal() -> Result {
         let mut table = Table::new()?;
-        let first = begin(&mut table, 1, 0)?;
-        assert!(table.is_first_try(first));
-        table.end(first, Fate::Unwilling, 0);
-        let second = begin(&mut table, 1, RETRY_SECS)?;
-        assert!(!table.is_first_try(second));
-        table.connected(second, 1, RETRY_SECS).map_err(|_| EINVAL)?;
-        assert!(!table.is_first_try(second));
-        table.end(second, Fate::Failed, RETRY_SECS);
+        let mut now = 0;
+        // What fails here, or silence, is no refusal.
+        for fate in [Fate::Postponed, Fate::Declined, Fate::Failed] {
+            let tag = begin(&mut table, 1, now)?;
+            assert!(table.is_first_refusal(tag));
+            table.end(tag, fate, now);
+            now += RETRY_MAX_SECS;
+        }
+        let first = begin(&mut table, 1, now)?;
+        assert!(table.is_first_refusal(first));
+        table.end(first, Fate::Unwilling, now);
+        now += RETRY_UNWILLING_SECS;
+        let second = begin(&mut table, 1, now)?;
+        assert!(!table.is_first_refusal(second));
+        table.end(second, Fate::Failed, now);
+        now += RETRY_MAX_SECS;
+        let third = begin(&mut table, 1, now)?;
+        assert!(!table.is_first_refusal(third));
+        table.connected(third, 1, now).map_err(|_| EINVAL)?;
+        assert!(!table.is_first_refusal(third));
+        table.end(third, Fate::Failed, now);
         // A connection ends the series.
-        let third = begin(&mut table, 1, 2 * RETRY_SECS)?;
-        assert!(table.is_first_try(third));
+        let fourth = begin(&mut table, 1, now + RETRY_SECS)?;
+        assert!(table.is_first_refusal(fourth));
+        Ok(())
+    }
+
+    #[test]
+    fn a_peer_that_was_not_asked_has_its_time_to_come_up() -> Result {
+        let mut table = Table::new()?;
+        let tag = begin(&mut table, 1, 0)?;
+        table.end(tag, Fate::Postponed, 0);
+        let tag = begin(&mut table, 1, GRACE_SECS)?;
+        assert!(!table.end(tag, Fate::Unwilling, GRACE_SECS).is_notified);
+        let tag = begin(&mut table, 1, 2 * GRACE_SECS)?;
+        assert!(table.end(tag, Fate::Unwilling, 2 * GRACE_SECS).is_notified);
         Ok(())
     }
 

@@ -43,8 +43,11 @@ impl Senders {
 }
 
 impl Interface {
-    /// Returns whether no try to establish the connection has failed since there was one.
-    pub(in crate::ipoib::connected) fn is_first_try(
+    /// Returns whether a refusal by the peer is the first one since the last established
+    /// connection to it; see [`Peers::is_first_refusal`].
+    ///
+    /// [`Peers::is_first_refusal`]: crate::ipoib::connected::peer::Peers::is_first_refusal
+    pub(in crate::ipoib::connected) fn is_first_refusal(
         &self,
         session: &Arc<Session>,
         queue: u32,
@@ -56,7 +59,7 @@ impl Interface {
         let senders = guard.as_mut().and_then(|data| data.senders.as_mut());
         senders
             .filter(|senders| senders.is_of(session))
-            .is_some_and(|senders| senders.peers.is_first_try(tag))
+            .is_some_and(|senders| senders.peers.is_first_refusal(tag))
     }
 
     /// Handles the end of a connection, or of the try to establish one. Sleeps.
