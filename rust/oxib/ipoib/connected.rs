@@ -335,11 +335,12 @@ impl Interface {
     }
 
     /// Opens what connected mode takes, if that is the mode: before the transmit queues are made.
+    /// The port has `lid`.
     ///
     /// # Errors
     ///
     /// `ENOMEM` and what the device says.
-    pub(super) fn open_session(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
+    pub(super) fn open_session(self: &Arc<Self>, rtnl: &mut Rtnl, lid: u16) -> Result {
         if self.mode() == Mode::Datagram {
             return Ok(());
         }
@@ -352,7 +353,8 @@ impl Interface {
         }
         let moderation = self.coalesce(rtnl);
         let (control, held) = self.connected.control.open(rtnl);
-        let session = Session::new(self, queues, addresses, control.arrivals.instance())?;
+        let instance = control.arrivals.instance();
+        let session = Session::new(self, queues, addresses, instance, lid)?;
         if moderation != Moderation::default() {
             session.moderate(moderation)?;
         }

@@ -116,7 +116,7 @@ impl Interface {
             // Reception before transmission: the answer to the first packet needs a buffer.
             .start_queue_pairs(rtnl, pkey_index)
             .and_then(|()| self.start_receive(rtnl, &offer))
-            .and_then(|()| self.open_session(rtnl))
+            .and_then(|()| self.open_session(rtnl, offer.lid))
             .and_then(|()| self.start_transmit(rtnl, offer.mtu));
         if started.is_err() {
             self.take_down(rtnl);

@@ -25,10 +25,7 @@ use super::{
     Mode, //
 };
 use crate::{
-    ipoib::{
-        interface::Interface,
-        link::Offer, //
-    },
+    ipoib::interface::Interface,
     net::rtnl::Rtnl,
     rdma::path::PathRecord,
     wire::{
@@ -196,15 +193,13 @@ fn fate_of_end(has_moved: bool, is_granted: bool) -> Fate {
 }
 
 impl Interface {
-    /// Closes the connections that begin at an old LID of the port, if it has another one than
-    /// in the `old` offer: soon, as that sleeps.
-    pub(in crate::ipoib) fn follow_lid(&self, rtnl: &mut Rtnl, offer: &Offer, old: Option<Offer>) {
-        let lid = offer.lid;
-        if old.is_none_or(|old| old.lid == lid) {
+    /// Closes the connections that begin at an old LID of the port, which has `lid`, if that is
+    /// another one than before: soon, as that sleeps.
+    pub(in crate::ipoib) fn follow_lid(&self, rtnl: &mut Rtnl, lid: u16) {
+        let Some(session) = self.session(rtnl) else {
             return;
-        }
-        if let Some(session) = self.session(rtnl) {
-            session.lid.store(lid, Ordering::Relaxed);
+        };
+        if session.lid.swap(lid, Ordering::Relaxed) != lid {
             // Without memory, they end by themselves.
             let _ = self.searches.spawn(move || session.close_from_elsewhere());
         }

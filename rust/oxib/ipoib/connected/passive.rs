@@ -250,6 +250,11 @@ impl Inbound {
             Ok(false) => return Err(Reason::INVALID_SERVICE_ID),
             Err(_) => return Err(Reason::NO_RESOURCES),
         }
+        if !self.session.is_from_here(lids) {
+            // The LID has changed meanwhile: the look for such connections may have been before
+            // this one was there.
+            return Err(Reason::INVALID_LID);
+        }
         self.accept_request(id, req, slot)
             .map_err(|_| Reason::NO_RESOURCES)
     }

@@ -120,7 +120,7 @@ pub(in crate::ipoib) struct Session {
     /// Queue pairs that the device may use memory for.
     pub(super) queue_pairs: AtomicU32,
     pub(super) slots: ConnectionSlots,
-    /// The port's LID since it was last seen to change; 0 if it was not.
+    /// The port's LID, as the interface read it last; 0 if it has none.
     pub(super) lid: AtomicU16,
     /// Attempts to listen that failed.
     attempts: Attempts,
@@ -156,7 +156,7 @@ impl WorkItem for Session {
 }
 
 impl Session {
-    /// Opens the session of `interface`; `instance` polls its packets.
+    /// Opens the session of `interface`, of which the port has `lid`; `instance` polls its packets.
     ///
     /// # Errors
     ///
@@ -166,6 +166,7 @@ impl Session {
         queues: Arc<Queues>,
         addresses: KVec<Qpn>,
         instance: &Arc<Instance<Arrivals>>,
+        lid: u16,
     ) -> Result<Arc<Self>> {
         let device = interface.link().rdma();
         let entries = interface
@@ -198,7 +199,7 @@ impl Session {
                 taken: AtomicU64::new(0),
                 queue_pairs: AtomicU32::new(0),
                 slots: ConnectionSlots::new()?,
-                lid: AtomicU16::new(0),
+                lid: AtomicU16::new(lid),
                 attempts: Attempts::default(),
                 members <- new_mutex!(Members {
                     open: true,

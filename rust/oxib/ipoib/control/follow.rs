@@ -56,7 +56,7 @@ impl Interface {
             self.retry_in(SETTLE_AGAIN_MS);
         }
         let old = self.control.get(rtnl).offer.replace(offer);
-        self.follow_lid(rtnl, &offer, old);
+        self.follow_lid(rtnl, offer.lid);
         // Before the address, which says what is known: it may become known meanwhile.
         let is_settled = self.connected.is_settled();
         self.follow_gid(rtnl, &offer, old);
