@@ -76,9 +76,10 @@ const BULK_CONNECTED: u32 = 4 * MAX_PACKET;
 pub(super) enum Memberships {
     /// The interface leaves its groups.
     End,
-    /// The interface stays a member, for the queue pairs when they are up again.
+    /// The interface stays a member, and its queue pair stays attached.
     Stay,
-    /// The interface stays a member, for other queue pairs.
+    /// The interface stays a member, and its queue pair is detached. The one with which the
+    /// interface is brought up, the same or another, is attached.
     Move,
 }
 

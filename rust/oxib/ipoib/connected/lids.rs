@@ -130,8 +130,8 @@ impl Session {
         }
     }
 
-    /// Takes notice that the port at `gid` asks for a connection from `lid`. Sleeps.
-    pub(super) fn heard_from(self: &Arc<Self>, gid: &Gid, lid: u16) {
+    /// Takes notice that the port at `gid` asked for a connection from `lid`. Sleeps.
+    pub(super) fn requested_from(self: &Arc<Self>, gid: &Gid, lid: u16) {
         let found = self.find_outbound(|connection| self.leads_elsewhere(connection, gid, lid));
         if found.is_some() && self.interface.link().take_query_token() {
             self.verify(*gid);

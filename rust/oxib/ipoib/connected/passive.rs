@@ -240,7 +240,7 @@ impl Inbound {
         self.source.store(source.get(), Ordering::Relaxed);
         let lids = Lids::of_request(req);
         self.lids.store(lids.number(), Ordering::Relaxed);
-        self.session.heard_from(&req.primary().local_gid, lid);
+        self.session.requested_from(&req.primary().local_gid, lid);
         let slot = self
             .session
             .take_slot_for_peer(source)

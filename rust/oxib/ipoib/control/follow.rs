@@ -173,7 +173,7 @@ impl Interface {
         if !matches!(control.phase, Phase::Up { .. }) {
             return false;
         }
-        if control.qkey == Some(qkey) && !control.keying.is_there() {
+        if control.qkey == Some(qkey) && !control.keying.has_failed() {
             return true;
         }
         control.qkey = Some(qkey);
@@ -284,8 +284,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Has the interface's GID have that GUID, from when the port is read next; `None`: the port's
-    /// own.
+    /// Sets the GUID of the interface's GID, which changes when the port is read next. `None`
+    /// stands for the port's own GUID.
     pub(in crate::ipoib) fn use_guid(&self, rtnl: &mut Rtnl, guid: Option<[u8; 8]>) {
         self.control.get(rtnl).guid = guid;
         self.link().choose_guid(guid);

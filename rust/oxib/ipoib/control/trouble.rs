@@ -20,7 +20,7 @@ pub(in crate::ipoib) enum News {
 
 impl Trouble {
     /// Returns whether the last try failed.
-    pub(in crate::ipoib) fn is_there(&self) -> bool {
+    pub(in crate::ipoib) fn has_failed(&self) -> bool {
         self.0.is_some()
     }
 
@@ -54,7 +54,7 @@ mod tests {
             (Err(EIO), Some(News::Fails(EIO))),
         ] {
             assert_eq!(trouble.note(&result), news);
-            assert_eq!(trouble.is_there(), result.is_err());
+            assert_eq!(trouble.has_failed(), result.is_err());
         }
     }
 }

@@ -13,8 +13,8 @@ pub(in crate::ipoib::connected) enum Fate {
     Unwilling,
     /// The peer, or this node, has as many connections as it takes.
     Declined,
-    /// No request could be sent: the path to the peer is not known at the moment, or there is no
-    /// memory.
+    /// The peer has not answered a request, and may not have been sent one: the path to it is not
+    /// known at the moment, there is no memory, or the session is being closed.
     Postponed,
     /// One of the ports has another LID: the next packet asks for another connection at once.
     Moved,
