@@ -228,7 +228,8 @@ pub(super) fn take_turns(
                 Ok(went_on) => went_on,
                 Err(failed) => {
                     // The peer's requests were done: it gets the answers for which there is room.
-                    while receiver.step(shell)? {}
+                    // If one of them fails, too, the send was first.
+                    while let Ok(true) = receiver.step(shell) {}
                     return Err(failed.into());
                 }
             },

@@ -111,6 +111,26 @@ fn a_failing_send_takes_no_answers_with_it() {
     }
 }
 
+/// An answer that fails after the send has no influence on the status of the send.
+#[test]
+fn a_failing_send_keeps_its_status() {
+    let (mut one, mut other) = (Host::rc(), Host::rc());
+    for rkey in [1, 2] {
+        one.region(rkey, 0, 8);
+        other.post(read(rkey, 0), vec![0; 8]);
+    }
+    for frame in other.run() {
+        one.take(&frame);
+    }
+    // The first READ is answered before the send is tried, the second one after it.
+    one.world.regions.remove(&2);
+    one.post(plain(), pattern(2, 8)).denied = true;
+    let sent = one.run();
+    assert_eq!(statuses(&one), [Status::LocalProtection]);
+    other.receive(&sent);
+    assert_eq!(statuses(&other), [Status::Success, Status::RemoteAccess]);
+}
+
 /// Answers go first where there is room for all.
 #[test]
 fn the_peer_is_answered_first() {
