@@ -79,6 +79,7 @@ pub(crate) mod runs;
 pub(crate) mod send;
 mod vectors;
 
+use connection::Pause;
 use counters::{
     Counter,
     Counters, //
@@ -354,20 +355,24 @@ impl Hca {
         took
     }
 
-    /// Returns whether a connection is to send no more from a port for now, to the port itself or
-    /// to another. With the queue pair locked. `behind` is whether packets that it sent before have
-    /// not left yet.
-    fn is_crowded(&self, port: u8, own: bool, behind: bool) -> bool {
-        if own {
-            return behind || self.loopback.is_crowded();
+    /// Returns the reason for which a connection is to send no more from a port for now, to the
+    /// port itself or to another; `None` if it may send. With the queue pair locked. `has_backlog`
+    /// is whether a burst that it sent before has not left yet.
+    fn reason_to_pause(&self, port: u8, to_self: bool, has_backlog: bool) -> Option<Pause> {
+        let at = |loopback: &Loopback| match has_backlog {
+            true => Some(Pause::Backlog),
+            false => loopback.is_crowded().then_some(Pause::Crowd),
+        };
+        if to_self {
+            return at(&self.loopback);
         }
         if !self.is_in_memory(port) {
-            return false;
+            return None;
         }
         // The end of the peer waits for this RCU section.
         let _guard = rcu::read_lock();
         let peer = self.peer(port);
-        peer.is_some_and(|peer| behind || peer.loopback.is_crowded())
+        peer.and_then(|peer| at(&peer.loopback))
     }
 
     /// Takes the frames that wait, soon. If the work waits already it will see them all.

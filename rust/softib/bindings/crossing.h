@@ -31,6 +31,8 @@ struct softib_frame {
 	bool own;
 	/* The room for its invariant CRC is not filled in. */
 	bool open;
+	/* It is a packet of a connection. */
+	bool connected;
 };
 
 int softib_crossing_begin(void);

@@ -72,7 +72,7 @@ use crate::{
 };
 
 /// Packets that are sent in one go; then others have a turn.
-const BURST: usize = 32;
+pub(super) const BURST: usize = 32;
 
 /// State that only connected queue pairs have.
 pub(crate) struct Connection {
@@ -105,6 +105,17 @@ impl Connection {
     }
 }
 
+/// The reason for which a connection sends no more for now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pause {
+    /// The turn of others: it has sent a burst.
+    Turn,
+    /// Another CPU has not sent an earlier burst of it yet. That CPU resumes it.
+    Backlog,
+    /// Many packets of connections wait where its own would go.
+    Crowd,
+}
+
 /// Actions that are left for when the queue pair is unlocked.
 #[must_use]
 pub(super) struct Outcome<'a> {
@@ -112,8 +123,8 @@ pub(super) struct Outcome<'a> {
     pub(super) received: Event<'a>,
     /// Asynchronous events, a bit each.
     pub(super) events: u32,
-    /// Whether packets are left for which there was no room.
-    pub(super) more: bool,
+    /// The reason for which packets are left, if there was no room for some.
+    pub(super) left: Option<Pause>,
     /// Whether receives were taken out of the shared queue.
     pub(super) took_shared: bool,
 }
@@ -130,9 +141,9 @@ pub(super) struct Shell<'l, 'a> {
     /// does.
     path: Option<Option<Path>>,
     emitted: usize,
-    /// Whether packets are to wait as many do where they would go; looked up when the first one is
-    /// to leave.
-    crowded: Option<bool>,
+    /// The reason for which no packet is to leave, or `None` if one may; looked up when the first
+    /// one is to leave.
+    pause: Option<Option<Pause>>,
     /// The origin of the packet that is being taken.
     origin: Origin,
     outcome: Outcome<'a>,
@@ -156,13 +167,13 @@ impl<'l, 'a> Shell<'l, 'a> {
             armed: &mut connection.armed,
             path: None,
             emitted: 0,
-            crowded: None,
+            pause: None,
             origin,
             outcome: Outcome {
                 sent: Event::NONE,
                 received: Event::NONE,
                 events: 0,
-                more: false,
+                left: None,
                 took_shared: false,
             },
         };
@@ -215,23 +226,23 @@ impl<'l, 'a> Shell<'l, 'a> {
         self.path.as_ref()?.as_ref()
     }
 
-    /// Returns whether packets are to wait: a burst of before has not left yet, or many are on
-    /// their way in memory.
-    fn is_crowded(&mut self) -> bool {
-        if let Some(crowded) = self.crowded {
-            return crowded;
+    /// Returns the reason for which all packets of this run are to wait; `None` if they may leave.
+    fn reason_to_pause(&mut self) -> Option<Pause> {
+        if let Some(pause) = self.pause {
+            return pause;
         }
-        let own = self.path().is_some_and(|path| path.own);
+        let to_self = self.path().is_some_and(|path| path.own);
         let pair = self.pair;
-        let waiting = match own {
+        let waiting = match to_self {
             true => pair.own_frames.len(),
             false => pair.frames.len(),
         };
-        let crowded = pair
+        let has_backlog = waiting >= BURST as u32;
+        let pause = pair
             .hca
-            .is_crowded(self.attributes.port, own, waiting >= BURST as u32);
-        self.crowded = Some(crowded);
-        crowded
+            .reason_to_pause(self.attributes.port, to_self, has_backlog);
+        self.pause = Some(pause);
+        pause
     }
 
     /// Builds the packet around its payload.
@@ -281,6 +292,7 @@ impl<'l, 'a> Shell<'l, 'a> {
         }
         datagram::fill_up(bytes, &layout);
         frame.leave_open();
+        frame.set_connected();
         Ok(Some((frame, own)))
     }
 
@@ -425,13 +437,16 @@ impl Queues for Shell<'_, '_> {
 
 impl Output for Shell<'_, '_> {
     fn room(&mut self) -> bool {
-        let room = self.emitted < BURST && !self.is_crowded();
-        self.outcome.more |= !room;
-        room
+        let pause = match self.emitted < BURST {
+            true => self.reason_to_pause(),
+            false => Some(Pause::Turn),
+        };
+        self.outcome.left = self.outcome.left.or(pause);
+        pause.is_none()
     }
 
     fn is_full(&self) -> bool {
-        self.outcome.more
+        self.outcome.left.is_some()
     }
 
     fn emit(&mut self, packet: &Outgoing) -> Result<(), Denied> {

@@ -11,7 +11,10 @@ use kernel::{
     impl_has_delayed_work,
     prelude::*,
     sync::Arc,
-    time::msecs_to_jiffies,
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    },
     workqueue::{
         self,
         WorkItem, //
@@ -23,7 +26,9 @@ use super::{
     connection::{
         bit,
         Outcome,
+        Pause,
         Shell,
+        BURST,
         EVENTS, //
     },
     counters::Counter,
@@ -198,10 +203,19 @@ impl QueuePair {
         if events != 0 {
             self.tell(events);
         }
-        if outcome.more {
-            // If it is queued already, that run sends these packets, too.
-            let _ = workqueue::system_bh().enqueue_delayed::<_, RESUMPTION>(self.clone(), 0);
+        match outcome.left {
+            Some(Pause::Turn) => self.resume(0),
+            // Not at once: the packets ahead are taken by the CPU that this may run on.
+            Some(Pause::Crowd) => self.resume(1),
+            // The CPU that sends the backlog resumes it in `drain`.
+            Some(Pause::Backlog) | None => {}
         }
+    }
+
+    /// Sends the packets that are left, after a delay. If that is planned already, that run sends
+    /// them.
+    fn resume(self: &Arc<Self>, delay: Jiffies) {
+        let _ = workqueue::system_bh().enqueue_delayed::<_, RESUMPTION>(self.clone(), delay);
     }
 
     /// Tells the consumer of events soon. Any context.
@@ -212,12 +226,13 @@ impl QueuePair {
     }
 
     /// Sends the packets that wait. One CPU at a time does it, so that they leave in order.
-    fn drain(&self) {
+    fn drain(self: &Arc<Self>) {
         let waits = || !self.frames.is_empty() || !self.own_frames.is_empty();
         if !waits() {
             return;
         }
         let port = self.inner.with(|inner| inner.attributes.port);
+        let mut sent = 0;
         loop {
             // Frames are added before `draining` is read, and `draining` is cleared before the
             // frames are looked at again. Without a full barrier between the two, on both sides, a
@@ -226,15 +241,22 @@ impl QueuePair {
             // If another one drains, it sees frames that were added meanwhile; if it has just
             // ended, we drain them.
             if !waits() || self.draining.swap(true, Ordering::AcqRel) {
-                return;
+                break;
             }
             while let Some(frame) = self.frames.pop() {
                 self.hca.transmit(port, frame);
+                sent += 1;
             }
             while let Some(frame) = self.own_frames.pop() {
                 self.hca.loop_back(port, frame);
+                sent += 1;
             }
             self.draining.store(false, Ordering::Release);
+        }
+        // Another CPU may have found this backlog and have left packets for it. A backlog is a
+        // burst in one of the queues, which one call of this takes out as a whole.
+        if sent >= BURST {
+            self.resume(0);
         }
     }
 

@@ -144,6 +144,22 @@ impl Frame {
         unsafe { (*self.state()).own }
     }
 
+    /// Notes that it is a packet of a connection (RC or UC).
+    #[inline]
+    pub(crate) fn set_connected(&mut self) {
+        // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
+        // mutably.
+        unsafe { (*self.state()).connected = true };
+    }
+
+    /// Returns whether it was made as a packet of a connection.
+    #[inline]
+    pub(crate) fn is_connected(&self) -> bool {
+        // SAFETY: `state` points to the notes in the control block, which only the frame's holder
+        // uses.
+        unsafe { (*self.state()).connected }
+    }
+
     /// Leaves the invariant CRC to [`Frame::close`].
     #[inline]
     pub(crate) fn leave_open(&mut self) {
