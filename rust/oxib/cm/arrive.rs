@@ -219,7 +219,7 @@ impl Manager {
         }
     }
 
-    fn rep(&self, port: &Arc<Port>, reply: &Reply, notice: KBox<Notice>) {
+    fn rep(&self, port: &Arc<Port>, reply: &Reply, mut notice: KBox<Notice>) {
         let (ours, theirs) = reply.names;
         let Some(id) = self.addressed(ours) else {
             return port.count_dropped(Cause::UnknownId);
@@ -242,6 +242,7 @@ impl Manager {
         let Ok(source) = id.reply_address(port, &notice, &Incoming::Rep(incoming)) else {
             return self.defer(port, notice);
         };
+        notice.end_wait();
         let now = self.now();
         let next = id.with(|inner| {
             if let Some(peer) = inner.machine.takes_rep(&incoming) {
@@ -290,7 +291,7 @@ impl Manager {
         port: &Arc<Port>,
         (names, tid): (Names, u64),
         incoming: &Incoming,
-        notice: KBox<Notice>,
+        mut notice: KBox<Notice>,
     ) {
         let known = self.addressed(names.0);
         let known = known.filter(|id| id.hears(Kind::Dreq, names, &notice) == Heard::Taken);
@@ -301,6 +302,7 @@ impl Manager {
         let Ok(source) = id.reply_address(port, &notice, incoming) else {
             return self.defer(port, notice);
         };
+        notice.end_wait();
         let now = self.now();
         let next = id.with(|inner| {
             let before = inner.machine.name();

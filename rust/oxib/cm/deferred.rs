@@ -176,6 +176,20 @@ impl Deferred {
         })
     }
 
+    /// Takes out the messages that are due for another try. Each keeps its slot over its lane:
+    /// under a flood another sender would get that slot before the message has to wait again.
+    fn take_due(self: &Arc<Self>, now: Time) -> impl Iterator<Item = KBox<Notice>> {
+        let due = self.rounds.with(|rounds| {
+            let due = rounds.take(now);
+            self.plan(rounds, now);
+            due
+        });
+        due.into_iter().flat_map(Chain::in_order).map(|mut notice| {
+            notice.deferred += 1;
+            notice
+        })
+    }
+
     /// Plans the timer for what is due next, with the lock held.
     fn plan(self: &Arc<Self>, rounds: &Rounds, now: Time) {
         // The lock orders the calls: of two at once the later time might win.
@@ -240,14 +254,7 @@ impl WorkItem for Deferred {
 
     fn run(this: Arc<Deferred>) {
         let now = Time::new(work::milliseconds());
-        let due = this.rounds.with(|rounds| {
-            let due = rounds.take(now);
-            this.plan(rounds, now);
-            due
-        });
-        for mut notice in due.into_iter().flat_map(Chain::in_order) {
-            notice.slot = None;
-            notice.deferred += 1;
+        for notice in this.take_due(now) {
             if let Some(port) = notice.port.clone() {
                 port.manager().take_in_again(&port, notice);
             }
@@ -386,6 +393,35 @@ mod tests {
         assert!(deferred.slots.are_held_by(&mine));
         drop(repetition);
         assert!(!deferred.slots.are_held_by(&mine));
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_keeps_its_slot_from_one_round_to_the_next() -> Result {
+        let manager = Manager::new(1)?;
+        let deferred = &manager.deferred;
+        let now = Time::new(1);
+        let mine = Source::new(1, 0, None);
+        let mut first = notice(0)?;
+        assert!(deferred.hold(&mut first, &mine, now));
+        let added = deferred.rounds.with(|rounds| rounds.add(first, now));
+        assert!(added.is_ok());
+        let mut again = deferred.take_due(now.after(DELAYS[0]));
+        let mut again = again.next().ok_or(EINVAL)?;
+        assert_eq!(again.deferred, 1);
+        // A flood takes all others while it is in its lane.
+        let mut flood = KVec::new();
+        for lid in 2..=ROOM {
+            let mut other = notice(0)?;
+            assert!(deferred.hold(&mut other, &Source::new(lid, 0, None), now));
+            flood.push(other, GFP_KERNEL)?;
+        }
+        let (late, mut newcomer) = (Source::new(ROOM + 1, 0, None), notice(0)?);
+        assert!(!deferred.hold(&mut newcomer, &late, now));
+        assert!(deferred.hold(&mut again, &mine, now));
+        again.end_wait();
+        assert!(!deferred.slots.are_held_by(&mine));
+        assert!(deferred.hold(&mut newcomer, &late, now));
         Ok(())
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Notice {
     pub(super) origin: Option<KBox<Origin>>,
     /// The number of times that it has waited for its sender's Ethernet address.
     pub(super) deferred: u8,
-    /// The slot that it has while it waits.
+    /// The slot that it has from the first time that it waits until it is handled.
     pub(super) slot: Option<HalfOpen>,
     /// The count of its identifier among those that give their slots up.
     pub(super) given_up: Option<GivenUp>,
@@ -108,6 +108,12 @@ impl Notice {
         if let Some(port) = &self.port {
             port.count_dropped(cause);
         }
+    }
+
+    /// Gives back the slot of a message that does not wait any more. Sleeps, so it is called before
+    /// the lock of an identifier is taken.
+    pub(super) fn end_wait(&mut self) {
+        self.slot = None;
     }
 
     /// The event to tell the consumer.

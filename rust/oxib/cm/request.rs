@@ -226,7 +226,7 @@ impl Manager {
             let verdict = arrival::request(&mut node, &incoming);
             (verdict, node.back, node.waited)
         };
-        notice.slot = waited;
+        notice.slot = waited.or(notice.slot.take());
         let verdict = match verdict {
             Verdict::Duplicate(id) => return self.answer_again(port, &id, notice),
             Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
@@ -246,8 +246,7 @@ impl Manager {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),
         };
-        // It does not wait any more.
-        notice.slot = None;
+        notice.end_wait();
         match verdict.and_then(|new| self.admit(port, (&req, adapter), new, &back, notice)) {
             Ok((id, next)) => id.then(next),
             Err(turned) => self.turn_away(port, &req, &back, turned),

@@ -84,13 +84,13 @@ impl Manager {
             return;
         };
         let req = *req;
-        notice.slot = self.forget_copies(port, &notice);
+        let waited = self.forget_copies(port, &notice);
+        notice.slot = waited.or(notice.slot.take());
         let back = match port.reply_address(&notice) {
             Ok(back) => back,
             Err(why) => return port.put_off(notice, why),
         };
-        // It does not wait any more.
-        notice.slot = None;
+        notice.end_wait();
         let Some(received) = notice.message() else {
             return;
         };
