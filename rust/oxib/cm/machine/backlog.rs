@@ -41,7 +41,7 @@ const FIRST_CELLS: usize = 32;
 /// Slots that are looked at from a random one on, until one is not free.
 const LOOKED_AT: usize = 8;
 
-/// One of so many connections may be giving its slot up.
+/// Share of the slots, as a divisor, that connections may be giving up at a time.
 const GIVING_UP: u32 = 16;
 
 /// The end of the list of free slots.
@@ -248,7 +248,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         may_begin
     }
 
-    /// Counts a connection less that [gave its slot up](Backlog::begin_giving_up).
+    /// Subtracts a connection that [gave its slot up](Backlog::begin_giving_up) from their count.
     pub fn end_giving_up(&mut self) {
         self.giving_up = self.giving_up.saturating_sub(1);
     }

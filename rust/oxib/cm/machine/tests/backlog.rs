@@ -158,7 +158,7 @@ fn a_source_that_holds_none_may_take_one_of_many() {
     }
 }
 
-/// A dozen sources take all slots, each half of what was left: the last one has one.
+/// Three of forty connections may be giving their slots up: then no newcomer is admitted.
 #[test]
 fn few_connections_give_their_slots_up_at_a_time() {
     let mut slots = slots(40);
@@ -178,6 +178,7 @@ fn few_connections_give_their_slots_up_at_a_time() {
     assert_eq!(held.len(), 40);
 }
 
+/// A dozen sources take all slots, each half of what was left: the last one has one.
 #[test]
 fn slots_are_taken_from_sources_that_hold_more() {
     let mut random = Random::new(1);
