@@ -18,6 +18,7 @@ from node_runner.results import shown
 from test_runner import again
 from test_runner import commands
 from test_runner import job
+from test_runner import usual
 from test_runner.job import NodeJob
 from test_runner.job import Outcome
 from test_runner.job import Selftest
@@ -127,14 +128,17 @@ def _needs(options):
 
 
 def _print_plan(jobs, measured):
-    """Print what the jobs take, by what was measured here, the dearest first."""
-    known = {each.name: measured.known(each.test) for each in jobs}
+    """Print what the jobs take, by what was measured here or is usual elsewhere, the dearest first."""
+    expected = {each.name: measured.expected(each.test) for each in jobs}
     print("To be run, with the seconds and the processor seconds that it took:")
-    for name, took in sorted(known.items(), key=lambda item: -item[1]["busy"] if item[1] else 0):
+    for name, took in sorted(expected.items(), key=lambda item: -item[1]["busy"] if item[1] else 0):
         print(f"{took['seconds']:8.0f} {took['busy']:6.0f}  {name}" if took else f"{'unknown':>15}  {name}")
-    unknown = sum(took is None for took in known.values())
-    total = sum(took["busy"] for took in known.values() if took)
+    unknown = sum(took is None for took in expected.values())
+    total = sum(took["busy"] for took in expected.values() if took)
     print(f"{len(jobs)} jobs, {total:.0f} processor seconds" + (f", and those of {unknown} that are unknown" if unknown else ""))
+    elsewhere = sum(expected[each.name] is not None and measured.known(each.test) is None for each in jobs)
+    if elsewhere:
+        print(f"{elsewhere} of them were not run here yet: what they took on another machine")
 
 
 def _say(text):
@@ -322,7 +326,7 @@ def main():
     jobs = _node_jobs(options)
     if not (options.test or options.no_host or options.repeat):
         jobs += _host_jobs(options)
-    measured = Measured(cache / "measured.json")
+    measured = Measured(cache / "measured.json", usual.read())
     if options.plan:
         _print_plan(jobs, measured)
         return 0

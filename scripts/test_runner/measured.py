@@ -4,6 +4,8 @@
 import fcntl
 import json
 
+from test_runner import usual
+
 # A job takes longer beside others. The least that it took is kept, and may grow by as much from one run to the next.
 _GROWTH = 1.25
 
@@ -11,8 +13,10 @@ _GROWTH = 1.25
 class Measured:
     """What is known of jobs, by their names."""
 
-    def __init__(self, path):
+    def __init__(self, path, elsewhere):
+        """`path` is the file of what was measured on this machine; `elsewhere` is what is usual on another one."""
         self._path = path
+        self._elsewhere = elsewhere
         self._known = self._read()
 
     def _read(self):
@@ -22,18 +26,22 @@ class Measured:
             return {}
 
     def known(self, name):
-        """The seconds and processor seconds (`busy`) of a job of that name; None if it has not been measured."""
+        """The seconds and processor seconds (`busy`) of a job of that name; None if it has not been measured here."""
         return self._known.get(name)
+
+    def expected(self, name):
+        """The same, of another machine where it has not been measured here; None if nobody has."""
+        return self.known(name) or usual.of(self._elsewhere, name)
 
     def seconds(self, job):
         """The seconds that a job takes alone."""
-        known = self._known.get(job.test)
-        return known["seconds"] if known else job.guess[0]
+        took = self.expected(job.test)
+        return took["seconds"] if took else job.guess[0]
 
     def share(self, job):
         """The processors that a job keeps busy."""
-        known = self._known.get(job.test)
-        return known["busy"] / max(1.0, known["seconds"]) if known else job.guess[1]
+        took = self.expected(job.test)
+        return took["busy"] / max(1.0, took["seconds"]) if took else job.guess[1]
 
     def add(self, name, seconds, busy):
         """Enter what a job that passed took. Other runs may have entered theirs meanwhile."""

@@ -21,6 +21,8 @@ from made_node import ENTER
 from made_node import make_kernel
 from test_runner import again
 from test_runner import job
+from test_runner import usual
+from test_runner.measured import Measured
 
 _CHECKOUT = Path("/oxib")
 _KERNEL = "7.3"
@@ -403,6 +405,50 @@ class Limits(unittest.TestCase):
 
     def test_another_run_takes_5_to_15_minutes(self):
         self.assertEqual([again.limit(seconds) for seconds in (10, 150, 1000)], [300, 450, 900])
+
+
+class Expected(unittest.TestCase):
+    """What a job is expected to take."""
+
+    _USUAL = {"made/steady (uml)": {"busy": 30, "seconds": 120}}
+
+    def setUp(self):
+        place = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, place)
+        (place / "selftests/made").mkdir(parents=True)
+        for name in ("steady", "new"):
+            (place / f"selftests/made/{name}.sh").write_text("#!/bin/bash\n# timeout: 400\n")
+        self._place = place
+        self.measured = Measured(place / "measured.json", self._USUAL)
+
+    def _job(self, name):
+        return job.NodeJob(job.Selftest(self._place / f"selftests/made/{name}.sh", self._place), "uml-7.3")
+
+    def test_it_took_as_long_on_another_machine(self):
+        steady = self._job("steady")
+        self.assertEqual((self.measured.seconds(steady), self.measured.share(steady)), (120, 0.25))
+
+    def test_what_was_measured_here_comes_first(self):
+        steady = self._job("steady")
+        self.measured.add(steady.test, 10.0, 5.0)
+        self.assertEqual((self.measured.seconds(steady), self.measured.share(steady)), (10.0, 0.5))
+
+    def test_a_new_one_is_guessed_by_its_time_limit(self):
+        new = self._job("new")
+        self.assertIsNone(self.measured.expected(new.test))
+        self.assertEqual(self.measured.seconds(new), 100)
+
+    def test_of_two_versions_the_slower_one_is_usual(self):
+        fields = {"processor_seconds": 9.6, "ran": True, "failed": 0}
+        records = [fields | {"test": f"stock/all (stock-7.{minor})", "seconds": 100 - minor} for minor in (2, 3)]
+        records.append(fields | {"test": "fuzz", "seconds": 50, "failed": 1})
+        self.assertEqual(usual.taken_from(records), {"stock/all (stock)": {"busy": 10, "seconds": 98}})
+
+    def test_what_is_usual_is_known_of_nearly_every_test(self):
+        names = {str(path.relative_to(_CHECKOUT / "selftests").with_suffix("")) for path in (_CHECKOUT / "selftests").glob("*/*.sh")}
+        known = {name.split()[0] for name in usual.read() if "/" in name}
+        self.assertGreater(len(known), 100)
+        self.assertEqual(known - names, set(), "no longer there: make scripts/test_runner/usual.json again")
 
 
 if __name__ == "__main__":
