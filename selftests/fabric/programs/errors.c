@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -140,9 +141,30 @@ static int to_error(struct ibv_qp *qp)
 	return ibv_modify_qp(qp, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_ERR }, IBV_QP_STATE);
 }
 
+static int is_draining(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	must(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), "the query");
+	return attr.qp_state == IBV_QPS_SQD && attr.sq_draining;
+}
+
+/* Waits for the end of the drain of a send queue: until then soft-RoCE refuses any state but Error. */
+static void drain(struct ibv_qp *qp)
+{
+	const char *patience = getenv("PATIENCE");
+	time_t end = time(NULL) + (patience ? atoi(patience) : 60);
+
+	while (is_draining(qp) && time(NULL) < end)
+		usleep(1000);
+	must(!is_draining(qp), "the send queue is drained");
+}
+
 /* A reliable connection to itself, in this state. */
 static void bring_to(struct ibv_qp *qp, int wanted)
 {
+	drain(qp);
 	must(!to_reset(qp), "Reset");
 	if (wanted == IBV_QPS_INIT)
 		must(!to_init(qp), "Init");
