@@ -42,9 +42,9 @@ start_capture() { # file
 	eventually grep -q 'listening on' /tmp/tcpdump.log || bail_out "tcpdump does not capture"
 }
 
-# The answer to a DREQ is the last message of a connection.
+# On a busy host a DREQ is repeated before its answer comes, and answered again.
 has_captured_all() { # kernel|oxib
-	equal "${#calls[@]}" "$(python3 selftests/cm/capture.py "/out/$1.pcap" DREP)"
+	equal "${#calls[@]}" "$(python3 selftests/cm/ended.py "/out/$1.pcap")"
 }
 
 connect_all() { # kernel|oxib
