@@ -76,6 +76,8 @@ pub(crate) struct Line {
     /// Frames that came where a net device cannot be called: with interrupts off.
     #[pin]
     backlog: Queue,
+    /// The number of these, with the one that is being sent.
+    waiting: AtomicU32,
     #[pin]
     work: DelayedWork<Line>,
     #[pin]
@@ -121,6 +123,7 @@ impl Line {
                 told_down: AtomicBool::new(false),
                 repeats: AtomicU32::new(0),
                 backlog <- Queue::new(),
+                waiting: AtomicU32::new(0),
                 work <- new_delayed_work!("softib_line"),
                 repeat <- new_delayed_work!("softib_line_repeat"),
             }),
@@ -209,8 +212,9 @@ impl Line {
     pub(crate) fn send(self: &Arc<Self>, frame: Frame) {
         // SAFETY: Reads flags of this CPU.
         let deferred = unsafe { bindings::softib_in_interrupt() };
-        // Those that wait were sent first.
-        if deferred || !self.backlog.is_empty() {
+        // Those that wait were sent first, and one that was taken out may not have left yet.
+        if deferred || self.waiting.load(Ordering::Acquire) != 0 {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             self.backlog.push(frame);
             self.send_backlog();
         } else {
@@ -230,6 +234,7 @@ impl Line {
                 return true;
             };
             self.transmit(frame);
+            self.waiting.fetch_sub(1, Ordering::Release);
         }
         false
     }
