@@ -2,6 +2,9 @@
 /*
  * The C interfaces oxib is bound to. bindgen makes bindings_generated.rs of it; rust/oxib/bindings/parameters says which
  * headers' contents are taken.
+ *
+ * Inline functions and macros of the kernel are functions in the C files here, by subject, so that Rust can call them. One
+ * statement each where that is possible: no logic lives there.
  */
 
 #include <linux/hrtimer_types.h>
@@ -40,10 +43,14 @@
 #include "cm_trace.h"
 #include "genetlink.h"
 #include "hash_table.h"
-#include "inline.h"
 #include "link.h"
 #include "lock.h"
+#include "napi.h"
 #include "neighbour.h"
+#include "netdev.h"
 #include "netlink_socket.h"
+#include "pages.h"
 #include "params.h"
+#include "rdma.h"
 #include "roce.h"
+#include "skb.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
+#include <linux/igmp.h>
+#include <linux/inetdevice.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 
@@ -91,4 +93,26 @@ int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdm
 {
 	device->net = &init_net;
 	return rdma_resolve_ip(from, to, device, timeout_ms, done, true, context);
+}
+
+bool oxib_gid_has_vlan(const struct ib_gid_attr *attr)
+{
+	u16 vlan = NO_VLAN;
+
+	return rdma_read_gid_l2_fields(attr, &vlan, NULL) || vlan != NO_VLAN;
+}
+
+int oxib_roce_mtu(const struct net_device *dev)
+{
+	return ib_mtu_enum_to_int(iboe_get_mtu(READ_ONCE(dev->mtu)));
+}
+
+struct in_device *oxib_in_dev_get(const struct net_device *dev)
+{
+	return __in_dev_get_rtnl(dev);
+}
+
+void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group)
+{
+	ip_mc_dec_group(in_dev, (__force __be32)group);
 }

@@ -3,8 +3,11 @@
 #ifndef OXIB_BINDINGS_ROCE_H
 #define OXIB_BINDINGS_ROCE_H
 
+#include <linux/netdevice.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
+
+struct in_device;
 
 bool oxib_source_gid(const struct ib_wc *wc, const struct ib_grh *grh, union ib_gid *source);
 const struct ib_gid_attr *oxib_roce_destination(struct ib_device *device, u32 port,
@@ -15,5 +18,9 @@ int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdm
 		    void (*done)(int status, struct sockaddr *from, struct rdma_dev_addr *device,
 				 void *context),
 		    void *context);
+bool oxib_gid_has_vlan(const struct ib_gid_attr *attr);
+int oxib_roce_mtu(const struct net_device *dev);
+struct in_device *oxib_in_dev_get(const struct net_device *dev);
+void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group);
 
 #endif
