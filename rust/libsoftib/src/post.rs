@@ -132,7 +132,7 @@ unsafe fn post_chain<R: Request>(
 ///
 /// # Safety
 ///
-/// As [`post_chain`], and the chain has as many requests.
+/// The caller keeps to the contract of [`post_chain`], and the chain has as many requests.
 unsafe fn post_part<R: Request>(
     first: *mut R,
     count: usize,

@@ -101,7 +101,7 @@ impl<T: Send + Sync> Batch<T> {
     ///
     /// # Errors
     ///
-    /// As [`Writer::put`]; the table is as it was, the batch empty.
+    /// The errors of [`Writer::put`]. The table is then as it was, and the batch empty.
     pub(crate) fn apply<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) -> Result {
         for place in 0..self.slots.len() {
             if place % TURN == 0 {

@@ -153,7 +153,7 @@ impl Inbound {
     ///
     /// # Errors
     ///
-    /// What the device says: the buffers' memory stays with it then.
+    /// The device's error: the buffers' memory stays with it then.
     pub(super) fn stop(&mut self, held: Held<'_>) -> Result {
         let receiver = self.poll.disable(held);
         let stopped = self.pair.reset();

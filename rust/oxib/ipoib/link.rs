@@ -125,7 +125,7 @@ pub(super) trait Link: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     fn refresh(&self) -> Result<Offer>;
 
     /// Returns advice for the administrator if [`Offer::gid`] is `None`.
@@ -172,7 +172,7 @@ pub(super) trait Link: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What the device or the SA says; the interface is not a member.
+    /// The device's or the SA's error; the interface is then not a member.
     fn join(
         &self,
         rtnl: &mut Rtnl,

@@ -186,7 +186,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(super) fn start(&mut self) -> Result {
         // Posted before the poll is enabled: until then nothing else touches the ring.
         if let Err(error) = self.reception.ring.post() {

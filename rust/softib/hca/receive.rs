@@ -221,7 +221,7 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     ///
-    /// As [`ReceiveQueue::post`].
+    /// The errors of [`ReceiveQueue::post`].
     pub(crate) fn post(&self, request: u64, segments: &[Segment]) -> Result {
         self.shared
             .with(|shared| shared.queue.post(request, segments))

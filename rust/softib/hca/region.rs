@@ -519,7 +519,7 @@ impl Regions {
     ///
     /// # Errors
     ///
-    /// As [`Regions::walk`].
+    /// The error of [`Regions::walk`].
     pub(crate) fn gather(
         &self,
         domain: Domain,
@@ -544,7 +544,7 @@ impl Regions {
     ///
     /// # Errors
     ///
-    /// As [`Regions::walk`].
+    /// The error of [`Regions::walk`].
     pub(crate) fn scatter(
         &self,
         domain: Domain,

@@ -172,7 +172,7 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// As [`Frame::bytes_mut`].
+    /// The errors of [`Frame::bytes_mut`].
     pub(super) fn close(&mut self) -> Result {
         // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
         // mutably.

@@ -37,7 +37,7 @@ pub(super) unsafe extern "C" fn attach(
 ///
 /// # Safety
 ///
-/// As [`attach`].
+/// Called by `ib_core` with a live queue pair and a valid GID.
 pub(super) unsafe extern "C" fn detach(
     qp: *mut bindings::ib_qp,
     gid: *mut bindings::ib_gid,

@@ -46,7 +46,8 @@ impl<C, T> Object<C, T> {
     ///
     /// # Safety
     ///
-    /// As [`Object::part`], and there is no other reference to it.
+    /// The caller keeps to the contract of [`Object::part`], and there is no other reference to
+    /// the part.
     pub(super) unsafe fn part_mut<'a>(core: *mut C) -> &'a mut T {
         // SAFETY: `core` begins an `Object` that was created, so the part is there; there is no
         // other reference to it.
@@ -57,7 +58,7 @@ impl<C, T> Object<C, T> {
     ///
     /// # Safety
     ///
-    /// As [`Object::part`], and nobody uses the object any more.
+    /// The caller keeps to the contract of [`Object::part`], and nobody uses the object any more.
     pub(super) unsafe fn destroy(core: *mut C) -> T {
         // SAFETY: `core` begins an `Object` that was created, so the part is there; it is not used
         // after this.
@@ -83,7 +84,7 @@ impl<C, T> Object<C, T> {
     ///
     /// # Safety
     ///
-    /// As [`Object::destroy`], and `core` came from `allocate`.
+    /// The caller keeps to the contract of [`Object::destroy`], and `core` came from `allocate`.
     pub(super) unsafe fn free(core: *mut C) -> T {
         // SAFETY: `core` came from `allocate`, so from a box, was created there, and is not used
         // after this.

@@ -173,7 +173,7 @@ unsafe fn has_own_address(pair: &QueuePair, request: *const bindings::ib_send_wr
 ///
 /// # Safety
 ///
-/// As [`send`], for one request.
+/// The caller keeps to the contract of [`send`], for one request.
 #[inline]
 unsafe fn post_one(
     pair: &Arc<QueuePair>,
@@ -211,7 +211,8 @@ fn key_of(request: &bindings::ib_send_wr) -> u32 {
 ///
 /// # Safety
 ///
-/// As [`send`]; such a request is the first part of a larger structure, which one by its operation.
+/// The caller keeps to the contract of [`send`]. Such a request is the first part of a larger
+/// structure, which its operation determines.
 unsafe fn connected<'a>(
     pair: &QueuePair,
     request: *const bindings::ib_send_wr,
@@ -248,7 +249,7 @@ unsafe fn connected<'a>(
 ///
 /// # Safety
 ///
-/// As [`connected`].
+/// The caller keeps to the contract of [`connected`].
 unsafe fn operation(request: *const bindings::ib_send_wr) -> Result<(Kind, Operation, Local)> {
     // SAFETY: The request is valid while it is posted.
     let common = unsafe { &*request };
@@ -347,7 +348,8 @@ unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local
 ///
 /// # Safety
 ///
-/// As [`send`]; such a request is the first part of a `struct ib_ud_wr`.
+/// The caller keeps to the contract of [`send`]. Such a request is the first part of a
+/// `struct ib_ud_wr`.
 unsafe fn datagram<'a>(
     pair: &QueuePair,
     request: *const bindings::ib_send_wr,
@@ -402,7 +404,8 @@ unsafe fn datagram<'a>(
 ///
 /// # Safety
 ///
-/// As [`send`]: the header is there as long as the request is posted.
+/// The caller keeps to the contract of [`send`]: the header is there as long as the request is
+/// posted.
 unsafe fn cut<'a>(request: &bindings::ib_ud_wr, length: usize) -> Result<Cut<'a>> {
     let (size, header) = (
         usize::try_from(request.mss)?,

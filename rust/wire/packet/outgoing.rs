@@ -159,7 +159,8 @@ impl Outgoing {
     ///
     /// # Errors
     ///
-    /// As [`Outgoing::write`], and if the buffer does not hold the packet.
+    /// The errors of [`Outgoing::write`], and [`BuildError::Buffer`] if the buffer does not hold
+    /// the packet.
     pub fn build(
         &self,
         payload: &[u8],

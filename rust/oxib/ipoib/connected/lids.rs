@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Connections whose LIDs are no longer right, as the subnet manager has given a port another one.
+//! The LIDs of connections, and the end of connections whose LIDs are no longer right.
 //!
-//! Such a connection carries nothing, and finds that out by itself only when its retries end,
-//! seconds later. So it is closed as soon as the change shows:
+//! A connection carries nothing once the subnet manager has given one of its ports another LID,
+//! but it fails only when its retries end, seconds later. It is closed as soon as the change shows:
 //!
-//! - The port has another LID: its events say so.
-//! - The path to a peer leads to another LID: the subnet administrator says so.
-//! - A peer asks for a connection, or ends one, from another LID than a connection to it leads to:
-//!   the subnet administrator is asked, as anybody can claim to be a peer.
+//! - An event of the port announces another LID.
+//! - The subnet administrator's path to a peer leads to another LID.
+//! - A peer asks for a connection, or ends one, from another LID than a connection to it leads to.
+//!   The subnet administrator is asked then, as anybody can claim to be a peer.
 //!
-//! What neighbours announce is followed up for their paths (`ipoib/neighbour.rs`), with a budget
-//! and spread; a new path closes connections as above.
+//! Announcements of neighbours cause path queries (`ipoib/neighbour.rs`), with a budget and spread
+//! over time; a new path closes connections in the same way.
 
 use core::sync::atomic::Ordering;
 

@@ -165,7 +165,7 @@ impl Arrivals {
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub(super) fn start(&mut self) -> Result {
         self.reception.ring.post()?;
         // Nothing is missed: the poll is scheduled once after it was enabled.
