@@ -169,50 +169,29 @@ unsafe fn post_part<R: Request>(
     error
 }
 
-/// The verb `post_send`.
-pub(crate) unsafe extern "C" fn post_send(
-    qp: *mut ibv_qp,
-    first: *mut ibv_send_wr,
-    bad: *mut *mut ibv_send_wr,
-) -> c_int {
-    // SAFETY: The queue pair is one of this library's, and the chain and `bad` are the program's,
-    // as libibverbs promises. Its command only reads requests.
-    unsafe {
-        post_chain(first, bad, |first, bad| {
-            libibverbs::ibv_cmd_post_send(qp, first, bad)
-        })
-    }
+/// Defines a verb that posts a chain of requests to a queue by a command of libibverbs.
+macro_rules! verb {
+    ($name:ident, $command:ident, $queue:ty, $request:ty) => {
+        #[doc = concat!("The verb `", stringify!($name), "`.")]
+        pub(crate) unsafe extern "C" fn $name(
+            queue: *mut $queue,
+            first: *mut $request,
+            bad: *mut *mut $request,
+        ) -> c_int {
+            // SAFETY: The queue is one of this library's, and the chain and `bad` are the
+            // program's, as libibverbs promises. Its command only reads requests.
+            unsafe {
+                post_chain(first, bad, |first, bad| {
+                    libibverbs::$command(queue, first, bad)
+                })
+            }
+        }
+    };
 }
 
-/// The verb `post_recv`.
-pub(crate) unsafe extern "C" fn post_recv(
-    qp: *mut ibv_qp,
-    first: *mut ibv_recv_wr,
-    bad: *mut *mut ibv_recv_wr,
-) -> c_int {
-    // SAFETY: The queue pair is one of this library's, and the chain and `bad` are the program's,
-    // as libibverbs promises. Its command only reads requests.
-    unsafe {
-        post_chain(first, bad, |first, bad| {
-            libibverbs::ibv_cmd_post_recv(qp, first, bad)
-        })
-    }
-}
-
-/// The verb `post_srq_recv`.
-pub(crate) unsafe extern "C" fn post_srq_recv(
-    srq: *mut ibv_srq,
-    first: *mut ibv_recv_wr,
-    bad: *mut *mut ibv_recv_wr,
-) -> c_int {
-    // SAFETY: The queue is one of this library's, and the chain and `bad` are the program's, as
-    // libibverbs promises. Its command only reads requests.
-    unsafe {
-        post_chain(first, bad, |first, bad| {
-            libibverbs::ibv_cmd_post_srq_recv(srq, first, bad)
-        })
-    }
-}
+verb!(post_send, ibv_cmd_post_send, ibv_qp, ibv_send_wr);
+verb!(post_recv, ibv_cmd_post_recv, ibv_qp, ibv_recv_wr);
+verb!(post_srq_recv, ibv_cmd_post_srq_recv, ibv_srq, ibv_recv_wr);
 
 #[cfg(test)]
 mod tests {
