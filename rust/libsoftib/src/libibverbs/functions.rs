@@ -2,53 +2,7 @@
 
 //! The functions of libibverbs that this library calls.
 
-use super::operations::verbs_context_ops;
-use super::{
-    ib_uverbs_alloc_pd_resp,
-    ib_uverbs_create_ah_resp,
-    ib_uverbs_create_cq_resp,
-    ib_uverbs_create_qp_resp,
-    ib_uverbs_create_srq_resp,
-    ib_uverbs_ex_query_device_resp,
-    ib_uverbs_get_context_resp,
-    ib_uverbs_reg_mr_resp,
-    ib_uverbs_rereg_mr_resp,
-    ibv_ah,
-    ibv_ah_attr,
-    ibv_alloc_pd,
-    ibv_command_buffer,
-    ibv_comp_channel,
-    ibv_context,
-    ibv_cq,
-    ibv_create_cq,
-    ibv_create_qp,
-    ibv_create_srq,
-    ibv_device,
-    ibv_device_attr_ex,
-    ibv_get_context,
-    ibv_gid,
-    ibv_modify_qp,
-    ibv_modify_srq,
-    ibv_pd,
-    ibv_port_attr,
-    ibv_qp,
-    ibv_qp_attr,
-    ibv_qp_init_attr,
-    ibv_query_device_ex_input,
-    ibv_query_port,
-    ibv_query_qp,
-    ibv_query_srq,
-    ibv_recv_wr,
-    ibv_reg_mr,
-    ibv_rereg_mr,
-    ibv_send_wr,
-    ibv_srq,
-    ibv_srq_attr,
-    ibv_srq_init_attr,
-    verbs_context,
-    verbs_device_ops,
-    verbs_mr, //
-};
+use super::*;
 use std::ffi::{
     c_int,
     c_void, //

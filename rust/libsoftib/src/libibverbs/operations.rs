@@ -2,33 +2,7 @@
 
 //! The table of a context's verbs.
 
-use super::declare::types;
-#[cfg(test)]
-use super::Layout;
-use super::{
-    ibv_ah,
-    ibv_ah_attr,
-    ibv_comp_channel,
-    ibv_context,
-    ibv_cq,
-    ibv_device_attr_ex,
-    ibv_gid,
-    ibv_mr,
-    ibv_pd,
-    ibv_port_attr,
-    ibv_qp,
-    ibv_qp_attr,
-    ibv_qp_init_attr,
-    ibv_query_device_ex_input,
-    ibv_recv_wr,
-    ibv_send_wr,
-    ibv_srq,
-    ibv_srq_attr,
-    ibv_srq_init_attr,
-    ibv_wc,
-    verbs_mr,
-    Unused, //
-};
+use super::*;
 use crate::memory::Zeroable;
 use std::ffi::{
     c_int,
