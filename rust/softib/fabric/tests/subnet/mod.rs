@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod alone;
 pub mod manager;
 
 use std::collections::{
