@@ -60,9 +60,9 @@ _TESTS = {
     "REP": "`sequences` of `rust/oxib/cm/machine`; `cm/abuse` (strange messages)",
     "REJ": "`sequences` of `rust/oxib/cm/machine`; `cm/hammer`",
     "SIDR_REQ": "`cm/abuse` (strange messages), `acm/peers`",
-    "ARP-request": "`oxib_address` in `kunit/modules`; `infiniband/strangers`",
-    "ARP-reply": "`oxib_address` in `kunit/modules`",
-    "ND": "`oxib_address` in `kunit/modules`, as with ARP; `infiniband/sequences`",
+    "ARP-request": "`oxib_address_bounds` in `kunit/modules`; `infiniband/strangers`",
+    "ARP-reply": "`oxib_address_bounds` in `kunit/modules`",
+    "ND": "`oxib_address_bounds` in `kunit/modules`, as with ARP; `infiniband/sequences`",
     "other-classes": "`cm/abuse` (strange messages)",
     "connected-REQ": "`oxib_connected_slots` in `kunit/modules`",
 }

@@ -21,6 +21,7 @@ use crate::{
 mod destination;
 mod revalidation;
 mod room;
+#[cfg(CONFIG_KUNIT = "y")]
 mod tests;
 
 use destination::{
