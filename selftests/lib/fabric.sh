@@ -110,11 +110,19 @@ kill_sm() { # host
 	unset "sm_processes[$1]"
 } 2>/dev/null
 
+# What a host's device, its connection manager and TCP have counted, and the connections of its programs.
+counted_by() { # host
+	# shellcheck disable=SC2016 # an argument of that shell
+	at "$1" sh -c 'cd "/sys/class/infiniband/$1/ports/1" && grep -Hv "^0$" hw_counters/* cm_*/*' sh "$1"
+	at "$1" nstat -a | grep -E 'Retrans|Timeouts|Backlog|Rcvq|InErrs|OutDiscards|InDiscards'
+	at "$1" ss -tin
+}
+
 # What the subnet managers see, and what they said; interfaces, and what their driver said: for a failure that leaves no other trace.
 explain_fabric() {
 	local host
 	for host in "${hosts[@]:0:8}"; do
-		note "$host: $(at "$host" ip -br address show dev ib0; at "$host" ethtool -S ib0 | grep -v ': 0$')"
+		note "$host: $(at "$host" ip -br address show dev ib0; at "$host" ip neighbour; at "$host" ethtool -S ib0 | grep -v ': 0$'; counted_by "$host")"
 	done
 	note "$(dmesg | grep -E 'infiniband|oxib|ib[0-9]:' | tail -n 20)"
 	for host in "${!sm_processes[@]}"; do

@@ -46,9 +46,16 @@ echo 5 >/proc/sys/kernel/printk
 # shellcheck source=selftests/lib/tap.sh
 . selftests/lib/tap.sh
 
-# With the first one what all tasks and work queues are about goes into the kernel's log, as something may hang, and into the
-# node's what ib0 has counted.
+# With the first one each node says what it was doing: this one now, the others when they come to a barrier.
 explain_failure() {
+	: >"$meeting_place/failed"
+	explain_node
+}
+
+# What all tasks and work queues are about goes into the kernel's log, as something may hang, and into the node's what ib0 has
+# counted.
+explain_node() {
+	is_explained=yes
 	echo t >/proc/sysrq-trigger
 	[ ! -e /sys/class/net/ib0 ] || note "$(ethtool -S ib0 | grep -v ': 0$'; ip neighbour; rdma resource show qp)"
 	! declare -F explain_fabric >/dev/null || explain_fabric
@@ -120,6 +127,7 @@ barrier() { # name
 			pause 0.2
 		done
 	done
+	[ ! -e "$meeting_place/failed" ] || [ -n "${is_explained:-}" ] || explain_node
 }
 
 # Something that another node wants to know.
