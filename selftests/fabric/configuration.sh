@@ -126,7 +126,9 @@ refuses "$k/refuse_every" 'hca k: refuse_every takes 0 to 65536' 65537
 refuses "$k/refuse_every" 'hca k: refuse_every takes a number' -1 some ''
 refuses "$k/resets_fail" 'hca k: no device was made of it yet' 0 1
 refuses "$k/resets_fail" 'hca k: resets_fail takes 0 or 1' 2 yes ''
-refuses "$k/attaches_fail" 'hca k: attaches_fail takes 0 or 1' 2 yes ''
+for flag in attaches_fail detaches_fail; do
+	refuses "$k/$flag" "hca k: $flag takes 0 or 1" 2 yes ''
+done
 refuses "$k/checksum" 'hca k: checksum takes 0 or 1' 2 on
 refuses "$k/tso" 'hca k: tso takes 0 or 1' 2 on
 refuses "$k/dma" 'hca k: dma takes 0 or 1' 2 on

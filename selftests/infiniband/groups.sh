@@ -118,6 +118,16 @@ test_attachment() {
 	check "h3: it hears h1" eventually host_reaches h1 "$(v4_of h3)"
 }
 
+# The attachments that could not end go on.
+test_detachment() {
+	check "h3: queue pairs cannot be detached from groups" fault detaches_fail 1
+	check "h3: ib0 goes down, detaching no queue pair" at h3 ip link set ib0 down
+	check "h3: and up, attaching them" at h3 ip link set ib0 up
+	check "h3: it has carrier without detachments" eventually has_carrier h3
+	check "h3: it hears h1 without detachments" eventually host_reaches h1 "$(v4_of h3)"
+	check "h3: they can be detached again" fault detaches_fail 0
+}
+
 # --- Q_Key -------------------------------------------------------------------------------------------------------------
 
 test_qkey() {
@@ -166,6 +176,7 @@ stop_jobs
 check "h2 does not listen any more, and is no member" eventually is_member h2 ''
 check "h1 has still joined to send" is_member h1 8
 test_attachment
+test_detachment
 for host in "${hosts[@]}"; do
 	in_background_at "$host" python3 selftests/ipoib/group.py hold --ipv4 "$held"
 done

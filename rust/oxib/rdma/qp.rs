@@ -68,7 +68,7 @@ pub(crate) enum State {
 }
 
 /// An attachment of a queue pair to a group, which has the LID `lid` (0 on RoCE).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Attachment {
     group: Gid,
     lid: u16,
@@ -330,7 +330,11 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     /// The device's error.
     pub(crate) fn attach(&self, group: Gid, lid: u16) -> Result {
         // A device may take an attachment that it has, and `ib_core` would count it twice.
-        self.release(|left| left.group == group)?;
+        if self.release(|left| left.group == group).is_err() {
+            if let Some(kept) = self.keep(&Attachment { group, lid }) {
+                return kept;
+            }
+        }
         let mut gid = bindings::ib_gid { raw: group.bytes() };
         // SAFETY: The queue pair is valid, the GID ours.
         kernel::error::to_result(unsafe { bindings::ib_attach_mcast(self.as_raw(), &mut gid, lid) })
@@ -384,6 +388,18 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             self.attach_uncounted(attachment)?;
             self.try_to_detach(attachment)
         })
+    }
+
+    /// Attaches the queue pair anew where such an attachment was to end and `ib_core` still counts
+    /// it, which goes on. Returns `None` if there is none.
+    fn keep(&self, attachment: &Attachment) -> Option<Result> {
+        let mut left = self.left.lock();
+        let index = left.iter().position(|other| other == attachment)?;
+        let attached = self.attach_uncounted(attachment);
+        if attached.is_ok() {
+            let _ = left.remove(index);
+        }
+        Some(attached)
     }
 
     fn try_to_detach(&self, attachment: &Attachment) -> Result {

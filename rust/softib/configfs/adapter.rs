@@ -398,6 +398,21 @@ impl configfs::AttributeOperations<30> for Element {
 }
 
 #[vtable]
+impl configfs::AttributeOperations<31> for Element {
+    type Data = Element;
+
+    fn show(element: &Element, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let fail = peer::with(&element.name, |hca| hca.faults.detaches_fail()).unwrap_or(false);
+        Self::show_flag(page, fail)
+    }
+
+    fn store(element: &Element, page: &[u8]) -> Result {
+        let fail = element.flag(page, "detaches_fail")?;
+        element.change_device(|hca| hca.faults.set_detaches_fail(fail))
+    }
+}
+
+#[vtable]
 impl configfs::AttributeOperations<24> for Element {
     type Data = Element;
 

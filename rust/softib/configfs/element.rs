@@ -107,6 +107,7 @@ impl Element {
                 own_multicast: 28,
                 vectors: 29,
                 attaches_fail: 30,
+                detaches_fail: 31,
             ],
         };
         let (attributes, options) = match kind {

@@ -32,6 +32,8 @@ pub(crate) struct Faults {
     resets_fail: AtomicBool,
     /// Whether queue pairs can be neither attached to groups nor detached.
     attaches_fail: AtomicBool,
+    /// Whether queue pairs cannot be detached from groups.
+    detaches_fail: AtomicBool,
 }
 
 impl Faults {
@@ -66,13 +68,35 @@ impl Faults {
         self.attaches_fail.store(fail, Ordering::Relaxed);
     }
 
-    /// Takes in the attachment of a queue pair to a group, or its end.
+    /// Returns whether queue pairs cannot be detached from groups, though they can be attached.
+    pub(crate) fn detaches_fail(&self) -> bool {
+        self.detaches_fail.load(Ordering::Relaxed)
+    }
+
+    /// Lets the ends of attachments to groups fail from now on, or succeed.
+    pub(crate) fn set_detaches_fail(&self, fail: bool) {
+        self.detaches_fail.store(fail, Ordering::Relaxed);
+    }
+
+    /// Takes in the attachment of a queue pair to a group.
     ///
     /// # Errors
     ///
     /// `EIO`.
     pub(crate) fn take_attachment(&self) -> Result {
         match self.attaches_fail() {
+            true => Err(EIO),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes in the end of an attachment of a queue pair to a group.
+    ///
+    /// # Errors
+    ///
+    /// `EIO`.
+    pub(crate) fn take_detachment(&self) -> Result {
+        match self.attaches_fail() || self.detaches_fail() {
             true => Err(EIO),
             false => Ok(()),
         }

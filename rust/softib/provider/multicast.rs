@@ -47,7 +47,7 @@ pub(super) unsafe extern "C" fn detach(
         // SAFETY: The queue pair is live, so it has our part; the GID is valid.
         let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
         pair.hca.check()?;
-        pair.hca.faults.take_attachment()?;
+        pair.hca.faults.take_detachment()?;
         pair.hca.groups.detach(pair.number, gid)?;
         Ok(0)
     })
