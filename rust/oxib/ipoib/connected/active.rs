@@ -175,7 +175,7 @@ impl Outbound {
         let number = qp.number();
         let route = (peer.gid(), lids);
         let this = Self::new(session, &manager, (queue, tag), route, qp, slot)?;
-        if !session.is_from_here(lids) {
+        if !session.may_begin_here(lids) {
             // The LID has changed meanwhile: the look for such connections may have been before
             // this one was there.
             this.close_as(Fate::Moved);
@@ -305,22 +305,22 @@ impl Outbound {
     }
 }
 
-/// Returns the path from the port, as far as its LID is known, to the port at `gid`. Sleeps.
+/// Returns the path from the port, at the LID that it has now, to the port at `gid`. Sleeps.
 ///
 /// # Errors
 ///
 /// `EAGAIN` if the subnet administrator, too, has only one from an old LID of the port; others if
 /// there is none.
-fn path_from_here(session: &Session, gid: Gid) -> Result<PathRecord> {
+fn path_from_here(session: &Arc<Session>, gid: Gid) -> Result<PathRecord> {
     let interface = &session.interface;
     let path = interface.link().path_record(interface, gid)?;
-    if session.is_from_here(Lids::along(&path)) {
+    if session.may_begin_here(Lids::along(&path)) {
         return Ok(path);
     }
     // Known since before the port got another LID.
     interface.forget_paths_to(&gid);
     let path = interface.link().path_record(interface, gid)?;
-    if session.is_from_here(Lids::along(&path)) {
+    if session.may_begin_here(Lids::along(&path)) {
         Ok(path)
     } else {
         Err(EAGAIN)

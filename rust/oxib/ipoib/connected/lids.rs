@@ -13,9 +13,15 @@
 //! Announcements of neighbours cause path queries (`ipoib/neighbour.rs`), with a budget and spread
 //! over time; a new path closes connections in the same way.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{
+    AtomicU16,
+    Ordering, //
+};
 
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
     active::Outbound,
@@ -28,6 +34,7 @@ use crate::{
     ipoib::interface::Interface,
     net::rtnl::Rtnl,
     rdma::path::PathRecord,
+    reclaim::WithoutIo,
     wire::{
         cm::req::Req,
         gid::Gid,
@@ -90,6 +97,46 @@ impl Lids {
     /// Returns whether the connection may lead to the port that has `lid` now.
     fn may_lead_to(self, lid: u16, is_same_port: impl Fn(u16, u16) -> bool) -> bool {
         self.remote == 0 || lid == 0 || is_same_port(self.remote, lid)
+    }
+}
+
+/// The LID of the port as it was read last; 0 if it has none.
+pub(super) struct KnownLid(AtomicU16);
+
+impl KnownLid {
+    pub(super) fn new(lid: u16) -> Self {
+        Self(AtomicU16::new(lid))
+    }
+
+    fn get(&self) -> u16 {
+        // Relaxed: the members' lock orders it before the look for what begins elsewhere.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the port has `lid`. Returns whether it had another one.
+    fn update(&self, lid: u16) -> bool {
+        self.0.swap(lid, Ordering::Relaxed) != lid
+    }
+
+    /// Returns whether a connection may begin at the port's LID, of which `may_begin_at` decides.
+    /// One that is known may be old: before the answer is no, it is read from the device by
+    /// `read`, and `changed` is called if it is another one.
+    fn admits(
+        &self,
+        may_begin_at: impl Fn(u16) -> bool,
+        read: impl FnOnce() -> Result<u16>,
+        changed: impl FnOnce(),
+    ) -> bool {
+        if may_begin_at(self.get()) {
+            return true;
+        }
+        let Ok(lid) = read() else {
+            return false;
+        };
+        if self.update(lid) {
+            changed();
+        }
+        may_begin_at(lid)
     }
 }
 
@@ -160,10 +207,40 @@ impl Session {
 
     /// Returns whether a connection between `lids` may begin at the port as far as its LID is
     /// known.
-    pub(super) fn is_from_here(&self, lids: Lids) -> bool {
-        // Relaxed: the members' lock orders it before the look for what begins elsewhere.
-        let lid = self.lid.load(Ordering::Relaxed);
+    fn is_from_here(&self, lids: Lids) -> bool {
+        let lid = self.lid.get();
         lids.may_begin_at(lid, |one, other| self.is_same_port(one, other))
+    }
+
+    /// Returns whether a connection between `lids` may begin at the port. The interface reads the
+    /// port's LID some time after the subnet manager has set it; a peer or the subnet administrator
+    /// may name the new one before. Sleeps.
+    pub(super) fn may_begin_here(self: &Arc<Self>, lids: Lids) -> bool {
+        let interface = &self.interface;
+        self.lid.admits(
+            |lid| lids.may_begin_at(lid, |one, other| self.is_same_port(one, other)),
+            || {
+                let _scope = WithoutIo::begin();
+                let device = interface.link().rdma();
+                Ok(device.infiniband_port(interface.port())?.lid)
+            },
+            || {
+                self.close_from_elsewhere_soon();
+                // Reads the LID after this: an old one does not stay if the two readers met.
+                interface.kick();
+            },
+        )
+    }
+
+    /// Closes the connections that begin at other LIDs than the port has now: soon, as that
+    /// sleeps.
+    fn close_from_elsewhere_soon(self: &Arc<Self>) {
+        let this = self.clone();
+        // Without memory, they end by themselves.
+        let _ = self
+            .interface
+            .searches
+            .spawn(move || this.close_from_elsewhere());
     }
 
     /// Asks for the path to the port at `gid`, and closes the connections that it shows to be
@@ -199,9 +276,8 @@ impl Interface {
         let Some(session) = self.session(rtnl) else {
             return;
         };
-        if session.lid.swap(lid, Ordering::Relaxed) != lid {
-            // Without memory, they end by themselves.
-            let _ = self.searches.spawn(move || session.close_from_elsewhere());
+        if session.lid.update(lid) {
+            session.close_from_elsewhere_soon();
         }
     }
 
@@ -257,6 +333,31 @@ mod tests {
         ] {
             assert_eq!(lids.may_begin_at(lid, is_same_port), begins);
             assert_eq!(lids.may_lead_to(lid, is_same_port), leads);
+        }
+    }
+
+    #[test]
+    fn a_lid_is_read_before_a_connection_is_refused_for_it() {
+        for (known, read, wanted, is_admitted, has_changed) in [
+            // Not read.
+            (4, Err(EIO), 4, true, false),
+            (4, Err(EIO), 5, true, false),
+            (0, Err(EIO), 4, true, false),
+            // The subnet manager has just given the port another LID.
+            (4, Ok(8), 8, true, true),
+            (4, Ok(8), 9, true, true),
+            // The connection is from an old one, or from one of another port.
+            (8, Ok(8), 4, false, false),
+            (4, Ok(8), 6, false, true),
+            (4, Err(EIO), 8, false, false),
+        ] {
+            let lid = KnownLid::new(known);
+            let mut is_told = false;
+            let may_begin_at = |lid| Lids::new(wanted, 2).may_begin_at(lid, is_same_port);
+            let admitted = lid.admits(may_begin_at, || read, || is_told = true);
+            assert_eq!(admitted, is_admitted);
+            assert_eq!(is_told, has_changed);
+            assert_eq!(lid.get(), if has_changed { 8 } else { known });
         }
     }
 

@@ -250,7 +250,7 @@ impl Inbound {
             Ok(false) => return Err(Reason::INVALID_SERVICE_ID),
             Err(_) => return Err(Reason::NO_RESOURCES),
         }
-        if !self.session.is_from_here(lids) {
+        if !self.session.may_begin_here(lids) {
             // The LID has changed meanwhile: the look for such connections may have been before
             // this one was there.
             return Err(Reason::INVALID_LID);

@@ -6,7 +6,6 @@
 //! Its end is waited for with the RTNL held, so nothing here takes that.
 
 use core::sync::atomic::{
-    AtomicU16,
     AtomicU32,
     AtomicU64,
     Ordering, //
@@ -36,6 +35,7 @@ use super::{
     active::Outbound,
     activity::Activity,
     attempts::Attempts,
+    lids::KnownLid,
     passive::{
         Inbound,
         Listener, //
@@ -120,8 +120,8 @@ pub(in crate::ipoib) struct Session {
     /// Queue pairs that the device may use memory for.
     pub(super) queue_pairs: AtomicU32,
     pub(super) slots: ConnectionSlots,
-    /// The port's LID, as the interface read it last; 0 if it has none.
-    pub(super) lid: AtomicU16,
+    /// The port's LID, as it was read last.
+    pub(super) lid: KnownLid,
     /// Attempts to listen that failed.
     attempts: Attempts,
     #[pin]
@@ -199,7 +199,7 @@ impl Session {
                 taken: AtomicU64::new(0),
                 queue_pairs: AtomicU32::new(0),
                 slots: ConnectionSlots::new()?,
-                lid: AtomicU16::new(lid),
+                lid: KnownLid::new(lid),
                 attempts: Attempts::default(),
                 members <- new_mutex!(Members {
                     open: true,
