@@ -114,8 +114,9 @@ impl Interface {
     }
 }
 
-/// Returns whether a packet answers a question for a neighbour.
-fn is_answer(packet: &Skb) -> bool {
+/// Returns whether a packet, which begins with its pseudo header, answers a question for a
+/// neighbour.
+pub(super) fn is_answer(packet: &Skb) -> bool {
     let datagram = packet.data().get(HwAddr::LEN..).unwrap_or_default();
     encap::Header::parse(datagram)
         .is_ok_and(|(ethertype, rest)| neighbour::is_answer(ethertype, rest))
