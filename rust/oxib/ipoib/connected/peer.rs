@@ -350,14 +350,14 @@ impl<L, P> Peers<L, P> {
     ///
     /// # Errors
     ///
-    /// `ENOSPC` if the table is full; `ENOMEM`.
+    /// `ENOSPC` if the table is full, and no peer in it was refused; `ENOMEM`.
     fn note(&mut self, peer: HwAddr, now: u64) -> Result<Tag> {
         let free = self.slots.iter().position(|slot| slot.peer.is_none());
         // The queue's lock is held. A failure needs no warning: the packet goes as a datagram.
         let node = RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN)?;
         let index = match free {
             Some(index) => index,
-            None if self.slots.len() >= PEERS => return Err(ENOSPC),
+            None if self.slots.len() >= PEERS => self.evict_refused().ok_or(ENOSPC)?,
             None => {
                 let slot = Slot {
                     generation: 0,
@@ -368,13 +368,23 @@ impl<L, P> Peers<L, P> {
             }
         };
         let slot = self.slots.get_mut(index).ok_or(ENOSPC)?;
-        slot.peer = Some((
-            peer,
-            State::Connecting(Connecting::new(Failures::NONE, now)),
-        ));
+        let connecting = Connecting::new(Failures::NONE, now);
+        slot.peer = Some((peer, State::Connecting(connecting)));
         let tag = tag(index, slot.generation);
         self.index.insert(node.into_node(peer, index as u16));
         Ok(tag)
+    }
+
+    /// Forgets the refused peer that may be asked again first. Returns its place.
+    fn evict_refused(&mut self) -> Option<usize> {
+        let slots = self.slots.iter().enumerate();
+        let refused = slots.filter_map(|(index, slot)| match &slot.peer {
+            Some((peer, State::Refused(refused))) => Some((refused.until, index, *peer)),
+            _ => None,
+        });
+        let (_, index, peer) = refused.min()?;
+        self.index.remove(&peer);
+        Some(index)
     }
 
     /// Lets a packet wait for a connection that is being made.

@@ -389,4 +389,37 @@ mod cases {
         assert_eq!(table.slots.len(), 1);
         Ok(())
     }
+
+    fn numbered(n: usize) -> HwAddr {
+        let mut gid = [0xfe; 16];
+        gid[8..].copy_from_slice(&(n as u64).to_be_bytes());
+        HwAddr::new(Qpn::from_bytes([0, 1, 0]), Gid::from_bytes(gid)).with_flags(HwAddr::RC)
+    }
+
+    #[test]
+    fn refused_peers_make_room_in_a_full_table() -> Result {
+        let mut table = Table::new()?;
+        let mut tags = KVec::new();
+        for n in 0..PEERS {
+            let Route::Begin(tag) = table.route(&numbered(n), || 0) else {
+                return Err(EINVAL);
+            };
+            tags.push(tag, GFP_KERNEL)?;
+        }
+        assert!(matches!(
+            table.route(&numbered(PEERS), || 0),
+            Route::Datagram
+        ));
+        drop(table.end(tags[7], Fate::Failed, 1));
+        drop(table.end(tags[5], Fate::Failed, 0));
+        assert!(matches!(
+            table.route(&numbered(PEERS), || 0),
+            Route::Begin(_)
+        ));
+        // The one that was refused last is known, the other is not.
+        assert!(matches!(table.route(&numbered(7), || 0), Route::Pause));
+        assert!(matches!(table.route(&numbered(5), || 0), Route::Begin(_)));
+        assert!(matches!(table.route(&numbered(7), || 0), Route::Datagram));
+        Ok(())
+    }
 }
