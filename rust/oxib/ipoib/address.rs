@@ -62,6 +62,9 @@ pub(super) const FRESH_SECS: u64 = 2;
 /// A destination is in use if packets went there in the last so many seconds.
 const IN_USE_SECS: u64 = 60;
 
+/// A destination is used just now if packets went there in the last so many seconds.
+pub(super) const JUST_USED_SECS: u64 = 2;
+
 /// Time after which an unused destination is forgotten, in seconds.
 pub(super) const LIFETIME_SECS: u64 = 120;
 
@@ -438,10 +441,10 @@ impl<H: Handle, P> Destinations<H, P> {
         }
     }
 
-    /// Notes that packets were sent to `gid` up to time `now`.
-    pub(super) fn used(&mut self, gid: &Gid, now: u64) {
+    /// Notes that packets were sent to `gid` up to time `until`.
+    pub(super) fn used(&mut self, gid: &Gid, until: u64) {
         if let Some(State::Ready(ready)) = self.table.get_mut(gid) {
-            ready.used = now;
+            ready.used = ready.used.max(until);
         }
     }
 

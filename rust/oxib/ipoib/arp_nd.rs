@@ -18,7 +18,10 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::interface::Interface;
+use super::{
+    address::JUST_USED_SECS,
+    interface::Interface, //
+};
 use crate::{
     acm::{
         exchange::{
@@ -355,11 +358,11 @@ impl Host for Interface {
 
     fn note_used(&self) {
         // Without memory at the moment none is in use.
-        let _ = Interface::note_used(self, self.now());
+        let _ = self.note_used_by_datagrams(self.now());
     }
 
     fn is_unconfirmed(&self, request: &Request, gid: &Gid) -> bool {
-        let since = self.now().saturating_sub(2);
+        let since = self.now().saturating_sub(JUST_USED_SECS);
         let is_used = self.destinations.lock().is_used_since(gid, since);
         let silence = self.device().unconfirmed(request.target);
         is_used && silence.is_some_and(|silence| silence >= UNCONFIRMED)

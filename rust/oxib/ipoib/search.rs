@@ -17,6 +17,7 @@ use super::{
         Reason,
         Ticket,
         Verdict,
+        JUST_USED_SECS,
         SETTLING_SPREAD,
         SILENCE_SECS,
         STALE_BATCH,
@@ -253,9 +254,28 @@ impl Interface {
     }
 
     /// Notes which destinations are in use: those that the queues' caches were asked for, and the
-    /// peers to which packets went by connections. The path to such a peer stays known, so that it
-    /// is seen when the peer moves.
-    pub(super) fn note_used(&self, now: u64) -> Result {
+    /// peers to which packets went by connections. A path to such a peer that is known stays known,
+    /// so that it is seen when the peer moves.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`: not all are noted.
+    fn note_used(&self, now: u64) -> Result {
+        self.note_used_by_datagrams(now)?;
+        if self.mode() == Mode::Connected {
+            // No use of a moment ago: see `note_used_by_datagrams`.
+            self.note_used_by_connections(now.saturating_sub(JUST_USED_SECS + 1))?;
+        }
+        Ok(())
+    }
+
+    /// Notes which destinations the queues' caches were asked for. These are used just now
+    /// ([`JUST_USED_SECS`]); whether packets by a connection arrive, the connection knows.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`: not all are noted.
+    pub(super) fn note_used_by_datagrams(&self, now: u64) -> Result {
         // Room for all entries of a queue's cache, made before a lock forbids to sleep.
         let mut used = KVec::with_capacity(super::cache::ENTRIES, GFP_KERNEL)?;
         for index in 0..self.device().queues() {
@@ -265,7 +285,14 @@ impl Interface {
             }
             // The queue's lock is released by here: its packets do not wait for the walk.
             self.note_used_destinations(&used, now);
-            let mut next = (self.mode() == Mode::Connected).then_some(0);
+        }
+        Ok(())
+    }
+
+    fn note_used_by_connections(&self, now: u64) -> Result {
+        let mut used = KVec::with_capacity(super::cache::ENTRIES, GFP_KERNEL)?;
+        for index in 0..self.device().queues() {
+            let mut next = Some(0);
             while let Some(from) = next {
                 used.clear();
                 let mut queue = self.device().lock_queue(index)?;
