@@ -127,20 +127,26 @@ impl Interface {
         if !self.is_elsewhere(&gid, lid) {
             return;
         }
-        let (now, mut destinations) = (self.now(), self.destinations.lock());
+        let (now, destinations) = (self.now(), self.destinations.lock());
         let is_early = destinations.is_fresh(&gid, now) || destinations.is_due(&gid, now);
-        if is_early || !self.link().take_query_token() {
-            // It may be said once only: it is followed up when there is time for it.
-            if destinations.note_move_hint(&gid, now) {
-                self.revalidate_soon(MOVE_HINT_MS);
-            }
-            return;
-        }
         drop(destinations);
+        if is_early || !self.link().take_query_token() {
+            // It may be said once only.
+            return self.follow_move_later(&gid);
+        }
         self.forget_paths_to(&gid);
         if self.destinations.lock().invalidate(&gid) {
             // Spread: an announcement reaches all nodes at once, and each of them asks the SA.
             self.revalidate_soon(random() % SPREAD);
+        }
+    }
+
+    /// Takes notice that the neighbour at `gid` has moved, which is followed up when there is time
+    /// for it. Any context.
+    pub(super) fn follow_move_later(self: &Arc<Self>, gid: &Gid) {
+        let (now, mut destinations) = (self.now(), self.destinations.lock());
+        if destinations.note_move_hint(gid, now) {
+            self.revalidate_soon(MOVE_HINT_MS);
         }
     }
 

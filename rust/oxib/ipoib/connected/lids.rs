@@ -191,7 +191,8 @@ impl Session {
     /// A DREQ from another LID than the path leads to removes the path: a REQ along the old path
     /// would be repeated for up to a minute. So the next connection costs the subnet administrator
     /// a query. Within the budget for hints the path is asked for at once; beyond it, the next
-    /// connection has to wait, as a peer could have one made and end it as fast as it answers.
+    /// connection has to wait, as a peer could have one made and end it as fast as it answers, and
+    /// the path of datagrams is asked for when there is time for it.
     pub(super) fn ended_from(self: &Arc<Self>, connection: &Outbound, lid: u16) -> Fate {
         let gid = connection.gid();
         let has_moved = self.leads_elsewhere(connection, &gid, lid);
@@ -201,6 +202,8 @@ impl Session {
         let is_granted = has_moved && self.interface.link().take_query_token();
         if is_granted {
             self.verify(gid);
+        } else if has_moved {
+            self.interface.follow_move_later(&gid);
         }
         fate_of_end(has_moved, is_granted)
     }
