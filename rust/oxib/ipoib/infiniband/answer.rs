@@ -193,14 +193,16 @@ impl Port {
         }
     }
 
-    /// Logs that the queue pair cannot be detached from a group.
+    /// Logs that the queue pair cannot be detached from a group, not too often.
     pub(super) fn tell_not_detached(&self, interface: &Interface, group: Gid, error: Error) {
-        dev_warn!(
-            self.device().as_dev(),
-            "{}: the queue pair cannot be detached from {group:?}: {error:?}; that of other groups \
-             is not logged\n",
-            interface.device().name()
-        );
+        if !keep_quiet(&mut self.quiet_until.lock(), interface.now()) {
+            dev_warn!(
+                self.device().as_dev(),
+                "{}: the queue pair cannot be detached from {group:?}: {error:?}; that of other \
+                 groups is not logged\n",
+                interface.device().name()
+            );
+        }
     }
 }
 

@@ -371,6 +371,8 @@ impl Port {
             }
             qp.attach(group, lid)?;
             full.attached = Some(lid);
+            // The device works, so its next failure is another one.
+            table.detaching = Trouble::default();
         }
         Ok(())
     }
