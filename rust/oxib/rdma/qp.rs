@@ -367,16 +367,18 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// # Errors
     ///
-    /// The device's error; it is asked for no more of them then.
+    /// The device's first error. After one other than `EINVAL`, which is about that attachment
+    /// alone, it is asked for no more of them.
     fn release(&self, is_chosen: impl Fn(&Attachment) -> bool) -> Result {
-        let mut released = Ok(());
+        let (mut released, mut has_failed) = (Ok(()), false);
         self.left.lock().retain(|attachment| {
-            if released.is_ok() && is_chosen(attachment) {
-                released = self.uncount(attachment);
-                released.is_err()
-            } else {
-                true
+            if has_failed || !is_chosen(attachment) {
+                return true;
             }
+            let uncounted = self.uncount(attachment);
+            has_failed = uncounted.is_err_and(|error| error != EINVAL);
+            released = released.and(uncounted);
+            uncounted.is_err()
         });
         released
     }
