@@ -364,6 +364,10 @@ impl Machine {
     ///
     /// [`Send::Saved`]: actions::Send::Saved
     pub fn answers_again(&self, message: &Incoming, now: Time) -> bool {
+        // Most messages are none of those, and need no step of a clone.
+        if !receive::may_answer_again(&self.state, message) {
+            return false;
+        }
         let step = self.clone().receive(message, now);
         matches!(step.send, Some(actions::Send::Saved(_)))
     }

@@ -47,6 +47,18 @@ pub(super) fn receive(state: State, message: &Incoming, local: CommId, now: Time
     }
 }
 
+/// Returns whether a machine in this state may answer this message as it answered the one that it
+/// repeats; [`receive`] tells whether it does.
+pub(super) fn may_answer_again(state: &State, message: &Incoming) -> bool {
+    match message {
+        Incoming::DuplicateReq => matches!(state, State::MraReqSent(_) | State::TimeWait(_)),
+        Incoming::Rep(_) => matches!(state, State::Established(_) | State::MraRepSent(_)),
+        Incoming::Dreq { .. } => matches!(state, State::TimeWait(_) | State::Idle(_)),
+        Incoming::Lap { .. } => matches!(state, State::Established(_)),
+        _ => false,
+    }
+}
+
 /// Returns whether the sender calls the connection as we were told it does. What answers a REQ
 /// was sent before we were told.
 fn is_from_peer(state: &State, message: &Incoming) -> bool {
