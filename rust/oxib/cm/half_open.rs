@@ -136,6 +136,11 @@ impl Slots {
         self.backlog.with(|backlog| backlog.admits(source))
     }
 
+    /// Returns whether there is a slot that is taken.
+    pub(super) fn are_in_use(&self) -> bool {
+        self.backlog.with(|backlog| backlog.taken() > 0)
+    }
+
     /// Returns whether `source` holds a slot.
     pub(super) fn are_held_by(&self, source: &Source) -> bool {
         let source = self.hash(source);

@@ -149,11 +149,11 @@ impl Port {
 
     /// The address that a message came from.
     pub(super) fn source(&self, received: &Received) -> Source {
-        let (lid, lmc) = match self.roce {
-            true => (0, 0),
-            false => (received.slid(), self.lmc()),
+        let lid = match self.roce {
+            true => 0,
+            false => received.slid(),
         };
-        Source::new(lid, lmc, received.source()).in_subnet(self.subnet())
+        Source::new(lid, self.lmc(), received.source()).in_subnet(self.subnet())
     }
 
     /// The prefix of the port's subnet; zeros on RoCE.
@@ -173,8 +173,11 @@ impl Port {
     }
 
     /// The number of low bits in which the LIDs of a port differ. A subnet manager gives all ports
-    /// the same; 0 if the device goes.
+    /// the same; 0 on RoCE, where there are no LIDs, and if the device goes.
     pub(super) fn lmc(&self) -> u8 {
+        if self.roce {
+            return 0;
+        }
         self.device().map_or(0, |device| device.lmc(self.number))
     }
 
