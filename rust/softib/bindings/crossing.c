@@ -2,9 +2,6 @@
 /*
  * Frames on their way from one end of a cable to the other, and those that are kept for the next ones: both for each
  * processor. Soft interrupts do not come between wherever either is used.
- *
- * Frames to one end arrive in the order in which they were sent, as on a cable. So while some are on their way there,
- * further ones go by the same processor's queue, whichever processor sends them.
  */
 
 #include <linux/etherdevice.h>
@@ -19,10 +16,6 @@
 /* So many frames without a use are kept for each processor. */
 #define SPARE 128
 
-/* The frames on their way to an end (softib_end.crossing): below, their number; above, the processor of their queue. */
-#define NUMBER 0xffff
-#define PROCESSOR_SHIFT 16
-
 struct crossing {
 	struct napi_struct napi;
 	/* On their way, each with the net device of the other end. */
@@ -35,24 +28,6 @@ static DEFINE_PER_CPU(struct crossing, crossings);
 
 /* What a NAPI context has to belong to; it is no device that anybody sees. */
 static struct net_device *owner;
-
-/* Counts one more frame on its way to an end, and finds its queue. */
-static struct crossing *enter(struct softib_end *end)
-{
-	u32 after, own = (u32)smp_processor_id() << PROCESSOR_SHIFT;
-	int before = atomic_read(&end->crossing);
-
-	do {
-		after = (before & NUMBER ? (u32)before : own) + 1;
-	} while (!atomic_try_cmpxchg(&end->crossing, &before, after));
-	return per_cpu_ptr(&crossings, after >> PROCESSOR_SHIFT);
-}
-
-/* A frame has arrived at an end, or is lost. What it has changed is seen by whoever may then send by another queue. */
-static void leave(struct softib_end *end)
-{
-	atomic_dec_return_release(&end->crossing);
-}
 
 static void take(struct crossing *crossing, struct sk_buff_head *taken, int number)
 {
@@ -71,7 +46,6 @@ static void arrive(struct sk_buff *skb)
 	if (likely(rcu_dereference(skb->dev->rx_handler) == softib_take_frame)) {
 		end = rcu_dereference(skb->dev->rx_handler_data);
 		end->receive(end, skb);
-		leave(end);
 	} else {
 		kfree_skb(skb);
 	}
@@ -101,10 +75,9 @@ static int poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
-/* Under RCU, so that the end stays. */
-static void send(struct sk_buff *skb, struct softib_end *end)
+static void send(struct sk_buff *skb)
 {
-	struct crossing *crossing = enter(end);
+	struct crossing *crossing = this_cpu_ptr(&crossings);
 	u32 length;
 
 	spin_lock(&crossing->frames.lock);
@@ -115,9 +88,7 @@ static void send(struct sk_buff *skb, struct softib_end *end)
 	if (unlikely(length >= WAITING)) {
 		dev_core_stats_rx_dropped_inc(skb->dev);
 		kfree_skb(skb);
-		leave(end);
 	} else if (!length) {
-		/* Its poll may run on another processor. It then runs once more. */
 		napi_schedule(&crossing->napi);
 	}
 }
@@ -180,7 +151,7 @@ bool softib_crossing_send(struct sk_buff *skb, struct net_device *dev)
 	skb->dev = peer;
 	local_bh_disable();
 	dev_sw_netstats_tx_add(dev, 1, skb->len + ETH_HLEN);
-	send(skb, rcu_dereference(peer->rx_handler_data));
+	send(skb);
 	local_bh_enable();
 	return true;
 }

@@ -21,8 +21,6 @@
 /* The receiver of the frames of a net device: its receive handler is softib_take_frame, with a pointer to this. */
 struct softib_end {
 	void (*receive)(struct softib_end *end, struct sk_buff *skb);
-	/* The frames on their way here, for crossing.c; 0 at first. */
-	atomic_t crossing;
 };
 
 /* What we know of a frame while it is ours, in its control block. */

@@ -10,8 +10,7 @@ use core::sync::atomic::{
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::Arc,
-    types::Opaque, //
+    sync::Arc, //
 };
 
 use super::{
@@ -177,7 +176,7 @@ impl Drop for NetDevice {
 #[repr(C)]
 #[pin_data(PinnedDrop)]
 pub(crate) struct Cable<P: Plug> {
-    end: Opaque<bindings::softib_end>,
+    end: bindings::softib_end,
     device: *mut bindings::net_device,
     plugged: AtomicBool,
     line: Arc<Line>,
@@ -207,10 +206,9 @@ impl<P: Plug> Cable<P> {
     ) -> Result<Pin<KBox<Self>>> {
         let this = KBox::pin(
             Self {
-                end: Opaque::new(bindings::softib_end {
+                end: bindings::softib_end {
                     receive: Some(received::<P>),
-                    crossing: bindings::atomic_t { counter: 0 },
-                }),
+                },
                 device: device.as_raw(),
                 plugged: AtomicBool::new(false),
                 line,

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Unreliable connections: what arrives, and what the receiver drops without a word. */
 
-#include <linux/bottom_half.h>
-#include <linux/completion.h>
-#include <linux/cpumask.h>
 #include <linux/delay.h>
-#include <linux/ktime.h>
-#include <linux/workqueue.h>
 
 #include "verbs.h"
 
@@ -87,73 +82,6 @@ static void no_receive(struct pair *pair)
 	}
 }
 
-/* What another processor posts. */
-struct elsewhere {
-	struct work_struct work;
-	struct completion done;
-	struct pair *pair;
-	const struct request *request;
-	int error;
-};
-
-static void post_elsewhere(struct work_struct *work)
-{
-	struct elsewhere *elsewhere = container_of(work, struct elsewhere, work);
-
-	elsewhere->error = try_post(elsewhere->pair, &elsewhere->pair->a, elsewhere->request);
-	complete(&elsewhere->done);
-}
-
-/*
- * Posts a message, and has another processor post the next one meanwhile: soft interrupts are off, so that what the first one
- * left to them waits. Returns the error of either.
- */
-static int post_on_two(struct pair *pair, const struct request *requests)
-{
-	struct elsewhere elsewhere = { .pair = pair, .request = &requests[1] };
-	ktime_t deadline;
-	int error;
-
-	INIT_WORK_ONSTACK(&elsewhere.work, post_elsewhere);
-	init_completion(&elsewhere.done);
-	local_bh_disable();
-	error = try_post(pair, &pair->a, &requests[0]);
-	schedule_work_on(cpumask_any_but(cpu_online_mask, smp_processor_id()), &elsewhere.work);
-	/* Long before this is over, anybody would take it for a lockup. */
-	deadline = ktime_add_ms(ktime_get(), 2000);
-	while (!completion_done(&elsewhere.done) && ktime_before(ktime_get(), deadline))
-		cpu_relax();
-	local_bh_enable();
-	flush_work(&elsewhere.work);
-	destroy_work_on_stack(&elsewhere.work);
-	return error ?: elsewhere.error;
-}
-
-/* On any network but InfiniBand's packets may overtake each other. */
-static void two_processors(struct pair *pair)
-{
-	struct request requests[] = {
-		{ .opcode = IB_WR_SEND_WITH_IMM, .flags = SIGNALED, .length = 8, .immediate = cpu_to_be32(1) },
-		{ .opcode = IB_WR_SEND_WITH_IMM, .flags = SIGNALED, .length = 8, .immediate = cpu_to_be32(2) },
-	};
-	struct ib_wc wc = {};
-	u32 i;
-
-	if (num_online_cpus() < 2 || !is_infiniband(&pair->a)) {
-		fail(pair, "it takes InfiniBand and two processors");
-		pair->left_out = true;
-		return;
-	}
-	for (i = 1; i <= 2; i++)
-		if (!post_receive(pair, &pair->b, INCOMING, 64))
-			return;
-	if (!same(pair, "posting on two processors", 0, post_on_two(pair, requests)) || !sent_well(pair, &pair->a, 2))
-		return;
-	for (i = 1; i <= 2; i++)
-		if (!received(pair, &pair->b, 8, &wc) || !same(pair, "the message", i, be32_to_cpu(wc.ex.imm_data)))
-			return;
-}
-
 static const struct test tests[] = {
 	{ "SEND with immediate data", { .type = IB_QPT_UC }, send },
 	{ "SEND with a GRH", { .type = IB_QPT_UC, .with_grh = true }, send },
@@ -163,7 +91,6 @@ static const struct test tests[] = {
 	{ "a WRITE where none is allowed is dropped",
 	  { .type = IB_QPT_UC, .forbidden_by_queue_pair = IB_ACCESS_REMOTE_WRITE }, write_forbidden },
 	{ "a message without a receive is lost, the next one is not", { .type = IB_QPT_UC }, no_receive },
-	{ "messages of two processors arrive in their order", { .type = IB_QPT_UC }, two_processors },
 };
 
 GROUP(unreliable, tests);
