@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Put frames on a cable that no InfiniBand port would send: each of a list, and then many that are random.
 
-malformed.py INTERFACE DLID SLID RANDOM [QPN...]    to the port with that LID at the other end, as if from the port SLID
-
-The queue pairs are reliable connections of the port DLID. They get packets that are not from their peers.
+malformed.py INTERFACE DLID SLID RANDOM    to the port with that LID at the other end, as if from the port SLID
 
 It prints how many frames it sent that have to be dropped; the random ones are not among these.
 """
@@ -75,13 +73,6 @@ def _wrong_management(dlid, slid):
         yield f"one that returns, at hop {pointer} of {count}", smp(0xFFFF, 0xFFFF, directed(pointer, count, returning=True))
 
 
-def _stray(dlid, slid, qpn):
-    """Packets for a connected queue pair that come from another port than its peer's."""
-    kinds = (("a SEND", RC_SEND_ONLY, 64), ("an acknowledgement", RC_ACK, 4), ("a READ request", RC_READ_REQUEST, 16))
-    for what, opcode, rest in kinds:
-        yield f"{what} from elsewhere", whole(dlid, slid ^ 0x2000, bth(opcode, qpn) + bytes(rest))
-
-
 # More than the kernel keeps receives posted for management (512): one that ends in an error is not posted again.
 _MANY = 600
 
@@ -109,10 +100,8 @@ def _random(dlid, slid, count):
 
 def main():
     """Send them all."""
-    interface, dlid, slid, count, *queue_pairs = sys.argv[1], *map(int, sys.argv[2:])
+    interface, dlid, slid, count = sys.argv[1], *map(int, sys.argv[2:5])
     wrong = [*_wrong(dlid, slid), *_wrong_global(dlid, slid), *_wrong_management(dlid, slid), *_too_long(dlid, slid)]
-    for qpn in queue_pairs:
-        wrong += _stray(dlid, slid, qpn)
     print(packets.put_on_cable(interface, (frame for _, frame in wrong)))
     packets.put_on_cable(interface, _random(dlid, slid, count))
 
