@@ -3,7 +3,7 @@
 """Be a stranger among the kernel's local services for paths (RDMA netlink, group LS).
 
 local_service.py [as UID] refused      nothing may be asked of the group, nor answered
-local_service.py heard                 what root asks of the group is taken by nobody
+local_service.py heard GID GID         what root asks of the group, for a path from a port to another, is taken by nobody
 local_service.py malformed             the same with what is no question, or a part of one
 local_service.py flood                 the same with more than a socket has room for
 local_service.py foreign               as root of a user and a network namespace of one's own: nothing may be answered
@@ -35,9 +35,9 @@ def _attribute(number, value):
     return data + bytes(-len(data) % 4)
 
 
-def _question():
+def _question(source=bytes(15) + b"\1", destination=bytes(15) + b"\2"):
     """As the kernel asks for a path."""
-    gids = _attribute(4, bytes(15) + b"\2") + _attribute(5, bytes(15) + b"\1")
+    gids = _attribute(4, destination) + _attribute(5, source)
     service = _attribute(3, struct.pack("=Q", 0x1061D2F)) + _attribute(7, struct.pack("=H", 0xFFFF))
     return _message(_RESOLVE, _REQUEST, b"h1".ljust(64, b"\0") + bytes([1, 0, 0, 0]) + service + gids)
 
@@ -142,7 +142,7 @@ def main():
     if words[0] == "refused":
         _refused(sender)
     elif words[0] == "heard":
-        _send(sender, _question())
+        _send(sender, _question(*(socket.inet_pton(socket.AF_INET6, gid) for gid in words[1:])))
     elif words[0] == "flood":
         _flood(sender)
     elif words[0] == "patience":
