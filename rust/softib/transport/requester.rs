@@ -56,7 +56,7 @@ const WINDOW: u32 = 256;
 
 /// The number of packets of a message after which an acknowledgement is asked for, as it is after
 /// the last.
-const ACK_EVERY: u32 = 64;
+const ACK_EVERY: u32 = 16;
 
 const _: () = assert!(ACK_EVERY * 2 <= WINDOW);
 
