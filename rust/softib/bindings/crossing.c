@@ -13,15 +13,15 @@
 /* As many as wait for each processor at the most, as in the network stack; what comes then is lost. */
 #define WAITING 1024
 
-/* So many frames without a use are kept for each processor. */
+/* So many frames of each size are kept without a use, for each processor: of all sizes together these are 2 MiB. */
 #define SPARE 128
 
 struct crossing {
 	struct napi_struct napi;
 	/* On their way, each with the net device of the other end. */
 	struct sk_buff_head frames;
-	/* Small frames. */
-	struct sk_buff_head spare;
+	/* Frames without a use. */
+	struct sk_buff_head spare[SOFTIB_SIZES];
 };
 
 static DEFINE_PER_CPU(struct crossing, crossings);
@@ -198,10 +198,10 @@ void softib_crossing_forget(const struct net_device *dev)
 	synchronize_net();
 }
 
-/* A small frame that was used before, empty; NULL if there is none. */
-struct sk_buff *softib_crossing_spare(void)
+/* A frame of a size that was used before, empty; NULL if there is none. */
+struct sk_buff *softib_crossing_spare(enum softib_size size)
 {
-	struct sk_buff *skb = __skb_dequeue(&this_cpu_ptr(&crossings)->spare);
+	struct sk_buff *skb = __skb_dequeue(&this_cpu_ptr(&crossings)->spare[size]);
 
 	if (skb) {
 		skb->data = skb->head;
@@ -211,15 +211,27 @@ struct sk_buff *softib_crossing_spare(void)
 	return skb;
 }
 
-/* Keeps a frame for the next one, if it is a small one that nobody but us has had. */
+/* The list for a frame without a use; NULL if it has the room of none. An allocator may have rounded its room up. */
+static struct sk_buff_head *spare_of(const struct sk_buff *skb)
+{
+	u32 room = skb_end_offset(skb);
+	int size = SOFTIB_SIZES;
+
+	while (size--)
+		if (room >= softib_room_of(size))
+			return room < 2 * softib_room_of(size) ? &this_cpu_ptr(&crossings)->spare[size] : NULL;
+	return NULL;
+}
+
+/* Keeps a frame for the next one, if nobody but us has had it. */
 bool softib_crossing_keep(struct sk_buff *skb)
 {
-	struct sk_buff_head *spare = &this_cpu_ptr(&crossings)->spare;
+	struct sk_buff_head *spare;
 
-	if (!softib_frame_of(skb)->own || skb->cloned || skb_shared(skb) || skb_queue_len(spare) >= SPARE)
+	if (!softib_frame_of(skb)->own || skb->cloned || skb_shared(skb))
 		return false;
-	/* An allocator may have rounded its room up. */
-	if (skb_end_offset(skb) < SOFTIB_SMALL_ROOM || skb_end_offset(skb) >= 2 * SOFTIB_SMALL_ROOM)
+	spare = spare_of(skb);
+	if (!spare || skb_queue_len(spare) >= SPARE)
 		return false;
 	__skb_queue_head(spare, skb);
 	return true;
@@ -228,7 +240,7 @@ bool softib_crossing_keep(struct sk_buff *skb)
 int softib_crossing_begin(void)
 {
 	struct crossing *crossing;
-	int processor;
+	int processor, size;
 
 	owner = alloc_netdev_dummy(0);
 	if (!owner)
@@ -236,7 +248,8 @@ int softib_crossing_begin(void)
 	for_each_possible_cpu(processor) {
 		crossing = &per_cpu(crossings, processor);
 		skb_queue_head_init(&crossing->frames);
-		skb_queue_head_init(&crossing->spare);
+		for (size = 0; size < SOFTIB_SIZES; size++)
+			skb_queue_head_init(&crossing->spare[size]);
 		netif_napi_add(owner, &crossing->napi, poll);
 		napi_enable(&crossing->napi);
 	}
@@ -247,14 +260,15 @@ int softib_crossing_begin(void)
 void softib_crossing_end(void)
 {
 	struct crossing *crossing;
-	int processor;
+	int processor, size;
 
 	for_each_possible_cpu(processor) {
 		crossing = &per_cpu(crossings, processor);
 		napi_disable(&crossing->napi);
 		netif_napi_del(&crossing->napi);
 		skb_queue_purge(&crossing->frames);
-		skb_queue_purge(&crossing->spare);
+		for (size = 0; size < SOFTIB_SIZES; size++)
+			skb_queue_purge(&crossing->spare[size]);
 	}
 	free_netdev(owner);
 }

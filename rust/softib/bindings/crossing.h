@@ -14,9 +14,19 @@
 /* What any net device puts before a packet, without another copy. */
 #define SOFTIB_HEADROOM ALIGN(ETH_HLEN + LL_MAX_HEADER, 16)
 
-/* A frame up to that many bytes is a small one; all of those have the same room. */
-#define SOFTIB_SMALL 256
-#define SOFTIB_SMALL_ROOM SKB_DATA_ALIGN(SOFTIB_HEADROOM + SOFTIB_SMALL)
+/* What the headers of a packet take at the most (IBTA 5.2), and room to spare. */
+#define SOFTIB_HEADERS 128
+
+/* The sizes of frames: each frame has the room of the smallest size that it fits into. */
+enum softib_size {
+	/* Messages of management, acknowledgements and other short packets. */
+	SOFTIB_SMALL,
+	/* The longest packets of these MTUs. */
+	SOFTIB_MTU_1024,
+	SOFTIB_MTU_2048,
+	SOFTIB_MTU_4096,
+	SOFTIB_SIZES
+};
 
 /* The receiver of the frames of a net device: its receive handler is softib_take_frame, with a pointer to this. */
 struct softib_end {
@@ -37,11 +47,30 @@ struct softib_frame {
 
 int softib_crossing_begin(void);
 void softib_crossing_end(void);
-struct sk_buff *softib_crossing_spare(void);
+struct sk_buff *softib_crossing_spare(enum softib_size size);
 bool softib_crossing_keep(struct sk_buff *skb);
 bool softib_crossing_send(struct sk_buff *skb, struct net_device *dev);
 void softib_crossing_forget(const struct net_device *dev);
 rx_handler_result_t softib_take_frame(struct sk_buff **skb);
+
+/* The bytes that a frame of a size may have. */
+static inline u32 softib_length_of(enum softib_size size)
+{
+	static const u32 lengths[] = {
+		[SOFTIB_SMALL] = 256,
+		[SOFTIB_MTU_1024] = 1024 + SOFTIB_HEADERS,
+		[SOFTIB_MTU_2048] = 2048 + SOFTIB_HEADERS,
+		[SOFTIB_MTU_4096] = 4096 + SOFTIB_HEADERS,
+	};
+
+	return lengths[size];
+}
+
+/* The room of a frame of a size, with what net devices put before it. */
+static inline u32 softib_room_of(enum softib_size size)
+{
+	return SKB_DATA_ALIGN(SOFTIB_HEADROOM + softib_length_of(size));
+}
 
 static inline struct softib_frame *softib_frame_of(struct sk_buff *skb)
 {

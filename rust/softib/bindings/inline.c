@@ -13,9 +13,6 @@
 
 /* Frames */
 
-/* Frames up to that many bytes come from what each processor keeps at hand for soft interrupts. */
-#define AT_HAND 1024
-
 static bool in_bottom_half(void)
 {
 	return in_softirq() && !in_hardirq() && !irqs_disabled();
@@ -41,23 +38,26 @@ static bool is_exclusive(void)
 	return !in_hardirq() && (in_softirq() || irqs_disabled());
 }
 
-static struct sk_buff *alloc_small(void)
+static struct sk_buff *alloc_of_size(enum softib_size size)
 {
-	struct sk_buff *skb = is_exclusive() ? softib_crossing_spare() : NULL;
+	struct sk_buff *skb = is_exclusive() ? softib_crossing_spare(size) : NULL;
+	u32 room = softib_room_of(size);
 
 	if (skb)
 		return skb;
-	return in_bottom_half() ? alloc_at_hand(SOFTIB_SMALL_ROOM) : alloc_skb(SOFTIB_SMALL_ROOM, GFP_ATOMIC | __GFP_NOWARN);
+	/* Each processor keeps memory at hand for short ones in soft interrupts. */
+	return size == SOFTIB_SMALL && in_bottom_half() ? alloc_at_hand(room) : alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
 }
 
 struct sk_buff *softib_frame_alloc(u32 length)
 {
+	enum softib_size size = SOFTIB_SMALL;
 	struct sk_buff *skb;
 
-	if (length <= SOFTIB_SMALL)
-		skb = alloc_small();
-	else if (length <= AT_HAND && in_bottom_half())
-		skb = alloc_at_hand(SKB_DATA_ALIGN(SOFTIB_HEADROOM + length));
+	while (size < SOFTIB_SIZES && length > softib_length_of(size))
+		size++;
+	if (size < SOFTIB_SIZES)
+		skb = alloc_of_size(size);
 	else
 		skb = alloc_skb(SOFTIB_HEADROOM + length, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
