@@ -11,7 +11,7 @@
 //!   │  └ transmit    a packet's way out
 //!   ├ passive   connections that peers make, by which we receive
 //!   │  ├ receive   a packet's way in
-//!   │  └ activity  which of them are in use
+//!   │  └ activity  which of them are in use, and which ports made them
 //!   ├ lids        closing those that lead to a LID of before
 //!   ├ slots       how many there may be, and which gives way
 //!   ├ too_big     telling senders that a packet does not fit

@@ -19,7 +19,10 @@ use super::{
     interface::Interface, //
 };
 use crate::{
-    acm::budget::SPREAD,
+    acm::{
+        budget::SPREAD,
+        sources::Source, //
+    },
     rdma::management::random,
     wire::{
         arp,
@@ -138,6 +141,20 @@ impl Interface {
         if self.destinations.lock().invalidate(&gid) {
             // Spread: an announcement reaches all nodes at once, and each of them asks the SA.
             self.revalidate_soon(random() % SPREAD);
+        }
+    }
+
+    /// Takes notice of a datagram that came by a connection, which `source` has made. The LID that
+    /// it came from is not known, so it shows no move.
+    #[cold]
+    pub(super) fn heard_by_connection(
+        &self,
+        ethertype: EtherType,
+        datagram: &[u8],
+        source: Source,
+    ) {
+        if let Some((_, address)) = claimed(ethertype, datagram) {
+            self.note_asker(!is_answer(ethertype, datagram), address.gid(), source);
         }
     }
 

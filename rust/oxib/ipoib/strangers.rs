@@ -86,7 +86,7 @@ impl Askers {
 }
 
 impl Interface {
-    /// Takes notice of a datagram in which the sender, `source`, says that it is at `gid`.
+    /// Takes notice of a packet in which the sender, `source`, says that it is at `gid`.
     pub(super) fn note_asker(&self, is_question: bool, gid: Gid, source: Source) {
         if is_question {
             if !self.destinations.lock().is_known(&gid) {

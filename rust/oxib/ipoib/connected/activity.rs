@@ -1,43 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Marks of connections that have received something.
+//! Marks of connections that have received something, and the ports that made these connections.
 //!
 //! A receive completion says which queue pair it is of, as a number that is good for comparing
 //! alone. A mark in a small table notes it: no lock, no reference, and nothing has to be there
 //! still. Two queue pairs may share a mark, which at worst keeps an idle connection for longer.
+//! They share a source then, too: that of the connection made last.
 
 use core::sync::atomic::{
     AtomicBool,
+    AtomicU64,
     Ordering, //
 };
 
 use kernel::prelude::*;
 
+use crate::acm::sources::Source;
+
 /// Marks; a power of two.
 const MARKS: usize = 4096;
 
-/// The table of marks.
-pub(super) struct Activity(KVec<AtomicBool>);
+/// The tables of marks and of sources.
+pub(super) struct Activity {
+    marks: KVec<AtomicBool>,
+    /// The numbers of the [`Source`]s.
+    sources: KVec<AtomicU64>,
+}
 
 impl Activity {
-    /// Creates a table without marks.
+    /// Creates tables without marks and sources.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
         let mut marks = KVec::with_capacity(MARKS, GFP_KERNEL)?;
+        let mut sources = KVec::with_capacity(MARKS, GFP_KERNEL)?;
         for _ in 0..MARKS {
             marks.push(AtomicBool::new(false), GFP_KERNEL)?;
+            sources.push(AtomicU64::new(Source::UNKNOWN.get()), GFP_KERNEL)?;
         }
-        Ok(Self(marks))
+        Ok(Self { marks, sources })
+    }
+
+    /// Returns the place of a queue pair in both tables.
+    fn place(queue_pair: usize) -> usize {
+        // Multiplicative hashing: the constant is 2^64 divided by the golden ratio.
+        let mixed = (queue_pair as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - MARKS.trailing_zeros())) as usize
     }
 
     fn mark(&self, queue_pair: usize) -> Option<&AtomicBool> {
-        // Multiplicative hashing: the constant is 2^64 divided by the golden ratio.
-        let mixed = (queue_pair as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0
-            .get((mixed >> (64 - MARKS.trailing_zeros())) as usize)
+        self.marks.get(Self::place(queue_pair))
     }
 
     /// Notes that a queue pair has received.
@@ -56,6 +70,21 @@ impl Activity {
         self.mark(queue_pair)
             .is_some_and(|mark| mark.swap(false, Ordering::Relaxed))
     }
+
+    /// Notes that `source` has made the connection of a queue pair.
+    pub(super) fn set_source(&self, queue_pair: usize, source: Source) {
+        if let Some(place) = self.sources.get(Self::place(queue_pair)) {
+            place.store(source.get(), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the port that has made the connection of a queue pair.
+    pub(super) fn source(&self, queue_pair: usize) -> Source {
+        let number = self.sources.get(Self::place(queue_pair));
+        number.map_or(Source::UNKNOWN, |number| {
+            Source::from_number(number.load(Ordering::Relaxed))
+        })
+    }
 }
 
 #[kernel::prelude::kunit_tests(oxib_connected_activity)]
@@ -71,6 +100,21 @@ mod tests {
         assert!(!activity.take(other));
         assert!(activity.take(one));
         assert!(!activity.take(one));
+        Ok(())
+    }
+
+    #[test]
+    fn connections_have_the_sources_that_made_them() -> Result {
+        let activity = Activity::new()?;
+        let (one, other) = (0xffff_8880_0123_4000, 0xffff_8880_0123_4800);
+        activity.set_source(one, Source::port(1, 0));
+        assert_eq!(activity.source(other), Source::UNKNOWN);
+        activity.set_source(other, Source::port(2, 0));
+        assert_eq!(activity.source(one), Source::port(1, 0));
+        // Another connection has the queue pair's memory now.
+        activity.set_source(one, Source::port(3, 0));
+        assert_eq!(activity.source(one), Source::port(3, 0));
+        assert_eq!(activity.source(other), Source::port(2, 0));
         Ok(())
     }
 

@@ -274,6 +274,9 @@ impl Inbound {
         let psn = Psn::wrapping(management::random());
         let receiver = Receiver::new(&self.session, slot)?;
         let number = receiver.qp.number();
+        // Before it can receive anything.
+        let activity = &self.session.activity;
+        activity.set_source(receiver.qp.address(), self.source());
         let prepared = receiver.prepare(id, psn);
         // Its end is the connection's from here on.
         let before = self.receiver.lock().replace(receiver);

@@ -22,6 +22,7 @@ use super::session::{
 use crate::{
     ipoib::{
         interface::Interface,
+        neighbour,
         statistics::Statistics, //
     },
     net::{
@@ -272,7 +273,7 @@ impl Reception {
         }
         session.activity.note(completion.queue_pair());
         let length = completion.length();
-        let result = examine(&done, length).and_then(|ethertype| {
+        let result = examine(session, completion, &done).and_then(|ethertype| {
             let skb = match length <= COPY_LIMIT {
                 true => copy(context, device, &mut done, length),
                 false => take(device, &mut done, (heads, pages), length),
@@ -311,18 +312,25 @@ impl Reception {
     }
 }
 
-/// Checks a packet's header.
+/// Checks a packet's header, and notes the sender of a question for a neighbour.
 fn examine(
+    session: &Session,
+    completion: &Completion,
     done: &Done<'_, Buffer>,
-    length: usize,
 ) -> core::result::Result<encap::EtherType, Fault> {
+    let length = completion.length();
     let head = done.buffer(0).ok_or(Fault::Memory)?;
     head.arrived(length);
     let received = head.bytes(HEADROOM, length);
-    let (ethertype, _) = encap::Header::parse(received).map_err(|error| match error {
+    let (ethertype, rest) = encap::Header::parse(received).map_err(|error| match error {
         encap::EncapError::Short(_) => Fault::Short,
         encap::EncapError::EtherType(_) => Fault::Header,
     })?;
+    if neighbour::may_tell(ethertype, rest) {
+        let source = session.activity.source(completion.queue_pair());
+        let interface = &session.interface;
+        interface.heard_by_connection(ethertype, rest, source);
+    }
     Ok(ethertype)
 }
 
