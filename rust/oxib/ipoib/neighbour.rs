@@ -106,6 +106,21 @@ pub(super) fn is_answer(ethertype: EtherType, datagram: &[u8]) -> bool {
     }
 }
 
+/// Returns whether a datagram is a question for a neighbour or answers one.
+pub(super) fn is_resolution(ethertype: EtherType, datagram: &[u8]) -> bool {
+    match ethertype {
+        EtherType::Arp => true,
+        EtherType::Ipv6 => {
+            datagram.get(NEXT_HEADER) == Some(&ICMPV6)
+                && matches!(
+                    datagram.get(IPV6_LEN),
+                    Some(&(SOLICITATION | ADVERTISEMENT))
+                )
+        }
+        _ => false,
+    }
+}
+
 impl Interface {
     /// Takes notice of a datagram that came from LID `lid` (0 on RoCE) and, if it says so, from the
     /// GID `source`.
@@ -220,17 +235,22 @@ mod tests {
     fn answers_are_told_from_questions() {
         let question = arp::Packet::request(party(ADDRESS, 1), [10, 0, 0, 2]).bytes();
         assert!(!is_answer(EtherType::Arp, &question));
+        assert!(is_resolution(EtherType::Arp, &question));
         let mut answer = question;
         // The operation: a reply.
         answer[7] = 2;
         assert!(is_answer(EtherType::Arp, &answer));
+        assert!(is_resolution(EtherType::Arp, &answer));
         let mut message = [0; SEEN];
         message[NEXT_HEADER] = ICMPV6;
         for kind in DISCOVERY {
             message[IPV6_LEN] = kind;
             assert_eq!(is_answer(EtherType::Ipv6, &message), kind == ADVERTISEMENT);
+            let is_of_neighbours = kind == SOLICITATION || kind == ADVERTISEMENT;
+            assert_eq!(is_resolution(EtherType::Ipv6, &message), is_of_neighbours);
         }
         assert!(!is_answer(EtherType::Ipv4, &message));
+        assert!(!is_resolution(EtherType::Ipv4, &message));
     }
 
     #[test]

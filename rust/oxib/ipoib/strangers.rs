@@ -25,7 +25,10 @@ use crate::{
     },
     net::skb::Skb,
     wire::{
-        encap,
+        encap::{
+            self,
+            EtherType, //
+        },
         gid::Gid,
         hwaddr::HwAddr, //
     },
@@ -72,16 +75,19 @@ impl Askers {
         }
     }
 
-    /// Takes out the source of the question from `gid`.
-    fn take(&mut self, gid: &Gid) -> Option<Source> {
-        let place = self.place(gid)?;
-        match *place {
-            Some((other, source)) if other == *gid => {
-                *place = None;
-                Some(source)
-            }
+    /// Returns the source of the last question from `gid`.
+    fn find(&mut self, gid: &Gid) -> Option<Source> {
+        match *self.place(gid)? {
+            Some((other, source)) if other == *gid => Some(source),
             _ => None,
         }
+    }
+
+    /// Takes out the source of the last question from `gid`.
+    fn take(&mut self, gid: &Gid) -> Option<Source> {
+        let source = self.find(gid)?;
+        *self.place(gid)? = None;
+        Some(source)
     }
 }
 
@@ -104,22 +110,34 @@ impl Interface {
         if gid.is_multicast() {
             return Errand::Own;
         }
-        // Taken out: a later packet to the GID serves this node itself.
-        let asker = self.askers.lock().take(gid);
+        let mut askers = self.askers.lock();
+        let asker = if is_resolution(packet) {
+            // Kept: besides the answer, the stack probes the neighbour that the question has made.
+            askers.find(gid)
+        } else {
+            // Taken out: a later packet of another kind serves this node itself.
+            askers.take(gid)
+        };
+        drop(askers);
         match asker {
             Some(source) => Errand::Stranger(source),
-            None if is_answer(packet) => Errand::Stranger(Source::UNKNOWN),
+            None if has_datagram(packet, neighbour::is_answer) => Errand::Stranger(Source::UNKNOWN),
             None => Errand::Own,
         }
     }
 }
 
-/// Returns whether a packet, which begins with its pseudo header, answers a question for a
-/// neighbour.
-pub(super) fn is_answer(packet: &Skb) -> bool {
+/// Returns whether a packet, which begins with its pseudo header, is a question for a neighbour or
+/// answers one.
+pub(super) fn is_resolution(packet: &Skb) -> bool {
+    has_datagram(packet, neighbour::is_resolution)
+}
+
+/// Returns whether the datagram in a packet, which begins with its pseudo header, is of a kind that
+/// `is_of_kind` tells.
+fn has_datagram(packet: &Skb, is_of_kind: impl FnOnce(EtherType, &[u8]) -> bool) -> bool {
     let datagram = packet.data().get(HwAddr::LEN..).unwrap_or_default();
-    encap::Header::parse(datagram)
-        .is_ok_and(|(ethertype, rest)| neighbour::is_answer(ethertype, rest))
+    encap::Header::parse(datagram).is_ok_and(|(ethertype, rest)| is_of_kind(ethertype, rest))
 }
 
 #[kernel::prelude::kunit_tests(oxib_strangers)]
@@ -127,14 +145,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn askers_are_known_once() -> Result {
+    fn askers_are_known_until_they_are_taken_out() -> Result {
         let mut askers = Askers::new()?;
         let (one, other) = (Gid::from_ipv4([10, 0, 0, 1]), Gid::from_ipv4([10, 0, 0, 2]));
         let source = Source::port(5, 0);
         askers.note(one, source);
-        assert_eq!(askers.take(&other), None);
+        assert_eq!((askers.find(&other), askers.take(&other)), (None, None));
+        assert_eq!(askers.find(&one), Some(source));
         assert_eq!(askers.take(&one), Some(source));
-        assert_eq!(askers.take(&one), None);
+        assert_eq!((askers.find(&one), askers.take(&one)), (None, None));
         Ok(())
     }
 }

@@ -122,17 +122,17 @@ fn home(address: &HwAddr, queues: u32) -> u32 {
 /// Returns whether a packet may go by a connection of the queue that it came by. If that is not the
 /// destination's own, one is only begun for a packet that is too large for a datagram.
 ///
-/// None is begun to answer a question for a neighbour: whoever asks from invented addresses would
-/// have the subnet administrator queried for each. As a datagram, the answer has the budget of
-/// [`crate::ipoib::strangers`].
+/// None is begun by address resolution: whoever asks from invented addresses is answered there, and
+/// probed later, and would have the subnet administrator queried for each. As datagrams, these
+/// packets have the budget of [`crate::ipoib::strangers`].
 #[inline]
 fn may_connect(
     is_home: bool,
     is_large: bool,
-    is_answer: bool,
+    is_resolution: bool,
     is_connected: impl FnOnce() -> bool,
 ) -> bool {
-    is_large || (is_home && !is_answer) || is_connected()
+    is_large || (is_home && !is_resolution) || is_connected()
 }
 
 /// The handling of a packet.
@@ -227,7 +227,7 @@ impl Senders {
         );
         let takes_connections = address.flags() & HwAddr::RC != 0
             && !address.is_multicast()
-            && may_connect(is_home, is_large, strangers::is_answer(&packet), || {
+            && may_connect(is_home, is_large, strangers::is_resolution(&packet), || {
                 self.peers.link_to(&address).is_some()
             });
         let route = if takes_connections {
@@ -563,8 +563,8 @@ mod tests {
     }
 
     #[test]
-    fn large_packets_are_connected_whatever_their_queue_and_answers_are_not() {
-        for (is_home, is_large, is_answer, is_connected, expected) in [
+    fn large_packets_are_connected_whatever_their_queue_and_resolution_is_not() {
+        for (is_home, is_large, is_resolution, is_connected, expected) in [
             (true, false, false, false, true),
             (true, true, false, false, true),
             (false, true, false, false, true),
@@ -575,7 +575,7 @@ mod tests {
             (false, false, true, true, true),
             (true, true, true, false, true),
         ] {
-            let may = may_connect(is_home, is_large, is_answer, || is_connected);
+            let may = may_connect(is_home, is_large, is_resolution, || is_connected);
             assert_eq!(may, expected);
         }
     }
