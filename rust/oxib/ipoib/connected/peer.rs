@@ -16,12 +16,8 @@
 //! holder of the queue's lock has it.
 
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     prelude::*,
-    rbtree::{
-        RBTree,
-        RBTreeNodeReservation, //
-    }, //
+    rbtree::RBTree, //
 };
 
 use crate::{
@@ -33,15 +29,14 @@ use crate::{
 };
 
 mod fate;
+mod places;
 mod tests;
 
 pub(super) use fate::Fate;
+use places::PEERS;
 
 /// Packets that wait for one connection.
 const WAITING: usize = 16;
-
-/// Most peers of one queue, so that a scan of a large network does not take all memory.
-const PEERS: usize = 16_384;
 
 /// Longest wait of packets for a connection that is being established, in seconds: a peer that
 /// does not answer is asked for about a minute.
@@ -243,6 +238,8 @@ pub(super) struct Peers<L, P> {
     index: RBTree<HwAddr, u16>,
     /// Places by a hash of the address.
     recent: KVec<u16>,
+    /// Most places.
+    most: usize,
 }
 
 /// A peer's address without what it offers, as a name.
@@ -274,6 +271,7 @@ impl<L, P> Peers<L, P> {
             slots: KVec::new(),
             index: RBTree::new(),
             recent: KVec::from_elem(0, RECENT, GFP_KERNEL)?,
+            most: PEERS,
         })
     }
 
@@ -344,47 +342,6 @@ impl<L, P> Peers<L, P> {
             State::Refused(Refused { failures, .. }) if failures.is_notified => Route::Datagram,
             State::Connecting(_) | State::Closing(_) | State::Refused(_) => Route::Pause,
         }
-    }
-
-    /// Makes room for a new peer, which is to be connected.
-    ///
-    /// # Errors
-    ///
-    /// `ENOSPC` if the table is full, and no peer in it was refused; `ENOMEM`.
-    fn note(&mut self, peer: HwAddr, now: u64) -> Result<Tag> {
-        let free = self.slots.iter().position(|slot| slot.peer.is_none());
-        // The queue's lock is held. A failure needs no warning: the packet goes as a datagram.
-        let node = RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN)?;
-        let index = match free {
-            Some(index) => index,
-            None if self.slots.len() >= PEERS => self.evict_refused().ok_or(ENOSPC)?,
-            None => {
-                let slot = Slot {
-                    generation: 0,
-                    peer: None,
-                };
-                self.slots.push(slot, GFP_ATOMIC | __GFP_NOWARN)?;
-                self.slots.len() - 1
-            }
-        };
-        let slot = self.slots.get_mut(index).ok_or(ENOSPC)?;
-        let connecting = Connecting::new(Failures::NONE, now);
-        slot.peer = Some((peer, State::Connecting(connecting)));
-        let tag = tag(index, slot.generation);
-        self.index.insert(node.into_node(peer, index as u16));
-        Ok(tag)
-    }
-
-    /// Forgets the refused peer that may be asked again first. Returns its place.
-    fn evict_refused(&mut self) -> Option<usize> {
-        let slots = self.slots.iter().enumerate();
-        let refused = slots.filter_map(|(index, slot)| match &slot.peer {
-            Some((peer, State::Refused(refused))) => Some((refused.until, index, *peer)),
-            _ => None,
-        });
-        let (_, index, peer) = refused.min()?;
-        self.index.remove(&peer);
-        Some(index)
     }
 
     /// Lets a packet wait for a connection that is being made.

@@ -398,28 +398,35 @@ mod cases {
 
     #[test]
     fn refused_peers_make_room_in_a_full_table() -> Result {
+        const MOST: usize = 64;
         let mut table = Table::new()?;
+        table.most = MOST;
         let mut tags = KVec::new();
-        for n in 0..PEERS {
+        for n in 0..MOST {
             let Route::Begin(tag) = table.route(&numbered(n), || 0) else {
                 return Err(EINVAL);
             };
             tags.push(tag, GFP_KERNEL)?;
         }
         assert!(matches!(
-            table.route(&numbered(PEERS), || 0),
+            table.route(&numbered(MOST), || 0),
             Route::Datagram
         ));
         drop(table.end(tags[7], Fate::Failed, 1));
         drop(table.end(tags[5], Fate::Failed, 0));
         assert!(matches!(
-            table.route(&numbered(PEERS), || 0),
+            table.route(&numbered(MOST), || 0),
             Route::Begin(_)
         ));
         // The one that was refused last is known, the other is not.
         assert!(matches!(table.route(&numbered(7), || 0), Route::Pause));
         assert!(matches!(table.route(&numbered(5), || 0), Route::Begin(_)));
         assert!(matches!(table.route(&numbered(7), || 0), Route::Datagram));
+        assert_eq!(table.slots.len(), MOST);
+        // It grows where it may.
+        table.most = MOST + 1;
+        assert!(matches!(table.route(&numbered(7), || 0), Route::Begin(_)));
+        assert_eq!(table.slots.len(), MOST + 1);
         Ok(())
     }
 }
