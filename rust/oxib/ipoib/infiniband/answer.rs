@@ -193,9 +193,16 @@ impl Port {
         }
     }
 
-    /// Logs that the queue pair cannot be detached from a group, not too often.
-    pub(super) fn tell_not_detached(&self, interface: &Interface, group: Gid, error: Error) {
-        if !keep_quiet(&mut self.quiet_until.lock(), interface.now()) {
+    /// Logs that the queue pair cannot be detached from a group, not too often. Returns whether it
+    /// did.
+    pub(super) fn tell_not_detached(
+        &self,
+        interface: &Interface,
+        group: Gid,
+        error: Error,
+    ) -> bool {
+        let is_quiet = keep_quiet(&mut self.quiet_until.lock(), interface.now());
+        if !is_quiet {
             dev_warn!(
                 self.device().as_dev(),
                 "{}: the queue pair cannot be detached from {group:?}: {error:?}; that of other \
@@ -203,6 +210,7 @@ impl Port {
                 interface.device().name()
             );
         }
+        !is_quiet
     }
 }
 

@@ -406,7 +406,10 @@ impl Port {
         detached: Result,
     ) {
         if let Some(News::Fails(error)) = detaching.note(&detached) {
-            self.tell_not_detached(interface, group, error);
+            if !self.tell_not_detached(interface, group, error) {
+                // The next failure is to be logged.
+                *detaching = Trouble::default();
+            }
         }
     }
 
