@@ -448,6 +448,15 @@ impl<H: Handle, P> Destinations<H, P> {
         }
     }
 
+    /// Notes that packets went to `gid` by a connection up to time `until`. Only packets of this
+    /// node's own begin one.
+    pub(super) fn used_by_connection(&mut self, gid: &Gid, until: u64) {
+        if let Some(State::Ready(ready)) = self.table.get_mut(gid) {
+            ready.used = ready.used.max(until);
+            ready.is_stranger = false;
+        }
+    }
+
     /// Forgets destinations that were not used for [`LIFETIME_SECS`], those that may be wrong and
     /// are not in use and, if there is no room for others, those that this node did not ask for.
     /// What is forgotten is added to `gids` and `handles`, as far as both have room.

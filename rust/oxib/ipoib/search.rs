@@ -284,7 +284,10 @@ impl Interface {
                 queue.take_used(&mut used);
             }
             // The queue's lock is released by here: its packets do not wait for the walk.
-            self.note_used_destinations(&used, now);
+            let mut destinations = self.destinations.lock();
+            for gid in &used {
+                destinations.used(gid, now);
+            }
         }
         Ok(())
     }
@@ -300,17 +303,13 @@ impl Interface {
                     .as_mut()
                     .and_then(|queue| queue.take_connected(from, &mut used));
                 drop(queue);
-                self.note_used_destinations(&used, now);
+                let mut destinations = self.destinations.lock();
+                for gid in &used {
+                    destinations.used_by_connection(gid, now);
+                }
             }
         }
         Ok(())
-    }
-
-    fn note_used_destinations(&self, used: &[Gid], now: u64) {
-        let mut destinations = self.destinations.lock();
-        for gid in used {
-            destinations.used(gid, now);
-        }
     }
 
     /// Starts searches for a batch of the destinations of which that is due. Returns how many.
@@ -319,8 +318,8 @@ impl Interface {
         let in_use = Destinations::<Arc<AddressHandle>, Skb>::in_use_since(now);
         let ticket = {
             let mut destinations = self.destinations.lock();
-            // First what was used since the last look, which `expire` has just noted as used at
-            // `now`.
+            // First what was used by datagrams since the last look, which `expire` has just noted
+            // as used at `now`. A use by a connection is noted as some seconds older.
             destinations.take_due(now, now, &mut due);
             destinations.take_due(now, in_use, &mut due)
         };

@@ -141,8 +141,10 @@ mod cases {
         let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
         let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
         table.used(&peer(0), FRESH_SECS);
+        // Its use by a connection is noted as older than it is.
+        table.used_by_connection(&peer(2), 0);
         table.expire(FRESH_SECS, &mut gids, &mut handles);
-        assert_eq!(gids.first(), Some(&peer(2)));
+        assert_eq!(gids.first(), Some(&peer(4)));
         search(&mut table, peer(DESTINATIONS), FRESH_SECS)?;
         Ok(())
     }
