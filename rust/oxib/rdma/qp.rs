@@ -74,6 +74,23 @@ struct Attachment {
     lid: u16,
 }
 
+/// State of an attachment that `ib_core` counts still, with the device's error.
+#[derive(Clone, Copy)]
+enum Counted {
+    /// The device took the attachment again, and did not detach the queue pair.
+    Attached(Error),
+    /// The device neither detached the queue pair nor took the attachment.
+    NotAttached(Error),
+}
+
+impl Counted {
+    fn error(self) -> Error {
+        match self {
+            Self::Attached(error) | Self::NotAttached(error) => error,
+        }
+    }
+}
+
 /// An unreliable datagram queue pair with its completion queues.
 ///
 /// # Invariants
@@ -329,11 +346,12 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
     ///
     /// The device's error.
     pub(crate) fn attach(&self, group: Gid, lid: u16) -> Result {
+        let attachment = Attachment { group, lid };
+        // A device may know attachments by their groups alone: those with other LIDs end first.
+        let _ = self.release(|left| left.group == group && *left != attachment);
         // A device may take an attachment that it has, and `ib_core` would count it twice.
-        if self.release(|left| left.group == group).is_err() {
-            if let Some(kept) = self.keep(&Attachment { group, lid }) {
-                return kept;
-            }
+        if let Some(kept) = self.keep(&attachment) {
+            return kept;
         }
         let mut gid = bindings::ib_gid { raw: group.bytes() };
         // SAFETY: The queue pair is valid, the GID ours.
@@ -375,7 +393,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             if has_failed || !is_chosen(attachment) {
                 return true;
             }
-            let uncounted = self.uncount(attachment);
+            let uncounted = self.uncount(attachment).map_err(Counted::error);
             has_failed = uncounted.is_err_and(|error| error != EINVAL);
             released = released.and(uncounted);
             uncounted.is_err()
@@ -385,23 +403,26 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
 
     /// Has `ib_core` no longer count an attachment. It does so when the device detaches the queue
     /// pair, so a device that has lost the attachment is given it again.
-    fn uncount(&self, attachment: &Attachment) -> Result {
+    fn uncount(&self, attachment: &Attachment) -> core::result::Result<(), Counted> {
         self.try_to_detach(attachment).or_else(|_| {
-            self.attach_uncounted(attachment)?;
-            self.try_to_detach(attachment)
+            self.attach_uncounted(attachment)
+                .map_err(Counted::NotAttached)?;
+            self.try_to_detach(attachment).map_err(Counted::Attached)
         })
     }
 
-    /// Attaches the queue pair anew where such an attachment was to end and `ib_core` still counts
-    /// it, which goes on. Returns `None` if there is none.
+    /// Has an attachment that was to end, and that `ib_core` still counts, end or go on. Returns
+    /// `None` if there is none any more, or else whether the queue pair is attached.
     fn keep(&self, attachment: &Attachment) -> Option<Result> {
         let mut left = self.left.lock();
         let index = left.iter().position(|other| other == attachment)?;
-        let attached = self.attach_uncounted(attachment);
-        if attached.is_ok() {
-            let _ = left.remove(index);
-        }
-        Some(attached)
+        let kept = match self.uncount(attachment) {
+            Ok(()) => None,
+            Err(Counted::Attached(_)) => Some(Ok(())),
+            Err(Counted::NotAttached(error)) => return Some(Err(error)),
+        };
+        let _ = left.remove(index);
+        kept
     }
 
     fn try_to_detach(&self, attachment: &Attachment) -> Result {
