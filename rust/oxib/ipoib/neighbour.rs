@@ -184,7 +184,7 @@ impl Interface {
 
     /// Returns whether something from LID `lid` shows that what is known of the path to `gid` is
     /// wrong.
-    fn is_elsewhere(&self, gid: &Gid, lid: u16) -> bool {
+    pub(super) fn is_elsewhere(&self, gid: &Gid, lid: u16) -> bool {
         let destinations = self.destinations.lock();
         match destinations.handle(gid) {
             Some(handle) => !self.link().is_same_port(handle.lid(), lid),

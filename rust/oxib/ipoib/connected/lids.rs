@@ -7,6 +7,8 @@
 //!
 //! - An event of the port announces another LID.
 //! - The subnet administrator's path to a peer leads to another LID.
+//! - A peer or the subnet administrator names another LID of this port than is known, for a new
+//!   connection. The LID is read from the device then, before the connection is refused.
 //! - A peer asks for a connection, or ends one, from another LID than a connection to it leads to.
 //!   The subnet administrator is asked then, as anybody can claim to be a peer.
 //!
@@ -192,7 +194,8 @@ impl Session {
     /// would be repeated for up to a minute. So the next connection costs the subnet administrator
     /// a query. Within the budget for hints the path is asked for at once; beyond it, the next
     /// connection has to wait, as a peer could have one made and end it as fast as it answers, and
-    /// the path of datagrams is asked for when there is time for it.
+    /// the path of datagrams, unless it leads to that LID already, is asked for when there is time
+    /// for it.
     pub(super) fn ended_from(self: &Arc<Self>, connection: &Outbound, lid: u16) -> Fate {
         let gid = connection.gid();
         let has_moved = self.leads_elsewhere(connection, &gid, lid);
@@ -202,7 +205,7 @@ impl Session {
         let is_granted = has_moved && self.interface.link().take_query_token();
         if is_granted {
             self.verify(gid);
-        } else if has_moved {
+        } else if has_moved && self.interface.is_elsewhere(&gid, lid) {
             self.interface.follow_move_later(&gid);
         }
         fate_of_end(has_moved, is_granted)
