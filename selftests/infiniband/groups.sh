@@ -124,7 +124,12 @@ test_detachment() {
 	check "h3: ib0 goes down, detaching no queue pair" at h3 ip link set ib0 down
 	check "h3: and up, attaching them" at h3 ip link set ib0 up
 	check "h3: it has carrier without detachments" eventually has_carrier h3
-	check "h3: it hears h1 without detachments" eventually host_reaches h1 "$(v4_of h3)"
+	# A peer that is known needs no group.
+	check "h1 forgets it" flush_neighbours h1
+	check "h3: it hears h1 ask for it without detachments" eventually host_reaches h1 "$(v4_of h3)"
+	check "h3 listens to a group" listening h3
+	check "h3 hears what h1 says" eventually is_heard attached
+	stop_jobs
 	check "h3: they can be detached again" fault detaches_fail 0
 }
 
