@@ -122,9 +122,9 @@ fn home(address: &HwAddr, queues: u32) -> u32 {
 /// Returns whether a packet may go by a connection of the queue that it came by. If that is not the
 /// destination's own, one is only begun for a packet that is too large for a datagram.
 ///
-/// None is begun by address resolution: whoever asks from invented addresses is answered there, and
-/// probed later, and would have the subnet administrator queried for each. As datagrams, these
-/// packets have the budget of [`crate::ipoib::strangers`].
+/// Address resolution begins no connection. A sender that asks from invented addresses is answered
+/// and later probed at each of them, and each connection would query the subnet administrator for a
+/// path. As datagrams, these packets have the budget of [`crate::ipoib::strangers`].
 #[inline]
 fn may_connect(
     is_home: bool,
