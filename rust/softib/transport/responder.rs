@@ -136,8 +136,13 @@ impl Responder {
         self.fetches.set_limit(number);
     }
 
-    /// Reports the receive that is held.
+    /// Reports the receive that is held, with `status`. If its message was refused, the receive
+    /// says why instead, whatever else ends the connection before the NAK is out.
     pub(super) fn fail(&mut self, shell: &mut impl Shell, status: Status) {
+        let status = match self.stance {
+            Stance::Broken(_, breach) => breach.receive,
+            Stance::Open | Stance::Waiting => status,
+        };
         self.inbound.fail(shell, status);
     }
 

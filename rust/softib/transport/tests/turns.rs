@@ -8,6 +8,7 @@ use host::{
     pattern,
     plain,
     read,
+    received,
     statuses,
     talk,
     Frame,
@@ -129,6 +130,31 @@ fn a_failing_send_keeps_its_status() {
     assert_eq!(statuses(&one), [Status::LocalProtection]);
     other.receive(&sent);
     assert_eq!(statuses(&other), [Status::Success, Status::RemoteAccess]);
+}
+
+/// A receive that was too short for the peer's message says so, though a send fails before the peer
+/// is told. The data of a READ of the peer's are due first, and there may be no room behind them.
+#[test]
+fn a_failing_send_keeps_the_status_of_the_receive() {
+    for (room, answers) in [(None, 3), (Some(2), 2)] {
+        let (mut one, mut other) = (Host::rc(), Host::rc());
+        one.region(1, 0, 2 * 256);
+        one.post_receives(2, 4);
+        other.post(read(1, 0), vec![0; 2 * 256]);
+        other.post(plain(), pattern(1, 8));
+        for frame in other.run() {
+            one.take(&frame);
+        }
+        one.post(plain(), pattern(2, 8)).denied = true;
+        one.world.room = room;
+        let sent = one.run();
+        assert_eq!(sent.len(), answers);
+        assert_eq!(statuses(&one), [Status::LocalProtection]);
+        assert_eq!(received(&one), [Status::LocalLength, Status::Flushed]);
+        other.receive(&sent);
+        let ends = [Status::Success, Status::RemoteInvalidRequest];
+        assert_eq!(statuses(&other), ends[..answers - 1]);
+    }
 }
 
 /// Answers go first where there is room for all.
