@@ -50,6 +50,14 @@ fn waits(verdict: &Verdict<u8, u32>) -> bool {
     matches!(verdict, Verdict::Waits)
 }
 
+/// The handle that a packet is sent with, and the packet.
+fn sent(verdict: &Verdict<u8, u32>) -> Option<(u8, u32)> {
+    match verdict {
+        Verdict::Send(handle, packet) => Some((*handle, *packet)),
+        _ => None,
+    }
+}
+
 fn dropped(verdict: &Verdict<u8, u32>) -> Option<Reason> {
     match verdict {
         Verdict::Drop(_, reason) => Some(*reason),
