@@ -321,6 +321,9 @@ test_unresolved() {
 		unresolved=$(cm_counter rx_drops unresolved)
 	fi
 	barrier listening
+	on_node 2 check "a request comes twice from an address that nobody has" malformed invented "$first_port" 1 2
+	on_node 1 check "the one that waits already counts as a duplicate" eventually more_duplicates "$duplicates"
+	barrier repeated
 	on_node 2 check "requests come from addresses that nobody has" malformed invented "$first_port" "$(some 600)"
 	on_node 2 check "one who means it is served meanwhile" hold call "$own" "$there" "$first_port"
 	barrier served
@@ -336,6 +339,10 @@ test_unresolved() {
 	stop_jobs
 	[ "$NODE" = 2 ] || ip route delete 10.78.0.0/16 dev "$ethernet"
 	still_works "senders whose Ethernet address is not known"
+}
+
+more_duplicates() { # before
+	holds "$(cm_counter rx_duplicates req)" -gt "$1"
 }
 
 # All requests since then but one were dropped, as nobody has their addresses.

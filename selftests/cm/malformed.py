@@ -8,7 +8,7 @@ malformed.py OWN PEER random NUMBER SEED    so many, with as much of a message i
 malformed.py OWN PEER requests PORT NUMBER  so many requests, all in order, that nobody goes on with
 malformed.py OWN PEER questions PORT NUMBER so many requests for the queue pair behind a port of UDP
 malformed.py OWN PEER given-up PORT NUMBER  so many, each of which its sender rejects at once
-malformed.py OWN PEER invented PORT NUMBER  so many, each from another address, which nobody has
+malformed.py OWN PEER invented PORT NUMBER [TIMES]  so many, each from another address, which nobody has; TIMES each, or once
 malformed.py OWN PEER laps NUMBER           so many alternate paths, of connections that are not there
 malformed.py OWN PEER greedy PORT NUMBER FIRST  so many, numbered from there on, whose sender asks for the longest time to answer
 
@@ -201,10 +201,12 @@ def _greedy(own, peer, port, number, first):
     return (request(own, peer, port, first + turn, **longest) for turn in range(number))
 
 
-def _send_invented(peer, port, number):
+def _send_invented(peer, port, number, times=1):
     for turn in range(number):
         nobody = str(ipaddress.IPv4Address(_NOBODY + turn))
-        injector(nobody, peer).send(request(nobody, peer, port, 0x2000 + turn))
+        to_peer = injector(nobody, peer)
+        for _ in range(times):
+            to_peer.send(request(nobody, peer, port, 0x2000 + turn))
 
 
 def _mads(options):
@@ -240,9 +242,9 @@ def main():
     parser.add_argument("numbers", nargs="+")
     options = parser.parse_args()
     if options.what == "invented":
-        port, number = (int(word) for word in options.numbers)
-        _send_invented(options.peer, port, number)
-        print(number)
+        words = [int(word) for word in options.numbers]
+        _send_invented(options.peer, *words)
+        print(words[1])
         return 0
     to_peer = injector(options.own, options.peer)
     count = 0
