@@ -223,12 +223,12 @@ static struct sk_buff_head *spare_of(const struct sk_buff *skb)
 	return NULL;
 }
 
-/* Keeps a frame for the next one, if nobody but us has had it. */
+/* Keeps a frame for the next one, if nobody but us has had it, and if its memory is none that is reserved for emergencies. */
 bool softib_crossing_keep(struct sk_buff *skb)
 {
 	struct sk_buff_head *spare;
 
-	if (!softib_frame_of(skb)->own || skb->cloned || skb_shared(skb))
+	if (!softib_frame_of(skb)->own || skb->cloned || skb_shared(skb) || skb_pfmemalloc(skb))
 		return false;
 	spare = spare_of(skb);
 	if (!spare || skb_queue_len(spare) >= SPARE)
