@@ -280,7 +280,7 @@ class _Runner:
     def _run_again(self, each):
         """Run a job alone until it has failed or has passed often enough."""
         seconds = self._measured.seconds(each)
-        if time.time() + again.RUNS * seconds > _deadline():
+        if time.time() + again.RUNS * again.LEAST_LEFT > _deadline():
             self._leave(each, ".ci/run leaves no time for that")
             return
         each.keep_first(self._out)

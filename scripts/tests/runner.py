@@ -246,12 +246,27 @@ class Runs(unittest.TestCase):
         self.assertEqual((self.status, self.turns("once")), (1, 2))
 
     def test_where_no_time_is_left_the_job_has_failed(self):
-        self.made("late", "[ $turn != 1 ] || fails; passes", "# timeout: 1000")
+        self.made("late", "[ $turn != 1 ] || fails; passes")
         self.run_tests(OXIB_DEADLINE=str(time.time() + 60))
         why = "not run again: .ci/run leaves no time for that"
         self.closes(1, f"failed: made/late (uml-7.3), {why}", "0 passed, 1 failed")
         self.assertIn(f"made/late (uml-7.3) is {why}", self.said)
         self.assertEqual(self.turns("late"), 1)
+
+    def test_a_job_that_may_take_longer_than_is_left_is_run_again(self):
+        self.made("long", "[ $turn != 1 ] || fails; passes", "# timeout: 1000")
+        self.run_tests(OXIB_DEADLINE=str(time.time() + 300))
+        self.closes(0, "1 flaky: made/long (uml-7.3)", "1 passed, 0 failed")
+        self.assertEqual(self.turns("long"), 3)
+
+    def test_a_job_that_is_ended_when_it_runs_again_has_failed(self):
+        self.made("ended", "case $turn in 1) fails ;; 2) passes ;; esac; : >/cache/begun; exec sleep 100")
+        process = self.start(*_RUN_MADE)
+        while not (self.cache / "begun").exists():
+            time.sleep(0.1)
+        process.terminate()
+        self.end(process)
+        self.closes(1, "0 passed, 1 failed")
 
     def test_host_jobs_are_not_run_again(self):
         self.host("once", "[ $turn != 1 ] || fails; passes")
