@@ -52,7 +52,7 @@ use super::work::{
 };
 
 /// Packets of messages that may be under way at a time.
-const WINDOW: u32 = 256;
+const WINDOW: u32 = 64;
 
 /// The number of packets of a message after which an acknowledgement is asked for, as it is after
 /// the last.
