@@ -35,7 +35,7 @@ quiet_rounds=(1000 1000 20000)
 
 # --- a server and its client ------------------------------------------------------------------------
 
-# Both have to end well. If not, what the server said is shown, but for addresses: those of 16 queue pairs hide the rest.
+# Both have to end well. If not, what they said is shown, but for addresses: those of 16 queue pairs hide the rest.
 serve_and_call() { # tcp|cm, port, server host, client host, 'server words', 'client words'
 	local kind=$1 port=$2 server=$3 client=$4 process status=0
 	# shellcheck disable=SC2086 # words
@@ -43,9 +43,10 @@ serve_and_call() { # tcp|cm, port, server host, client host, 'server words', 'cl
 	process=$!
 	eventually "listens_$kind" "$server" "$port" || printf 'the server does not listen\n'
 	# shellcheck disable=SC2086 # words
-	watched $((2 * patience)) at "$client" $6 || {
+	watched $((2 * patience)) at "$client" $6 >/tmp/client 2>&1 || {
 		status=$?
-		printf 'the client ended with %d\n' "$status"
+		printf 'the client ended with %d, having said:\n' "$status"
+		grep -v ' address: ' /tmp/client
 		has_ended "$process" || explain_program "$process"
 		kill "$process"
 	}
