@@ -49,6 +49,7 @@ use crate::{
         memory::direct_map, //
     },
     transport::time::Time,
+    wire::qpn::Qpn,
     work, //
 };
 
@@ -309,11 +310,16 @@ impl Hca {
             // The end of the peer waits for this RCU section.
             let _guard = rcu::read_lock();
             let took = self.peer(port).map(|peer| peer.enqueue(port, frame));
-            if took == Some(false) {
-                self.counters.add(port, Counter::SendDropped, 1);
-            }
-        } else if let Some(line) = self.line(port) {
-            line.send(frame);
+            self.count_unsent(port, took);
+        } else {
+            self.count_unsent(port, self.line(port).map(|line| line.send(frame)));
+        }
+    }
+
+    /// Counts a frame for which there was no room, if somebody was there to take it.
+    fn count_unsent(&self, port: u8, took: Option<bool>) {
+        if took == Some(false) {
+            self.counters.add(port, Counter::SendDropped, 1);
         }
     }
 
@@ -356,23 +362,37 @@ impl Hca {
     }
 
     /// Returns the reason for which a connection is to send no more from a port for now, to the
-    /// port itself or to another; `None` if it may send. With the queue pair locked. `has_backlog`
-    /// is whether a burst that it sent before has not left yet.
-    fn reason_to_pause(&self, port: u8, to_self: bool, has_backlog: bool) -> Option<Pause> {
-        let at = |loopback: &Loopback| match has_backlog {
-            true => Some(Pause::Backlog),
-            false => loopback.is_crowded().then_some(Pause::Crowd),
+    /// port itself or to a queue pair behind another one; `None` if it may send. With the queue
+    /// pair locked. `has_backlog` is whether a burst that it sent before has not left yet.
+    fn reason_to_pause(
+        &self,
+        port: u8,
+        to_self: bool,
+        destination: Qpn,
+        has_backlog: bool,
+    ) -> Option<Pause> {
+        if has_backlog {
+            return Some(Pause::Backlog);
+        }
+        let is_crowded = match to_self {
+            true => self.loopback.is_crowded(),
+            false => self.is_crowded(port, destination),
         };
-        if to_self {
-            return at(&self.loopback);
-        }
-        if !self.is_in_memory(port) {
-            return None;
-        }
+        is_crowded.then_some(Pause::Crowd)
+    }
+
+    /// Returns whether many packets wait where those to a queue pair behind a port go.
+    fn is_crowded(&self, port: u8, destination: Qpn) -> bool {
         // The end of the peer waits for this RCU section.
         let _guard = rcu::read_lock();
-        let peer = self.peer(port);
-        peer.and_then(|peer| at(&peer.loopback))
+        match self.is_in_memory(port) {
+            true => self
+                .peer(port)
+                .is_some_and(|peer| peer.loopback.is_crowded()),
+            false => self
+                .line(port)
+                .is_some_and(|line| line.is_crowded(destination)),
+        }
     }
 
     /// Takes the frames that wait, soon. If the work waits already it will see them all.

@@ -203,7 +203,8 @@ impl<D: Decide> Relay<D> {
         if let Some(counters) = self.counters_of(port) {
             counters.sent.count(frame.bytes());
         }
-        line.send(frame);
+        // What there is no room for is lost, as in a switch whose buffers are full.
+        let _ = line.send(frame);
     }
 
     /// Sends a packet that is complete.

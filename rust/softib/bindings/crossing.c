@@ -1,30 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Frames on their way from one end of a cable to the other, and those that are kept for the next ones: both for each
- * processor. Soft interrupts do not come between wherever either is used.
+ * Frames on their way from one end of a cable to the other, and those that are kept for the next ones. Soft interrupts do not
+ * come between wherever either is used.
+ *
+ * Frames that are on their way to one queue pair at one end arrive in the order in which they were sent, whichever processors
+ * send them: they have one queue, which one processor at a time takes from.
  */
 
+#include <linux/cache.h>
 #include <linux/etherdevice.h>
+#include <linux/hash.h>
 #include <linux/percpu.h>
+#include <linux/unaligned.h>
 #include <net/sch_generic.h>
 
 #include "inline.h"
 
-/* As many as wait for each processor at the most, as in the network stack; what comes then is lost. */
-#define WAITING 1024
+/* The queues. With more of them fewer queue pairs share one. */
+#define QUEUE_BITS 4
+
+/* As many as wait in each queue at the most: of the longest packets 256 MiB in all queues. What comes then is lost. */
+#define WAITING 2048
+
+/* Connections, whose packets InfiniBand does not lose, wait while as many do. The rest is for what was begun before that. */
+#define CROWD (WAITING / 2)
 
 /* So many frames of each size are kept without a use, for each processor: of all sizes together these are 2 MiB. */
 #define SPARE 128
+
+/* Bytes of the link header, and of the global one. */
+#define LOCAL_HEADER 8
+#define GLOBAL_HEADER 40
 
 struct crossing {
 	struct napi_struct napi;
 	/* On their way, each with the net device of the other end. */
 	struct sk_buff_head frames;
-	/* Frames without a use. */
-	struct sk_buff_head spare[SOFTIB_SIZES];
+} ____cacheline_aligned_in_smp;
+
+static struct crossing crossings[1 << QUEUE_BITS];
+
+/* Frames without a use. */
+struct spares {
+	struct sk_buff_head of_size[SOFTIB_SIZES];
 };
 
-static DEFINE_PER_CPU(struct crossing, crossings);
+static DEFINE_PER_CPU(struct spares, spares);
 
 /* What a NAPI context has to belong to; it is no device that anybody sees. */
 static struct net_device *owner;
@@ -75,9 +96,25 @@ static int poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
+static struct crossing *crossing_to(const struct net_device *end, u32 pair)
+{
+	return &crossings[hash_64((uintptr_t)end + pair, QUEUE_BITS)];
+}
+
+/* The queue of a frame: by the end that it goes to, and by the queue pair if it is a packet (IBTA 7.7, 9.2). */
+static struct crossing *crossing_of(const struct sk_buff *skb)
+{
+	const u8 *bytes = skb->data;
+	/* Its link header says whether a global one is before the transport's. */
+	unsigned int transport = skb->len > LOCAL_HEADER && (bytes[1] & 3) == 3 ? LOCAL_HEADER + GLOBAL_HEADER : LOCAL_HEADER;
+	u32 pair = skb->len >= transport + 8 ? get_unaligned_be32(bytes + transport + 4) & 0xffffff : 0;
+
+	return crossing_to(skb->dev, pair);
+}
+
 static void send(struct sk_buff *skb)
 {
-	struct crossing *crossing = this_cpu_ptr(&crossings);
+	struct crossing *crossing = crossing_of(skb);
 	u32 length;
 
 	spin_lock(&crossing->frames.lock);
@@ -88,7 +125,11 @@ static void send(struct sk_buff *skb)
 	if (unlikely(length >= WAITING)) {
 		dev_core_stats_rx_dropped_inc(skb->dev);
 		kfree_skb(skb);
-	} else if (!length) {
+	} else if (!length || !test_bit(NAPI_STATE_SCHED, &crossing->napi.state)) {
+		/*
+		 * Whoever found it empty comes here after its frame is in, so that no frame stays: a processor that takes from the
+		 * queue looks once more. If one has put a frame in and has not come here yet, this one takes both.
+		 */
 		napi_schedule(&crossing->napi);
 	}
 }
@@ -156,6 +197,14 @@ bool softib_crossing_send(struct sk_buff *skb, struct net_device *dev)
 	return true;
 }
 
+/* Whether so many frames wait for a queue pair at the other end of a cable that connections are to send no more. Under RCU. */
+bool softib_crossing_is_crowded(struct net_device *dev, u32 pair)
+{
+	struct net_device *peer = other_end(dev);
+
+	return peer && skb_queue_len_lockless(&crossing_to(peer, pair)->frames) >= CROWD;
+}
+
 /* The receive handler of net devices that are cables: what the network stack brings. */
 rx_handler_result_t softib_take_frame(struct sk_buff **pskb)
 {
@@ -182,10 +231,10 @@ void softib_crossing_forget(const struct net_device *dev)
 {
 	struct sk_buff *skb, *next;
 	struct sk_buff_head *frames;
-	int processor;
+	unsigned int i;
 
-	for_each_possible_cpu(processor) {
-		frames = &per_cpu(crossings, processor).frames;
+	for (i = 0; i < ARRAY_SIZE(crossings); i++) {
+		frames = &crossings[i].frames;
 		spin_lock_bh(&frames->lock);
 		skb_queue_walk_safe(frames, skb, next) {
 			if (skb->dev == dev) {
@@ -201,7 +250,7 @@ void softib_crossing_forget(const struct net_device *dev)
 /* A frame of a size that was used before, empty; NULL if there is none. */
 struct sk_buff *softib_crossing_spare(enum softib_size size)
 {
-	struct sk_buff *skb = __skb_dequeue(&this_cpu_ptr(&crossings)->spare[size]);
+	struct sk_buff *skb = __skb_dequeue(&this_cpu_ptr(&spares)->of_size[size]);
 
 	if (skb) {
 		skb->data = skb->head;
@@ -219,7 +268,7 @@ static struct sk_buff_head *spare_of(const struct sk_buff *skb)
 
 	while (size--)
 		if (room >= softib_room_of(size))
-			return room < 2 * softib_room_of(size) ? &this_cpu_ptr(&crossings)->spare[size] : NULL;
+			return room < 2 * softib_room_of(size) ? &this_cpu_ptr(&spares)->of_size[size] : NULL;
 	return NULL;
 }
 
@@ -245,11 +294,11 @@ int softib_crossing_begin(void)
 	owner = alloc_netdev_dummy(0);
 	if (!owner)
 		return -ENOMEM;
-	for_each_possible_cpu(processor) {
-		crossing = &per_cpu(crossings, processor);
-		skb_queue_head_init(&crossing->frames);
+	for_each_possible_cpu(processor)
 		for (size = 0; size < SOFTIB_SIZES; size++)
-			skb_queue_head_init(&crossing->spare[size]);
+			skb_queue_head_init(&per_cpu(spares, processor).of_size[size]);
+	for (crossing = crossings; crossing < crossings + ARRAY_SIZE(crossings); crossing++) {
+		skb_queue_head_init(&crossing->frames);
 		netif_napi_add(owner, &crossing->napi, poll);
 		napi_enable(&crossing->napi);
 	}
@@ -262,13 +311,13 @@ void softib_crossing_end(void)
 	struct crossing *crossing;
 	int processor, size;
 
-	for_each_possible_cpu(processor) {
-		crossing = &per_cpu(crossings, processor);
+	for (crossing = crossings; crossing < crossings + ARRAY_SIZE(crossings); crossing++) {
 		napi_disable(&crossing->napi);
-		netif_napi_del(&crossing->napi);
 		skb_queue_purge(&crossing->frames);
-		for (size = 0; size < SOFTIB_SIZES; size++)
-			skb_queue_purge(&crossing->spare[size]);
 	}
+	for_each_possible_cpu(processor)
+		for (size = 0; size < SOFTIB_SIZES; size++)
+			skb_queue_purge(&per_cpu(spares, processor).of_size[size]);
+	/* With its NAPI contexts, after one grace period for all of them. */
 	free_netdev(owner);
 }

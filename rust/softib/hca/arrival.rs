@@ -15,10 +15,7 @@ use super::{
         Origin, //
     },
     counters::Counter,
-    datagram::{
-        GSI_QKEY,
-        VL15, //
-    },
+    datagram::GSI_QKEY,
     offload,
     queue_pair::{
         Inner,
@@ -32,7 +29,10 @@ use super::{
 use crate::{
     net::{
         crc::crc32,
-        frame::Frame, //
+        frame::{
+            Frame,
+            VL15, //
+        }, //
     },
     transport::work::Status,
     wire::{

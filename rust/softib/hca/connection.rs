@@ -238,9 +238,10 @@ impl<'l, 'a> Shell<'l, 'a> {
             false => pair.frames.len(),
         };
         let has_backlog = waiting >= BURST as u32;
+        let (port, destination) = (self.attributes.port, self.attributes.destination);
         let pause = pair
             .hca
-            .reason_to_pause(self.attributes.port, to_self, has_backlog);
+            .reason_to_pause(port, to_self, destination, has_backlog);
         self.pause = Some(pause);
         pause
     }

@@ -21,7 +21,10 @@ use super::{
     }, //
 };
 use crate::{
-    net::frame::Frame,
+    net::frame::{
+        Frame,
+        VL15, //
+    },
     provider::memory::Segment,
     transport::work::Status,
     wire::{
@@ -44,9 +47,6 @@ pub(super) const GSI_QKEY: u32 = 0x8001_0000;
 
 /// The bit of a request by which the sender's own Q_Key is meant (IBTA 10.2.5).
 const OWN_QKEY: u32 = 0x8000_0000;
-
-/// The virtual lane of subnet management.
-pub(super) const VL15: u8 = 15;
 
 impl Datagram<'_> {
     /// The Q_Key that it carries.

@@ -19,13 +19,9 @@ use core::sync::atomic::{
 
 use kernel::prelude::*;
 
-use super::datagram::VL15;
-use crate::net::{
-    frame::{
-        Frame,
-        Queue, //
-    },
-    signal::Signal, //
+use crate::net::frame::{
+    Frame,
+    Queue, //
 };
 
 /// Datagrams that may wait, and as many packets of connections: of the longest these are 32 MiB
@@ -42,13 +38,6 @@ pub(super) struct Loopback {
     frames: Queue,
     /// The number of those that are packets of connections.
     connected: AtomicU32,
-}
-
-/// Returns whether a frame is taken however many wait.
-fn is_urgent(frame: &Frame) -> bool {
-    let bytes = frame.bytes();
-    // The virtual lane is the high half of a packet's first byte (IBTA 7.7.1).
-    Signal::read(bytes).is_some() || bytes.first().is_some_and(|byte| byte >> 4 == VL15)
 }
 
 impl Loopback {
@@ -68,7 +57,7 @@ impl Loopback {
             true => connected,
             false => self.frames.len().saturating_sub(connected),
         };
-        let takes = waiting < LIMIT || is_urgent(&frame);
+        let takes = waiting < LIMIT || frame.is_urgent();
         if takes {
             // Before the frame can be taken, so that the number is never below 0.
             self.connected
@@ -95,6 +84,7 @@ impl Loopback {
 #[kernel::prelude::kunit_tests(softib_loopback)]
 mod tests {
     use super::*;
+    use crate::net::signal::Signal;
 
     /// Makes a frame that begins with this byte.
     fn frame(first: u8) -> Result<Frame> {

@@ -6,7 +6,8 @@ use kernel::types::NotThreadSafe;
 
 use crate::bindings;
 
-/// Frames after which the other ends have a turn: far fewer than the stack lets wait.
+/// Frames after which the other ends have a turn, where this CPU takes their frames: far fewer
+/// than may wait.
 const LENGTH: u32 = 64;
 
 /// A time in which soft interrupts are kept off this CPU: frames that are sent meanwhile are

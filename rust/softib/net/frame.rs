@@ -13,7 +13,10 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::crc::crc32;
+use super::{
+    crc::crc32,
+    signal::Signal, //
+};
 use crate::{
     bindings,
     wire::{
@@ -24,6 +27,9 @@ use crate::{
         packet, //
     }, //
 };
+
+/// The virtual lane of subnet management.
+pub(crate) const VL15: u8 = 15;
 
 /// An InfiniBand packet, from the local route header to the invariant CRC, with headroom for the
 /// net device.
@@ -158,6 +164,14 @@ impl Frame {
         // SAFETY: `state` points to the notes in the control block, which only the frame's holder
         // uses.
         unsafe { (*self.state()).connected }
+    }
+
+    /// Returns whether it is taken however many frames wait: a signal of the cable, or a packet of
+    /// the virtual lane of management.
+    pub(crate) fn is_urgent(&self) -> bool {
+        let bytes = self.bytes();
+        // The virtual lane is the high half of a packet's first byte (IBTA 7.7.1).
+        Signal::read(bytes).is_some() || bytes.first().is_some_and(|byte| byte >> 4 == VL15)
     }
 
     /// Leaves the invariant CRC to [`Frame::close`].

@@ -38,11 +38,15 @@ use super::{
 use crate::{
     bindings,
     fabric::events::LinkCommand,
+    wire::qpn::Qpn,
     work, //
 };
 
 /// Frames that are sent in one go; then others have a turn.
 const BURST: usize = 64;
+
+/// Frames that may wait to be sent: as many as of packets in memory.
+const LIMIT: u32 = 4096;
 
 /// The number of times for which a signal is repeated: on a cable that loses a frame in three, one
 /// signal in 20,000 never arrives.
@@ -204,22 +208,44 @@ impl Line {
 
     fn signal(self: &Arc<Self>, signal: Signal) {
         if let Ok(frame) = signal.frame() {
-            self.send(frame);
+            // It is repeated.
+            let _ = self.send(frame);
         }
     }
 
-    /// Sends a frame to the other end of the cable. Any context, any lock held.
-    pub(crate) fn send(self: &Arc<Self>, frame: Frame) {
+    /// Sends a frame to the other end of the cable, unless too many wait here and it is not urgent.
+    /// Returns whether it took the frame. Any context, any lock held.
+    pub(crate) fn send(self: &Arc<Self>, frame: Frame) -> bool {
         // SAFETY: Reads flags of this CPU.
         let deferred = unsafe { bindings::softib_in_interrupt() };
         // Those that wait were sent first, and one that was taken out may not have left yet.
-        if deferred || self.waiting.load(Ordering::Acquire) != 0 {
+        let waiting = self.waiting.load(Ordering::Acquire);
+        if !deferred && waiting == 0 {
+            self.transmit(frame);
+            return true;
+        }
+        let takes = waiting < LIMIT || frame.is_urgent();
+        if takes {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             self.backlog.push(frame);
             self.send_backlog();
-        } else {
-            self.transmit(frame);
         }
+        takes
+    }
+
+    /// Returns whether connections are to send no more to a queue pair until some frames have left
+    /// or have arrived. Any context.
+    pub(crate) fn is_crowded(&self, destination: Qpn) -> bool {
+        if self.waiting.load(Ordering::Relaxed) >= LIMIT / 2 {
+            return true;
+        }
+        let _guard = rcu::read_lock();
+        let device = self.device.load(Ordering::Acquire);
+        if device.is_null() {
+            return false;
+        }
+        // SAFETY: By the type invariant the device is there until the grace period ends.
+        unsafe { bindings::softib_crossing_is_crowded(device, destination.get()) }
     }
 
     /// Sends the frames that wait, soon. If the work waits already it will see them all.

@@ -66,7 +66,7 @@ static void run_test(const struct group *group, const struct test *test, const s
 	}
 	pair->setup = &test->setup;
 	if (pair_open(pair)) {
-		/* What is sent from two processors may change its order, and tests count on it. */
+		/* On RoCE, what is sent from two processors may change its order, and tests count on it. */
 		migrate_disable();
 		test->run(pair);
 		migrate_enable();
