@@ -192,6 +192,14 @@ test_losses() {
 	check "the cable is a good one again" lose_nothing
 }
 
+# The answers to a READ have no window: whoever sends them waits while the cable is full.
+test_long_reads() {
+	local lost words="ib_read_bw -F -u 18 -s 16777216 -n 5"
+	lost=$(cat /sys/class/net/s1-1/statistics/rx_dropped)
+	check "READs of 16 MiB" serve_and_call tcp "$exchange_port" h1 h2 "$words -d h1" "$words -d h2 $(v4_of h1)"
+	check_equal "no answer was lost on the cable of h1" "$lost" "$(cat /sys/class/net/s1-1/statistics/rx_dropped)"
+}
+
 # --- the order of bytes ------------------------------------------------------------------------------------
 
 ordered() { # description, writes, sends, reads
@@ -268,6 +276,7 @@ test_star() {
 	test_devices
 	test_pingpongs
 	test_losses
+	test_long_reads
 	by_address "switch" h1 h2
 	check "switch: mckey" by_group h1 h2
 	perftest "switch" h1 h2 tcp ""
