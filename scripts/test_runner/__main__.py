@@ -203,8 +203,7 @@ class _Runner:
                     time.sleep(_LOOK)
                 continue
             done, _ = wait(self._running, timeout=_LOOK, return_when=FIRST_COMPLETED)
-            if not done:
-                self._room.look()
+            self._room.look()
             for future in done:
                 each, outcome = self._running.pop(future), self._outcome(future)
                 self._room.take(self._running.values())
@@ -233,7 +232,7 @@ class _Runner:
             if self._can_start(each):
                 waiting.remove(each)
                 self._running[self._submit(each, self._limit)] = each
-                self._room.take(self._running.values())
+                self._room.started(self._running.values())
 
     def _submit(self, each, limit):
         return self._pool.submit(each.run, self._out, limit)

@@ -12,6 +12,14 @@ _OF_MEMORY = 0.9
 _OF_PROCESSORS = 1.2
 # Of one processor, idle since the last look, so that one more job starts.
 _IDLE = 0.4
+# The share of the time since the last look in which something waited for a processor, from which on no more jobs start. What a
+# job keeps busy is measured beside others, where it is given less than it could use: of jobs that share all processors the sum
+# is never more than there are, however many they are.
+_PRESSURE = 0.6
+# What a job that has just started adds to that, until the next look.
+_PRESSURE_OF_START = 0.25
+# Seconds between two looks.
+_BETWEEN_LOOKS = 4
 _TICKS = os.sysconf("SC_CLK_TCK")
 # However little each takes: waiting for an answer should not become waiting for a processor.
 _JOBS_PER_PROCESSOR = 3
@@ -32,6 +40,15 @@ def _idle_ticks():
     """What all processors together have been idle, in ticks."""
     with open("/proc/stat", encoding="ascii") as lines:
         return int(lines.readline().split()[4])
+
+
+def _waited():
+    """The seconds in which something waited for a processor (the kernel's Documentation/accounting/psi.rst); 0 if it does not tell."""
+    try:
+        with open("/proc/pressure/cpu", encoding="ascii") as lines:
+            return int(lines.readline().rsplit("total=", 1)[1]) / 1e6
+    except OSError:
+        return 0.0
 
 
 class _Ledger:
@@ -63,6 +80,10 @@ class _Ledger:
                 jobs += _read(path)
         return jobs
 
+    def tells_of_build(self):
+        """Whether a kernel is built; see scripts/test."""
+        return any(self._directory.glob("build-*"))
+
     def close(self):
         """This run takes nothing any more."""
         self._path.unlink(missing_ok=True)
@@ -87,8 +108,9 @@ class Room:
     """The processors and the memory of this machine. `directory` is where runs tell each other what they take."""
 
     def __init__(self, processors, measured, directory):
-        self._looked = (time.monotonic(), _idle_ticks())
+        self._looked = (time.monotonic(), _idle_ticks(), _waited())
         self._idle = 0.0
+        self._pressure = 0.0
         self._jobs = processors * _JOBS_PER_PROCESSOR
         self._processors = processors * _OF_PROCESSORS
         self._measured = measured
@@ -111,7 +133,7 @@ class Room:
             return False
         if not own:
             return True
-        if len(together) > self._jobs:
+        if len(together) > self._jobs or self._pressure >= _PRESSURE:
             return False
         if sum(share for _, share in together + others) <= self._processors:
             return True
@@ -121,15 +143,25 @@ class Room:
         self._idle = 0.0
         return True
 
+    def started(self, running):
+        """Note that one more job runs now, and tell other runs."""
+        self._pressure += _PRESSURE_OF_START
+        self.take(running)
+
     def take(self, running):
         """Tell other runs which jobs run now."""
         self._ledger.write(self._taken_by(running))
 
     def look(self):
-        """See how many processors were idle since the last time; one more job may start for that."""
-        (then, idle_then), now = self._looked, (time.monotonic(), _idle_ticks())
+        """See how busy the processors were since the last look, unless that was just now."""
+        (then, idle_then, waited_then), now = self._looked, (time.monotonic(), _idle_ticks(), _waited())
+        seconds = now[0] - then
+        if seconds < _BETWEEN_LOOKS:
+            return
         self._looked = now
-        self._idle = (now[1] - idle_then) / _TICKS / max(1.0, now[0] - then)
+        self._idle = (now[1] - idle_then) / _TICKS / seconds
+        # A compiler waits for jobs, not they for it.
+        self._pressure = 0.0 if self._ledger.tells_of_build() else (now[2] - waited_then) / seconds
 
     def close(self):
         """No job of this run takes anything any more."""

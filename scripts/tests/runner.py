@@ -6,6 +6,7 @@ are real processes, too: the kernel of such a cache is a shell script that runs 
 descriptor 3 is on its node's console.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -16,11 +17,14 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 from made_node import ENTER
 from made_node import make_kernel
 from test_runner import again
 from test_runner import job
+from test_runner import room
 from test_runner import usual
 from test_runner.measured import Measured
 
@@ -420,6 +424,63 @@ class Limits(unittest.TestCase):
 
     def test_another_run_takes_5_to_15_minutes(self):
         self.assertEqual([again.limit(seconds) for seconds in (10, 150, 1000)], [300, 450, 900])
+
+
+class Pressure(unittest.TestCase):
+    """How many jobs run side by side while threads wait for processors."""
+
+    def setUp(self):
+        self._place = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self._place)
+        self._now = self._waited = 0.0
+        clock = SimpleNamespace(monotonic=lambda: self._now, time_ns=time.time_ns)
+        patch = mock.patch.multiple(room, time=clock, _waited=lambda: self._waited, _idle_ticks=lambda: 0)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.running = []
+        # Of so little that it is the pressure which decides.
+        self._job = SimpleNamespace(memory=1, test="made", guess=(100, 0.1))
+        self._room = room.Room(2, Measured(self._place / "measured.json", {}), self._place / "room")
+        self.addCleanup(self._room.close)
+
+    def _started(self):
+        """The number of jobs that start now."""
+        before = len(self.running)
+        while self._room.fits(self._job, self.running):
+            self.running.append(self._job)
+            self._room.started(self.running)
+        return len(self.running) - before
+
+    def _pass(self, seconds, waited):
+        self._now += seconds
+        self._waited += waited
+        self._room.look()
+
+    def test_no_more_start_than_one_look_can_see(self):
+        self.assertEqual(self._started(), 3)
+        self._pass(1, 0)
+        self.assertEqual(self._started(), 0)
+        self._pass(4, 0)
+        self.assertEqual(self._started(), 3)
+
+    def test_none_starts_beside_others_while_something_waits(self):
+        self._started()
+        self._pass(5, 4.5)
+        self.assertEqual(self._started(), 0)
+        self._pass(5, 2.5)
+        self.assertEqual(self._started(), 1)
+
+    def test_one_runs_however_much_waits(self):
+        self._pass(5, 5)
+        self.assertEqual(self._started(), 1)
+
+    def test_a_kernel_that_is_built_holds_up_none(self):
+        self._started()
+        with open(self._place / "room/build-1", "w", encoding="utf-8") as build:
+            fcntl.flock(build, fcntl.LOCK_EX)
+            print("[[10, 1]]", file=build, flush=True)
+            self._pass(5, 5)
+            self.assertEqual(self._started(), 3)
 
 
 class Expected(unittest.TestCase):
