@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Put frames on a cable that no InfiniBand port would send: each of a list, and then many that are random.
 
-malformed.py INTERFACE DLID SLID RANDOM    to the port with that LID at the other end, as if from the port SLID
+malformed.py INTERFACE DLID SLID RANDOM          to the port with that LID at the other end, as if from the port SLID
+malformed.py INTERFACE DLID SLID connection QPN  only to a queue pair of RC of that port, as if from another port than SLID
 
 It prints how many frames it sent that have to be dropped; the random ones are not among these.
 """
@@ -73,6 +74,12 @@ def _wrong_management(dlid, slid):
         yield f"one that returns, at hop {pointer} of {count}", smp(0xFFFF, 0xFFFF, directed(pointer, count, returning=True))
 
 
+def _of_strangers(dlid, slid, qpn):
+    """Packets for a connection that do not come from its peer."""
+    for what, opcode, rest in (("a SEND", RC_SEND_ONLY, 64), ("an acknowledgement", RC_ACK, 4), ("a READ request", RC_READ_REQUEST, 16)):
+        yield f"{what} from elsewhere", whole(dlid, slid ^ 0x2000, bth(opcode, qpn) + bytes(rest))
+
+
 # More than the kernel keeps receives posted for management (512): one that ends in an error is not posted again.
 _MANY = 600
 
@@ -100,7 +107,11 @@ def _random(dlid, slid, count):
 
 def main():
     """Send them all."""
-    interface, dlid, slid, count = sys.argv[1], *map(int, sys.argv[2:5])
+    interface, dlid, slid = sys.argv[1], *map(int, sys.argv[2:4])
+    if sys.argv[4] == "connection":
+        print(packets.put_on_cable(interface, (frame for _, frame in _of_strangers(dlid, slid, int(sys.argv[5])))))
+        return
+    count = int(sys.argv[4])
     wrong = [*_wrong(dlid, slid), *_wrong_global(dlid, slid), *_wrong_management(dlid, slid), *_too_long(dlid, slid)]
     print(packets.put_on_cable(interface, (frame for _, frame in wrong)))
     packets.put_on_cable(interface, _random(dlid, slid, count))

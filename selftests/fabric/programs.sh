@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Unmodified programs with user-space verbs on softib, by Debian's libibverbs and softib's provider, on
-# a switch and across one router and two; the order in which bytes become visible; what programs must not do;
-# programs that are killed, and HCAs that go under them.
+# a switch and across one router and two; packets for a connection that its peer has not sent; the order in which
+# bytes become visible; what programs must not do; programs that are killed, and HCAs that go under them.
 #
-# programs.sh [star|order|misuse|regions|ends|routed|chain|whole_chain...]
+# programs.sh [star|strangers|order|misuse|regions|ends|routed|chain|whole_chain...]
 #
 # The debug kernel runs the parts that reach memory and locks: one program of each kind, on a switch.
 #
@@ -19,7 +19,7 @@
 
 programs=(rping ucmatose udaddy rstream riostream cmtime)
 perftests=(ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw)
-sections=(star order misuse regions ends routed chain)
+sections=(star strangers order misuse regions ends routed chain)
 if [ "$KERNEL" = debug ]; then
 	programs=(rping udaddy riostream)
 	perftests=(ib_send_lat ib_write_bw ib_read_bw ib_atomic_lat)
@@ -198,6 +198,29 @@ test_long_reads() {
 	lost=$(cat /sys/class/net/s1-1/statistics/rx_dropped)
 	check "READs of 16 MiB" serve_and_call tcp "$exchange_port" h1 h2 "$words -d h1" "$words -d h2 $(v4_of h1)"
 	check_equal "no answer was lost on the cable of h1" "$lost" "$(cat /sys/class/net/s1-1/statistics/rx_dropped)"
+}
+
+# --- packets that are not from the peer --------------------------------------------------------------------
+
+queue_pair_of_connection() { # host
+	at "$1" rdma -j resource show qp | jq '[.. | objects | select(.type == "RC")][0].lqpn // empty'
+}
+
+has_counted_strangers() { # number
+	equal "$1" "$(port_field h1 hw_counters/wrong_source)"
+}
+
+test_strangers() {
+	local before
+	bring_up_star
+	before=$(port_field h1 hw_counters/wrong_source)
+	check "ib_write_bw writes" start_traffic 10
+	check "packets for its connection come from another port than the peer's" python3 selftests/fabric/malformed.py s1-1 \
+		"$(port_number h1 lid)" "$(port_number h2 lid)" connection "$(queue_pair_of_connection h1)"
+	check "the HCA counts them" eventually has_counted_strangers $((before + 3))
+	check "the server's end of the connection works on" wait "$server"
+	check "so does the client's" wait "$client"
+	take_down_star
 }
 
 # --- the order of bytes ------------------------------------------------------------------------------------
