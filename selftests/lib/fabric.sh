@@ -122,9 +122,11 @@ counted_by() { # host
 explain_fabric() {
 	local host
 	for host in "${hosts[@]:0:8}"; do
-		note "$host: $(at "$host" ip -br address show dev ib0; at "$host" ip neighbour; at "$host" ethtool -S ib0 | grep -v ': 0$'; counted_by "$host")"
+		note "$host: $(at "$host" ip -br address show dev ib0; at "$host" ip -s neighbour; at "$host" ethtool -S ib0 | grep -v ': 0$'; counted_by "$host")"
+		note "$host: $(at "$host" rdma resource show qp type RC | head -n 20; at "$host" tc -s qdisc show dev ib0)"
 	done
-	note "$(dmesg | grep -E 'infiniband|oxib|ib[0-9]:' | tail -n 20)"
+	# Without what the kernel has just told of its tasks.
+	note "$(dmesg | grep -vE 'kworker|[Ww]orkqueue|pending:' | grep -E 'infiniband|oxib|ib[0-9]:' | tail -n 20)"
 	for host in "${!sm_processes[@]}"; do
 		note "$host: $(at "$host" timeout 20 iblinkinfo)"
 		note "$host: $(tail -n 40 "/tmp/sm.$host/log")"

@@ -46,7 +46,7 @@ echo 5 >/proc/sys/kernel/printk
 # shellcheck source=selftests/lib/tap.sh
 . selftests/lib/tap.sh
 
-# With the first one each node says what it was doing: this one now, the others when they come to a barrier.
+# With the first one each node says what it was doing: this one now, the others as soon as they wait at a barrier.
 explain_failure() {
 	: >"$meeting_place/failed"
 	explain_node
@@ -124,9 +124,15 @@ barrier() { # name
 		local deadline=$((SECONDS + longest))
 		until [ -e "$meeting_place/barrier.$1.$turn.$node" ]; do
 			((SECONDS <= deadline)) || bail_out "node n$node did not come to barrier $1"
+			explain_if_failed
 			pause 0.2
 		done
 	done
+	explain_if_failed
+}
+
+# When a check has failed at another node. Soon, as that node may change the state that this one is in.
+explain_if_failed() {
 	[ ! -e "$meeting_place/failed" ] || [ -n "${is_explained:-}" ] || explain_node
 }
 
