@@ -108,11 +108,14 @@ static inline int rtr_to_rts(struct ibv_qp *qp, uint8_t timeout)
 					IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+/* 2.1 s, for each of four tries: others may use the processors for a while. Still less than a test waits for a completion. */
+#define PATIENT 19
+
 static inline int to_rts(struct ibv_qp *qp, uint32_t peer)
 {
 	int error = to_rtr(qp, peer);
 
-	return error ? error : rtr_to_rts(qp, 14);
+	return error ? error : rtr_to_rts(qp, PATIENT);
 }
 
 /* Of a queue pair for datagrams. */

@@ -42,14 +42,23 @@ static void make_long(struct side *side)
 	must(!!side->qp, "a queue pair of long queues");
 }
 
-/* The number of completions that come, all good and in the order of their requests. */
+/* The number of completions that come, all good and in the order of their requests. Says what the first other one is. */
 static int completed(struct side *side, int wanted)
 {
 	struct ibv_wc wc;
-	int number = 0;
+	int number;
 
-	while (number < wanted && next_completion(side->cq, &wc) && wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)number)
-		number++;
+	for (number = 0; number < wanted; number++) {
+		if (!next_completion(side->cq, &wc)) {
+			printf("# no completion came after %d\n", number);
+			break;
+		}
+		if (wc.status != IBV_WC_SUCCESS || wc.wr_id != (uint64_t)number) {
+			printf("# completion %d is of request %llu: %s\n", number, (unsigned long long)wc.wr_id,
+			       ibv_wc_status_str(wc.status));
+			break;
+		}
+	}
 	return number;
 }
 
