@@ -2,6 +2,11 @@
 
 //! Completion queues (IBTA 10.8).
 
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
+
 use kernel::{
     impl_has_delayed_work,
     prelude::*,
@@ -213,6 +218,9 @@ pub(crate) struct CompletionQueue {
     ring: IrqLock<Ring>,
     handle: Handle,
     pub(crate) vector: Vector,
+    /// Whether the work is to call the consumer. The work cannot be queued while
+    /// [`CompletionQueue::settle`] takes it out of its queue: that is seen here.
+    owes: AtomicBool,
     #[pin]
     work: DelayedWork<CompletionQueue>,
 }
@@ -225,6 +233,8 @@ impl WorkItem for CompletionQueue {
     type Pointer = Arc<CompletionQueue>;
 
     fn run(this: Arc<CompletionQueue>) {
+        // First: an event that is owed from here on has this work run again.
+        this.owes.store(false, Ordering::SeqCst);
         this.handle.notify();
     }
 }
@@ -288,6 +298,7 @@ impl CompletionQueue {
                 ring <- new_irq_lock!(ring, "softib_completions"),
                 handle,
                 vector,
+                owes: AtomicBool::new(false),
                 work <- new_delayed_work!("softib_completions"),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -296,6 +307,7 @@ impl CompletionQueue {
 
     #[inline(never)]
     fn notify_later(self: &Arc<Self>) {
+        self.owes.store(true, Ordering::SeqCst);
         self.vector.run::<_, 0>(self.clone());
     }
 
@@ -372,7 +384,10 @@ impl CompletionQueue {
     /// The consumer expects no event when the last queue pair on a queue has gone: `ib_free_cq`
     /// stops its own work before it tells the device.
     pub(crate) fn settle(self: &Arc<Self>) {
-        if work::cancel_sync::<_, 0>(self) {
+        let _ = work::cancel_sync::<_, 0>(self);
+        // Not what `cancel_sync` says: an event of another queue pair that came meanwhile found the
+        // work taken out, and nobody else calls the consumer for it.
+        if self.owes.swap(false, Ordering::SeqCst) {
             self.handle.notify_from_process();
         }
     }
