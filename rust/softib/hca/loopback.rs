@@ -2,11 +2,11 @@
 
 //! Packets of a device to itself, and those of a peer in memory, until the device takes them.
 //!
-//! Any program can send them faster than the device takes them, so their number is limited.
-//! Packets of connections and datagrams are counted by themselves, so that neither takes room from
-//! the other. Connections, whose packets InfiniBand does not lose, wait while half of their room
-//! is used. The other half is left for bursts that were begun before that. Datagrams do not wait:
-//! those that find no room are lost.
+//! Any program can send them faster than the device takes them, so their number is limited
+//! ([`MOST_WAITING`]). Packets of connections and datagrams are counted by themselves, so that
+//! neither takes room from the other. Connections, whose packets InfiniBand does not lose, wait
+//! while half of their room is used. The other half is left for bursts that were begun before that.
+//! Datagrams do not wait: those that find no room are lost.
 //!
 //! Subnet management has a lane of its own there, which others cannot fill, and signals of the
 //! cable are no packets: both are taken in any case. Only the kernel and privileged programs send
@@ -21,15 +21,12 @@ use kernel::prelude::*;
 
 use crate::net::frame::{
     Frame,
-    Queue, //
+    Queue,
+    MOST_WAITING, //
 };
 
-/// Datagrams that may wait, and as many packets of connections: of the longest these are 32 MiB
-/// each.
-const LIMIT: u32 = 4096;
-
 /// Packets of connections that wait when connections are to send no more.
-const CROWD: u32 = LIMIT / 2;
+const CROWD: u32 = MOST_WAITING / 2;
 
 /// Frames that wait, each with the port noted in it.
 #[pin_data]
@@ -57,7 +54,7 @@ impl Loopback {
             true => connected,
             false => self.frames.len().saturating_sub(connected),
         };
-        let takes = waiting < LIMIT || frame.is_urgent();
+        let takes = waiting < MOST_WAITING || frame.is_urgent();
         if takes {
             // Before the frame can be taken, so that the number is never below 0.
             self.connected
@@ -98,7 +95,7 @@ mod tests {
     #[test]
     fn a_full_queue_takes_urgent_frames_alone() -> Result {
         let loopback = KBox::pin_init(Loopback::new(), GFP_KERNEL)?;
-        for _ in 0..LIMIT {
+        for _ in 0..MOST_WAITING {
             assert!(loopback.push(frame(0)?));
         }
         assert!(!loopback.push(frame(0)?));
@@ -130,11 +127,11 @@ mod tests {
             frame.set_connected();
             Ok(frame)
         };
-        for _ in 0..LIMIT {
+        for _ in 0..MOST_WAITING {
             assert!(loopback.push(frame(0)?));
         }
         assert!(!loopback.push(frame(0)?));
-        for number in 0..LIMIT {
+        for number in 0..MOST_WAITING {
             // Connections wait long before their packets are lost.
             assert_eq!(loopback.is_crowded(), number >= CROWD);
             assert!(loopback.push(connected()?));
@@ -142,12 +139,12 @@ mod tests {
         assert!(!loopback.push(connected()?));
         // The datagrams are first. With them gone there is room for others, but the connections
         // wait for their own.
-        for _ in 0..LIMIT {
+        for _ in 0..MOST_WAITING {
             assert!(loopback.pop().is_some());
         }
         assert!(loopback.is_crowded());
         assert!(loopback.push(frame(0)?));
-        for _ in CROWD..=LIMIT {
+        for _ in CROWD..=MOST_WAITING {
             assert!(loopback.pop().is_some());
         }
         assert!(!loopback.is_crowded());

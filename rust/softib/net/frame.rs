@@ -31,6 +31,9 @@ use crate::{
 /// The virtual lane of subnet management.
 pub(crate) const VL15: u8 = 15;
 
+/// Frames that may wait in one place for their turn: of the longest these are 32 MiB.
+pub(crate) const MOST_WAITING: u32 = 4096;
+
 /// An InfiniBand packet, from the local route header to the invariant CRC, with headroom for the
 /// net device.
 ///

@@ -31,7 +31,8 @@ use kernel::{
 use super::{
     frame::{
         Frame,
-        Queue, //
+        Queue,
+        MOST_WAITING, //
     },
     signal::Signal, //
 };
@@ -44,9 +45,6 @@ use crate::{
 
 /// Frames that are sent in one go; then others have a turn.
 const BURST: usize = 64;
-
-/// Frames that may wait to be sent: as many as of packets in memory.
-const LIMIT: u32 = 4096;
 
 /// The number of times for which a signal is repeated: on a cable that loses a frame in three, one
 /// signal in 20,000 never arrives.
@@ -224,7 +222,7 @@ impl Line {
             self.transmit(frame);
             return true;
         }
-        let takes = waiting < LIMIT || frame.is_urgent();
+        let takes = waiting < MOST_WAITING || frame.is_urgent();
         if takes {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             self.backlog.push(frame);
@@ -236,7 +234,7 @@ impl Line {
     /// Returns whether connections are to send no more to a queue pair until some frames have left
     /// or have arrived. Any context.
     pub(crate) fn is_crowded(&self, destination: Qpn) -> bool {
-        if self.waiting.load(Ordering::Relaxed) >= LIMIT / 2 {
+        if self.waiting.load(Ordering::Relaxed) >= MOST_WAITING / 2 {
             return true;
         }
         let _guard = rcu::read_lock();
