@@ -154,6 +154,9 @@ where
 /// Takes `owner`'s work `ID` out of its queue if it waits there, waits for its end if it runs,
 /// and tells whether it waited. Sleeps.
 ///
+/// Until this returns, the work cannot be scheduled, and nobody is told so: the caller has to look
+/// whether it is to be.
+///
 /// Not to be called with a lock held that the work takes (the RTNL!).
 #[allow(dead_code, reason = "softib uses it")]
 pub(crate) fn cancel_sync<T, const ID: u64>(owner: &Arc<T>) -> bool
