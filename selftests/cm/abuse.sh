@@ -275,6 +275,20 @@ test_half_open() {
 	still_works "too many requests"
 }
 
+# What a consumer never answers is held for ever: it keeps nobody from connecting to him.
+test_unanswered() {
+	on_node 1 check "a consumer watches" consumer watch=1
+	barrier watching
+	on_node 2 check "40 questions for his queue pair are sent" malformed questions "$consumer_service" 40
+	on_node 1 check "he is told of 16, which are half of the slots" eventually consumer_was_told questions 16
+	barrier questioned
+	on_node 2 check "a request for a connection is sent" malformed requests "$consumer_service" 1
+	on_node 1 check "he is told of it" eventually consumer_was_told requests 1
+	barrier requested
+	on_node 1 check "the consumer can go" rmmod cm_consumer
+	still_works "questions that nobody answers"
+}
+
 # A sender that asks for much, and for days to answer, has half of the slots; sixteen more, as many as are left, have one each.
 # A peer that means it is served all the same.
 test_greedy() {
@@ -472,6 +486,7 @@ test_forged
 if [ "$cm" = oxib ]; then
 	test_laps
 	test_half_open
+	test_unanswered
 	test_greedy
 	test_unresolved
 fi

@@ -19,10 +19,6 @@ there=$(address_of v4 "$peer")
 # In turn, before the nodes meet: they do not wait for each other for ever.
 most=10000
 
-consumer() { # parameter...
-	insmod "$MODULES/selftests/cm/consumer/cm_consumer.ko" "$@"
-}
-
 open_and_close() { # number
 	consumer from="$own" to="$there" cycles="$1" && rmmod cm_consumer
 }

@@ -15,37 +15,27 @@
 
 cm=${1:-oxib}
 number=${2:-$(some 3000)}
-# The service of the consumer.
-service=0x6f78696200000001
 
 hammer() {
-	PYTHONPATH=selftests/ipoib:selftests/fabric python3 selftests/cm/hammer.py "$(address_of v4 2)" "$(address_of v4 1)" "$service" "$number"
-}
-
-watched() { # requests|rejections|strays
-	cat "/sys/module/cm_consumer/parameters/$1"
-}
-
-watched_are() { # requests|rejections|strays, number
-	equal "$2" "$(watched "$1")"
+	PYTHONPATH=selftests/ipoib:selftests/fabric python3 selftests/cm/hammer.py "$(address_of v4 2)" "$(address_of v4 1)" "$consumer_service" "$number"
 }
 
 ground_up
 if [ "$NODE" = 1 ]; then
 	check "n1 runs the connection manager of $cm" load_cm "$cm"
-	check "a consumer watches" insmod "$MODULES/selftests/cm/consumer/cm_consumer.ko" watch=1
+	check "a consumer watches" consumer watch=1
 fi
 barrier watching
 on_node 2 check "$number requests are sent, and each rejected by its sender" hammer
 barrier hammered
 if [ "$NODE" = 1 ]; then
-	check "the consumer is told of each request" eventually watched_are requests "$number"
+	check "the consumer is told of each request" eventually consumer_was_told requests "$number"
 	if [ "$cm" = oxib ]; then
-		check "and that it is rejected" eventually watched_are rejections "$number"
+		check "and that it is rejected" eventually consumer_was_told rejections "$number"
 	else
 		skip "and that it is rejected" "the kernel's connection manager handles a REJ beside its REQ, and drops it if it is faster"
 	fi
-	check "before it nothing is reported, nor twice, nor beside it" watched_are strays 0
+	check "before it nothing is reported, nor twice, nor beside it" consumer_was_told strays 0
 	note_counters
 	check "the consumer can go" rmmod cm_consumer
 	check "n1 can unload it" unload_cm

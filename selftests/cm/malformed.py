@@ -12,7 +12,8 @@ malformed.py OWN PEER invented PORT NUMBER [TIMES]  so many, each from another a
 malformed.py OWN PEER laps NUMBER           so many alternate paths, of connections that are not there
 malformed.py OWN PEER greedy PORT NUMBER FIRST  so many, numbered from there on, whose sender asks for the longest time to answer
 
-OWN and PEER are the IPv4 addresses of the Ethernet devices. Prints how many were sent.
+OWN and PEER are the IPv4 addresses of the Ethernet devices. A PORT that is too large for one is a service ID. Prints how many
+were sent.
 """
 
 import argparse
@@ -43,8 +44,8 @@ def _gid(address):
 
 
 def _service(port, space=0x0106):
-    """The service ID that rdma_cm makes of a port, of TCP unless another space is named."""
-    return space << 16 | port
+    """The service ID that rdma_cm makes of a port, of TCP unless another space is named; what is too large for a port is one."""
+    return port if port > 0xFFFF else space << 16 | port
 
 
 def _hello(own, peer, length=92):
@@ -210,7 +211,7 @@ def _send_invented(peer, port, number, times=1):
 
 
 def _mads(options):
-    own, peer, words = options.own, options.peer, [int(word) for word in options.numbers]
+    own, peer, words = options.own, options.peer, [int(word, 0) for word in options.numbers]
     if options.what == "questions":
         return _questions(own, peer, *words)
     if options.what == "laps":

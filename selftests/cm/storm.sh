@@ -21,10 +21,6 @@ there=$(address_of v4 "$peer")
 strangers=16
 port=$first_port
 
-consumer() { # parameter...
-	insmod "$MODULES/selftests/cm/consumer/cm_consumer.ko" "$@"
-}
-
 # --- peers that mean it ------------------------------------------------------------------------------------------------------
 
 # Both ends reject nothing, and nobody is told that he has waited too long.

@@ -131,6 +131,21 @@ ground_down() {
 	rdma link delete rxe0
 }
 
+# --- a consumer in the kernel ----------------------------------------------------------------------------------------------
+
+# Its service.
+# shellcheck disable=SC2034 # abuse.sh's and hammer.sh's
+consumer_service=0x6f78696200000001
+
+consumer() { # parameter...
+	insmod "$MODULES/selftests/cm/consumer/cm_consumer.ko" "$@"
+}
+
+# How many events of a sort it was told of, while it watches.
+consumer_was_told() { # questions|requests|rejections|strays, number
+	equal "$2" "$(cat "/sys/module/cm_consumer/parameters/$1")"
+}
+
 # --- programs that serve -----------------------------------------------------------------------------------------------
 
 # The ports on which something listens. One that does on every address has an id for each device besides.

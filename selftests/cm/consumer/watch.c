@@ -2,7 +2,7 @@
 /*
  * Watches how the connection manager reports requests that their senders reject at once. A new identifier has the handler and
  * the context of its listener until the handler of the request sets its own. Any other event with the listener's handler is
- * a stray: a real consumer would mistake the listener's context for that of a connection.
+ * a stray: a real consumer would mistake the listener's context for that of a connection. Questions for a queue pair get no answer.
  */
 
 #include <linux/module.h>
@@ -32,6 +32,10 @@ static int listening;
 static unsigned int requests;
 module_param(requests, uint, 0444);
 MODULE_PARM_DESC(requests, "Watching: reported requests");
+
+static unsigned int questions;
+module_param(questions, uint, 0444);
+MODULE_PARM_DESC(questions, "Watching: reported requests for a queue pair, none of which is answered");
 
 static unsigned int rejections;
 module_param(rejections, uint, 0444);
@@ -104,7 +108,7 @@ static int handle(struct ib_cm_id *id, const struct ib_cm_event *event)
 	return 0;
 }
 
-static struct exchange *new_exchange(struct ib_cm_id *id)
+static struct exchange *new_exchange(struct ib_cm_id *id, unsigned int *counter)
 {
 	struct exchange *exchange = kzalloc(sizeof(*exchange), GFP_KERNEL);
 
@@ -116,7 +120,7 @@ static struct exchange *new_exchange(struct ib_cm_id *id)
 	INIT_WORK(&exchange->end, end);
 	spin_lock(&lock);
 	list_add(&exchange->list, &exchanges);
-	requests++;
+	(*counter)++;
 	spin_unlock(&lock);
 	return exchange;
 }
@@ -127,19 +131,20 @@ static int handle_request(struct ib_cm_id *id, const struct ib_cm_event *event)
 		.qp_num = next_qpn(),
 		.rnr_retry_count = 7,
 	};
+	bool asks = event->event == IB_CM_SIDR_REQ_RECEIVED;
 	struct exchange *exchange;
 
-	if (event->event != IB_CM_REQ_RECEIVED || id->context != &listening) {
+	if ((!asks && event->event != IB_CM_REQ_RECEIVED) || id->context != &listening) {
 		stray(event, "came to the listener's handler");
 		return -EINVAL;
 	}
-	exchange = new_exchange(id);
+	exchange = new_exchange(id, asks ? &questions : &requests);
 	if (!exchange)
 		return -ENOMEM;
 	id->context = exchange;
 	id->cm_handler = handle;
 	/* Accepts every other request, unless its sender has rejected it already. */
-	if (answer.qp_num & 1)
+	if (!asks && answer.qp_num & 1)
 		ib_send_cm_rep(id, &answer);
 	atomic_dec(&exchange->handlers);
 	return 0;
