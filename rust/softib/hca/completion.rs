@@ -305,8 +305,9 @@ impl CompletionQueue {
         )
     }
 
+    /// Calls the consumer soon, on the processor of the queue's vector. Any context.
     #[inline(never)]
-    fn notify_later(self: &Arc<Self>) {
+    pub(crate) fn notify_later(self: &Arc<Self>) {
         self.owes.store(true, Ordering::SeqCst);
         self.vector.run::<_, 0>(self.clone());
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Making and ending the pair of queue pairs that a test has. */
 
-#include <linux/delay.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
@@ -35,7 +34,6 @@ static void recv_notice(struct ib_cq *queue, void *context)
 
 	WRITE_ONCE(side->processor, raw_smp_processor_id());
 	atomic_inc(&side->recv_notices);
-	udelay(READ_ONCE(side->handler_takes));
 }
 
 bool is_infiniband(const struct side *side)

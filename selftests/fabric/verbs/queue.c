@@ -2,7 +2,6 @@
 /* Queues: lists of requests, inline data, what is signalled, what notifies, shared receive queues. */
 
 #include <linux/delay.h>
-#include <linux/kthread.h>
 
 #include "verbs.h"
 
@@ -179,75 +178,6 @@ static void vector(struct pair *pair)
 		same(pair, "the processor that was notified", last, READ_ONCE(pair->b.processor));
 }
 
-/* Queue pairs that complete to the same queue as b, one after the other. */
-static int come_and_go(void *data)
-{
-	struct side *side = data;
-	struct ib_qp_init_attr attributes = {
-		.send_cq = side->recv_cq,
-		.recv_cq = side->recv_cq,
-		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
-		.qp_type = IB_QPT_RC,
-	};
-	int error = 0;
-
-	while (!kthread_should_stop()) {
-		struct ib_qp *qp = error ? ERR_PTR(error) : ib_create_qp(side->pd, &attributes);
-
-		error = PTR_ERR_OR_ZERO(qp);
-		if (error)
-			msleep(1);
-		else
-			ib_destroy_qp(qp);
-	}
-	return error;
-}
-
-/* Waits without sleeping: notifications are to be close to each other. */
-#define at_once(condition) ({								\
-	unsigned long deadline = jiffies + patience * HZ;				\
-	bool true_at_last;								\
-											\
-	while (!(true_at_last = (condition)) && time_before(jiffies, deadline))		\
-		cond_resched();								\
-	true_at_last;									\
-})
-
-static bool one_notification(struct pair *pair)
-{
-	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 8 };
-	int before = atomic_read(&pair->b.recv_notices);
-	struct ib_wc wc;
-
-	if (!same(pair, "asking for a notification", 0, ib_req_notify_cq(pair->b.recv_cq, IB_CQ_NEXT_COMP)) ||
-	    !post_receive(pair, &pair->b, INCOMING, 8) || !post(pair, &pair->a, &request))
-		return false;
-	if (!at_once(ib_poll_cq(pair->a.send_cq, 1, &wc) == 1) || !at_once(ib_poll_cq(pair->b.recv_cq, 1, &wc) == 1))
-		fail(pair, "the message did not come");
-	else if (!at_once(atomic_read(&pair->b.recv_notices) > before))
-		fail(pair, "no notification came");
-	return !failed(pair);
-}
-
-/*
- * A queue pair that goes takes no notification with it that others have to give. The handler is slow, so that most queue pairs go
- * while it runs and the next message comes.
- */
-static void shared_completions(struct pair *pair)
-{
-	struct task_struct *others = kthread_run(come_and_go, &pair->b, "verbs_test");
-	unsigned int i;
-
-	if (!same(pair, "starting a thread", 0, PTR_ERR_OR_ZERO(others)))
-		return;
-	WRITE_ONCE(pair->b.handler_takes, 50);
-	for (i = 0; i < 5000 && one_notification(pair); i++)
-		;
-	if (failed(pair))
-		pr_info("verbs_test: %u notifications came\n", i);
-	same(pair, "the other queue pairs", 0, kthread_stop(others));
-}
-
 /* Only a message that is marked as solicited notifies. */
 static void solicited(struct pair *pair)
 {
@@ -364,7 +294,6 @@ static const struct test tests[] = {
 	{ "a queue pair whose requests all complete", { .type = IB_QPT_RC, .signal_all = true }, signal_all },
 	{ "a notification", { .type = IB_QPT_RC }, notification },
 	{ "a notification on the processor of its completion vector", { .type = IB_QPT_RC, .last_vector = true }, vector },
-	{ "notifications beside queue pairs that go", { .type = IB_QPT_RC, .last_vector = true }, shared_completions },
 	{ "a notification of what is solicited", { .type = IB_QPT_RC }, solicited },
 	{ "asking for a notification too late", { .type = IB_QPT_RC }, missed },
 	{ "a shared receive queue", { .type = IB_QPT_RC, .shared_receive = true }, shared_receive },

@@ -75,8 +75,6 @@ struct side {
 	atomic_t send_notices, recv_notices;
 	/* The processor of the last call. */
 	int processor;
-	/* Microseconds for which the handler of receives goes on once it has counted its call. */
-	unsigned int handler_takes;
 	u32 posted;
 };
 
