@@ -63,11 +63,8 @@ pub(super) struct HalfOpen {
 }
 
 impl HalfOpen {
-    /// Gives the slot back, with the outcome of its connection if it had one. Any context, once.
-    pub(super) fn end(&mut self, outcome: Option<Outcome>, now: Time) {
-        let Some(outcome) = outcome else {
-            return self.give_back();
-        };
+    /// Gives the slot back, with the outcome of its connection. Any context, once.
+    pub(super) fn end(&mut self, outcome: Outcome, now: Time) {
         let slot = &mut self.slot;
         self.slots
             .backlog
@@ -338,7 +335,7 @@ mod tests {
         let slots = Slots::new(2)?;
         let mut slot = take(&slots, 1).map_err(|_| EBUSY)?;
         let other = take(&slots, 2).map_err(|_| EBUSY)?;
-        slot.end(Some(Outcome::Finished), Time::new(2));
+        slot.end(Outcome::Finished, Time::new(2));
         assert_eq!(slots.backlog.with(|backlog| backlog.taken()), 1);
         slot.give_back();
         drop(slot);

@@ -33,9 +33,9 @@ use super::{
             Actions,
             RemoteAction,
             Report,
+            SlotAction,
             TimerAction, //
         },
-        backlog::Outcome,
         claim::Claims,
         input::QpType,
         state::StateName,
@@ -185,12 +185,11 @@ impl Inner {
             // Lock order: the identifier's lock, then that of a table's shard.
             self.forget_names(id);
         }
-        if actions.half_open_over {
-            if let Some(half_open) = &mut self.half_open {
-                // The lock of the slots nests inside the identifier's, as those of the tables
-                // do.
-                half_open.end(Outcome::of(actions), now);
-            }
+        // The lock of the slots nests inside the identifier's, as those of the tables do.
+        match (actions.slot, &mut self.half_open) {
+            (SlotAction::Keep, _) | (_, None) => {}
+            (SlotAction::GiveBack, Some(half_open)) => half_open.give_back(),
+            (SlotAction::End(outcome), Some(half_open)) => half_open.end(outcome, now),
         }
         match (actions.report, notice) {
             (Some(report), Some(mut notice)) => {

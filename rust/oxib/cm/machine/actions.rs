@@ -2,6 +2,7 @@
 
 //! The results of a machine's step: messages to send, timers, reports and counts.
 
+use super::backlog::Outcome;
 use super::time::Time;
 use super::wire::cm::comm_id::CommId;
 use super::wire::cm::kind::Kind;
@@ -25,8 +26,8 @@ pub struct Actions {
     pub remote: RemoteAction,
     /// The counter of the message that came, besides that of messages received.
     pub counted: Option<Counted>,
-    /// The passive connection has stopped being half open: it is established, rejected or dead.
-    pub half_open_over: bool,
+    /// The change of the slot of a passive connection.
+    pub slot: SlotAction,
     /// The time that an answer took, if it was measured.
     pub rtt_sample: Option<RoundTrip>,
 }
@@ -95,6 +96,17 @@ pub enum Outgoing {
 
 /// The service timeout of our MRAs, as an exponent: about a minute.
 pub const SERVICE_TIMEOUT: u8 = 24;
+
+/// The change of the slot that a half-open connection has in its listener's backlog.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotAction {
+    /// The connection keeps its slot, if it has one.
+    Keep,
+    /// The connection gives its slot back, and nothing is learned of its peer.
+    GiveBack,
+    /// The connection gives its slot back, with this outcome of its REP.
+    End(Outcome),
+}
 
 /// The change of an identifier's only timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,10 +20,6 @@
 
 use core::ops::DerefMut;
 
-use super::actions::{
-    Actions,
-    Report, //
-};
 use super::time::Time;
 use super::wire::cm::comm_id::CommId;
 
@@ -94,24 +90,10 @@ pub enum Refused {
 /// The outcome of a REP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The peer has answered.
+    /// The peer has made the connection.
     Finished,
-    /// The peer has not.
+    /// The peer has not answered, or has rejected the REP.
     Failed,
-}
-
-impl Outcome {
-    /// The outcome that a step has which ends a half-open connection; `None` if a consumer did not
-    /// want the connection.
-    pub fn of(actions: &Actions) -> Option<Outcome> {
-        match actions.report {
-            Some(Report::RtuReceived | Report::UserEstablished | Report::DreqReceived) => {
-                Some(Outcome::Finished)
-            }
-            Some(Report::RepError(_)) => Some(Outcome::Failed),
-            _ => None,
-        }
-    }
 }
 
 /// The slots of a listener. Sources are hashes, with a key that no other node knows.

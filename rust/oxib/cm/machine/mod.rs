@@ -63,12 +63,14 @@ use self::actions::{
     Effects,
     RemoteAction,
     Report,
+    SlotAction,
     TimerAction, //
 };
 use self::active::{
     Asking,
     ReqSent, //
 };
+use self::backlog::Outcome;
 use self::connection::Peer;
 use self::input::{
     Incoming,
@@ -484,6 +486,8 @@ struct Before {
     due: Option<Time>,
     known: bool,
     half_open: bool,
+    /// Whether a request is out that the peer has not answered.
+    asked: bool,
 }
 
 impl Before {
@@ -492,6 +496,7 @@ impl Before {
             due: state.due(),
             known: state.is_known(),
             half_open: state.is_half_open(),
+            asked: state.pending().is_some(),
         }
     }
 
@@ -512,8 +517,25 @@ impl Before {
                 RemoteAction::Keep
             },
             counted: effects.counted,
-            half_open_over: self.half_open && !next.is_half_open(),
+            slot: self.slot(next, effects.report),
             rtt_sample: effects.rtt_sample,
+        }
+    }
+
+    /// Returns what becomes of a half-open connection's slot in the step to the next state.
+    fn slot(&self, next: &State, report: Option<Report>) -> SlotAction {
+        if !self.half_open || next.is_half_open() {
+            return SlotAction::Keep;
+        }
+        match report {
+            Some(Report::RtuReceived | Report::UserEstablished | Report::DreqReceived) => {
+                SlotAction::End(Outcome::Finished)
+            }
+            Some(Report::RepError(_)) => SlotAction::End(Outcome::Failed),
+            // Whoever holds slots in vain could end so just before they are taken away. Without a
+            // REP the peer has waited for our consumer.
+            Some(Report::RejReceived) if self.asked => SlotAction::End(Outcome::Failed),
+            _ => SlotAction::GiveBack,
         }
     }
 }

@@ -20,8 +20,10 @@ use oxib_cm_machine::actions::{
     Outgoing,
     RemoteAction,
     Send,
+    SlotAction,
     TimerAction, //
 };
+use oxib_cm_machine::backlog::Outcome;
 use oxib_cm_machine::state::StateName;
 use oxib_wire::cm::reason::Reason;
 
@@ -128,8 +130,11 @@ fn text_of_rest(actions: &Actions) -> String {
     if actions.remote == RemoteAction::Forget {
         rest.push("names forgotten");
     }
-    if actions.half_open_over {
-        rest.push("half open no more");
+    match actions.slot {
+        SlotAction::Keep => {}
+        SlotAction::GiveBack => rest.push("half open no more"),
+        SlotAction::End(Outcome::Finished) => rest.push("half open no more, finished"),
+        SlotAction::End(Outcome::Failed) => rest.push("half open no more, failed"),
     }
     if actions.rtt_sample.is_some() {
         rest.push("round trip");

@@ -41,6 +41,7 @@ const FAIR: Storm = Storm {
     pause: 0,
     strangers: 0,
     strangers_pause: 0,
+    strangers_patience: 0,
     slots: 4096,
     datagram: 50,
     program: 0,
@@ -207,6 +208,21 @@ fn strangers_that_take_all_slots_keep_no_peer_out() {
             });
         }
     }
+}
+
+/// Strangers reject what they asked for before they have had the time to finish that a peer has
+/// where nothing is known of any, and ask again at once.
+#[test]
+fn strangers_that_reject_in_time_keep_no_peer_out() {
+    beside_strangers(Storm {
+        clients: 1000,
+        nodes: 1000,
+        pause: 16_000,
+        strangers: 5000,
+        strangers_pause: 400,
+        strangers_patience: 3_500_000,
+        ..FAIR
+    });
 }
 
 /// Ten thousand clients, one after the other or all at once, and an attacker of ten thousand

@@ -12,6 +12,7 @@ use oxib_cm_machine::actions::{
     Outgoing,
     RemoteAction,
     Send,
+    SlotAction,
     TimerAction,
     SERVICE_TIMEOUT, //
 };
@@ -28,7 +29,6 @@ use oxib_cm_machine::arrival::{
 use oxib_cm_machine::backlog::{
     Backlog,
     Cell,
-    Outcome,
     Refused, //
     Slot,
 };
@@ -419,11 +419,11 @@ impl Node {
             TimerAction::Stop => id.timer = None,
             TimerAction::At(due) => id.timer = Some(due),
         }
-        if actions.half_open_over {
+        if actions.slot != SlotAction::Keep {
             let mut slot = id.slot.take().expect("a half-open connection has a slot");
-            match Outcome::of(actions) {
-                Some(outcome) => self.backlog.end(&mut slot, outcome, self.now),
-                None => self.backlog.give_back(&mut slot),
+            match actions.slot {
+                SlotAction::End(outcome) => self.backlog.end(&mut slot, outcome, self.now),
+                _ => self.backlog.give_back(&mut slot),
             }
         }
         if actions.remote == RemoteAction::Forget {

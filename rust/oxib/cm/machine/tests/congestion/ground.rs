@@ -43,6 +43,9 @@ pub enum End {
 pub enum Body {
     Req(Req),
     Answer(Incoming),
+    /// A rejection of what the listener answered to that request, of which it does not give the
+    /// name.
+    Rejection(Req),
 }
 
 /// A message between two nodes.
@@ -70,6 +73,8 @@ enum Event {
     Connect,
     /// A stranger sends a request.
     Ask,
+    /// A stranger rejects what it asked for, and asks again.
+    Reject(usize, Req),
 }
 
 /// The costs of a storm, its size and its limits.
@@ -85,6 +90,9 @@ pub struct Storm {
     pub strangers: usize,
     /// Microseconds from one request of theirs to the next.
     pub strangers_pause: u64,
+    /// Microseconds after which a stranger rejects what it asked for and asks again; 0: it does
+    /// not.
+    pub strangers_patience: u64,
     /// `half_open` of the listener's node.
     pub slots: u32,
     /// Microseconds of a node's processor for each datagram that arrives.
@@ -236,19 +244,27 @@ impl Ground {
         self.happen(event);
     }
 
-    /// A request of a stranger's arrives.
+    /// A request of the next stranger's arrives.
     fn ask(&mut self) {
-        let stranger = self.asked % self.storm.strangers;
-        let datagram = Datagram {
-            from: self.storm.nodes + stranger,
-            kind: Kind::Req,
-            receiver: CommId::ZERO,
-            body: Body::Req(strangers_req(self.asked)),
-        };
+        let from = self.storm.nodes + self.asked % self.storm.strangers;
+        let req = strangers_req(self.asked);
         self.asked += 1;
+        self.arrive_from(from, Kind::Req, Body::Req(req));
+        if self.storm.strangers_patience > 0 {
+            let over = self.outside.now + self.storm.strangers_patience;
+            self.outside.plan(over, Event::Reject(from, req));
+        }
+    }
+
+    /// A stranger's message arrives, which gives no name of the listener's.
+    fn arrive_from(&mut self, from: usize, kind: Kind, body: Body) {
+        let datagram = Datagram {
+            from,
+            kind,
+            receiver: CommId::ZERO,
+            body,
+        };
         self.arrive(End::Listener, datagram);
-        let next = self.outside.now + self.storm.strangers_pause;
-        self.outside.plan(next, Event::Ask);
     }
 
     fn run(&mut self) {
@@ -296,7 +312,18 @@ impl Ground {
                 self.outside.end = End::Caller;
                 self.caller.connect(&mut self.outside);
             }
-            Event::Ask => self.ask(),
+            Event::Ask => {
+                self.ask();
+                let next = self.outside.now + self.storm.strangers_pause;
+                // Who rejects asks again then.
+                if self.storm.strangers_patience == 0 || self.asked < self.storm.strangers {
+                    self.outside.plan(next, Event::Ask);
+                }
+            }
+            Event::Reject(from, req) => {
+                self.arrive_from(from, Kind::Rej, Body::Rejection(req));
+                self.ask();
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use oxib_cm_machine::actions::{
     RemoteAction,
     Report,
     Send,
+    SlotAction,
     TimerAction,
     SERVICE_TIMEOUT, //
 };
@@ -38,6 +39,8 @@ use oxib_cm_machine::time::Time;
 use oxib_cm_machine::Machine;
 use oxib_wire::cm::comm_id::CommId;
 use oxib_wire::cm::kind::Kind;
+use oxib_wire::cm::reason::Reason;
+use oxib_wire::cm::rej::Rejected;
 use oxib_wire::psn::Psn;
 use oxib_wire::qpn::Qpn;
 
@@ -78,6 +81,15 @@ pub struct Kept {
     pub names: usize,
     /// Cells of the backlog.
     pub cells: usize,
+}
+
+/// A rejection that any node can make up for one which calls the connection `sender`.
+fn rejection(sender: CommId) -> Incoming {
+    Incoming::Rej {
+        sender,
+        of: Rejected::Other,
+        reason: Reason::TIMEOUT,
+    }
 }
 
 pub struct Listener {
@@ -130,23 +142,23 @@ impl Listener {
     }
 
     pub fn receive(&mut self, datagram: Datagram, outside: &mut Outside) {
-        let incoming = match datagram.body {
-            Body::Answer(incoming) => incoming,
-            Body::Req(_) => Incoming::DuplicateReq,
-        };
-        let id = match datagram.body {
-            Body::Req(req) => match self.duplicate(&req, datagram.from) {
-                Some(id) => id,
+        let (id, incoming) = match datagram.body {
+            Body::Answer(incoming) => (index(datagram.receiver.get()), incoming),
+            Body::Req(req) => match self.asked_by(&req, datagram.from) {
+                Some(id) => (id, Incoming::DuplicateReq),
                 None => return self.accept(&req, datagram.from, outside),
             },
-            Body::Answer(_) => index(datagram.receiver.get()),
+            Body::Rejection(req) => match self.asked_by(&req, datagram.from) {
+                Some(id) => (id, rejection(req.sender)),
+                None => return,
+            },
         };
         let actions = self.ids[id].machine.receive(&incoming, outside.now());
         self.act(id, &actions, outside);
     }
 
     /// The connection that a REQ has made before.
-    fn duplicate(&self, req: &Req, node: usize) -> Option<usize> {
+    fn asked_by(&self, req: &Req, node: usize) -> Option<usize> {
         let name = Remote {
             name: req.sender,
             adapter: adapter(node),
@@ -294,17 +306,15 @@ impl Listener {
             other => other,
         };
         outside.set(&mut self.ids[id].timer, id, timer);
-        if actions.half_open_over {
+        if actions.slot != SlotAction::Keep {
             let found = &mut self.ids[id];
-            let outcome = Outcome::of(actions);
-            if outcome == Some(Outcome::Failed) && found.node < self.nodes {
-                self.ousted += 1;
-            }
-            self.established += usize::from(outcome == Some(Outcome::Finished));
+            let failed = actions.slot == SlotAction::End(Outcome::Failed);
+            self.ousted += u64::from(failed && found.node < self.nodes);
+            self.established += usize::from(actions.slot == SlotAction::End(Outcome::Finished));
             let mut slot = found.slot.take().expect("it had one");
-            match outcome {
-                Some(outcome) => self.backlog.end(&mut slot, outcome, outside.now()),
-                None => self.backlog.give_back(&mut slot),
+            match actions.slot {
+                SlotAction::End(outcome) => self.backlog.end(&mut slot, outcome, outside.now()),
+                _ => self.backlog.give_back(&mut slot),
             }
         }
         if actions.remote == RemoteAction::Forget {

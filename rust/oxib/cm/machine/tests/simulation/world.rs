@@ -10,6 +10,7 @@ use oxib_cm_machine::actions::{
     RemoteAction,
     Report,
     Send,
+    SlotAction,
     TimerAction, //
 };
 use oxib_cm_machine::claim::Taken;
@@ -436,7 +437,7 @@ impl World {
         if actions.remote == RemoteAction::Forget {
             node.forget(name);
         }
-        if actions.half_open_over {
+        if actions.slot != SlotAction::Keep {
             node.half_open -= 1;
         }
         let id = node.ids.get_mut(&name).expect("it has just stepped");
