@@ -29,8 +29,13 @@ status_of() { # command...
 	printf '%d\n' "$status"
 }
 
+# It is not waited for where a function's shell was its parent, so it may take a moment.
 is_gone() { # words of a command
-	! pgrep --full --exact "$1"
+	for _ in {1..100}; do
+		pgrep --full --exact "$1" || return 0
+		pause 0.1
+	done
+	return 1
 }
 
 check_equal "a program that ends keeps its status" 3 "$(status_of watched 60 bash -c 'exit 3')"
