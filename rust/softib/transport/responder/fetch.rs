@@ -270,9 +270,10 @@ impl Fetches {
         self.add(Fetch::new(first, 1, operation));
     }
 
-    /// The place of the one that has this number.
+    /// The place of the one that has this number: the last of them, as numbers come again after
+    /// 2^24 packets and an answered one may be older.
     fn find(&self, psn: Psn) -> Option<usize> {
-        (0..self.count).find(|place| {
+        (0..self.count).rev().find(|place| {
             self.get(*place)
                 .is_some_and(|fetch| fetch.place(psn).is_some())
         })
@@ -348,5 +349,52 @@ impl Fetches {
             }
             None => false,
         }
+    }
+}
+
+#[cfg_attr(CONFIG_RUST, kernel::prelude::kunit_tests(softib_transport_fetch))]
+#[cfg_attr(not(CONFIG_RUST), cfg(test))]
+mod tests {
+    use super::*;
+
+    const PSN: Psn = Psn::wrapping(7);
+
+    fn word(address: u64) -> Remote {
+        Remote {
+            address,
+            rkey: 1,
+            length: 8,
+        }
+    }
+
+    /// Gives the whole answer that has its turn.
+    fn answer(fetches: &mut Fetches) -> Turn {
+        let turn = fetches.turn(Mtu::Mtu256);
+        fetches.answered(Mtu::Mtu256);
+        turn.expect("there is one to answer")
+    }
+
+    #[test]
+    fn a_repeated_atomic_is_the_last_of_its_number() {
+        let mut fetches = Fetches::new(4);
+        for original in [1, 2] {
+            fetches.add_atomic(PSN, &word(64), original);
+            let _ = answer(&mut fetches);
+        }
+        fetches.repeat_atomic(PSN, &word(64));
+        let again = answer(&mut fetches);
+        assert!(matches!(again, Turn::Original { original: 2, .. }));
+    }
+
+    #[test]
+    fn a_repeated_read_is_the_last_of_its_number() {
+        let mut fetches = Fetches::new(4);
+        for address in [64, 128] {
+            fetches.add_read(PSN, 1, &word(address));
+            let _ = answer(&mut fetches);
+        }
+        fetches.repeat_read(PSN, &word(128), Mtu::Mtu256);
+        let again = answer(&mut fetches);
+        assert!(matches!(again, Turn::Data { rest, .. } if rest == word(128)));
     }
 }
