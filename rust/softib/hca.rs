@@ -326,8 +326,11 @@ impl Hca {
     /// Carries out a subnet manager's command to a port's link. Returns whether the port is to be
     /// told that the cable carries packets.
     pub(crate) fn command(&self, port: u8, command: LinkCommand) -> bool {
+        if !self.is_in_memory(port) {
+            return self.line(port).is_some_and(|line| line.command(command));
+        }
         for signal in Signal::of(command) {
-            // Without memory the other end does not hear of it, as of a frame that is lost.
+            // Without memory the other end does not hear of it.
             if let Ok(frame) = signal.frame() {
                 self.transmit(port, frame);
             }
