@@ -226,14 +226,16 @@ pub(super) unsafe extern "C" fn modify(
         let state = has(bindings::ib_qp_attr_mask_IB_QP_STATE)
             .then(|| state_of(given.qp_state))
             .transpose()?;
-        let from = if has(bindings::ib_qp_attr_mask_IB_QP_CUR_STATE) {
-            state_of(given.cur_qp_state)?
-        } else {
-            current
-        };
+        // The state that the caller thinks it has is no reason to believe so.
+        if has(bindings::ib_qp_attr_mask_IB_QP_CUR_STATE)
+            && state_of(given.cur_qp_state)? != current
+        {
+            return Err(EINVAL);
+        }
         let to = state.unwrap_or(current);
+        let (from, to) = (current as u32, to as u32);
         // SAFETY: A function of its arguments.
-        if !unsafe { bindings::ib_modify_qp_is_ok(from as u32, to as u32, (*qp).qp_type, mask) } {
+        if !unsafe { bindings::ib_modify_qp_is_ok(from, to, (*qp).qp_type, mask) } {
             return Err(EINVAL);
         }
         check(pair, given, mask)?;

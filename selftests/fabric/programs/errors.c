@@ -263,6 +263,9 @@ static void attributes(void)
 	attr.timeout = before + 1;
 	say("a change from a state that it is not in", ibv_modify_qp(a.qp, &attr, mask_to(IBV_QPS_RTS) | IBV_QP_CUR_STATE));
 	say("an attribute of that change is as before", timeout() == before ? 0 : EINVAL);
+	bring_to(a.qp, IBV_QPS_RTR);
+	attr.cur_qp_state = IBV_QPS_RTS;
+	say("a change from the state that it is to have", ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
 }
 
 /* --- requests --- */
