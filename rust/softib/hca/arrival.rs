@@ -135,32 +135,31 @@ impl QueuePair {
         }
         let deth = packet.extension.deth.ok_or(Counter::WrongQueuePair)?;
         let mut completion = self.arrived(port, packet, &deth, path_bits);
-        let taken = match &self.shared {
-            Some(shared) => self
-                .inner
-                .with(|inner| self.check(inner, port, packet, &deth))
-                .and_then(|pkey_index| {
-                    completion.origin.pkey_index = pkey_index;
-                    shared.with(|receives| self.fill(receives, packet, &mut completion))
-                }),
-            None => self.inner.with(|inner| {
-                completion.origin.pkey_index = self.check(inner, port, packet, &deth)?;
-                self.fill(&mut inner.receives, packet, &mut completion)
-            }),
-        };
+        let taken = self.inner.with(|inner| {
+            completion.origin.pkey_index = self.check(inner, port, packet, &deth)?;
+            match &self.shared {
+                // Lock order: that of the queue pair, then that of the shared queue.
+                Some(shared) => {
+                    shared.with(|receives| self.fill(receives, packet, &mut completion))?;
+                }
+                None => self.fill(&mut inner.receives, packet, &mut completion)?,
+            }
+            // Still locked: completions are in the order of the receives, and none comes once the
+            // state does not allow it.
+            let solicited = packet.transport.solicited;
+            Ok(self.receive_queue.push(&completion, solicited))
+        });
         match taken {
-            Ok(()) => (),
+            Ok(_) => (),
             Err(Counter::WrongPkey) => self.hca.bad_pkey(port, packet),
             Err(Counter::WrongQkey) => self.hca.bad_qkey(port, packet, &deth),
             Err(_) => (),
         }
-        taken?;
+        let event = taken?;
         if let Some(shared) = &self.shared {
             shared.raise_limit();
         }
-        self.receive_queue
-            .push(&completion, packet.transport.solicited)
-            .raise();
+        event.raise();
         Ok(())
     }
 

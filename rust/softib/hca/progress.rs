@@ -373,7 +373,7 @@ impl QueuePair {
             transport.run(shell, now);
         });
         if changed.is_err() {
-            // Consumers modify a queue pair one at a time, so the attributes are those of above.
+            // A queue pair is modified by one at a time, so the attributes are those of above.
             self.inner.with(|inner| inner.attributes = before);
         }
         if changed.is_ok() && state == Some(State::Reset) {

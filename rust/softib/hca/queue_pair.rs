@@ -8,8 +8,12 @@ use core::sync::atomic::{
 };
 
 use kernel::{
+    new_mutex,
     prelude::*,
-    sync::Arc,
+    sync::{
+        Arc,
+        Mutex, //
+    },
     workqueue::{
         new_delayed_work,
         DelayedWork, //
@@ -265,6 +269,9 @@ pub(crate) struct QueuePair {
     pub(crate) receives: u32,
     pub(crate) receive_segments: u32,
     pub(crate) inline: u32,
+    /// Held while it is modified: programs may do that from several threads at once.
+    #[pin]
+    pub(crate) modifying: Mutex<()>,
     #[pin]
     pub(crate) inner: IrqLock<Inner>,
     /// Packets that leave when the queue pair is unlocked, and those to its own port.
@@ -322,6 +329,7 @@ impl QueuePair {
                 receives: make.receives,
                 receive_segments: make.receive_segments,
                 inline: make.inline,
+                modifying <- new_mutex!((), "softib_qp_modifying"),
                 inner <- new_irq_lock!(inner, "softib_qp"),
                 frames <- Queue::new(),
                 own_frames <- Queue::new(),
@@ -385,6 +393,10 @@ impl QueuePair {
             });
             if state == Some(State::Error) {
                 self.flush_receives();
+                // No receive of the shared queue completes for it any more.
+                if self.shared.is_some() {
+                    self.tell(bit(work::Event::LastWqeReached));
+                }
             }
             // Datagrams are sent as they are posted: none is under way.
             if drained {
@@ -415,17 +427,16 @@ impl QueuePair {
     /// Completes all receives as flushed.
     fn flush_receives(self: &Arc<Self>) {
         loop {
-            // One at a time: the completion is pushed, and its event raised, without the lock.
-            let flushed = self.inner.with(|inner| {
+            // One at a time, in their order; the event is raised without the lock.
+            let event = self.inner.with(|inner| {
                 let request = inner.receives.front().map(|(request, _)| request)?;
                 inner.receives.advance();
-                Some(request)
+                Some(self.flushed(&self.receive_queue, Kind::Receive, request))
             });
-            let Some(request) = flushed else {
-                return;
-            };
-            self.flushed(&self.receive_queue, Kind::Receive, request)
-                .raise_later();
+            match event {
+                Some(event) => event.raise_later(),
+                None => return,
+            }
         }
     }
 
@@ -451,16 +462,15 @@ impl QueuePair {
     /// many segments.
     pub(crate) fn post_receive(self: &Arc<Self>, request: u64, segments: &[Segment]) -> Result {
         let state = self.inner.with(|inner| {
-            match inner.state {
-                State::Reset => return Err(EINVAL),
-                State::Error => (),
-                _ => inner.receives.post(request, segments)?,
+            if inner.state == State::Reset {
+                return Err(EINVAL);
             }
+            inner.receives.post(request, segments)?;
             Ok(inner.state)
         })?;
         if state == State::Error {
-            self.flushed(&self.receive_queue, Kind::Receive, request)
-                .raise_later();
+            // Behind those that are still to be flushed.
+            self.flush_receives();
         }
         Ok(())
     }

@@ -220,6 +220,7 @@ pub(super) unsafe extern "C" fn modify(
         // valid.
         let (pair, given) = unsafe { (Pair::part(qp), &*attributes) };
         pair.hca.begin_command()?;
+        let _one_at_a_time = pair.modifying.lock();
         let mask = mask as u32;
         let (current, _) = pair.query();
         let has = |bit: bindings::ib_qp_attr_mask| mask & bit != 0;

@@ -299,6 +299,7 @@ static const struct test tests[] = {
 	{ "a shared receive queue", { .type = IB_QPT_RC, .shared_receive = true }, shared_receive },
 	{ "a shared receive queue's limit", { .type = IB_QPT_RC, .shared_receive = true }, shared_limit },
 	{ "a shared receive queue's last receive", { .type = IB_QPT_RC, .shared_receive = true }, shared_last },
+	{ "a shared receive queue's last datagram", { .type = IB_QPT_UD, .shared_receive = true }, shared_last },
 	{ "a queue pair that is destroyed at work", { .type = IB_QPT_RC }, destroy_busy },
 	{ "queues as large as the device promises", { .type = IB_QPT_RC }, large },
 };
