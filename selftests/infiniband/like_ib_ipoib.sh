@@ -80,6 +80,17 @@ mtu_is() { # host, number
 	equal "$2" "$(mtu_of "$1")"
 }
 
+# What the group said counts until it says something else.
+test_mtu_without_link() {
+	check "$driver: the cable of h2 is pulled" pull h2
+	check "$driver: h2 has no carrier" eventually has_no_carrier h2
+	pause 2
+	check_equal "$driver: h2 keeps the MTU of the group" 2044 "$(mtu_of h2)"
+	check "$driver: it is put back" put_back h2
+	check "$driver: h2 has carrier" eventually has_carrier h2
+	check_equal "$driver: and the MTU of the group" 2044 "$(mtu_of h2)"
+}
+
 test_mtu() {
 	check_equal "$driver: the group allows an MTU of 2044" 2044 "$(mtu_of h1)"
 	check "$driver: h1 may have a larger one" at h1 ip link set ib0 mtu 4092
@@ -87,6 +98,7 @@ test_mtu() {
 	check_refused "$driver: but none that no port could carry" at h1 ip link set ib0 mtu 4093
 	check "$driver: h3 may have a smaller one" at h3 ip link set ib0 mtu 1500
 	check "$driver: packets go" host_reaches h1 "$(v4_of h3)" -s 1472 -M "do"
+	test_mtu_without_link
 	check "the group is made anew, with an MTU of 4096" renew_sm ', mtu=5'
 	check "$driver: h1 has what it wished for" eventually mtu_is h1 4092
 	check "$driver: h2, which wished for nothing, has as much" eventually mtu_is h2 4092

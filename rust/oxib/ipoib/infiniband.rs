@@ -13,6 +13,7 @@
 use core::sync::atomic::{
     AtomicBool,
     AtomicU16,
+    AtomicU32,
     Ordering, //
 };
 
@@ -137,6 +138,8 @@ struct Port {
     closed: AtomicBool,
     #[pin]
     groups: Groups,
+    /// The MTU of the broadcast group as it was known last, in bytes; 0 if it never was.
+    group_mtu: AtomicU32,
     /// The prefixes of the port's GIDs: those of its subnet.
     #[pin]
     prefixes: SpinLockBh<Prefixes>,
@@ -198,6 +201,7 @@ impl Infiniband {
             closed: AtomicBool::new(false),
             paths <- new_spinlock_bh!(Paths::default(), "oxib_paths"),
             groups <- Groups::new(),
+            group_mtu: AtomicU32::new(0),
             prefixes <- new_spinlock_bh!(Prefixes::default(), "oxib_prefixes"),
             quiet_until <- new_spinlock_bh!(0, "oxib_wrong_answers"),
             work <- new_delayed_work!("oxib_answers"),
@@ -237,6 +241,16 @@ impl Port {
     /// Returns the parameters of the broadcast group, also while the membership is renewed.
     fn known(&self) -> Option<Record> {
         self.groups.known(&self.broadcast())
+    }
+
+    /// Returns the MTU that the broadcast group has, or had when it was known last: 0 if it never
+    /// was. A port that is down, or between two memberships, has no other, so the interface's does
+    /// not change for that.
+    fn follow_group_mtu(&self) -> u32 {
+        if let Some(mtu) = self.known().and_then(|record| record.mtu()) {
+            self.group_mtu.store(mtu, Ordering::Relaxed);
+        }
+        self.group_mtu.load(Ordering::Relaxed)
     }
 
     /// Handles what there is to be asked, and answers, soon. Any context.
@@ -308,12 +322,15 @@ impl Link for Infiniband {
         let state = device.infiniband_port(port.number)?;
         let largest = state.mtu;
         let is_unsettled = port.follow_gids();
-        let of_group = port.known().and_then(|record| record.mtu());
+        let of_group = port.follow_group_mtu();
         Ok(Offer {
             gid: port.source().map(|entry| entry.gid()),
             is_unsettled,
             lid: state.lid,
-            mtu: of_group.map_or(largest, |mtu| mtu.min(largest)),
+            mtu: match of_group {
+                0 => largest,
+                mtu => mtu.min(largest),
+            },
             largest,
             possible: state.max_mtu.max(largest),
             pkey_index: device.pkey_index(port.number, port.pkey()),
