@@ -15,10 +15,13 @@
 //! request, and the request was sent to the entry's GID. So the answer's GID may be any of that
 //! port's.
 
-use core::sync::atomic::{
-    AtomicU8,
-    AtomicUsize,
-    Ordering, //
+use core::{
+    net::IpAddr,
+    sync::atomic::{
+        AtomicU8,
+        AtomicUsize,
+        Ordering, //
+    }, //
 };
 
 use kernel::{
@@ -349,13 +352,10 @@ impl Exchange {
         }
     }
 
-    /// Forgets what is known of the peer with an address, which says itself that it is another's
-    /// by now. Process context.
-    pub(crate) fn invalidate(&self, host: &dyn Host, request: &Request, gid: Gid) {
-        self.peers.lock().forget(&request.target);
-        if let Some(cache) = host.cache() {
-            cache.forget_qpn(request.target, gid);
-        }
+    /// Forgets what is known of the peer with that address, which says itself that it has another
+    /// queue pair by now. Any context.
+    pub(crate) fn forget(&self, address: &IpAddr) {
+        self.peers.lock().forget(address);
     }
 
     /// Looks after the peers: those that the cache says something else of, and those across a

@@ -7,11 +7,7 @@
 //! finds that out ([`Exchange`]), and the request waits. Probes for a free address and
 //! announcements are sent as ever ([`Request::of`]).
 
-use core::net::{
-    IpAddr,
-    Ipv4Addr,
-    Ipv6Addr, //
-};
+use core::net::IpAddr;
 
 use kernel::{
     prelude::*,
@@ -195,26 +191,22 @@ impl Interface {
         }
     }
 
-    /// Takes notice that the neighbour with this IP address says that it is at `address`.
-    pub(super) fn heard_of(self: &Arc<Self>, target: IpAddr, address: HwAddr) {
-        let known = Cache::with(self.device(), |cache| cache.peek(target)).flatten();
-        let moved = known.filter(|known| {
+    /// Takes notice that the neighbour with this IP address says that it is at `address`. Any node
+    /// can say so of any address, as often as it likes: nothing is kept for that. Any context.
+    pub(super) fn heard_of(&self, target: IpAddr, address: HwAddr) {
+        let has_moved = |known: Known| {
             known.qpn_is_learned && known.gid == address.gid() && known.qpn != Some(address.qpn())
+        };
+        let moved = Cache::with(self.device(), |cache| {
+            let moved = cache.peek(target).is_some_and(has_moved);
+            if moved {
+                cache.forget_qpn(target, address.gid());
+            }
+            moved
         });
-        let Some(known) = moved else { return };
-        let this = self.clone();
-        let unspecified = match target {
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        let request = Request {
-            asker: unspecified,
-            target,
-        };
-        // Without memory at the moment, the next probe of the stack finds out.
-        let _ = self
-            .connects
-            .spawn(move || this.exchange.invalidate(&*this, &request, known.gid));
+        if moved == Some(true) {
+            self.exchange.forget(&target);
+        }
     }
 }
 
