@@ -34,8 +34,9 @@ pub(super) struct Pending {
     longest: u32,
     /// Number of tries that the consumer allows after the first.
     retries: u8,
-    /// The peer has asked for time, and `next` is when that is over.
-    put_off: bool,
+    /// Milliseconds from the first try for which the peer has asked to be left alone; 0 if it has
+    /// not, or that is over.
+    put_off: u32,
 }
 
 /// The timer of a request coming due.
@@ -81,7 +82,7 @@ impl Pending {
             interval,
             longest,
             retries: patience.retries,
-            put_off: false,
+            put_off: 0,
         }
     }
 
@@ -123,8 +124,12 @@ impl Pending {
         self.interval = self.interval.saturating_mul(2).min(self.longest);
         // Before the interval is spread: the time of this try is part of the seed.
         self.sent = now;
-        self.next = Some(now.after(self.spread(self.interval, tick.name).into()));
-        self.put_off = false;
+        let over = self.began.after(self.put_off.into());
+        if now >= over {
+            self.put_off = 0;
+        }
+        let next = now.after(self.spread(self.interval, tick.name).into());
+        self.next = Some(next.max(over));
         Due::Again
     }
 
@@ -140,13 +145,13 @@ impl Pending {
             return;
         }
         let is_unmeasured = self.interval >= unmeasured;
-        if self.is_first_try() && !self.put_off && is_unmeasured {
+        if self.is_first_try() && self.put_off == 0 && is_unmeasured {
             self.interval = rto;
         }
         let wait = self.spread(self.interval, tick.name).max(rto);
         let next = self.sent.after(wait.into());
         self.next = self.next.map(|old| match self.put_off {
-            false if self.is_first_try() => next,
+            0 if self.is_first_try() => next,
             _ => old.max(self.sent.after(rto.into())),
         });
     }
@@ -165,16 +170,25 @@ impl Pending {
     /// Postpones repetitions for a peer that asks for time, until that time is over. From then on
     /// a try takes as long, so that a peer that needs even longer gets as many times it as there
     /// are tries left, as with the C implementation.
+    ///
+    /// The first repetition of the consumer's choice comes all the same. Earlier ones have the peer
+    /// ask for time where its consumer takes a moment longer than a message. What it sends after
+    /// that may be lost, and an RTU or a REJ is sent again only for a duplicate.
     pub(super) fn put_off(self, milliseconds: u32, now: Time) -> Pending {
         let over = now.after(milliseconds.into());
+        let chosen = self.began.after(self.longest.into());
+        let quiet_until = if now < chosen { over.min(chosen) } else { over };
         let tried = now.since(self.began) / u64::from(self.longest.max(1));
         let left = u64::from(self.retries).saturating_sub(tried);
         let last = over.after(u64::from(milliseconds).saturating_mul(left));
         Pending {
-            next: self.next.filter(|_| left > 0).map(|next| next.max(over)),
+            next: self
+                .next
+                .filter(|_| left > 0)
+                .map(|next| next.max(quiet_until)),
             deadline: self.deadline.max(last),
             longest: self.longest.max(milliseconds),
-            put_off: true,
+            put_off: u32::try_from(over.since(self.began)).unwrap_or(u32::MAX),
             ..self
         }
     }
@@ -371,12 +385,15 @@ mod tests {
         };
         let pending = Pending::new(patience, 20, Time::new(0));
         let mut early = pending.clone().put_off(1000, Time::new(10));
-        assert_eq!(early.expire(tick(0, Time::new(1009))), Due::Nothing);
-        assert_eq!(early.due(), Time::new(1010));
+        assert_eq!(early.expire(tick(0, Time::new(99))), Due::Nothing);
         assert_eq!(early.round_trip(Time::new(10)).milliseconds, 10);
-        // At 1010, then 40 to 60, 80 to 120 and so on later; three times a second after it was
+        // Once when the consumer would have had it repeated.
+        assert_eq!(early.due(), Time::new(100));
+        assert_eq!(early.expire(tick(0, Time::new(100))), Due::Again);
+        assert_eq!(early.due(), Time::new(1010));
+        // At 1010, then 80 to 120, 160 to 240 and so on later; three times a second after it was
         // asked for.
-        assert_unanswered(early, [6, 7], 3010);
+        assert_unanswered(early, [5, 6], 3010);
         // One try was over, or two, or all were.
         let table = [(150, (5, 2150)), (250, (0, 1250)), (299, (0, 1299))];
         for (now, expected) in table {

@@ -7,7 +7,10 @@
 #[allow(dead_code, reason = "each test uses its part")]
 mod stage;
 
-use oxib_cm_machine::actions::TimerAction;
+use oxib_cm_machine::actions::{
+    Send,
+    TimerAction, //
+};
 use oxib_cm_machine::input::{
     Incoming,
     QpType,
@@ -216,6 +219,10 @@ fn durations() {
         service_timeout: 24,
     };
     let _ = machine.receive(&mra, NOW);
+    // Not before the consumer has had it repeated once.
+    assert_eq!(machine.due(), Some(NOW.after(timeout)));
+    let again = machine.timer(0, NOW.after(timeout));
+    assert_eq!(again.send, Some(Send::Again));
     assert_eq!(machine.due(), Some(NOW.after((1 << 16) + (1 << 7))));
 
     // Half of the time that the peer waits.
