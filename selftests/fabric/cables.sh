@@ -124,21 +124,46 @@ both_ends_count() {
 
 # --- signals between the ends -------------------------------------------------------------------------------------------------
 
-link_of_h1_is() { # LinkUp|Polling
-	matches ": $1$" "$(port_field h1 phys_state)"
+# Of both ends' ports, where it is not the end that was commanded.
+link_of_h1() {
+	port_field h1 phys_state
 }
 
-# The switch's end tells h1's that its link goes down, and that it comes. Of these frames half are lost. If each was sent once,
+link_of_switch() {
+	at h2 ibportstate -D 0,1 1 query | awk -F: '/^PhysLinkState/ { gsub(/\./, "", $2); print ": " $2 }'
+}
+
+link_is() { # link_of_h1|link_of_switch, LinkUp|Polling
+	matches ": $2$" "$("$1")"
+}
+
+command_switch() { # disable|enable
+	at h2 ibportstate -D 0,1 1 "$1"
+}
+
+command_h1() { # disable|enable
+	at h1 python3 selftests/fabric/link.py "/dev/infiniband/$(umad_of h1)" 1 "$1"
+}
+
+# One end tells the other that its link goes down, and that it comes. Of these frames half are lost. If each was sent once,
 # three rounds would succeed once in 64 runs.
-links_come_up() {
+links_come_up() { # commanded end, its command, how the other end's link is seen
 	local round
-	netem '- s1-1' loss 50% || return
+	netem "$1" loss 50% || return
 	for round in 1 2 3; do
 		note "round $round"
-		at h2 ibportstate -D 0,1 1 disable && eventually link_of_h1_is Polling || return
-		at h2 ibportstate -D 0,1 1 enable && eventually link_of_h1_is LinkUp || return
+		"$2" disable && eventually link_is "$3" Polling || return
+		"$2" enable && eventually link_is "$3" LinkUp || return
 	done
-	without_netem '- s1-1'
+	without_netem "$1"
+}
+
+# That the cable carries frames is told several times in the first five seconds. What comes after the command undoes nothing.
+stays_down_after_plugging() {
+	pull h1 && eventually link_is link_of_switch Polling && put_back h1 && eventually link_is link_of_switch LinkUp || return
+	command_h1 disable && eventually link_is link_of_switch Polling || return
+	pause 6
+	link_is link_of_switch Polling && command_h1 enable && eventually link_is link_of_switch LinkUp
 }
 
 bring_up_fabric star h1
@@ -167,6 +192,8 @@ for end in "${ends[@]}"; do
 		check "h1 reaches h2 again" is_reached
 	done
 done
-check "each end hears of the other's link over a cable that loses half of all frames" links_come_up
+check "h1 hears of the switch's link over a cable that loses half of all frames" links_come_up "${ends[0]}" command_switch link_of_h1
+check "the switch hears of h1's link over such a cable" links_come_up "${ends[1]}" command_h1 link_of_switch
+check "it is told of a command right after the cable was plugged, and of nothing else" stays_down_after_plugging
 take_down_fabric
 finish

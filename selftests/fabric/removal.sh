@@ -155,13 +155,12 @@ write_slow_fabric() {
 }
 
 test_questions() {
-	local round topologies=/tmp umad
+	local round topologies=/tmp
 	write_slow_fabric
 	check "two hosts, one with slow commands" eventually fabric_up slow
 	start_sm h1
 	check "both become active" eventually all_active
-	umad=$(at h1 grep -lx h1 -r /sys/class/infiniband_mad --include=ibdev | cut -d / -f 5)
-	at h1 python3 selftests/fabric/questions.py "/dev/infiniband/$umad" "$(port_number h2 lid)" 0.006 &
+	at h1 python3 selftests/fabric/questions.py "/dev/infiniband/$(umad_of h1)" "$(port_number h2 lid)" 0.006 &
 	for ((round = 1; round <= 5; round++)); do
 		check "the slow one answers, round $round" eventually is_asked h2
 		check "it is deleted meanwhile" at h2 rdma link delete h2

@@ -179,6 +179,10 @@ all_active() {
 	done
 }
 
+umad_of() { # host: the device of ib_umad for its only port
+	at "$1" sh -c "grep -lx '$1' /sys/class/infiniband_mad/umad*/ibdev" | cut -d / -f 5
+}
+
 port_guid() { # host: as 0x and 16 digits
 	port_field "$1" gids/0 | awk -F: '{ print "0x" $5 $6 $7 $8 }'
 }
