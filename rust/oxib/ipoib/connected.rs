@@ -184,6 +184,17 @@ impl Connected {
         let service = self.service.lock().take();
         drop(service);
     }
+
+    /// Ends the use of the connection manager, unless the mode is connected mode. Sleeps; not with
+    /// the RTNL held.
+    fn stop_unused_service(&self) {
+        // The mode is read under the mutex by which a session finds the manager: that of a session
+        // which has found it is seen here, and one that comes later finds none. So no session
+        // listens on a manager that is let go.
+        let is_unused = |_: &mut Service| !self.on.load(Ordering::Relaxed);
+        let service = self.service.lock().take_if(is_unused);
+        drop(service);
+    }
 }
 
 impl Interface {
@@ -307,9 +318,7 @@ impl Interface {
         // Without memory, it is let go with the interface.
         let _ = self.searches.spawn(move || {
             // The mode may have changed back since this was queued.
-            if this.mode() == Mode::Datagram {
-                this.connected.stop_service();
-            }
+            this.connected.stop_unused_service();
         });
     }
 
@@ -327,6 +336,8 @@ impl Interface {
                     Err(error) => session.advise(error),
                 }
             }
+            // The mode may have changed meanwhile, and what lets go of the manager may have run.
+            this.connected.stop_unused_service();
             this.connected.starting.store(false, Ordering::Release);
         });
         if spawned.is_err() {
