@@ -185,6 +185,7 @@ impl Infiniband {
         pkey: Pkey,
         queue: Arc<work::Queue>,
     ) -> Result<Self> {
+        let paths = Paths::new()?;
         let sa = sa::Client::new(pd.device(), number)?;
         let known_paths = registry::paths(pd.device(), number)?;
         let users = known_paths.clone();
@@ -199,7 +200,7 @@ impl Infiniband {
             unrest <- new_spinlock_bh!(Unrest::default(), "oxib_unrest"),
             known_paths,
             closed: AtomicBool::new(false),
-            paths <- new_spinlock_bh!(Paths::default(), "oxib_paths"),
+            paths <- new_spinlock_bh!(paths, "oxib_paths"),
             groups <- Groups::new(),
             group_mtu: AtomicU32::new(0),
             prefixes <- new_spinlock_bh!(Prefixes::default(), "oxib_prefixes"),

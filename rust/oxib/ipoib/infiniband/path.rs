@@ -64,7 +64,6 @@ struct PendingQuery {
 }
 
 /// The searches of a port for paths to other ports.
-#[derive(Default)]
 pub(super) struct Paths {
     fifo: Fifo<Search>,
     queries: KVec<PendingQuery>,
@@ -75,6 +74,22 @@ pub(super) struct Paths {
 }
 
 impl Paths {
+    /// Creates the state of an interface that is down, with room for a window of queries: a search
+    /// waits for its turn until a query ends, and while there is none, nothing else would give it
+    /// another try.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self {
+            fifo: Fifo::default(),
+            queries: KVec::with_capacity(WINDOW, GFP_KERNEL)?,
+            last: 0,
+            is_open: false,
+        })
+    }
+
     /// Lets queries begin, as the interface is up.
     pub(super) fn open(&mut self) {
         self.is_open = true;
@@ -92,7 +107,7 @@ impl Paths {
     }
 
     /// Returns the number of a query that begins now; `None` while the interface is down, or
-    /// without memory.
+    /// without memory for one beyond the window.
     pub(super) fn start_query(&mut self) -> Option<u64> {
         if !self.is_open || self.queries.reserve(1, GFP_ATOMIC).is_err() {
             return None;
@@ -371,5 +386,29 @@ impl Port {
         {
             query.cancel();
         }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_infiniband_path)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_of_the_window_take_no_memory() -> Result {
+        let mut paths = Paths::new()?;
+        assert_eq!(paths.start_query(), None);
+        paths.open();
+        let room = paths.queries.capacity();
+        assert!(room >= WINDOW);
+        for _ in 0..2 {
+            let first = paths.last + 1;
+            for number in first..first + WINDOW as u64 {
+                assert_eq!(paths.start_query(), Some(number));
+            }
+            assert_eq!(paths.queries.capacity(), room);
+            (first..=paths.last).for_each(|number| paths.ended(number));
+            assert!(paths.queries.is_empty());
+        }
+        Ok(())
     }
 }

@@ -144,6 +144,8 @@ impl Port {
             Err(_) => {
                 self.paths.lock().ended(number);
                 self.done(Some(duty), None);
+                // As for one that was answered: searches may have waited for its place.
+                self.advance_soon();
             }
         }
     }
