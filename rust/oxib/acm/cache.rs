@@ -2,8 +2,8 @@
 
 //! The cache of a network namespace.
 //!
-//! Lookups never wait. All that changes entries holds the table's writer's lock, and is
-//! in process context.
+//! Lookups never wait. All that enters entries, or takes them out, holds the table's writer's lock,
+//! and is in process context. What changes in an entry that stays are words, without that lock.
 
 use core::{
     net::IpAddr,
@@ -159,6 +159,16 @@ pub(crate) struct LearnedEntry {
     pub(crate) lifetime: u32,
 }
 
+impl LearnedEntry {
+    /// Returns whether an entry is this one already, but for its queue pair and its age.
+    fn is_of(&self, stored: &Stored) -> bool {
+        stored.gid() == self.gid
+            && stored.source() == self.source
+            && stored.pkey() == self.pkey
+            && stored.ends_at().is_some() == (self.lifetime != 0)
+    }
+}
+
 /// Seconds for which what the network says holds, if nothing else is said.
 pub(crate) const LIFETIME_SECS: u32 = 1200;
 
@@ -301,6 +311,20 @@ impl Cache {
         self.learn_in(&mut writer, learned)
     }
 
+    /// Learns `learned` if the entry that is there takes it in place and no listener is to be told.
+    /// `None` if not, or if there is no entry: [`Cache::learn_more`] is for that, and nothing has
+    /// changed. Any context; does not wait, however long a change of many entries takes.
+    pub(crate) fn learn_in_place(&self, learned: &LearnedEntry) -> Option<Learned> {
+        let now = seconds();
+        // The words are atomic, and RCU keeps the entry. One that another takes the place of
+        // meanwhile has learned in vain: as if that had come a moment later.
+        let learn = |stored: &Stored| match stored.is_expired(now) {
+            true => None,
+            false => self.update(stored, learned, now),
+        };
+        self.table.get(&key(learned.address), learn).flatten()
+    }
+
     fn learn_in(
         self: &Arc<Self>,
         writer: &mut Changing<'_>,
@@ -309,25 +333,11 @@ impl Cache {
         let now = seconds();
         let key = key(learned.address);
         if let Some(stored) = writer.get(&key).filter(|stored| !stored.is_expired(now)) {
-            let same_gid = stored.gid() == learned.gid;
-            if stored.source().outranks(learned.source) {
-                let lacking = !stored.has_given_qpn() && learned.qpn.is_some();
-                if same_gid && lacking {
-                    stored.learn_qpn(learned.qpn);
-                    return Ok(Learned::Filled);
-                }
-                self.counters.count(Counter::Refused);
-                return Ok(Learned::Refused);
+            if let Some(outcome) = self.update(stored, learned, now) {
+                return Ok(outcome);
             }
-            let same =
-                same_gid && stored.source() == learned.source && stored.pkey() == learned.pkey;
-            if same && (learned.lifetime != 0) == stored.ends_at().is_some() {
-                // A longer life needs no earlier look.
+            if learned.is_of(stored) {
                 stored.renew(now, learned.lifetime);
-                let known_qpn = stored.known(now).and_then(|known| known.qpn);
-                if learned.qpn.is_none() || learned.qpn == known_qpn {
-                    return Ok(Learned::Renewed);
-                }
                 stored.learn_qpn(learned.qpn);
                 self.announce(&key, stored);
                 return Ok(Learned::Entered);
@@ -344,8 +354,34 @@ impl Cache {
         Ok(Learned::Entered)
     }
 
+    /// Changes an entry in place by what the network says; `None` if that takes another entry, or
+    /// listeners are to be told. Any context.
+    fn update(&self, stored: &Stored, learned: &LearnedEntry, now: u32) -> Option<Learned> {
+        if stored.source().outranks(learned.source) {
+            return Some(self.fill(stored, learned));
+        }
+        let has_qpn = |qpn| stored.last_known().qpn == Some(qpn);
+        if !learned.is_of(stored) || !learned.qpn.is_none_or(has_qpn) {
+            return None;
+        }
+        // A longer life needs no earlier look.
+        stored.renew(now, learned.lifetime);
+        Some(Learned::Renewed)
+    }
+
+    /// Gives an entry of higher rank the queue pair that it lacks.
+    fn fill(&self, stored: &Stored, learned: &LearnedEntry) -> Learned {
+        let is_lacking = !stored.has_given_qpn() && learned.qpn.is_some();
+        if stored.gid() == learned.gid && is_lacking {
+            stored.learn_qpn(learned.qpn);
+            return Learned::Filled;
+        }
+        self.counters.count(Counter::Refused);
+        Learned::Refused
+    }
+
     /// Forgets the queue pair that the network said an address had, if the address has this GID
-    /// still. Process context.
+    /// still. Any context.
     pub(crate) fn forget_qpn(&self, address: IpAddr, gid: Gid) {
         // Without the writer's lock: the number is atomic, and RCU keeps the entry.
         self.table.get(&key(address), |stored| {

@@ -39,6 +39,7 @@ use super::{
         self,
         Mode, //
     },
+    Cache,
     Counter,
     LearnedEntry,
     Source,
@@ -445,8 +446,8 @@ fn found_at(host: &Arc<dyn Host>, pending: &PendingExchange, qpn: Qpn, end: peer
         source: Source::Sidr,
         lifetime: LIFETIME_SECS,
     };
-    // Without memory at the moment, the stack is told all the same.
-    let _ = cache.learn_more(&learned);
+    // The stack is told at once all the same.
+    keep(host, cache, learned, known.qpn);
     host.is_there(&pending.gid);
     if end.held.is_some() || end.is_new {
         host.answer(request, pending.gid, qpn);
@@ -455,6 +456,23 @@ fn found_at(host: &Arc<dyn Host>, pending: &PendingExchange, qpn: Qpn, end: peer
         packet.consume(0);
     }
     host.clone().watch_soon();
+}
+
+/// Keeps a peer's queue pair in the cache, which had the number `before`. Does not wait: this runs
+/// in a lane of the connection manager, where messages of others wait for their turn, and a load of
+/// many entries holds the cache's lock for seconds.
+fn keep(host: &Arc<dyn Host>, cache: Arc<Cache>, learned: LearnedEntry, before: Option<Qpn>) {
+    if cache.learn_in_place(&learned).is_some() {
+        return;
+    }
+    // Until the entry has its place nobody is to be told another number.
+    if before != learned.qpn {
+        cache.forget_qpn(learned.address, learned.gid);
+    }
+    // Without memory at the moment, the peer is asked again when it is wanted.
+    let _ = host.tasks().spawn(move || {
+        let _ = cache.learn_more(&learned);
+    });
 }
 
 /// Forgets a peer's queue pair that was not found, and sends or drops the packet that waited.

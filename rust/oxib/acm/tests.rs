@@ -266,6 +266,44 @@ mod cases {
     }
 
     #[test]
+    fn an_entry_learns_in_place_while_others_change() -> Result {
+        let cache = cache()?;
+        let learn = |source, gid, qpn| cache.learn_in_place(&learned_entry(source, gid, qpn));
+        let qpn = || cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
+        assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
+        // As a load has it for seconds: what waited for it here would wait for ever.
+        let writer = cache.entries().write();
+        assert_eq!(learn(Source::Sidr, 11, 77), Some(Learned::Filled));
+        assert_eq!(qpn(), Some(77));
+        assert_eq!(learn(Source::Sidr, 12, 78), Some(Learned::Refused));
+        assert_eq!(qpn(), Some(77));
+        drop(writer);
+        assert_eq!(cache.delete(ip(1)), Ok(()));
+        assert_eq!(learn(Source::Sidr, 11, 77), None);
+        assert_eq!(found(&cache, 1), None);
+        Ok(())
+    }
+
+    #[test]
+    fn what_takes_another_entry_is_not_learned_in_place() -> Result {
+        let cache = cache()?;
+        let learn = |source, gid, qpn| cache.learn_in_place(&learned_entry(source, gid, qpn));
+        let qpn = || cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
+        cache.learn(&learned_entry(Source::Learned, 11, 5))?;
+        assert_eq!(learn(Source::Sidr, 11, 6), None);
+        assert_eq!(found(&cache, 1), Some((11, Source::Learned)));
+        cache.learn_more(&learned_entry(Source::Sidr, 11, 6))?;
+        assert_eq!(found(&cache, 1), Some((11, Source::Sidr)));
+        assert_eq!(learn(Source::Sidr, 11, 6), Some(Learned::Renewed));
+        // Listeners are told of another number.
+        assert_eq!(learn(Source::Sidr, 11, 7), None);
+        assert_eq!(learn(Source::Sidr, 12, 6), None);
+        assert_eq!(found(&cache, 1), Some((11, Source::Sidr)));
+        assert_eq!(qpn(), Some(6));
+        Ok(())
+    }
+
+    #[test]
     fn what_is_too_old_is_not_found_and_goes() -> Result {
         let cache = cache()?;
         let old = Entry {
