@@ -63,6 +63,20 @@ test_known_twice() {
 	check_equal "without an exchange or a query: both are known" 0 "$(sent h1 'sidr|sa|arp group')"
 }
 
+# h3 knows h1's hardware address and does not ask in its turn: what h1 keeps is the answer, not what it learns of who asks.
+test_answer_kept() {
+	check "h3 is told where h1 is" \
+		at h3 ip neighbour replace "$(v4_of h1)" lladdr "$(at h1 cat /sys/class/net/ib0/address)" dev ib0 nud permanent
+	check "h1 and h3 have entries of each other" eval 'know h1 h3 && know h3 h1'
+	look_anew h1
+	check "h1 reaches h3" eventually host_answers h1 "$(v4_of h3)"
+	check "it asked for the queue pair" eventually has_sent h1 sidr
+	look_anew h1
+	flush_neighbours h1
+	check "h1 reaches h3 again" host_reaches h1 "$(v4_of h3)"
+	check_equal "without an exchange: the answer was kept" 0 "$(sent h1 'sidr|sa|arp group')"
+}
+
 # Duplicate address detection asks from no address.
 test_announcements() {
 	look_anew h1
@@ -269,6 +283,7 @@ test_unwilling
 test_absent
 test_new_queue_pair
 test_modesty
+test_answer_kept
 check "oxib is loaded anew, to learn addresses" loaded_anew acm_learn=1
 test_learning
 test_forged

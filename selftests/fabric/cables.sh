@@ -142,7 +142,7 @@ command_switch() { # disable|enable
 }
 
 command_h1() { # disable|enable
-	at h1 python3 selftests/fabric/link.py "/dev/infiniband/$(umad_of h1)" 1 "$1"
+	at h1 python3 selftests/fabric/port.py "$(umad_of h1)" 1 "$1"
 }
 
 # One end tells the other that its link goes down, and that it comes. Of these frames half are lost. If each was sent once,

@@ -160,7 +160,7 @@ test_questions() {
 	check "two hosts, one with slow commands" eventually fabric_up slow
 	start_sm h1
 	check "both become active" eventually all_active
-	at h1 python3 selftests/fabric/questions.py "/dev/infiniband/$(umad_of h1)" "$(port_number h2 lid)" 0.006 &
+	at h1 python3 selftests/fabric/questions.py "$(umad_of h1)" "$(port_number h2 lid)" 0.006 &
 	for ((round = 1; round <= 5; round++)); do
 		check "the slow one answers, round $round" eventually is_asked h2
 		check "it is deleted meanwhile" at h2 rdma link delete h2

@@ -25,13 +25,6 @@ gid_of() { # host
 
 # --- the SA ----------------------------------------------------------------------------------------------------------------------
 
-umad_of() { # host
-	local file
-	for file in /sys/class/infiniband_mad/umad*; do
-		[ "$(<"$file/ibdev")" != "$1" ] || printf '/dev/infiniband/%s\n' "${file##*/}"
-	done
-}
-
 # The LIDs that OpenSM gave the groups there are: the switch knows those that more than one port is in.
 groups_there() {
 	at h1 saquery -g | awk -F '\\.\\.+' '/MGID/ { mgid = $NF } /Mlid/ { print "group", mgid, $NF }'

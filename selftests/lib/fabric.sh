@@ -180,7 +180,8 @@ all_active() {
 }
 
 umad_of() { # host: the device of ib_umad for its only port
-	at "$1" sh -c "grep -lx '$1' /sys/class/infiniband_mad/umad*/ibdev" | cut -d / -f 5
+	local file
+	file=$(at "$1" sh -c "grep -lx '$1' /sys/class/infiniband_mad/umad*/ibdev") && printf '/dev/infiniband/%s\n' "$(basename "${file%/ibdev}")"
 }
 
 port_guid() { # host: as 0x and 16 digits

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""link.py DEVICE PORT disable|enable: command a port's link, by the subnet management agent (SMA) of the port itself.
+"""Set a port as a subnet manager does, by the subnet management agent (SMA) of the port itself.
 
-DEVICE is ib_umad's of the port. `ibportstate` does this for every port but one: it opens no port whose link is disabled.
+port.py DEVICE PORT disable|enable    its link. `ibportstate` does this, but opens no port whose link is disabled
+port.py DEVICE PORT LID               its LID
+
+DEVICE is ib_umad's of the port.
 """
 
 import fcntl
@@ -20,8 +23,8 @@ _REQUEST = struct.Struct("=IIBB2xI16sIB3x")
 _REGISTER_AGENT = 3 << 30 | _REQUEST.size << 16 | 0x1B << 8 | 4
 # Of a MAD of that class: the header with the hop pointer and the hops, M_Key, both LIDs of the route, PortInfo, both paths.
 _MAD = struct.Struct(">BBBBHBBQHHI8xHH28x64s64x64x")
-# In PortInfo (14.2.5.6): the port's state in the low four bits of a byte, the link's in the high four of the next.
-_PORT_STATE, _LINK_STATE = 32, 33
+# In PortInfo (14.2.5.6): the LID, the port's state in the low four bits of a byte, the link's in the high four of the next.
+_LID, _PORT_STATE, _LINK_STATE = 16, 32, 33
 _LINK_STATES = {"disable": 3, "enable": 2}
 
 
@@ -51,13 +54,17 @@ class Port:
 
 
 def main():
-    """Command it."""
+    """Set it."""
     with open(sys.argv[1], "r+b", buffering=0) as device:
         port = Port(device, int(sys.argv[2]))
         information = bytearray(port.ask(_GET))
         # No change of the port's state.
         information[_PORT_STATE] &= 0xF0
-        information[_LINK_STATE] = _LINK_STATES[sys.argv[3]] << 4 | information[_LINK_STATE] & 0x0F
+        # Of the link's state neither, unless that is wished for.
+        link = _LINK_STATES.get(sys.argv[3], 0)
+        information[_LINK_STATE] = link << 4 | information[_LINK_STATE] & 0x0F
+        if not link:
+            information[_LID:_LID + 2] = int(sys.argv[3]).to_bytes(2, "big")
         port.ask(_SET, bytes(information))
 
 
