@@ -3,7 +3,8 @@
 //! Queries to the SA for the paths to ports.
 //!
 //! Searches wait in a queue; a few queries are under way at a time, so that a subnet administrator
-//! is not buried under those of all nodes after a change.
+//! is not buried under those of all nodes after a change. Queries of programs do not count among
+//! them: a job that resolves thousands of peers keeps no new neighbour of IP waiting.
 
 use kernel::{
     prelude::*,
@@ -47,8 +48,11 @@ use crate::{
     wire::gid::Gid, //
 };
 
-/// Most queries at a time.
+/// Most queries of the interface itself at a time.
 const WINDOW: usize = 64;
+
+/// Most queries of programs at a time. The kernel asks the SA itself for what is beyond.
+const PROGRAMS: usize = 1024;
 
 /// Longest wait for the SA, in milliseconds; it is asked again after each tenth of that.
 pub(super) const TIMEOUT: u32 = 5000;
@@ -66,7 +70,10 @@ struct PendingQuery {
 /// The searches of a port for paths to other ports.
 pub(super) struct Paths {
     fifo: Fifo<Search>,
+    /// Queries of searches and tasks, which have the window.
     queries: KVec<PendingQuery>,
+    /// Queries of programs.
+    program_queries: KVec<PendingQuery>,
     /// Number of the last query.
     last: u64,
     /// The interface is up.
@@ -85,6 +92,7 @@ impl Paths {
         Ok(Self {
             fifo: Fifo::default(),
             queries: KVec::with_capacity(WINDOW, GFP_KERNEL)?,
+            program_queries: KVec::new(),
             last: 0,
             is_open: false,
         })
@@ -97,7 +105,7 @@ impl Paths {
 
     /// Takes the first search of the queue if a query may begin, with its number.
     fn begin(&mut self) -> Option<(Search, u64)> {
-        if self.queries.len() >= WINDOW || self.fifo.is_empty() {
+        if !self.has_room() || self.fifo.is_empty() {
             return None;
         }
         // The number first: a search that cannot begin stays in the queue.
@@ -106,19 +114,33 @@ impl Paths {
         Some((search, number))
     }
 
+    /// Returns whether the query of a search may begin.
+    fn has_room(&self) -> bool {
+        self.queries.len() < WINDOW
+    }
+
     /// Returns the number of a query that begins now; `None` while the interface is down, or
     /// without memory for one beyond the window.
-    pub(super) fn start_query(&mut self) -> Option<u64> {
-        if !self.is_open || self.queries.reserve(1, GFP_ATOMIC).is_err() {
+    fn start_query(&mut self) -> Option<u64> {
+        if !self.is_open {
             return None;
         }
-        self.last += 1;
-        let pending = PendingQuery {
-            number: self.last,
-            query: None,
-        };
-        let _ = self.queries.push_within_capacity(pending);
-        Some(self.last)
+        start(&mut self.queries, &mut self.last)
+    }
+
+    /// Returns the number of a query that begins now for a program; `None` while the interface is
+    /// down, if there are as many as there may be, or without memory.
+    pub(super) fn start_program_query(&mut self) -> Option<u64> {
+        if !self.is_open || self.program_queries.len() >= PROGRAMS {
+            return None;
+        }
+        start(&mut self.program_queries, &mut self.last)
+    }
+
+    /// Returns all queries that are under way.
+    fn pending(&self) -> impl Iterator<Item = &PendingQuery> {
+        let queries = [&self.queries, &self.program_queries];
+        queries.into_iter().flat_map(|queries| queries.iter())
     }
 
     /// Notes how query `number` can be called off, or does that if the interface has gone down.
@@ -127,18 +149,31 @@ impl Paths {
             query.cancel();
         }
         // Not found if the answer was faster: `ended` has taken it out.
-        let pending = self
-            .queries
-            .iter_mut()
-            .find(|pending| pending.number == number);
-        if let Some(pending) = pending {
+        let queries = [&mut self.queries, &mut self.program_queries];
+        let mut pending = queries.into_iter().flat_map(|queries| queries.iter_mut());
+        if let Some(pending) = pending.find(|pending| pending.number == number) {
             pending.query = Some(query);
         }
     }
 
+    /// Notes the end of query `number`.
     pub(super) fn ended(&mut self, number: u64) {
-        self.queries.retain(|pending| pending.number != number);
+        for queries in [&mut self.queries, &mut self.program_queries] {
+            queries.retain(|pending| pending.number != number);
+        }
     }
+}
+
+/// Adds a query to `queries`, with the number behind `last`; `None` without memory.
+fn start(queries: &mut KVec<PendingQuery>, last: &mut u64) -> Option<u64> {
+    queries.reserve(1, GFP_ATOMIC).ok()?;
+    *last += 1;
+    let pending = PendingQuery {
+        number: *last,
+        query: None,
+    };
+    let _ = queries.push_within_capacity(pending);
+    Some(*last)
 }
 
 /// A query, as long as it is under way.
@@ -379,11 +414,7 @@ impl Port {
     pub(super) fn cancel_paths(&self) {
         // `cancel` calls no callback, so the lock may be held.
         let paths = self.paths.lock();
-        for query in paths
-            .queries
-            .iter()
-            .filter_map(|pending| pending.query.as_ref())
-        {
+        for query in paths.pending().filter_map(|pending| pending.query.as_ref()) {
             query.cancel();
         }
     }
@@ -409,6 +440,31 @@ mod tests {
             (first..=paths.last).for_each(|number| paths.ended(number));
             assert!(paths.queries.is_empty());
         }
+        Ok(())
+    }
+
+    #[test]
+    fn queries_of_programs_leave_searches_their_window() -> Result {
+        let mut paths = Paths::new()?;
+        assert_eq!(paths.start_program_query(), None);
+        paths.open();
+        for _ in 0..PROGRAMS {
+            assert!(paths.start_program_query().is_some());
+        }
+        assert_eq!(paths.start_program_query(), None);
+        for _ in 0..WINDOW {
+            assert!(paths.has_room());
+            assert!(paths.start_query().is_some());
+        }
+        assert!(!paths.has_room());
+        assert_eq!(paths.pending().count(), PROGRAMS + WINDOW);
+        // The first query that ends makes room for another one of its kind alone.
+        paths.ended(1);
+        assert!(!paths.has_room());
+        assert!(paths.start_program_query().is_some());
+        paths.ended(PROGRAMS as u64 + 1);
+        assert!(paths.has_room());
+        assert_eq!(paths.start_program_query(), None);
         Ok(())
     }
 }

@@ -60,8 +60,6 @@ impl Asker for ProgramQuery {
         let path = port.checked(&interface, &wanted, answer).ok();
         port.done(Some(duty), path.as_ref());
         tell(&interface, program, path.as_ref());
-        // Searches may have waited for their turn.
-        port.advance_soon();
     }
 }
 
@@ -77,6 +75,12 @@ fn count(interface: &Interface, is_answered: bool) {
         false => Counter::ProgramsDeclined,
     };
     interface.count_acm(counter, 1);
+}
+
+/// Leaves the question of a program to the SA. Sleeps.
+fn decline(interface: &Interface, program: Program) {
+    program.decline_now();
+    count(interface, false);
 }
 
 impl Port {
@@ -103,10 +107,7 @@ impl Port {
                 self.ask_for(interface, wanted, duty, program);
             }
             // There is no room to keep the question.
-            Claim::Ask(None, Waiter::Program(_, program)) => {
-                program.decline_now();
-                count(&interface, false);
-            }
+            Claim::Ask(None, Waiter::Program(_, program)) => decline(&interface, program),
             _ => {}
         }
     }
@@ -118,9 +119,10 @@ impl Port {
         duty: Duty,
         program: Program,
     ) {
-        let Some(number) = self.paths.lock().start_query() else {
-            // The drop of `program` leaves its question to the SA.
-            return self.done(Some(duty), None);
+        let started = self.paths.lock().start_program_query();
+        let Some(number) = started else {
+            self.done(Some(duty), None);
+            return decline(&interface, program);
         };
         let query = ProgramQuery {
             port: self.clone(),
@@ -144,8 +146,6 @@ impl Port {
             Err(_) => {
                 self.paths.lock().ended(number);
                 self.done(Some(duty), None);
-                // As for one that was answered: searches may have waited for its place.
-                self.advance_soon();
             }
         }
     }
