@@ -137,6 +137,9 @@ pub(super) struct Interface {
     /// The work queue on which connections begin, which wait for the SA there and delay nothing
     /// else.
     pub(super) connects: work::Queue,
+    /// The work queue on which connections that have ended wait until the device has returned their
+    /// buffers: for seconds, if it does not report that.
+    pub(super) drains: work::Queue,
     /// The world sees the interface.
     shown: AtomicBool,
     /// The interface goes away: nothing new is begun.
@@ -342,6 +345,7 @@ impl Interface {
         // The end of a net device waits for work without a rescuer, so this queue has none either.
         let removals = work::Queue::without_rescuer()?;
         let connects = work::Queue::new()?;
+        let drains = work::Queue::new()?;
         let work_queue = Arc::new(work::Queue::new()?, GFP_KERNEL)?;
         let link = link::new(pd.clone(), port, pkey, work_queue.clone())?;
         let policy = link.policy();
@@ -384,6 +388,7 @@ impl Interface {
                 removals,
                 searches: work_queue,
                 connects,
+                drains,
                 shown: AtomicBool::new(false),
                 closing: AtomicBool::new(false),
                 pd,

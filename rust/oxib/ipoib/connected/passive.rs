@@ -392,7 +392,7 @@ impl Receiver {
         }
         let interface = self.session.interface.clone();
         // Without memory it goes at once, and buffers may be lost until the interface goes down.
-        let _ = interface.searches.spawn(move || self.drain());
+        let _ = interface.drains.spawn(move || self.drain());
     }
 
     fn drain(&self) {

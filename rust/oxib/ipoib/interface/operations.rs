@@ -111,6 +111,9 @@ impl Operations for Interface {
         self.connects.flush();
         self.removals.flush();
         self.searches.flush();
+        // A task that ended a connection may have let it drain.
+        self.drains.flush();
+        self.searches.flush();
         // After the flushes: a task of a queue may have started the service.
         self.connected.stop_service();
         self.exchange.end();
