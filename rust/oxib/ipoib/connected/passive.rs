@@ -241,10 +241,8 @@ impl Inbound {
         let lids = Lids::of_request(req);
         self.lids.store(lids.number(), Ordering::Relaxed);
         self.session.requested_from(&req.primary().local_gid, lid);
-        let slot = self
-            .session
-            .take_slot_for_peer(source)
-            .ok_or(Reason::NO_QP)?;
+        let room = self.session.take_slot_for_peer(source);
+        let (slot, yielding) = room.ok_or(Reason::NO_QP)?;
         match self.session.admit_inbound(id) {
             Ok(true) => {}
             Ok(false) => return Err(Reason::INVALID_SERVICE_ID),
@@ -256,7 +254,11 @@ impl Inbound {
             return Err(Reason::INVALID_LID);
         }
         self.accept_request(id, req, slot)
-            .map_err(|_| Reason::NO_RESOURCES)
+            .map_err(|_| Reason::NO_RESOURCES)?;
+        if let Some(yielding) = yielding {
+            self.session.give_way(yielding);
+        }
+        Ok(())
     }
 
     /// Returns whether a request for a connection in partition `pkey` came where the interface

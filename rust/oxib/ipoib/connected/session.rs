@@ -46,7 +46,8 @@ use super::{
     },
     slots::{
         Among,
-        ConnectionSlots, //
+        ConnectionSlots,
+        Yielding, //
     },
     too_big::Messages,
     waits::WAITS_WORK, //
@@ -501,10 +502,11 @@ impl Session {
         Ok(found)
     }
 
-    /// A connection of ours that gives way to a peer's, unless all do.
-    pub(super) fn outbound_to_leave(&self) -> Option<Arc<Outbound>> {
-        // `begin` is true once: two callers at a time find two connections.
-        self.find_outbound(|other| other.leaving.begin())
+    /// Chooses a connection of ours to give way to a peer's, unless all do.
+    pub(super) fn outbound_to_leave(&self) -> Option<Yielding> {
+        // `choose` is true once: two callers at a time find two connections.
+        self.find_outbound(|other| other.leaving.choose())
+            .map(Yielding::outbound)
     }
 
     /// Returns the number of connections that `source` has made, without those that give way.
@@ -516,9 +518,9 @@ impl Session {
             .count() as u32
     }
 
-    /// Returns the connection that gives way among those: one that is not established before
+    /// Chooses the connection that gives way among those: one that is not established before
     /// others, and the one that has received nothing for longest.
-    pub(super) fn inbound_to_leave(&self, among: Among) -> Option<Arc<Id>> {
+    pub(super) fn inbound_to_leave(&self, among: Among) -> Option<Yielding> {
         let now = self.interface.now();
         let members = self.members.lock();
         let stays = |id: &&Arc<Id>| !Inbound::of(id).is_some_and(|other| other.leaving.is());
@@ -528,8 +530,8 @@ impl Session {
             .filter_map(|id| Some((rank(id)?, id)))
             .max_by_key(|(rank, _)| *rank)?
             .1;
-        Inbound::of(longest)?.leaving.begin();
-        Some(longest.clone())
+        let is_chosen = Inbound::of(longest)?.leaving.choose();
+        is_chosen.then(|| Yielding::inbound(longest.clone()))
     }
 
     /// Ends all connections, and waits, not for ever, until the device lets go of their memory;

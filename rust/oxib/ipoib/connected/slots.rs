@@ -5,14 +5,17 @@
 //! A peer that asks for one connection too many cannot just be rejected: the kernel's driver
 //! sends no datagrams instead, and asks again for each packet. So another connection gives way:
 //! one that its peer has not confirmed in a while; else one of ours, as datagrams reach its
-//! peer; else the one that has received nothing for longest, as its peer may ask again.
+//! peer; else the one that has received nothing for longest, as its peer may ask again. That one
+//! ends only once the request is accepted: a request that is refused ends nobody's connection.
+//! Connections that end have their slots until the device has let go of them, so there may be twice
+//! as many slots as connections for a moment, and no more.
 //!
 //! A source, which is a port or a router, has as many connections as it leaves for others: the half
 //! of all if it is alone, a third each of two. Beyond that, only its own give way to it.
 
 use core::sync::atomic::{
-    AtomicBool,
     AtomicU32,
+    AtomicU8,
     Ordering, //
 };
 
@@ -22,6 +25,7 @@ use kernel::{
 };
 
 use super::{
+    active::Outbound,
     passive::Inbound,
     session::Session, //
 };
@@ -66,6 +70,12 @@ impl ConnectionSlots {
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         let slot = ConnectionSlot(self.0.clone());
         (before < most).then_some(slot)
+    }
+
+    /// Takes a slot for a connection to which another one gives way, unless as many end already as
+    /// there may be.
+    fn take_in_exchange(&self, most: u32) -> Option<ConnectionSlot> {
+        self.take(most.saturating_mul(2))
     }
 }
 
@@ -127,19 +137,95 @@ impl Held {
     }
 }
 
-/// Whether a connection was asked to give way. Each does so once.
+/// Whether a connection gives way. Each does so once.
 #[derive(Default)]
-pub(super) struct Leaving(AtomicBool);
+pub(super) struct Leaving(AtomicU8);
 
 impl Leaving {
+    /// The connection stays.
+    const STAYS: u8 = 0;
+    /// The connection gives way if a request is accepted.
+    const CHOSEN: u8 = 1;
+    /// The connection was asked to give way.
+    const LEAVES: u8 = 2;
+
     /// Asks the connection to give way; returns whether this is the first time.
     pub(super) fn begin(&self) -> bool {
-        !self.0.swap(true, Ordering::Relaxed)
+        self.0.swap(Self::LEAVES, Ordering::Relaxed) != Self::LEAVES
     }
 
-    /// Returns whether the connection was asked to give way.
+    /// Chooses the connection as the one that gives way, if it stays; returns whether it did.
+    pub(super) fn choose(&self) -> bool {
+        self.replace(Self::STAYS, Self::CHOSEN)
+    }
+
+    /// Lets the connection stay, if it was only chosen.
+    fn release(&self) {
+        self.replace(Self::CHOSEN, Self::STAYS);
+    }
+
+    /// Returns whether the connection gives way, or was chosen for that.
     pub(super) fn is(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) != Self::STAYS
+    }
+
+    fn replace(&self, before: u8, after: u8) -> bool {
+        self.0
+            .compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+/// The connection that gives way to another one. It stays if this is dropped.
+pub(super) struct Yielding(Connection);
+
+/// A connection of either direction.
+enum Connection {
+    /// One that a peer made. Its consumer is [`Inbound`].
+    Inbound(Arc<Id>),
+    /// One of ours.
+    Outbound(Arc<Outbound>),
+}
+
+impl Yielding {
+    /// Returns the choice of a connection that a peer made.
+    pub(super) fn inbound(id: Arc<Id>) -> Self {
+        Self(Connection::Inbound(id))
+    }
+
+    /// Returns the choice of a connection of ours.
+    pub(super) fn outbound(connection: Arc<Outbound>) -> Self {
+        Self(Connection::Outbound(connection))
+    }
+
+    fn leaving(&self) -> Option<&Leaving> {
+        match &self.0 {
+            Connection::Inbound(id) => Inbound::of(id).map(|connection| &connection.leaving),
+            Connection::Outbound(connection) => Some(&connection.leaving),
+        }
+    }
+
+    /// Ends the connection. Sleeps.
+    fn close(self) {
+        if let Some(leaving) = self.leaving() {
+            leaving.begin();
+        }
+        match &self.0 {
+            Connection::Inbound(id) => {
+                if let Some(connection) = Inbound::of(id) {
+                    connection.close();
+                }
+            }
+            Connection::Outbound(connection) => connection.close(),
+        }
+    }
+}
+
+impl Drop for Yielding {
+    fn drop(&mut self) {
+        if let Some(leaving) = self.leaving() {
+            leaving.release();
+        }
     }
 }
 
@@ -150,44 +236,42 @@ impl Session {
     }
 
     /// Takes a slot for a connection that `source` asks for. If there is none, or `source` has its
-    /// share, another connection gives way; until that has ended there is one too many.
-    pub(super) fn take_slot_for_peer(self: &Arc<Self>, source: Source) -> Option<ConnectionSlot> {
+    /// share, another connection is to give way, once the request is accepted: see
+    /// [`Session::give_way`]. Until that has ended there is one too many.
+    pub(super) fn take_slot_for_peer(
+        &self,
+        source: Source,
+    ) -> Option<(ConnectionSlot, Option<Yielding>)> {
         let most = self.interface.options().max_connections;
-        match room(self.inbound_of(source), self.slots.taken(), most) {
+        let only = match room(self.inbound_of(source), self.slots.taken(), most) {
             Room::Free => {
                 if let Some(slot) = self.take_slot() {
-                    return Some(slot);
+                    return Some((slot, None));
                 }
-                self.give_way(None)?;
+                None
             }
-            Room::Own => self.give_way(Some(source))?,
-            Room::Any => self.give_way(None)?,
-        }
-        self.slots.take(u32::MAX)
+            Room::Own => Some(source),
+            Room::Any => None,
+        };
+        let slot = self.slots.take_in_exchange(most)?;
+        Some((slot, Some(self.choose(only)?)))
     }
 
-    /// Has a connection end, soon, as that sleeps: one of `source`, if it may be no other. Does
-    /// nothing if none can.
-    fn give_way(self: &Arc<Self>, source: Option<Source>) -> Option<()> {
-        let queue = &self.interface.searches;
-        let close = |peers: Arc<Id>| {
-            queue.spawn(move || {
-                if let Some(connection) = Inbound::of(&peers) {
-                    connection.close();
-                }
-            })
-        };
-        let spawned = if let Some(source) = source {
-            close(self.inbound_to_leave(Among::Of(source))?)
-        } else if let Some(peers) = self.inbound_to_leave(Among::Unconfirmed) {
-            close(peers)
-        } else if let Some(ours) = self.outbound_to_leave() {
-            queue.spawn(move || ours.close())
-        } else {
-            close(self.inbound_to_leave(Among::All)?)
-        };
+    /// Chooses the connection that gives way: one of the source `only`, if there is that. `None` if
+    /// none can.
+    fn choose(&self, only: Option<Source>) -> Option<Yielding> {
+        if let Some(source) = only {
+            return self.inbound_to_leave(Among::Of(source));
+        }
+        self.inbound_to_leave(Among::Unconfirmed)
+            .or_else(|| self.outbound_to_leave())
+            .or_else(|| self.inbound_to_leave(Among::All))
+    }
+
+    /// Ends the connection that gives way: soon, as that sleeps.
+    pub(super) fn give_way(&self, yielding: Yielding) {
         // Without memory at the moment it stays, and is closed when it is idle.
-        spawned.ok()
+        let _ = self.interface.searches.spawn(move || yielding.close());
     }
 }
 
@@ -205,6 +289,21 @@ mod tests {
         // A connection that is refused takes no slot.
         drop(second);
         assert!(slots.take(2).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn twice_as_many_have_slots_while_some_end() -> Result {
+        let slots = ConnectionSlots::new()?;
+        let made = (slots.take(2), slots.take(2));
+        let first = slots.take_in_exchange(2);
+        let second = slots.take_in_exchange(2);
+        assert!(made.1.is_some() && first.is_some() && second.is_some());
+        // A device that lets go of none leaves no room for others.
+        assert!(slots.take_in_exchange(2).is_none());
+        drop(made);
+        assert!(slots.take_in_exchange(2).is_some());
+        assert!(slots.take(2).is_none());
         Ok(())
     }
 
@@ -264,5 +363,18 @@ mod tests {
         assert!(leaving.begin());
         assert!(!leaving.begin());
         assert!(leaving.is());
+    }
+
+    #[test]
+    fn one_that_was_chosen_in_vain_stays() {
+        let leaving = Leaving::default();
+        assert!(leaving.choose());
+        assert!(leaving.is() && !leaving.choose());
+        leaving.release();
+        assert!(!leaving.is() && leaving.choose());
+        // Another cause ends it meanwhile, once.
+        assert!(leaving.begin());
+        leaving.release();
+        assert!(leaving.is() && !leaving.choose() && !leaving.begin());
     }
 }
