@@ -240,6 +240,8 @@ pub(super) struct Peers<L, P> {
     recent: KVec<u16>,
     /// Most places.
     most: usize,
+    /// Generation of the first peer of each place.
+    first: u16,
 }
 
 /// A peer's address without what it offers, as a name.
@@ -261,17 +263,18 @@ fn tag(slot: usize, generation: u16) -> Tag {
 }
 
 impl<L, P> Peers<L, P> {
-    /// Creates an empty table.
+    /// Creates an empty table. The generations of its tags begin with `first`.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(super) fn new() -> Result<Self> {
+    pub(super) fn new(first: u16) -> Result<Self> {
         Ok(Self {
             slots: KVec::new(),
             index: RBTree::new(),
             recent: KVec::from_elem(0, RECENT, GFP_KERNEL)?,
             most: PEERS,
+            first,
         })
     }
 

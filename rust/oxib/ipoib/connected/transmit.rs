@@ -51,6 +51,7 @@ use crate::{
             Status, //
         },
         dma::Pieces,
+        management,
         rc_send::{
             SendRing,
             Tag, //
@@ -159,7 +160,9 @@ impl Senders {
     ) -> Result<KBox<Self>> {
         let senders = Self {
             session: session.clone(),
-            peers: Peers::new()?,
+            // Another number for each session: its tags are none of those of earlier ones, whose
+            // completions may still come.
+            peers: Peers::new(management::random() as u16)?,
             index: index as u32,
             queues: session.queues.pairs.len() as u32,
             datagram: datagram as usize,
@@ -481,14 +484,17 @@ impl TransmitQueue {
         };
         // A completion ends all requests before its own, too: the difference counts them.
         let free = sender.ring.free();
-        let ended = sender.ring.complete(completion, budget as i32);
+        let Some(ended) = sender.ring.complete(completion, budget as i32) else {
+            // Of the queue pair of an earlier connection: its failure is none of this one's.
+            return Completed::default();
+        };
         senders.in_flight -= sender.ring.free() - free;
         if completion.status() != Status::Success {
             // The peer went, or is not ready: no trouble of ours.
             self.statistics.tx_drop_connection.add(1);
             senders.break_off(tag);
         }
-        ended.unwrap_or_default()
+        ended
     }
 }
 

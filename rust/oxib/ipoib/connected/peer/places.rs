@@ -86,7 +86,7 @@ impl<L, P> Peers<L, P> {
             return Err(ENOSPC);
         }
         let slot = Slot {
-            generation: 0,
+            generation: self.first,
             peer: None,
         };
         self.slots.push(slot, GFP_ATOMIC | __GFP_NOWARN)?;

@@ -52,7 +52,7 @@ mod cases {
 
     #[test]
     fn the_first_packet_connects_and_later_ones_wait() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let tag = begin(&mut table, 1, 0)?;
         assert!(tag.0 != 0);
         assert!(matches!(table.route(&peer(1), || 0), Route::Wait(other) if other == tag));
@@ -69,8 +69,24 @@ mod cases {
     }
 
     #[test]
+    fn tags_of_one_session_are_none_of_the_next() -> Result {
+        let mut before = Table::new(u16::MAX)?;
+        let mut after = Table::new(7)?;
+        for n in 1..3 {
+            let old = connect(&mut before, n, 0)?;
+            let new = connect(&mut after, n, 0)?;
+            assert!(before.link(old).is_some() && after.link(new).is_some());
+            assert!(after.link(old).is_none());
+            // A completion with an error that comes late.
+            assert!(!after.break_off(old));
+            assert_eq!(link(&mut after, n), Some(n.into()));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn paths_are_doubted_at_the_first_refusal() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let mut now = 0;
         // What fails here, or silence, is no refusal.
         for fate in [Fate::Postponed, Fate::Declined, Fate::Failed] {
@@ -100,7 +116,7 @@ mod cases {
 
     #[test]
     fn a_peer_that_was_not_asked_has_its_time_to_come_up() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let tag = begin(&mut table, 1, 0)?;
         table.end(tag, Fate::Postponed, 0);
         let tag = begin(&mut table, 1, GRACE_SECS)?;
@@ -112,7 +128,7 @@ mod cases {
 
     #[test]
     fn packets_wait_for_a_short_time_only() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let tag = begin(&mut table, 1, 5)?;
         let wait = 5 + PATIENCE_SECS;
         assert!(matches!(table.route(&peer(1), || wait - 1), Route::Wait(_)));
@@ -125,7 +141,7 @@ mod cases {
 
     #[test]
     fn packets_that_waited_too_long_are_dropped() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let early = begin(&mut table, 1, 5)?;
         let late = begin(&mut table, 2, 6)?;
         connect(&mut table, 3, 0)?;
@@ -153,7 +169,7 @@ mod cases {
 
     #[test]
     fn peers_are_kept_apart() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         for n in 1..=200 {
             connect(&mut table, n, 0)?;
         }
@@ -171,7 +187,7 @@ mod cases {
 
     #[test]
     fn failures_are_waited_out_longer_and_longer() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let mut now = 100;
         let mut tag = begin(&mut table, 1, now)?;
         for wait in [1, 2, 4, 8, 16, 32, 64, 64] {
@@ -191,7 +207,7 @@ mod cases {
 
     #[test]
     fn an_unwilling_peer_may_be_coming_up() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let mut now = 100;
         let mut tag = begin(&mut table, 1, now)?;
         assert!(table.hold(tag, 5).is_ok());
@@ -226,7 +242,7 @@ mod cases {
     #[test]
     fn a_peer_that_does_not_answer_gets_no_datagrams() -> Result {
         for fate in [Fate::Failed, Fate::Postponed] {
-            let mut table = Table::new()?;
+            let mut table = Table::new(0)?;
             for now in [0, 100, 200, 300] {
                 let tag = begin(&mut table, 1, now)?;
                 assert!(is_pause(&mut table, 1, now + PATIENCE_SECS));
@@ -239,7 +255,7 @@ mod cases {
 
     #[test]
     fn a_peer_at_its_limit_gets_datagrams_at_once() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let tag = begin(&mut table, 1, 0)?;
         assert!(table.end(tag, Fate::Declined, 0).is_notified);
         assert!(is_datagram(&mut table, 1, 0));
@@ -251,7 +267,7 @@ mod cases {
 
     #[test]
     fn what_was_in_use_is_made_again_soon() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let mut now = 0;
         for _ in 0..5 {
             let tag = connect(&mut table, 1, now)?;
@@ -269,7 +285,7 @@ mod cases {
 
     #[test]
     fn peers_that_moved_are_asked_again_at_once() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let tag = connect(&mut table, 1, 0)?;
         assert_eq!(table.link_to(&peer(1)), Some(&mut 1));
         let ended = table.end(tag, Fate::Moved, 0);
@@ -300,7 +316,7 @@ mod cases {
 
     #[test]
     fn what_broke_is_closed_once() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let tag = connect(&mut table, 1, 0)?;
         assert!(table.break_off(tag));
         assert!(!table.break_off(tag));
@@ -318,7 +334,7 @@ mod cases {
 
     #[test]
     fn old_tags_mean_nothing() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let old = connect(&mut table, 1, 0)?;
         assert_eq!(table.end(old, Fate::Over, 0).link, Some(1));
         let new = connect(&mut table, 1, 0)?;
@@ -333,7 +349,7 @@ mod cases {
 
     #[test]
     fn idle_ones_are_found() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let first = connect(&mut table, 1, 0)?;
         connect(&mut table, 2, 0)?;
         let mut idle = KVec::with_capacity(8, GFP_KERNEL)?;
@@ -349,7 +365,7 @@ mod cases {
 
     #[test]
     fn connections_in_use_keep_the_paths_to_their_peers() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         for n in 1..=3 {
             connect(&mut table, n, 0)?;
         }
@@ -376,7 +392,7 @@ mod cases {
 
     #[test]
     fn refused_ones_are_forgotten() -> Result {
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         let tag = begin(&mut table, 1, 0)?;
         let _ = table.end(tag, Fate::Failed, 0);
         let mut idle = KVec::new();
@@ -399,7 +415,7 @@ mod cases {
     #[test]
     fn refused_peers_make_room_in_a_full_table() -> Result {
         const MOST: usize = 64;
-        let mut table = Table::new()?;
+        let mut table = Table::new(0)?;
         table.most = MOST;
         let mut tags = KVec::new();
         for n in 0..MOST {
