@@ -157,10 +157,23 @@ impl Exchange {
     pub(crate) fn open(&self, host: &Arc<dyn Host>) {
         self.uses.lock().is_open = true;
         self.peers.lock().open();
-        // Without memory at the moment peers do not find us.
-        let _ = registry::enter(host);
+        // Without memory at the moment, it is tried again when peers are looked after.
+        let _ = self.enter(host);
         self.begin_soon(host);
         host.clone().watch_soon();
+    }
+
+    /// Lets peers and programs find the interface, if it is up; returns whether they can, or it is
+    /// down. Sleeps.
+    fn enter(&self, host: &Arc<dyn Host>) -> bool {
+        let is_entered = registry::enter(host).is_ok();
+        // It may have gone down meanwhile: then `close` has said so before it left, perhaps too
+        // early for this.
+        if !self.uses.lock().is_open {
+            registry::leave(host);
+            return true;
+        }
+        is_entered
     }
 
     /// Serves peers soon, as that waits, if there is something in the cache. Without memory it is
@@ -188,13 +201,13 @@ impl Exchange {
 
     /// Ends what is under way, as the interface goes down, and waits for that. Sleeps.
     pub(crate) fn close(&self, host: &Arc<dyn Host>) {
-        // First: this waits for a request that is being served, and then none finds the interface.
-        registry::leave(host);
         let listener = {
             let mut uses = self.uses.lock();
             uses.is_open = false;
             uses.listener.take()
         };
+        // Waits for a request that is being served; then none finds the interface.
+        registry::leave(host);
         // Without the lock: the end of an identifier sleeps until its handler is done.
         if let Some(listener) = listener {
             listener.destroy();
@@ -366,7 +379,7 @@ impl Exchange {
         if !self.uses.lock().is_open {
             return false;
         }
-        let is_begun = self.begin(host);
+        let is_begun = self.enter(host) & self.begin(host);
         let now = host.now_ms();
         let count = {
             let mut peers = self.peers.lock();
