@@ -103,6 +103,13 @@ impl<A> Waiting<A> {
         core::mem::replace(&mut self.answers, RBTree::new())
     }
 
+    /// Notes that there is no job that sends. Returns what waited for it: kept, it would keep
+    /// interfaces of which nobody asks anything more.
+    fn abandon(&mut self) -> RBTree<Sequence, A> {
+        self.is_running = false;
+        self.take()
+    }
+
     /// Ends the job that sends, unless an answer waits. Returns whether it has ended.
     fn ends(&mut self) -> bool {
         self.is_running = self.number != 0;
@@ -146,7 +153,9 @@ impl Answers {
         let (this, own) = (self.clone(), socket.clone());
         // On the slow queue: answers about paths do not wait for its sleeps.
         if socket.spawn_slow(move || this.send(&own)).is_err() {
-            self.waiting.lock().is_running = false;
+            let abandoned = self.waiting.lock().abandon();
+            // Without the lock: an interface may go with its answer.
+            drop(abandoned);
         }
     }
 
@@ -198,6 +207,21 @@ mod tests {
         waiting.take();
         assert!(waiting.ends());
         assert!(!waiting.is_running);
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_kept_without_a_job() -> Result {
+        let mut waiting = Waiting::new();
+        let host = Arc::new((), GFP_KERNEL)?;
+        for number in 0..2 {
+            waiting.is_running = true;
+            waiting.add(Sequence::new(number), host.clone())?;
+            drop(waiting.abandon());
+            assert!(!waiting.is_running && waiting.number == 0);
+        }
+        // Nobody else has a reference.
+        assert!(Arc::into_unique_or_drop(host).is_some());
         Ok(())
     }
 
