@@ -34,6 +34,14 @@ impl Lid {
         self.0 != 0 && self.0 < Self::FIRST_MULTICAST.0
     }
 
+    /// Returns whether both are addresses of one port of which `lmc` low bits are its own to choose
+    /// (LMC, IBTA 4.1.3).
+    pub const fn is_same_port(self, other: Lid, lmc: u8) -> bool {
+        // More than the largest LMC is as much as that.
+        let own = if lmc < 7 { lmc } else { 7 };
+        (self.0 ^ other.0) >> own == 0
+    }
+
     /// Returns whether this names a multicast group.
     pub const fn is_multicast(self) -> bool {
         self.0 >= Self::FIRST_MULTICAST.0 && self.0 != Self::PERMISSIVE.0
@@ -75,5 +83,24 @@ mod tests {
         }
         assert_eq!(Lid::PERMISSIVE, Lid::new(0xffff));
         assert_eq!(Lid::ZERO, Lid::new(0));
+    }
+
+    #[test]
+    fn a_port_has_as_many_addresses_as_its_lmc_says() {
+        for (one, other, lmc, expected) in [
+            (8, 8, 0, true),
+            (8, 9, 0, false),
+            (8, 9, 1, true),
+            (9, 8, 1, true),
+            (8, 10, 1, false),
+            (8, 15, 3, true),
+            (7, 8, 3, false),
+            (0xbf80, 0xbfff, 7, true),
+            (0xbf80, 0xbfff, 200, true),
+            (0xbf7f, 0xbf80, 200, false),
+        ] {
+            let (one, other) = (Lid::new(one), Lid::new(other));
+            assert_eq!(one.is_same_port(other, lmc), expected);
+        }
     }
 }

@@ -82,6 +82,9 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Returns whether a GID is one of the port's own subnet.
     fn is_near(&self, gid: &Gid) -> bool;
 
+    /// Returns whether two LIDs are those of one port, which has several if the LMC is not 0.
+    fn is_same_port(&self, one: u32, other: u32) -> bool;
+
     /// The path to a port. Sleeps as long as the subnet administrator takes.
     ///
     /// # Errors

@@ -278,6 +278,11 @@ impl Host for Interface {
         self.link().is_near(gid)
     }
 
+    fn is_same_port(&self, one: u32, other: u32) -> bool {
+        // InfiniBand has LIDs of 16 bits.
+        self.link().is_same_port(one as u16, other as u16)
+    }
+
     fn path(&self, gid: Gid) -> Result<PathRecord> {
         self.link().path_record(self, gid)
     }

@@ -71,6 +71,7 @@ use crate::{
     registry,
     wire::{
         gid::Gid,
+        lid::Lid,
         mgid,
         mgid::Scope,
         pkey::Pkey, //
@@ -414,7 +415,7 @@ impl Link for Infiniband {
 
     fn is_same_port(&self, one: u16, other: u16) -> bool {
         // Others have as many LIDs as this one: the subnet manager gives all the same LMC.
-        (one ^ other) >> self.0.device().lmc(self.0.number) == 0
+        Lid::new(one).is_same_port(Lid::new(other), self.0.device().lmc(self.0.number))
     }
 
     fn hears_broadcast(&self) -> bool {

@@ -266,7 +266,7 @@ fn is_there(host: &Arc<dyn Host>, question: &Question, origin: Origin) -> Option
         Origin::Gid(gid) => Some(gid == question.asker_gid),
         Origin::Lid(lid) => {
             let path = host.path(question.asker_gid).ok()?;
-            Some(path.dlid() == lid)
+            Some(host.is_same_port(path.dlid(), lid))
         }
     }
 }
