@@ -238,6 +238,8 @@ impl Interface {
             self.bring_up(rtnl).inspect_err(|_| {
                 self.store_mode(rtnl, before);
                 self.set_mtu_and_wish(rtnl, mtu, wish);
+                // The session that was open for a moment may have begun to use it.
+                self.release_unused_service();
                 self.bring_up_again(rtnl);
             })?;
         }
@@ -292,9 +294,7 @@ impl Interface {
             Mode::Datagram => self.mtu_after_connected(rtnl),
         };
         self.set_mtu(rtnl, mtu);
-        if mode == Mode::Datagram {
-            self.release_service();
-        }
+        self.release_unused_service();
     }
 
     /// Makes the MTU what it was before a change that failed.
@@ -312,8 +312,11 @@ impl Interface {
         }
     }
 
-    /// Lets go of the connection manager, outside of the RTNL.
-    fn release_service(self: &Arc<Self>) {
+    /// Lets go of the connection manager outside of the RTNL, unless the mode is connected mode.
+    fn release_unused_service(self: &Arc<Self>) {
+        if self.mode() == Mode::Connected {
+            return;
+        }
         let this = self.clone();
         // Without memory, it is let go with the interface.
         let _ = self.searches.spawn(move || {
