@@ -134,8 +134,9 @@ test_removal() {
 	in_background ping -q -f -s 1500 "$there"
 	in_background ping -q -i 0.01 -s 20000 "$there"
 	barrier traffic
-	pause 1
-	on_node 2 check "$kind: the HCA of n2 goes under traffic" remove_hca
+	check "$kind: packets pass n$NODE" packets_pass
+	barrier passing
+	on_node 2 check "$kind: the HCA of n2 goes under traffic" eval 'packets_pass && remove_hca'
 	on_node 2 check "$kind: another one comes" add_hca
 	on_node 2 check "$kind: its interface comes up" up
 	check "$kind: n$NODE reaches the other again" eventually reaches "$there" -s 1500

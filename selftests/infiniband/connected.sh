@@ -141,12 +141,24 @@ test_mixed() { # IPv4 address of a host in datagram mode, its IPv6 address
 	check "and from there" measured -c "$1" -n 500K -R
 }
 
+outage_has() { # text, number: as many such lines of the ping during an outage, or more
+	holds "$(grep -c "$1" /tmp/outage)" -ge "$2"
+}
+
 # A peer is gone for a while, and was sent large packets meanwhile: nobody has learned of smaller ones for that.
 test_outage() { # address of h1 of node 2
+	local unanswered='no answer yet' before
 	if [ "$NODE" = 1 ]; then
-		in_background_at h1 ping -q -i 0.2 -s 20000 "$1"
+		in_background_at h1 sh -c "exec ping -n -O -i 0.2 -s 20000 $1 >/tmp/outage 2>&1"
+		check "$pair: large packets go there" eventually outage_has 'bytes from' 1
+	fi
+	barrier sending
+	on_node 2 check "$driver: h1 of n2 goes down" at h1 ip link set ib0 down
+	barrier down
+	if [ "$NODE" = 1 ]; then
+		before=$(grep -c "$unanswered" /tmp/outage)
+		check "$pair: large packets are sent while it is down" eventually outage_has "$unanswered" $((before + 5))
 	else
-		check "$driver: h1 of n2 goes down" at h1 ip link set ib0 down
 		pause 10
 		check "$driver: and comes up" at h1 ip link set ib0 up
 		check "$driver: with carrier" eventually has_carrier h1

@@ -102,7 +102,9 @@ test_completions() {
 change_again_and_again() { # times
 	local round
 	for ((round = 0; round < $1; round++)); do
+		packets_pass || return
 		ethtool -G ib0 tx $((128 << round % 3)) rx $((128 << (round + 1) % 3)) || return
+		packets_pass || return
 		ethtool -L ib0 tx $((1 + round % 2)) 2>/dev/null
 	done
 }

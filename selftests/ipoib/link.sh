@@ -152,6 +152,7 @@ test_routes() {
 cycle() { # times
 	local round
 	for ((round = 0; round < $1; round++)); do
+		packets_pass || return
 		ip link set ib0 down || return
 		carrier_is 1 && return 1
 		ip link set ib0 up || return

@@ -294,6 +294,17 @@ statistic() { # name: rx_packets, tx_bytes, ...
 	printf '%s\n' "$(<"/sys/class/net/ib0/statistics/$1")"
 }
 
+has_moved_on() { # statistic, value: some packets more than that
+	holds "$(statistic "$1")" -ge $(($2 + 5))
+}
+
+# Packets pass ib0 both ways, now: what shows that there is traffic, where a check is about that.
+packets_pass() {
+	local rx_then tx_then
+	rx_then=$(statistic rx_packets) tx_then=$(statistic tx_packets)
+	eventually has_moved_on rx_packets "$rx_then" && eventually has_moved_on tx_packets "$tx_then"
+}
+
 reaches() { # address, [ping option...]: every request is answered
 	ping -q -c "$echoes" -i 0.2 -W "$answer_within" "${@:2}" "$1"
 }
