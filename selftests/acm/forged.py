@@ -3,8 +3,10 @@
 """Ask a port for the queue pair of one of its addresses, and say to be somebody else.
 
 forged.py CABLE DLID SLID ASKED ADDRESS GID QPN [HOW]    HOW: what else is wrong: header (a global route header with another
-                                                         GID), version, family, short, qpn, gid. many: 200 requests, each from
-                                                         a GID and an address of its own, by and by
+                                                         GID), version, family, short, qpn, gid; outside=PKEY (it names that
+                                                         partition, and its packet is not in it). inside=PKEY: its packet is
+                                                         in it, too. many: 200 requests, each from a GID and an address of its
+                                                         own, by and by
 """
 
 import ipaddress
@@ -26,25 +28,25 @@ def _bytes_of(address):
     return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
 
 
-def _question(asked, address, gid, qpn, how):
+def _question(asked, address, gid, qpn, how="", pkey=packets.DEFAULT_PKEY):
     family = 4 if ipaddress.ip_address(asked).version == 4 else 6
     version = 9 if how == "version" else 1
     family = 7 if how == "family" else family
     qpn = 1 if how == "qpn" else qpn
     gid = b"\xff" + bytes(15) if how == "gid" else ipaddress.IPv6Address(gid).packed
-    data = struct.pack(">BBHI", version, family, packets.DEFAULT_PKEY, qpn) + _bytes_of(address) + gid + _bytes_of(asked)
+    data = struct.pack(">BBHI", version, family, pkey, qpn) + _bytes_of(address) + gid + _bytes_of(asked)
     return data[:20] if how == "short" else data
 
 
-def _request(data, number):
-    body = struct.pack(">IHHQ", number, packets.DEFAULT_PKEY, 0, _SERVICE) + data
+def _request(data, number, pkey=packets.DEFAULT_PKEY):
+    body = struct.pack(">IHHQ", number, pkey, 0, _SERVICE) + data
     return packets.mad(_CM, version=2, method=_SEND, attribute=_SIDR_REQ, rest=body)
 
 
 def _send_many(cable, dlid, slid, asked, address, gid, qpn):
     for number in range(_MANY):
         other, port = ipaddress.ip_address(address) + number, ipaddress.IPv6Address(gid) + number
-        datagram = _request(_question(asked, str(other), str(port), qpn, ""), 0x22220000 + number)
+        datagram = _request(_question(asked, str(other), str(port), qpn), 0x22220000 + number)
         packets.put_on_cable(cable, [packets.gmp(dlid, slid, datagram)])
         # The one before has been answered.
         time.sleep(0.02)
@@ -58,13 +60,16 @@ def main():
     if how == "many":
         _send_many(cable, dlid, slid, asked, address, gid, qpn)
         return
-    datagram = _request(_question(asked, address, gid, qpn, how), 0x12345678)
+    how, _, pkey = how.partition("=")
+    pkey = int(pkey or str(packets.DEFAULT_PKEY), 0)
+    datagram = _request(_question(asked, address, gid, qpn, how, pkey), 0x12345678, pkey)
     if how == "header":
         rest = packets.bth(packets.UD_SEND_ONLY, 1) + packets.deth() + datagram
         header = packets.grh(len(rest) + 4, dgid=ipaddress.IPv6Address("fe80::1").packed)
         frame = packets.whole(dlid, slid, header + rest, lnh=packets.GLOBAL)
     else:
-        frame = packets.gmp(dlid, slid, datagram)
+        own = packets.DEFAULT_PKEY if how == "outside" else pkey
+        frame = packets.gmp(dlid, slid, datagram, pkey=own)
     packets.put_on_cable(cable, [frame])
 
 

@@ -3,7 +3,8 @@
 #
 # Partitions across a router: children in one of which hosts of both subnets are members reach each other. If the host behind the
 # router is no member any more, or the router is not, or the entry is for another partition, the resolution says so, it is
-# counted, nothing hangs, and the default partition is as it was.
+# counted, nothing hangs, and the default partition is as it was. Nobody outside a partition is told queue pairs in it, nor
+# makes a host forget one.
 #
 # nodes: 1
 # kernels: fast
@@ -157,6 +158,40 @@ test_entry_for() { # interface for which it is not
 	default_is_as_it_was "an entry that is not for $1"
 }
 
+# --- packets of another partition ------------------------------------------------------------------------------------------------
+
+# Asks for the queue pair of h1's child, as a packet of h2's on the cable.
+asks_in_blue() { # inside|outside: whether the packet is of that partition, too
+	at h2 python3 selftests/acm/forged.py port1 "$(port_number h1 lid)" "$(port_number h2 lid)" "$(child_of h1)" 10.90.0.99 \
+		"$(port_field h2 gids/0)" 0x123456 "$1=$pkey"
+}
+
+# Whatever the answer is.
+answers_of() { # host
+	at "$1" cat "/sys/class/infiniband/$1/ports/1/cm_tx_msgs/sidr_rep"
+}
+
+has_answered() { # host, more than
+	holds "$(answers_of "$1")" -gt "$2"
+}
+
+has_served() { # host, more than
+	holds "$(statistic_at "$1" sidr-served)" -gt "$2"
+}
+
+# Before there is traffic, for which h1 would be asked by others.
+test_outside() {
+	local served answers
+	served=$(statistic_at h1 sidr-served)
+	check "a packet in blue asks h1 for its queue pair there" asks_in_blue inside
+	check "it is told" eventually has_served h1 "$served"
+	served=$(statistic_at h1 sidr-served)
+	answers=$(answers_of h1)
+	check "a packet in the default partition asks for it, in the name of blue" asks_in_blue outside
+	check "it is answered" eventually has_answered h1 "$answers"
+	check_equal "but not told" "$served" "$(statistic_at h1 sidr-served)"
+}
+
 bring_up_routed_fabric
 check "hosts know each other" eval 'know h1 h2 h3 && know h3 h1 h2'
 check "h1, h2 and the router are in blue" blue_has h1 "$(port_guid h1)" "$(port_guid h2)" "$(router_guid r1-1)"
@@ -166,6 +201,7 @@ for host in h1 h2 h3; do
 	check "$host has a child in blue" child_up "$host"
 	check "$host's child has carrier" eventually child_has_carrier "$host"
 done
+test_outside
 check "h1 has an entry of h3's child" enter_child h1 h3
 check "h3 has one of h1's" enter_child h3 h1
 default_is_as_it_was "with children"

@@ -2,8 +2,8 @@
 
 //! An exchange that a peer begins: it asks for one of our addresses.
 //!
-//! The answer is for an address that an interface in the partition of the request, at the port
-//! where it came in, has at the moment; nothing else is told.
+//! The answer is for an address that an interface in the partition of the request's packet, at the
+//! port where it came in, has at the moment; nothing else is told.
 //!
 //! The peer's claims about itself are kept, too ([`learn`]), so that our own packets need no
 //! exchange. A peer can claim anything, so a claim is believed only of the port that the request
@@ -134,20 +134,23 @@ impl Served {
             return None;
         };
         let question = Question::parse(req.private_data()).ok();
-        let port = notice.origin()?.port;
+        let way = notice.origin()?;
+        let (port, received_in) = (way.port, Pkey::new(way.pkey));
         let origin = match mad.grh() {
             Some(grh) => Origin::Gid(grh.addresses().sgid),
             None => Origin::Lid(mad.slid()),
         };
         let served = question.and_then(|question| {
-            let is_in = |pkey: Pkey| pkey.base() == question.pkey.base();
             let is_asked = |host: &dyn Host| {
                 let (device, number) = host.location();
+                let is_in = |pkey: Pkey| pkey.base() == host.pkey().base();
                 host.exchange().mode() != Mode::Off
                     && device == self.device
                     && number.get() == port
-                    && is_in(host.pkey())
+                    && is_in(question.pkey)
                     && is_in(req.pkey())
+                    // The sender writes both keys above; the hardware guards that of the packet.
+                    && is_in(received_in)
                     && host.has(question.asked)
             };
             // The registry's lock keeps the interface up for the answer: `close` waits for it.
