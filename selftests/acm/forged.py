@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Ask a port for the queue pair of one of its addresses, and say to be somebody else.
 
-forged.py CABLE DLID SLID ASKED ADDRESS GID QPN [HOW]    HOW: what else is wrong: header (a global route header with another
-                                                         GID), version, family, short, qpn, gid; outside=PKEY (it names that
-                                                         partition, and its packet is not in it). inside=PKEY: its packet is
-                                                         in it, too. many: 200 requests, each from a GID and an address of its
-                                                         own, by and by
+forged.py CABLE DLID SLID ASKED ADDRESS GID QPN [HOW]    HOW: what else is wrong: version, family, short, qpn, gid;
+                                                         outside=PKEY (it names that partition, and its packet is not in it).
+                                                         inside=PKEY: its packet is in it, too. header=GID,GID: it has a
+                                                         global route header, from that GID to that one. many: 200 requests,
+                                                         each from a GID and an address of its own, by and by
 """
 
 import ipaddress
@@ -60,12 +60,13 @@ def main():
     if how == "many":
         _send_many(cable, dlid, slid, asked, address, gid, qpn)
         return
-    how, _, pkey = how.partition("=")
-    pkey = int(pkey or str(packets.DEFAULT_PKEY), 0)
+    how, _, value = how.partition("=")
+    pkey = int(value, 0) if how in ("inside", "outside") else packets.DEFAULT_PKEY
     datagram = _request(_question(asked, address, gid, qpn, how, pkey), 0x12345678, pkey)
     if how == "header":
         rest = packets.bth(packets.UD_SEND_ONLY, 1) + packets.deth() + datagram
-        header = packets.grh(len(rest) + 4, dgid=ipaddress.IPv6Address("fe80::1").packed)
+        sgid, dgid = (ipaddress.IPv6Address(end).packed for end in value.split(","))
+        header = packets.grh(len(rest) + 4, sgid=sgid, dgid=dgid)
         frame = packets.whole(dlid, slid, header + rest, lnh=packets.GLOBAL)
     else:
         own = packets.DEFAULT_PKEY if how == "outside" else pkey

@@ -221,22 +221,33 @@ test_dead() {
 	check "and for few" holds "$asked" -le "$most"
 }
 
+# With a global route header, whose GIDs are up to the sender.
+forge_header() { # from host, to host, address, GID, GID of the header
+	forge "${@:1:4}" 0x123456 "header=$5,$(port_field "$2" gids/0)"
+}
+
 test_forged() {
-	local before how
+	local before refused how
 	cache_at h1 flush
 	know h1 h3
 	flush_neighbours h1
 	check "h1 reaches h3" eventually host_answers h1 "$(v4_of h3)"
 	before=$(entry_at h1 "$(v4_of h3)")
+	refused=$(statistic_at h1 refused)
 	forge h2 h1 "$(v4_of h3)" "$(port_field h3 gids/0)" 0x123456
 	forge h2 h1 "$(v4_of h3)" "$(port_field h2 gids/0)" 0x123456
 	forge h2 h1 10.88.7.7 "$(port_field h3 gids/0)" 0x123456
-	forge h2 h1 10.88.7.8 "$(port_field h2 gids/0)" 0x123456 header
+	forge_header h2 h1 "$(v4_of h3)" "$(port_field h3 gids/0)" "$(port_field h3 gids/0)"
+	forge_header h2 h1 10.88.7.7 "$(port_field h3 gids/0)" "$(port_field h3 gids/0)"
+	forge_header h2 h1 10.88.7.8 "$(port_field h2 gids/0)" fe80::bad:1
+	check "h1 refuses these six" eventually has_refused h1 $((refused + 5))
 	for how in version family short qpn gid; do
 		forge h2 h1 10.88.7.9 "$(port_field h2 gids/0)" 0x123456 "$how"
 	done
 	forge h2 h1 10.88.7.10 "$(port_field h2 gids/0)" 0x123456
 	check "h1 learns what h2 says of its own port" eventually says_learned h1 10.88.7.10
+	forge_header h2 h1 10.88.7.12 "$(port_field h2 gids/0)" "$(port_field h2 gids/0)"
+	check "with a global route header, too" eventually says_learned h1 10.88.7.12
 	check_equal "the entry of h3 is as it was" "$before" "$(entry_at h1 "$(v4_of h3)")"
 	check_equal "nothing was learned of who is elsewhere" "" "$(entry_at h1 10.88.7.7)"
 	check_equal "nor from another GID's packet" "" "$(entry_at h1 10.88.7.8)"

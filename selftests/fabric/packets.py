@@ -17,9 +17,9 @@ def lrh(dlid, slid, length, *, vl=0, version=0, sl=0, lnh=LOCAL):
     return struct.pack(">BBHHH", vl << 4 | version, sl << 4 | lnh, dlid, length // 4, slid)
 
 
-def grh(payload_length, *, version=6, next_header=0x1B, hops=64, dgid=bytes(16)):
-    """The global route header, from the GID fe80::1."""
-    sgid = bytes.fromhex("fe80000000000000") + bytes(7) + b"\1"
+def grh(payload_length, *, version=6, next_header=0x1B, hops=64, sgid=None, dgid=bytes(16)):
+    """The global route header, by default from the GID fe80::1."""
+    sgid = sgid or bytes.fromhex("fe80000000000000") + bytes(7) + b"\1"
     return struct.pack(">IHBB", version << 28, payload_length, next_header, hops) + sgid + dgid
 
 

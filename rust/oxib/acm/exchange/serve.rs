@@ -7,9 +7,10 @@
 //!
 //! The peer's claims about itself are kept, too ([`learn`]), so that our own packets need no
 //! exchange. A peer can claim anything, so a claim is believed only of the port that the request
-//! came from: its GID has to be the one in the packet's own header, which no port can forge to
-//! another's, or, without a header, that of the LID. And an entry of higher rank stays what it
-//! is.
+//! came from: its GID has to lead to the LID that the packet came from. Any port can write any GID
+//! into a global route header, so that has to be the GID, too, but shows nothing in this subnet.
+//! Only what comes from another subnet has a router's LID, and no other sign than the header. And
+//! an entry of higher rank stays what it is.
 
 use core::{
     net::IpAddr,
@@ -119,11 +120,25 @@ struct Served {
 
 /// Source address of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Origin {
-    /// The GID in its global route header.
-    Gid(Gid),
-    /// A port of the subnet, with this LID.
-    Lid(u32),
+struct Origin {
+    /// The LID of a port in this subnet, which no other port sends from: the sender's, or that of
+    /// the router that forwarded the packet.
+    lid: u32,
+    /// The GID in its global route header, which its sender is free to write.
+    gid: Option<Gid>,
+}
+
+impl Origin {
+    /// Returns whether the packet cannot have come from the port at `gid`.
+    fn contradicts(&self, gid: &Gid) -> bool {
+        self.gid.is_some_and(|own| own != *gid)
+    }
+
+    /// Returns whether the LID has to be that of the path to `gid`, if the packet came from there:
+    /// only packets from other subnets come from a router's LID.
+    fn is_of_subnet(&self, host: &Arc<dyn Host>, gid: &Gid) -> bool {
+        self.gid.is_none() || host.is_near(gid)
+    }
 }
 
 impl Served {
@@ -136,9 +151,9 @@ impl Served {
         let question = Question::parse(req.private_data()).ok();
         let way = notice.origin()?;
         let (port, received_in) = (way.port, Pkey::new(way.pkey));
-        let origin = match mad.grh() {
-            Some(grh) => Origin::Gid(grh.addresses().sgid),
-            None => Origin::Lid(mad.slid()),
+        let origin = Origin {
+            lid: mad.slid(),
+            gid: mad.grh().map(|grh| grh.addresses().sgid),
         };
         let served = question.and_then(|question| {
             let is_asked = |host: &dyn Host| {
@@ -217,10 +232,8 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     if host.has(question.asker) || !(options::learn() || is_entered(host, &question)) {
         return;
     }
-    let most = match origin {
-        Origin::Gid(_) => LEARNING,
-        Origin::Lid(_) => CHECKS,
-    };
+    let is_checked = origin.is_of_subnet(host, &question.asker_gid);
+    let most = if is_checked { CHECKS } else { LEARNING };
     let learning = &host.exchange().learning;
     // Counted before it is compared: two at once cannot both take the last place.
     if learning.fetch_add(1, Ordering::Relaxed) >= most {
@@ -229,11 +242,9 @@ fn learn(host: &Arc<dyn Host>, question: Question, origin: Origin) {
     }
     let for_task = host.clone();
     // Only now: a request that finds no room spends nothing.
-    if let Origin::Lid(lid) = origin {
-        if !host.may_search_for(lid) {
-            learning.fetch_sub(1, Ordering::Relaxed);
-            return;
-        }
+    if is_checked && !host.may_search_for(origin.lid) {
+        learning.fetch_sub(1, Ordering::Relaxed);
+        return;
     }
     let spawned = host.tasks().spawn(move || {
         match is_there(&for_task, &question, origin) {
@@ -265,13 +276,15 @@ fn is_elsewhere(host: &Arc<dyn Host>, question: &Question) -> bool {
 
 /// Returns whether a peer is where its request came from; `None` if that is not known. Sleeps.
 fn is_there(host: &Arc<dyn Host>, question: &Question, origin: Origin) -> Option<bool> {
-    match origin {
-        Origin::Gid(gid) => Some(gid == question.asker_gid),
-        Origin::Lid(lid) => {
-            let path = host.path(question.asker_gid).ok()?;
-            Some(host.is_same_port(path.dlid(), lid))
-        }
+    let gid = question.asker_gid;
+    if origin.contradicts(&gid) {
+        return Some(false);
     }
+    if !origin.is_of_subnet(host, &gid) {
+        return Some(true);
+    }
+    let path = host.path(gid).ok()?;
+    Some(host.is_same_port(path.dlid(), origin.lid))
 }
 
 fn keep(host: &Arc<dyn Host>, question: &Question) {
