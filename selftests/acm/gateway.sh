@@ -136,6 +136,13 @@ resolution_says() { # extended regular expression for the line of the cache
 	matches "^cache +ok +[0-9]+ us  $1\$" "$(oxib -n h1 acm resolve "$(address_in 4 2 1)" dev ib0 2>/dev/null)"
 }
 
+# A gateway behind g1's ib0 that is not there: with it programs of g1 have the same question as those of h1.
+gateway_at_g1() { # add|del, 4|6
+	local subnet=1
+	[ "$(interface_of g1 1)" = ib0 ] || subnet=2
+	at g1 ip "-$2" route "$1" "$(address_in "$2" 2 1)" via "$(address_in "$2" "$subnet" 99)" dev ib0
+}
+
 acm_at_h1() { # off|prefer
 	at h1 oxib acm interface set dev ib0 acm "$1"
 }
@@ -178,6 +185,13 @@ check "oxib acm resolve finds it, and says that programs do not" resolution_says
 check "it forgets that" forgets_far g1
 check "programs connect again" connects_by_router 4
 check "oxib acm resolve says nothing of programs" resolution_says found
+for family in 4 6; do
+	check "IPv$family: another namespace knows nobody, and has a gateway to that address" gateway_at_g1 add "$family"
+	check "IPv$family: then nothing is told" is_not_found "$family"
+	[ "$family" = 6 ] || check "oxib acm resolve says that" resolution_says 'found; behind a gateway rdma_cm fails: another namespace .*'
+	check "IPv$family: it has no gateway any more" gateway_at_g1 del "$family"
+	check "IPv$family: a program is told again" is_found_soon "$family"
+done
 check "h1's interface uses no cache any more" acm_at_h1 off
 check "then nothing is told" is_not_found 4
 check "oxib acm resolve says that" resolution_says 'found; behind a gateway rdma_cm fails: .*acm=off.*'

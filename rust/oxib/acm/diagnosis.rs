@@ -169,7 +169,7 @@ const fn found(answer: LocalAnswer) -> &'static CStr {
         }
         LocalAnswer::Ambiguous => {
             c"found; behind a gateway rdma_cm fails: another namespace has another GID for the \
-              address"
+              address, or none"
         }
     }
 }

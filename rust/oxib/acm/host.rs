@@ -79,6 +79,10 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Returns the address that it sends from to this one, if it has any of that family.
     fn source_for(&self, address: IpAddr) -> Option<IpAddr>;
 
+    /// Returns whether IP goes to this address by a gateway behind the interface, for programs in
+    /// its namespace. Process context.
+    fn has_gateway_to(&self, address: IpAddr) -> bool;
+
     /// Returns whether a GID is one of the port's own subnet.
     fn is_near(&self, gid: &Gid) -> bool;
 

@@ -130,7 +130,7 @@ pub(crate) enum LocalAnswer {
     Off,
     /// No answer, as the interface does not use the cache (`acm=off`).
     Unused,
-    /// No answer, as the cache of another namespace has another GID ([`find_address`]).
+    /// No answer, as it would be wrong for programs of another namespace ([`find_address`]).
     Ambiguous,
 }
 
@@ -147,23 +147,36 @@ pub(crate) fn local_answer(host: &dyn Host, address: IpAddr) -> LocalAnswer {
     }
 }
 
-/// Finds the port of an address, and the interface that leads there, of those that use the cache.
-/// `None` also if several interfaces of that number (0 is any) know different ones: the question
-/// does not say in which namespace it is asked.
+/// Finds the port of an address, and the interface that leads there.
+///
+/// The question does not say in which namespace it is asked. So it is `None` also if interfaces of
+/// that number (0 is any) do not agree: they have different GIDs, or one has none, and programs in
+/// its namespace ask, too, as IP goes to the address by a gateway behind it.
 fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)> {
     let (mut found, mut agree) = (None, true);
     registry::for_each(|host| {
-        if interface != 0 && host.index() != interface || host.exchange().mode() == Mode::Off {
+        if interface != 0 && host.index() != interface {
             return;
         }
-        let known = host.cache().and_then(|cache| cache.peek(address));
-        let is_ours = |pkey: Pkey| pkey.base() == host.pkey().base();
-        if let Some(known) = known.filter(|known| known.pkey.is_none_or(is_ours)) {
-            let (_, gid) = found.get_or_insert_with(|| (host.clone(), known.gid));
-            agree &= *gid == known.gid;
+        match gid_at(&**host, address) {
+            Some(gid) => {
+                let (_, first) = found.get_or_insert_with(|| (host.clone(), gid));
+                agree &= *first == gid;
+            }
+            None => agree &= !host.has_gateway_to(address),
         }
     });
     found.filter(|_| agree)
+}
+
+/// Returns the GID that an interface has for an address, by the cache of its namespace.
+fn gid_at(host: &dyn Host, address: IpAddr) -> Option<Gid> {
+    if host.exchange().mode() == Mode::Off {
+        return None;
+    }
+    let known = host.cache()?.peek(address)?;
+    let is_ours = |pkey: Pkey| pkey.base() == host.pkey().base();
+    known.pkey.is_none_or(is_ours).then_some(known.gid)
 }
 
 /// Returns the interface on the port that a question is about, in its partition. Its GID names the

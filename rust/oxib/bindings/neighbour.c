@@ -7,7 +7,10 @@
 #include <net/arp.h>
 #include <net/l3mdev.h>
 #include <net/ndisc.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
 #include <net/netevent.h>
+#include <net/route.h>
 
 #include "neighbour.h"
 
@@ -64,6 +67,52 @@ bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *f
 		if (found)
 			memcpy(from, &source, sizeof(source));
 	}
+	rcu_read_unlock();
+	return found;
+}
+
+static bool oxib_has_gateway_v4(struct net_device *dev, const u8 *to)
+{
+	struct flowi4 flow = { .flowi4_oif = dev->ifindex };
+	struct rtable *route;
+	bool found;
+
+	memcpy(&flow.daddr, to, sizeof(flow.daddr));
+	route = ip_route_output_key(dev_net(dev), &flow);
+	if (IS_ERR(route))
+		return false;
+	found = route->rt_uses_gateway;
+	ip_rt_put(route);
+	return found;
+}
+
+static bool oxib_has_gateway_v6(struct net_device *dev, const u8 *to)
+{
+	struct flowi6 flow = { .flowi6_oif = dev->ifindex };
+	struct dst_entry *route;
+	bool found;
+
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return false;
+	memcpy(&flow.daddr, to, sizeof(flow.daddr));
+	route = ip6_dst_lookup_flow(dev_net(dev), NULL, &flow, NULL);
+	if (IS_ERR(route))
+		return false;
+	found = dst_rt6_info(route)->rt6i_flags & RTF_GATEWAY;
+	dst_release(route);
+	return found;
+}
+
+/* Whether the namespace of a device routes packets by it, to an address of that length, to a gateway. */
+bool oxib_has_gateway(struct net_device *dev, const u8 *to, u32 length)
+{
+	bool found;
+
+	rcu_read_lock();
+	if (length == sizeof(struct in_addr))
+		found = oxib_has_gateway_v4(dev, to);
+	else
+		found = oxib_has_gateway_v6(dev, to);
 	rcu_read_unlock();
 	return found;
 }

@@ -14,6 +14,7 @@ typedef void oxib_confirmed_fn(void *context, const u8 *hardware, u32 millisecon
 void oxib_for_each_confirmed(struct net_device *dev, oxib_confirmed_fn *use, void *context);
 bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length);
 bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from);
+bool oxib_has_gateway(struct net_device *dev, const u8 *to, u32 length);
 s64 oxib_neighbour_unconfirmed(struct net_device *dev, const u8 *address, u32 length);
 bool oxib_neighbour_address(struct net_device *dev, const u8 *address, u32 length, u8 *hardware);
 void oxib_verify_neighbour(struct net_device *dev, const u8 *address, u32 length);

@@ -274,6 +274,10 @@ impl Host for Interface {
         self.device().source_for(address)
     }
 
+    fn has_gateway_to(&self, address: IpAddr) -> bool {
+        self.device().has_gateway_to(address)
+    }
+
     fn is_near(&self, gid: &Gid) -> bool {
         self.link().is_near(gid)
     }

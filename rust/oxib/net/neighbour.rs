@@ -108,6 +108,19 @@ impl<T: Operations> Device<T> {
         }
     }
 
+    /// Returns whether the device's namespace sends packets to this address to a gateway, if they
+    /// leave by the device. Process context.
+    pub(crate) fn has_gateway_to(&self, address: IpAddr) -> bool {
+        let find = |to: &[u8]| {
+            // SAFETY: The device is valid; the address is as long as one of its family.
+            unsafe { bindings::oxib_has_gateway(self.as_raw(), to.as_ptr(), to.len() as u32) }
+        };
+        match address {
+            IpAddr::V4(address) => find(&address.octets()),
+            IpAddr::V6(address) => find(&address.octets()),
+        }
+    }
+
     /// Milliseconds since something last showed the stack that the neighbour with this address
     /// receives its packets; `None` if the stack sends it nothing: it knows no such neighbour, or
     /// has had no use for it for a while.
