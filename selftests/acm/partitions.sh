@@ -192,6 +192,37 @@ test_outside() {
 	check_equal "but not told" "$served" "$(statistic_at h1 sidr-served)"
 }
 
+knows_queue_pair() { # host, address, queue pair
+	equal "$3" "$(cache_at "$1" show "$2" 2>/dev/null | awk '{ print $3 }')"
+}
+
+# h1 asks again some seconds after h2 has not answered.
+has_answer_of_h2() {
+	at h1 ip neighbour flush dev ib0
+	host_answers h1 "$(v4_of h2)" && knows_queue_pair h1 "$(v4_of h2)" "$(qpn_of h2)"
+}
+
+# What the stack learns by arp_accept: then oxib has had the packet, too.
+has_neighbour_in_blue() { # host, address
+	[ -n "$(at "$1" ip neighbour show to "$2" dev blue)" ]
+}
+
+# In blue h2 has another queue pair. It says so of its address in the default partition.
+test_announced() {
+	local address
+	address=$(v4_of h2)
+	check "h1 has an entry of h2 for the default partition" \
+		cache_at h1 replace "$address" "$(port_field h2 gids/0)" pkey 0xffff
+	check "h2 has one of h1, so that it answers" know h2 h1
+	check "h1 reaches h2, and has its queue pair" eventually has_answer_of_h2
+	at h1 sysctl -qw net.ipv4.conf.blue.arp_accept=1
+	at h2 arping -q -U -c 1 -I blue "$address"
+	check "h2 announces that address in blue" eventually has_neighbour_in_blue h1 "$address"
+	check "h1 still knows the queue pair" knows_queue_pair h1 "$address" "$(qpn_of h2)"
+	at h1 ip neighbour flush dev blue
+	check "h1 has the entry for any partition again" know h1 h2
+}
+
 bring_up_routed_fabric
 check "hosts know each other" eval 'know h1 h2 h3 && know h3 h1 h2'
 check "h1, h2 and the router are in blue" blue_has h1 "$(port_guid h1)" "$(port_guid h2)" "$(router_guid r1-1)"
@@ -206,6 +237,7 @@ check "h1 has an entry of h3's child" enter_child h1 h3
 check "h3 has one of h1's" enter_child h3 h1
 default_is_as_it_was "with children"
 test_shared "both are members"
+test_announced
 test_peer
 test_router
 test_entry

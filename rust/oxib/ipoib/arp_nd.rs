@@ -195,7 +195,11 @@ impl Interface {
     /// can say so of any address, as often as it likes: nothing is kept for that. Any context.
     pub(super) fn heard_of(&self, target: IpAddr, address: HwAddr) {
         let has_moved = |known: Known| {
-            known.qpn_is_learned && known.gid == address.gid() && known.qpn != Some(address.qpn())
+            // In another partition the neighbour has another queue pair all the time.
+            self.is_for_us(&known)
+                && known.qpn_is_learned
+                && known.gid == address.gid()
+                && known.qpn != Some(address.qpn())
         };
         let moved = Cache::with(self.device(), |cache| {
             let moved = cache.peek(target).is_some_and(has_moved);
