@@ -37,6 +37,9 @@ pub(super) struct Pending {
     /// Milliseconds from the first try for which the peer has asked to be left alone; 0 if it has
     /// not, or that is over.
     put_off: u32,
+    /// The next repetition is the first one of the consumer's choice, for a peer that has asked
+    /// for time. No estimate delays it.
+    is_chosen: bool,
 }
 
 /// The timer of a request coming due.
@@ -83,6 +86,7 @@ impl Pending {
             longest,
             retries: patience.retries,
             put_off: 0,
+            is_chosen: false,
         }
     }
 
@@ -124,6 +128,7 @@ impl Pending {
         self.interval = self.interval.saturating_mul(2).min(self.longest);
         // Before the interval is spread: the time of this try is part of the seed.
         self.sent = now;
+        self.is_chosen = false;
         let over = self.began.after(self.put_off.into());
         if now >= over {
             self.put_off = 0;
@@ -141,7 +146,9 @@ impl Pending {
         // A try can be spread no further.
         let unmeasured = self.longest - self.longest / 3;
         let rto = tick.rto.min(unmeasured);
-        if rto == 0 {
+        // What the peer asked for has made a try longer than the consumer chose, and with it the
+        // bound of the estimate.
+        if rto == 0 || self.is_chosen {
             return;
         }
         let is_unmeasured = self.interval >= unmeasured;
@@ -171,13 +178,15 @@ impl Pending {
     /// a try takes as long, so that a peer that needs even longer gets as many times it as there
     /// are tries left, as with the C implementation.
     ///
-    /// The first repetition of the consumer's choice comes all the same. Earlier ones have the peer
-    /// ask for time where its consumer takes a moment longer than a message. What it sends after
-    /// that may be lost, and an RTU or a REJ is sent again only for a duplicate.
+    /// The first repetition of the consumer's choice comes all the same, and no estimate of the
+    /// round trip delays it. Earlier ones have the peer ask for time where its consumer takes a
+    /// moment longer than a message. What it sends after that may be lost, and an RTU or a REJ is
+    /// sent again only for a duplicate.
     pub(super) fn put_off(self, milliseconds: u32, now: Time) -> Pending {
         let over = now.after(milliseconds.into());
         let chosen = self.began.after(self.longest.into());
-        let quiet_until = if now < chosen { over.min(chosen) } else { over };
+        let is_chosen = now < chosen && chosen < over;
+        let quiet_until = if is_chosen { chosen } else { over };
         let tried = now.since(self.began) / u64::from(self.longest.max(1));
         let left = u64::from(self.retries).saturating_sub(tried);
         let last = over.after(u64::from(milliseconds).saturating_mul(left));
@@ -189,6 +198,7 @@ impl Pending {
             deadline: self.deadline.max(last),
             longest: self.longest.max(milliseconds),
             put_off: u32::try_from(over.since(self.began)).unwrap_or(u32::MAX),
+            is_chosen,
             ..self
         }
     }
@@ -403,6 +413,26 @@ mod tests {
         // Less than the consumer allows is nothing.
         let short = pending.put_off(1, Time::new(10));
         assert_eq!(unanswered(short).1, 300);
+    }
+
+    #[test]
+    fn no_estimate_delays_the_first_repetition_of_the_consumers_choice() {
+        let patience = Patience {
+            timeout: 4096,
+            retries: 15,
+        };
+        let early = Pending::new(patience, 20, Time::new(0)).put_off(65_664, Time::new(10));
+        for rto in [0, 20, 8000, u32::MAX] {
+            let mut early = early.clone();
+            assert_eq!(early.expire(tick(rto, Time::new(2000))), Due::Nothing);
+            assert_eq!(early.due(), Time::new(4096));
+            assert_eq!(early.expire(tick(rto, Time::new(4096))), Due::Again);
+            assert_eq!(early.due(), Time::new(65_674));
+        }
+        // A peer that asks for less than one try has answers counted as before.
+        let mut short = Pending::new(patience, 20, Time::new(0)).put_off(100, Time::new(10));
+        assert_eq!(short.expire(tick(2000, Time::new(110))), Due::Nothing);
+        assert_eq!(short.due(), Time::new(2000));
     }
 
     #[test]

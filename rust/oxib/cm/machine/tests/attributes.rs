@@ -221,7 +221,10 @@ fn durations() {
     let _ = machine.receive(&mra, NOW);
     // Not before the consumer has had it repeated once.
     assert_eq!(machine.due(), Some(NOW.after(timeout)));
-    let again = machine.timer(0, NOW.after(timeout));
+    // Not later either, however long answers take.
+    let early = machine.timer(u32::MAX, NOW.after(timeout / 2));
+    assert_eq!(early.timer, TimerAction::At(NOW.after(timeout)));
+    let again = machine.timer(u32::MAX, NOW.after(timeout));
     assert_eq!(again.send, Some(Send::Again));
     assert_eq!(machine.due(), Some(NOW.after((1 << 16) + (1 << 7))));
 

@@ -87,8 +87,11 @@ impl Request {
         let gap = now.since(self.last);
         let shortest = u64::from(self.rto).min(self.waits.timeout - self.waits.timeout / 3);
         assert!(gap >= shortest, "repeated after {gap} ms, not {shortest}");
-        let asked = self.put_off.map_or(0, |_| self.waits.service);
-        let longest = self.waits.timeout + asked;
+        let service = match self.put_off {
+            Some(asked) if !self.is_first_chosen(asked) => self.waits.service,
+            _ => 0,
+        };
+        let longest = self.waits.timeout + service;
         assert!(gap <= longest, "repeated after {gap} ms, not {longest}");
         assert!(now < self.end(), "repeated after its end");
         assert!(
@@ -96,6 +99,12 @@ impl Request {
             "repeated though the consumer said once"
         );
         self.last = now;
+    }
+
+    /// Returns whether the next repetition is the first one of the consumer's choice, for a peer
+    /// that asked for time before it.
+    fn is_first_chosen(&self, asked: Time) -> bool {
+        self.last <= asked && asked < self.first.after(self.waits.timeout)
     }
 
     /// The time at which the consumer has waited long enough.
