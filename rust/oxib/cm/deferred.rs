@@ -159,7 +159,7 @@ impl Deferred {
     /// Gives a message from `source` a slot, unless it has one. Returns whether it has one then.
     fn hold(&self, notice: &mut Notice, source: &Source, now: Time) -> bool {
         if notice.slot.is_none() {
-            notice.slot = self.slots.take(source, NOBODY, now);
+            notice.slot = self.slots.take(source, NOBODY, now).ok();
         }
         notice.slot.is_some()
     }

@@ -46,6 +46,14 @@ use crate::{
 /// The number of connections that are looked at to find one that gives its slot up.
 const LOOKED_AT: u32 = 16;
 
+/// A function that allocates so many empty cells.
+type Allocate = fn(usize) -> Result<KVVec<Cell>>;
+
+/// Allocates cells. Sleeps.
+fn allocate(cells: usize) -> Result<KVVec<Cell>> {
+    Ok(KVVec::from_elem(Cell::default(), cells, GFP_KERNEL)?)
+}
+
 /// The slots of a listener.
 #[pin_data]
 pub(super) struct Slots {
@@ -145,19 +153,28 @@ impl Slots {
     }
 
     /// Takes a slot for `source` if one is free, for what `name` stands for. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// There is no free slot for the source, or no memory.
     pub(super) fn take(
         self: &Arc<Self>,
         source: &Source,
         name: CommId,
         now: Time,
-    ) -> Option<HalfOpen> {
+    ) -> core::result::Result<HalfOpen, Refused> {
         let source = self.hash(source);
-        self.hold(|backlog| backlog.take(source, name, now)).ok()
+        self.hold(allocate, |backlog| backlog.take(source, name, now))
     }
 
-    /// Takes a slot by `take`, with memory if there is not enough. Sleeps.
+    /// Takes a slot by `take`, with memory from `allocate` if there is not enough. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `take`. A refusal for want of memory means that none could be allocated.
     fn hold(
         self: &Arc<Self>,
+        allocate: Allocate,
         take: impl Fn(&mut Backlog<KVVec<Cell>>) -> core::result::Result<Slot, Refused>,
     ) -> core::result::Result<HalfOpen, Refused> {
         loop {
@@ -171,10 +188,7 @@ impl Slots {
                     })
                 }
                 Err(Refused::Memory(cells)) => {
-                    let memory = KVVec::from_elem(Cell::default(), cells, GFP_KERNEL)
-                        // Without memory there is no slot: the request is dropped, and the peer
-                        // repeats it.
-                        .map_err(|_| Refused::Full)?;
+                    let memory = allocate(cells).map_err(|_| Refused::Memory(cells))?;
                     let unused = self.backlog.with(|backlog| backlog.grow(memory));
                     // Without the lock.
                     drop(unused);
@@ -186,22 +200,38 @@ impl Slots {
 }
 
 impl Manager {
-    /// Takes a slot of a listener's for the connection that we call `name`. Another connection
-    /// may have to give its slot up. Sleeps.
+    /// Takes a slot of a listener's for the connection that we call `name`. If all are taken,
+    /// another connection may have to give its slot up. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// There is no slot for the source, or no memory.
     pub(super) fn half_open(
         &self,
         slots: &Arc<Slots>,
         source: &Source,
         name: CommId,
-    ) -> Option<HalfOpen> {
+    ) -> core::result::Result<HalfOpen, Refused> {
+        self.half_open_in(allocate, slots, source, name)
+    }
+
+    /// Takes a slot as [`Manager::half_open`] does, with memory from `allocate`.
+    fn half_open_in(
+        &self,
+        allocate: Allocate,
+        slots: &Arc<Slots>,
+        source: &Source,
+        name: CommId,
+    ) -> core::result::Result<HalfOpen, Refused> {
         let source = slots.hash(source);
         let now = self.now();
-        let slot = slots.hold(|backlog| backlog.take(source, name, now));
-        slot.ok().or_else(|| {
-            self.make_room(slots, source)
-                .then(|| slots.hold(|backlog| backlog.take_over(source, name, now)))?
-                .ok()
-        })
+        match slots.hold(allocate, |backlog| backlog.take(source, name, now)) {
+            // Only then: the end of another connection gives the listener no memory.
+            Err(Refused::Full) if self.make_room(slots, source) => {
+                slots.hold(allocate, |backlog| backlog.take_over(source, name, now))
+            }
+            taken => taken,
+        }
     }
 
     /// Frees a slot for `source`, if another one can be made to give its up.
@@ -290,6 +320,7 @@ mod tests {
                 },
                 Machine, //
             },
+            table::Reserved,
             Consumer,
             DeviceKey, //
         },
@@ -303,7 +334,9 @@ mod tests {
 
     fn take(slots: &Arc<Slots>, lid: u32) -> core::result::Result<HalfOpen, Refused> {
         let source = slots.hash(&Source::new(lid, 0, None));
-        slots.hold(|backlog| backlog.take(source, CommId::new(1 + lid), Time::new(1)))
+        slots.hold(allocate, |backlog| {
+            backlog.take(source, CommId::new(1 + lid), Time::new(1))
+        })
     }
 
     /// Takes what a source gets.
@@ -396,6 +429,51 @@ mod tests {
         Ok(machine)
     }
 
+    /// An identifier of ours that messages find. It has answered a REQ and holds one of `slots`.
+    fn holder(manager: &Arc<Manager>, slots: &Arc<Slots>) -> Result<Arc<Id>> {
+        let told = Arc::new(Told(AtomicI32::new(0)), GFP_KERNEL)?;
+        let (local, now) = (manager.name(), manager.now());
+        let made = (offering(local, now)?, NO_SERVICE);
+        let id = Id::unlisted(manager, DeviceKey::of_no_device(), told, local, made)?;
+        let slot = slots.take(&Source::new(1, 0, None), local, now);
+        let slot = slot.map_err(|_| EBUSY)?;
+        id.look(|inner| inner.begin_half_open(slot));
+        id.enlist(Reserved::new(GFP_KERNEL)?)?;
+        Ok(id)
+    }
+
+    /// A holder that a newcomer could make give its slot up keeps it when there is no memory.
+    #[test]
+    fn no_memory_ends_no_connection() -> Result {
+        let manager = Manager::new(1)?;
+        let slots = Slots::new(32)?;
+        // All that failed so far leaves holders no time to finish.
+        let mut failed = take(&slots, 1).map_err(|_| EBUSY)?;
+        failed.end(Outcome::Failed, Time::new(1 << 19));
+        assert_eq!(slots.backlog.with(|backlog| backlog.time_to_finish()), 0);
+        // Two sources have all slots that there is memory for. One of them holds most of them, by
+        // connections that can end.
+        let mut holders = KVec::new();
+        for _ in 0..13 {
+            holders.push(holder(&manager, &slots)?, GFP_KERNEL)?;
+        }
+        let others = [take(&slots, 2), take(&slots, 2), take(&slots, 2)];
+        assert!(others.iter().all(|other| other.is_ok()));
+        let taken = || slots.backlog.with(|backlog| backlog.taken());
+        assert_eq!(taken(), 16);
+        let newcomer = Source::new(3, 0, None);
+        let no_memory = |_| Err(ENOMEM);
+        let name = manager.name();
+        let slot = manager.half_open_in(no_memory, &slots, &newcomer, name);
+        assert!(matches!(slot, Err(Refused::Memory(_))));
+        assert_eq!(taken(), 16);
+        assert!(manager.half_open(&slots, &newcomer, name).is_ok());
+        for id in holders {
+            assert!(id.destroy());
+        }
+        Ok(())
+    }
+
     /// The thread that needs the slot uses the listener, which the handler may destroy.
     #[test]
     fn another_thread_tells_that_a_slot_was_given_up() -> Result {
@@ -407,7 +485,7 @@ mod tests {
         let device = DeviceKey::of_no_device();
         let id = Id::unlisted(&manager, device, told.clone(), local, made)?;
         let slot = slots.take(&Source::new(1, 0, None), local, now);
-        let slot = slot.ok_or(EBUSY)?;
+        let slot = slot.map_err(|_| EBUSY)?;
         id.look(|inner| inner.begin_half_open(slot));
         let other = GivenUp::new(&slots).ok_or(EBUSY)?;
         assert!(!id.gives_up_slot(&slots, 0));

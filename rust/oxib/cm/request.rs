@@ -30,6 +30,7 @@ use super::{
             Unanswered,
             Verdict, //
         },
+        backlog::Refused,
         claim::{
             Adapter,
             Remote,
@@ -171,11 +172,14 @@ impl Reception for Arriving<'_> {
         &mut self,
         (listener, _): &(Listener, Listening),
         source: &Source,
-    ) -> Option<(CommId, HalfOpen)> {
-        self.back().as_ref().ok()?;
+    ) -> core::result::Result<(CommId, HalfOpen), Unanswered> {
+        self.back().as_ref().map_err(|_| Unanswered::NoSlot)?;
         let local = self.manager.name();
-        let slot = self.manager.half_open(&listener.slots, source, local)?;
-        Some((local, slot))
+        match self.manager.half_open(&listener.slots, source, local) {
+            Ok(slot) => Ok((local, slot)),
+            Err(Refused::Full) => Err(Unanswered::NoSlot),
+            Err(Refused::Memory(_)) => Err(Unanswered::NoMemory),
+        }
     }
 }
 
@@ -230,6 +234,7 @@ impl Manager {
         let verdict = match verdict {
             Verdict::Duplicate(id) => return self.answer_again(port, &id, notice),
             Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
+            Verdict::Dropped(Unanswered::NoMemory) => return port.count_dropped(Cause::NoMemory),
             Verdict::Dropped(Unanswered::NoSlot) => {
                 return match back {
                     // Without the sender's address no slot was asked for, so the REQ may still

@@ -24,6 +24,7 @@ use super::{
     },
     machine::{
         actions::Actions,
+        backlog::Refused,
         source::Source,
         time::Time,
         Machine, //
@@ -137,7 +138,10 @@ impl Manager {
         // up: what a consumer has not answered is never ended for it.
         let source = key.1.without_claims();
         let slot = listener.questions.take(&source, local, self.now());
-        let slot = slot.ok_or(EBUSY)?;
+        let slot = slot.map_err(|refused| match refused {
+            Refused::Full => EBUSY,
+            Refused::Memory(_) => ENOMEM,
+        })?;
         let memory = Reserved::new(GFP_KERNEL)?;
         let origin = KBox::new_uninit(GFP_KERNEL)?;
         let request = SidrRequest {

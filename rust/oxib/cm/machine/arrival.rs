@@ -51,7 +51,15 @@ pub trait Reception {
 
     /// Takes a slot of `listener` for a request from `source`. Another connection may lose its
     /// own.
-    fn take_slot(&mut self, listener: &Self::Listener, source: &Source) -> Option<Self::Slot>;
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is none.
+    fn take_slot(
+        &mut self,
+        listener: &Self::Listener,
+        source: &Source,
+    ) -> Result<Self::Slot, Unanswered>;
 }
 
 /// The fields of a REQ that decide about it.
@@ -76,6 +84,8 @@ pub enum Unanswered {
     SpecialQpn,
     /// The listener has no slot for its sender, which repeats it.
     NoSlot,
+    /// There is no memory for a slot. The sender repeats the REQ.
+    NoMemory,
 }
 
 /// The decision about a REQ.
@@ -135,12 +145,12 @@ pub fn request<R: Reception>(
         return Verdict::Dropped(Unanswered::NoSlot);
     }
     match node.take_slot(&listener, &adapter.source) {
-        Some(slot) => Verdict::New(New {
+        Ok(slot) => Verdict::New(New {
             req,
             listener,
             slot,
         }),
-        None => Verdict::Dropped(Unanswered::NoSlot),
+        Err(why) => Verdict::Dropped(why),
     }
 }
 
@@ -207,6 +217,7 @@ mod tests {
         qpn: Option<CommId>,
         service: Option<u64>,
         refuses: bool,
+        has_no_memory: bool,
         slots: u32,
         /// Copies of the request that wait.
         copies: u32,
@@ -237,10 +248,13 @@ mod tests {
             !self.refuses
         }
 
-        fn take_slot(&mut self, _: &u64, _: &Source) -> Option<u32> {
+        fn take_slot(&mut self, _: &u64, _: &Source) -> Result<u32, Unanswered> {
             assert_eq!(self.copies, 0);
-            self.slots = self.slots.checked_sub(1)?;
-            Some(self.slots)
+            if self.has_no_memory {
+                return Err(Unanswered::NoMemory);
+            }
+            self.slots = self.slots.checked_sub(1).ok_or(Unanswered::NoSlot)?;
+            Ok(self.slots)
         }
     }
 
@@ -321,6 +335,12 @@ mod tests {
             Verdict::Dropped(Unanswered::NoSlot)
         ));
         node.slots = 1;
+        node.has_no_memory = true;
+        assert!(matches!(
+            request(&mut node, &incoming()),
+            Verdict::Dropped(Unanswered::NoMemory)
+        ));
+        node.has_no_memory = false;
         assert!(matches!(
             request(&mut node, &incoming()),
             Verdict::New(New {

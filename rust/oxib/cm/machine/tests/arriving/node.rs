@@ -201,7 +201,7 @@ impl Node {
                 self.disconnect(name.get());
                 Fate::Stale
             }
-            Verdict::Dropped(Unanswered::NoSlot) => Fate::Dropped,
+            Verdict::Dropped(Unanswered::NoSlot | Unanswered::NoMemory) => Fate::Dropped,
             Verdict::New(new) => Fate::Admitted(self.admit(packet, new)),
             other => panic!("{other:?} for a REQ of a peer, for the service"),
         }
@@ -477,13 +477,14 @@ impl Reception for Arriving<'_> {
         self.node.backlog.admits(hash(self.address))
     }
 
-    fn take_slot(&mut self, (): &(), _: &Source) -> Option<(CommId, Slot)> {
+    fn take_slot(&mut self, (): &(), _: &Source) -> Result<(CommId, Slot), Unanswered> {
         let local = CommId::new(self.node.next);
         let slot = self
             .node
-            .take_slot(hash(self.address), local, self.random)?;
+            .take_slot(hash(self.address), local, self.random)
+            .ok_or(Unanswered::NoSlot)?;
         self.node.next += 1;
-        Some((local, slot))
+        Ok((local, slot))
     }
 }
 
