@@ -18,6 +18,13 @@ use kernel::{
 
 use crate::bindings;
 
+/// Returns whether interrupts are off on this CPU, as while an [`IrqLock`] is held. For tests.
+#[cfg(all(KUNIT_OF_SHARED, CONFIG_KUNIT = "y"))]
+pub(crate) fn interrupts_are_off() -> bool {
+    // SAFETY: The function reads a flag of this CPU and has no requirements.
+    unsafe { bindings::oxib_irqs_disabled() }
+}
+
 /// A spin lock that keeps interrupts disabled while it is held (`spin_lock_irqsave`).
 ///
 /// Closures alone hold it, so locks taken inside each other are released in the opposite
@@ -112,12 +119,6 @@ pub(crate) use new_irq_lock;
 #[cfg_attr(not(KUNIT_OF_SHARED), cfg(test))]
 mod tests {
     use super::*;
-    use crate::bindings::oxib_irqs_disabled;
-
-    fn interrupts_are_off() -> bool {
-        // SAFETY: Reads a flag of this CPU.
-        unsafe { oxib_irqs_disabled() }
-    }
 
     #[test]
     fn interrupts_are_off_inside_alone() -> Result {

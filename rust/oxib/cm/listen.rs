@@ -176,6 +176,8 @@ impl Id {
         let memory = Reserved::new(GFP_ATOMIC)?;
         let slots = Slots::new(self.manager.half_open)?;
         let questions = Slots::new(self.manager.half_open)?;
+        // Clones of both are in the listener, which is dropped with the lock held if the service
+        // is taken: the drop of the last reference frees memory.
         self.with(|inner| {
             let before = inner.machine.clone();
             let actions = inner.machine.listen().map_err(|_| EINVAL)?;
@@ -185,8 +187,8 @@ impl Id {
             let key = (self.device, service);
             let listener = Listener {
                 id: self.clone(),
-                slots,
-                questions,
+                slots: slots.clone(),
+                questions: questions.clone(),
                 shared: 1,
             };
             // With the identifier's lock held: a request that finds the listener waits until it

@@ -43,6 +43,10 @@ pub(super) struct Table<K, V> {
 /// A part of a map, with its lock.
 type Shard<K, V> = Pin<KBox<IrqLock<RBTree<K, V>>>>;
 
+/// There is a value under a key already.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Occupied;
+
 /// Memory for an entry, taken before a lock is.
 pub(super) struct Reserved<K, V>(RBTreeNodeReservation<K, V>);
 
@@ -72,17 +76,41 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
         Ok(Self { shards })
     }
 
-    /// Enters `value` under `key`, unless there is another already: that one is returned then.
+    /// Enters `value` under `key`, unless there is another already.
+    ///
+    /// # Errors
+    ///
+    /// There is another one. The caller does not get it: the caller may hold a lock, under which
+    /// the last reference to a value must not be dropped.
     pub(super) fn claim(
         &self,
         key: K,
         value: V,
         memory: Reserved<K, V>,
-    ) -> core::result::Result<(), V> {
+    ) -> core::result::Result<(), Occupied> {
+        self.claim_or(key, value, memory, |_| Occupied)
+    }
+
+    /// Enters `value` under `key`, unless there is another already.
+    ///
+    /// # Errors
+    ///
+    /// The information that `read` takes from the other one, with the lock of the shard held.
+    fn claim_or<E>(
+        &self,
+        key: K,
+        value: V,
+        memory: Reserved<K, V>,
+        read: impl FnOnce(&V) -> E,
+    ) -> core::result::Result<(), E> {
+        // What is not entered is dropped without the lock of the shard.
+        let mut new = Some((value, memory));
         self.with(&key, |shard| match shard.entry(key) {
-            Entry::Occupied(other) => Err(other.get().clone()),
+            Entry::Occupied(other) => Err(read(other.get())),
             Entry::Vacant(place) => {
-                place.insert(value, memory.0);
+                if let Some((value, memory)) = new.take() {
+                    place.insert(value, memory.0);
+                }
                 Ok(())
             }
         })
@@ -154,7 +182,7 @@ impl<T: Ord + Hash + Copy + Unpin> Names<T> for Table<Remote<T>, CommId> {
         ours: CommId,
         memory: Self::Memory,
     ) -> core::result::Result<(), CommId> {
-        Table::claim(self, name, ours, memory)
+        self.claim_or(name, ours, memory, |other| *other)
     }
 
     fn release(&self, name: &Remote<T>, ours: CommId) {
@@ -199,7 +227,43 @@ impl Hasher for Multiply {
 
 #[kernel::prelude::kunit_tests(oxib_cm_table)]
 mod tests {
+    use core::sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    };
+
+    use kernel::sync::Arc;
+
     use super::*;
+    use crate::lock::interrupts_are_off;
+
+    /// A value that counts its drops with no lock held.
+    #[derive(Clone)]
+    struct Unlocked(Arc<AtomicU32>);
+
+    impl Drop for Unlocked {
+        fn drop(&mut self) {
+            if !interrupts_are_off() {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_dropped_without_the_lock() -> Result {
+        let table = Table::new()?;
+        let drops = Arc::new(AtomicU32::new(0), GFP_KERNEL)?;
+        let claim = || -> Result<_> {
+            let memory = Reserved::new(GFP_KERNEL)?;
+            Ok(table.claim(1_u32, Unlocked(drops.clone()), memory))
+        };
+        assert_eq!(claim()?, Ok(()));
+        assert_eq!(claim()?, Err(Occupied));
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        drop(table.remove_if(&1, |_| true));
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
+        Ok(())
+    }
 
     fn memory() -> Result<Reserved<(u32, u64), u8>> {
         Reserved::new(GFP_KERNEL)
@@ -211,7 +275,7 @@ mod tests {
         for n in 0..500u32 {
             assert!(table.claim((n, 7), n as u8, memory()?).is_ok());
         }
-        assert_eq!(table.claim((3, 7), 9, memory()?), Err(3));
+        assert_eq!(table.claim((3, 7), 9, memory()?), Err(Occupied));
         assert_eq!(table.get(&(3, 7)), Some(3));
         assert_eq!(table.get(&(3, 8)), None);
         assert_eq!(table.remove_if(&(3, 7), |&value| value == 4), None);
