@@ -98,17 +98,18 @@ impl Id {
         let memory = room()?;
         let port = address.port().clone();
         let step = given.step(port.round_trips.of(Kind::Req).patience());
+        let mut paths = Paths {
+            address: Some(address),
+            alternate,
+            data_lid: given.outbound_dlid.unwrap_or(0),
+        };
         self.with(|inner| {
             // A clone: the step consumes the state, and a request that cannot be sent has changed
             // nothing.
             let mut before = Before::of(inner);
             let now = self.manager.now();
             let actions = inner.machine.send_req(&step, now).map_err(refused)?;
-            before.paths = Some(inner.replace_paths(Paths {
-                address: Some(address),
-                alternate,
-                data_lid: given.outbound_dlid.unwrap_or(0),
-            }));
+            before.paths = Some(inner.exchange_paths(&mut paths));
             inner.service = given.service;
             inner.qp_type = given.qp_type;
             inner.tid = inner.own_tid(self);
@@ -299,15 +300,16 @@ impl Id {
             },
             rto: address.port().round_trips.of(Kind::SidrReq).patience(),
         };
+        let mut paths = Paths {
+            address: Some(address),
+            alternate: None,
+            data_lid: 0,
+        };
         self.with(|inner| {
             let mut before = Before::of(inner);
             let now = self.manager.now();
             let actions = inner.machine.send_sidr_req(&step, now).map_err(refused)?;
-            before.paths = Some(inner.replace_paths(Paths {
-                address: Some(address),
-                alternate: None,
-                data_lid: 0,
-            }));
+            before.paths = Some(inner.exchange_paths(&mut paths));
             inner.service = given.service;
             inner.tid = inner.own_tid(self);
             let message = sidr_req::Parameters {
@@ -398,16 +400,19 @@ impl Id {
         self.with(|inner| {
             let now = self.manager.now();
             let actions = inner.machine.migrated().map_err(refused)?;
+            let mut replaced = None;
             // A queue pair that was given its alternate path by other means than a LAP has one that
             // is not known here: the peer may still be reached at the first.
             if let Some(alternate) = inner.alternate.as_deref().cloned() {
-                inner.address = Some(alternate);
+                replaced = inner.address.replace(alternate);
             }
             // The peer has left the address that its names came from.
             inner.forget_names(self);
             let _ = inner.follow(self, &actions, now, None);
-            Ok(())
+            Ok(replaced)
         })
+        // Without the lock.
+        .map(drop)
     }
 
     /// Refuses calls early that the machine would refuse later, when more has been done.
@@ -465,11 +470,12 @@ impl super::Manager {
 }
 
 /// The state that is restored if a call's message cannot be sent.
-struct Before {
+struct Before<'a> {
     machine: Machine,
     service: ServiceId,
-    /// The paths that the call has replaced.
-    paths: Option<Paths>,
+    /// The paths that the call has replaced. The call drops them, or those that it has not taken,
+    /// without the lock: a path may have the last reference to its port.
+    paths: Option<&'a mut Paths>,
 }
 
 /// The paths of an identifier.
@@ -479,7 +485,7 @@ struct Paths {
     data_lid: u16,
 }
 
-impl Before {
+impl Before<'_> {
     fn of(inner: &Inner) -> Self {
         Self {
             machine: inner.machine.clone(),
@@ -516,20 +522,19 @@ impl Inner {
         }
     }
 
-    /// Replaces the paths, and returns those that were.
-    fn replace_paths(&mut self, paths: Paths) -> Paths {
-        Paths {
-            address: core::mem::replace(&mut self.address, paths.address),
-            alternate: core::mem::replace(&mut self.alternate, paths.alternate),
-            data_lid: core::mem::replace(&mut self.data_lid, paths.data_lid),
-        }
+    /// Exchanges the paths with `paths`, and returns those: the paths that were.
+    fn exchange_paths<'a>(&mut self, paths: &'a mut Paths) -> &'a mut Paths {
+        core::mem::swap(&mut self.address, &mut paths.address);
+        core::mem::swap(&mut self.alternate, &mut paths.alternate);
+        core::mem::swap(&mut self.data_lid, &mut paths.data_lid);
+        paths
     }
 
     /// Ends a call: by what its step asks for if its message was sent, and else by undoing it.
     fn settle(
         &mut self,
         id: &Arc<Id>,
-        before: Before,
+        before: Before<'_>,
         sent: Result,
         (actions, now): (&Actions, Time),
     ) -> Result {
@@ -537,7 +542,7 @@ impl Inner {
             self.machine = before.machine;
             self.service = before.service;
             if let Some(paths) = before.paths {
-                let _ = self.replace_paths(paths);
+                let _ = self.exchange_paths(paths);
             }
             return Err(error);
         }

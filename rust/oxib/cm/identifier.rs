@@ -69,9 +69,8 @@ impl Identifier {
     ///
     /// Any: it ends.
     pub(crate) fn over(&self) -> Result {
-        match self.id.lock().take() {
-            Some(_) => Err(ENOENT),
-            None => Ok(()),
-        }
+        let id = self.id.lock().take();
+        // Dropped without the lock, as in `detach`.
+        id.map_or(Ok(()), |_| Err(ENOENT))
     }
 }

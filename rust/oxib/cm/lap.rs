@@ -75,6 +75,8 @@ impl Manager {
         };
         let now = self.now();
         let incoming = Incoming::from(Message::Lap(&lap));
+        // Dropped without the lock: an address may have the last reference to its port.
+        let mut replaced = (None, None);
         let next = id.with(|inner| {
             let next = inner.receive(&id, &incoming, Some(&address), now, notice);
             // Only a LAP that is reported changes the address: by this thread, or by the one
@@ -82,8 +84,8 @@ impl Manager {
             if matches!(next, Next::Tell(_) | Next::Nothing(None)) {
                 inner.leave_address(&id, source);
                 inner.tid = lap.header().tid();
-                inner.address = Some(address);
-                inner.alternate = Some(alternate);
+                replaced.0 = inner.address.replace(address);
+                replaced.1 = inner.alternate.replace(alternate);
             }
             next
         });
