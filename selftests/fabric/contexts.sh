@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Programs' contexts where not all is as it should be: libraries of another version, or none; commands that softib does not have, and
-# data of a driver that it does not know; an HCA that goes while a program holds objects of it, by its deletion, with its namespace, or with the module.
+# data of a driver that it does not know; a queue pair that cannot be detached from its groups; an HCA that goes while a program holds
+# objects of it, by its deletion, with its namespace, or with the module.
 #
-# contexts.sh [installed|commands|udata|deleted|namespace|unloaded...]
+# contexts.sh [installed|commands|udata|member|deleted|namespace|unloaded...]
 #
 # nodes: 1
 # kernels: fast debug
@@ -13,7 +14,7 @@
 . selftests/lib/fabric.sh
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(installed commands udata deleted namespace unloaded)
+[ $# -gt 0 ] || sections=(installed commands udata member deleted namespace unloaded)
 
 contexts=$MODULES/libsoftib/contexts
 library=$MODULES/libsoftib/libsoftib-rdmav34.so
@@ -97,6 +98,28 @@ test_udata() {
 	at h1 timeout "$longest" "$MODULES/libsoftib/udata" h1 >/tmp/udata 2>&1
 	take_report udata /tmp/udata
 	check "nothing is left of its objects" eventually has_no_objects h1
+}
+
+# --- an HCA whose detachments fail -------------------------------------------------------------------------
+
+options=/sys/kernel/config/softib/hca/h1
+
+fault() { # file, value
+	printf '%s\n' "$2" >"$options/$1"
+}
+
+# The kernel keeps for good what a queue pair uses that cannot be detached from its groups.
+test_member() {
+	local knob
+	mkdir -p "$options"
+	for knob in failed attaches_fail detaches_fail; do
+		check "$knob: a program's queue pair is in groups" start_holding h1 member
+		check "$knob: it is 1" fault "$knob" 1
+		go_on "$knob"
+		check "$knob: nothing is left of the program's objects" eventually has_no_objects h1
+		check "$knob: it is 0" fault "$knob" 0
+	done
+	rmdir "$options"
 }
 
 # --- an HCA goes ----------------------------------------------------------------------------------------------

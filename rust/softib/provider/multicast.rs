@@ -46,8 +46,12 @@ pub(super) unsafe extern "C" fn detach(
     from_result(|| {
         // SAFETY: The queue pair is live, so it has our part; the GID is valid.
         let (pair, gid) = unsafe { (Pair::part(qp), Gid::from_bytes((*gid).raw)) };
-        pair.hca.check()?;
-        pair.hca.faults.take_detachment()?;
+        // When a program's file is closed, the kernel ignores this error, but keeps the queue pair
+        // and all that it uses for good.
+        if !pair.domain.is_of_program() {
+            pair.hca.check()?;
+            pair.hca.faults.take_detachment()?;
+        }
         pair.hca.groups.detach(pair.number, gid)?;
         Ok(0)
     })

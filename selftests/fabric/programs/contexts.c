@@ -8,6 +8,8 @@
  *                              to have gone by then
  * contexts hold_outside DEVICE the same from a network namespace of its own, which it enters with the
  *                              context open
+ * contexts member DEVICE       makes a queue pair that is in two groups, says `held`, and when it reads a line,
+ *                              leaves one of them and ends: detachments are to fail by then
  */
 
 #include <errno.h>
@@ -313,6 +315,40 @@ static void hold(void)
 	end_objects();
 }
 
+/* --- detachments that fail --- */
+
+static const union ibv_gid group = { .raw = { 0xff, 0x12, [15] = 7 } };
+static const union ibv_gid other_group = { .raw = { 0xff, 0x12, [15] = 8 } };
+static const uint16_t group_lid = 0xc001;
+
+static void make_member(void)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_UD,
+	};
+
+	pd = ibv_alloc_pd(context);
+	must(!!pd, "a protection domain");
+	init.send_cq = init.recv_cq = cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	must(!!cq, "a completion queue");
+	qp = ibv_create_qp(pd, &init);
+	must(!!qp, "a queue pair");
+	must(!ibv_attach_mcast(qp, &group, group_lid), "a membership");
+	must(!ibv_attach_mcast(qp, &other_group, group_lid), "another membership");
+}
+
+/* The kernel ends the other membership with the program. */
+static void be_member(void)
+{
+	char line[10];
+
+	make_member();
+	puts("held");
+	must(fgets(line, sizeof(line), stdin) != NULL, "a line");
+	report_number(0, ibv_detach_mcast(qp, &group, group_lid), "a program's queue pair leaves a group");
+}
+
 static void commands(void)
 {
 	make_objects();
@@ -331,6 +367,8 @@ int main(int argc, char **argv)
 		must(!unshare(CLONE_NEWNET), "a network namespace");
 	if (!strcmp(what, "commands"))
 		commands();
+	else if (!strcmp(what, "member"))
+		be_member();
 	else
 		hold();
 	puts("end");
