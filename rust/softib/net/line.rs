@@ -39,6 +39,10 @@ use super::{
 use crate::{
     bindings,
     fabric::events::LinkCommand,
+    lock::{
+        new_irq_lock,
+        IrqLock, //
+    },
     wire::qpn::Qpn,
     work, //
 };
@@ -57,6 +61,29 @@ const FIRST_REPEAT: u32 = 20;
 /// The number of the work that repeats signals.
 const REPEAT: u64 = 1;
 
+/// The last signal to the other end of a cable, and its repetitions.
+struct Told {
+    signal: Signal,
+    /// The number of times for which it is still to be repeated.
+    repeats: u32,
+}
+
+impl Told {
+    /// Replaces the signal, which is to be repeated from now on.
+    fn note(&mut self, signal: Signal) {
+        self.signal = signal;
+        self.repeats = REPEATS;
+    }
+
+    /// Takes a repetition. Returns the signal, with the time until it is to be sent once more, in
+    /// milliseconds.
+    fn take(&mut self) -> Option<(Signal, Option<u32>)> {
+        self.repeats = self.repeats.checked_sub(1)?;
+        let delay = FIRST_REPEAT << (REPEATS - self.repeats);
+        Some((self.signal, (self.repeats != 0).then_some(delay)))
+    }
+}
+
 /// The way from a port to the other end of its cable. Without a cable frames are dropped, as from
 /// a port to which nothing is connected.
 ///
@@ -71,10 +98,9 @@ pub(crate) struct Line {
     up: AtomicBool,
     /// Whether the other end has said that its link is down, or that it goes.
     silent: AtomicBool,
-    /// Whether the last signal to the other end was that this end is down.
-    told_down: AtomicBool,
-    /// The number of times for which that signal is still to be repeated.
-    repeats: AtomicU32,
+    /// The last signal to the other end.
+    #[pin]
+    told: IrqLock<Told>,
     /// Frames that came where a net device cannot be called: with interrupts off.
     #[pin]
     backlog: Queue,
@@ -122,8 +148,10 @@ impl Line {
                 device: AtomicPtr::new(null_mut()),
                 up: AtomicBool::new(false),
                 silent: AtomicBool::new(false),
-                told_down: AtomicBool::new(false),
-                repeats: AtomicU32::new(0),
+                told <- new_irq_lock!(
+                    Told { signal: Signal::Up, repeats: 0 },
+                    "softib_line_told"
+                ),
                 backlog <- Queue::new(),
                 waiting: AtomicU32::new(0),
                 work <- new_delayed_work!("softib_line"),
@@ -163,45 +191,52 @@ impl Line {
         is_live && command != LinkCommand::Disable
     }
 
-    /// Tells the other end of the cable of a change of the link, and repeats that: without memory a
-    /// signal is lost, and on the way any frame can be. Nothing else would tell the other end, so a
-    /// lost signal would leave its port in another state than this one for good.
+    /// Tells the other end of the cable of a change of the link, and repeats that.
     pub(super) fn tell(self: &Arc<Self>, signal: Signal) {
-        self.told_down
-            .store(signal == Signal::Down, Ordering::Relaxed);
-        self.repeats.store(REPEATS, Ordering::Release);
+        self.note(signal);
         self.signal(signal);
-        self.schedule_repeat(FIRST_REPEAT);
+    }
+
+    /// Has a signal sent, soon and several times: without memory a signal is lost, and on the way
+    /// any frame can be. Nothing else would tell the other end, so a lost signal would leave its
+    /// port in another state than this one for good.
+    fn note(self: &Arc<Self>, signal: Signal) {
+        self.told.with(|told| {
+            told.note(signal);
+            self.plan_repeat(FIRST_REPEAT);
+        });
     }
 
     /// Sends the last signal again. A signal that another processor sends at the same time may
     /// pass this one; its own repetitions follow both, so they have the last word.
     fn repeat_signal(self: &Arc<Self>) {
-        let left = self.repeats.load(Ordering::Acquire);
-        if left == 0 {
-            return;
-        }
-        // A signal that was sent meanwhile has set its own count.
-        let _ = self.repeats.compare_exchange(
-            left,
-            left - 1,
-            Ordering::AcqRel,
-            Ordering::Acquire, //
-        );
-        self.signal(match self.told_down.load(Ordering::Relaxed) {
-            true => Signal::Down,
-            false => Signal::Up,
+        let signal = self.told.with(|told| {
+            let (signal, delay) = told.take()?;
+            if let Some(delay) = delay {
+                self.plan_repeat(delay);
+            }
+            Some(signal)
         });
-        self.schedule_repeat(FIRST_REPEAT << (REPEATS + 1).saturating_sub(left));
+        if let Some(signal) = signal {
+            self.signal(signal);
+        }
     }
 
-    /// Has the last signal sent again after so many milliseconds, or earlier if that was planned.
-    /// Without a cable there is no other end, and nobody who stops the work.
-    fn schedule_repeat(self: &Arc<Self>, delay: u32) {
+    /// Has the last signal sent again after so many milliseconds, and not when it was planned
+    /// before. With `told` locked. Without a cable there is no other end, and nobody who stops the
+    /// work.
+    fn plan_repeat(self: &Arc<Self>, delay: u32) {
         if !self.device.load(Ordering::Relaxed).is_null() {
-            let delay = msecs_to_jiffies(delay);
-            let _ = workqueue::system().enqueue_delayed::<_, REPEAT>(self.clone(), delay);
+            self.restart(delay);
         }
+    }
+
+    /// Runs the work that repeats signals after so many milliseconds, and not when it was planned
+    /// before. Calls come one at a time.
+    fn restart(self: &Arc<Self>, delay: u32) {
+        work::cancel::<_, REPEAT>(self);
+        let delay = msecs_to_jiffies(delay);
+        let _ = workqueue::system().enqueue_delayed::<_, REPEAT>(self.clone(), delay);
     }
 
     fn signal(self: &Arc<Self>, signal: Signal) {
@@ -319,5 +354,63 @@ impl Line {
             // SAFETY: By the type invariant there is a reference, and the grace period is over.
             unsafe { bindings::softib_dev_put(device) };
         }
+    }
+}
+
+#[kernel::prelude::kunit_tests(softib_line)]
+mod tests {
+    use kernel::time::{
+        delay::fsleep,
+        Delta, //
+    };
+
+    use super::*;
+
+    /// A delay that is too long to come due during a test, in milliseconds.
+    const LATER: u32 = 3_600_000;
+
+    #[test]
+    fn a_signal_is_repeated_in_growing_intervals() {
+        let mut told = Told {
+            signal: Signal::Up,
+            repeats: 0,
+        };
+        assert!(told.take().is_none());
+        told.note(Signal::Down);
+        for repetition in 1..REPEATS {
+            let delay = FIRST_REPEAT << repetition;
+            assert!(told.take() == Some((Signal::Down, Some(delay))));
+        }
+        assert!(told.take() == Some((Signal::Down, None)));
+        assert!(told.take().is_none());
+    }
+
+    #[test]
+    fn a_new_signal_is_repeated_from_the_beginning() {
+        let mut told = Told {
+            signal: Signal::Up,
+            repeats: 0,
+        };
+        told.note(Signal::Down);
+        for _ in 1..REPEATS {
+            let _ = told.take();
+        }
+        told.note(Signal::Up);
+        assert!(told.take() == Some((Signal::Up, Some(FIRST_REPEAT << 1))));
+    }
+
+    #[test]
+    fn a_new_signal_does_not_wait_for_the_repetition_of_the_one_before() -> Result {
+        let line = Line::new()?;
+        line.note(Signal::Down);
+        line.restart(LATER);
+        line.restart(1);
+        // Without a cable nothing is planned after that one.
+        while line.told.with(|told| told.repeats) == REPEATS {
+            fsleep(Delta::from_millis(1));
+        }
+        assert_eq!(line.told.with(|told| told.repeats), REPEATS - 1);
+        line.stop();
+        Ok(())
     }
 }
