@@ -219,6 +219,11 @@ impl Parcel<'_> {
     #[cold]
     fn copy_pieces(&self, to: &QueuePair, segments: &[Segment]) -> Option<()> {
         let datagram = self.datagram;
+        // An empty datagram needs room for its global route header, too.
+        let room: usize = segments.iter().map(|segment| segment.len()).sum();
+        if room < grh::LEN + datagram.length {
+            return None;
+        }
         // A region is locked while it is read or written: never two at a time, which two devices
         // could lock in either order.
         let is_plain = |list: &[Segment]| list.iter().all(|piece| piece.key() == ALL_MEMORY);

@@ -176,6 +176,22 @@ static void short_receive(struct pair *pair)
 		same(pair, "bytes received", GRH_BYTES + 8, wc.byte_len);
 }
 
+/* Its receive has no room for the GRH. */
+static void empty_into_short_receive(struct pair *pair)
+{
+	struct ib_wc wc = {};
+
+	if (!post_receive(pair, &pair->b, INCOMING, GRH_BYTES - 1) || !post_datagram_receive(pair, 64) ||
+	    !post(pair, &pair->a, &(struct request){ .opcode = IB_WR_SEND, .flags = SIGNALED }) ||
+	    !sent_well(pair, &pair->a, 1) || !lost(pair, &(struct request){ .length = 8 }) ||
+	    !completed(pair, pair->b.recv_cq, "the receive", &wc))
+		return;
+	if (wc.status != IB_WC_SUCCESS)
+		same(pair, "the status", IB_WC_LOC_LEN_ERR, wc.status);
+	else
+		same(pair, "bytes received", GRH_BYTES + 8, wc.byte_len);
+}
+
 static void pieces(struct pair *pair)
 {
 	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 100, .first_piece = 33 };
@@ -281,6 +297,7 @@ static const struct test tests[] = {
 	{ "a message without a receive is dropped", { .type = IB_QPT_UD }, no_receive },
 	{ "a message longer than the MTU is not sent, and ends well", { .type = IB_QPT_UD }, too_long },
 	{ "a message longer than its receive does not end well", { .type = IB_QPT_UD }, short_receive },
+	{ "an empty message does not end well in a receive without room for a GRH", { .type = IB_QPT_UD }, empty_into_short_receive },
 };
 
 GROUP(datagram, tests);
