@@ -62,9 +62,13 @@ impl Entry {
     ///
     /// `ENOMEM`.
     pub(crate) fn new(name: &CStr) -> Result<Self> {
-        let entry = (name.try_into()?, Options::DEFAULT);
-        NAMES.lock().said.push(entry, GFP_KERNEL)?;
-        Ok(Self(name.try_into()?))
+        // Both are made before one is listed: only the drop of an entry takes it from the list.
+        let (listed, own) = (name.try_into()?, name.try_into()?);
+        NAMES
+            .lock()
+            .said
+            .push((listed, Options::DEFAULT), GFP_KERNEL)?;
+        Ok(Self(own))
     }
 
     /// Returns a copy of the options.
