@@ -64,6 +64,11 @@ impl Rights {
         remote_atomic: false,
     };
 
+    /// Returns whether memory is written by one of the rights.
+    fn is_writing(self) -> bool {
+        self.local_write || self.remote_write || self.remote_atomic
+    }
+
     fn allow(self, need: Need) -> bool {
         match need {
             Need::LocalRead => true,
@@ -284,6 +289,23 @@ impl Region {
                 Extent::Pinned(pinned) => pinned.walk(address, length, each).ok_or(Denied),
                 Extent::Gone => Err(Denied),
             }
+        })
+    }
+
+    /// Changes the domain and the rights of memory of a program, which stays pinned as it is. Tells
+    /// whether that was possible: a right to write needs memory that was pinned to be written.
+    pub(crate) fn permit(&self, domain: Domain, rights: Rights) -> bool {
+        self.state.with(|state| {
+            let can_write = match &state.extent {
+                Extent::Pinned(pinned) => pinned.memory.is_writable(),
+                _ => return false,
+            };
+            if rights.is_writing() && !can_write {
+                return false;
+            }
+            state.domain = domain;
+            state.rights = rights;
+            true
         })
     }
 

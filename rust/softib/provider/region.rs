@@ -305,12 +305,17 @@ pub(super) unsafe extern "C" fn change(
         _ => return EINVAL.to_ptr(),
     };
     let access = access.unwrap_or(access_now);
+    // SAFETY: `ib_core` keeps `pd` during the call.
+    let domain = unsafe { Domain::of(pd) };
+    // Other memory may be at the addresses by now, and the key goes on naming the pinned one.
+    let stays = translation.is_none() && access as u32 & !OF_PROGRAMS == 0;
+    if stays && region.permit(domain, rights(access as u32)) {
+        return core::ptr::null_mut();
+    }
     let (start, length, address) = translation.unwrap_or(translation_now);
     // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call.
     match unsafe { pin((*pd).device, start, length, address, access) } {
         Ok(pinned) => {
-            // SAFETY: `ib_core` keeps `pd` during the call.
-            let domain = unsafe { Domain::of(pd) };
             // Unpins the memory that was replaced.
             drop(region.change(domain, rights(access as u32), Extent::Pinned(pinned)));
             core::ptr::null_mut()

@@ -77,6 +77,12 @@ impl UserMemory {
         unsafe { (*self.0.as_ptr()).address as u64 }
     }
 
+    /// Returns whether it was pinned to be written.
+    pub(crate) fn is_writable(&self) -> bool {
+        // SAFETY: By the type invariant; the field does not change.
+        unsafe { (*self.0.as_ptr()).writable() != 0 }
+    }
+
     /// Returns whether it is memory of the calling process.
     pub(super) fn is_own(&self) -> bool {
         // SAFETY: By the type invariant.

@@ -118,6 +118,31 @@ static void counted(void)
 	munmap(memory, 40960);
 }
 
+/*
+ * Other memory comes to where a region's own was. The region keeps its own when its rights change, which
+ * takes no second pinning.
+ */
+static void changed_in_place(void)
+{
+	char *memory = map(NULL, SIDE_SIZE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	int before = pinned();
+	struct ibv_mr *mr;
+
+	memset(memory, 'o', SIDE_SIZE);
+	mr = ibv_reg_mr(b.pd, memory, SIDE_SIZE, IBV_ACCESS_LOCAL_WRITE);
+	must(!!mr, "a region");
+	map(memory, SIDE_SIZE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1);
+	memset(memory, 'n', SIDE_SIZE);
+	report_number(0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, all_rights), "a region's rights change");
+	report_number(before + SIDE_SIZE / 1024, pinned(), "its memory counts as pinned once");
+	join();
+	post(IBV_WR_RDMA_READ, a.memory, SIDE_SIZE, a.mr->lkey, memory, mr->rkey);
+	report_number(IBV_WC_SUCCESS, next_status(&a), "a peer may read it then");
+	report(is_all(a.memory, SIDE_SIZE, 'o'), "the memory that was registered");
+	must(!ibv_dereg_mr(mr), "it goes");
+	munmap(memory, SIDE_SIZE);
+}
+
 static void constant(void)
 {
 	char *memory = map(NULL, SIDE_SIZE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -221,6 +246,7 @@ int main(int argc, char **argv)
 	make_side(&a, all_rights);
 	make_side(&b, all_rights);
 	counted();
+	changed_in_place();
 	constant();
 	large();
 	replaced();
