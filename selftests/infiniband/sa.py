@@ -16,7 +16,6 @@ FILE has a line for each thing known, and is read again for each question:
 Questions about others are answered as they should be. It prints what it is asked: `path GID`, `join GID`, `leave GID`.
 """
 
-import fcntl
 import ipaddress
 import struct
 import sys
@@ -25,15 +24,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "fabric"))
 import packets  # noqa: E402 # pylint: disable=wrong-import-position
+import umad  # noqa: E402 # pylint: disable=wrong-import-position
 
 # IBTA 15.2.1: the class and its version; methods, attributes.
 _CLASS, _VERSION = 0x03, 2
 _GET, _SET, _DELETE, _RESPONSE = 0x01, 0x02, 0x15, 0x80
 _PATH, _GROUP = 0x35, 0x38
-# struct ib_user_mad_hdr and struct ib_user_mad_reg_req2 of the kernel.
-_HEADER = struct.Struct("=IIIII4s4s2sBBBBBB16s4sH6x")
-_REQUEST = struct.Struct("=IIBB2xI16sIB3x")
-_REGISTER_AGENT = 3 << 30 | _REQUEST.size << 16 | 0x1B << 8 | 4
 # A MAD of that class: the header, RMPP, SM_Key, offset, component mask, and the record.
 _MAD = struct.Struct(">BBBBHHQHHI12s8sHHQ200s")
 # PathRecord (IBTA 15.2.5.16): service ID, DGID, SGID, DLID, SLID, flow label and hop limit, traffic class, paths, P_Key, SL,
@@ -180,10 +176,8 @@ class Administrator:
     """The port, and what is still to be answered."""
 
     def __init__(self, device, cable, path):
-        self._file = open(device, "r+b", buffering=0)
-        methods = sum(1 << method for method in (_GET, _SET, _DELETE)).to_bytes(16, "little")
-        request = _REQUEST.pack(0, 1, _CLASS, _VERSION, 0, methods, 0, 0)
-        self._agent = _REQUEST.unpack(fcntl.ioctl(self._file, _REGISTER_AGENT, request))[0]
+        file = open(device, "r+b", buffering=0)
+        self._agent = umad.Agent(file, umad.GENERAL_SERVICES, _CLASS, _VERSION, (_GET, _SET, _DELETE))
         self._cable = cable
         self._path = path
         self._late = []
@@ -191,13 +185,12 @@ class Administrator:
     def run(self):
         """Answer until killed."""
         while True:
-            data = self._file.read(_HEADER.size + 256)
-            header = _HEADER.unpack(data[: _HEADER.size])
+            error, sender, data = self._agent.receive()
             # What comes back of our own was not delivered.
-            if header[1] == 0:
-                self._asked(header, Mad(data[_HEADER.size :]), Subnet(self._path))
+            if error == 0:
+                self._asked(sender, Mad(data), Subnet(self._path))
 
-    def _asked(self, header, mad, subnet):
+    def _asked(self, sender, mad, subnet):
         about, values = self._good(mad, subnet)
         how, number = subnet.hows.get(about, ("good", 0))
         if how not in ("late", "never"):
@@ -216,18 +209,18 @@ class Administrator:
                 # It is the answer to a question about the other kind of record, as if it had come here.
                 mad.attribute ^= _PATH ^ _GROUP
                 mad.record = mad.record[16:] + bytes(16)
-        self._deliver(header, mad, about, (how, number), subnet)
+        self._deliver(sender, mad, about, (how, number), subnet)
 
-    def _deliver(self, header, mad, about, how, subnet):
+    def _deliver(self, sender, mad, about, how, subnet):
         how, number = how if mad.method != _DELETE | _RESPONSE else ("good", 0)
         if how == "late":
-            self._late.append((header, mad.bytes(), about))
+            self._late.append((sender, mad.bytes(), about))
         elif how == "cable":
-            self._by_cable(header, mad.bytes()[:number], subnet)
+            self._by_cable(sender, mad.bytes()[:number], subnet)
         elif how != "never":
             data = mad.bytes()
             for _ in range(2 if how == "twice" else 1):
-                self._send(header, data[:number] if how == "short" else data)
+                self._send(sender, data[:number] if how == "short" else data)
 
     @staticmethod
     def _good(mad, subnet):
@@ -244,23 +237,21 @@ class Administrator:
             print("late", ipaddress.IPv6Address(item[2]), flush=True)
             self._send(*item[:2])
 
-    def _send(self, header, data):
-        lid, service = header[7], header[8]
-        out = _HEADER.pack(self._agent, 0, 0, 0, 0, header[5], struct.pack(">I", packets.QP1_QKEY), lid, service, 0, 0, 0, 0, 0,
-                           bytes(16), bytes(4), header[16])
+    def _send(self, sender, data):
+        to = sender._replace(qkey=packets.QP1_QKEY)
         for _ in range(100):
             try:
-                self._file.write(out + data)
+                self._agent.send(data, to)
                 return
             except OSError:
                 # The same is on its way yet.
                 time.sleep(0.02)
 
-    def _by_cable(self, header, data, subnet):
+    def _by_cable(self, sender, data, subnet):
         """A packet that the port's own management would not send."""
         pad = -len(data) % 4
-        frame = packets.whole(int.from_bytes(header[7]), subnet.own,
-                              packets.bth(packets.UD_SEND_ONLY, int.from_bytes(header[5]), pad=pad) + packets.deth() + data + bytes(pad))
+        transport = packets.bth(packets.UD_SEND_ONLY, sender.queue_pair, pad=pad)
+        frame = packets.whole(sender.lid, subnet.own, transport + packets.deth() + data + bytes(pad))
         packets.put_on_cable(self._cable, [frame])
 
 
