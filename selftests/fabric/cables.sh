@@ -141,6 +141,11 @@ command_switch() { # disable|enable
 	at h2 ibportstate -D 0,1 1 "$1"
 }
 
+# By a packet that h1 answers by the same link.
+command_h1_from_h2() { # disable
+	at h2 python3 selftests/fabric/port.py "$(umad_of h2)" 1 "$1" "$(port_number h1 lid)"
+}
+
 command_h1() { # disable|enable
 	at h1 python3 selftests/fabric/port.py "$(umad_of h1)" 1 "$1"
 }
@@ -156,6 +161,10 @@ links_come_up() { # commanded end, its command, how the other end's link is seen
 		"$2" enable && eventually link_is "$3" LinkUp || return
 	done
 	without_netem "$1"
+}
+
+answers_and_goes_down() {
+	command_h1_from_h2 disable && eventually link_is link_of_switch Polling && command_h1 enable && eventually link_is link_of_switch LinkUp
 }
 
 # That the cable carries frames is told several times in the first five seconds. What comes after the command undoes nothing.
@@ -192,6 +201,7 @@ for end in "${ends[@]}"; do
 		check "h1 reaches h2 again" is_reached
 	done
 done
+check "h1 answers a command that disables its link, and the link goes down" answers_and_goes_down
 check "h1 hears of the switch's link over a cable that loses half of all frames" links_come_up "${ends[0]}" command_switch link_of_h1
 check "the switch hears of h1's link over such a cable" links_come_up "${ends[1]}" command_h1 link_of_switch
 check "it is told of a command right after the cable was plugged, and of nothing else" stays_down_after_plugging

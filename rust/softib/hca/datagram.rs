@@ -83,10 +83,14 @@ impl QueuePair {
         let Some(path) = self.path(port, path, datagram.to.address, pkey_index) else {
             return Status::LocalOperation;
         };
-        let management = self.kind == Type::Smi;
+        // The answer to a command that takes the link down leaves after that is done.
+        let is_open = match self.kind {
+            Type::Smi => path.up || hca.carries(port),
+            _ => path.up && path.active,
+        };
         // A datagram that is too long for the link does not leave, and its sender is not told
         // (C10-93.1.1).
-        if !path.up || (!path.active && !management) || length > path.mtu {
+        if !is_open || length > path.mtu {
             hca.counters.add(port, Counter::SendDropped, 1);
             return Status::Success;
         }

@@ -184,11 +184,15 @@ impl Line {
     /// Carries out a subnet manager's command to the link. Returns whether the port is to be told
     /// that the cable has a live other end.
     pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
+        if command == LinkCommand::Disable {
+            // The answer to the command comes first: the other end takes nothing afterwards.
+            self.note(Signal::Down);
+            return false;
+        }
         for signal in Signal::of(command) {
             self.tell(*signal);
         }
-        let is_live = self.is_up() && !self.silent.load(Ordering::Acquire);
-        is_live && command != LinkCommand::Disable
+        self.is_up() && !self.silent.load(Ordering::Acquire)
     }
 
     /// Tells the other end of the cable of a change of the link, and repeats that.
