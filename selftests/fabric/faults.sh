@@ -35,7 +35,8 @@ test_switch() {
 
 # Some are built, and some are refused; what is built can be used and taken down.
 build_roughly() {
-	local round built=0
+	local round built=0 before
+	before=$(failures)
 	for ((round = 0; round < 10; round++)); do
 		knob probability 5
 		if scripts/fabric up "$topologies/star.fabric"; then
@@ -47,10 +48,13 @@ build_roughly() {
 		equal "" "$(ip netns list)" && equal "" "$(rdma link show)" || return
 	done
 	printf '%d of %d were built\n' "$built" "$round"
+	more_failed "$before"
 }
 
 # A fifth of softib's allocations fail: packets are lost, and sent again where that is promised.
 work_roughly() {
+	local before
+	before=$(failures)
 	knob probability 20 || return
 	at h2 ping -q -f -c 300 -W 1 -s 1000 "$(v4_of h1)"
 	at h3 ibnetdiscover
@@ -58,6 +62,7 @@ work_roughly() {
 	echo "h1 h2 reliable" >"$verbs_control"
 	echo "h1 h2 queue" >"$verbs_control"
 	knob probability 0
+	more_failed "$before"
 }
 
 works() {

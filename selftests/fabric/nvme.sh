@@ -47,6 +47,7 @@ check "n$NODE: the cable becomes a bad one" tc qdisc replace dev eth0 root netem
 barrier worse
 on_node 1 test_disk "1 % of loss"
 barrier done
+check "n$NODE: the cable has lost packets" has_lost eth0
 tc qdisc delete dev eth0 root
 on_node 2 check "the target can go" unexport_namespace
 barrier gone

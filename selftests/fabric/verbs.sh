@@ -19,6 +19,10 @@ cable_is() { # netem options...
 	tc qdisc replace dev s1-1 root netem "$@" && at h1 tc qdisc replace dev port1 root netem "$@"
 }
 
+lost_both_ways() {
+	has_lost s1-1 && has_lost port1 at h1
+}
+
 bring_up_fabric star h1
 check "the test of verbs can be loaded" load_verbs_test
 verbs "two HCAs: " h1 h2 "$group"
@@ -31,6 +35,7 @@ fi
 check "the cable of h1 becomes a bad one" cable_is limit 10000 loss 1% duplicate 1% delay 1ms 500us
 verbs "a bad cable: " h1 h2 reliable
 [ "$KERNEL" = debug ] || verbs "a bad cable, the other way: " h2 h1 reliable
+check "it has lost packets, both ways" lost_both_ways
 check "it can be unloaded" rmmod verbs_test
 if [ "$KERNEL" != debug ]; then
 	check "the fabric of four can be taken down" fabric_down

@@ -376,3 +376,12 @@ watched_queries() {
 watched_tries() {
 	grep -cE " $sent_events: " "$tracing/trace"
 }
+
+# --- bad cables ---------------------------------------------------------------------------------------------------------------------
+
+# netem has lost some of the packets that left by a net device.
+has_lost() { # net device, [at, host]
+	local lost
+	lost=$("${@:2}" tc -s qdisc show dev "$1" root | sed -nE 's/.*\(dropped ([0-9]+),.*/\1/p')
+	holds "$lost" -gt 0
+}
