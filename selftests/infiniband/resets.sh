@@ -120,7 +120,7 @@ refuse_under_traffic() { # mode
 	check "$1: it takes all again" fault refuse_every 0
 	check "$1: h2 has carrier after that" eventually has_carrier h2
 	check "$1: h1 reaches it after that" eventually host_reaches h1 "$(v4_of h2)" -s 1500
-	# A connection whose requests are refused ends, and nothing is repaired for it.
+	# A connection whose requests are refused ends by itself. It is chance whether a datagram is refused beside it.
 	if [ "$1" = datagrams ]; then
 		check "$1: a queue pair was repaired" eventually was_repaired "$changes"
 		check "$1: its groups were not joined anew" holds "$(counter_at h2 sa_joins)" -lt $((joins + held))
