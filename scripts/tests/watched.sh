@@ -7,10 +7,13 @@ set -u
 
 # shellcheck source=selftests/lib/tap.sh
 . selftests/lib/tap.sh
+# shellcheck source=selftests/lib/jobs.sh
+. selftests/lib/jobs.sh
 # shellcheck source=selftests/lib/watched.sh
 . selftests/lib/watched.sh
 
 # As in a node.
+patience=60
 pause() { # seconds
 	sleep "$1"
 }
@@ -29,13 +32,8 @@ status_of() { # command...
 	printf '%d\n' "$status"
 }
 
-# It is not waited for where a function's shell was its parent, so it may take a moment.
 is_gone() { # words of a command
-	for _ in {1..100}; do
-		pgrep --full --exact "$1" || return 0
-		pause 0.1
-	done
-	return 1
+	! pgrep --full --exact "$1"
 }
 
 check_equal "a program that ends keeps its status" 3 "$(status_of watched 60 bash -c 'exit 3')"

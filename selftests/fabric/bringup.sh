@@ -66,8 +66,7 @@ pings() { # host, host
 	server=$!
 	eventually at "$1" timeout 20 ibping -c 1 "$lid" || status=1
 	at "$1" timeout $((2 * patience)) ibping -c 2 "$lid" || status=1
-	kill "$server"
-	wait "$server" 2>/dev/null
+	end_processes "$server"
 	return "$status"
 }
 

@@ -50,7 +50,7 @@ call() { # server's host, its command, client's host, its command
 	server=$!
 	eventually has_a_listener "$1" || note "$2: it does not listen"
 	runs_as_written "$3" "timeout $((2 * patience)) $4" || status=$?
-	[ "$status" = 0 ] || kill "$server"
+	[ "$status" = 0 ] || end_processes "$server"
 	wait "$server" || status=$?
 	eventually has_no_listener "$1"
 	[ "$status" = 0 ] || cat /tmp/server

@@ -45,7 +45,7 @@ connects() { # number, port, host, host...
 	serve_connections "$1" "$2" "${@:4}" && call_connections "$1" "$2" "$3" "${addresses[@]}" &&
 		wait_for_all "${servers[@]}" && return
 	# They would wait for what does not come.
-	kill "${servers[@]}" 2>/dev/null
+	end_processes "${servers[@]}"
 	return 1
 }
 

@@ -156,23 +156,8 @@ on_node() { # node, command...: only there
 # The other one of two.
 export peer=$((3 - NODE))
 
-# Background jobs of this script, ended by stop_jobs.
-jobs_running=()
-
-in_background() { # command...
-	"$@" >/dev/null 2>&1 &
-	jobs_running+=($!)
-}
-
-stop_jobs() {
-	# Without a process to wait for, `wait` would wait for all.
-	if [ ${#jobs_running[@]} != 0 ]; then
-		kill "${jobs_running[@]}" 2>/dev/null
-		wait "${jobs_running[@]}" 2>/dev/null
-	fi
-	jobs_running=()
-}
-
+# shellcheck source=selftests/lib/jobs.sh
+. selftests/lib/jobs.sh
 # shellcheck source=selftests/lib/watched.sh
 . selftests/lib/watched.sh
 

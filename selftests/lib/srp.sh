@@ -167,8 +167,7 @@ end_reading() {
 		cat /tmp/reading
 		return 1
 	fi
-	kill "$reading"
-	wait "$reading"
+	end_processes "$reading"
 	reads_back
 }
 

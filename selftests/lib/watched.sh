@@ -1,12 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Programs that may hang: what they are about is said before they are ended. Sourced by node.sh.
-
-# Succeeds if a process has ended, even if this shell has not waited for it yet.
-has_ended() { # process
-	! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$1/status"
-}
+# Programs that may hang: what they are about is said before they are ended. Sourced by node.sh,
+# after jobs.sh.
 
 # Prints the state of a program that does not end and of those that it started, and of all connections: once it is killed,
 # nothing tells.
@@ -33,10 +29,7 @@ watched() { # seconds, command...
 		if ((SECONDS > deadline)); then
 			printf 'it does not end:\n'
 			explain_program "$process"
-			# A function runs in a shell of its own.
-			pkill --parent "$process"
-			kill "$process"
-			wait "$process"
+			end_processes "$process"
 			return 124
 		fi
 		pause 0.1

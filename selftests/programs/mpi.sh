@@ -45,7 +45,7 @@ serve_and_call() { # server host, port, client host, server's words, client's wo
 	eventually listens "$1" "$2" || printf 'the server does not listen\n'
 	in_host "$3" "$5" >/tmp/client 2>&1 || {
 		status=$?
-		kill "$server"
+		end_processes "$server"
 	}
 	wait "$server" || status=$?
 	[ "$status" = 0 ] || tail -n 20 /tmp/server /tmp/client
