@@ -26,12 +26,12 @@ has_ended() { # process
 # Ends processes of this shell with all that they have started, and waits for all of them. A function in the background is a
 # shell: without it, its program would run on.
 end_processes() { # process...
-	local processes
-	mapfile -t processes < <(stop_with_children "$@")
-	if [ ${#processes[@]} != 0 ]; then
-		kill "${processes[@]}"
-		kill -CONT "${processes[@]}"
-		wait_until_ended "${processes[@]}"
+	local family
+	mapfile -t family < <(stop_with_children "$@")
+	if [ ${#family[@]} != 0 ]; then
+		kill "${family[@]}"
+		kill -CONT "${family[@]}"
+		wait_until_ended "${family[@]}"
 	fi
 	wait "$@"
 } 2>/dev/null
