@@ -49,8 +49,9 @@ watch_exchanges() {
 	jobs_running+=($!)
 }
 
+# The last one may be half a line.
 highest() { # counter
-	jq -s "map(.$1) | max" /tmp/samples
+	jq -nR "[inputs | fromjson? | .$1] | max" /tmp/samples
 }
 
 reach_all() {
