@@ -47,16 +47,28 @@ lose() { # percent
 	tc qdisc replace dev eth0 root netem loss "$1%" limit 20000
 }
 
+lost() {
+	tc -s qdisc show dev eth0 | sed -nE 's/^.*\(dropped ([0-9]+),.*/\1/p'
+}
+
 lose_nothing() {
 	tc qdisc del dev eth0 root
+}
+
+# Of so few packets, one in a hundred may be none.
+check_lost() { # percent, packets
+	note "where $1 % is lost, $2 packets were"
+	[ "$1" -lt 10 ] || check "packets were lost" holds "$2" -gt 0
 }
 
 with_loss() { # percent
 	check "the cable loses $1 % at n$NODE" lose "$1"
 	barrier losing
 	with_server "$((4 * lossy)) connections where $1 % is lost" call 4 "$lossy"
+	tell "lost.$1" "$(lost)"
 	check "the cable loses nothing at n$NODE" lose_nothing
 	barrier whole
+	on_node 1 check_lost "$1" $(($(told "lost.$1" 1) + $(told "lost.$1" 2)))
 }
 
 ground_up
