@@ -42,8 +42,9 @@ carrier_at() { # host, interface
 	at "$1" grep -q 1 "/sys/class/net/$2/carrier"
 } 2>/dev/null
 
+# The interface is there, and is up.
 no_carrier_at() { # host, interface
-	! carrier_at "$@"
+	equal 0 "$(attribute "$1" "$2" carrier)"
 }
 
 # Blue has h1 and h2, and h3 as a limited member; red has h3 and h4.
@@ -144,7 +145,7 @@ test_features_of_modes() {
 
 # A member of blue takes h1's ib0 for one of blue, and asks it for a connection.
 test_partitions_of_connections() {
-	local address
+	local address requests
 	check "h1: ib0 goes to connected mode" set_mode h1 ib0 connected
 	check "h1: ib0 offers connections" eventually offers_connections h1
 	address=$(hardware_address_at h1)
@@ -153,8 +154,10 @@ test_partitions_of_connections() {
 	at h2 ip link set astray up
 	check "h2: it has carrier" eventually carrier_at h2 astray
 	at h2 ip neighbour replace 10.3.0.1 lladdr "$address" dev astray nud permanent
+	requests=$(port_field h1 cm_rx_msgs/req)
 	check_refused "h2: it does not reach ib0" at h2 ping -q -c 3 -W 1 10.3.0.1
-	check_equal "h2: it asked for a connection and has none" 0 "$(at h2 ethtool -S astray | awk '$1 == "connections_out:" { print $2 }')"
+	check "h1: it asked for a connection" holds "$(port_field h1 cm_rx_msgs/req)" -gt "$requests"
+	check_equal "h2: it has none" 0 "$(at h2 ethtool -S astray | awk '$1 == "connections_out:" { print $2 }')"
 	check_equal "h1: ib0 has taken none" 0 "$(counter_at h1 connections_in)"
 	check "h2: the child goes" at h2 ip link delete astray
 	check "h1: ib0 goes back to datagram mode" set_mode h1 ib0 datagram
@@ -177,7 +180,8 @@ test_churn() {
 	at h2 sh -c 'while [ -e /sys/class/net/ib0 ]; do
 		for attribute in create_child delete_child; do echo 0x8001 >/sys/class/net/ib0/$attribute; done
 	done' >/dev/null 2>&1 &
-	pause 2
+	check "children come" eventually exists_at h2 ib0.8001
+	check "and go" eventually is_gone_at h2 ib0.8001
 	check "the module can be unloaded while children come and go" timeout $((4 * patience)) rmmod oxib
 	wait $!
 }

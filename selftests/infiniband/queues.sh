@@ -40,10 +40,10 @@ peers_here=(h1 h2 h3 h4)
 # --- what the peers know -------------------------------------------------------------------------------------------------------
 
 # Everything that a peer ever believes of the subject's addresses.
-watch_neighbours() {
+watch_neighbours() { # believed|announced
 	local host
 	for host in "${peers_here[@]}"; do
-		ip -n "$host" monitor neigh dev ib0 >"/tmp/believed.$host" 2>/dev/null &
+		ip -n "$host" monitor neigh dev ib0 >"/tmp/$1.$host" 2>/dev/null &
 		jobs_running+=($!)
 	done
 	pause 1
@@ -73,10 +73,16 @@ believes_one() { # host
 
 # By ARP also the main one, which requests to all give.
 believes_no_other() { # host
+	holds -n "$(believed "$1" "$subject4")" || return
 	equal '' "$(believed "$1" "$subject4" | grep -vxF -e "$(own_of "$1")" -e "$main")" || {
 		grep -E "^$subject4 " "/tmp/believed.$1"
 		return 1
 	}
+}
+
+# What an announcement to all gives; those that have that one already are told nothing new.
+believes_the_main_one() { # host
+	[ "$(own_of "$1")" = "$main" ] || grep "^$subject4 .*lladdr $main" "/tmp/announced.$1"
 }
 
 believes_the_same_now() { # host
@@ -236,7 +242,8 @@ peers_send_large() {
 }
 
 has_large_path() { # address
-	! at h1 ip route get "$1" | grep ' mtu '
+	local route
+	route=$(at h1 ip route get "$1") && ! grep ' mtu ' <<<"$route"
 }
 
 # Packets that were on their way by a queue that is another destination's now find no connection there: that is no reason to tell
@@ -260,7 +267,7 @@ barrier counted
 on_node 1 tell main "$(hardware_address_at h1)"
 main=$(told main 1)
 flush_both
-watch_neighbours
+watch_neighbours believed
 turn "the peers ask first" nothing peers
 turn "the peers ask again" flush_all_peers peers
 turn "h1 asks, and nobody knows anybody" flush_both subject
@@ -290,10 +297,17 @@ fi
 barrier told
 
 # A host that takes an address over says so to all: the neighbours are told theirs again at once.
+watch_neighbours announced
+barrier watched
 on_node 1 at h1 arping -q -U -c 2 -I ib0 "$subject4" || true
+barrier announcing
+for host in "${peers_here[@]}"; do
+	check "${drivers[NODE - 1]}: n$NODE $host hears an announcement to all" eventually believes_the_main_one "$host"
+done
 for host in "${peers_here[@]}"; do
 	check "${drivers[NODE - 1]}: n$NODE $host knows its own again after an announcement to all" eventually believes_the_same_now "$host"
 done
+stop_jobs
 barrier announced
 
 if [ "$NODE" = 1 ]; then

@@ -27,7 +27,14 @@ load_driver() { # oxib|ib_ipoib, [parameter...]
 }
 
 has_no_connection() { # host
-	! at "$1" rdma resource show qp | grep -q 'type RC'
+	local queue_pairs
+	queue_pairs=$(at "$1" rdma resource show qp) && ! grep 'type RC' <<<"$queue_pairs"
+}
+
+# A packet that is too large is refused here: it is not lost on its way.
+cannot_leave_whole() { # host, address, bytes of a ping
+	local said
+	said=$(host_answers "$1" "$2" -M "do" -s "$3" 2>&1) || matches '[Mm]essage too long' "$said"
 }
 
 # The kernel's driver ends connections in the background, and in Linux 7.2 and 7.3 does not wait for that when it goes: completion queues
@@ -55,8 +62,9 @@ has_carrier() { # host
 	at "$1" grep -q 1 /sys/class/net/ib0/carrier
 } 2>/dev/null # an interface that is down has none
 
+# The interface is there, and is up.
 has_no_carrier() { # host
-	! has_carrier "$1"
+	equal 0 "$(at "$1" cat /sys/class/net/ib0/carrier)"
 }
 
 interface_up() { # host
