@@ -53,14 +53,26 @@ test_multicast() { # group
 	for host in h2 h3 h4; do
 		member=--member
 		[ "$host" != h2 ] || member=
+		: >"/tmp/heard.$host"
 		# shellcheck disable=SC2086 # nothing, or a word
 		at "$host" python3 selftests/ipoib/group.py listen $member "$1" 5000 >"/tmp/heard.$host" &
 		jobs_running+=($!)
-		eventually grep -q listening "/tmp/heard.$host"
+		check "$1: $host listens" eventually grep -q listening "/tmp/heard.$host"
 	done
 	check "$1: what h1 says is heard by members" eventually is_heard "$1" h3 h4
-	check_refused "$1: but not by others" grep -q 'to all' /tmp/heard.h2
+	check "$1: h2 hears what is for it alone" eventually h2_hears "$(own_of h2 "$1")" 'to h2'
+	check_refused "$1: but not what is for members" grep -q 'to all' /tmp/heard.h2
 	stop_jobs
+}
+
+# Of the group's family.
+own_of() { # host, group
+	if [[ $2 == *:* ]]; then v6_of "$1"; else v4_of "$1"; fi
+}
+
+h2_hears() { # address, text
+	at h1 python3 selftests/ipoib/group.py say "$1" 5000 "$2"
+	grep -qx "$2" /tmp/heard.h2
 }
 
 is_heard() { # group, host...
