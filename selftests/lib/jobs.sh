@@ -26,23 +26,23 @@ has_ended() { # process
 # Ends processes of this shell with all that they have started, and waits for all of them. A function in the background is a
 # shell: without it, its program would run on.
 end_processes() { # process...
-	local family
-	mapfile -t family < <(stop_with_children "$@")
-	if [ ${#family[@]} != 0 ]; then
-		kill "${family[@]}"
-		kill -CONT "${family[@]}"
-		wait_until_ended "${family[@]}"
+	local job_processes
+	mapfile -t job_processes < <(stop_with_children "$@")
+	if [ ${#job_processes[@]} != 0 ]; then
+		kill "${job_processes[@]}"
+		kill -CONT "${job_processes[@]}"
+		wait_until_ended "${job_processes[@]}"
 	fi
 	wait "$@"
 } 2>/dev/null
 
 # Stops processes and all that they have started, and prints their numbers. One that is stopped starts no more.
 stop_with_children() { # process...
-	local process children
+	local process job_children
 	for process in "$@"; do
 		kill -STOP "$process" && printf '%d\n' "$process"
-		mapfile -t children < <(pgrep --parent "$process")
-		stop_with_children "${children[@]}"
+		mapfile -t job_children < <(pgrep --parent "$process")
+		stop_with_children "${job_children[@]}"
 	done
 } 2>/dev/null
 
