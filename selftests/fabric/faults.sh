@@ -36,7 +36,7 @@ test_switch() {
 # Some are built, and some are refused; what is built can be used and taken down.
 build_roughly() {
 	local round built=0 before
-	before=$(failures)
+	before=$(failed_allocations)
 	for ((round = 0; round < 10; round++)); do
 		knob probability 5
 		if scripts/fabric up "$topologies/star.fabric"; then
@@ -54,7 +54,7 @@ build_roughly() {
 # A fifth of softib's allocations fail: packets are lost, and sent again where that is promised.
 work_roughly() {
 	local before
-	before=$(failures)
+	before=$(failed_allocations)
 	knob probability 20 || return
 	at h2 ping -q -f -c 300 -W 1 -s 1000 "$(v4_of h1)"
 	at h3 ibnetdiscover

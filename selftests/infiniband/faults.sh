@@ -59,12 +59,14 @@ groups_are() { # number
 }
 
 test_groups() {
-	local before
+	local before failed
 	before=$(counter_at h3 multicast_groups)
+	failed=$(failed_allocations)
 	knob probability 33
 	in_background_at h3 python3 selftests/ipoib/group.py hold 40
 	pause 5
 	knob probability 0
+	check "allocations failed while they were joined" more_failed "$failed"
 	check "groups that could not be joined for want of memory are joined later" eventually groups_are $((before + 40))
 	knob probability 33
 	stop_jobs
@@ -87,7 +89,7 @@ rough_devices() {
 }
 
 test_devices() {
-	check "devices come and go while allocations fail" rough_devices
+	check "devices come and go while allocations fail" fails_some rough_devices
 	knob probability 0
 	check "the interfaces come up once there is memory" host_up h3
 	check "they work" works
@@ -101,7 +103,7 @@ test_calls
 for mode in "${modes[@]}"; do
 	check "$mode: interfaces come up" hosts_up
 	check "$mode: they work" works
-	check "$mode: traffic while every third allocation fails" rough_traffic
+	check "$mode: traffic while every third allocation fails" fails_some rough_traffic
 	knob probability 0
 	check "$mode: interfaces come up once there is memory" hosts_up
 	check "$mode: they work" works

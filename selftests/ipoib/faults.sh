@@ -50,7 +50,7 @@ dropped_for_memory() {
 test_traffic() {
 	local before
 	before=$(dropped_for_memory)
-	check "traffic while every third allocation fails" rough_traffic
+	check "traffic while every third allocation fails" fails_some rough_traffic
 	knob probability 0
 	check "packets were dropped for want of memory, and counted" holds "$(dropped_for_memory)" -gt "$before"
 	check "the peer is reached once there is memory" eventually answers 10.99.0.2 -s 4000
@@ -62,12 +62,14 @@ groups_are() { # number
 }
 
 test_groups() {
-	local before
+	local before failed
 	before=$(counter multicast_groups)
+	failed=$(failed_allocations)
 	knob probability 33
 	in_background python3 selftests/ipoib/group.py hold 40
 	sleep 5
 	knob probability 0
+	check "allocations failed while they were joined" more_failed "$failed"
 	check "groups that could not be joined for want of memory are joined later" eventually groups_are $((before + 40))
 	knob probability 33
 	stop_jobs
@@ -91,7 +93,7 @@ rough_devices() {
 }
 
 test_devices() {
-	check "devices come and go while allocations fail" rough_devices
+	check "devices come and go while allocations fail" fails_some rough_devices
 	knob probability 0
 	check "ib0 works once there is memory" ib_works
 }

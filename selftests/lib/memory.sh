@@ -7,8 +7,8 @@
 export PYTHONPATH=selftests/lib
 
 faults=(failslab fail_page_alloc)
-# More allocations than a script lets fail.
-plenty=1000000000
+# More allocations than a script lets fail: the kernel counts down from it.
+most_failures=1000000000
 
 knob() { # name, value
 	local fault
@@ -19,23 +19,30 @@ knob() { # name, value
 
 # Any allocation may fail: those that may sleep, too, and those of single pages.
 arm() {
-	knob probability 0 && knob times "$plenty" && knob interval 1 && knob space 0 && knob verbose 0 && knob ignore-gfp-wait N &&
+	knob probability 0 && knob times "$most_failures" && knob interval 1 && knob space 0 && knob verbose 0 && knob ignore-gfp-wait N &&
 		echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
 }
 
 # How many allocations have failed since `arm`, but for those of fail_nth.py's users.
-failures() {
+failed_allocations() {
 	local fault left sum=0
 	for fault in "${faults[@]}"; do
 		left=$(<"/sys/kernel/debug/$fault/times") || return
-		sum=$((sum + plenty - left))
+		sum=$((sum + most_failures - left))
 	done
 	printf '%d\n' "$sum"
 }
 
 # Some allocation has failed since then.
-more_failed() { # failures before
-	holds "$(failures)" -gt "$1"
+more_failed() { # failed allocations before
+	holds "$(failed_allocations)" -gt "$1"
+}
+
+# Runs a command that has to succeed, while allocations fail.
+fails_some() { # command...
+	local before
+	before=$(failed_allocations)
+	"$@" && more_failed "$before"
 }
 
 # Only what a module asks for itself, or what is asked for on its behalf, is to fail.
