@@ -42,6 +42,14 @@ put_on_cable() { # interface, DLID, SLID
 	python3 selftests/fabric/malformed.py "$1" "$2" "$3" "$random"
 }
 
+dropped_by() { # switch/s1|router/r1: for whichever cause
+	awk '{ sum += $2 } END { print sum + 0 }' "/sys/kernel/config/softib/$1/drops"
+}
+
+drops_more() { # switch/s1|router/r1, than
+	holds "$(dropped_by "$1")" -gt "$2"
+}
+
 lid_of_switch() {
 	at h1 ibswitches | sed -nE 's/.*"s1".* lid ([0-9]+) .*/\1/p'
 }
@@ -62,16 +70,22 @@ check "an HCA gets malformed frames" put_on_cable s1-1 "$(port_number h1 lid)" "
 check "each cause has been counted" all_rose "$counted_before"
 note "$(paste -d' ' <(printf '%s\n' "${causes[@]}") <(counts | tr ' ' '\n'))"
 check "the fabric works" eventually works
+dropped_before=$(dropped_by switch/s1)
 check "a switch gets them for itself" at h4 python3 selftests/fabric/malformed.py port1 "$(lid_of_switch)" \
 	"$(port_number h4 lid)" "$random"
+check "it has dropped some" eventually drops_more switch/s1 "$dropped_before"
 check "the fabric works after that" eventually works
+dropped_before=$(dropped_by switch/s1)
 check "a switch gets them to pass on" at h4 python3 selftests/fabric/malformed.py port1 "$(port_number h1 lid)" \
 	"$(port_number h4 lid)" "$random"
+check "it has dropped some of these" eventually drops_more switch/s1 "$dropped_before"
 check "the fabric works after that, too" eventually works
 take_down_fabric
 
 bring_up_fabric routed 'h1 subnet_prefix 0xfec0000000000001' 'h3 subnet_prefix 0xfec0000000000002'
+dropped_before=$(dropped_by router/r1)
 check "a router gets them" put_on_cable s1-3 0 "$(port_number h2 lid)"
+check "it has dropped some" eventually drops_more router/r1 "$dropped_before"
 check "the subnets are as they were" all_active
 take_down_fabric
 finish
