@@ -136,7 +136,9 @@ if [ -e /sys/class/net/lo/queues/rx-0/rps_cpus ]; then
 		check "$host reaches h1" eventually host_reaches "$host" "$(v4_of h1)"
 	done
 	flood_from h2 h3 h4
+	packets=$(counter_at h1 rx_packets)
 	check "h1 has 2 receive queues, and 4, by turns" shrink 10
+	check "packets came meanwhile" received $((packets + 100))
 	stop_jobs
 	check "no packet came by a queue that the stack did not know" test -z "$(warned)"
 else
