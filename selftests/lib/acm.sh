@@ -157,8 +157,9 @@ returns() { # host, address
 	note "after $time ms"
 }
 
+# Of several requests none is answered: one may be lost at any time.
 is_lost() { # host, address
-	! host_answers "$1" "$2"
+	matches ' 0 received' "$(at "$1" ping -q -c 3 -i 0.2 -W 2 "$2")"
 }
 
 # --- modes of an interface -----------------------------------------------------------------------------------------------------
