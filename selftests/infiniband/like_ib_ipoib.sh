@@ -47,6 +47,9 @@ child_has_carrier() { # host, P_Key
 nobody=10.88.77.77
 
 listen_at() { # host, interface
+	# Here, not by the program: that of the one before is not taken for its own.
+	: >/tmp/tcpdump.log
+	: >/tmp/heard
 	at "$1" tcpdump -l -nn -i "$2" arp >/tmp/heard 2>/tmp/tcpdump.log &
 	jobs_running+=($!)
 	eventually grep -q 'listening on' /tmp/tcpdump.log

@@ -98,6 +98,9 @@ asks_for() { # address
 }
 
 test_conflict() {
+	# Here, not by the program: that of the one before is not taken for its own.
+	: >/tmp/tcpdump.log
+	: >/tmp/heard
 	at h2 tcpdump -l -nn -i ib0 arp >/tmp/heard 2>/tmp/tcpdump.log &
 	jobs_running+=($!)
 	check "$driver: h2 listens" eventually grep -q 'listening on' /tmp/tcpdump.log
