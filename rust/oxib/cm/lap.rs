@@ -75,17 +75,18 @@ impl Manager {
         };
         let now = self.now();
         let incoming = Incoming::from(Message::Lap(&lap));
-        // Dropped without the lock: an address may have the last reference to its port.
-        let mut replaced = (None, None);
+        // The new ones, and then those that they replace. All are dropped without the lock: an
+        // address may have the last reference to its port.
+        let mut paths = (Some(address), Some(alternate));
         let next = id.with(|inner| {
-            let next = inner.receive(&id, &incoming, Some(&address), now, notice);
+            let next = inner.receive(&id, &incoming, paths.0.as_ref(), now, notice);
             // Only a LAP that is reported changes the address: by this thread, or by the one
             // that is reporting another notice.
             if matches!(next, Next::Tell(_) | Next::Nothing(None)) {
                 inner.leave_address(&id, source);
                 inner.tid = lap.header().tid();
-                replaced.0 = inner.address.replace(address);
-                replaced.1 = inner.alternate.replace(alternate);
+                core::mem::swap(&mut inner.address, &mut paths.0);
+                core::mem::swap(&mut inner.alternate, &mut paths.1);
             }
             next
         });
