@@ -299,10 +299,8 @@ pub(super) unsafe extern "C" fn change(
         )),
         _ => None,
     });
-    let (access_now, translation_now) = match now {
-        Some((access, place, is_own)) if is_own || translation.is_some() => (access, place),
-        // The same addresses may be others' memory in another process.
-        _ => return EINVAL.to_ptr(),
+    let Some((access_now, translation_now, is_own)) = now else {
+        return EINVAL.to_ptr();
     };
     let access = access.unwrap_or(access_now);
     // SAFETY: `ib_core` keeps `pd` during the call.
@@ -311,6 +309,10 @@ pub(super) unsafe extern "C" fn change(
     let stays = translation.is_none() && access as u32 & !OF_PROGRAMS == 0;
     if stays && region.permit(domain, rights(access as u32)) {
         return core::ptr::null_mut();
+    }
+    // The same addresses may be others' memory in another process.
+    if translation.is_none() && !is_own {
+        return EINVAL.to_ptr();
     }
     let (start, length, address) = translation.unwrap_or(translation_now);
     // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call.
