@@ -146,6 +146,8 @@ impl Port {
             Err(_) => {
                 self.paths.lock().ended(number);
                 self.done(Some(duty), None);
+                // The drop of the query has left the question to the SA.
+                count(&interface, false);
             }
         }
     }
