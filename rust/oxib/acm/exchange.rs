@@ -168,7 +168,7 @@ impl Exchange {
     fn enter(&self, host: &Arc<dyn Host>) -> bool {
         let is_entered = registry::enter(host).is_ok();
         // It may have gone down meanwhile: then `close` has said so before it left, perhaps too
-        // early for this.
+        // early for this. If it comes up again at this moment, the next look after peers enters it.
         if !self.uses.lock().is_open {
             registry::leave(host);
             return true;

@@ -160,8 +160,8 @@ impl Senders {
     ) -> Result<KBox<Self>> {
         let senders = Self {
             session: session.clone(),
-            // Another number for each session: its tags are none of those of earlier ones, whose
-            // completions may still come.
+            // Another number for each session, but for one case in thousands: its tags are none of
+            // those of earlier ones, whose completions may still come.
             peers: Peers::new(management::random() as u16)?,
             index: index as u32,
             queues: session.queues.pairs.len() as u32,
