@@ -16,6 +16,9 @@ pause() { # seconds
 	sleep "$1"
 }
 
+# Names the programs of this run: the host may run others of these tests, too.
+nap=$$
+
 # In shells of functions, as those of `at`.
 run() { # command...
 	"$@"
@@ -23,20 +26,20 @@ run() { # command...
 }
 
 run_two() {
-	run sleep 98761 &
-	run sleep 98762
+	run sleep "${nap}1" &
+	run sleep "${nap}2"
 }
 
 # Each program starts when the one before has been ended.
 run_on() {
 	while :; do
-		run sleep 98763
+		run sleep "${nap}3"
 	done
 }
 
 # shellcheck disable=SC2016 # that shell expands it
 deaf() {
-	bash -c 'trap "" TERM; while :; do sleep 0.01; done' deaf-98766
+	bash -c 'trap "" TERM; while :; do sleep 0.01; done' "deaf-$nap"
 }
 
 # Words of a command: sleeps are their numbers.
@@ -60,23 +63,23 @@ check_ends() { # what, extended regular expression, command...
 	check_equal "$1: there are no jobs" 0 "${#jobs_running[@]}"
 }
 
-check_ends "a program" 'sleep 98760' sleep 98760
-check_ends "a program of a function" 'sleep 98764' run sleep 98764
-check_ends "one below another" 'sleep 9876[12]' run_two
-check_ends "one that is started again and again" 'sleep 98763' run_on
-check_ends "one that ignores the signal" 'bash -c .* deaf-98766' deaf
-in_background sleep 98765
+check_ends "a program" "sleep ${nap}0" sleep "${nap}0"
+check_ends "a program of a function" "sleep ${nap}4" run sleep "${nap}4"
+check_ends "one below another" "sleep ${nap}[12]" run_two
+check_ends "one that is started again and again" "sleep ${nap}3" run_on
+check_ends "one that ignores the signal" "bash -c .* deaf-$nap" deaf
+in_background sleep "${nap}5"
 in_background true
 pause 0.5
 stop_jobs
-check_refused "a job beside one that has ended by itself ends" is_running 'sleep 98765'
-sleep 98767 &
+check_refused "a job beside one that has ended by itself ends" is_running "sleep ${nap}5"
+sleep "${nap}7" &
 other=$!
 stop_jobs
 check "without jobs nothing is waited for, and nothing ended" kill -0 "$other"
-in_background sleep 98768
+in_background sleep "${nap}8"
 stop_jobs
-check "what is no job runs on" is_running 'sleep 98767'
+check "what is no job runs on" is_running "sleep ${nap}7"
 end_processes "$other"
-check_refused "until it is ended by its number" is_running 'sleep 98767'
+check_refused "until it is ended by its number" is_running "sleep ${nap}7"
 finish

@@ -18,11 +18,14 @@ pause() { # seconds
 	sleep "$1"
 }
 
+# Names the programs of this run: the host may run others of these tests, too.
+nap=$$
+
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 
 in_a_function() {
-	sleep 98765
+	sleep "${nap}5"
 	echo "not reached"
 }
 
@@ -38,10 +41,10 @@ is_gone() { # words of a command
 
 check_equal "a program that ends keeps its status" 3 "$(status_of watched 60 bash -c 'exit 3')"
 check_equal "and says nothing more" "" "$(cat "$said")"
-check_equal "one that does not end is ended" 124 "$(status_of watched 0 sleep 98764)"
-check "its state is shown first" grep -q '^sleep 98764 : S (sleeping), in ' "$said"
-check "it is gone" is_gone "sleep 98764"
+check_equal "one that does not end is ended" 124 "$(status_of watched 0 sleep "${nap}4")"
+check "its state is shown first" grep -q "^sleep ${nap}4 : S (sleeping), in " "$said"
+check "it is gone" is_gone "sleep ${nap}4"
 check_equal "one in a function, too" 124 "$(status_of watched 0 in_a_function)"
-check "its state is shown" grep -q '^sleep 98765 : S (sleeping), in ' "$said"
-check "it is gone as well" is_gone "sleep 98765"
+check "its state is shown" grep -q "^sleep ${nap}5 : S (sleeping), in " "$said"
+check "it is gone as well" is_gone "sleep ${nap}5"
 finish
