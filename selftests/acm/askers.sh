@@ -246,7 +246,7 @@ test_gids() {
 	stop_jobs
 }
 
-# As oxib writes it, who leaves out zeros.
+# As oxib writes it, without leading zeros.
 short_gid() { # GID
 	sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/' <<<"$1"
 }

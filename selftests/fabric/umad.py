@@ -40,20 +40,20 @@ class Agent:
         self._number = _REQUEST.unpack(fcntl.ioctl(file, _REGISTER_AGENT, request))[0]
 
     def send(self, data, to, timeout_ms=0, retries=0):
-        """Send a MAD. With a timeout an answer is awaited."""
+        """Sends a MAD. With a timeout an answer is awaited."""
         header = _HEADER.pack(self._number, 0, timeout_ms, retries, 0, to.queue_pair.to_bytes(4, "big"), to.qkey.to_bytes(4, "big"),
                               to.lid.to_bytes(2, "big"), to.service_level, 0, 0, 0, 0, 0, bytes(16), bytes(4), to.pkey_index)
         self._file.write(header + data)
 
     def receive(self):
-        """The error with which a MAD of this agent's came back, or 0; who sent it; the MAD."""
+        """Receives a MAD; returns the error with which it came back, or 0, its sender and its data."""
         message = self._file.read(_HEADER.size + LENGTH)
         header = _HEADER.unpack(message[: _HEADER.size])
         queue_pair, qkey, lid = (int.from_bytes(header[place], "big") for place in (5, 6, 7))
         return header[1], Address(lid, queue_pair, qkey, header[8], header[16]), message[_HEADER.size :]
 
     def ask(self, data, to, timeout_ms, retries):
-        """Send a question; the answer."""
+        """Sends a question and returns the answer."""
         self.send(data, to, timeout_ms, retries)
         error, _, answer = self.receive()
         status = int.from_bytes(answer[_STATUS], "big") & _STATUS_MASK
