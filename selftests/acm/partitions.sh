@@ -207,6 +207,12 @@ has_neighbour_in_blue() { # host, address
 	[ -n "$(at "$1" ip neighbour show to "$2" dev blue)" ]
 }
 
+# h2 says that it has the address. h1 hears it.
+is_heard_in_blue() { # address
+	at h2 arping -q -U -c 1 -I blue "$1"
+	has_neighbour_in_blue h1 "$1"
+}
+
 # In blue h2 has another queue pair. It says so of its address in the default partition.
 test_announced() {
 	local address
@@ -216,8 +222,7 @@ test_announced() {
 	check "h2 has one of h1, so that it answers" know h2 h1
 	check "h1 reaches h2, and has its queue pair" eventually has_answer_of_h2
 	at h1 sysctl -qw net.ipv4.conf.blue.arp_accept=1
-	at h2 arping -q -U -c 1 -I blue "$address"
-	check "h2 announces that address in blue" eventually has_neighbour_in_blue h1 "$address"
+	check "h2 announces that address in blue" eventually is_heard_in_blue "$address"
 	check "h1 still knows the queue pair" knows_queue_pair h1 "$address" "$(qpn_of h2)"
 	at h1 ip neighbour flush dev blue
 	check "h1 has the entry for any partition again" know h1 h2

@@ -128,7 +128,7 @@ holds_objects() {
 	grep -qx held /tmp/holding
 }
 
-start_holding() { # host, hold|hold_outside
+start_holding() { # host, hold|hold_outside|member
 	rm -f /tmp/lines
 	mkfifo /tmp/lines
 	at "$1" "$contexts" "$2" "$1" </tmp/lines >/tmp/holding 2>&1 &
@@ -140,7 +140,7 @@ start_holding() { # host, hold|hold_outside
 	}
 }
 
-# The HCA has gone: the program uses what it holds.
+# The HCA has gone, or fails: the program uses what it holds.
 go_on() { # what
 	# It may have failed before.
 	(trap '' PIPE && echo >&"$lines") 2>/dev/null

@@ -167,7 +167,7 @@ test_questions() {
 		check "it is made again" eventually at h2 rdma link add h2 type softib netdev port1
 		check "it becomes active" eventually is_active h2
 	done
-	kill $!
+	end_processes $!
 	check "the fabric is cleared away" clear_away
 }
 

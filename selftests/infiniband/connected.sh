@@ -149,6 +149,7 @@ outage_has() { # text, number: as many such lines of the ping during an outage, 
 test_outage() { # address of h1 of node 2
 	local unanswered='no answer yet' before
 	if [ "$NODE" = 1 ]; then
+		: >/tmp/outage
 		in_background_at h1 sh -c "exec ping -n -O -i 0.2 -s 20000 $1 >/tmp/outage 2>&1"
 		check "$pair: large packets go there" eventually outage_has 'bytes from' 1
 	fi

@@ -64,9 +64,9 @@ test_groups() {
 	failed=$(failed_allocations)
 	knob probability 33
 	in_background_at h3 python3 selftests/ipoib/group.py hold 40
+	check "allocations fail while they are joined" eventually more_failed "$failed"
 	pause 5
 	knob probability 0
-	check "allocations failed while they were joined" more_failed "$failed"
 	check "groups that could not be joined for want of memory are joined later" eventually groups_are $((before + 40))
 	knob probability 33
 	stop_jobs

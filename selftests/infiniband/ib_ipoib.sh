@@ -130,6 +130,8 @@ is_hammered_under_traffic() {
 is_hammered() {
 	on_node 2 tell qpn "$(queue_pair)"
 	barrier told
+	# Truncated here, so that the previous combination's answers are not counted.
+	on_node 1 eval ': >/tmp/hammered'
 	on_node 1 in_background sh -c "exec ping -i 0.2 -s $large 10.88.0.2 >/tmp/hammered"
 	on_node 1 check "$combination: requests are sent and rejected by their senders" is_hammered_under_traffic
 	stop_jobs

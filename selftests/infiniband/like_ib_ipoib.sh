@@ -47,7 +47,7 @@ child_has_carrier() { # host, P_Key
 nobody=10.88.77.77
 
 listen_at() { # host, interface
-	# Here, not by the program: that of the one before is not taken for its own.
+	# Truncated here, so that the previous program's output is not read.
 	: >/tmp/tcpdump.log
 	: >/tmp/heard
 	at "$1" tcpdump -l -nn -i "$2" arp >/tmp/heard 2>/tmp/tcpdump.log &

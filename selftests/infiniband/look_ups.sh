@@ -98,7 +98,7 @@ asks_for() { # address
 }
 
 test_conflict() {
-	# Here, not by the program: that of the one before is not taken for its own.
+	# Truncated here, so that the previous program's output is not read.
 	: >/tmp/tcpdump.log
 	: >/tmp/heard
 	at h2 tcpdump -l -nn -i ib0 arp >/tmp/heard 2>/tmp/tcpdump.log &

@@ -161,7 +161,7 @@ listen_all() { # port...
 ends_well() { # process, log
 	eventually has_ended "$1" || {
 		explain_program "$1"
-		kill "$1"
+		end_processes "$1"
 	}
 	wait "$1" || {
 		printf 'it ended with status %d, having said:\n' $?

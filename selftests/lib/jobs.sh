@@ -24,7 +24,7 @@ has_ended() { # process
 }
 
 # Ends processes of this shell with all that they have started, and waits for all of them. A function in the background is a
-# shell: without it, its program would run on.
+# shell, and the end of that shell alone leaves its program running.
 end_processes() { # process...
 	local job_processes
 	mapfile -t job_processes < <(stop_with_children "$@")

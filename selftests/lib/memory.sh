@@ -23,7 +23,7 @@ arm() {
 		echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
 }
 
-# How many allocations have failed since `arm`, but for those of fail_nth.py's users.
+# How many allocations have failed since `arm`.
 failed_allocations() {
 	local fault left sum=0
 	for fault in "${faults[@]}"; do
