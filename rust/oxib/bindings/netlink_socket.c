@@ -64,6 +64,11 @@ int oxib_netlink_receive(struct socket *socket, void *buffer, size_t room, u32 *
 	return length;
 }
 
+bool oxib_netlink_has_taken_all(const struct socket *socket)
+{
+	return skb_queue_empty_lockless(&socket->sk->sk_receive_queue);
+}
+
 int oxib_netlink_send(struct socket *socket, const void *message, size_t length)
 {
 	/* Names the kernel: a message without a destination needs a sender with a file (netlink_ns_capable()). */

@@ -34,6 +34,9 @@ void oxib_netlink_close(struct socket *socket);
  */
 int oxib_netlink_receive(struct socket *socket, void *buffer, size_t room, u32 *sender);
 
+/* Whether no message waits to be taken. Any context. */
+bool oxib_netlink_has_taken_all(const struct socket *socket);
+
 /* Sends a message to the kernel, which has dealt with it when this returns. Sleeps. */
 int oxib_netlink_send(struct socket *socket, const void *message, size_t length);
 

@@ -118,6 +118,16 @@ impl<L: Listener> Socket<L> {
         }
     }
 
+    /// Returns whether the listener took all messages that have come.
+    pub(crate) fn has_heard_all(&self) -> bool {
+        let open = self.open.lock();
+        let Some(Raw(socket)) = open.as_ref() else {
+            return true;
+        };
+        // SAFETY: By the type invariant the socket is open, and stays so while the lock is held.
+        unsafe { bindings::oxib_netlink_has_taken_all(socket.as_ptr()) }
+    }
+
     /// Sends the kernel a message, which has dealt with it when this returns. Sleeps.
     ///
     /// # Errors

@@ -5,7 +5,8 @@
 //! A wake has `rdma_cm` look at all addresses that programs of the node wait for. For each that it
 //! has no answer for it asks again. So answers go out together, with one wake for all, and a
 //! question that comes again before its answer is one question: else each answer made as many
-//! questions as there were programs.
+//! questions as there were programs. For the same reason there is no wake while questions are to be
+//! heard: on a node that hears them slowly, each wake adds questions that are behind all of these.
 
 use kernel::{
     prelude::*,
@@ -44,6 +45,10 @@ const DELAY: Delta = Delta::from_millis(1);
 /// Time from one wake to the next. With that `rdma_cm` asks again where an answer was too early all
 /// the same.
 const AGAIN: Delta = Delta::from_millis(15);
+
+/// The number of times that a wake is put off while questions are still to be heard, at most: a
+/// program that goes on asking holds up others no longer than that.
+const LATEST: u32 = 64;
 
 /// The number of questions that wait for their answers, at most. `rdma_cm` asks for the others
 /// again after the next wake.
@@ -117,6 +122,24 @@ impl<A> Waiting<A> {
     }
 }
 
+/// Decides when programs are woken.
+struct Wakes {
+    put_off: u32,
+}
+
+impl Wakes {
+    fn new() -> Self {
+        Self { put_off: 0 }
+    }
+
+    /// Returns whether programs are to be woken now; else it is to be asked again later.
+    fn is_due(&mut self, has_heard_all: bool) -> bool {
+        let is_due = has_heard_all || self.put_off >= LATEST;
+        self.put_off = if is_due { 0 } else { self.put_off + 1 };
+        is_due
+    }
+}
+
 impl Answers {
     /// Makes the place for answers.
     ///
@@ -162,6 +185,7 @@ impl Answers {
     /// Sends what waits, until there is nothing more and `rdma_cm` was woken once more.
     fn send(&self, socket: &Socket<LocalService>) {
         fsleep(DELAY);
+        let mut wakes = Wakes::new();
         let mut waker = None;
         loop {
             let answers = self.waiting.lock().take();
@@ -171,11 +195,13 @@ impl Answers {
                 }
                 waker = Some(answer.host.clone());
             }
-            if let Some(host) = &waker {
-                host.wake_resolvers();
-            }
-            if answers.is_empty() && self.waiting.lock().ends() {
-                return;
+            if wakes.is_due(socket.has_heard_all()) {
+                if let Some(host) = &waker {
+                    host.wake_resolvers();
+                }
+                if answers.is_empty() && self.waiting.lock().ends() {
+                    return;
+                }
             }
             fsleep(AGAIN);
         }
@@ -207,6 +233,21 @@ mod tests {
         waiting.take();
         assert!(waiting.ends());
         assert!(!waiting.is_running);
+        Ok(())
+    }
+
+    #[test]
+    fn no_wake_adds_to_questions_that_are_to_be_heard() -> Result {
+        let mut wakes = Wakes::new();
+        for _ in 0..2 {
+            assert!((0..LATEST).all(|_| !wakes.is_due(false)));
+            // Somebody asks on and on.
+            assert!(wakes.is_due(false));
+        }
+        assert!(!wakes.is_due(false));
+        for _ in 0..2 {
+            assert!(wakes.is_due(true));
+        }
         Ok(())
     }
 
