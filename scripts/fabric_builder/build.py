@@ -90,10 +90,11 @@ def _make_switch_or_router(node):
 
 def _plug_in(topology):
     """Take the cables up. An IPv6 address would only put frames on them that nobody wants."""
+    mode = "addrgenmode none " if machine.has_ipv6() else ""
     here = []
     for node in topology.nodes.values():
         devices = [node.ports[port].outside or node.net_device(port) for port in sorted(node.ports)]
-        lines = [f"link set {device} addrgenmode none up" for device in devices]
+        lines = [f"link set {device} {mode}up" for device in devices]
         if node.kind == HOST:
             machine.ip_batch(["link set lo up", *lines], node.name)
         else:

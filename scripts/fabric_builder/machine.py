@@ -53,6 +53,11 @@ def net_device_exists(name, namespace=None):
     return namespace_exists(namespace) and f" {name}@" in run("ip", "-n", namespace, "-o", "link", "show")
 
 
+def has_ipv6():
+    """Whether the kernel has IPv6: with ipv6.disable=1 on its command line it has not, and refuses settings of it."""
+    return Path("/proc/net/if_inet6").exists()
+
+
 def take_interfaces_down(namespace):
     """Take the IP over InfiniBand interfaces of a namespace down."""
     links = json.loads(run("ip", "-n", namespace, "-j", "link", "show") or "[]")

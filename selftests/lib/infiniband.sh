@@ -67,10 +67,14 @@ has_no_carrier() { # host
 	equal 0 "$(at "$1" cat /sys/class/net/ib0/carrier)"
 }
 
+has_ipv6() {
+	[ -e /proc/net/if_inet6 ]
+}
+
 interface_up() { # host
 	eventually has_interface "$1" &&
 		at "$1" ip address replace "$(v4_of "$1")/16" brd + dev ib0 &&
-		at "$1" ip address replace "$(v6_of "$1")/64" dev ib0 nodad &&
+		{ ! has_ipv6 || at "$1" ip address replace "$(v6_of "$1")/64" dev ib0 nodad; } &&
 		at "$1" ip link set ib0 up
 }
 
