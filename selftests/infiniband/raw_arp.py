@@ -24,9 +24,18 @@ def request(own, target):
     return header + own + bytes(4) + bytes(_ADDRESS) + socket.inet_aton(target)
 
 
-def link_layer(index, address):
+def link_layer(index, address, protocol=ARP):
     """A struct sockaddr_ll with room for the whole address, for which Python's has none."""
-    return struct.pack("=H2sIHBB", socket.AF_PACKET, struct.pack(">H", ARP), index, 0, 0, len(address)) + address
+    return struct.pack("=H2sIHBB", socket.AF_PACKET, struct.pack(">H", protocol), index, 0, 0, len(address)) + address
+
+
+def send(interface, address, packet, protocol=ARP):
+    """Send a packet without its link-layer header to a link-layer address."""
+    to = link_layer(socket.if_nametoindex(interface), address, protocol)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(protocol)) as sender:
+        library = ctypes.CDLL(None, use_errno=True)
+        if library.sendto(sender.fileno(), packet, len(packet), 0, to, len(to)) < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def main():
@@ -34,12 +43,7 @@ def main():
     interface, pkey, target = sys.argv[1:]
     with open(f"/sys/class/net/{interface}/address", encoding="ascii") as address:
         own = bytes.fromhex(address.read().strip().replace(":", ""))
-    packet = request(own, target)
-    to = link_layer(socket.if_nametoindex(interface), _broadcast(pkey))
-    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ARP)) as sender:
-        library = ctypes.CDLL(None, use_errno=True)
-        if library.sendto(sender.fileno(), packet, len(packet), 0, to, len(to)) < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    send(interface, _broadcast(pkey), request(own, target))
 
 
 if __name__ == "__main__":

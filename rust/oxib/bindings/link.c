@@ -4,6 +4,7 @@
 #include <net/addrconf.h>
 #include <net/netns/generic.h>
 
+#include "ipv6.h"
 #include "link.h"
 
 const struct nla_policy oxib_link_policy[IFLA_IPOIB_MAX + 1] = {
@@ -101,7 +102,7 @@ struct in_device *oxib_in_dev_get_rcu(const struct net_device *dev)
 
 bool oxib_has_ipv6_address(struct net_device *dev, const struct in6_addr *address)
 {
-	return IS_ENABLED(CONFIG_IPV6) && ipv6_chk_addr(dev_net(dev), address, dev, 1);
+	return oxib_has_ipv6() && ipv6_chk_addr(dev_net(dev), address, dev, 1);
 }
 
 bool oxib_is_l3_master(const struct net_device *dev)

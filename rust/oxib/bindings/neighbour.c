@@ -12,6 +12,7 @@
 #include <net/netevent.h>
 #include <net/route.h>
 
+#include "ipv6.h"
 #include "neighbour.h"
 
 int oxib_register_netevents(struct notifier_block *block)
@@ -62,7 +63,7 @@ bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *f
 		memcpy(from, &local, sizeof(local));
 		found = local;
 	} else {
-		found = IS_ENABLED(CONFIG_IPV6) &&
+		found = oxib_has_ipv6() &&
 			!ipv6_dev_get_saddr(dev_net(owner), owner, (const struct in6_addr *)to, 0, &source);
 		if (found)
 			memcpy(from, &source, sizeof(source));
@@ -92,7 +93,7 @@ static bool oxib_has_gateway_v6(struct net_device *dev, const u8 *to)
 	struct dst_entry *route;
 	bool found;
 
-	if (!IS_ENABLED(CONFIG_IPV6))
+	if (!oxib_has_ipv6())
 		return false;
 	memcpy(&flow.daddr, to, sizeof(flow.daddr));
 	route = ip6_dst_lookup_flow(dev_net(dev), NULL, &flow, NULL);
@@ -125,7 +126,7 @@ static struct neighbour *oxib_find_neighbour(struct net_device *dev, const u8 *a
 	struct net_device *master;
 
 	if (length != sizeof(struct in_addr)) {
-		if (!IS_ENABLED(CONFIG_IPV6))
+		if (!oxib_has_ipv6())
 			return NULL;
 		table = &nd_tbl;
 	}
@@ -268,7 +269,7 @@ u32 oxib_verify_neighbours(struct net_device *dev)
 	if (!found.upper)
 		found.upper = dev;
 	oxib_use_table(&arp_tbl, &found, oxib_verify, &number);
-	if (IS_REACHABLE(CONFIG_IPV6))
+	if (oxib_has_ipv6())
 		oxib_use_table(&nd_tbl, &found, oxib_verify, &number);
 	return number;
 }
@@ -306,7 +307,7 @@ void oxib_for_each_confirmed(struct net_device *dev, oxib_confirmed_fn *use, voi
 	if (!found.upper)
 		found.upper = dev;
 	oxib_use_table(&arp_tbl, &found, oxib_tell_confirmed, &confirmed);
-	if (IS_REACHABLE(CONFIG_IPV6))
+	if (oxib_has_ipv6())
 		oxib_use_table(&nd_tbl, &found, oxib_tell_confirmed, &confirmed);
 }
 

@@ -12,6 +12,7 @@
 #include <net/ipv6.h>
 #include <net/page_pool/helpers.h>
 
+#include "ipv6.h"
 #include "skb.h"
 
 struct sk_buff *oxib_skb_copy(const struct sk_buff *skb)
@@ -141,7 +142,7 @@ void oxib_skb_too_big(struct sk_buff *skb, u32 mtu)
 	if (skb->protocol == htons(ETH_P_IP)) {
 		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 		icmp_send(skb, ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, htonl(mtu));
-	} else if (skb->protocol == htons(ETH_P_IPV6)) {
+	} else if (skb->protocol == htons(ETH_P_IPV6) && oxib_has_ipv6()) {
 		memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
 		icmpv6_send(skb, ICMPV6_PKT_TOOBIG, 0, mtu);
 	}
