@@ -88,7 +88,9 @@ test_filters() {
 	check "entries of a source are shown" json 'map(.address)' '["10.1.0.7"]' acm show source file
 	check "entries of all of these are shown" json 'map(.address)' '["10.1.0.1"]' acm show to 10.1.0.0/16 gid fec0::1 source netlink
 	check "IPv4 and IPv6 are apart" json 'map(.address)' '["fd00::1"]' acm show to ::/0
-	check "a prefix is flushed" oxib acm flush to 10.1.1.0/24
+	check "an IPv4-mapped address is one of IPv4" json 'map(.address)' '["10.2.0.1"]' acm show ::ffff:10.2.0.1
+	check "a prefix of these is, too" json 'map(.address)' '["10.1.0.1","10.1.0.7","10.1.1.1"]' acm show to ::ffff:10.1.0.0/112
+	check "a prefix is flushed" oxib acm flush to ::ffff:10.1.1.0/120
 	check "only that is" json length 4 acm show
 	check "a source is flushed" oxib acm flush source file
 	check "only that is, too" json 'map(.source) | unique' '["netlink"]' acm show
@@ -221,6 +223,10 @@ first_lines() (
 	oxib acm show | head -n 1
 )
 
+to_full() { # command...
+	"$@" >/dev/full
+}
+
 test_million() {
 	local million=1000000 began
 	some_lines $million >"$place/million.txt"
@@ -243,6 +249,12 @@ test_million() {
 	check "on a terminal there is a progress bar" matches 'loading \[' \
 		"$(script -qec "oxib acm load $place/terminal.txt" /dev/null | tr '\r' '\n')"
 	check "a reader who leaves is no error" first_lines
+	check "a full disk is one" fails 1 'writing to the standard output: No space left' to_full oxib acm show
+	mkfifo "$place/fifo"
+	head -n 1 "$place/fifo" >/dev/null &
+	jobs_running+=($!)
+	check "so is a reader who leaves a pipe that was named" fails 1 'writing .*/fifo: Broken pipe' oxib acm save "$place/fifo"
+	stop_jobs
 	oxib acm flush
 	rm "$place/million.txt"
 }

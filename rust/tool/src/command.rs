@@ -30,10 +30,12 @@ use crate::{
         family::operation, //
     },
     netns,
-    output::Output,
+    output::{
+        self,
+        Output, //
+    },
 };
 use clap::CommandFactory;
-use std::io;
 
 /// Does what the command line says.
 pub fn run(cli: &Cli) -> Result {
@@ -45,11 +47,15 @@ pub fn run(cli: &Cli) -> Result {
             acm(command, Output::new(cli.json))
         }
         Object::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "oxib", &mut io::stdout());
-            Ok(())
+            // `generate` panics where it cannot write, so it writes to memory.
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "oxib", &mut text);
+            output::print(&text)
         }
         Object::Manual => {
-            manual::write(&mut io::stdout()).map_err(Error::system("writing the manual page"))
+            let mut page = Vec::new();
+            manual::write(&mut page).map_err(Error::system("making the manual page"))?;
+            output::print(&page)
         }
     }
 }

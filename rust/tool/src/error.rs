@@ -56,6 +56,9 @@ pub enum Error {
     /// The cache changed again and again while it was read to be saved.
     #[error("the cache changes faster than it is read: nothing was saved, try again")]
     Unsteady,
+    /// The standard output takes no more.
+    #[error("writing to the standard output: {}", words(.0))]
+    Output(#[source] io::Error),
     /// A failure of the operating system.
     #[error("{what}: {}", words(source))]
     System {
@@ -75,9 +78,10 @@ impl Error {
         }
     }
 
-    /// Returns whether the reader of our output has gone.
+    /// Returns whether the reader of the standard output has gone. Any other pipe is one that the
+    /// user named, to have all of what is written.
     pub fn is_closed_pipe(&self) -> bool {
-        matches!(self, Error::System { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, Error::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
@@ -95,4 +99,32 @@ pub fn words(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text.get(..end).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a failure of the system's, by its number.
+    fn failure(errno: rustix::io::Errno) -> io::Error {
+        errno.into()
+    }
+
+    #[test]
+    fn only_the_reader_of_the_standard_output_may_go() {
+        use rustix::io::Errno;
+        assert!(Error::Output(failure(Errno::PIPE)).is_closed_pipe());
+        assert!(!Error::Output(failure(Errno::NOSPC)).is_closed_pipe());
+        let other = Error::system("writing /tmp/pipe")(failure(Errno::PIPE));
+        assert!(!other.is_closed_pipe());
+        assert_eq!(other.to_string(), "writing /tmp/pipe: Broken pipe");
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        assert_eq!(
+            Error::Output(failure(rustix::io::Errno::NOSPC)).to_string(),
+            "writing to the standard output: No space left on device"
+        );
+    }
 }

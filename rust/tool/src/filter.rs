@@ -112,11 +112,27 @@ mod tests {
     }
 
     #[test]
+    fn a_prefix_of_mapped_addresses_is_one_of_ipv4() {
+        for (mapped, ipv4) in [
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("to ::ffff:10.0.0.0/104", "10.0.0.0/8"),
+        ] {
+            let (mapped, ipv4) = (words(mapped), words(ipv4));
+            assert_eq!(
+                Filter::parse(&mapped).unwrap(),
+                Filter::parse(&ipv4).unwrap()
+            );
+        }
+    }
+
+    #[test]
     fn one_address() {
         for (text, single) in [
             ("10.0.0.1", true),
             ("to 10.0.0.1/32", true),
             ("to fd00::1", true),
+            ("::ffff:10.0.0.1", true),
+            ("::ffff:10.0.0.0/127", false),
             ("10.0.0.0/31", false),
             ("10.0.0.1 source file", false),
             ("", false),

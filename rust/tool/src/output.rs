@@ -24,9 +24,12 @@ pub struct Output {
     out: BufWriter<StdoutLock<'static>>,
 }
 
-/// Returns a function for `map_err` that says that nothing could be written.
-fn failed() -> impl FnOnce(io::Error) -> Error {
-    Error::system("writing to the standard output")
+/// Prints bytes as they are, all of them.
+pub fn print(bytes: &[u8]) -> Result {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .map_err(Error::Output)
 }
 
 impl Output {
@@ -44,9 +47,9 @@ impl Output {
             return self.value(items, "");
         }
         for item in items {
-            writeln!(self.out, "{item}").map_err(failed())?;
+            writeln!(self.out, "{item}").map_err(Error::Output)?;
         }
-        self.out.flush().map_err(failed())
+        self.out.flush().map_err(Error::Output)
     }
 
     /// One thing: the text as it is, or a value of JSON.
@@ -67,11 +70,12 @@ impl Output {
     /// Writes a value as JSON, or a text for people, with more to follow; it is seen at once.
     pub fn write<T: Serialize + ?Sized>(&mut self, value: &T, text: &str) -> Result {
         if self.json {
-            serde_json::to_writer(&mut self.out, value).map_err(|error| failed()(error.into()))?;
-            writeln!(self.out).map_err(failed())?;
+            serde_json::to_writer(&mut self.out, value)
+                .map_err(|error| Error::Output(error.into()))?;
+            writeln!(self.out).map_err(Error::Output)?;
         } else if !text.is_empty() {
-            writeln!(self.out, "{}", text.trim_end_matches('\n')).map_err(failed())?;
+            writeln!(self.out, "{}", text.trim_end_matches('\n')).map_err(Error::Output)?;
         }
-        self.out.flush().map_err(failed())
+        self.out.flush().map_err(Error::Output)
     }
 }

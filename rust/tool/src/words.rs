@@ -13,6 +13,9 @@ use std::net::{
     Ipv6Addr, //
 };
 
+/// Bits of an IPv4-mapped address before the IPv4 address (RFC 4291 §2.5.5.2).
+const MAPPED: u8 = 96;
+
 /// Words that are taken one after the other.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
@@ -84,7 +87,8 @@ pub fn short_number(keyword: &str, word: &str) -> Result<u16> {
 }
 
 /// An address with the length of a prefix: without one, all of the address. What is behind the
-/// prefix has to be zero, as with ip(8)'s routes, so that no user flushes more than is meant.
+/// prefix has to be zero, as with ip(8)'s routes, so that no user flushes more than is meant. A
+/// prefix of IPv4-mapped addresses is the one of IPv4: the kernel knows these addresses as IPv4.
 pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
     let wrong = || Error::Usage(format!("'{word}' is neither an address nor ADDRESS/LENGTH"));
     let (text, length) = match word.split_once('/') {
@@ -92,10 +96,7 @@ pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
         None => (word, None),
     };
     let address: IpAddr = text.parse().map_err(|_| wrong())?;
-    let (bits, value) = match address {
-        IpAddr::V4(address) => (32, u128::from(address.to_bits()) << 96),
-        IpAddr::V6(address) => (128, address.to_bits()),
-    };
+    let bits = if address.is_ipv4() { 32 } else { 128 };
     let length: u8 = match length {
         None => bits,
         Some(length) => length
@@ -104,6 +105,11 @@ pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
             .filter(|length| *length <= bits)
             .ok_or_else(wrong)?,
     };
+    let (address, length) = unmapped(address, length);
+    let value = match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+        IpAddr::V6(address) => address.to_bits(),
+    };
     if value.checked_shl(length.into()).unwrap_or(0) != 0 {
         return Err(Error::Usage(format!(
             "'{word}' has bits behind the prefix: give {}",
@@ -111,6 +117,14 @@ pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
         )));
     }
     Ok((address, length))
+}
+
+/// Returns the prefix of IPv4 for one of IPv4-mapped addresses alone, and others as they are.
+fn unmapped(address: IpAddr, length: u8) -> (IpAddr, u8) {
+    match (address, address.to_canonical(), length.checked_sub(MAPPED)) {
+        (IpAddr::V6(_), ipv4 @ IpAddr::V4(_), Some(length)) => (ipv4, length),
+        _ => (address, length),
+    }
 }
 
 /// A prefix without what is behind it.
@@ -142,6 +156,11 @@ mod tests {
             ("fd00::/8", "fd00::", 8),
             ("::/0", "::", 0),
             ("fd00::1", "fd00::1", 128),
+            ("::ffff:10.0.0.1", "10.0.0.1", 32),
+            ("::ffff:10.0.0.1/128", "10.0.0.1", 32),
+            ("::ffff:10.0.0.0/104", "10.0.0.0", 8),
+            ("::ffff:0:0/96", "0.0.0.0", 0),
+            ("::fffe:0:0/95", "::fffe:0:0", 95),
         ];
         for (word, address, length) in right {
             assert_eq!(
@@ -159,6 +178,9 @@ mod tests {
             ("10.0.0.1/0", "give 0.0.0.0/0"),
             ("fd00::1:2/112", "give fd00::1:0/112"),
             ("::1/0", "give ::/0"),
+            ("::ffff:10.0.0.1/104", "give 10.0.0.0/8"),
+            ("::ffff:10.0.0.0/129", "neither"),
+            ("::ffff:0:0/95", "give ::fffe:0:0/95"),
         ];
         for (word, text) in wrong {
             let error = prefix(word).unwrap_err().to_string();

@@ -46,8 +46,7 @@ pub fn run(file: &Path, words: &[String]) -> Result {
     let sources = parse(words)?;
     let entries = steady(&mut Connection::open()?, &sources)?;
     if file == Path::new("-") {
-        return write(io::stdout().lock(), &entries)
-            .map_err(Error::system("writing to the standard output"));
+        return write(io::stdout().lock(), &entries).map_err(Error::Output);
     }
     replace(file, &entries).map_err(Error::system(format!("writing {}", file.display())))
 }
