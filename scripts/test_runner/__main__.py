@@ -176,6 +176,7 @@ class _Runner:
         self._measured = measured
         self._room = Room(options.processors, measured, room)
         self._ready = Ready(options.ready)
+        self._kernels = set()
         self._limit = None if options.soak else job.LONGEST
         self._running = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -193,6 +194,7 @@ class _Runner:
 
     def run_all(self, jobs):
         """Run the jobs and enter what they come to."""
+        self._kernels = {each.kernel for each in jobs}
         waiting = sorted(jobs, key=lambda each: -self._measured.seconds(each))
         while self._running or waiting and not self._session.interruption:
             self._drop_those_without_kernel(waiting)
@@ -223,8 +225,12 @@ class _Runner:
             waiting.remove(each)
             self._session.add_not_run(each, f"it did not run: the kernel {each.kernel} or its modules could not be made")
 
+    def _has_kernels(self, each):
+        """Whether what a job waits for is made."""
+        return self._ready.is_over(self._kernels) if each.after_kernels else self._ready.has(each.kernel)
+
     def _can_start(self, each):
-        return not self._session.interruption and self._ready.has(each.kernel) and self._room.fits(each, self._running.values())
+        return not self._session.interruption and self._has_kernels(each) and self._room.fits(each, self._running.values())
 
     def _start(self, waiting):
         """Start what fits beside what runs, the longest first."""

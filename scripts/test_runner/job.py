@@ -71,16 +71,18 @@ def _move(path, to):
 
 class HostJob:
     """A command that runs in the toolchain root. `runs` are patterns for the directories in out/ of the runs of nodes that it starts,
-    if it starts some; `remarks` are said beside its verdict. `again`: it may run again though no such directory is looked at."""
+    if it starts some; `remarks` are said beside its verdict. `again`: it may run again though no such directory is looked at.
+    `after_kernels`: it begins when no kernel of this run is built any more."""
 
     # The seconds that it takes and the processors that it keeps busy, where neither has been measured.
     guess = (300, 1.0)
     turn = None
     kernel = None
 
-    def __init__(self, name, command, reader, runs=(), memory=_HOST_MEMORY, remarks=(), again=False):
+    def __init__(self, name, command, reader, runs=(), memory=_HOST_MEMORY, remarks=(), again=False, after_kernels=False):
         self.name = self.test = name
         self.memory = memory
+        self.after_kernels = after_kernels
         self._command = command
         self._reader = reader
         self._runs = runs
@@ -173,10 +175,11 @@ def mutants():
 
 
 def mutants_of_each_kind(commit):
-    """A mutant of each kind: others for each commit, and the same ones when it runs again. Nodes with a mutant may report anything."""
+    """A mutant of each kind: others for each commit, and the same ones when it runs again. Nodes with a mutant may report anything.
+    It builds modules, and waits for the kernels that these are for: beside the builds of kernels its time would be over before."""
     turn = int(commit[:7], 16) if _HASH.match(commit) else 0
     command = ["scripts/mutants", "--jobs", "1", "--each", "--turn", str(turn)]
-    return HostJob("mutants", command, read, memory=_LARGE_MEMORY, remarks=[f"--turn {turn}"], again=True)
+    return HostJob("mutants", command, read, memory=_LARGE_MEMORY, remarks=[f"--turn {turn}"], again=True, after_kernels=True)
 
 
 # Patterns for the directories of their runs in out/ in the cache, where the name of the benchmark is not in them.
@@ -266,6 +269,7 @@ class NodeJob:
     """A selftest on one kernel, which an identifier as fast-7.3 names; the turn tells repetitions apart."""
 
     may_run_again = True
+    after_kernels = False
 
     def __init__(self, selftest, kernel, turn=None):
         self.test = f"{selftest.subject} ({kernel})"

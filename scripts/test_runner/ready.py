@@ -14,6 +14,10 @@ class Ready:
         """Whether a kernel is made. Jobs of the host need none, and without a directory every kernel is made."""
         return kernel is None or self._directory is None or (self._directory / kernel).exists()
 
+    def is_over(self, kernels):
+        """Whether none of these kernels is still being made: each of them is made, or could not be."""
+        return all(self.has(kernel) or self.has_failed(kernel) for kernel in kernels)
+
     def has_failed(self, kernel):
         """Whether the making of a kernel has failed."""
         return kernel is not None and self._directory is not None and (self._directory / f"{kernel}{_FAILED}").exists()

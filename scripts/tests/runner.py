@@ -327,6 +327,25 @@ class Runs(unittest.TestCase):
         self.closes(1, "did not run: made/both (umldebug-7.3)", "1 passed, 1 failed")
         self.assertEqual(self.report[-2], "  it did not run: the kernel umldebug-7.3 or its modules could not be made")
 
+    def test_mutants_wait_until_no_kernel_is_built(self):
+        ready = self.cache / "out/ready"
+        ready.mkdir(parents=True)
+        mutants = self.checkout / "scripts/mutants"
+        mutants.write_text("#!/bin/bash\n: >/cache/begun\nprintf 'ok 1 - it is noticed\\n1..1\\n'\n")
+        mutants.chmod(0o755)
+        self.made("both", "passes", "# kernels: fast debug")
+        words = ("--machine", "uml", "--kernels", "fast,debug", "--ready", "/cache/out/ready")
+        process = self.start("python3", "-m", "test_runner", *words)
+        (ready / f"uml-{_KERNEL}").touch()
+        while process.poll() is None and not (self.cache / "turns.both").exists():
+            time.sleep(0.1)
+        time.sleep(1)
+        self.assertFalse((self.cache / "begun").exists())
+        (ready / f"umldebug-{_KERNEL}.failed").touch()
+        self.end(process)
+        self.closes(1, "did not run: made/both (umldebug-7.3)", "2 passed, 1 failed")
+        self.assertTrue((self.cache / "begun").exists())
+
     def test_seeds_are_chosen_and_said_in_a_soak_only(self):
         (self.checkout / "rust/made").mkdir(parents=True)
         (self.checkout / "rust/made/Cargo.toml").touch()
