@@ -4,8 +4,9 @@
 //!
 //! A receive completion says which queue pair it is of, as a number that is good for comparing
 //! alone. A mark in a small table notes it: no lock, no reference, and nothing has to be there
-//! still. Two queue pairs may share a mark, which at worst keeps an idle connection for longer.
-//! They share a source then, too: that of the connection made last.
+//! still. Two queue pairs may share a mark, which at worst keeps an idle connection for longer: the
+//! time at which a mark was last taken stays beside it, for the other one. They share a source
+//! then, too: that of the connection made last.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -20,9 +21,11 @@ use crate::acm::sources::Source;
 /// Marks; a power of two.
 const MARKS: usize = 4096;
 
-/// The tables of marks and of sources.
+/// The tables of marks, of their times, and of sources.
 pub(super) struct Activity {
     marks: KVec<AtomicBool>,
+    /// Times at which the marks were last taken, in seconds and plus one; zero if never.
+    last_seen: KVec<AtomicU64>,
     /// The numbers of the [`Source`]s.
     sources: KVec<AtomicU64>,
 }
@@ -35,29 +38,31 @@ impl Activity {
     /// `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
         let mut marks = KVec::with_capacity(MARKS, GFP_KERNEL)?;
+        let mut last_seen = KVec::with_capacity(MARKS, GFP_KERNEL)?;
         let mut sources = KVec::with_capacity(MARKS, GFP_KERNEL)?;
         for _ in 0..MARKS {
             marks.push(AtomicBool::new(false), GFP_KERNEL)?;
+            last_seen.push(AtomicU64::new(0), GFP_KERNEL)?;
             sources.push(AtomicU64::new(Source::UNKNOWN.get()), GFP_KERNEL)?;
         }
-        Ok(Self { marks, sources })
+        Ok(Self {
+            marks,
+            last_seen,
+            sources,
+        })
     }
 
-    /// Returns the place of a queue pair in both tables.
+    /// Returns the place of a queue pair in all tables.
     fn place(queue_pair: usize) -> usize {
         // Multiplicative hashing: the constant is 2^64 divided by the golden ratio.
         let mixed = (queue_pair as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> (64 - MARKS.trailing_zeros())) as usize
     }
 
-    fn mark(&self, queue_pair: usize) -> Option<&AtomicBool> {
-        self.marks.get(Self::place(queue_pair))
-    }
-
     /// Notes that a queue pair has received.
     #[inline]
     pub(super) fn note(&self, queue_pair: usize) {
-        if let Some(mark) = self.mark(queue_pair) {
+        if let Some(mark) = self.marks.get(Self::place(queue_pair)) {
             // Most often it is there already, and the line stays clean.
             if !mark.load(Ordering::Relaxed) {
                 mark.store(true, Ordering::Relaxed);
@@ -65,10 +70,19 @@ impl Activity {
         }
     }
 
-    /// Returns whether a queue pair has received since this was last asked.
-    pub(super) fn take(&self, queue_pair: usize) -> bool {
-        self.mark(queue_pair)
-            .is_some_and(|mark| mark.swap(false, Ordering::Relaxed))
+    /// Takes the mark of a queue pair at time `now`, in seconds. Returns the time at which the mark
+    /// was last there to be taken, or `None` if it never was.
+    ///
+    /// Callers take turns, by the lock of the session's members: one that finds no mark finds the
+    /// time of the one that has taken it.
+    pub(super) fn take(&self, queue_pair: usize, now: u64) -> Option<u64> {
+        let place = Self::place(queue_pair);
+        let (mark, last_seen) = (self.marks.get(place)?, self.last_seen.get(place)?);
+        if mark.swap(false, Ordering::Relaxed) {
+            // Callers may have read the clock in another order than that of their turns.
+            last_seen.fetch_max(now.saturating_add(1), Ordering::Relaxed);
+        }
+        last_seen.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Notes that `source` has made the connection of a queue pair.
@@ -97,9 +111,34 @@ mod tests {
         let (one, other) = (0xffff_8880_0123_4000, 0xffff_8880_0123_4800);
         activity.note(one);
         activity.note(one);
-        assert!(!activity.take(other));
-        assert!(activity.take(one));
-        assert!(!activity.take(one));
+        assert_eq!(activity.take(other, 0), None);
+        assert_eq!(activity.take(one, 0), Some(0));
+        assert_eq!(activity.take(one, 1), Some(0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_mark_counts_for_all_that_share_it() -> Result {
+        let activity = Activity::new()?;
+        let one = 0xffff_8880_0123_4000_usize;
+        let mut others = (1..16 * MARKS).map(|n| one + n * 2048);
+        let is_shared = |other: &usize| Activity::place(*other) == Activity::place(one);
+        let other = others.find(is_shared).ok_or(EINVAL)?;
+        // Whichever of the two receives and whichever is looked at first, both are in use.
+        for (receives, first, second, now) in [
+            (one, one, other, 10),
+            (one, other, one, 20),
+            (other, one, other, 30),
+            (other, other, one, 40),
+        ] {
+            activity.note(receives);
+            assert_eq!(activity.take(first, now), Some(now));
+            assert_eq!(activity.take(second, now + 1), Some(now));
+        }
+        assert_eq!(activity.take(one, 50), Some(40));
+        // A clock that was read before takes nothing back.
+        activity.note(one);
+        assert_eq!(activity.take(one, 39), Some(40));
         Ok(())
     }
 
@@ -124,9 +163,9 @@ mod tests {
         // Objects of one slab, 2 KiB each: most have a mark of their own.
         let queue_pairs = (0..256).map(|n| 0xffff_8880_0100_0000_usize + n * 2048);
         let mut taken = 0;
-        for queue_pair in queue_pairs {
+        for (queue_pair, now) in queue_pairs.zip(0..) {
             activity.note(queue_pair);
-            taken += u32::from(activity.take(queue_pair + 2048));
+            taken += u32::from(activity.take(queue_pair + 2048, now) == Some(now));
         }
         assert!(taken < 16);
         Ok(())

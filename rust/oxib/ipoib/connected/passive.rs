@@ -187,18 +187,21 @@ impl Inbound {
     }
 
     /// Returns the seconds since something was received, or `None` if the connection has no queue
-    /// pair.
+    /// pair. The caller holds the lock of the session's members.
     pub(super) fn idle_time(&self, now: u64) -> Option<u64> {
         let receiver = self.receiver.lock();
         let address = receiver.as_ref()?.qp.address();
-        if self.session.activity.take(address) {
-            // The time of the look stands for that of the packet: there are several in an idle
-            // time.
-            self.since.store(now, Ordering::Relaxed);
-            // An RTU may be lost: a packet shows as well that the peer is connected.
-            self.is_established.store(true, Ordering::Relaxed);
-        }
-        Some(now.saturating_sub(self.since.load(Ordering::Relaxed)))
+        // The time of the look stands for that of the packet: there are several in an idle time.
+        let seen = self.session.activity.take(address, now);
+        let since = self.since.load(Ordering::Relaxed);
+        // An earlier time than that of the connection is that of another one.
+        let Some(seen) = seen.filter(|seen| *seen >= since) else {
+            return Some(now.saturating_sub(since));
+        };
+        self.since.store(seen, Ordering::Relaxed);
+        // An RTU may be lost: a packet shows as well that the peer is connected.
+        self.is_established.store(true, Ordering::Relaxed);
+        Some(now.saturating_sub(seen))
     }
 
     /// Returns the port that asked for it.

@@ -508,9 +508,16 @@ impl<L, P> Peers<L, P> {
 
     /// Notes in `out`, as far as it has room, the connections that are to be closed: those that
     /// failed, and those on which nothing was sent for `idle` seconds. Forgets peers that were
-    /// refused long ago.
-    pub(super) fn take_idle(&mut self, now: u64, idle: u64, out: &mut KVec<Tag>) {
-        for (index, slot) in self.slots.iter_mut().enumerate() {
+    /// refused long ago. Begins at the slot `from`, and returns the slot to go on at if there may
+    /// be more.
+    pub(super) fn take_idle(
+        &mut self,
+        now: u64,
+        idle: u64,
+        from: usize,
+        out: &mut KVec<Tag>,
+    ) -> Option<usize> {
+        for (index, slot) in self.slots.iter_mut().enumerate().skip(from) {
             let Some((peer, state)) = &mut slot.peer else {
                 continue;
             };
@@ -527,10 +534,13 @@ impl<L, P> Peers<L, P> {
                 }
             };
             if closes {
-                // What finds no room is found by the next look.
+                if out.len() == out.capacity() {
+                    return Some(index);
+                }
                 let _ = out.push_within_capacity(tag(index, slot.generation));
             }
         }
+        None
     }
 
     /// Notes in `out`, as far as it has room, the GIDs of the peers to which packets were sent by

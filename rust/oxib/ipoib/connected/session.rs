@@ -86,7 +86,7 @@ const LISTEN_AGAIN: u32 = 500;
 /// Number of looks for idle connections in the time after which they are closed.
 const LOOKS: u32 = 4;
 
-/// Connections that are closed for being idle at a time.
+/// Most idle connections that are collected under a transmit queue's lock at a time.
 const BATCH: usize = 64;
 
 /// Most packets in the shared receive queue: each has room for 64 KiB.
@@ -443,13 +443,28 @@ impl Session {
 
     /// Closes connections that nothing was sent or received by for long, and those that failed.
     fn close_idle(self: &Arc<Self>) -> Result {
-        let now = self.interface.now();
         let idle = u64::from(self.idle_time());
         for queue in 0..self.queues.pairs.len() as u32 {
-            let mut tags = KVec::with_capacity(BATCH, GFP_KERNEL)?;
+            self.close_idle_of(queue, idle)?;
+        }
+        // Collected first: a connection that ends takes the members' lock to leave the list.
+        for id in &self.idle_inbound(self.interface.now(), idle)? {
+            if let Some(connection) = Inbound::of(id) {
+                connection.close();
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the connections of `queue` by which nothing was sent for `idle` seconds, and those
+    /// that failed: all of them, a batch at a time.
+    fn close_idle_of(self: &Arc<Self>, queue: u32, idle: u64) -> Result {
+        let mut tags = KVec::with_capacity(BATCH, GFP_KERNEL)?;
+        let mut next = Some(0);
+        while let Some(from) = next.take() {
             if let Ok(mut guard) = self.interface.device().lock_queue(queue) {
                 if let Some(senders) = guard.as_mut().and_then(|data| data.senders.as_mut()) {
-                    senders.take_idle(now, idle, &mut tags);
+                    next = senders.take_idle(self.interface.now(), idle, from, &mut tags);
                 }
             }
             // Without the queue's lock: the end of a connection sleeps, and takes that lock
@@ -459,12 +474,7 @@ impl Session {
                     connection.close();
                 }
             }
-        }
-        // Collected first: a connection that ends takes the members' lock to leave the list.
-        for id in &self.idle_inbound(now, idle)? {
-            if let Some(connection) = Inbound::of(id) {
-                connection.close();
-            }
+            tags.clear();
         }
         Ok(())
     }

@@ -180,9 +180,15 @@ impl Senders {
         self.datagram = bytes as usize;
     }
 
-    /// Notes in `out` the connections that are to be closed.
-    pub(super) fn take_idle(&mut self, now: u64, idle: u64, out: &mut KVec<Tag>) {
-        self.peers.take_idle(now, idle, out);
+    /// Notes in `out` the connections that are to be closed: see [`Peers::take_idle`].
+    pub(super) fn take_idle(
+        &mut self,
+        now: u64,
+        idle: u64,
+        from: usize,
+        out: &mut KVec<Tag>,
+    ) -> Option<usize> {
+        self.peers.take_idle(now, idle, from, out)
     }
 
     /// Passes to `end` the packets that have waited too long for their connections. Returns

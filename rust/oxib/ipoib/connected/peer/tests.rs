@@ -354,12 +354,36 @@ mod cases {
         connect(&mut table, 2, 0)?;
         let mut idle = KVec::with_capacity(8, GFP_KERNEL)?;
         // Made is used.
-        table.take_idle(10, 20, &mut idle);
+        table.take_idle(10, 20, 0, &mut idle);
         assert_eq!(link(&mut table, 2), Some(2));
-        table.take_idle(20, 20, &mut idle);
+        table.take_idle(20, 20, 0, &mut idle);
         assert_eq!(idle.len(), 0);
-        table.take_idle(30, 20, &mut idle);
+        table.take_idle(30, 20, 0, &mut idle);
         assert_eq!(&idle[..], &[first]);
+        Ok(())
+    }
+
+    #[test]
+    fn idle_ones_are_found_in_steps() -> Result {
+        let mut table = Table::new(0)?;
+        let mut idle = KVec::with_capacity(2, GFP_KERNEL)?;
+        let room = idle.capacity();
+        let mut expected = KVec::new();
+        for n in 0..2 * room as u8 + 1 {
+            expected.push(connect(&mut table, n, 0)?, GFP_KERNEL)?;
+        }
+        // Made is used.
+        assert_eq!(table.take_idle(10, 20, 0, &mut idle), None);
+        assert_eq!(idle.len(), 0);
+        let mut found = KVec::new();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = table.take_idle(30, 20, from, &mut idle);
+            assert!(next.is_none_or(|index| index > from));
+            found.extend_from_slice(&idle, GFP_KERNEL)?;
+            idle.clear();
+        }
+        assert_eq!(&found[..], &expected[..]);
         Ok(())
     }
 
@@ -384,7 +408,7 @@ mod cases {
         assert_eq!(used.len(), 0);
         // A look for idle ones does not count as one for used ones.
         assert_eq!(link(&mut table, 2), Some(2));
-        table.take_idle(10, 20, &mut KVec::new());
+        table.take_idle(10, 20, 0, &mut KVec::new());
         assert_eq!(table.take_used(0, &mut used), None);
         assert_eq!(&used[..], &[peer(2).gid()]);
         Ok(())
@@ -396,9 +420,9 @@ mod cases {
         let tag = begin(&mut table, 1, 0)?;
         let _ = table.end(tag, Fate::Failed, 0);
         let mut idle = KVec::new();
-        table.take_idle(REMEMBER, 1, &mut idle);
+        table.take_idle(REMEMBER, 1, 0, &mut idle);
         assert!(table.slots.iter().any(|slot| slot.peer.is_some()));
-        table.take_idle(RETRY_SECS + REMEMBER, 1, &mut idle);
+        table.take_idle(RETRY_SECS + REMEMBER, 1, 0, &mut idle);
         assert!(table.slots.iter().all(|slot| slot.peer.is_none()));
         // And its place is used again.
         begin(&mut table, 2, 0)?;
