@@ -80,6 +80,11 @@ shrink() { # times
 	done
 }
 
+# The queues change once more with each try: packets that come once they stay as they are do not count.
+receives_while_shrinking() { # at least
+	shrink 1 && received "$1"
+}
+
 flood_from() { # host...
 	local host
 	for host in "$@"; do
@@ -138,7 +143,7 @@ if [ -e /sys/class/net/lo/queues/rx-0/rps_cpus ]; then
 	flood_from h2 h3 h4
 	packets=$(counter_at h1 rx_packets)
 	check "h1 has 2 receive queues, and 4, by turns" shrink 10
-	check "packets came meanwhile" eventually received $((packets + 100))
+	check "packets came meanwhile" eventually receives_while_shrinking $((packets + 100))
 	stop_jobs
 	check "no packet came by a queue that the stack did not know" test -z "$(warned)"
 else
