@@ -446,7 +446,8 @@ impl Interface {
         }
     }
 
-    /// Takes the receive queues away that nobody is told of any more.
+    /// Takes the receive queues away that nobody is told of any more, and the listeners for
+    /// connections at their numbers.
     pub(super) fn retire(&self, rtnl: &mut Rtnl) -> KVec<Inbound> {
         let most = self.sizes.get().receive_queues.saturating_sub(1) as usize;
         let inbound = &mut self.control.get(rtnl).inbound;
@@ -458,6 +459,11 @@ impl Interface {
             }
             if let Some(queue) = inbound.pop() {
                 let _ = retired.push_within_capacity(queue);
+            }
+        }
+        if let Some(session) = self.session(rtnl) {
+            for queue in &retired {
+                session.retire(queue.pair.number());
             }
         }
         self.stop_inbound(rtnl, &mut retired);

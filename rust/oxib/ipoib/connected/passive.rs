@@ -104,6 +104,11 @@ impl Listener {
         Ok(this)
     }
 
+    /// Returns whether it listens for requests of those that were told `address`.
+    pub(super) fn is_for(&self, address: Qpn) -> bool {
+        self.address == address
+    }
+
     /// Stops listening: destroys the identifier. Sleeps.
     pub(super) fn close(&self) {
         self.id.close();

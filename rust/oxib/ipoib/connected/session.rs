@@ -105,8 +105,6 @@ pub(in crate::ipoib) struct Session {
     pub(super) interface: Arc<Interface>,
     /// The interface's queues for datagrams.
     pub(super) queues: Arc<Queues>,
-    /// The numbers of the queue pairs that peers may know us by.
-    addresses: KVec<Qpn>,
     pub(super) instance: Arc<Instance<Arrivals>>,
     pub(super) completions: Arc<Completions>,
     pub(super) shared: Arc<SharedReceiveQueue>,
@@ -136,6 +134,8 @@ pub(in crate::ipoib) struct Session {
 /// Users of the connection manager. None is added once `open` is false.
 struct Members {
     open: bool,
+    /// The numbers of the queue pairs that peers may know us by.
+    addresses: KVec<Qpn>,
     /// Listeners, one for each number that peers may know us by.
     listeners: KVec<Arc<Listener>>,
     outbound: KVec<Arc<Outbound>>,
@@ -183,7 +183,6 @@ impl Session {
             try_pin_init!(Self {
                 interface: interface.clone(),
                 queues,
-                addresses,
                 instance: instance.clone(),
                 completions: CompletionQueue::new(
                     device,
@@ -204,6 +203,7 @@ impl Session {
                 attempts: Attempts::default(),
                 members <- new_mutex!(Members {
                     open: true,
+                    addresses,
                     listeners: KVec::new(),
                     outbound: KVec::new(),
                     inbound: KVec::new(),
@@ -302,12 +302,12 @@ impl Session {
     /// # Errors
     ///
     /// The errors of [`Session::manager`] and of [`Listener::new`]; `ENODEV` if the session is
-    /// closed.
+    /// closed, `EAGAIN` if there are fewer numbers meanwhile.
     fn begin_to_listen(self: &Arc<Self>) -> Result {
         let manager = self.manager()?;
         let mut listeners = KVec::new();
         // Without the members' lock: a request may come at once, and its handler takes that lock.
-        for address in &self.addresses {
+        for address in &self.addresses()? {
             let listener = Listener::new(self, &manager, *address)
                 .and_then(|listener| Ok(listeners.push(listener, GFP_KERNEL)?));
             if let Err(error) = listener {
@@ -318,18 +318,47 @@ impl Session {
         self.admit_listeners(listeners)
     }
 
+    /// Returns a copy of the numbers of the queue pairs that peers may know us by.
+    fn addresses(&self) -> Result<KVec<Qpn>> {
+        let mut addresses = KVec::new();
+        let members = self.members.lock();
+        addresses.extend_from_slice(&members.addresses, GFP_KERNEL)?;
+        Ok(addresses)
+    }
+
     fn admit_listeners(&self, listeners: KVec<Arc<Listener>>) -> Result {
-        {
+        let error = {
             let mut members = self.members.lock();
-            // `close` may have been here since: nobody would close these listeners.
-            if members.open {
+            if !members.open {
+                // `close` has been here since: nobody would close these listeners.
+                ENODEV
+            } else if members.addresses.len() != listeners.len() {
+                // `retire` has been here since.
+                EAGAIN
+            } else {
                 members.listeners = listeners;
                 return Ok(());
             }
-        }
+        };
         // Without the lock: the end of a listener waits for its handler.
         close_all(&listeners);
-        Err(ENODEV)
+        Err(error)
+    }
+
+    /// Stops listening at `address`, the number of a queue pair that goes: an interface that gets
+    /// the number next has to be able to listen there. Sleeps.
+    ///
+    /// As with [`Session::close`], the caller holds the RTNL: so the listener has ended before the
+    /// use of the connection manager can end.
+    pub(in crate::ipoib) fn retire(&self, address: Qpn) {
+        let mut members = self.members.lock();
+        dismiss(&mut members.addresses, |other| *other == address);
+        let listener = dismiss(&mut members.listeners, |other| other.is_for(address));
+        drop(members);
+        // Without the lock: the end of a listener waits for its handler.
+        if let Some(listener) = listener {
+            listener.close();
+        }
     }
 
     /// Returns the connection manager of the port.
