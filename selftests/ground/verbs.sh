@@ -17,6 +17,7 @@ flushed="soft-RoCE completes what it cannot even send as flushed"
 verbs_differences=(
 	["datagram: a Q_Key with its highest bit set is the sender's own"]="soft-RoCE sends every Q_Key as it is"
 	["datagram: an empty message does not end well in a receive without room for a GRH"]="soft-RoCE completes no receive for it, nor for the message after it"
+	["datagram: a SEND that fails stops the send queue"]="soft-RoCE's queue pair goes to the error state"
 	["queue: a notification on the processor of its completion vector"]="soft-RoCE has one work queue for all vectors"
 	["memory: LOCAL_INV of a key that does not exist"]=$flushed
 	["failing: a SEND with a wrong L_Key"]=$flushed

@@ -495,7 +495,20 @@ impl QueuePair {
         self.count_handed_over(chain.attributes.port, &mut chain.far);
     }
 
-    /// Sends a datagram as the next one of a chain.
+    /// Stops the send queue after a datagram that failed (IBTA 10.3.1): those behind it are
+    /// flushed until the consumer makes the queue pair Ready to Send again. Receives go on.
+    #[cold]
+    fn stop_sending(&self, chain: &mut Chain) {
+        chain.state = State::SendQueueError;
+        self.inner.with(|inner| {
+            // The consumer may have chosen another state since the chain began.
+            if matches!(inner.state, State::ReadyToSend | State::SendQueueDrained) {
+                inner.state = State::SendQueueError;
+            }
+        });
+    }
+
+    /// Sends a datagram as the next one of a chain. One that fails stops the send queue.
     ///
     /// # Errors
     ///
@@ -513,6 +526,10 @@ impl QueuePair {
             State::Error | State::SendQueueError => Status::Flushed,
             _ => return Err(EINVAL),
         };
+        // Before the completion: its consumer resumes the queue pair from that state.
+        if !matches!(status, Status::Success | Status::Flushed) {
+            self.stop_sending(chain);
+        }
         if status != Status::Success || datagram.signalled || self.signal_all {
             let completion = Completion {
                 request: datagram.request,

@@ -361,7 +361,10 @@ unsafe fn datagram<'a>(
     let inline = flags & bindings::ib_send_flags_IB_SEND_INLINE != 0;
     // SAFETY: The list of a valid request has as many entries as its count.
     let segments = unsafe { Segment::list(common.sg_list, common.num_sge, pair.send_segments) }?;
-    let length = segments.iter().map(|segment| segment.len()).sum();
+    let length: usize = segments.iter().map(|segment| segment.len()).sum();
+    if inline && length > pair.inline as usize {
+        return Err(EINVAL);
+    }
     let (immediate, cut) = match common.opcode {
         bindings::ib_wr_opcode_IB_WR_SEND => (None, None),
         bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => (Some(immediate(common)), None),

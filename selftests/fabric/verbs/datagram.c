@@ -202,6 +202,58 @@ static void pieces(struct pair *pair)
 		has(pair, &pair->b, INCOMING + GRH_BYTES, 100, 6);
 }
 
+/* As many bytes as the queue pair was made for, and no more. */
+static void longest_inline(struct pair *pair)
+{
+	u32 length = pair->a.inline_bytes;
+	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED | IB_SEND_INLINE, .length = length + 1 };
+	const struct ib_send_wr *bad;
+	struct posting posting;
+
+	fill(&pair->a, OUTGOING, length, 33);
+	describe(pair, &pair->a, &request, &posting);
+	/* Inline, addresses are the kernel's. */
+	posting.pieces[0].addr = (uintptr_t)pair->a.memory;
+	if (!post_datagram_receive(pair, length) ||
+	    !same(pair, "a byte more", -EINVAL, ib_post_send(pair->a.qp, &posting.work.wr, &bad)))
+		return;
+	posting.pieces[0].length = length;
+	if (same(pair, "as many", 0, ib_post_send(pair->a.qp, &posting.work.wr, &bad)) &&
+	    received(pair, &pair->b, GRH_BYTES + length, NULL) && sent_well(pair, &pair->a, 1))
+		has(pair, &pair->b, INCOMING + GRH_BYTES, length, 33);
+}
+
+static bool still_receives(struct pair *pair)
+{
+	fill(&pair->b, OUTGOING, 16, 5);
+	return post_receive(pair, &pair->a, INCOMING, GRH_BYTES + 16) &&
+	       post(pair, &pair->b, &(struct request){ .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 16 }) &&
+	       sent_well(pair, &pair->b, 1) && received(pair, &pair->a, GRH_BYTES + 16, NULL) &&
+	       has(pair, &pair->a, INCOMING + GRH_BYTES, 16, 5);
+}
+
+/*
+ * The send queue stops, and it alone: what is behind the request is flushed, in its list and later, until the queue pair is
+ * set to RTS again (volume 1, 10.3.1).
+ */
+static void failed_send(struct pair *pair)
+{
+	struct ib_qp_attr resume = { .qp_state = IB_QPS_RTS, .cur_qp_state = IB_QPS_SQE };
+	struct request behind = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 32 };
+	struct request requests[] = {
+		{ .opcode = IB_WR_SEND, .length = 32, .lkey = pair->a.mr->lkey ^ 0x40 },
+		behind,
+	};
+
+	if (post_datagram_receive(pair, 64) && post_all(pair, &pair->a, requests, ARRAY_SIZE(requests)) &&
+	    sent(pair, &pair->a, IB_WC_LOC_PROT_ERR) && sent(pair, &pair->a, IB_WC_WR_FLUSH_ERR) &&
+	    reached(pair, &pair->a, IB_QPS_SQE) && post(pair, &pair->a, &behind) &&
+	    sent(pair, &pair->a, IB_WC_WR_FLUSH_ERR) && still_receives(pair) &&
+	    same(pair, "to RTS", 0, ib_modify_qp(pair->a.qp, &resume, IB_QP_STATE | IB_QP_CUR_STATE)))
+		/* What was flushed would be in the receive. */
+		arrives(pair, 64, NULL);
+}
+
 /* An HCA gives its own queue pairs what they send to a group of theirs. Beyond it the group would be the SM's to make. */
 static void multicast(struct pair *pair)
 {
@@ -284,6 +336,7 @@ static const struct test tests[] = {
 	{ "SEND with a GRH", { .type = IB_QPT_UD, .with_grh = true }, send },
 	{ "SEND with immediate data", { .type = IB_QPT_UD }, send_immediate },
 	{ "SEND of two pieces", { .type = IB_QPT_UD }, pieces },
+	{ "SEND of as much inline data as the queue pair takes", { .type = IB_QPT_UD }, longest_inline },
 	{ "SEND into a shared receive queue", { .type = IB_QPT_UD, .shared_receive = true }, send },
 	{ "a reply to the sender that the completion tells", { .type = IB_QPT_UD }, reply },
 	{ "a reply to the sender that completion and GRH tell", { .type = IB_QPT_UD, .with_grh = true }, reply },
@@ -297,6 +350,7 @@ static const struct test tests[] = {
 	{ "a message without a receive is dropped", { .type = IB_QPT_UD }, no_receive },
 	{ "a message longer than the MTU is not sent, and ends well", { .type = IB_QPT_UD }, too_long },
 	{ "a message longer than its receive does not end well", { .type = IB_QPT_UD }, short_receive },
+	{ "a SEND that fails stops the send queue", { .type = IB_QPT_UD }, failed_send },
 	{ "an empty message does not end well in a receive without room for a GRH", { .type = IB_QPT_UD }, empty_into_short_receive },
 };
 
