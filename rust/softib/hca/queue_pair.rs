@@ -384,14 +384,16 @@ impl QueuePair {
         if self.kind.is_connected() {
             self.modify_connection(state, change)?;
         } else {
-            let drained = self.inner.with(|inner| {
+            let (drained, failed) = self.inner.with(|inner| {
                 let before = inner.state;
                 change(&mut inner.attributes);
                 inner.state = state.unwrap_or(before);
                 let drains = (before, inner.state) == (State::ReadyToSend, State::SendQueueDrained);
-                drains && inner.attributes.notify_drained
+                let fails = before != State::Error && inner.state == State::Error;
+                (drains && inner.attributes.notify_drained, fails)
             });
-            if state == Some(State::Error) {
+            // Once: a queue pair in the error state can be told to go there again.
+            if failed {
                 self.flush_receives();
                 // No receive of the shared queue completes for it any more.
                 if self.shared.is_some() {

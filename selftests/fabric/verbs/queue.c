@@ -245,6 +245,20 @@ static void shared_last(struct pair *pair)
 		nothing_completed(pair, pair->b.recv_cq, "the receive is the shared queue's");
 }
 
+/* It is in the error state already when it is set to it once more. */
+static void shared_last_once(struct pair *pair)
+{
+	if (!same(pair, "to the error state", 0, drop_to_error(&pair->b)) ||
+	    !happened(pair, &pair->b, IB_EVENT_QP_LAST_WQE_REACHED))
+		return;
+	clear_bit(IB_EVENT_QP_LAST_WQE_REACHED, &pair->b.events);
+	if (!same(pair, "to the error state again", 0, drop_to_error(&pair->b)))
+		return;
+	msleep(50);
+	if (test_bit(IB_EVENT_QP_LAST_WQE_REACHED, &pair->b.events))
+		fail(pair, "the event came again");
+}
+
 /* What waits in the queues of a queue pair that is given up, or destroyed, touches nothing any more. */
 static void destroy_busy(struct pair *pair)
 {
@@ -300,6 +314,8 @@ static const struct test tests[] = {
 	{ "a shared receive queue's limit", { .type = IB_QPT_RC, .shared_receive = true }, shared_limit },
 	{ "a shared receive queue's last receive", { .type = IB_QPT_RC, .shared_receive = true }, shared_last },
 	{ "a shared receive queue's last datagram", { .type = IB_QPT_UD, .shared_receive = true }, shared_last },
+	{ "a shared receive queue's last receive is told once", { .type = IB_QPT_RC, .shared_receive = true }, shared_last_once },
+	{ "a shared receive queue's last datagram is told once", { .type = IB_QPT_UD, .shared_receive = true }, shared_last_once },
 	{ "a queue pair that is destroyed at work", { .type = IB_QPT_RC }, destroy_busy },
 	{ "queues as large as the device promises", { .type = IB_QPT_RC }, large },
 };
