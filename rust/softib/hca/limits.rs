@@ -39,6 +39,12 @@ pub(crate) const GROUP_MEMBERS: u32 = 1 << 8;
 /// READs and atomics that a queue pair may have outstanding.
 pub(crate) const READS: u32 = 16;
 
+/// The most of a local ACK time-out, and of an RNR timer: five bits each.
+pub(crate) const TIMER: u32 = 31;
+
+/// The most of a retry count, and of an RNR retry count: three bits each.
+pub(crate) const RETRIES: u32 = 7;
+
 /// The longest message, in bytes.
 pub(crate) const MESSAGE: u32 = 1 << 30;
 

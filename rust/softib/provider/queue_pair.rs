@@ -264,18 +264,42 @@ fn check(pair: &QueuePair, given: &bindings::ib_qp_attr, mask: u32) -> Result {
     if has(bindings::ib_qp_attr_mask_IB_QP_ALT_PATH) {
         return Err(EINVAL);
     }
-    let reads = [
+    let numbers = [
         (
             bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC,
             given.max_rd_atomic,
+            limits::READS,
         ),
         (
             bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC,
             given.max_dest_rd_atomic,
+            limits::READS,
+        ),
+        (
+            bindings::ib_qp_attr_mask_IB_QP_TIMEOUT,
+            given.timeout,
+            limits::TIMER,
+        ),
+        (
+            bindings::ib_qp_attr_mask_IB_QP_MIN_RNR_TIMER,
+            given.min_rnr_timer,
+            limits::TIMER,
+        ),
+        (
+            bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT,
+            given.retry_cnt,
+            limits::RETRIES,
+        ),
+        (
+            bindings::ib_qp_attr_mask_IB_QP_RNR_RETRY,
+            given.rnr_retry,
+            limits::RETRIES,
         ),
     ];
-    let too_many = |&(bit, number)| has(bit) && u32::from(number) > limits::READS;
-    if reads.iter().any(too_many) {
+    let is_beyond = |&(bit, number, most): &(bindings::ib_qp_attr_mask, u8, u32)| {
+        has(bit) && u32::from(number) > most
+    };
+    if numbers.iter().any(is_beyond) {
         return Err(EINVAL);
     }
     Ok(())

@@ -253,6 +253,10 @@ static void attributes(void)
 	WRONG("200 reads of the peer", IBV_QPS_INIT, IBV_QPS_RTR, max_dest_rd_atomic = 200);
 	WRONG("GID index 200", IBV_QPS_INIT, IBV_QPS_RTR, ah_attr.grh.sgid_index = 200);
 	WRONG("an address of port 9", IBV_QPS_INIT, IBV_QPS_RTR, ah_attr.port_num = 9);
+	WRONG("an RNR timer of 32", IBV_QPS_INIT, IBV_QPS_RTR, min_rnr_timer = 32);
+	WRONG("a time-out of 32", IBV_QPS_RTR, IBV_QPS_RTS, timeout = 32);
+	WRONG("8 retries", IBV_QPS_RTR, IBV_QPS_RTS, retry_cnt = 8);
+	WRONG("8 RNR retries", IBV_QPS_RTR, IBV_QPS_RTS, rnr_retry = 8);
 	WRONG("200 reads", IBV_QPS_RTR, IBV_QPS_RTS, max_rd_atomic = 200);
 	bring_to(a.qp, IBV_QPS_INIT);
 	say("a change without an attribute that it needs", ibv_modify_qp(a.qp, &attr, mask_to(IBV_QPS_RTR) & ~IBV_QP_AV));

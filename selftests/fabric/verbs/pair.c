@@ -92,7 +92,7 @@ int make_handle(struct side *from, const struct side *to, bool with_grh)
 	return 0;
 }
 
-static int to_init(struct side *side, const struct pair *pair)
+int to_init(struct side *side, const struct pair *pair)
 {
 	struct ib_qp_attr attributes = {
 		.qp_state = IB_QPS_INIT,
@@ -106,7 +106,7 @@ static int to_init(struct side *side, const struct pair *pair)
 	return ib_modify_qp(side->qp, &attributes, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | last);
 }
 
-static int to_ready_to_receive(struct side *side, u32 peer_qpn, const struct side *peer, const struct pair *pair)
+int to_ready_to_receive(struct side *side, u32 peer_qpn, const struct side *peer, const struct pair *pair)
 {
 	struct ib_qp_attr attributes = {
 		.qp_state = IB_QPS_RTR,

@@ -127,6 +127,59 @@ static void wrong_transition(struct pair *pair)
 	refused(pair, "going from RESET to RTS", ib_modify_qp(pair->a.qp, &attributes, IB_QP_STATE | IB_QP_SQ_PSN));
 }
 
+/* Its numbers are 1 to 5 (volume 1, 11.2.5.2). */
+static void path_mtu(struct pair *pair)
+{
+	enum ib_mtu good = pair->mtu, wrong[] = { 0, IB_MTU_4096 + 1 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		pair->mtu = wrong[i];
+		if (!same(pair, "an MTU that there is not", -EINVAL, ready(&pair->a, pair->b.qp->qp_num, &pair->b, pair)))
+			return;
+	}
+	pair->mtu = good;
+	same(pair, "the port's MTU", 0, ready(&pair->a, pair->b.qp->qp_num, &pair->b, pair));
+}
+
+static int to_rts(struct side *side, const struct ib_qp_attr *given)
+{
+	struct ib_qp_attr attributes = *given;
+
+	attributes.qp_state = IB_QPS_RTS;
+	return ib_modify_qp(side->qp, &attributes, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+						   IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+}
+
+/* An attribute that has one more than its most is refused, and one that has its most is taken. */
+static void most_of(struct pair *pair, const struct ib_qp_attr *most, const struct ib_qp_attr *more)
+{
+	if (same(pair, "to INIT", 0, to_init(&pair->a, pair)) &&
+	    same(pair, "to RTR", 0, to_ready_to_receive(&pair->a, pair->b.qp->qp_num, &pair->b, pair)) &&
+	    same(pair, "one more", -EINVAL, to_rts(&pair->a, more)))
+		same(pair, "the most", 0, to_rts(&pair->a, most));
+}
+
+static void time_out(struct pair *pair)
+{
+	most_of(pair, &(struct ib_qp_attr){ .timeout = 31 }, &(struct ib_qp_attr){ .timeout = 32 });
+}
+
+static void retries(struct pair *pair)
+{
+	most_of(pair, &(struct ib_qp_attr){ .retry_cnt = 7 }, &(struct ib_qp_attr){ .retry_cnt = 8 });
+}
+
+static void rnr_retries(struct pair *pair)
+{
+	most_of(pair, &(struct ib_qp_attr){ .rnr_retry = 7 }, &(struct ib_qp_attr){ .rnr_retry = 8 });
+}
+
+static void rnr_timer(struct pair *pair)
+{
+	most_of(pair, &(struct ib_qp_attr){ .min_rnr_timer = 31 }, &(struct ib_qp_attr){ .min_rnr_timer = 32 });
+}
+
 static void query(struct pair *pair)
 {
 	struct ib_qp_init_attr initial = {};
@@ -145,6 +198,11 @@ static const struct test tests[] = {
 	{ "requests and receives in the state RESET", { .type = IB_QPT_RC, .reset = true }, in_reset },
 	{ "requests in the state INIT", { .type = IB_QPT_RC, .deaf = true }, in_init },
 	{ "a state that cannot be reached", { .type = IB_QPT_RC, .reset = true }, wrong_transition },
+	{ "a path MTU that there is not", { .type = IB_QPT_RC, .reset = true }, path_mtu },
+	{ "a time-out of more than 31", { .type = IB_QPT_RC, .reset = true }, time_out },
+	{ "more than 7 retries", { .type = IB_QPT_RC, .reset = true }, retries },
+	{ "more than 7 RNR retries", { .type = IB_QPT_RC, .reset = true }, rnr_retries },
+	{ "an RNR timer of more than 31", { .type = IB_QPT_RC, .reset = true }, rnr_timer },
 	{ "a bad request in a list", { .type = IB_QPT_RC }, bad_in_list },
 	{ "a receive of too many pieces", { .type = IB_QPT_RC }, too_many_pieces },
 	{ "inline data longer than the device takes", { .type = IB_QPT_RC }, too_long_inline },

@@ -116,6 +116,8 @@ bool pair_open(struct pair *pair);
 void pair_close(struct pair *pair);
 bool is_infiniband(const struct side *side);
 int make_handle(struct side *from, const struct side *to, bool with_grh);
+int to_init(struct side *side, const struct pair *pair);
+int to_ready_to_receive(struct side *side, u32 peer_qpn, const struct side *peer, const struct pair *pair);
 int ready(struct side *side, u32 peer_qpn, const struct side *peer, const struct pair *pair);
 int drop_to_error(struct side *side);
 enum ib_qp_state state_of(struct side *side);
