@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Programs' contexts where not all is as it should be: libraries of another version, or none; commands that softib does not have, and
-# data of a driver that it does not know; a queue pair that cannot be detached from its groups; an HCA that goes while a program holds
-# objects of it, by its deletion, with its namespace, or with the module.
+# data of a driver that it does not know; a queue pair that cannot be detached from its groups; an HCA that fails, or goes, while a
+# program holds objects of it, by its deletion, with its namespace, or with the module.
 #
-# contexts.sh [installed|commands|udata|member|deleted|namespace|unloaded...]
+# contexts.sh [installed|commands|udata|member|failed|deleted|namespace|unloaded...]
 #
 # nodes: 1
 # kernels: fast debug
@@ -14,7 +14,7 @@
 . selftests/lib/fabric.sh
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(installed commands udata member deleted namespace unloaded)
+[ $# -gt 0 ] || sections=(installed commands udata member failed deleted namespace unloaded)
 
 contexts=$MODULES/libsoftib/contexts
 library=$MODULES/libsoftib/libsoftib-rdmav34.so
@@ -122,13 +122,25 @@ test_member() {
 	rmdir "$options"
 }
 
+# --- an HCA that fails ------------------------------------------------------------------------------------
+
+test_failed() {
+	mkdir -p "$options"
+	check "a program holds objects of an HCA" start_holding h1 failing
+	check "the HCA fails meanwhile" fault failed 1
+	go_on failed
+	check "nothing is left of the program's objects" eventually has_no_objects h1
+	check "the HCA works again" fault failed 0
+	rmdir "$options"
+}
+
 # --- an HCA goes ----------------------------------------------------------------------------------------------
 
 holds_objects() {
 	grep -qx held /tmp/holding
 }
 
-start_holding() { # host, hold|hold_outside|member
+start_holding() { # host, hold|hold_outside|member|failing
 	rm -f /tmp/lines
 	mkfifo /tmp/lines
 	at "$1" "$contexts" "$2" "$1" </tmp/lines >/tmp/holding 2>&1 &

@@ -134,6 +134,7 @@ pub(super) unsafe extern "C" fn destroy(
 ) -> i32 {
     // SAFETY: The queue is live, so `create` has written our part; nothing uses it after this call.
     let (hca, queue) = unsafe { (device::hca((*cq).device), Queue::destroy(cq)) };
+    hca.take_time();
     queue.stop();
     hca.vectors.remove(queue.vector.number);
     hca.completion_queues.give_back();

@@ -4,20 +4,29 @@
 
 use kernel::error::from_result;
 
-use super::udata;
+use super::{
+    device,
+    udata, //
+};
 use crate::bindings;
 
-/// Makes nothing (`alloc_pd`): the kernel's object is all there is.
+/// Makes nothing (`alloc_pd`): the kernel's object is all there is. A device that has failed has
+/// no domains to give.
 ///
 /// # Safety
 ///
-/// Called by `ib_core` with the data of a program's command, or null.
+/// Called by `ib_core` with a new domain, and the data of a program's command, or null.
 pub(super) unsafe extern "C" fn alloc(
-    _pd: *mut bindings::ib_pd,
+    pd: *mut bindings::ib_pd,
     data: *mut bindings::ib_udata,
 ) -> i32 {
-    // SAFETY: `ib_core` gives the data of the command, or null.
-    from_result(|| unsafe { udata::refuse(data) }.map(|()| 0))
+    from_result(|| {
+        // SAFETY: `ib_core` gives the data of the command, or null.
+        unsafe { udata::refuse(data) }?;
+        // SAFETY: `ib_core` has filled in the domain's device, one of ours.
+        unsafe { device::hca((*pd).device) }.check()?;
+        Ok(0)
+    })
 }
 
 /// Has nothing to free (`dealloc_pd`).

@@ -63,6 +63,10 @@ pub(super) fn rights(flags: u32) -> Rights {
 
 /// Makes the kernel's object of a region.
 ///
+/// # Errors
+///
+/// `ENOMEM`; `EIO` from a device that has failed.
+///
 /// # Safety
 ///
 /// `pd` is live.
@@ -74,6 +78,7 @@ unsafe fn register(
 ) -> Result<*mut bindings::ib_mr> {
     // SAFETY: The caller keeps `pd`, and with it its device.
     let (hca, domain) = unsafe { (device::hca((*pd).device), Domain::of(pd)) };
+    hca.check()?;
     // Not to be used before it has the memory for good.
     let region = hca.regions.add(domain, false, rights, extent)?;
     let key = region.state.with(|state| state.key);
@@ -283,6 +288,10 @@ pub(super) unsafe extern "C" fn change(
 ) -> *mut bindings::ib_mr {
     // SAFETY: `ib_core` gives the data of the command.
     if let Err(error) = unsafe { udata::refuse(data) } {
+        return error.to_ptr();
+    }
+    // SAFETY: `ib_core` keeps `pd`, and with it its device, during the call.
+    if let Err(error) = unsafe { device::hca((*pd).device) }.check() {
         return error.to_ptr();
     }
     let changes = |bit: i32| flags & bit != 0;

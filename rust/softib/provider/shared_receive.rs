@@ -112,6 +112,8 @@ pub(super) unsafe extern "C" fn modify(
         unsafe { udata::refuse(data) }?;
         // SAFETY: The queue is live, so `create` has written our part; the attributes are valid.
         let (queue, attributes) = unsafe { (Queue::part(srq), &*attributes) };
+        // SAFETY: A live queue names its device, which is one of ours.
+        unsafe { device::hca((*srq).device) }.begin_command()?;
         if mask & bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR != 0 {
             return Err(super::unsupported());
         }
@@ -135,6 +137,8 @@ pub(super) unsafe extern "C" fn query(
         // SAFETY: The queue is live, so `create` has written our part; the attributes are the
         // caller's alone.
         let (queue, out) = unsafe { (Queue::part(srq), &mut *out) };
+        // SAFETY: A live queue names its device, which is one of ours.
+        unsafe { device::hca((*srq).device) }.begin_command()?;
         out.max_wr = queue.capacity;
         out.max_sge = queue.segments_each;
         out.srq_limit = queue.limit();
@@ -153,6 +157,7 @@ pub(super) unsafe extern "C" fn destroy(
 ) -> i32 {
     // SAFETY: The queue is live, so `create` has written our part; nothing uses it after this call.
     let (hca, queue) = unsafe { (device::hca((*srq).device), Queue::destroy(srq)) };
+    hca.take_time();
     drop(queue);
     hca.shared_queues.give_back();
     0

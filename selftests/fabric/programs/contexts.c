@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Contexts of programs: the commands that softib does not have, and an HCA that goes while a program
- * holds all kinds of objects. Prints a line for each case, `ok` or `not ok`, and a description.
+ * Contexts of programs: the commands that softib does not have, and an HCA that fails or goes while a
+ * program holds all kinds of objects. Prints a line for each case, `ok` or `not ok`, and a description.
  *
  * contexts commands DEVICE     calls each command that there is
  * contexts hold DEVICE         makes objects, says `held`, and when it reads a line, uses them: the HCA is
@@ -10,6 +10,8 @@
  *                              context open
  * contexts member DEVICE       makes a queue pair that is in two groups, says `held`, and when it reads a line,
  *                              leaves one of them and ends: detachments are to fail by then
+ * contexts failing DEVICE      makes objects, says `held`, and when it reads a line, tries to make more and to
+ *                              change some: the HCA is to have failed by then
  */
 
 #include <errno.h>
@@ -349,6 +351,29 @@ static void be_member(void)
 	report_number(0, ibv_detach_mcast(qp, &group, group_lid), "a program's queue pair leaves a group");
 }
 
+/* --- an HCA that fails --- */
+
+/* It is there, and ends objects, but neither makes nor changes any. */
+static void be_refused(void)
+{
+	struct ibv_srq_init_attr shared = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+	char line[10];
+
+	make_objects();
+	puts("held");
+	must(fgets(line, sizeof(line), stdin) != NULL, "a line");
+	report(!ibv_alloc_pd(context) && errno == EIO, "ibv_alloc_pd: EIO");
+	report(!ibv_reg_mr(pd, memory, SIZE, 0) && errno == EIO, "ibv_reg_mr: EIO");
+	errno = 0;
+	report(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != 0 && errno == EIO, "ibv_rereg_mr: EIO");
+	report(!ibv_create_cq(context, 1, NULL, NULL, 0) && errno == EIO, "ibv_create_cq: EIO");
+	report(!ibv_create_srq(pd, &shared) && errno == EIO, "ibv_create_srq: EIO");
+	report_number(EIO, ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), "ibv_modify_srq: EIO");
+	report_number(EIO, ibv_query_srq(srq, &limit), "ibv_query_srq: EIO");
+	end_objects();
+}
+
 static void commands(void)
 {
 	make_objects();
@@ -369,6 +394,8 @@ int main(int argc, char **argv)
 		commands();
 	else if (!strcmp(what, "member"))
 		be_member();
+	else if (!strcmp(what, "failing"))
+		be_refused();
 	else
 		hold();
 	puts("end");
