@@ -24,6 +24,7 @@ verbs_differences=(
 	["refused: more than 7 retries"]="soft-RoCE looks at no count"
 	["refused: more than 7 RNR retries"]="soft-RoCE looks at no count"
 	["refused: an RNR timer of more than 31"]="soft-RoCE does not look at it"
+	["memory: REG_MR of a zero-based region is refused"]="soft-RoCE takes the flag, and looks at it for memory windows alone"
 	["queue: a notification on the processor of its completion vector"]="soft-RoCE has one work queue for all vectors"
 	["memory: LOCAL_INV of a key that does not exist"]=$flushed
 	["failing: a SEND with a wrong L_Key"]=$flushed

@@ -292,7 +292,7 @@ unsafe fn operation(request: *const bindings::ib_send_wr) -> Result<(Kind, Opera
         bindings::ib_wr_opcode_IB_WR_REG_MR => {
             // SAFETY: A request with this operation begins a `struct ib_reg_wr`, whose region is
             // live.
-            unsafe { registration(&*request.cast::<bindings::ib_reg_wr>()) }
+            unsafe { registration(&*request.cast::<bindings::ib_reg_wr>()) }?
         }
         _ => return Err(EINVAL),
     })
@@ -324,10 +324,17 @@ fn atomic(request: &bindings::ib_atomic_wr) -> (Kind, Operation, Local) {
 
 /// A registration of what was mapped.
 ///
+/// # Errors
+///
+/// `EINVAL` for a region whose addresses begin at 0.
+///
 /// # Safety
 ///
 /// The region of the request is live.
-unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local) {
+unsafe fn registration(request: &bindings::ib_reg_wr) -> Result<(Kind, Operation, Local)> {
+    if request.access as u32 & bindings::ib_access_flags_IB_ZERO_BASED != 0 {
+        return Err(EINVAL);
+    }
     // SAFETY: The caller has a live region, which `register` made with our part.
     let (mr, part) = unsafe { (&*request.mr, region::Registered::part(request.mr)) };
     let wanted = Registration {
@@ -337,11 +344,11 @@ unsafe fn registration(request: &bindings::ib_reg_wr) -> (Kind, Operation, Local
         length: mr.length,
         page_size: mr.page_size as usize,
     };
-    (
+    Ok((
         Kind::Register,
         Operation::Local(work::Local::Register),
         Local::Register(part.region.clone(), wanted),
-    )
+    ))
 }
 
 /// Reads a request of a datagram queue pair.

@@ -200,12 +200,12 @@ pub(super) unsafe extern "C" fn deregister(
     0
 }
 
-/// The access flags that a program may ask for. Those that are optional change nothing here.
+/// The access flags that a program may ask for. Those that are optional change nothing here. The
+/// addresses in a region are those of the program: none begins at 0 (`IB_ZERO_BASED`).
 const OF_PROGRAMS: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
     | bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
     | bindings::ib_access_flags_IB_ACCESS_REMOTE_READ
     | bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
-    | bindings::ib_access_flags_IB_ZERO_BASED
     | bindings::ib_access_flags_IB_ACCESS_HUGETLB
     | bindings::ib_access_flags_IB_ACCESS_OPTIONAL;
 

@@ -55,6 +55,7 @@ static void regions(void)
 	MADE("a region to be written of memory that is not", ibv_reg_mr(a.pd, constant, SIZE, ALL), ibv_dereg_mr);
 	MADE("a region to be read of it", ibv_reg_mr(a.pd, constant, SIZE, 0), ibv_dereg_mr);
 	MADE("a region that only peers write", ibv_reg_mr(a.pd, a.memory, SIZE, IBV_ACCESS_REMOTE_WRITE), ibv_dereg_mr);
+	MADE("a region whose addresses begin at 0", ibv_reg_mr(a.pd, a.memory, SIZE, ALL | IBV_ACCESS_ZERO_BASED), ibv_dereg_mr);
 	MADE("a region twice", ibv_reg_mr(a.pd, a.memory, SIZE, ALL), ibv_dereg_mr);
 	MADE("a region that overlaps", ibv_reg_mr(a.pd, a.memory + 100, SIZE - 100, ALL), ibv_dereg_mr);
 	munmap(constant, SIZE);

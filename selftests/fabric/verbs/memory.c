@@ -43,6 +43,15 @@ static void register_again(struct pair *pair)
 		write_with(pair, old, IB_WC_REM_ACCESS_ERR);
 }
 
+/* Its addresses would begin at 0, which a device need not have: it is refused, and the region is as it was. */
+static void register_zero_based(struct pair *pair)
+{
+	struct request request = { .opcode = IB_WR_REG_MR, .flags = SIGNALED, .mr = pair->b.mr, .access = REMOTE | IB_ZERO_BASED };
+
+	if (same(pair, "posting the request", -EINVAL, try_post(pair, &pair->b, &request)))
+		write_with(pair, 0, IB_WC_SUCCESS);
+}
+
 /* A part of the memory, beginning within a page: nothing outside can be written. */
 static void register_part(struct pair *pair)
 {
@@ -115,6 +124,7 @@ static const struct test tests[] = {
 	{ "LOCAL_INV: nothing can be written after it", { .type = IB_QPT_RC }, invalidate },
 	{ "REG_MR again: the new key is good, the old one is not", { .type = IB_QPT_RC }, register_again },
 	{ "REG_MR of a part: nothing beyond it can be written", { .type = IB_QPT_RC }, register_part },
+	{ "REG_MR of a zero-based region is refused", { .type = IB_QPT_RC }, register_zero_based },
 	{ "an L_Key of a REG_MR", { .type = IB_QPT_RC }, local_key },
 	{ "SEND with invalidate: nothing can be written after it", { .type = IB_QPT_RC }, send_invalidate },
 	{ "LOCAL_INV of a key that does not exist", { .type = IB_QPT_RC }, invalidate_wrong_key },
