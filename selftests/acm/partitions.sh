@@ -4,7 +4,7 @@
 # Partitions across a router: children in one of which hosts of both subnets are members reach each other. If the host behind the
 # router is no member any more, or the router is not, or the entry is for another partition, the resolution says so, it is
 # counted, nothing hangs, and the default partition is as it was. Nobody outside a partition is told queue pairs in it, nor
-# makes a host forget one.
+# makes a host forget one. An interface asks by an address of its own, also for packets from another interface's.
 #
 # nodes: 1
 # kernels: fast
@@ -228,6 +228,27 @@ test_announced() {
 	check "h1 has the entry for any partition again" know h1 h2
 }
 
+# --- in the name of another interface --------------------------------------------------------------------------------------------
+
+# What waits for h2 at ib0 comes from the child's address, and in that name the stack asks. h2 need not answer the ping.
+h2_is_told_ib0() {
+	at h1 ip neighbour flush dev ib0
+	know h1 h2 || return
+	at h1 ping -q -c 1 -W 1 -I "$(child_of h1)" "$(v4_of h2)"
+	knows_queue_pair h2 "$(v4_of h1)" "$(qpn_of h1)"
+}
+
+is_not_told_of_child() {
+	! knows_queue_pair h2 "$(child_of h1)" "$(qpn_of h1)"
+}
+
+test_name() {
+	at h2 ip neighbour flush dev ib0
+	check "h2 has entries of h1's ib0 and child, without queue pairs" eval 'know h2 h1 && enter_child h2 h1'
+	check "ib0 of h1 asks h2 by its own address" eventually h2_is_told_ib0
+	check "h2 does not take its queue pair for the child's" is_not_told_of_child
+}
+
 bring_up_routed_fabric
 check "hosts know each other" eval 'know h1 h2 h3 && know h3 h1 h2'
 check "h1, h2 and the router are in blue" blue_has h1 "$(port_guid h1)" "$(port_guid h2)" "$(router_guid r1-1)"
@@ -243,6 +264,7 @@ check "h3 has one of h1's" enter_child h3 h1
 default_is_as_it_was "with children"
 test_shared "both are members"
 test_announced
+test_name
 test_peer
 test_router
 test_entry

@@ -76,7 +76,8 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Returns whether the interface, or a bond that it is in, has this address.
     fn has(&self, address: IpAddr) -> bool;
 
-    /// Returns the address that it sends from to this one, if it has any of that family.
+    /// Returns the address that it sends from to this one: another interface's if it has none of
+    /// its own of that family.
     fn source_for(&self, address: IpAddr) -> Option<IpAddr>;
 
     /// Returns whether IP goes to this address by a gateway behind the interface, for programs in

@@ -271,7 +271,7 @@ impl Host for Interface {
             IpAddr::V4(address) => Address::V4(address.octets()),
             IpAddr::V6(address) => Address::V6(address.octets()),
         };
-        self.device().owner_of(address).is_some()
+        self.device().owns(address)
     }
 
     fn source_for(&self, address: IpAddr) -> Option<IpAddr> {

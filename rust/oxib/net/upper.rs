@@ -107,7 +107,22 @@ impl<T: Operations> Device<T> {
     ///
     /// The caller sees to it that this one stays registered meanwhile.
     pub(crate) fn owner_of(&self, address: Address) -> Option<Held> {
-        let _rcu = rcu::read_lock();
+        let rcu = rcu::read_lock();
+        let owner = self.find_owner(address, &rcu);
+        // SAFETY: Null, or this device, which the caller keeps registered, or one that stands on
+        // it, which stays while RCU is held.
+        unsafe { Held::new(owner) }
+    }
+
+    /// Returns whether this device has `address`, or one that stands on it. Takes no reference, so
+    /// this one need not stay registered. Any context.
+    pub(crate) fn owns(&self, address: Address) -> bool {
+        !self.find_owner(address, &rcu::read_lock()).is_null()
+    }
+
+    /// Finds the device of [`Self::owner_of`]; null if there is none. The pointer is valid while
+    /// RCU is held.
+    fn find_owner(&self, address: Address, _rcu: &rcu::Guard) -> *mut bindings::net_device {
         let mut search = Search {
             address,
             found: core::ptr::null_mut(),
@@ -116,15 +131,15 @@ impl<T: Operations> Device<T> {
         // lives until the call returns.
         unsafe {
             if has_address(self.as_raw(), address) {
-                return Held::new(self.as_raw());
+                return self.as_raw();
             }
             let mut data = bindings::netdev_nested_priv {
                 flags: 0,
                 data: (&raw mut search).cast(),
             };
             bindings::netdev_walk_all_upper_dev_rcu(self.as_raw(), Some(visit), &mut data);
-            Held::new(search.found)
         }
+        search.found
     }
 }
 

@@ -2,9 +2,12 @@
 
 //! An exchange that we begin.
 
-use core::sync::atomic::{
-    AtomicBool,
-    Ordering, //
+use core::{
+    net::IpAddr,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
 };
 
 use kernel::{
@@ -38,7 +41,8 @@ use crate::{
             Question,
             SERVICE, //
         },
-        qpn::Qpn, //
+        qpn::Qpn,
+        resolution::Request, //
     }, //
 };
 
@@ -87,7 +91,7 @@ impl SidrExchange {
         let question = Question {
             pkey: host.pkey(),
             asker_qpn: host.address_for(&pending.gid).qpn(),
-            asker: pending.request.asker,
+            asker: own_address(&**host, &pending.request),
             asker_gid: path.sgid(),
             asked: pending.request.target,
         };
@@ -164,6 +168,20 @@ impl SidrExchange {
         }
         number(rep.qpn().get()).ok_or(Failure::Wrong)
     }
+}
+
+/// Returns the address that a peer is told with the queue pair of `host`: one that `host` has. The
+/// stack may ask in the name of another interface's, as the packet that waits comes from there
+/// (`arp_announce` is 0): that one has another queue pair.
+fn own_address(host: &dyn Host, request: &Request) -> IpAddr {
+    if host.has(request.asker) {
+        return request.asker;
+    }
+    let source = host.source_for(request.target);
+    // An interface without an address of the family borrows one.
+    source
+        .filter(|address| host.has(*address))
+        .unwrap_or(request.asker)
 }
 
 impl Consumer for SidrExchange {
