@@ -138,7 +138,8 @@ pub(crate) enum Learned {
     Renewed,
     /// An entry of higher rank has the same GID, and now this queue pair, which it lacked.
     Filled,
-    /// An entry of higher rank says otherwise, or says all of it: it is as it was.
+    /// An entry of higher rank says otherwise, says all of it, or is for another partition: it is
+    /// as it was.
     Refused,
 }
 
@@ -369,10 +370,11 @@ impl Cache {
         Some(Learned::Renewed)
     }
 
-    /// Gives an entry of higher rank the queue pair that it lacks.
+    /// Gives an entry of higher rank the queue pair that it lacks. A port has another queue pair in
+    /// each partition.
     fn fill(&self, stored: &Stored, learned: &LearnedEntry) -> Learned {
         let is_lacking = !stored.has_given_qpn() && learned.qpn.is_some();
-        if stored.gid() == learned.gid && is_lacking {
+        if stored.gid() == learned.gid && stored.is_in(learned.pkey) && is_lacking {
             stored.learn_qpn(learned.qpn);
             return Learned::Filled;
         }

@@ -122,6 +122,13 @@ impl Stored {
         Some(Pkey::new(self.pkey)).filter(|pkey| pkey.is_valid())
     }
 
+    /// Returns whether what a peer says of its interface in the partition `pkey` is about this
+    /// entry. `None` is a partition that is not known, which only an entry for any takes.
+    pub(super) fn is_in(&self, pkey: Option<Pkey>) -> bool {
+        self.pkey()
+            .is_none_or(|own| pkey.is_some_and(|pkey| pkey.base() == own.base()))
+    }
+
     /// Returns whether the administrator named the queue pair.
     pub(super) fn has_given_qpn(&self) -> bool {
         self.qpn != 0

@@ -61,6 +61,7 @@ use crate::{
     registry,
     wire::{
         gid::Gid,
+        pkey::Pkey,
         qpn::Qpn,
         resolution::Request, //
     }, //
@@ -445,9 +446,10 @@ fn found_at(host: &Arc<dyn Host>, pending: &PendingExchange, qpn: Qpn, end: peer
     let Some(cache) = host.cache() else { return };
     let request = &pending.request;
     // The administrator may have changed the entry meanwhile, or taken it away.
+    let is_in = |pkey: Pkey| pkey.base() == host.pkey().base();
     let Some(known) = cache
         .peek(request.target)
-        .filter(|known| known.gid == pending.gid)
+        .filter(|known| known.gid == pending.gid && known.pkey.is_none_or(is_in))
     else {
         return;
     };

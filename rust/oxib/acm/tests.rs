@@ -39,6 +39,7 @@ mod cases {
                 }, //
             },
             gid::Gid,
+            pkey::Pkey,
             qpn::Qpn, //
         }, //
     };
@@ -230,6 +231,39 @@ mod cases {
         cache.forget_qpn(ip(1), gid(11));
         assert_eq!(qpn(&cache), Some(88));
         assert_eq!(cache.counters().get(Counter::Refused), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn entries_of_another_partition_learn_nothing() -> Result {
+        let cache = cache()?;
+        let qpn = |cache: &Cache| cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
+        // The entry's partition, the one that a peer speaks of, and whether that is about it.
+        for (own, said, is_taken) in [
+            (Some(0x8001), Some(0x8001), true),
+            (Some(0x8001), Some(0x0001), true),
+            (Some(0x8001), Some(0xffff), false),
+            (Some(0x8001), None, false),
+            (None, Some(0x8001), true),
+            (None, None, true),
+        ] {
+            let own = Entry {
+                pkey: own.map(Pkey::new),
+                ..entry(1, 11)
+            };
+            assert_eq!(cache.enter(&own, true), Ok(()));
+            let said = LearnedEntry {
+                pkey: said.map(Pkey::new),
+                ..learned_entry(Source::Learned, 11, 77)
+            };
+            let expected = if is_taken {
+                Learned::Filled
+            } else {
+                Learned::Refused
+            };
+            assert_eq!(cache.learn(&said)?, expected);
+            assert_eq!(qpn(&cache), is_taken.then_some(77));
+        }
         Ok(())
     }
 
