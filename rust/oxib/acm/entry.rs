@@ -145,6 +145,18 @@ impl Stored {
         self.learned_qpn.swap(number, Relaxed) != number
     }
 
+    /// Keeps what the peer said of its queue pair to `old`, the entry of the same address in whose
+    /// place this one is put, unless that is about another port or partition.
+    pub(super) fn inherit(&self, old: &Stored, now: u32) {
+        let learned = old
+            .known(now)
+            .filter(|known| known.qpn_is_learned && known.gid == self.gid)
+            .and_then(|known| known.qpn);
+        if learned.is_some() && !self.has_given_qpn() && self.is_in(old.pkey()) {
+            self.learn_qpn(learned);
+        }
+    }
+
     /// Lets it hold for `lifetime` seconds from now on; 0 for ever.
     pub(super) fn renew(&self, now: u32, lifetime: u32) {
         self.ends.store(ends(now, lifetime), Relaxed);

@@ -122,7 +122,8 @@ impl Load {
 
 impl Cache {
     /// Enters all of a load, as entries of source file, in the place of what is there; with
-    /// `replace_all` the other entries of that source go. Sleeps.
+    /// `replace_all` the other entries of that source go. What peers said of their queue pairs
+    /// stays. Sleeps.
     ///
     /// # Errors
     ///
@@ -140,7 +141,13 @@ impl Cache {
         for node in batch.nodes() {
             // Marked before it is in the table: `retain` keeps what this load brings.
             node.value().mark(true);
-            match writer.get(node.key()).map(|stored| stored.source()) {
+            let old = writer.get(node.key());
+            if let Some(old) = old {
+                // Before readers see it, so that no peer is asked for what is known. A number that
+                // is forgotten until then comes back: the stack's next probe finds that out.
+                node.value().inherit(old, now);
+            }
+            match old.map(|stored| stored.source()) {
                 None | Some(Source::Sidr | Source::Learned) => fresh += 1,
                 Some(Source::File) => kept += 1,
                 // An entry of this source is counted among the administrator's already.

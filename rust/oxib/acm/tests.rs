@@ -436,6 +436,50 @@ mod cases {
     }
 
     #[test]
+    fn a_load_keeps_what_peers_said() -> Result {
+        let cache = cache()?;
+        let known = || cache.peek(ip(1)).ok_or(ENOENT);
+        let same = entry(1, 11);
+        let of_partition = |key| Entry {
+            pkey: Some(Pkey::new(key)),
+            ..same
+        };
+        let given = Entry {
+            qpn: Qpn::new(88),
+            ..same
+        };
+        // The entries of a load and of the next one, and the queue pair that is known then.
+        for (first, second, qpn) in [
+            (same, same, Some(77)),
+            (same, entry(1, 12), None),
+            (same, given, Some(88)),
+            (given, same, None),
+            (of_partition(0x8001), of_partition(0x8001), Some(77)),
+            (of_partition(0x8001), of_partition(0x8002), None),
+            (of_partition(0x8001), same, Some(77)),
+            (same, of_partition(0x8001), None),
+        ] {
+            for replace_all in [false, true] {
+                assert_eq!(load(&cache, &[first], true), Ok(()));
+                cache.forget_qpn(ip(1), gid(11));
+                let said = LearnedEntry {
+                    pkey: first.pkey,
+                    ..learned_entry(Source::Sidr, 11, 77)
+                };
+                cache.learn(&said)?;
+                assert_eq!(load(&cache, &[second], replace_all), Ok(()));
+                assert_eq!(known()?.qpn.map(Qpn::get), qpn);
+                assert_eq!(known()?.qpn_is_learned, qpn == Some(77));
+            }
+        }
+        // Nothing is left of what a peer said before it had another port.
+        assert_eq!(load(&cache, &[entry(1, 12)], true), Ok(()));
+        assert_eq!(load(&cache, &[same], true), Ok(()));
+        assert_eq!(known()?.qpn, None);
+        Ok(())
+    }
+
+    #[test]
     fn a_full_cache_takes_no_more_and_loses_nothing() -> Result {
         let cache = cache()?;
         let six = [1, 2, 3, 4, 5, 6].map(|n| entry(n, n));
