@@ -35,8 +35,11 @@ mod tests;
 /// sake of what was missed.
 pub(crate) const LIFETIME_MS: u64 = 86_400_000;
 
-/// Lifetime of paths, in milliseconds, when there is no room for another one.
+/// Time for which a path is kept at least, in milliseconds, when there is no room for another one.
 const CROWDED: u64 = 900_000;
+
+/// Most paths that are looked at to make room for one: the table is locked meanwhile.
+const LOOKS: usize = 128;
 
 /// Most paths of a port that are for services, which any program of the node makes known by
 /// connecting: IP keeps the rest.
@@ -150,6 +153,8 @@ pub(crate) struct Paths<W> {
     /// Number of waiters, of all paths.
     waiters: usize,
     last: u64,
+    /// The key at which the search for a path to evict goes on.
+    hand: Key,
 }
 
 impl<W> Paths<W> {
@@ -161,6 +166,7 @@ impl<W> Paths<W> {
             services: 0,
             waiters: 0,
             last: 0,
+            hand: Key::first_to(Gid::ZERO),
         }
     }
 
@@ -207,7 +213,7 @@ impl<W> Paths<W> {
             return Some(Duty { key, number });
         }
         if !self.has_room(&key) {
-            self.expire(CROWDED, now);
+            self.make_room(&key, now);
         }
         let node = RBTreeNodeReservation::new(GFP_ATOMIC).ok()?;
         if !self.has_room(&key) {
@@ -221,6 +227,36 @@ impl<W> Paths<W> {
 
     fn has_room(&self, key: &Key) -> bool {
         self.count < PATHS && (key.service.is_none() || self.services < SERVICES)
+    }
+
+    /// Evicts a path that has been known for long, so that there may be room for `key`. Any program
+    /// makes paths for services known, so these take the place of each other alone, and never of
+    /// one of IP. Each call goes on with the paths behind those of the last one.
+    fn make_room(&mut self, key: &Key, now: u64) {
+        let is_for_all = key.service.is_none();
+        let mut looks = 0;
+        // To the last path, and on from the first.
+        for _ in 0..2 {
+            let mut cursor = self.table.cursor_lower_bound_mut(&self.hand);
+            while let Some(current) = cursor {
+                let (other, state) = current.current();
+                self.hand = *other;
+                if looks == LOOKS {
+                    return;
+                }
+                looks += 1;
+                let is_old = matches!(state, State::Known(path) if path.since + CROWDED <= now);
+                if is_old && (is_for_all || other.service.is_some()) {
+                    self.count -= 1;
+                    self.services -= usize::from(other.service.is_some());
+                    // A known path has no waiters, so it may be dropped under the table's lock.
+                    let _ = current.remove_current();
+                    return;
+                }
+                cursor = current.move_next();
+            }
+            self.hand = Key::first_to(Gid::ZERO);
+        }
     }
 
     /// Ends a query with the SA's answer, or without one. Returns the waiters: they claim the
@@ -259,21 +295,19 @@ impl<W> Paths<W> {
 
     /// Forgets the paths of which `is_gone` is true: they are asked for again, also if the SA is
     /// being asked.
-    fn forget(&mut self, is_gone: impl Fn(&Key, Option<&Path>) -> bool) -> Gone<W> {
+    fn forget(&mut self, is_gone: impl Fn(&Key) -> bool) -> Gone<W> {
         let (mut known, mut table) = (0, RBTree::new());
         let mut cursor = self.table.cursor_front_mut();
         while let Some(current) = cursor {
             let (key, state) = current.current();
-            let (path, waiters) = match state {
-                State::Known(path) => (Some(path), 0),
-                State::Asked { waiting, .. } => (None, waiting.len()),
-            };
-            if !is_gone(key, path) {
+            if !is_gone(key) {
                 cursor = current.move_next();
                 continue;
             }
-            known += usize::from(path.is_some());
-            self.waiters -= waiters;
+            match state {
+                State::Known(_) => known += 1,
+                State::Asked { waiting, .. } => self.waiters -= waiting.len(),
+            }
             self.services -= usize::from(key.service.is_some());
             let (next, node) = current.remove_current();
             cursor = next;
@@ -286,12 +320,12 @@ impl<W> Paths<W> {
 
     /// Forgets all: the subnet, the port's GIDs or its partitions have changed.
     pub(crate) fn forget_all(&mut self) -> Gone<W> {
-        self.forget(|_, _| true)
+        self.forget(|_| true)
     }
 
     /// Forgets those in some partitions.
     pub(crate) fn forget_in(&mut self, partitions: &[Pkey]) -> Gone<W> {
-        self.forget(|key, _| key.is_in(partitions))
+        self.forget(|key| key.is_in(partitions))
     }
 
     /// Forgets what is known of the paths to `dgid`, which may be wrong. Returns how many there
@@ -315,13 +349,6 @@ impl<W> Paths<W> {
             (cursor, _) = current.remove_current();
         }
         known
-    }
-
-    /// Forgets paths that have been known for `lifetime`.
-    fn expire(&mut self, lifetime: u64, now: u64) {
-        let is_old = |path: &Path| path.since + lifetime <= now;
-        // Known paths have no waiters, so they may be dropped under the table's lock.
-        let _ = self.forget(|_, path| path.is_some_and(is_old));
     }
 
     /// Returns the first path that is known behind `after`, in some partitions.

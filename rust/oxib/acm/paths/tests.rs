@@ -107,8 +107,6 @@ mod cases {
         assert_eq!(lid(&mut paths, 2, 0), None);
         paths.ended(asked, Some(&record(4)), 0);
         assert_eq!(lid(&mut paths, 4, 0), Some(4));
-        paths.expire(CROWDED, CROWDED);
-        assert_eq!(paths.known(ALL), 0);
         Ok(())
     }
 
@@ -182,14 +180,60 @@ mod cases {
             Claim::Ask(None, _)
         ));
         duty(&mut paths, 2, 0)?;
-        // Old ones make room, those of others too.
-        assert!(matches!(
-            paths.claim(for_service(more), 0, CROWDED),
-            Claim::Ask(Some(_), _)
-        ));
-        assert_eq!(paths.services, 1);
+        // Old ones of their kind make room, one for each.
+        for id in more..more + 3 {
+            assert!(matches!(
+                paths.claim(for_service(id), 0, CROWDED),
+                Claim::Ask(Some(_), _)
+            ));
+            assert_eq!(
+                (paths.services, paths.known(ALL)),
+                (SERVICES, SERVICES - (id - more) as usize)
+            );
+        }
+        assert_eq!(lid(&mut paths, 1, CROWDED), Some(1));
         let _ = paths.forget_all();
         assert_eq!((paths.count, paths.services), (0, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn ip_finds_room_in_a_full_table() -> Result {
+        let mut paths = Paths::new();
+        let nth = |n: usize| Key {
+            pkey: n as u16,
+            ..key(1)
+        };
+        let service = Service {
+            id: 1,
+            qos_class: None,
+        };
+        let first = nth(0).for_service(Some(service));
+        for key in Iterator::chain((0..PATHS - 1).map(nth), [first]) {
+            match paths.claim(key, 0u8, 0) {
+                Claim::Ask(Some(duty), _) => paths.ended(duty, Some(&record(1)), 0),
+                _ => return Err(EINVAL),
+            };
+        }
+        let asks = |paths: &mut Paths<u8>, key, now| match paths.claim(key, 0, now) {
+            Claim::Ask(duty, _) => duty.is_some(),
+            _ => false,
+        };
+        // Young paths stay.
+        assert!(!asks(&mut paths, nth(PATHS), CROWDED - 1));
+        assert_eq!(paths.count, PATHS);
+        // An old one goes, and no more.
+        assert!(asks(&mut paths, nth(PATHS), CROWDED));
+        assert_eq!(paths.count, PATHS);
+        // A service finds the old one of its kind in time, and pushes no path of IP out.
+        let mut other = nth(0).for_service(Some(Service { id: 2, ..service }));
+        let tries = PATHS / LOOKS + 1;
+        assert!((0..tries).any(|_| asks(&mut paths, other, CROWDED)));
+        assert_eq!((paths.count, paths.services), (PATHS, 1));
+        // That one's path is being asked for, so it stays, and so do those of IP.
+        other.traffic_class = 1;
+        assert!(!(0..tries).any(|_| asks(&mut paths, other, CROWDED)));
+        assert_eq!((paths.count, paths.services), (PATHS, 1));
         Ok(())
     }
 
