@@ -3,8 +3,9 @@
 //! Queries to the SA for the paths to ports.
 //!
 //! Searches wait in a queue; a few queries are under way at a time, so that a subnet administrator
-//! is not buried under those of all nodes after a change. Queries of programs do not count among
-//! them: a job that resolves thousands of peers keeps no new neighbour of IP waiting.
+//! is not buried under those of all nodes after a change. Queries of tasks and of programs have
+//! bounds of their own: neither many connections nor a job that resolves thousands of peers keep a
+//! new neighbour of IP waiting.
 
 use kernel::{
     prelude::*,
@@ -48,8 +49,12 @@ use crate::{
     wire::gid::Gid, //
 };
 
-/// Most queries of the interface itself at a time.
+/// Most queries of searches at a time.
 const WINDOW: usize = 64;
+
+/// Most queries of tasks at a time: of connections, exchanges and administrators. The work queue of
+/// an interface runs fewer of these at once.
+const TASKS: usize = 64;
 
 /// Most queries of programs at a time. The kernel asks the SA itself for what is beyond.
 const PROGRAMS: usize = 1024;
@@ -67,13 +72,53 @@ struct PendingQuery {
     query: Option<Query>,
 }
 
+/// The queries of one kind that are under way.
+struct Pending {
+    queries: KVec<PendingQuery>,
+    /// Most of them at a time.
+    most: usize,
+}
+
+impl Pending {
+    /// Creates a list without queries.
+    fn new(most: usize) -> Self {
+        Self {
+            queries: KVec::new(),
+            most,
+        }
+    }
+
+    /// Returns whether another query may begin.
+    fn has_room(&self) -> bool {
+        self.queries.len() < self.most
+    }
+
+    /// Adds a query, with the number behind `last`; `None` if there are as many as there may be, or
+    /// without memory.
+    fn start(&mut self, last: &mut u64) -> Option<u64> {
+        if !self.has_room() {
+            return None;
+        }
+        self.queries.reserve(1, GFP_ATOMIC).ok()?;
+        *last += 1;
+        let pending = PendingQuery {
+            number: *last,
+            query: None,
+        };
+        let _ = self.queries.push_within_capacity(pending);
+        Some(*last)
+    }
+}
+
 /// The searches of a port for paths to other ports.
 pub(super) struct Paths {
     fifo: Fifo<Search>,
-    /// Queries of searches and tasks, which have the window.
-    queries: KVec<PendingQuery>,
+    /// Queries of searches.
+    searches: Pending,
+    /// Queries of tasks, which wait for the answer.
+    tasks: Pending,
     /// Queries of programs.
-    program_queries: KVec<PendingQuery>,
+    programs: Pending,
     /// Number of the last query.
     last: u64,
     /// The interface is up.
@@ -91,8 +136,12 @@ impl Paths {
     pub(super) fn new() -> Result<Self> {
         Ok(Self {
             fifo: Fifo::default(),
-            queries: KVec::with_capacity(WINDOW, GFP_KERNEL)?,
-            program_queries: KVec::new(),
+            searches: Pending {
+                queries: KVec::with_capacity(WINDOW, GFP_KERNEL)?,
+                most: WINDOW,
+            },
+            tasks: Pending::new(TASKS),
+            programs: Pending::new(PROGRAMS),
             last: 0,
             is_open: false,
         })
@@ -105,42 +154,46 @@ impl Paths {
 
     /// Takes the first search of the queue if a query may begin, with its number.
     fn begin(&mut self) -> Option<(Search, u64)> {
-        if !self.has_room() || self.fifo.is_empty() {
+        if self.fifo.is_empty() {
             return None;
         }
         // The number first: a search that cannot begin stays in the queue.
-        let number = self.start_query()?;
+        let number = self.start_search_query()?;
         let search = self.fifo.pop()?;
         Some((search, number))
     }
 
-    /// Returns whether the query of a search may begin.
-    fn has_room(&self) -> bool {
-        self.queries.len() < WINDOW
-    }
-
-    /// Returns the number of a query that begins now; `None` while the interface is down, or
-    /// without memory for one beyond the window.
-    fn start_query(&mut self) -> Option<u64> {
+    /// Returns the number of a query that begins now for a search; `None` while the interface is
+    /// down, or if there are as many as there may be.
+    fn start_search_query(&mut self) -> Option<u64> {
         if !self.is_open {
             return None;
         }
-        start(&mut self.queries, &mut self.last)
+        self.searches.start(&mut self.last)
+    }
+
+    /// Returns the number of a query that begins now for a task; `None` while the interface is
+    /// down, if there are as many as there may be, or without memory.
+    fn start_task_query(&mut self) -> Option<u64> {
+        if !self.is_open {
+            return None;
+        }
+        self.tasks.start(&mut self.last)
     }
 
     /// Returns the number of a query that begins now for a program; `None` while the interface is
     /// down, if there are as many as there may be, or without memory.
     pub(super) fn start_program_query(&mut self) -> Option<u64> {
-        if !self.is_open || self.program_queries.len() >= PROGRAMS {
+        if !self.is_open {
             return None;
         }
-        start(&mut self.program_queries, &mut self.last)
+        self.programs.start(&mut self.last)
     }
 
     /// Returns all queries that are under way.
     fn pending(&self) -> impl Iterator<Item = &PendingQuery> {
-        let queries = [&self.queries, &self.program_queries];
-        queries.into_iter().flat_map(|queries| queries.iter())
+        let kinds = [&self.searches, &self.tasks, &self.programs];
+        kinds.into_iter().flat_map(|kind| kind.queries.iter())
     }
 
     /// Notes how query `number` can be called off, or does that if the interface has gone down.
@@ -149,8 +202,8 @@ impl Paths {
             query.cancel();
         }
         // Not found if the answer was faster: `ended` has taken it out.
-        let queries = [&mut self.queries, &mut self.program_queries];
-        let mut pending = queries.into_iter().flat_map(|queries| queries.iter_mut());
+        let kinds = [&mut self.searches, &mut self.tasks, &mut self.programs];
+        let mut pending = kinds.into_iter().flat_map(|kind| kind.queries.iter_mut());
         if let Some(pending) = pending.find(|pending| pending.number == number) {
             pending.query = Some(query);
         }
@@ -158,22 +211,10 @@ impl Paths {
 
     /// Notes the end of query `number`.
     pub(super) fn ended(&mut self, number: u64) {
-        for queries in [&mut self.queries, &mut self.program_queries] {
-            queries.retain(|pending| pending.number != number);
+        for kind in [&mut self.searches, &mut self.tasks, &mut self.programs] {
+            kind.queries.retain(|pending| pending.number != number);
         }
     }
-}
-
-/// Adds a query to `queries`, with the number behind `last`; `None` without memory.
-fn start(queries: &mut KVec<PendingQuery>, last: &mut u64) -> Option<u64> {
-    queries.reserve(1, GFP_ATOMIC).ok()?;
-    *last += 1;
-    let pending = PendingQuery {
-        number: *last,
-        query: None,
-    };
-    let _ = queries.push_within_capacity(pending);
-    Some(*last)
 }
 
 /// A query, as long as it is under way.
@@ -359,13 +400,11 @@ impl Port {
 
     /// Asks the SA and waits for it.
     fn query(self: &Arc<Self>, interface: &Interface, wanted: &PathRecord) -> Result<PathRecord> {
-        let number = self.paths.lock().start_query().ok_or(EAGAIN)?;
+        let number = self.paths.lock().start_task_query().ok_or(EAGAIN)?;
         let answer = self.sa.find_path(*wanted, TIMEOUT, |query| {
             self.began(interface, number, query);
         });
         self.paths.lock().ended(number);
-        // Searches may have waited for their turn.
-        self.advance_soon();
         self.checked(interface, wanted, answer?)
     }
 
@@ -427,44 +466,56 @@ mod tests {
     #[test]
     fn queries_of_the_window_take_no_memory() -> Result {
         let mut paths = Paths::new()?;
-        assert_eq!(paths.start_query(), None);
+        assert_eq!(paths.start_search_query(), None);
         paths.open();
-        let room = paths.queries.capacity();
+        let room = paths.searches.queries.capacity();
         assert!(room >= WINDOW);
         for _ in 0..2 {
             let first = paths.last + 1;
             for number in first..first + WINDOW as u64 {
-                assert_eq!(paths.start_query(), Some(number));
+                assert_eq!(paths.start_search_query(), Some(number));
             }
-            assert_eq!(paths.queries.capacity(), room);
+            assert_eq!(paths.searches.queries.capacity(), room);
             (first..=paths.last).for_each(|number| paths.ended(number));
-            assert!(paths.queries.is_empty());
+            assert!(paths.searches.queries.is_empty());
         }
         Ok(())
     }
 
     #[test]
-    fn queries_of_programs_leave_searches_their_window() -> Result {
+    fn queries_of_each_kind_leave_the_others_their_room() -> Result {
         let mut paths = Paths::new()?;
-        assert_eq!(paths.start_program_query(), None);
+        // How many of a kind there may be, and how one of it begins.
+        type Start = fn(&mut Paths) -> Option<u64>;
+        let kinds: [(usize, Start); 3] = [
+            (PROGRAMS, Paths::start_program_query),
+            (TASKS, Paths::start_task_query),
+            (WINDOW, Paths::start_search_query),
+        ];
+        for (_, start) in kinds {
+            assert_eq!(start(&mut paths), None);
+        }
         paths.open();
-        for _ in 0..PROGRAMS {
-            assert!(paths.start_program_query().is_some());
+        for (most, start) in kinds {
+            for _ in 0..most {
+                assert!(start(&mut paths).is_some());
+            }
+            assert_eq!(start(&mut paths), None);
         }
-        assert_eq!(paths.start_program_query(), None);
-        for _ in 0..WINDOW {
-            assert!(paths.has_room());
-            assert!(paths.start_query().is_some());
+        assert_eq!(paths.pending().count(), PROGRAMS + TASKS + WINDOW);
+        // The first query of a kind that ends makes room for another one of that kind alone.
+        let mut first = 1;
+        for (place, (most, start)) in kinds.into_iter().enumerate() {
+            paths.ended(first);
+            first += most as u64;
+            for (other, (_, start)) in kinds.into_iter().enumerate() {
+                if other != place {
+                    assert_eq!(start(&mut paths), None);
+                }
+            }
+            assert!(start(&mut paths).is_some());
+            assert_eq!(start(&mut paths), None);
         }
-        assert!(!paths.has_room());
-        assert_eq!(paths.pending().count(), PROGRAMS + WINDOW);
-        // The first query that ends makes room for another one of its kind alone.
-        paths.ended(1);
-        assert!(!paths.has_room());
-        assert!(paths.start_program_query().is_some());
-        paths.ended(PROGRAMS as u64 + 1);
-        assert!(paths.has_room());
-        assert_eq!(paths.start_program_query(), None);
         Ok(())
     }
 }
