@@ -25,6 +25,7 @@ use core::{
 };
 
 use kernel::{
+    alloc::KVVec,
     new_mutex,
     prelude::*,
     sync::{
@@ -402,7 +403,7 @@ impl Exchange {
         let Some(cache) = host.cache() else {
             return Ok(());
         };
-        let mut settled = KVec::with_capacity(count, GFP_KERNEL)?;
+        let mut settled = KVVec::with_capacity(count, GFP_KERNEL)?;
         self.peers.lock().settled(&mut settled);
         for (address, gid) in &settled {
             let is_settled_elsewhere = cache.peek(*address).is_none_or(|known| {
@@ -417,7 +418,7 @@ impl Exchange {
 
     /// Asks those of at most `count` peers across a router that may have another queue pair.
     fn look_after(&self, host: &Arc<dyn Host>, count: usize) -> Result {
-        let mut stale = KVec::with_capacity(count, GFP_KERNEL)?;
+        let mut stale = KVVec::with_capacity(count, GFP_KERNEL)?;
         self.peers.lock().stale(host.now_ms(), &mut stale);
         // Before the questions below: those read which destinations were used.
         host.note_used();

@@ -13,6 +13,7 @@ use core::net::{
 };
 
 use kernel::{
+    alloc::KVVec,
     prelude::*,
     rbtree::{
         RBTree,
@@ -367,7 +368,7 @@ impl<P> Peers<P> {
     }
 
     /// Notes in `out`, as far as it has room, the peers of which an exchange has come to an end.
-    pub(super) fn settled(&self, out: &mut KVec<(IpAddr, Gid)>) {
+    pub(super) fn settled(&self, out: &mut KVVec<(IpAddr, Gid)>) {
         for (address, peer) in self.table.iter() {
             let is_settled = !matches!(peer.state, State::Asked { .. });
             if is_settled && out.push_within_capacity((*address, peer.gid)).is_err() {
@@ -393,7 +394,7 @@ impl<P> Peers<P> {
 
     /// Notes in `out`, as far as it has room, the peers that were found, and may be elsewhere or
     /// not there at all by now.
-    pub(super) fn stale(&self, now: u64, out: &mut KVec<(Request, Gid)>) {
+    pub(super) fn stale(&self, now: u64, out: &mut KVVec<(Request, Gid)>) {
         for peer in self.table.values() {
             let is_stale = match peer.state {
                 State::Answered { at } => at + FRESH_MS <= now,

@@ -43,7 +43,7 @@ mod cases {
     #[test]
     fn a_peer_that_notifies_is_looked_after() -> Result {
         let mut peers = open();
-        let mut stale = KVec::with_capacity(4, GFP_KERNEL)?;
+        let mut stale = KVVec::with_capacity(4, GFP_KERNEL)?;
         let (five, six) = (qpn(5).map_err(|_| EINVAL)?, qpn(6).map_err(|_| EINVAL)?);
         peers.notified(request(1), FAR, five, 10);
         assert!(peers.is_fresh(&request(1).target, 10));
@@ -210,7 +210,7 @@ mod cases {
     #[test]
     fn peers_are_looked_after() -> Result {
         let mut peers = open();
-        let mut found = KVec::with_capacity(4, GFP_KERNEL)?;
+        let mut found = KVVec::with_capacity(4, GFP_KERNEL)?;
         let pending = begun(&mut peers, 1, None, 0)?;
         peers.ended(&pending, qpn(5), 0);
         // A peer that never answered is no loss.
@@ -220,7 +220,7 @@ mod cases {
         assert!(found.is_empty());
         peers.stale(FRESH_MS, &mut found);
         assert_eq!(&*found, &[(request(1), NEAR)]);
-        let mut settled = KVec::with_capacity(4, GFP_KERNEL)?;
+        let mut settled = KVVec::with_capacity(4, GFP_KERNEL)?;
         begun(&mut peers, 3, None, 0)?;
         peers.settled(&mut settled);
         assert_eq!(
@@ -267,7 +267,7 @@ mod cases {
         assert_eq!(found.len(), 2);
         peers.give_back(found);
         peers.open();
-        let mut stale = KVec::with_capacity(4, GFP_KERNEL)?;
+        let mut stale = KVVec::with_capacity(4, GFP_KERNEL)?;
         peers.stale(FRESH_MS, &mut stale);
         assert_eq!(&*stale, &[(request(1), NEAR), (request(2), NEAR)]);
         assert!(!peers.is_asked(&request(2).target));
