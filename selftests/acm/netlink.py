@@ -140,7 +140,7 @@ def limits(family: Family) -> None:
 def single(family: Family) -> None:
     """Add, replace, delete."""
     family.ask(ADD, entry(*GOOD, 7))
-    expect_refused(family, ADD, entry(GOOD[0], "fec0::9"), errno.EEXIST, "10.1.0.1 has an entry of source netlink")
+    expect_refused(family, ADD, entry(GOOD[0], "fec0::9"), errno.EEXIST, r"10.1.0.1 has an entry \(netlink\): replace it")
     expect(family.get(GOOD[0]), (*GOOD, 7, None, NETLINK, 0), "the entry")
     family.ask(REPLACE, entry(GOOD[0], "fec0::9"))
     expect(family.get(GOOD[0]), (GOOD[0], "fec0::9", None, None, NETLINK, 0), "the entry that was replaced")
@@ -149,7 +149,7 @@ def single(family: Family) -> None:
     expect_refused(family, GET, subject(GOOD[0]), errno.ENOENT, "10.1.0.1 has no entry")
     family.ask(LOAD, part(record(*GOOD), COMMIT))
     for command in (ADD, REPLACE):
-        expect_refused(family, command, entry(GOOD[0], "fec0::9"), errno.EEXIST, "source file")
+        expect_refused(family, command, entry(GOOD[0], "fec0::9"), errno.EEXIST, r"\(file\): change the file")
     expect(family.get(GOOD[0]), (*GOOD, None, None, FILE, 0), "the file's entry")
     family.ask(DEL, subject(GOOD[0]))
 
@@ -228,7 +228,7 @@ def records(family: Family) -> None:
         (record("10.1.0.2", GOOD[1], pkey=0x8000), errno.EINVAL, "record 2: P_Key 0x8000"),
         (record("10.1.0.2", GOOD[1], reserved=(1, 0)), errno.EINVAL, "record 2: a reserved"),
         (record("10.1.0.2", GOOD[1], reserved=(0, 1)), errno.EINVAL, "record 2: a reserved"),
-        (good, errno.EEXIST, "records 1 and 2: both are of 10.1.0.1"),
+        (good, errno.EEXIST, "records 1 and 2 are of 10.1.0.1"),
     ]:
         # In one message, and in two.
         expect(expect_refused(family, LOAD, part(good + wrong, COMMIT), error, text).offset, 0, "offset of the records")

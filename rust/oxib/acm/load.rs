@@ -55,7 +55,7 @@ impl fmt::Display for Fault {
         match self {
             Fault::Wrong(number, wrong) => write!(f, "record {number}: {wrong}"),
             Fault::Duplicate(address, first, second) => {
-                write!(f, "records {first} and {second}: both are of {address}")
+                write!(f, "records {first} and {second} are of {address}")
             }
             Fault::Full(number, limit) => {
                 write!(

@@ -3,6 +3,7 @@
 //! The generic netlink family `oxib`: `Documentation/netlink/specs/oxib.yaml`.
 
 use core::{
+    fmt,
     net::IpAddr,
     ops::ControlFlow, //
 };
@@ -270,20 +271,28 @@ fn blame(request: &mut Request<'_, Oxib>, at: At) {
 fn explain(request: &mut Request<'_, Oxib>, address: IpAddr, refused: Refused) -> Error {
     let error = Error::from(refused);
     match refused {
-        Refused::Exists(source) => request.refuse(
-            error,
-            format_args!(
-                "{address} has an entry of source {source}: {}",
-                if source.outranks(Source::Netlink) {
-                    "change the file, or delete the entry before"
-                } else {
-                    "replace changes it"
-                }
-            ),
-        ),
+        Refused::Exists(source) => {
+            request.refuse(error, format_args!("{}", Taken(address, source)))
+        }
         Refused::Missing => request.refuse(error, format_args!("{address} has no entry")),
         Refused::Full => request.refuse(error, format_args!("{FULL}")),
         Refused::Other(error) => error,
+    }
+}
+
+/// Extended acknowledgement when an address has an entry of that source. Like all such texts it has
+/// at most [`LONGEST`](crate::net::extack::LONGEST) bytes.
+pub(super) struct Taken(pub(super) IpAddr, pub(super) Source);
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(address, source) = self;
+        let advice = if source.outranks(Source::Netlink) {
+            "change the file"
+        } else {
+            "replace it"
+        };
+        write!(f, "{address} has an entry ({source}): {advice}")
     }
 }
 

@@ -18,13 +18,17 @@ mod cases {
             Fault,
             Load, //
         },
+        netlink::Taken,
         *, //
     };
     use crate::{
         counters::seconds,
-        net::namespace::{
-            Member,
-            Namespace, //
+        net::{
+            extack::LONGEST,
+            namespace::{
+                Member,
+                Namespace, //
+            }, //
         },
         wire::{
             acm::{
@@ -414,6 +418,40 @@ mod cases {
         let many = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|n| Record::new(&entry(n, n)));
         assert_eq!(load.add(&cache, &many), Err(Fault::Full(9, LIMIT)));
         Ok(())
+    }
+
+    /// Counts the bytes of a text.
+    struct Length(usize);
+
+    impl core::fmt::Write for Length {
+        fn write_str(&mut self, text: &str) -> core::fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+
+    fn length(text: impl core::fmt::Display) -> usize {
+        let mut length = Length(0);
+        assert!(core::fmt::write(&mut length, format_args!("{text}")).is_ok());
+        length.0
+    }
+
+    #[test]
+    fn refusals_fit_into_an_extended_acknowledgement() {
+        // As many as the parameter lets a cache have.
+        const MOST: usize = 1 << 26;
+        let address = IpAddr::from([0xffff_u16; 8]);
+        for fault in [
+            Fault::Wrong(MOST, Wrong::Entry(EntryFault::Qpn(u32::MAX))),
+            Fault::Duplicate(address, MOST, MOST),
+            Fault::Full(MOST, MOST),
+            Fault::NoMemory(MOST),
+        ] {
+            assert!(length(fault) <= LONGEST);
+        }
+        for source in Source::ALL {
+            assert!(length(Taken(address, source)) <= LONGEST);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use kernel::{
 use crate::bindings;
 
 /// Longest text: what the kernel keeps for one that is not a constant, less its NUL.
-const LONGEST: usize = 79;
+pub(crate) const LONGEST: usize = 79;
 
 /// The place for the text of an extended acknowledgement.
 ///
