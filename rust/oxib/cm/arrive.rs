@@ -128,11 +128,14 @@ pub(super) fn handle(notice: KBox<Notice>) {
         Message::Lap(_) | Message::Apr(_) if port.roce => port.count_dropped(Cause::Invalid),
         Message::Lap(_) => manager.lap(&port, notice),
         Message::Rej(rej) => {
-            let names @ (ours, theirs) = named(message);
-            cm_trace::reject(ours.get(), theirs.get(), rej.reason().get(), false);
+            let (names @ (ours, theirs), reason) = (named(message), rej.reason());
+            cm_trace::reject(ours.get(), theirs.get(), reason.get(), false);
             let id = manager.rejected(&port, rej, &notice);
             if id.is_none() {
                 manager.take_back(&port, rej, &notice);
+            }
+            if id.as_ref().is_some_and(|id| !id.is_rejected(names, reason)) {
+                return notice.count_dropped(Cause::Unexpected);
             }
             take(id, names, (kind, message.into()), notice);
         }
@@ -356,6 +359,14 @@ impl Id {
         // The lock is released before `is_from_peer` takes it again.
         let known = self.look(|inner| inner.machine.ids());
         arrival::hear(kind, known, names, || self.is_from_peer(notice))
+    }
+
+    /// Returns whether a REJ with these identifiers may end the connection.
+    fn is_rejected(&self, names: Names, reason: Reason) -> bool {
+        self.look(|inner| {
+            let machine = &inner.machine;
+            arrival::is_rejected(machine.ids(), names, reason, machine.is_half_open())
+        })
     }
 
     /// Returns whether a message came from an address of the peer's.

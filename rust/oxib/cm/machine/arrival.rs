@@ -176,6 +176,16 @@ pub fn rejected(named: Names, reason: Reason, guid: Option<u64>, source: Source)
     }
 }
 
+/// Returns whether a REJ with the identifiers `named` may end the connection that we know by
+/// `known`.
+///
+/// One for a time-out may lack our identifier: its sender has given up a REQ and has not been told
+/// it. Such a sender has no REP of ours, so the connection is half open. Any node that writes the
+/// sender's address into its packet can leave our identifier out.
+pub fn is_rejected(known: Names, named: Names, reason: Reason, is_half_open: bool) -> bool {
+    reason != Reason::TIMEOUT || is_half_open || named.0 == known.0
+}
+
 /// The decision about a message that is for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heard {
@@ -416,6 +426,24 @@ mod tests {
         ];
         for (reason, guid, addressee) in table {
             assert_eq!(rejected((ours, theirs), reason, guid, source), addressee);
+        }
+    }
+
+    #[test]
+    fn a_time_out_ends_an_established_connection_by_both_names() {
+        let [ours, theirs, other] = [1, 2, 3].map(CommId::new);
+        // Our identifier in the message, the reason, and whether an established connection and one
+        // that is half open may end.
+        let table = [
+            (CommId::ZERO, Reason::TIMEOUT, false, true),
+            (other, Reason::TIMEOUT, false, true),
+            (ours, Reason::TIMEOUT, true, true),
+            (ours, Reason::CONSUMER_DEFINED, true, true),
+        ];
+        for (named, reason, established, half_open) in table {
+            let may_end =
+                |is_half_open| is_rejected((ours, theirs), (named, theirs), reason, is_half_open);
+            assert_eq!((may_end(false), may_end(true)), (established, half_open));
         }
     }
 

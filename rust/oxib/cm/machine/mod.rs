@@ -393,6 +393,11 @@ impl Machine {
         self.state.unheard().is_some_and(Pending::is_first_try)
     }
 
+    /// Returns whether it is a connection that the peer asked for and that is not established.
+    pub fn is_half_open(&self) -> bool {
+        self.state.is_half_open()
+    }
+
     /// The time at which the request that is unanswered was sent first.
     pub fn asked_at(&self) -> Option<Time> {
         self.state.pending().map(Pending::began)

@@ -270,8 +270,14 @@ impl Node {
         let Some((name, id)) = found.and_then(|name| Some((name, self.ids.get(&name)?))) else {
             return self.answer_unknown(packet, message);
         };
+        let known = id.machine.ids();
+        if let Incoming::Rej { reason, .. } = *message {
+            if !arrival::is_rejected(known, named, reason, id.machine.is_half_open()) {
+                return;
+            }
+        }
         let is_from_peer = || id.address == packet.address;
-        match arrival::hear(kind(message), id.machine.ids(), named, is_from_peer) {
+        match arrival::hear(kind(message), known, named, is_from_peer) {
             Heard::Taken => {}
             Heard::Unknown => return self.answer_unknown(packet, message),
             Heard::WrongPeer => return,

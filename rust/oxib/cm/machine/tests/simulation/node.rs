@@ -8,6 +8,7 @@ use oxib_cm_machine::actions::{
     Outgoing,
     SERVICE_TIMEOUT, //
 };
+use oxib_cm_machine::arrival;
 use oxib_cm_machine::claim::{
     Claims,
     Remote,
@@ -145,14 +146,18 @@ impl Node {
     /// have sent.
     pub fn may_hear(&self, name: u32, packet: &Packet) -> bool {
         let id = &self.ids[&name];
-        let named = (packet.receiver, packet.sender());
+        let (known, named) = (id.machine.ids(), (packet.receiver, packet.sender()));
         let is_from_peer = || packet.from == id.peer;
         match packet.body {
             // It is the machine that compares the sender's name.
             Body::Answer(Incoming::Dreq { .. } | Incoming::Lap { .. }) => true,
             // It was found by the address that the first one came from.
             Body::Req(_) => true,
-            Body::Answer(_) => peer::may_be(id.machine.ids(), named, is_from_peer),
+            Body::Answer(Incoming::Rej { reason, .. }) => {
+                arrival::is_rejected(known, named, reason, id.machine.is_half_open())
+                    && peer::may_be(known, named, is_from_peer)
+            }
+            Body::Answer(_) => peer::may_be(known, named, is_from_peer),
         }
     }
 
