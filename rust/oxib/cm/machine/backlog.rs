@@ -14,7 +14,8 @@
 //! slots, and newcomers repeat their requests. Where it is hardly any, somebody takes slots
 //! only to hold them, and as often as they become free: then a holder has hardly any time, so
 //! that there are slots to take at any moment. A newcomer takes one at random, so connections
-//! that finish are seldom hit.
+//! that finish are seldom hit. Only time counts in which all slots are taken: a connection that
+//! fails while there are others for everybody keeps nobody out.
 //!
 //! [time to finish]: Backlog::time_to_finish
 
@@ -50,7 +51,8 @@ pub struct Cell {
     name: u32,
     /// Source of that connection, or of a free slot the next free one.
     source: u32,
-    /// The time at which it took the slot, in milliseconds, without its upper half.
+    /// The time in which all slots were taken before it took this one, in milliseconds, without
+    /// its upper half.
     since: u32,
     /// A source that holds slots.
     counted: u32,
@@ -109,10 +111,18 @@ pub struct Backlog<M> {
     used: u32,
     /// The number of connections that are giving their slots up.
     giving_up: u32,
-    /// The time for which the last connections that finished had their slots, in milliseconds.
+    /// The time for which the last connections that finished had their slots, and all slots were
+    /// taken, in milliseconds.
     finished: u64,
     /// Time of those that failed, in milliseconds.
     failed: u64,
+    /// The time in which all slots were taken, until one of them became free last, in
+    /// milliseconds.
+    crowded: u64,
+    /// The time since which all slots are taken, if they are.
+    full_since: Time,
+    /// The latest time that is known.
+    latest: Time,
     cells: M,
 }
 
@@ -126,9 +136,13 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             free: NONE,
             used: 0,
             giving_up: 0,
-            // One of each: before any outcome is known a holder has half of the longest time.
-            finished: 1,
-            failed: 1,
+            // Nodes that connect at once are the more likely cause of a first crowd: a holder has
+            // the longest time, and half of it only after a hundred have lost their slots.
+            finished: REMEMBERED / 2,
+            failed: 0,
+            crowded: 0,
+            full_since: Time::new(0),
+            latest: Time::new(0),
             cells,
         }
     }
@@ -163,6 +177,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
     ///
     /// There is no slot for the source, or no memory.
     pub fn take(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
+        self.latest = self.latest.max(now);
         if !self.has_slot(source) {
             return Err(Refused::Full);
         }
@@ -193,9 +208,11 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
 
     /// Gives the slot of a connection back that has come to an outcome.
     pub fn end(&mut self, slot: &mut Slot, outcome: Outcome, now: Time) {
+        self.latest = self.latest.max(now);
+        let crowded = self.crowded_until(self.latest);
         if let Some(cell) = self.cells.get(slot.index as usize) {
-            // At least a millisecond, so that the very first ones count.
-            let time = (now.get() as u32).wrapping_sub(cell.since).max(1);
+            // At least a millisecond, so that an attack is forgotten where it is not crowded.
+            let time = (crowded as u32).wrapping_sub(cell.since).max(1);
             match outcome {
                 Outcome::Finished => self.finished += u64::from(time),
                 Outcome::Failed => self.failed += u64::from(time),
@@ -209,7 +226,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.give_back(slot);
     }
 
-    /// Gives a slot back.
+    /// Gives a slot back, at the latest time that is known.
     pub fn give_back(&mut self, slot: &mut Slot) {
         let Slot { index, source } = core::mem::replace(slot, Slot::NOWHERE);
         let Some(cell) = self.cells.get_mut(index as usize) else {
@@ -217,6 +234,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         };
         (cell.name, cell.source) = (0, self.free);
         self.free = index;
+        self.crowded = self.crowded_until(self.latest);
         self.taken -= 1;
         self.uncount(source);
     }
@@ -274,7 +292,16 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         cell.map_or(0, |cell| cell.slots)
     }
 
+    /// Milliseconds until `now` in which all slots were taken.
+    fn crowded_until(&self, now: Time) -> u64 {
+        match self.taken < self.most {
+            true => self.crowded,
+            false => self.crowded + now.since(self.full_since),
+        }
+    }
+
     fn enter(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
+        self.latest = self.latest.max(now);
         // Half of the cells are slots, so that at most half of them count sources.
         let slots = self.cells.len() / 2;
         let index = match self.free {
@@ -291,7 +318,9 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             _ => self.free = cell.source,
         }
         (cell.name, cell.source) = (name.get(), source);
-        cell.since = now.get() as u32;
+        // One slot was free until now.
+        cell.since = self.crowded as u32;
+        self.full_since = self.latest;
         self.taken += 1;
         let counter = self.counter_mut(source).ok_or(full)?;
         counter.counted = source;

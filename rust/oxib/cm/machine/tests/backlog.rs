@@ -199,16 +199,25 @@ fn slots_are_taken_from_sources_that_hold_more() {
     assert!(!finds(&slots, 0, &mut random));
 }
 
-/// Connections that finish soon do not make up for those that never do.
+/// A connection takes a slot, and comes to an outcome so many milliseconds later.
+fn pass(slots: &mut Slots, now: &mut Time, (outcome, time): (Outcome, u64)) {
+    let begin = *now;
+    *now = begin.after(time);
+    let mut slot =
+        hold(slots, |slots| slots.take(source(1), CommId::new(1), begin)).expect("one is free");
+    slots.end(&mut slot, outcome, *now);
+}
+
+/// Connections that finish soon do not make up for those that never do. Each of them has the only
+/// slot, so all of their time counts.
 #[test]
 fn time_to_finish_follows_the_time_of_slots() {
-    let mut slots = slots(MOST);
-    assert_eq!(slots.time_to_finish(), 4096);
+    let (mut slots, mut now) = (slots(1), NOW);
+    assert_eq!(slots.time_to_finish(), 8192);
     let mut end = |outcomes: &[(Outcome, u64)]| {
         for _ in 0..5000 {
-            for (outcome, time) in outcomes {
-                let mut slot = take(&mut slots, 1, 1).unwrap();
-                slots.end(&mut slot, *outcome, NOW.after(*time));
+            for outcome in outcomes {
+                pass(&mut slots, &mut now, *outcome);
             }
         }
         slots.time_to_finish()
@@ -227,6 +236,75 @@ fn time_to_finish_follows_the_time_of_slots() {
     assert!(over < 200, "{over}");
     let over = end(&[(Outcome::Finished, 3000)]);
     assert!(over > 8000, "{over}");
+}
+
+/// A peer that crashed while slots were free for all takes none from others.
+#[test]
+fn failures_beside_free_slots_cost_no_time() {
+    for failures in [1, 100] {
+        let (mut slots, mut now) = (slots(MOST), NOW);
+        for _ in 0..failures {
+            pass(&mut slots, &mut now, (Outcome::Failed, 65_536));
+        }
+        for _ in 0..1000 {
+            pass(&mut slots, &mut now, (Outcome::Finished, 2));
+        }
+        let time = slots.time_to_finish();
+        assert!(time >= 8000, "{time} ms after {failures} failures");
+    }
+}
+
+/// Holders that never finish lose their slots one after the other, as soon as they may.
+#[test]
+fn a_hundred_lose_their_slots_before_the_time_is_halved() {
+    let (mut slots, mut now) = (slots(1), NOW);
+    let mut lose = |count| {
+        for _ in 0..count {
+            let time = slots.time_to_finish();
+            pass(&mut slots, &mut now, (Outcome::Failed, time));
+        }
+        slots.time_to_finish()
+    };
+    assert!(lose(1) > 8000);
+    assert!(lose(89) > 4096);
+    assert!(lose(20) < 4096);
+    // All slots once.
+    assert!(lose(MOST - 110) < 1000);
+}
+
+/// Time counts from when the last slot is taken until one becomes free.
+#[test]
+fn time_counts_while_all_slots_are_taken() {
+    let at = |time| NOW.after(time);
+    let take = |slots: &mut Slots, number, time| {
+        hold(slots, |slots| {
+            slots.take(source(number), CommId::new(number), at(time))
+        })
+    };
+    // Milliseconds that count where the second slot is given back without an outcome: until it
+    // was seen last that both are taken.
+    for (outcome, counts) in [(Some(Outcome::Finished), 300_000), (None, 200_000)] {
+        let mut slots = slots(2);
+        let mut first = take(&mut slots, 1, 0).unwrap();
+        let mut second = take(&mut slots, 2, 100_000).unwrap();
+        let third = take(&mut slots, 3, 300_000);
+        assert_eq!(third.err(), Some(Refused::Full));
+        let finished = match outcome {
+            Some(outcome) => {
+                slots.end(&mut second, outcome, at(400_000));
+                counts
+            }
+            None => {
+                slots.give_back(&mut second);
+                0
+            }
+        };
+        slots.end(&mut first, Outcome::Failed, at(900_000));
+        let finished = (1 << 19) + finished;
+        let expected = 8192 * finished / (finished + counts);
+        let time = slots.time_to_finish();
+        assert!(time.abs_diff(expected) <= 1, "{time}, not {expected}");
+    }
 }
 
 /// Beside a model that knows each slot, whatever comes and goes.

@@ -127,6 +127,24 @@ fn many_nodes_at_once() {
     }
 }
 
+/// One node has crashed before it answered a REP, and then all others call at once: no caller loses
+/// a slot for that.
+#[test]
+fn many_nodes_at_once_after_a_failure() {
+    for (slots, program) in [(4096, 0), (4096, 1000), (1024, 1000), (64, 0)] {
+        let storm = Storm {
+            nodes: 10_000,
+            slots,
+            program,
+            ..FAIR
+        };
+        let mut ground = Ground::new(storm);
+        ground.fail_before(65_536);
+        ground.connect_all();
+        assert_everybody_is_up(&ground, storm);
+    }
+}
+
 /// Times that a thousand connections take with each of some seeds, in order, where so many of a
 /// thousand datagrams are lost.
 fn with_loss(datagram: u64, is_known: bool, loss: u64) -> Vec<u64> {
@@ -214,15 +232,45 @@ fn strangers_that_take_all_slots_keep_no_peer_out() {
 /// where nothing is known of any, and ask again at once.
 #[test]
 fn strangers_that_reject_in_time_keep_no_peer_out() {
-    beside_strangers(Storm {
-        clients: 1000,
-        nodes: 1000,
-        pause: 16_000,
-        strangers: 5000,
-        strangers_pause: 400,
-        strangers_patience: 3_500_000,
-        ..FAIR
-    });
+    for strangers_patience in [3_500_000, 7_500_000] {
+        beside_strangers(Storm {
+            clients: 1000,
+            nodes: 1000,
+            pause: 16_000,
+            strangers: 5000,
+            strangers_pause: 400,
+            strangers_patience,
+            ..FAIR
+        });
+    }
+}
+
+/// An attack begins, and nothing is known of any connection: holders have the longest time. No
+/// client fails, and none waits for more than that time and one repetition of its request.
+#[test]
+fn the_beginning_of_an_attack_is_survived() {
+    for (strangers_pause, datagram) in [(500, 50), (50, 10)] {
+        let storm = Storm {
+            clients: 2000,
+            nodes: 2000,
+            pause: 10_000,
+            strangers: 10_000,
+            strangers_pause,
+            datagram,
+            ..FAIR
+        };
+        for before in [1000, 5_000_000] {
+            let mut ground = Ground::new(storm);
+            ground.ask_before(before);
+            ground.connect_all();
+            let slowest = ground.caller.up.iter().max().expect("some are up") / 1000;
+            let ousted = ground.listener.ousted;
+            println!("{storm:?}: {before} us before, {slowest} ms, {ousted} ousted");
+            assert_eq!(ground.caller.failed, 0, "{storm:?}");
+            assert!(slowest <= 8192 + 4608, "{slowest} ms, {storm:?}");
+            assert!(ousted * 1000 <= 2000, "{ousted} ousted, {storm:?}");
+        }
+    }
 }
 
 /// Ten thousand clients, one after the other or all at once, and an attacker of ten thousand

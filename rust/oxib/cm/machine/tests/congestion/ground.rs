@@ -230,6 +230,13 @@ impl Ground {
         self.run();
     }
 
+    /// A connection of earlier has failed, after so many milliseconds.
+    pub fn fail_before(&mut self, milliseconds: u64) {
+        let begin = self.outside.now();
+        self.outside.now += 1000 * milliseconds;
+        self.listener.fail(begin, self.outside.now());
+    }
+
     /// Lets the strangers ask for so many microseconds before a caller connects.
     pub fn ask_before(&mut self, micros: u64) {
         self.outside.plan(0, Event::Ask);

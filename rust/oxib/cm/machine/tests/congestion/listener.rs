@@ -141,6 +141,14 @@ impl Listener {
         &mut self.ids[id].timer
     }
 
+    /// A node that is gone by now has had a slot, and never answered the REP.
+    pub fn fail(&mut self, begin: Time, end: Time) {
+        let name = CommId::new(1);
+        let slot = self.hold(|backlog| backlog.take(source(0), name, begin));
+        let mut slot = slot.expect("all are free");
+        self.backlog.end(&mut slot, Outcome::Failed, end);
+    }
+
     pub fn receive(&mut self, datagram: Datagram, outside: &mut Outside) {
         let (id, incoming) = match datagram.body {
             Body::Answer(incoming) => (index(datagram.receiver.get()), incoming),
