@@ -255,7 +255,7 @@ impl Manager {
 
 impl Id {
     /// Ends a connection that has waited for its peer's RTU for `time` milliseconds. Returns
-    /// whether it has. Its consumer is told that none came in time.
+    /// whether it has. Its consumer and its peer are told that none came in time.
     fn gives_up_slot(self: &Arc<Self>, slots: &Arc<Slots>, time: u64) -> bool {
         let failed = Report::RepError(Failure::Timeout);
         // Allocated before the lock, under which nothing may sleep.
@@ -274,6 +274,7 @@ impl Id {
                 return None;
             }
             let actions = inner.machine.give_up();
+            inner.send(self, &actions, None);
             let _ = inner.follow(self, &actions, now, None);
             Some(inner.machine.ids().1)
         });

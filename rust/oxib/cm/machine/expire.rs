@@ -13,6 +13,7 @@ use super::state::{
     Step, //
 };
 use super::time::Time;
+use super::wire::cm::comm_id::CommId;
 use super::Request;
 
 /// Handles the timer, which came due.
@@ -30,6 +31,15 @@ pub(super) fn expire(state: State, tick: Tick) -> Step {
         State::TimeWait(state) => state.expired(tick.now),
         State::SidrReqSent(state) => state.expired(tick),
         // Stopped too late.
+        other => (other, Effects::NONE),
+    }
+}
+
+/// Gives the peer up that has not answered a REP; `local` is our name for the connection.
+pub(super) fn give_up(state: State, local: CommId) -> Step {
+    match state {
+        State::RepSent(state) => step(state.give_up(local)),
+        State::MraRepRcvd(state) => step(state.give_up(local)),
         other => (other, Effects::NONE),
     }
 }

@@ -415,9 +415,12 @@ impl Machine {
         self.with_timer(actions)
     }
 
-    /// Gives the peer up, as if its time were over.
+    /// Gives up a peer that has not answered our REP, before its time is over. The peer is told:
+    /// its RTU may be lost, and then it believes that it is connected. In other states nothing
+    /// happens.
     pub fn give_up(&mut self) -> Actions {
-        self.timer(0, Time::END)
+        let local = self.local;
+        self.step(|state| expire::give_up(state, local))
     }
 
     /// The actions, with a timer that is set whether it has changed or not.

@@ -255,6 +255,18 @@ impl Offering {
         DreqRcvd::enter(self.connection)
     }
 
+    /// Sends a REJ, as the listener needs the connection's slot.
+    fn give_up(self, local: CommId) -> (Idle, Effects) {
+        let reject = Outgoing::Rej {
+            reason: Reason::TIMEOUT,
+            of: Rejected::Other,
+            local,
+        };
+        let (next, effects) = self.failed(Failure::Timeout);
+        let send = Some(Send::New(reject));
+        (next, Effects { send, ..effects })
+    }
+
     fn failed(self, failure: Failure) -> (Idle, Effects) {
         let report = Report::RepError(failure);
         (
@@ -311,6 +323,10 @@ impl RepSent {
         self.0.disconnected()
     }
 
+    pub(super) fn give_up(self, local: CommId) -> (Idle, Effects) {
+        self.0.give_up(local)
+    }
+
     pub(super) fn failed(self, failure: Failure) -> (Idle, Effects) {
         self.0.failed(failure)
     }
@@ -343,6 +359,10 @@ impl MraRepRcvd {
 
     pub(super) fn disconnected(self) -> (DreqRcvd, Effects) {
         self.0.disconnected()
+    }
+
+    pub(super) fn give_up(self, local: CommId) -> (Idle, Effects) {
+        self.0.give_up(local)
     }
 
     pub(super) fn failed(self, failure: Failure) -> (Idle, Effects) {

@@ -42,6 +42,16 @@ fn whatever_arrives_the_node_keeps_its_rules() {
     }
 }
 
+fn peer(number: u32) -> Peer {
+    Peer {
+        guid: number.into(),
+        address: number,
+        next: 0x100 * number,
+        connections: Default::default(),
+        sent: Vec::new(),
+    }
+}
+
 /// The REJ of a peer that gives up a request, with its own name for the connection and `named` for
 /// ours.
 fn time_out(peer: &Peer, (named, theirs): (u32, u32)) -> (Packet, Incoming) {
@@ -70,7 +80,10 @@ fn connect(node: &mut Node, peer: &mut Peer, is_ready: bool) -> (u32, u32) {
         panic!("{req:?} is new");
     };
     node.reply(ours);
-    for rep in node.sent.drain(..) {
+    let is_own = |packet: &Packet| packet.address == peer.address;
+    let (own, others) = node.sent.drain(..).partition::<Vec<_>, _>(is_own);
+    node.sent = others;
+    for rep in own {
         peer.receive(&rep, node.now);
     }
     let rtu = peer.sent.pop().expect("it has a REP");
@@ -94,17 +107,30 @@ fn a_time_out_without_our_name_ends_no_established_connection() {
     ];
     for (is_ready, has_name, state) in table {
         let mut node = Node::new(1);
-        let mut peer = Peer {
-            guid: 1,
-            address: 1,
-            next: 0x100,
-            connections: Default::default(),
-            sent: Vec::new(),
-        };
+        let mut peer = peer(1);
         let (ours, theirs) = connect(&mut node, &mut peer, is_ready);
         let named = if has_name { ours } else { 0 };
         let (packet, message) = time_out(&peer, (named, theirs));
         node.hear(&packet, &message);
         assert_eq!(node.ids[&ours].machine.name(), state, "{packet:?}");
     }
+}
+
+/// The RTU of the first peer is lost, so that the peer believes that it is connected.
+#[test]
+fn a_peer_that_loses_its_slot_is_told() {
+    let mut node = Node::new(1);
+    let [mut first, mut second] = [1, 2].map(peer);
+    let (ours, theirs) = connect(&mut node, &mut first, false);
+    let state = |peer: &Peer, name| peer.connections[&name].machine.name();
+    assert_eq!(state(&first, theirs), StateName::Established);
+    node.now = node.now.after(node.backlog.time_to_finish());
+    let (_, newcomers) = connect(&mut node, &mut second, true);
+    assert_eq!(state(&second, newcomers), StateName::Established);
+    assert_eq!(node.ids[&ours].machine.name(), StateName::Idle);
+    let told = node.sent.pop().expect("the first peer is told");
+    assert_eq!((told.address, told.receiver.get()), (1, theirs));
+    assert_eq!(told.sender().get(), ours);
+    first.receive(&told, node.now);
+    assert_eq!(state(&first, theirs), StateName::TimeWait);
 }

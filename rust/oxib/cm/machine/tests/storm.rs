@@ -193,11 +193,12 @@ fn beside_strangers(storm: Storm) -> Ground {
     let in_time = up.iter().filter(|micros| **micros <= 10_000_000).count();
     let lost = storm.clients - in_time + ground.listener.ousted as usize;
     println!(
-        "{storm:?}: {} up in time, {} failed, {} ousted, the slowest after {:?} us, \
+        "{storm:?}: {} up in time, {} failed, {} ousted, {} told, the slowest after {:?} us, \
          {} of {} dropped, {} overrun",
         in_time,
         ground.caller.failed,
         ground.listener.ousted,
+        ground.caller.lost,
         up.iter().max(),
         ground.listener.dropped,
         ground.asked,

@@ -127,6 +127,8 @@ pub struct Caller {
     /// latter.
     pub up: Vec<u64>,
     pub failed: usize,
+    /// Connections that were up, and ended as the listener took their slots away.
+    pub lost: usize,
 }
 
 impl Caller {
@@ -143,6 +145,7 @@ impl Caller {
             wanted: 0,
             up: Vec::new(),
             failed: 0,
+            lost: 0,
         }
     }
 
@@ -288,6 +291,7 @@ impl Caller {
                 self.send(id, &actions, outside);
                 self.follow(id, &actions, outside);
             }
+            Some(Report::RejReceived) if found.is_up => self.lost += 1,
             Some(Report::ReqError(_) | Report::RejReceived) => {
                 assert!(!found.is_up && !found.has_failed);
                 found.has_failed = true;

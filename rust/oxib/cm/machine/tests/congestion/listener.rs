@@ -106,6 +106,7 @@ pub struct Listener {
     waiting: VecDeque<usize>,
     /// REQs that found no slot.
     pub dropped: u64,
+    /// Rejections, but for those that tell a peer that its slot was taken away.
     pub rejected: u64,
     /// Connections of callers, not strangers, that had to give their slots up.
     pub ousted: u64,
@@ -359,7 +360,7 @@ impl Listener {
                 )
             }
             Outgoing::Rej { reason, of, local } => {
-                self.rejected += 1;
+                self.rejected += u64::from(reason != Reason::TIMEOUT);
                 let sender = local;
                 (Kind::Rej, Incoming::Rej { sender, of, reason })
             }

@@ -203,7 +203,7 @@ pub const STATES: [&str; 26] = [
 ];
 
 /// The events that can happen, as the documentation orders them.
-pub const EVENTS: [&str; 44] = [
+pub const EVENTS: [&str; 45] = [
     "listen",
     "send REQ",
     "send REP",
@@ -244,6 +244,7 @@ pub const EVENTS: [&str; 44] = [
     "timer, early",
     "timer",
     "timer, at last",
+    "given up",
     "REQ not sent",
     "REP not sent",
     "DREQ not sent",
@@ -280,6 +281,7 @@ fn happen(machine: &mut Machine, event: &str, now: Time) -> Result<Actions, Refu
             machine.timer(0, due)
         }
         "timer, at last" => machine.timer(0, LATE),
+        "given up" => machine.give_up(),
         "REQ not sent" => machine.send_failed(Request::Req, now),
         "REP not sent" => machine.send_failed(Request::Rep, now),
         "DREQ not sent" => machine.send_failed(Request::Dreq, now),
