@@ -228,9 +228,23 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
         &mut self,
         node: Node<T>,
     ) -> core::result::Result<Option<Retired<T>>, (Error, Node<T>)> {
+        self.put_with(node, |_, _| {})
+    }
+
+    /// Enters a node as [`Writer::put`] does. `hand_over` gets its value, which readers do not see
+    /// yet, and the one that it is about to replace, which they see still.
+    fn put_with(
+        &mut self,
+        node: Node<T>,
+        hand_over: impl FnOnce(&T, &T),
+    ) -> core::result::Result<Option<Retired<T>>, (Error, Node<T>)> {
         match self.find(node.key()) {
             None => self.insert(node).map(|()| None),
-            Some(old) => Ok(Some(self.exchange(old, node.into_raw()))),
+            Some(old) => {
+                // SAFETY: In the table, and nobody but the holder of `self` takes nodes out.
+                hand_over(node.value(), unsafe { old.as_ref() }.value());
+                Ok(Some(self.exchange(old, node.into_raw())))
+            }
         }
     }
 

@@ -15,7 +15,8 @@ use kernel::{
 use super::{
     cache::{
         key,
-        Cache, //
+        Cache,
+        Changing, //
     },
     change::Refused,
     entry::Stored,
@@ -130,24 +131,32 @@ impl Cache {
     /// Nothing has changed.
     pub(super) fn commit(
         self: &Arc<Self>,
-        load: Load,
+        mut load: Load,
         replace_all: bool,
     ) -> core::result::Result<(), Refused> {
-        let now = seconds();
-        let Load(mut batch) = load;
         // One hold from the count to the last mark: no other change comes in between.
         let mut writer = self.entries().write();
+        self.count_load(&mut load, &mut writer, replace_all)?;
+        self.enter_load(&mut load, &mut writer, replace_all)
+    }
+
+    /// Marks the entries of a load, and checks that there is room for them.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`].
+    pub(super) fn count_load(
+        &self,
+        load: &mut Load,
+        writer: &mut Changing<'_>,
+        replace_all: bool,
+    ) -> core::result::Result<(), Refused> {
+        let Load(batch) = load;
         let (mut fresh, mut kept) = (0, 0);
         for node in batch.nodes() {
             // Marked before it is in the table: `retain` keeps what this load brings.
             node.value().mark(true);
-            let old = writer.get(node.key());
-            if let Some(old) = old {
-                // Before readers see it, so that no peer is asked for what is known. A number that
-                // is forgotten until then comes back: the stack's next probe finds that out.
-                node.value().inherit(old, now);
-            }
-            match old.map(|stored| stored.source()) {
+            match writer.get(node.key()).map(|stored| stored.source()) {
                 None | Some(Source::Sidr | Source::Learned) => fresh += 1,
                 Some(Source::File) => kept += 1,
                 // An entry of this source is counted among the administrator's already.
@@ -159,10 +168,30 @@ impl Cache {
         if fresh > leaving && writer.state().configured() + fresh - leaving > self.limit() {
             return Err(Refused::Full);
         }
+        Ok(())
+    }
+
+    /// Enters a load that was counted with this hold of the lock. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` and the like, as [`Refused::Other`]. Nothing has changed.
+    pub(super) fn enter_load(
+        self: &Arc<Self>,
+        load: &mut Load,
+        writer: &mut Changing<'_>,
+        replace_all: bool,
+    ) -> core::result::Result<(), Refused> {
+        let now = seconds();
+        let Load(batch) = load;
         // The new entries come before old ones go: no address of both files is missing for a
         // moment.
-        batch.apply(&mut writer)?;
-        batch.outcome(&mut writer, |state, key, new, old| {
+        batch.apply(writer, |new, old| {
+            // Before readers see it, so that no peer is asked for what is known. Not earlier: what
+            // peers say meanwhile is kept in the old entry, and many entries take seconds.
+            new.inherit(old, now);
+        })?;
+        batch.outcome(writer, |state, key, new, old| {
             self.entered(state, key, new, old, now);
         });
         if replace_all {
@@ -171,7 +200,7 @@ impl Cache {
                 |state, gone| self.removed(state, gone),
             );
         }
-        batch.outcome(&mut writer, |_, _, new, _| new.mark(false));
+        batch.outcome(writer, |_, _, new, _| new.mark(false));
         self.counters().count(Counter::Loads);
         Ok(())
     }

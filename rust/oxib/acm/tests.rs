@@ -518,6 +518,33 @@ mod cases {
     }
 
     #[test]
+    fn a_load_keeps_what_peers_say_meanwhile() -> Result {
+        let cache = cache()?;
+        let qpn = || cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
+        assert_eq!(load(&cache, &[entry(1, 11)], false), Ok(()));
+        cache.learn(&learned_entry(Source::Sidr, 11, 77))?;
+        for said in [Some(78), None] {
+            let mut load = Load::new();
+            let records = [Record::new(&entry(1, 11))];
+            assert_eq!(load.add(&cache, &records), Ok(()));
+            let mut writer = cache.entries().write();
+            assert_eq!(cache.count_load(&mut load, &mut writer, true), Ok(()));
+            // A load of many entries comes to this one seconds later.
+            match said {
+                Some(qpn) => {
+                    let said = learned_entry(Source::Sidr, 11, qpn);
+                    assert_eq!(cache.learn_in_place(&said), Some(Learned::Filled));
+                }
+                None => cache.forget_qpn(ip(1), gid(11)),
+            }
+            assert_eq!(cache.enter_load(&mut load, &mut writer, true), Ok(()));
+            drop(writer);
+            assert_eq!(qpn(), said);
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_full_cache_takes_no_more_and_loses_nothing() -> Result {
         let cache = cache()?;
         let six = [1, 2, 3, 4, 5, 6].map(|n| entry(n, n));

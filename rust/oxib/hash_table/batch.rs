@@ -97,12 +97,17 @@ impl<T: Send + Sync> Batch<T> {
         })
     }
 
-    /// Puts all entries into the table. Sleeps.
+    /// Puts all entries into the table. `hand_over` gets the value of each that replaces another
+    /// one just before readers see it, and the value that it replaces. Sleeps.
     ///
     /// # Errors
     ///
     /// The errors of [`Writer::put`]. The table is then as it was, and the batch empty.
-    pub(crate) fn apply<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) -> Result {
+    pub(crate) fn apply<S: Send + Unpin>(
+        &mut self,
+        writer: &mut Writer<'_, T, S>,
+        mut hand_over: impl FnMut(&T, &T),
+    ) -> Result {
         for place in 0..self.slots.len() {
             if place % TURN == 0 {
                 rest();
@@ -114,7 +119,7 @@ impl<T: Send + Sync> Batch<T> {
                 continue;
             };
             let raw = node.as_linked();
-            *slot = match writer.put(node) {
+            *slot = match writer.put_with(node, &mut hand_over) {
                 Ok(None) => Slot::Entered(raw),
                 Ok(Some(old)) => Slot::Replaced(old),
                 Err((error, _)) => {

@@ -178,7 +178,7 @@ mod cases {
         fill(&table, 2)?;
         let mut batch = batch(&table, &[0, 1, 2, 3])?;
         let mut writer = table.write();
-        batch.apply(&mut writer)?;
+        batch.apply(&mut writer, |_, _| {})?;
         let (mut new_sum, mut old_sum) = (0, 0);
         batch.outcome(&mut writer, |_, key, new, old| {
             assert_eq!(u64::from(key.0[15]) + 1000, *new);
@@ -195,12 +195,32 @@ mod cases {
     }
 
     #[test]
+    fn a_batch_hands_over_just_before_readers_see_it() -> Result {
+        let table = table()?;
+        fill(&table, 3)?;
+        let mut batch = batch(&table, &[0, 1, 2, 3])?;
+        let mut writer = table.write();
+        let mut number = 0;
+        batch.apply(&mut writer, |new, old| {
+            assert_eq!((*new, *old), (number + 1000, number));
+            for n in 0..3 {
+                let has_come = n < number;
+                assert_eq!(read(&table, n), Some(if has_come { n + 1000 } else { n }));
+            }
+            number += 1;
+        })?;
+        // The last one replaces nothing.
+        assert_eq!(number, 3);
+        Ok(())
+    }
+
+    #[test]
     fn a_batch_that_fails_leaves_nothing_behind() -> Result {
         let table = table()?;
         fill(&table, 2)?;
         let mut batch = batch(&table, &[0, 1, 2, 3])?;
         let mut writer = table.write();
-        batch.apply(&mut writer)?;
+        batch.apply(&mut writer, |_, _| {})?;
         batch.undo(&mut writer);
         drop(writer);
         for n in 0..4 {
