@@ -42,7 +42,8 @@ const CROWDED: u64 = 900_000;
 const LOOKS: usize = 128;
 
 /// Most paths of a port that are for services, which any program of the node makes known by
-/// connecting: IP keeps the rest.
+/// connecting: IP keeps the rest. With `acm_programs=shared` the paths of programs name no service,
+/// and are counted and evicted as those of IP are.
 const SERVICES: usize = PATHS / 2;
 
 /// Most waiters of a port, for all its paths together. Any program of the node makes more of them
@@ -231,7 +232,7 @@ impl<W> Paths<W> {
 
     /// Evicts a path that has been known for long, so that there may be room for `key`. Any program
     /// makes paths for services known, so these take the place of each other alone, and never of
-    /// one of IP. Each call goes on with the paths behind those of the last one.
+    /// one that names no service. Each call goes on with the paths behind those of the last one.
     fn make_room(&mut self, key: &Key, now: u64) {
         let is_for_all = key.service.is_none();
         let mut looks = 0;
