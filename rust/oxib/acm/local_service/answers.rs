@@ -7,6 +7,7 @@
 //! question that comes again before its answer is one question: else each answer made as many
 //! questions as there were programs. For the same reason there is no wake while questions are to be
 //! heard: on a node that hears them slowly, each wake adds questions that are behind all of these.
+//! Questions of `ib_sa` for paths come to the same socket, and count with them.
 
 use kernel::{
     prelude::*,
@@ -18,7 +19,9 @@ use kernel::{
     },
     time::{
         delay::fsleep,
-        Delta, //
+        Delta,
+        Instant,
+        Monotonic, //
     }, //
 };
 
@@ -46,9 +49,9 @@ const DELAY: Delta = Delta::from_millis(1);
 /// the same.
 const AGAIN: Delta = Delta::from_millis(15);
 
-/// The number of times that a wake is put off while questions are still to be heard, at most: a
-/// program that goes on asking holds up others no longer than that.
-const LATEST: u32 = 64;
+/// Milliseconds after which a wake is not put off any more while questions are still to be heard: a
+/// program that goes on asking holds up others for a second at most, with the sleep in between.
+const LATEST_MS: i64 = 950;
 
 /// The number of questions that wait for their answers, at most. `rdma_cm` asks for the others
 /// again after the next wake.
@@ -122,20 +125,26 @@ impl<A> Waiting<A> {
     }
 }
 
-/// Decides when programs are woken.
+/// Decides when programs are woken. Times are in milliseconds.
 struct Wakes {
-    put_off: u32,
+    /// Time since which a wake is put off.
+    put_off_since: Option<i64>,
 }
 
 impl Wakes {
     fn new() -> Self {
-        Self { put_off: 0 }
+        Self {
+            put_off_since: None,
+        }
     }
 
     /// Returns whether programs are to be woken now; else it is to be asked again later.
-    fn is_due(&mut self, has_heard_all: bool) -> bool {
-        let is_due = has_heard_all || self.put_off >= LATEST;
-        self.put_off = if is_due { 0 } else { self.put_off + 1 };
+    fn is_due(&mut self, has_heard_all: bool, now: i64) -> bool {
+        let since = *self.put_off_since.get_or_insert(now);
+        let is_due = has_heard_all || now - since >= LATEST_MS;
+        if is_due {
+            self.put_off_since = None;
+        }
         is_due
     }
 }
@@ -184,6 +193,7 @@ impl Answers {
 
     /// Sends what waits, until there is nothing more and `rdma_cm` was woken once more.
     fn send(&self, socket: &Socket<LocalService>) {
+        let begin = Instant::<Monotonic>::now();
         fsleep(DELAY);
         let mut wakes = Wakes::new();
         let mut waker = None;
@@ -195,7 +205,7 @@ impl Answers {
                 }
                 waker = Some(answer.host.clone());
             }
-            if wakes.is_due(socket.has_heard_all()) {
+            if wakes.is_due(socket.has_heard_all(), begin.elapsed().as_millis()) {
                 if let Some(host) = &waker {
                     host.wake_resolvers();
                 }
@@ -239,15 +249,18 @@ mod tests {
     #[test]
     fn no_wake_adds_to_questions_that_are_to_be_heard() -> Result {
         let mut wakes = Wakes::new();
-        for _ in 0..2 {
-            assert!((0..LATEST).all(|_| !wakes.is_due(false)));
-            // Somebody asks on and on.
-            assert!(wakes.is_due(false));
+        for begin in [7, 5000] {
+            assert!(!wakes.is_due(false, begin));
+            assert!(!wakes.is_due(false, begin + LATEST_MS - 1));
+            // Somebody asks on and on, however long each look takes.
+            assert!(wakes.is_due(false, begin + LATEST_MS));
         }
-        assert!(!wakes.is_due(false));
-        for _ in 0..2 {
-            assert!(wakes.is_due(true));
+        assert!(!wakes.is_due(false, 10_000));
+        for now in [10_001, 10_002] {
+            assert!(wakes.is_due(true, now));
         }
+        // The time counts from when it is put off, not from the wake before.
+        assert!(!wakes.is_due(false, 20_000));
         Ok(())
     }
 
