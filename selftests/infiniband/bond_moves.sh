@@ -3,7 +3,7 @@
 #
 # A bond of two ports, with both drivers: which MTUs it takes in datagram and in connected mode, and what becomes of connections by
 # rdma_cm to its address when it fails over. One that there is stays with its port, and transfers nothing more; new ones go by the
-# other port.
+# other port. With oxib, programs are told the GID of an address to which IP goes by a gateway behind the bond.
 #
 # bond_moves.sh [DRIVER...]
 #
@@ -23,9 +23,10 @@ both_interfaces() { # host
 	at "$1" test -e /sys/class/net/ib0 && at "$1" test -e /sys/class/net/ib1
 }
 
+# The bonds of all hosts have one number: questions of programs name that, and not the host.
 bond_up() { # host
 	local slave
-	at "$1" ip link add bond0 type bond mode active-backup miimon 100 fail_over_mac active || return
+	at "$1" ip link add bond0 index 100 type bond mode active-backup miimon 100 fail_over_mac active || return
 	for slave in ib0 ib1; do
 		at "$1" ip link set "$slave" down && at "$1" ip link set "$slave" master bond0 || return
 	done
@@ -126,6 +127,35 @@ test_failover() {
 	stop_jobs
 }
 
+# --- an address behind a gateway -------------------------------------------------------------------------------------
+
+far=10.99.0.1
+
+# The gateway need not be one: the program asks for no more than the GID.
+has_gateway() { # host, the gateway
+	at "$1" ip route add "$far" via "$(v4_of "$2")" dev bond0
+}
+
+# Long before its time is out.
+is_told() {
+	at h1 timeout "$patience" python3 selftests/acm/resolve_address.py "$far" | grep RDMA_CM_EVENT_ADDR_RESOLVED
+}
+
+is_not_told() {
+	at h1 timeout 20 rping -d -c -a "$far" -C 1 2>&1 | grep RDMA_CM_EVENT_ADDR_ERROR
+}
+
+test_gateway() {
+	check "$driver: IP to another address goes by a gateway behind h1's bond" has_gateway h1 h2
+	check "$driver: a program finds nobody there without an entry" is_not_told
+	check "$driver: h1's cache gets an entry" cache_at h1 replace "$far" "$(port_field h2 gids/0)"
+	check "$driver: a program is told its GID" is_told
+	check "$driver: h2's bond, of the same number, has a gateway to that address, and no entry" has_gateway h2 h1
+	check "$driver: then nothing is told" is_not_told
+	check "$driver: it has no gateway any more" at h2 ip route del "$far"
+	check "$driver: a program is told again" is_told
+}
+
 unload() {
 	case $driver in
 	oxib) eventually unload_managers && unload_oxib ;;
@@ -145,6 +175,7 @@ test_driver() {
 	done
 	check "$driver: the bonds reach each other" eventually host_reaches h1 "$(v4_of h2)"
 	test_failover
+	[ "$driver" != oxib ] || test_gateway
 	record_mtus datagram
 	remove_bonds
 	check "$driver: h1's interfaces are in connected mode" set_modes connected

@@ -67,6 +67,10 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// The stack's number for it.
     fn index(&self) -> u32;
 
+    /// The stack's number for the bond that it is in, or for itself: routes name that one, and so
+    /// does `rdma_cm`.
+    fn route_index(&self) -> u32;
+
     /// Its address as the port at `gid` is told it.
     fn address_for(&self, gid: &Gid) -> HwAddr;
 
@@ -80,8 +84,8 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// its own of that family.
     fn source_for(&self, address: IpAddr) -> Option<IpAddr>;
 
-    /// Returns whether IP goes to this address by a gateway behind the interface, for programs in
-    /// its namespace. Process context.
+    /// Returns whether IP goes to this address by a gateway behind the interface, or the bond that
+    /// it is in, for programs in its namespace. Process context.
     fn has_gateway_to(&self, address: IpAddr) -> bool;
 
     /// Returns whether a GID is one of the port's own subnet.

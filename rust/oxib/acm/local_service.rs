@@ -140,14 +140,15 @@ pub(crate) fn local_answer(host: &dyn Host, address: IpAddr) -> LocalAnswer {
         LocalAnswer::Off
     } else if host.exchange().mode() == Mode::Off {
         LocalAnswer::Unused
-    } else if find_address(host.index(), address).is_some() {
+    } else if find_address(host.route_index(), address).is_some() {
         LocalAnswer::Gid
     } else {
         LocalAnswer::Ambiguous
     }
 }
 
-/// Finds the port of an address, and the interface that leads there.
+/// Finds the port of an address, and the interface that leads there. The number `interface` is that
+/// of an interface, or of a bond, for which those that are in it answer.
 ///
 /// The question does not say in which namespace it is asked. So it is `None` also if interfaces of
 /// that number (0 is any) do not agree: they have different GIDs, or one has none, and programs in
@@ -155,7 +156,7 @@ pub(crate) fn local_answer(host: &dyn Host, address: IpAddr) -> LocalAnswer {
 fn find_address(interface: u32, address: IpAddr) -> Option<(Arc<dyn Host>, Gid)> {
     let (mut found, mut agree) = (None, true);
     registry::for_each(|host| {
-        if interface != 0 && host.index() != interface {
+        if interface != 0 && host.route_index() != interface {
             return;
         }
         match gid_at(&**host, address) {

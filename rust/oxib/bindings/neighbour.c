@@ -45,6 +45,14 @@ bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 
 	return netif_rx(skb) == NET_RX_SUCCESS;
 }
 
+/* The device that has the IP addresses and routes of a device: the bond it is in, or itself. RCU is held. */
+static struct net_device *oxib_ip_device(struct net_device *dev)
+{
+	struct net_device *master = netdev_master_upper_dev_get_rcu(dev);
+
+	return master && !netif_is_l3_master(master) ? master : dev;
+}
+
 /* The address that a device, or the bond it is in, sends from to another one; both have that length. */
 bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from)
 {
@@ -54,9 +62,7 @@ bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *f
 	bool found;
 
 	rcu_read_lock();
-	owner = netdev_master_upper_dev_get_rcu(dev);
-	if (!owner || netif_is_l3_master(owner))
-		owner = dev;
+	owner = oxib_ip_device(dev);
 	if (length == sizeof(local)) {
 		memcpy(&far, to, sizeof(far));
 		local = inet_select_addr(owner, far, RT_SCOPE_LINK);
@@ -104,12 +110,13 @@ static bool oxib_has_gateway_v6(struct net_device *dev, const u8 *to)
 	return found;
 }
 
-/* Whether the namespace of a device routes packets by it, to an address of that length, to a gateway. */
+/* Whether the namespace of a device routes packets by it, or by its bond, to an address of that length, to a gateway. */
 bool oxib_has_gateway(struct net_device *dev, const u8 *to, u32 length)
 {
 	bool found;
 
 	rcu_read_lock();
+	dev = oxib_ip_device(dev);
 	if (length == sizeof(struct in_addr))
 		found = oxib_has_gateway_v4(dev, to);
 	else

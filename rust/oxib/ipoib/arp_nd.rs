@@ -257,6 +257,10 @@ impl Host for Interface {
         self.device().index()
     }
 
+    fn route_index(&self) -> u32 {
+        self.device().master_index()
+    }
+
     fn address_for(&self, gid: &Gid) -> HwAddr {
         let address = self.device().address();
         address.with_qpn(self.number_for(gid, address.qpn()))

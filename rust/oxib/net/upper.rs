@@ -91,14 +91,31 @@ impl<T: Operations> Device<T> {
     ///
     /// The caller sees to it that this one stays registered meanwhile.
     pub(crate) fn master(&self) -> Option<Held> {
-        let _rcu = rcu::read_lock();
+        let rcu = rcu::read_lock();
+        let master = self.find_master(&rcu);
+        // SAFETY: This device, which the caller keeps registered, or its master, which stays while
+        // RCU is held.
+        unsafe { Held::new(master) }
+    }
+
+    /// The stack's number for the device of [`Self::master`]. Takes no reference, so this one need
+    /// not stay registered. Any context.
+    pub(crate) fn master_index(&self) -> u32 {
+        let rcu = rcu::read_lock();
+        let master = self.find_master(&rcu);
+        // SAFETY: This device, which is valid, or its master, which stays while RCU is held.
+        unsafe { bindings::oxib_netdev_ifindex(master) }.unsigned_abs()
+    }
+
+    /// Finds the device of [`Self::master`]. The pointer is valid while RCU is held.
+    fn find_master(&self, _rcu: &rcu::Guard) -> *mut bindings::net_device {
         // SAFETY: The device is valid; masters stay while RCU is held.
         unsafe {
             let master = bindings::netdev_master_upper_dev_get_rcu(self.as_raw());
             if master.is_null() || bindings::oxib_is_l3_master(master) {
-                Held::new(self.as_raw())
+                self.as_raw()
             } else {
-                Held::new(master)
+                master
             }
         }
     }
