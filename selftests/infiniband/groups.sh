@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The members of a group, as the subnet administrator knows them: who only sends to it joins it as such, who hears it is a full
-# member, and who leaves is none. After a restart of the subnet manager with another MTU no group is asked for as the
-# broadcast group was before: OpenSM would refuse that, or make a group that refuses all others. A queue pair that cannot be
-# attached to the broadcast group leaves the link down; one that could not be detached is destroyed all the same. Other rings
-# change no membership. A Q_Key that the adapter refuses at first is set later.
+# member, and who leaves is none, also if it sends nothing more. After a restart of the subnet manager with another MTU no group
+# is asked for as the broadcast group was before: OpenSM would refuse that, or make a group that refuses all others. A queue
+# pair that cannot be attached to the broadcast group leaves the link down; one that could not be detached is destroyed all the
+# same. Other rings change no membership. A Q_Key that the adapter refuses at first is set later.
 #
 # nodes: 1
 # kernels: fast
@@ -16,28 +16,31 @@
 # 239.9.9.9 in the default partition, as saquery writes it.
 group=ff12:401b:ffff::f09:909
 
-# How a host's port has joined it: 1 as a full member, 8 to send (SendOnlyFullMember); nothing as none. Who does not know the
+# 224.0.0.99.
+unreported=ff12:401b:ffff::63
+
+# How a host's port has joined a group: 1 as a full member, 8 to send (SendOnlyFullMember); nothing as none. Who does not know the
 # SM_Key is not told.
-join_state() { # host
+join_state() { # host, [group]
 	local gid records
 	gid=$(port_field "$1" gids/0 | sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/')
 	records=$(at h4 saquery --smkey 1 -m) || {
 		echo unanswered
 		return
 	}
-	awk -v group="$group" -v gid="$gid" '
+	awk -v group="${2:-$group}" -v gid="$gid" '
 		/MGID\.+/ { sub(/.*\.\.+/, ""); mgid = $0 }
 		/PortGid\.+/ { sub(/.*\.\.+/, ""); port = $0 }
 		/ScopeState\.+/ { sub(/.*\.\.+/, ""); if (mgid == group && port == gid) print substr($0, length($0)) }' <<<"$records"
 }
 
-is_member() { # host, join state
-	equal "$2" "$(join_state "$1")"
+is_member() { # host, join state, [group]
+	equal "$2" "$(join_state "$1" "${3:-}")"
 }
 
-listening() { # host
+listening() { # host, [group]
 	: >/tmp/heard
-	ip netns exec "$1" python3 selftests/ipoib/group.py listen --member 239.9.9.9 5000 >/tmp/heard &
+	ip netns exec "$1" python3 selftests/ipoib/group.py listen --member "${2:-239.9.9.9}" 5000 >/tmp/heard &
 	jobs_running+=($!)
 	eventually grep -q listening /tmp/heard
 }
@@ -45,6 +48,26 @@ listening() { # host
 is_heard() { # text
 	at h1 python3 selftests/ipoib/group.py say 239.9.9.9 5000 "$1"
 	grep -qx "$1" /tmp/heard
+}
+
+# --- a queue that sends nothing more -----------------------------------------------------------------------------------
+
+# Nothing follows on the last packet to the group: the stack reports none of these groups, and without IPv6 it has no other reason
+# to send. The packets are short, so that the device copies them and no completion says that the queue is done with their address
+# handle.
+test_leaving() {
+	local text
+	check "h2: IPv6 is off" at h2 sh -c 'echo 1 >/proc/sys/net/ipv6/conf/ib0/disable_ipv6'
+	check "h2: groups that routers do not forward are not reported" at h2 sysctl -qw net.ipv4.igmp_link_local_mcast_reports=0
+	# Until the stack has reported the groups that it was in before.
+	pause 3
+	check "h2 listens to a group that is not reported" listening h2 224.0.0.99
+	check "h2 is a full member of that" eventually is_member h2 1 "$unreported"
+	for text in one two three; do
+		check "h2 says $text there" at h2 python3 selftests/ipoib/group.py say 224.0.0.99 5000 "$text"
+	done
+	stop_jobs
+	check "h2 does not listen any more, sends nothing, and is no member" eventually is_member h2 '' "$unreported"
 }
 
 # --- a restart of the subnet manager -----------------------------------------------------------------------------------
@@ -155,10 +178,9 @@ test_qkey() {
 
 # --- rings -------------------------------------------------------------------------------------------------------------
 
-# Of IPv4 alone: the stack asks for routers by IPv6 when the carrier comes, and joins their group to send.
+# Of IPv4 alone, since test_leaving: the stack asks for routers by IPv6 when the carrier comes, and joins their group to send.
 test_rings() {
 	local before groups
-	check "h2: IPv6 is off" at h2 sh -c 'echo 1 >/proc/sys/net/ipv6/conf/ib0/disable_ipv6'
 	check "h2 listens to a group" listening h2
 	check "h2 hears what h1 says" eventually is_heard before
 	# Until the stack has reported its groups.
@@ -186,6 +208,7 @@ check "h3 is no member" is_member h3 ''
 stop_jobs
 check "h2 does not listen any more, and is no member" eventually is_member h2 ''
 check "h1 has still joined to send" is_member h1 8
+test_leaving
 test_attachment
 test_detachment
 for host in "${hosts[@]}"; do

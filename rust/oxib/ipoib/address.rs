@@ -68,8 +68,14 @@ pub(super) const JUST_USED_SECS: u64 = 2;
 /// Time after which an unused destination is forgotten, in seconds.
 pub(super) const LIFETIME_SECS: u64 = 120;
 
-/// The address handle of a path to a destination. Clones share it.
-pub(super) trait Handle: Clone {
+/// An address handle as the table keeps it, until the path is forgotten.
+pub(super) trait Handle {
+    /// The handle as queues keep it: for as long as the device may use it.
+    type ForQueue;
+
+    /// Returns the handle for a queue.
+    fn for_queue(&self) -> Self::ForQueue;
+
     /// Returns whether `other` leads to the destination by the same path.
     fn is_same(&self, other: &Self) -> bool;
 }
@@ -242,7 +248,7 @@ impl<H: Handle, P> Destinations<H, P> {
         packet: P,
         may_search: impl FnOnce(Source) -> bool,
         now: u64,
-    ) -> Verdict<H, P> {
+    ) -> Verdict<H::ForQueue, P> {
         let limit = if gid.is_multicast() {
             WAITING_FOR_GROUP
         } else {
@@ -254,7 +260,7 @@ impl<H: Handle, P> Destinations<H, P> {
                 ready.used = now;
                 // One packet of this node's own is enough: when the table is full, the path stays.
                 ready.is_stranger &= errand.is_stranger();
-                Verdict::Send(ready.handle.clone(), packet)
+                Verdict::Send(ready.handle.for_queue(), packet)
             }
             Some(State::Resolving(resolving)) => {
                 // A search that this node wants itself takes no place of the strangers' share.
@@ -289,7 +295,7 @@ impl<H: Handle, P> Destinations<H, P> {
         (gid, errand): (Gid, Errand),
         packet: P,
         may_search: impl FnOnce(Source) -> bool,
-    ) -> Verdict<H, P> {
+    ) -> Verdict<H::ForQueue, P> {
         // Nothing is kept of what is refused.
         if !self.may_begin(&gid, errand, may_search) {
             return Verdict::Drop(packet, Reason::Busy);
@@ -324,7 +330,12 @@ impl<H: Handle, P> Destinations<H, P> {
     }
 
     /// Begins the search for a destination in the table, for which `packet` waits.
-    fn begin(&mut self, (gid, errand): (Gid, Errand), packet: P, waited: u64) -> Verdict<H, P> {
+    fn begin(
+        &mut self,
+        (gid, errand): (Gid, Errand),
+        packet: P,
+        waited: u64,
+    ) -> Verdict<H::ForQueue, P> {
         let mut waiting = KVec::new();
         // What can fail comes first: the state changes only once the packet is kept.
         if let Err(packet) = hold(&mut waiting, packet) {

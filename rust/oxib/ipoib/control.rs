@@ -231,7 +231,7 @@ impl Interface {
 
     /// Takes the interface down for a change after which it is brought up at once with the same
     /// queue pairs. It stays a member of its groups, so that the SA is asked for nothing, as with
-    /// the kernel's `ib_ipoib`; an address handle's membership to send ends all the same.
+    /// the kernel's `ib_ipoib`; a membership to send ends with its path all the same.
     pub(super) fn take_down_briefly(self: &Arc<Self>, rtnl: &mut Rtnl) {
         self.take_down_keeping(rtnl, Memberships::Stay);
     }

@@ -119,7 +119,8 @@ struct Port {
     number: PortNumber,
     /// The P_Key of the partition, as a full member has it.
     pkey: AtomicU16,
-    /// The work queue on which answers are handled and address handles are destroyed.
+    /// The work queue on which answers are handled, and on which address handles and memberships
+    /// end.
     queue: Arc<work::Queue>,
     sa: Arc<sa::Client>,
     /// The GID that the interface's address carries.

@@ -58,6 +58,7 @@ use super::{
         Sizes,
         SizesNow, //
     },
+    search::KeptHandle,
     statistics::Statistics,
     strangers::Askers,
     transmit::TransmitQueue, //
@@ -78,7 +79,6 @@ use crate::{
         skb::Skb, //
     },
     rdma::{
-        ah::AddressHandle,
         device::Device as RdmaDevice,
         event,
         pd::ProtectionDomain,
@@ -151,7 +151,7 @@ pub(super) struct Interface {
     #[pin]
     pub(super) connected: Connected,
     #[pin]
-    pub(super) destinations: SpinLockBh<Destinations<Arc<AddressHandle>, Skb>>,
+    pub(super) destinations: SpinLockBh<Destinations<KeptHandle, Skb>>,
     /// Ports that have asked lately and are not known.
     #[pin]
     pub(super) askers: SpinLockBh<Askers>,

@@ -2,7 +2,10 @@
 
 //! An interface's search for the path to its destinations, and their ageing.
 
-use core::sync::atomic::Ordering;
+use core::{
+    ops::Deref,
+    sync::atomic::Ordering, //
+};
 
 use kernel::{
     prelude::*,
@@ -31,7 +34,8 @@ use crate::{
     net::skb::Skb,
     rdma::{
         ah::AddressHandle,
-        management::random, //
+        management::random,
+        sa::multicast::Share, //
     },
     wire::gid::Gid, //
 };
@@ -45,9 +49,32 @@ const REVALIDATE_INTERVAL_MS: u32 = 50;
 /// Time until a path is looked for again of which nothing could be learned, in milliseconds.
 const SILENCE_MS: u32 = 1000 * SILENCE_SECS as u32;
 
-impl Handle for Arc<AddressHandle> {
+/// An address handle as the interface's table keeps it. Queues share the handle alone, and may keep
+/// it for long: a queue that sends nothing more hears of no completion. The membership ends when
+/// the table forgets the path.
+pub(super) struct KeptHandle {
+    handle: Arc<AddressHandle>,
+    /// Membership in the group that the handle leads to: without it the port may not send there.
+    share: Option<Share>,
+}
+
+impl Handle for KeptHandle {
+    type ForQueue = Arc<AddressHandle>;
+
+    fn for_queue(&self) -> Arc<AddressHandle> {
+        self.handle.clone()
+    }
+
     fn is_same(&self, other: &Self) -> bool {
-        **self == **other
+        *self.handle == *other.handle && self.share == other.share
+    }
+}
+
+impl Deref for KeptHandle {
+    type Target = AddressHandle;
+
+    fn deref(&self) -> &AddressHandle {
+        &self.handle
     }
 }
 
@@ -83,12 +110,25 @@ impl Search {
 
     /// Ends the search: the packets that waited go on or are dropped. Not to be called with a
     /// transmit queue locked.
-    pub(super) fn end(mut self, found: Result<AddressHandle>) {
-        let found = found.and_then(|handle| Ok(Arc::new(handle, GFP_KERNEL)?));
+    pub(super) fn end(self, found: Result<AddressHandle>) {
+        self.end_with(found.map(|handle| (handle, None)));
+    }
+
+    /// Ends the search for a group as [`Self::end`] does. The table keeps the share in the
+    /// membership until it forgets the path.
+    pub(super) fn end_for_group(self, found: Result<(AddressHandle, Share)>) {
+        self.end_with(found.map(|(handle, share)| (handle, Some(share))));
+    }
+
+    fn end_with(mut self, found: Result<(AddressHandle, Option<Share>)>) {
+        let found = found.and_then(|(handle, share)| {
+            let handle = Arc::new(handle, GFP_KERNEL)?;
+            Ok(KeptHandle { handle, share })
+        });
         self.finish(found);
     }
 
-    fn finish(&mut self, found: Result<Arc<AddressHandle>>) {
+    fn finish(&mut self, found: Result<KeptHandle>) {
         // Taken out, so that the drop of a search that has ended does nothing.
         let Some(ticket) = self.ticket.take() else {
             return;
@@ -147,7 +187,7 @@ impl Interface {
         self: &Arc<Self>,
         gid: Gid,
         ticket: Ticket,
-        found: Result<Arc<AddressHandle>>,
+        found: Result<KeptHandle>,
     ) -> Option<Ticket> {
         let is_found = found.is_ok();
         let mut destinations = self.destinations.lock();
@@ -315,7 +355,7 @@ impl Interface {
     /// Starts searches for a batch of the destinations of which that is due. Returns how many.
     fn refresh_due(self: &Arc<Self>, now: u64) -> Result<usize> {
         let mut due = KVec::with_capacity(BATCH, GFP_KERNEL)?;
-        let in_use = Destinations::<Arc<AddressHandle>, Skb>::in_use_since(now);
+        let in_use = Destinations::<KeptHandle, Skb>::in_use_since(now);
         let ticket = {
             let mut destinations = self.destinations.lock();
             // First what was used by datagrams since the last look, which `expire` has just noted

@@ -26,8 +26,7 @@ use super::{
     hop::Hop,
     pd::ProtectionDomain,
     port::PortNumber,
-    route::AddressVector,
-    sa::multicast::Membership, //
+    route::AddressVector, //
 };
 use crate::{
     bindings,
@@ -44,8 +43,8 @@ const SLEEPABLE: u32 = bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE
 /// Time that a peer has to say its Ethernet address, in milliseconds.
 const PATIENCE_MS: usize = 1000;
 
-/// An address handle. It may be dropped anywhere: its end, and that of a membership, which may
-/// sleep and take locks of the device's that are not safe in bottom halves, come on a work queue.
+/// An address handle. It may be dropped anywhere: its end, which may sleep and take locks of the
+/// device's that are not safe in bottom halves, comes on a work queue.
 pub(crate) struct AddressHandle {
     handle: Option<Pin<KBox<Handle>>>,
     queue: Arc<work::Queue>,
@@ -78,9 +77,6 @@ struct Route {
 struct Handle {
     ah: NonNull<bindings::ib_ah>,
     _pd: Arc<ProtectionDomain>,
-    /// Membership in the multicast group that the handle leads to: without it the port may not
-    /// send to the group.
-    membership: Option<Arc<Membership>>,
     #[pin]
     work: Work<Handle>,
 }
@@ -120,8 +116,7 @@ impl Drop for AddressHandle {
 }
 
 impl AddressHandle {
-    /// Creates the handle for the route that `vector` describes, on InfiniBand. The handle keeps
-    /// `membership` until it is dropped itself. Sleeps.
+    /// Creates the handle for the route that `vector` describes, on InfiniBand. Sleeps.
     ///
     /// # Errors
     ///
@@ -130,11 +125,10 @@ impl AddressHandle {
         pd: &Arc<ProtectionDomain>,
         queue: &Arc<work::Queue>,
         vector: &AddressVector,
-        membership: Option<Arc<Membership>>,
     ) -> Result<Self> {
         // A copy: the device's functions want it writable, but leave it as it was.
         let mut attributes = *vector.as_attributes();
-        Self::new(pd, queue, &mut attributes, membership)
+        Self::new(pd, queue, &mut attributes)
     }
 
     /// The way from GID `source` to the RoCE peer `destination`. Sleeps until the peer's Ethernet
@@ -193,7 +187,7 @@ impl AddressHandle {
         attributes.grh.dgid.raw = destination.bytes();
         attributes.grh.hop_limit = hop.limit;
         attributes.__bindgen_anon_1.roce.dmac = hop.mac;
-        Self::new(pd, queue, &mut attributes, None)
+        Self::new(pd, queue, &mut attributes)
     }
 
     /// Makes a handle of attributes. The GID entry that they name, if any, outlives the call.
@@ -201,7 +195,6 @@ impl AddressHandle {
         pd: &Arc<ProtectionDomain>,
         queue: &Arc<work::Queue>,
         attributes: &mut bindings::rdma_ah_attr,
-        membership: Option<Arc<Membership>>,
     ) -> Result<Self> {
         // SAFETY: The protection domain is valid; the handle takes a reference of its own to the
         // GID entry.
@@ -219,7 +212,6 @@ impl AddressHandle {
             pin_init!(Handle {
                 ah,
                 _pd: pd,
-                membership,
                 work <- new_work!("oxib_address_handle"),
             }),
             GFP_KERNEL,
@@ -257,11 +249,7 @@ impl AddressHandle {
 /// Compares the routes: a handle on the same route need not replace the other one.
 impl PartialEq for AddressHandle {
     fn eq(&self, other: &Self) -> bool {
-        let membership = |this: &Self| {
-            let handle = this.handle.as_ref();
-            handle.and_then(|handle| handle.membership.as_ref().map(Arc::as_ptr))
-        };
-        self.route == other.route && membership(self) == membership(other)
+        self.route == other.route
     }
 }
 

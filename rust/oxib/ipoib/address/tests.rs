@@ -12,6 +12,12 @@ mod stale_paths;
 type Table = Destinations<u8, u32>;
 
 impl Handle for u8 {
+    type ForQueue = u8;
+
+    fn for_queue(&self) -> u8 {
+        *self
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         self == other
     }

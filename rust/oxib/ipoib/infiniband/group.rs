@@ -4,7 +4,7 @@
 //!
 //! A group that the stack wants is joined as a full member, by the interface's control work. One
 //! that packets go to, and that the stack does not want, is joined to send: that membership
-//! belongs to the address handle, and ends with it.
+//! belongs to the path to the group, and ends when the interface forgets that.
 
 use kernel::{
     new_mutex,
@@ -422,7 +422,7 @@ impl Port {
         let full = table.full.remove(&group);
         drop(table);
         self.end(interface, qp, group, full);
-        // Its address handle is a member, too.
+        // The path to it has a share in the membership.
         interface.forget_destination(&group);
         self.advance_soon();
     }

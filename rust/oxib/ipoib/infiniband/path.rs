@@ -433,7 +433,7 @@ impl Port {
         let source = self.source().ok_or(EAGAIN)?;
         let vector =
             AddressVector::from_path(self.device(), self.number, &mut path, Some(&source))?;
-        AddressHandle::along(&self.pd, &self.queue, &vector, None)
+        AddressHandle::along(&self.pd, &self.queue, &vector)
     }
 
     /// Ends all searches for paths.

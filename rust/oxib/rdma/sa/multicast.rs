@@ -6,7 +6,13 @@ use core::ptr::NonNull;
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    workqueue::{
+        impl_has_work,
+        new_work,
+        Work,
+        WorkItem, //
+    }, //
 };
 
 use super::{
@@ -19,7 +25,8 @@ use crate::{
     wire::{
         gid::Gid,
         pkey::Pkey, //
-    }, //
+    },
+    work, //
 };
 
 /// The components that every join names: both GIDs, the P_Key and the join state.
@@ -236,6 +243,74 @@ impl Drop for Membership {
     fn drop(&mut self) {
         // SAFETY: By the type invariant ours; no callback runs after this returns.
         unsafe { bindings::ib_sa_free_multicast(self.multicast.as_ptr()) }
+    }
+}
+
+/// A share in a membership, which ends with the last of its shares. It may be dropped anywhere: the
+/// end of a membership sleeps, and comes on a work queue.
+pub(crate) struct Share {
+    held: Option<Pin<KBox<Held>>>,
+    queue: Arc<work::Queue>,
+}
+
+/// A share in a membership in a form that can be queued.
+#[pin_data]
+struct Held {
+    membership: Arc<Membership>,
+    #[pin]
+    work: Work<Held>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Held { self.work }
+}
+
+impl WorkItem for Held {
+    type Pointer = Pin<KBox<Self>>;
+
+    fn run(this: Pin<KBox<Self>>) {
+        drop(this);
+    }
+}
+
+impl Share {
+    /// Creates a share in `membership` that ends on `queue`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(membership: &Arc<Membership>, queue: &Arc<work::Queue>) -> Result<Self> {
+        let membership = membership.clone();
+        let held = KBox::pin_init(
+            pin_init!(Held {
+                membership,
+                work <- new_work!("oxib_membership"),
+            }),
+            GFP_KERNEL,
+        )?;
+        Ok(Self {
+            held: Some(held),
+            queue: queue.clone(),
+        })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.queue.enqueue(held);
+        }
+    }
+}
+
+/// Compares the memberships: shares in one are equal.
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        let membership = |this: &Self| {
+            let held = this.held.as_ref();
+            held.map(|held| Arc::as_ptr(&held.membership))
+        };
+        membership(self) == membership(other)
     }
 }
 

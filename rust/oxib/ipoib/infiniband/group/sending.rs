@@ -28,11 +28,15 @@ use crate::{
             Answer,
             Membership,
             Record,
-            Role, //
+            Role,
+            Share, //
         }, //
     },
     work, //
 };
+
+/// The result of a search: the address handle, and the membership by which packets may go there.
+type Found = (AddressHandle, Share);
 
 /// A search for the path to a group.
 pub(super) struct Sending {
@@ -78,7 +82,7 @@ impl Port {
         let mut index = 0;
         while let Some((Sending { search, join, .. }, found)) = self.next_ended(&mut index) {
             let interface = search.interface().clone();
-            search.end(found);
+            search.end_for_group(found);
             let is_answered = join.is_none_or(|join| join.request.outcome().is_some());
             if !is_answered {
                 // Nobody waits for that answer; it is another one's turn.
@@ -126,7 +130,7 @@ impl Port {
 
     /// Takes out a search that ends, of those from `index` on, with its result. Goes on there the
     /// next time.
-    fn next_ended(self: &Arc<Self>, index: &mut usize) -> Option<(Sending, Result<AddressHandle>)> {
+    fn next_ended(self: &Arc<Self>, index: &mut usize) -> Option<(Sending, Result<Found>)> {
         let mut table = self.groups.table.lock();
         while *index < table.sending.len() {
             if let Some(found) = self.advance_one(&mut table, *index) {
@@ -141,22 +145,14 @@ impl Port {
 
     /// Goes on with one search. Returns its result if it has one, or if nothing came of it in
     /// time.
-    fn advance_one(
-        self: &Arc<Self>,
-        table: &mut Table,
-        index: usize,
-    ) -> Option<Result<AddressHandle>> {
+    fn advance_one(self: &Arc<Self>, table: &mut Table, index: usize) -> Option<Result<Found>> {
         let found = self.try_to_end(table, index);
         let deadline = table.sending.get(index)?.deadline();
         let is_late = deadline.is_some_and(|until| until <= work::milliseconds());
         found.or_else(|| is_late.then_some(Err(EAGAIN)))
     }
 
-    fn try_to_end(
-        self: &Arc<Self>,
-        table: &mut Table,
-        index: usize,
-    ) -> Option<Result<AddressHandle>> {
+    fn try_to_end(self: &Arc<Self>, table: &mut Table, index: usize) -> Option<Result<Found>> {
         let sending = table.sending.get(index)?;
         let search = &sending.search;
         if !search.is_wanted() {
@@ -198,12 +194,9 @@ impl Port {
         }
     }
 
-    fn handle_for_group(
-        &self,
-        record: &Record,
-        membership: &Arc<Membership>,
-    ) -> Result<AddressHandle> {
+    fn handle_for_group(&self, record: &Record, membership: &Arc<Membership>) -> Result<Found> {
         let vector = AddressVector::to_group(self.device(), self.number, record)?;
-        AddressHandle::along(&self.pd, &self.queue, &vector, Some(membership.clone()))
+        let handle = AddressHandle::along(&self.pd, &self.queue, &vector)?;
+        Ok((handle, Share::new(membership, &self.queue)?))
     }
 }
