@@ -19,23 +19,8 @@ group=ff12:401b:ffff::f09:909
 # 224.0.0.99.
 unreported=ff12:401b:ffff::63
 
-# How a host's port has joined a group: 1 as a full member, 8 to send (SendOnlyFullMember); nothing as none. Who does not know the
-# SM_Key is not told.
-join_state() { # host, [group]
-	local gid records
-	gid=$(port_field "$1" gids/0 | sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/')
-	records=$(at h4 saquery --smkey 1 -m) || {
-		echo unanswered
-		return
-	}
-	awk -v group="${2:-$group}" -v gid="$gid" '
-		/MGID\.+/ { sub(/.*\.\.+/, ""); mgid = $0 }
-		/PortGid\.+/ { sub(/.*\.\.+/, ""); port = $0 }
-		/ScopeState\.+/ { sub(/.*\.\.+/, ""); if (mgid == group && port == gid) print substr($0, length($0)) }' <<<"$records"
-}
-
 is_member() { # host, join state, [group]
-	equal "$2" "$(join_state "$1" "${3:-}")"
+	equal "$2" "$(join_state "${3:-$group}" "$1" 0)"
 }
 
 listening() { # host, [group]

@@ -107,6 +107,21 @@ flush_neighbours() { # host...
 	done
 }
 
+# How the GID at that place of a host's port has joined a group, as saquery writes it: 1 as a full member, 8 to send
+# (SendOnlyFullMember); nothing as none. h4 has the subnet manager. Who does not know the SM_Key is not told.
+join_state() { # group, host, place
+	local gid records
+	gid=$(port_field "$2" "gids/$3" | sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/')
+	records=$(at h4 saquery --smkey 1 -m) || {
+		echo unanswered
+		return
+	}
+	awk -v group="$1" -v gid="$gid" '
+		/MGID\.+/ { sub(/.*\.\.+/, ""); mgid = $0 }
+		/PortGid\.+/ { sub(/.*\.\.+/, ""); port = $0 }
+		/ScopeState\.+/ { sub(/.*\.\.+/, ""); if (mgid == group && port == gid) print substr($0, length($0)) }' <<<"$records"
+}
+
 # --- traffic -------------------------------------------------------------------------------------------------------------------
 
 # What iperf3 sends if it is not told. Most of it does not fit in the sender's buffers: what is there when the sender has

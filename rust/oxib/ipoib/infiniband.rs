@@ -241,6 +241,11 @@ impl Port {
         self.source.lock().clone()
     }
 
+    /// The GID that packets come from, by which groups are joined.
+    fn source_gid(&self) -> Option<Gid> {
+        self.source.lock().as_ref().map(|entry| entry.gid())
+    }
+
     /// Returns the parameters of the broadcast group, also while the membership is renewed.
     fn known(&self) -> Option<Record> {
         self.groups.known(&self.broadcast())

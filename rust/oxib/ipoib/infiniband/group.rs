@@ -48,6 +48,7 @@ mod join;
 mod sending;
 
 use join::{
+    has_moved,
     JoinRequest,
     Outcome,
     Request,
@@ -60,6 +61,13 @@ use sending::Sending;
 /// Time for which the SA refuses to renew a membership until it is given up, in milliseconds: a
 /// subnet manager that restarts refuses for seconds, and one that is busy refuses, too.
 const REFUSED_MS: u64 = 60_000;
+
+/// Time for which the end of a membership by a former source GID is waited for, in milliseconds. It
+/// comes soon, as the paths that share it were forgotten, unless a program shares it.
+const LEAVING_MS: u64 = 10_000;
+
+/// Time between two looks for that end, in milliseconds.
+const LEAVING_AGAIN_MS: u64 = 20;
 
 /// Refusals of the SA to renew a membership, since the port was a member.
 #[derive(Default)]
@@ -80,12 +88,55 @@ impl Refusals {
     }
 }
 
+/// The full membership in a group.
+enum Standing {
+    /// A membership that was asked for; it may have been granted, or have ended from outside.
+    Asked(JoinRequest),
+    /// A membership that was left at this time, in milliseconds, as the source GID has changed.
+    Left(u64),
+}
+
 /// A group that the stack wants.
 struct Full {
-    join: JoinRequest,
+    standing: Standing,
     /// The LID with which the queue pair was attached.
     attached: Option<u16>,
     refusals: Refusals,
+}
+
+impl Full {
+    /// Returns the SA's answer, once there is one. A membership that was left has ended.
+    fn outcome(&self) -> Option<Answer> {
+        match &self.standing {
+            Standing::Asked(join) => join.request.outcome(),
+            Standing::Left(_) => Some(Answer::Ended),
+        }
+    }
+
+    /// Takes a refusal for something past.
+    fn forget_refusal(&self) {
+        if let Standing::Asked(join) = &self.standing {
+            join.request.forget();
+        }
+    }
+
+    /// Leaves the group at time `now` if the membership is by another GID than `source`: the SA
+    /// would go on to count that GID in. The queue pair stays attached.
+    fn leave_former(&mut self, source: Option<Gid>, now: u64) {
+        let is_former = match &self.standing {
+            Standing::Asked(join) => has_moved(join.request.joined_from, source),
+            Standing::Left(_) => false,
+        };
+        if is_former {
+            // Waits for an answer that is being taken, which takes no lock of ours.
+            self.standing = Standing::Left(now);
+        }
+    }
+
+    /// Returns whether at time `now` the end of a former membership may be on its way.
+    fn is_leaving(&self, now: u64) -> bool {
+        matches!(self.standing, Standing::Left(at) if now < at + LEAVING_MS)
+    }
 }
 
 /// State that the control work and the work of answers share.
@@ -118,7 +169,7 @@ pub(super) struct Groups {
 impl Table {
     /// Returns the parameters of a group of which the port is a full member.
     fn granted(&self, group: &Gid) -> Option<Record> {
-        match self.full.get(group)?.join.request.outcome()? {
+        match self.full.get(group)?.outcome()? {
             Answer::Granted(record) => Some(record),
             Answer::Refused(_) | Answer::Ended => None,
         }
@@ -208,7 +259,7 @@ impl Port {
             }
             return self.ask_full(&mut table, interface, group);
         };
-        match full.join.request.outcome() {
+        match full.outcome() {
             None => Ok(Join::UnderWay),
             Some(Answer::Ended) => self.ask_full(&mut table, interface, group),
             Some(Answer::Granted(record)) => {
@@ -239,7 +290,7 @@ impl Port {
             Some(Answer::Refused(error)) => {
                 let is_refused = full.refusals.note(error, work::milliseconds());
                 // The next time it is asked for again.
-                full.join.request.forget();
+                full.forget_refusal();
                 let is_lost = full.attached.is_none() || is_refused;
                 // Under the lock, which makes this the only writer.
                 interface.statistics().sa_joins_failed.add(1);
@@ -281,6 +332,10 @@ impl Port {
         group: Gid,
     ) -> Result<Join> {
         let is_broadcast = group == self.broadcast();
+        let now = work::milliseconds();
+        if let Some(full) = table.full.get_mut(&group) {
+            full.leave_former(self.source_gid(), now);
+        }
         if !self.device().is_active(self.number)? {
             // There is no SA to ask. The event of the active port has the groups reconciled.
             return Ok(Join::UnderWay);
@@ -291,14 +346,24 @@ impl Port {
             // Answers to others come, and then this one's turn.
             _ => return Ok(Join::UnderWay),
         };
+        let is_leaving = table
+            .full
+            .get(&group)
+            .is_some_and(|full| full.is_leaving(now));
+        if is_leaving && self.is_member_by_another_gid(group) {
+            // `ib_sa` would refuse it, and nothing tells when it would not.
+            interface.retry_in(LEAVING_AGAIN_MS);
+            return Ok(Join::UnderWay);
+        }
         // Before the SA is asked: a membership that finds no place would have to be left at once.
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let join = self.ask(interface, group, Role::Full, like.as_ref())?;
+        let standing = Standing::Asked(join);
         let old = match table.full.get_mut(&group) {
-            Some(full) => Some(core::mem::replace(&mut full.join, join)),
+            Some(full) => Some(core::mem::replace(&mut full.standing, standing)),
             None => {
                 let full = Full {
-                    join,
+                    standing,
                     attached: None,
                     refusals: Refusals::default(),
                 };
@@ -321,8 +386,11 @@ impl Port {
         role: Role,
         like: Option<&Record>,
     ) -> Result<JoinRequest> {
-        let source = self.source().ok_or(EAGAIN)?;
-        let record = Record::new(group, source.gid(), self.pkey(), role);
+        let joined_from = self.source_gid().ok_or(EAGAIN)?;
+        // `ib_sa` takes no second GID beside that of another interface or program: its membership
+        // is shared.
+        let member = self.sa.full_member_gid(group).unwrap_or(joined_from);
+        let record = Record::new(group, member, self.pkey(), role);
         let record = like.map_or(record, |like| record.like(like));
         let turn = Turn::new(self, role);
         let round = match like {
@@ -334,6 +402,7 @@ impl Port {
                 interface: interface.clone(),
                 port: self.clone(),
                 group,
+                joined_from,
                 role,
                 round,
                 outcome <- new_spinlock_bh!(Outcome::UnderWay { _turn: turn }, "oxib_join"),
@@ -346,6 +415,13 @@ impl Port {
             request,
             membership: Arc::new(membership, GFP_KERNEL)?,
         })
+    }
+
+    /// Returns whether the port is a member of `group` by another GID than the source GID, and
+    /// `ib_sa` has not asked the SA to end that.
+    fn is_member_by_another_gid(&self, group: Gid) -> bool {
+        let member = self.sa.member_gid(group);
+        member.is_some_and(|member| has_moved(member, self.source_gid()))
     }
 
     /// Has `qp` hear the group of `record`, and the link be as its broadcast group.

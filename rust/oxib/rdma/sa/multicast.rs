@@ -111,6 +111,14 @@ impl Record {
         Gid::from_bytes(unsafe { self.0.mgid.raw })
     }
 
+    /// Returns the GID of the port, if it is a member: the record of a group that is joined for the
+    /// first time, or was left, has no join state.
+    fn member_gid(&self) -> Option<Gid> {
+        // SAFETY: `raw` is the union's plain view.
+        let port = Gid::from_bytes(unsafe { self.0.port_gid.raw });
+        (self.0.join_state != 0).then_some(port)
+    }
+
     /// The group's LID (MLID), in host byte order; 0 before the SA has assigned one.
     pub(crate) fn mlid(&self) -> u16 {
         u16::from_be(self.0.mlid)
@@ -224,6 +232,24 @@ impl Client {
 
     /// Returns whether this port is a member of a group, perhaps for a program in user space.
     pub(crate) fn is_member(&self, mgid: Gid) -> bool {
+        self.membership(mgid).is_some()
+    }
+
+    /// Returns the GID by which this port is a member of a group, whoever asked for that. `ib_sa`
+    /// lets a port join a group by one GID at a time.
+    pub(crate) fn member_gid(&self, mgid: Gid) -> Option<Gid> {
+        self.membership(mgid)?.member_gid()
+    }
+
+    /// Returns the GID by which this port is a full member of a group, whoever asked for that.
+    pub(crate) fn full_member_gid(&self, mgid: Gid) -> Option<Gid> {
+        let record = self.membership(mgid)?;
+        let is_full = record.0.join_state & Role::Full.join_state() != 0;
+        record.member_gid().filter(|_| is_full)
+    }
+
+    /// Returns the record that `ib_sa` has of this port and a group.
+    fn membership(&self, mgid: Gid) -> Option<Record> {
         let mut gid = bindings::ib_gid { raw: mgid.bytes() };
         let mut record: bindings::ib_sa_mcmember_rec = pin_init::zeroed();
         // SAFETY: The device is registered and has that port; GID and record are ours.
@@ -235,7 +261,7 @@ impl Client {
                 &mut record,
             )
         };
-        status == 0
+        (status == 0).then_some(Record(record))
     }
 }
 
@@ -363,6 +389,15 @@ mod tests {
         assert_eq!((other.qkey(), other.mtu()), (0x0b1b, Some(2048)));
         assert_eq!((other.0.rate, other.0.sl, other.0.join_state), (3, 2, 8));
         assert_eq!((other.0.mtu_selector, other.0.rate_selector), (2, 2));
+    }
+
+    #[test]
+    fn members_have_a_join_state() {
+        let mut record = Record::new(MGID, PORT, Pkey::DEFAULT, Role::Full);
+        for (join_state, gid) in [(1, Some(PORT)), (8, Some(PORT)), (9, Some(PORT)), (0, None)] {
+            record.0.join_state = join_state;
+            assert_eq!(record.member_gid(), gid);
+        }
     }
 
     #[test]

@@ -131,6 +131,12 @@ impl Rounds {
     }
 }
 
+/// Returns whether a membership that was asked for by the GID `joined_from` is to be left for one
+/// by `source`, the present source GID. Without one there is nothing to join by.
+pub(super) fn has_moved(joined_from: Gid, source: Option<Gid>) -> bool {
+    source.is_some_and(|source| source != joined_from)
+}
+
 /// Outcome of a request.
 pub(super) enum Outcome {
     /// The SA has not answered.
@@ -148,6 +154,8 @@ pub(super) struct Request {
     pub(super) interface: Arc<Interface>,
     pub(super) port: Arc<Port>,
     pub(super) group: Gid,
+    /// The source GID when it was asked for.
+    pub(super) joined_from: Gid,
     pub(super) role: Role,
     /// The round in which the membership is asked for.
     pub(super) round: usize,
@@ -157,10 +165,14 @@ pub(super) struct Request {
 
 impl Request {
     /// Returns the SA's answer, once there is one. A request of an earlier round has ended,
-    /// whatever the answer is or will be.
+    /// whatever the answer is or will be, and one by another GID than the source GID once it is
+    /// answered.
     pub(super) fn outcome(&self) -> Option<Answer> {
+        let has_moved = has_moved(self.joined_from, self.port.source_gid());
         let mut outcome = self.outcome.lock();
-        if !self.port.groups.rounds.is_current(self.round) {
+        // Until it is answered, `ib_sa` would refuse one by another GID.
+        let has_moved = has_moved && matches!(*outcome, Outcome::Is(_));
+        if has_moved || !self.port.groups.rounds.is_current(self.round) {
             // Another request may have its turn.
             *outcome = Outcome::Is(Answer::Ended);
         }
@@ -242,6 +254,14 @@ mod tests {
         let third = rounds.begin();
         let fourth = rounds.begin();
         assert!(rounds.is_current(fourth) && !rounds.is_current(third));
+    }
+
+    #[test]
+    fn memberships_follow_the_source_gid() {
+        let gid = |guid| Gid::from_bytes([guid; 16]);
+        for (source, expected) in [(Some(gid(1)), false), (Some(gid(2)), true), (None, false)] {
+            assert_eq!(has_moved(gid(1), source), expected);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use kernel::{
 
 use super::{
     JoinRequest,
+    Standing,
     Table, //
 };
 use crate::{
@@ -159,7 +160,12 @@ impl Port {
             return Some(Err(ENODEV));
         }
         let group = search.gid();
-        let full = table.full.get(&group).map(|full| &full.join);
+        let full = match table.full.get(&group).map(|full| &full.standing) {
+            Some(Standing::Asked(join)) => Some(join),
+            // The control work asks again.
+            Some(Standing::Left(_)) => return None,
+            None => None,
+        };
         if let Some(join) = full.or(sending.join.as_ref()) {
             return match join.request.outcome()? {
                 Answer::Granted(record) => Some(self.handle_for_group(&record, &join.membership)),
@@ -183,6 +189,10 @@ impl Port {
             let sending = table.sending.get_mut(index)?;
             sending.begin_wait(work::milliseconds());
             return None;
+        }
+        if self.sa.full_member_gid(group).is_none() && self.is_member_by_another_gid(group) {
+            // The membership of the path before is on its way out. Another search comes after it.
+            return Some(Err(EAGAIN));
         }
         let interface = search.interface().clone();
         match self.ask(&interface, group, Role::SendOnly, Some(&like)) {
