@@ -108,6 +108,8 @@ pub struct Listener {
     pub dropped: u64,
     /// Rejections, but for those that tell a peer that its slot was taken away.
     pub rejected: u64,
+    /// Rejections that tell a caller, not a stranger, that its slot was taken away.
+    pub told: u64,
     /// Connections of callers, not strangers, that had to give their slots up.
     pub ousted: u64,
     /// Number of established connections.
@@ -131,6 +133,7 @@ impl Listener {
             waiting: VecDeque::new(),
             dropped: 0,
             rejected: 0,
+            told: 0,
             ousted: 0,
             established: 0,
             identifiers: 0,
@@ -346,6 +349,7 @@ impl Listener {
 
     fn send(&mut self, id: usize, outgoing: Outgoing, outside: &mut Outside) {
         let (sender, receiver) = self.ids[id].machine.ids();
+        let is_caller = self.ids[id].node < self.nodes;
         let (kind, answer) = match outgoing {
             Outgoing::Rep => (Kind::Rep, Incoming::Rep(rep(sender))),
             Outgoing::Mra { of } => {
@@ -360,14 +364,16 @@ impl Listener {
                 )
             }
             Outgoing::Rej { reason, of, local } => {
-                self.rejected += u64::from(reason != Reason::TIMEOUT);
+                let is_time_out = reason == Reason::TIMEOUT;
+                self.rejected += u64::from(!is_time_out);
+                self.told += u64::from(is_time_out && is_caller);
                 let sender = local;
                 (Kind::Rej, Incoming::Rej { sender, of, reason })
             }
             other => panic!("{other:?} is sent by no end that accepts"),
         };
         // The cable to strangers is their own.
-        if self.ids[id].node >= self.nodes {
+        if !is_caller {
             return;
         }
         outside.send(Datagram {
