@@ -15,7 +15,8 @@
 //! only to hold them, and as often as they become free: then a holder has hardly any time, so
 //! that there are slots to take at any moment. A newcomer takes one at random, so connections
 //! that finish are seldom hit. Only time counts in which all slots are taken: a connection that
-//! fails while there are others for everybody keeps nobody out.
+//! fails while there are others for everybody keeps nobody out. An attack is forgotten while a
+//! slot is free.
 //!
 //! [time to finish]: Backlog::time_to_finish
 
@@ -31,6 +32,21 @@ const LONGEST: u64 = 8192;
 /// The time of slots that is remembered, in milliseconds: that of a few hundred connections which
 /// were waited for in vain.
 const REMEMBERED: u64 = 1 << 20;
+
+/// The time of connections that finished that a new backlog begins with, in milliseconds. Nodes
+/// that connect at once are the more likely cause of a first crowd: a holder has the longest time,
+/// and half of it only after a hundred have lost their slots.
+const FIRST: u64 = REMEMBERED / 2;
+
+/// The time with a free slot after which half of the outcomes are forgotten, in milliseconds.
+///
+/// An attacker gains little by pausing. No less than [`FIRST`] is remembered at any time, so a
+/// minute with a free slot brings the time to finish at most half of the way to the longest. An
+/// attacker that takes all slots then keeps newcomers out for so long. With 4096 slots that is 4 s:
+/// when each holder has lost its slot, hardly any time is left. With 64 slots it takes 17 s until
+/// less than a second is left. At worst the backlog is as a new one. An attacker that wants holders
+/// to lose their slots has to take all of them again and again, as without pauses.
+const HALF_LIFE: u64 = 60_000;
 
 /// Cells of the first memory.
 const FIRST_CELLS: usize = 32;
@@ -119,6 +135,9 @@ pub struct Backlog<M> {
     /// The time in which all slots were taken, until one of them became free last, in
     /// milliseconds.
     crowded: u64,
+    /// The time in which a slot was free, until half of the outcomes were forgotten last, in
+    /// milliseconds.
+    free_before: u64,
     /// The time since which all slots are taken, if they are.
     full_since: Time,
     /// The latest time that is known.
@@ -136,11 +155,10 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
             free: NONE,
             used: 0,
             giving_up: 0,
-            // Nodes that connect at once are the more likely cause of a first crowd: a holder has
-            // the longest time, and half of it only after a hundred have lost their slots.
-            finished: REMEMBERED / 2,
+            finished: FIRST,
             failed: 0,
             crowded: 0,
+            free_before: 0,
             full_since: Time::new(0),
             latest: Time::new(0),
             cells,
@@ -177,7 +195,7 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
     ///
     /// There is no slot for the source, or no memory.
     pub fn take(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
-        self.latest = self.latest.max(now);
+        self.advance(now);
         if !self.has_slot(source) {
             return Err(Refused::Full);
         }
@@ -208,10 +226,10 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
 
     /// Gives the slot of a connection back that has come to an outcome.
     pub fn end(&mut self, slot: &mut Slot, outcome: Outcome, now: Time) {
-        self.latest = self.latest.max(now);
+        self.advance(now);
         let crowded = self.crowded_until(self.latest);
         if let Some(cell) = self.cells.get(slot.index as usize) {
-            // At least a millisecond, so that an attack is forgotten where it is not crowded.
+            // At least a millisecond: a near peer needs less.
             let time = (crowded as u32).wrapping_sub(cell.since).max(1);
             match outcome {
                 Outcome::Finished => self.finished += u64::from(time),
@@ -226,7 +244,8 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.give_back(slot);
     }
 
-    /// Gives a slot back, at the latest time that is known.
+    /// Gives a slot back, at the latest time that is known: that of the last request or
+    /// outcome. What has passed since counts as time with a free slot.
     pub fn give_back(&mut self, slot: &mut Slot) {
         let Slot { index, source } = core::mem::replace(slot, Slot::NOWHERE);
         let Some(cell) = self.cells.get_mut(index as usize) else {
@@ -300,8 +319,23 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         }
     }
 
-    fn enter(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
+    /// Advances the latest time to `now`, and forgets half of the outcomes for each [`HALF_LIFE`]
+    /// with a free slot: what is known comes half of the way back to what a new backlog knows.
+    fn advance(&mut self, now: Time) {
         self.latest = self.latest.max(now);
+        let crowded = self.crowded_until(self.latest);
+        let free = self.latest.get().saturating_sub(crowded);
+        let halvings = free.saturating_sub(self.free_before) / HALF_LIFE;
+        self.free_before += halvings * HALF_LIFE;
+        // More halvings than a number has bits change nothing.
+        for _ in 0..halvings.min(u64::BITS.into()) {
+            self.finished = (self.finished + FIRST) / 2;
+            self.failed /= 2;
+        }
+    }
+
+    fn enter(&mut self, source: u32, name: CommId, now: Time) -> Result<Slot, Refused> {
+        self.advance(now);
         // Half of the cells are slots, so that at most half of them count sources.
         let slots = self.cells.len() / 2;
         let index = match self.free {

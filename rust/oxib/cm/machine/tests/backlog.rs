@@ -51,8 +51,12 @@ fn hold(
 }
 
 fn take(slots: &mut Slots, number: u32, name: u32) -> Result<Slot, Refused> {
+    take_at(slots, number, name, NOW)
+}
+
+fn take_at(slots: &mut Slots, number: u32, name: u32, now: Time) -> Result<Slot, Refused> {
     hold(slots, |slots| {
-        slots.take(source(number), CommId::new(name), NOW)
+        slots.take(source(number), CommId::new(name), now)
     })
 }
 
@@ -272,15 +276,80 @@ fn a_hundred_lose_their_slots_before_the_time_is_halved() {
     assert!(lose(MOST - 110) < 1000);
 }
 
+/// Strangers take all slots at once, each by a source of its own, and lose them as soon as they
+/// may. Returns the milliseconds for which no newcomer finds a slot.
+fn crowd(slots: &mut Slots, now: &mut Time) -> u64 {
+    let mut held: Vec<Slot> = (1..=MOST)
+        .map(|number| take_at(slots, number, number, *now).expect("one is free"))
+        .collect();
+    let time = slots.time_to_finish();
+    *now = now.after(time);
+    for slot in &mut held {
+        slots.end(slot, Outcome::Failed, *now);
+    }
+    time
+}
+
+/// Once there are free slots, an attack is forgotten within minutes: few connections are made
+/// meanwhile, or they fail, or come to no outcome, or there are none.
+#[test]
+fn an_attack_is_forgotten_in_minutes() {
+    let (finished, failed) = (Some(Outcome::Finished), Some(Outcome::Failed));
+    for (connections, outcome) in [(480, finished), (480, failed), (480, None), (0, None)] {
+        let (mut slots, mut now) = (slots(MOST), NOW);
+        crowd(&mut slots, &mut now);
+        let attacked = slots.time_to_finish();
+        assert!(attacked < 100, "{attacked}");
+        let end = now.after(480_000);
+        // One a second.
+        for _ in 0..connections {
+            let mut slot = take_at(&mut slots, 1, 1, now).unwrap();
+            match outcome {
+                Some(outcome) => slots.end(&mut slot, outcome, now.after(2)),
+                None => slots.give_back(&mut slot),
+            }
+            now = now.after(1000);
+        }
+        assert!(take_at(&mut slots, 1, 1, end).is_ok());
+        let time = slots.time_to_finish();
+        assert!(time >= 8000, "{time} ms, {connections}, {outcome:?}");
+    }
+}
+
+/// An attack goes on as long as its slots are taken, however long it has lasted.
+#[test]
+fn an_attack_is_not_forgotten_while_it_lasts() {
+    let (mut slots, mut now) = (slots(1), NOW);
+    for _ in 0..10_000 {
+        let time = slots.time_to_finish().max(1000);
+        pass(&mut slots, &mut now, (Outcome::Failed, time));
+    }
+    assert!(slots.time_to_finish() < 100);
+}
+
+/// An attacker takes all slots, pauses, and takes them again, for an hour. Whatever its pauses,
+/// newcomers find no slot for 4096 ms for each minute in which they do, at most.
+#[test]
+fn an_attacker_that_pauses_gains_little() {
+    for pause in [10_000, 30_000, 59_000, 60_000, 61_000, 150_000, 600_000] {
+        let (mut slots, mut now) = (slots(MOST), NOW);
+        let (mut kept_out, mut paused) = (0, 0);
+        while paused < 3_600_000 {
+            kept_out += crowd(&mut slots, &mut now);
+            now = now.after(pause);
+            paused += pause;
+        }
+        // The first attack finds a new backlog, and may begin in the middle of a minute.
+        let most = 8192 + 4096 * (1 + paused / 60_000);
+        assert!(kept_out <= most, "{kept_out} ms with pauses of {pause} ms");
+    }
+}
+
 /// Time counts from when the last slot is taken until one becomes free.
 #[test]
 fn time_counts_while_all_slots_are_taken() {
     let at = |time| NOW.after(time);
-    let take = |slots: &mut Slots, number, time| {
-        hold(slots, |slots| {
-            slots.take(source(number), CommId::new(number), at(time))
-        })
-    };
+    let take = |slots: &mut Slots, number, time| take_at(slots, number, number, at(time));
     // Milliseconds that count where the second slot is given back without an outcome: until it
     // was seen last that both are taken.
     for (outcome, counts) in [(Some(Outcome::Finished), 300_000), (None, 200_000)] {
@@ -299,7 +368,8 @@ fn time_counts_while_all_slots_are_taken() {
                 0
             }
         };
-        slots.end(&mut first, Outcome::Failed, at(900_000));
+        // Before the finished one is forgotten.
+        slots.end(&mut first, Outcome::Failed, at(410_000));
         let finished = (1 << 19) + finished;
         let expected = 8192 * finished / (finished + counts);
         let time = slots.time_to_finish();

@@ -155,6 +155,44 @@ fn many_nodes_at_once_after_a_failure() {
     }
 }
 
+/// An attack ended a quarter of an hour ago, and few connections have been made since: no caller
+/// loses a slot for that.
+#[test]
+fn many_nodes_at_once_a_while_after_an_attack() {
+    for (slots, program) in [(4096, 0), (4096, 1000), (1024, 1000), (64, 0)] {
+        let storm = Storm {
+            nodes: 10_000,
+            slots,
+            program,
+            ..FAIR
+        };
+        let mut ground = Ground::new(storm);
+        ground.attack_before(900);
+        ground.connect_all();
+        assert_everybody_is_up(&ground, storm);
+    }
+}
+
+/// An attack has just ended: callers may lose their slots, but nine of ten keep them.
+#[test]
+fn many_nodes_at_once_right_after_an_attack() {
+    for program in [0, 1000] {
+        let storm = Storm {
+            nodes: 10_000,
+            program,
+            ..FAIR
+        };
+        let mut ground = Ground::new(storm);
+        ground.attack_before(0);
+        ground.connect_all();
+        let (failed, ousted) = (ground.caller.failed, ground.listener.ousted);
+        println!("{storm:?}: {failed} failed, {ousted} ousted");
+        assert_only_the_ousted_are_rejected(&ground, storm);
+        assert!(failed as u64 <= ousted, "{failed} failed, {storm:?}");
+        assert!(ousted * 10 <= 10_000, "{ousted} ousted, {storm:?}");
+    }
+}
+
 /// Times that a thousand connections take with each of some seeds, in order, where so many of a
 /// thousand datagrams are lost.
 fn with_loss(datagram: u64, is_known: bool, loss: u64) -> Vec<u64> {

@@ -9,6 +9,7 @@ use std::collections::{
 };
 
 use oxib_cm_machine::actions::TimerAction;
+use oxib_cm_machine::backlog::Outcome;
 use oxib_cm_machine::input::{
     Incoming,
     Req, //
@@ -234,7 +235,20 @@ impl Ground {
     pub fn fail_before(&mut self, milliseconds: u64) {
         let begin = self.outside.now();
         self.outside.now += 1000 * milliseconds;
-        self.listener.fail(begin, self.outside.now());
+        let end = self.outside.now();
+        self.listener.pass(begin, Outcome::Failed, end);
+    }
+
+    /// An attack has ended so many seconds ago. Since then one connection a second was made.
+    pub fn attack_before(&mut self, seconds: u64) {
+        let begin = self.outside.now();
+        let end = self.listener.crowd(begin);
+        self.outside.now += 1000 * end.since(begin);
+        for _ in 0..seconds {
+            let begin = self.outside.now();
+            self.listener.pass(begin, Outcome::Finished, begin.after(2));
+            self.outside.now += 1_000_000;
+        }
     }
 
     /// Lets the strangers ask for so many microseconds before a caller connects.

@@ -145,12 +145,30 @@ impl Listener {
         &mut self.ids[id].timer
     }
 
-    /// A node that is gone by now has had a slot, and never answered the REP.
-    pub fn fail(&mut self, begin: Time, end: Time) {
+    /// A node that is gone by now had a slot from `begin` to `end`.
+    pub fn pass(&mut self, begin: Time, outcome: Outcome, end: Time) {
         let name = CommId::new(1);
         let slot = self.hold(|backlog| backlog.take(source(0), name, begin));
         let mut slot = slot.expect("all are free");
-        self.backlog.end(&mut slot, Outcome::Failed, end);
+        self.backlog.end(&mut slot, outcome, end);
+    }
+
+    /// Strangers that are gone by now took all slots, and lost each as soon as they might, until a
+    /// holder had hardly any time. Returns when they lost the last one.
+    pub fn crowd(&mut self, begin: Time) -> Time {
+        let mut now = begin;
+        while self.backlog.time_to_finish() >= 100 {
+            let end = now.after(self.backlog.time_to_finish());
+            let name = CommId::new(1);
+            let mut held: Vec<Slot> = (1..)
+                .map_while(|node| self.hold(|backlog| backlog.take(source(node), name, now)))
+                .collect();
+            for slot in &mut held {
+                self.backlog.end(slot, Outcome::Failed, end);
+            }
+            now = end;
+        }
+        now
     }
 
     pub fn receive(&mut self, datagram: Datagram, outside: &mut Outside) {
