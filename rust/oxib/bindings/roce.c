@@ -116,3 +116,17 @@ void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group)
 {
 	ip_mc_dec_group(in_dev, (__force __be32)group);
 }
+
+/* Whether the device's IPv4, if it has that, is in the group. With the RTNL held. */
+bool oxib_ip_mc_is_member(const struct net_device *dev, u32 group)
+{
+	const struct in_device *in_dev = __in_dev_get_rtnl(dev);
+	const struct ip_mc_list *member;
+
+	if (!in_dev)
+		return false;
+	for (member = rtnl_dereference(in_dev->mc_list); member; member = rtnl_dereference(member->next_rcu))
+		if (member->multiaddr == (__force __be32)group)
+			return true;
+	return false;
+}

@@ -415,7 +415,7 @@ impl Link for Infiniband {
         self.0.detach_all(interface, qp);
     }
 
-    fn holds(&self, group: Gid) -> bool {
+    fn holds(&self, _rtnl: &mut Rtnl, group: Gid) -> bool {
         self.0.groups.holds(&group)
     }
 

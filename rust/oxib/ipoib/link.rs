@@ -186,9 +186,7 @@ pub(super) trait Link: Send + Sync {
     fn detach_groups(&self, _interface: &Interface, _qp: &QueuePair) {}
 
     /// Returns whether a membership has not ended from outside, and the queue pair hears the group.
-    fn holds(&self, _group: Gid) -> bool {
-        true
-    }
+    fn holds(&self, rtnl: &mut Rtnl, group: Gid) -> bool;
 
     /// Returns whether two LIDs are the same port's, as far as that can be told.
     fn is_same_port(&self, _one: u16, _other: u16) -> bool {

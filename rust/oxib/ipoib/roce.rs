@@ -7,6 +7,10 @@
 
 use kernel::{
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
     sync::{
         aref::ARef,
         Arc, //
@@ -35,7 +39,10 @@ use crate::{
             new_spinlock_bh,
             SpinLockBh, //
         },
-        rtnl::Rtnl, //
+        rtnl::{
+            Locked,
+            Rtnl, //
+        }, //
     },
     rdma::{
         ah::AddressHandle,
@@ -72,13 +79,19 @@ const POLICY: Policy = Policy {
 };
 
 /// A RoCE port, as a link.
-pub(super) struct Roce(Arc<Port>);
+pub(super) struct Roce {
+    port: Arc<Port>,
+    /// The groups that the interface's queue pair is attached to: as long as the interface wants
+    /// them, also while the Ethernet device has lost its membership. With each, the IPv4 of the
+    /// Ethernet device ([`Device::ipv4`]) that was joined there; 0 if none was.
+    attached: Locked<RBTree<Gid, usize>>,
+}
 
 /// State that is shared with the searches.
 #[pin_data]
 struct Port {
     pd: Arc<ProtectionDomain>,
-    port: PortNumber,
+    number: PortNumber,
     /// The work queue on which address handles are destroyed.
     queue: Arc<work::Queue>,
     /// The GID that the interface's address carries.
@@ -103,12 +116,32 @@ impl Roce {
         let sources = Sources::new(ROCE_SEARCHES, random().into())?;
         let port = pin_init!(Port {
             pd,
-            port,
+            number: port,
             queue,
             source <- new_spinlock_bh!(None, "oxib_roce_source"),
             sources <- new_spinlock_bh!(sources, "oxib_roce_sources"),
         });
-        Ok(Self(Arc::pin_init(port, GFP_KERNEL)?))
+        Ok(Self {
+            port: Arc::pin_init(port, GFP_KERNEL)?,
+            attached: Locked::new(RBTree::new()),
+        })
+    }
+
+    /// Attaches the queue pair to `group`, once: what ends a membership of the Ethernet device
+    /// leaves the queue pair as it is.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` and the device's error; the queue pair is not attached then.
+    fn attach(&self, rtnl: &mut Rtnl, qp: &QueuePair, group: Gid) -> Result {
+        let attached = self.attached.get(rtnl);
+        if attached.get(&group).is_some() {
+            return Ok(());
+        }
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        qp.attach(group, NO_LID)?;
+        attached.insert(node.into_node(group, 0));
+        Ok(())
     }
 }
 
@@ -116,8 +149,8 @@ impl Port {
     /// Entries of the GID table that RoCE version 2 packets can come from.
     fn entries(&self) -> impl Iterator<Item = ARef<Entry>> + '_ {
         let device = self.pd.device();
-        (0..device.gids(self.port))
-            .filter_map(move |index| device.gid(self.port, index))
+        (0..device.gids(self.number))
+            .filter_map(move |index| device.gid(self.number, index))
             .filter(|entry| entry.is_roce_v2() && !entry.has_vlan())
     }
 
@@ -139,17 +172,17 @@ impl Port {
         if gid.is_multicast() {
             let group = roce::group_gid(&gid);
             let source = self.source_for(&group)?;
-            AddressHandle::to_roce_group(&self.pd, self.port, &self.queue, &source, group)
+            AddressHandle::to_roce_group(&self.pd, self.number, &self.queue, &source, group)
         } else {
             let source = self.source_for(&gid)?;
-            AddressHandle::to_roce_peer(&self.pd, self.port, &self.queue, &source, gid)
+            AddressHandle::to_roce_peer(&self.pd, self.number, &self.queue, &source, gid)
         }
     }
 }
 
 impl Link for Roce {
     fn rdma(&self) -> &Device {
-        self.0.pd.device()
+        self.port.pd.device()
     }
 
     fn qkey(&self) -> u32 {
@@ -157,14 +190,17 @@ impl Link for Roce {
     }
 
     fn refresh(&self) -> Result<Offer> {
-        let device = self.0.pd.device();
+        let device = self.port.pd.device();
         // As `ib_core` has it cached: asking the device would take the RTNL, which is held.
-        let active = device.is_active(self.0.port)?;
-        let mtu = device.ethernet_mtu(self.0.port).ok_or(ENODEV)?;
+        let active = device.is_active(self.port.number)?;
+        let mtu = device.ethernet_mtu(self.port.number).ok_or(ENODEV)?;
         // Groups are IPv4 ones, so an IPv4 GID is needed; it also serves for all else.
-        let entry = self.0.entries().find(|entry| entry.gid().ipv4().is_some());
+        let entry = self
+            .port
+            .entries()
+            .find(|entry| entry.gid().ipv4().is_some());
         let gid = entry.as_ref().map(|entry| entry.gid());
-        let old = core::mem::replace(&mut *self.0.source.lock(), entry);
+        let old = core::mem::replace(&mut *self.port.source.lock(), entry);
         drop(old);
         Ok(Offer {
             gid,
@@ -193,14 +229,14 @@ impl Link for Roce {
     }
 
     fn may_search_for(&self, source: Source) -> bool {
-        self.0.sources.lock().take(source, work::milliseconds())
+        self.port.sources.lock().take(source, work::milliseconds())
     }
 
     fn resolve(&self, search: Search) {
         // In a worker: a transmit queue may be locked here, and resolving sleeps.
-        let port = self.0.clone();
+        let port = self.port.clone();
         // Without memory the search ends with the closure.
-        let _ = self.0.queue.spawn(move || {
+        let _ = self.port.queue.spawn(move || {
             if search.is_wanted() {
                 let found = port.find(search.gid());
                 search.end(found);
@@ -220,29 +256,52 @@ impl Link for Roce {
         group: Gid,
     ) -> Result<Join> {
         let address = group.ipv4().ok_or(EINVAL)?;
-        let device = self.0.pd.device();
+        let device = self.port.pd.device();
         // Attached first and detached last: no packet of the group comes without a receiver.
-        qp.attach(group, NO_LID)?;
-        device
-            .set_membership(rtnl, self.0.port, address, Membership::Join)
-            .inspect_err(|_| {
-                // Half a membership receives nothing: undone, for a later try. The first error says
-                // why there is none.
-                let _ = qp.detach(group, NO_LID);
-            })?;
+        self.attach(rtnl, qp, group)?;
+        let joined = device.set_membership(rtnl, self.port.number, address, Membership::Join);
+        if joined.is_err() && self.attached.get(rtnl).remove(&group).is_some() {
+            // Half a membership receives nothing: undone, for a later try. The first error says
+            // why there is none.
+            let _ = qp.detach(group, NO_LID);
+        }
+        joined?;
+        let ipv4 = device.ipv4(rtnl, self.port.number);
+        if let Some(joined) = self.attached.get(rtnl).get_mut(&group) {
+            *joined = ipv4;
+        }
         Ok(Join::Member)
+    }
+
+    fn holds(&self, rtnl: &mut Rtnl, group: Gid) -> bool {
+        // A device loses its groups with its IPv4, which an MTU that is too small for that ends,
+        // and the port may have come to another device. Nothing tells of either.
+        let device = self.port.pd.device();
+        let ipv4 = device.ipv4(rtnl, self.port.number);
+        // One that another interface has joined since is not ours.
+        self.attached.get(rtnl).get(&group) == Some(&ipv4)
+            && group
+                .ipv4()
+                .is_some_and(|address| device.is_member(rtnl, self.port.number, address))
     }
 
     fn leave(&self, rtnl: &mut Rtnl, _interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {
         let Some(address) = group.ipv4() else { return };
-        let device = self.0.pd.device();
-        // An Ethernet device that is gone took its memberships along.
-        let _ = device.set_membership(rtnl, self.0.port, address, Membership::Leave);
+        let holds = self.holds(rtnl, group);
+        if self.attached.get(rtnl).remove(&group).is_none() {
+            // A membership that ended, and could not be renewed.
+            return;
+        }
+        let device = self.port.pd.device();
+        if holds {
+            // An Ethernet device that is gone took its memberships along.
+            let _ = device.set_membership(rtnl, self.port.number, address, Membership::Leave);
+        }
         if let Err(error) = qp.detach(group, NO_LID) {
             dev_warn!(
                 device.as_dev(),
                 "port {}: group {:?} cannot be detached: {error:?}\n",
-                self.0.port.get(),
+                self.port.number.get(),
                 group.bytes()
             );
         }

@@ -98,4 +98,27 @@ impl Device {
         }
         Ok(())
     }
+
+    /// Returns the address of the IPv4 of the Ethernet device of `port`, for comparing alone:
+    /// another one has other groups. 0 if there is none.
+    pub(crate) fn ipv4(&self, _rtnl: &mut Rtnl, port: PortNumber) -> usize {
+        let Some(ethernet) = Ethernet::of(self, port) else {
+            return 0;
+        };
+        // SAFETY: By the type invariant of `Ethernet` the net device is valid, and the RTNL is
+        // held (`_rtnl`).
+        unsafe { bindings::oxib_in_dev_get(ethernet.0.as_ptr()) }.addr()
+    }
+
+    /// Returns whether the Ethernet device of `port` is a member of the IPv4 `group`, whoever
+    /// joined it.
+    pub(crate) fn is_member(&self, _rtnl: &mut Rtnl, port: PortNumber, group: [u8; 4]) -> bool {
+        let Some(ethernet) = Ethernet::of(self, port) else {
+            return false;
+        };
+        let group = u32::from_ne_bytes(group);
+        // SAFETY: By the type invariant of `Ethernet` the net device is valid, and the RTNL is
+        // held (`_rtnl`).
+        unsafe { bindings::oxib_ip_mc_is_member(ethernet.0.as_ptr(), group) }
+    }
 }

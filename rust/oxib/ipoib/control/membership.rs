@@ -41,7 +41,7 @@ impl Membership for Member<'_> {
     }
 
     fn holds(&mut self, group: Gid) -> bool {
-        self.interface.link().holds(group)
+        self.interface.link().holds(self.rtnl, group)
     }
 
     fn jitter(&mut self, range: u32) -> u32 {

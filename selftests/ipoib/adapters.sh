@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Adapters and Ethernet devices that do less than soft-RoCE on a good network card: ib0 works all the same.
+#
+# nodes: 1
+# kernels: fast
+# timeout: 240
+
+. selftests/lib/node.sh
+
+# The groups on the Ethernet device that carry those of ib0.
+carriers() {
+	ip maddress show dev "$ethernet" | grep -cE 'inet +239\.(6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.'
+}
+
+has_no_carriers() {
+	[ "$(carriers)" = 0 ]
+}
+
+# Each group of ib0 is one of the Ethernet device.
+has_carriers() {
+	local groups
+	groups=$(counter multicast_groups)
+	[ "$groups" -gt 0 ] && [ "$(carriers)" = "$groups" ]
+}
+
+# With such an MTU there is no IPv4, and what it was a member of goes with it.
+test_lost_groups() {
+	check "the Ethernet device has the groups of ib0" eventually has_carriers
+	check "it gets an MTU that is too small for IPv4" ip link set "$ethernet" mtu 67
+	check "then it has none of them" has_no_carriers
+	check "it gets a large one" ip link set "$ethernet" mtu 9000
+	check "and an address" ip address replace "10.77.0.$NODE/24" brd + dev "$ethernet"
+	check "it has the groups of ib0 again" eventually has_carriers
+	check "ib0 has carrier" eventually carrier_is 1
+	check "ib0 goes down" ip link set ib0 down
+	check "the Ethernet device leaves the groups" eventually has_no_carriers
+	check_refused "the log has nothing of groups that cannot be detached" kernel_log_has 'cannot be detached'
+}
+
+ip link add eth9 type dummy
+ethernet=eth9
+bring_up 9000
+test_lost_groups
+take_down
+ip link delete eth9
+finish
