@@ -39,8 +39,30 @@ test_lost_groups() {
 	check_refused "the log has nothing of groups that cannot be detached" kernel_log_has 'cannot be detached'
 }
 
+resemble() { # parameters of poor_adapter.ko
+	insmod "$MODULES/selftests/ipoib/adapter/poor_adapter.ko" netdev="$ethernet" "$@"
+}
+
+bus_info() {
+	ethtool -i ib0 | awk '$1 == "bus-info:" { print $2 }'
+}
+
+# Drivers look for their Ethernet devices among the net devices that are below the adapter.
+test_device_tree() {
+	check "the RDMA device is one on a bus" resemble on_bus=1
+	check "oxib.ko can be loaded" load_oxib
+	check "ib0 appears" eventually ib_exists
+	check_equal "it knows that bus" poor_adapter "$(bus_info)"
+	check_refused "but is not below it itself" [ -e /sys/class/net/ib0/device ]
+	check "oxib.ko can be unloaded" unload_oxib
+	check "the RDMA device is on no bus again" rmmod poor_adapter
+}
+
 ip link add eth9 type dummy
 ethernet=eth9
+make_rxe 9000
+test_device_tree
+rdma link delete rxe0
 bring_up 9000
 test_lost_groups
 take_down

@@ -193,7 +193,7 @@ test_devices() {
 	with_oxib "devices=roce9" has_none_and_says_so
 	with_oxib "devices=late0" follows_names
 	dmesg --clear
-	check "one device has no groups" insmod "$MODULES/selftests/ipoib/adapter/poor_adapter.ko" netdev=veth2
+	check "one device has no groups" insmod "$MODULES/selftests/ipoib/adapter/poor_adapter.ko" netdev=veth2 lacks=groups
 	with_oxib "devices=roce1,roce2" has_only_groups
 	check "it has again" rmmod poor_adapter
 	with_oxib "tx_queues=0" follows_devices

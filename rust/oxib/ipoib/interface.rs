@@ -82,7 +82,10 @@ use crate::{
         device::Device as RdmaDevice,
         event,
         pd::ProtectionDomain,
-        port::PortNumber, //
+        port::{
+            LinkLayer,
+            PortNumber, //
+        }, //
     },
     wire::{
         hwaddr::HwAddr,
@@ -319,8 +322,10 @@ impl Interface {
             Some(_) => options.sizes_of_child(rdma.completion_vectors(), device.queues()),
         };
         // Children are below no adapter, as with `ib_ipoib`: udev's rules that name the interfaces
-        // of adapters would give them the name of their parent.
-        device.set_place(parent.is_none().then_some(rdma), port);
+        // of adapters would give them the name of their parent. Drivers of RoCE take a net device
+        // below their adapter for the port's Ethernet device (mlx4, mlx5).
+        let is_below = parent.is_none() && rdma.link_layer(port) == LinkLayer::Infiniband;
+        device.set_place(is_below.then_some(rdma), port);
         device.use_queues(rtnl, sizes.transmit_queues)?;
         device.use_receive_queues(rtnl, sizes.receive_queues)?;
         device.set_kind();

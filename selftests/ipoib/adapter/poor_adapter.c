@@ -1,23 +1,66 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Takes from an RDMA device what the drivers of some adapters lack, for as long as this is loaded: groups of queue pairs
- * (`attach_mcast`), as bnxt_re and hns have none. Nobody is to use the device when it is loaded.
+ * Makes an RDMA device like what the drivers of some adapters have, for as long as this is loaded. Nobody is to use the device
+ * when this is loaded, and when it is unloaded.
+ *
+ *  lacks=groups   no groups of queue pairs (`attach_mcast`), as with bnxt_re and hns
+ *  on_bus=1       below another device, as an adapter's is below that on its bus
  */
 
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/platform_device.h>
+#include <linux/string.h>
 #include <rdma/ib_verbs.h>
 
 static char *netdev;
 module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "The Ethernet device of the RDMA device");
 
+static char *lacks;
+module_param(lacks, charp, 0444);
+MODULE_PARM_DESC(lacks, "What the RDMA device lacks: groups");
+
+static bool on_bus;
+module_param(on_bus, bool, 0444);
+MODULE_PARM_DESC(on_bus, "Whether the RDMA device is below another one");
+
 static struct ib_device *device;
-static int (*attach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
+static struct ib_device_ops operations;
+static struct device *parent;
+static struct platform_device *bus;
+
+static int take(const char *what)
+{
+	if (!strcmp(what, "groups"))
+		device->ops.attach_mcast = NULL;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int put_on_bus(void)
+{
+	bus = platform_device_register_simple("poor_adapter", PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(bus))
+		return PTR_ERR(bus);
+	device->dev.parent = &bus->dev;
+	return 0;
+}
+
+static void restore(void)
+{
+	device->dev.parent = parent;
+	device->ops = operations;
+	ib_device_put(device);
+	if (!IS_ERR_OR_NULL(bus))
+		platform_device_unregister(bus);
+}
 
 static int __init poor_adapter_init(void)
 {
 	struct net_device *ethernet = dev_get_by_name(&init_net, netdev ?: "");
+	int error = 0;
 
 	if (!ethernet)
 		return -ENODEV;
@@ -25,18 +68,23 @@ static int __init poor_adapter_init(void)
 	dev_put(ethernet);
 	if (!device)
 		return -ENODEV;
-	attach_mcast = device->ops.attach_mcast;
-	device->ops.attach_mcast = NULL;
-	return 0;
+	operations = device->ops;
+	parent = device->dev.parent;
+	if (lacks)
+		error = take(lacks);
+	if (!error && on_bus)
+		error = put_on_bus();
+	if (error)
+		restore();
+	return error;
 }
 
 static void __exit poor_adapter_exit(void)
 {
-	device->ops.attach_mcast = attach_mcast;
-	ib_device_put(device);
+	restore();
 }
 
 module_init(poor_adapter_init);
 module_exit(poor_adapter_exit);
-MODULE_DESCRIPTION("Takes from an RDMA device what some adapters lack, for tests");
+MODULE_DESCRIPTION("Makes an RDMA device like those of some adapters, for tests");
 MODULE_LICENSE("GPL");
