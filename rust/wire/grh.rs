@@ -226,6 +226,17 @@ impl Ipv4Space {
         }
         .check()
     }
+
+    /// Returns whether there is an IPv4 header without options, and its checksum is right.
+    fn is_intact(&self) -> bool {
+        let words: &[U16; LEN / 2] = zerocopy::transmute_ref!(self);
+        let header = words
+            .iter()
+            .skip(words.len() - 2 * usize::from(Self::HEADER_WORDS));
+        let sum: u32 = header.map(|word| u32::from(word.get())).sum();
+        // In ones' complement arithmetic the sum is a zero then (RFC 791 §3.1).
+        self.version_length == (Self::VERSION << 4) | Self::HEADER_WORDS && sum % 0xffff == 0
+    }
 }
 
 /// The two ends of a packet's way.
@@ -273,6 +284,26 @@ pub fn parse(bytes: &[u8; LEN], network: NetworkType) -> Result<Addresses, GrhEr
             let space: &Ipv4Space = zerocopy::transmute_ref!(bytes);
             space.check()
         }
+    }
+}
+
+/// Returns the network by which a message came over Ethernet, as the 40 bytes before it look: some
+/// devices do not report it in the completion (mlx4). [`parse`] judges the header.
+///
+/// The bytes before an IPv4 header may be anything. Where they look like a header of version 6,
+/// the IPv4 header counts only if its checksum is right; otherwise it counts without one, which
+/// rxe does not write into what it loops back.
+pub fn network_over_ethernet(bytes: &[u8; LEN]) -> NetworkType {
+    let grh = Grh::from_bytes(bytes);
+    let space: &Ipv4Space = zerocopy::transmute_ref!(bytes);
+    let is_ipv4 = match grh.version() {
+        Grh::VERSION => space.is_intact(),
+        _ => space.version_length >> 4 == Ipv4Space::VERSION,
+    };
+    match grh.next_header {
+        _ if is_ipv4 => NetworkType::Ipv4,
+        NEXT_HEADER_UDP => NetworkType::Ipv6,
+        _ => NetworkType::RoceV1,
     }
 }
 
@@ -400,6 +431,31 @@ mod tests {
         ];
         for (bytes, network, addresses) in table {
             assert_eq!(parse(bytes, network).ok(), addresses);
+        }
+    }
+
+    #[test]
+    fn networks_over_ethernet() {
+        let udp = with(BROADCAST, 6, NEXT_HEADER_UDP);
+        // What is before the IPv4 header looks like the start of one of version 6.
+        let garbled = with(with(OVER_IPV4, 0, 0x60), 6, NEXT_HEADER_UDP);
+        let intact = with(with(garbled, 30, 0x77), 31, 0x22);
+        let table = [
+            (BROADCAST, NetworkType::RoceV1),
+            (udp, NetworkType::Ipv6),
+            (OVER_IPV4, NetworkType::Ipv4),
+            (with(OVER_IPV4, 0, 0xff), NetworkType::Ipv4),
+            (intact, NetworkType::Ipv4),
+            // A checksum that is wrong, or of a header of another form.
+            (garbled, NetworkType::Ipv6),
+            (with(intact, 39, 2), NetworkType::Ipv6),
+            (with(with(intact, 20, 0x46), 30, 0x76), NetworkType::Ipv6),
+            (with(with(intact, 20, 0x55), 30, 0x67), NetworkType::Ipv6),
+            // Nothing that is known: `parse` refuses it.
+            ([0; LEN], NetworkType::RoceV1),
+        ];
+        for (bytes, network) in table {
+            assert_eq!(network_over_ethernet(&bytes), network);
         }
     }
 

@@ -3,7 +3,7 @@
 #
 # Adapters and Ethernet devices that do less than soft-RoCE on a good network card: ib0 works all the same.
 #
-# nodes: 1
+# nodes: 2
 # kernels: fast
 # timeout: 240
 
@@ -58,6 +58,22 @@ test_device_tree() {
 	check "the RDMA device is on no bus again" rmmod poor_adapter
 }
 
+# Without their types the headers are told apart by their form. What is of another form would be dropped.
+test_networks() {
+	check "n$NODE: completions do not report the network" resemble lacks=networks
+	check "n$NODE: oxib.ko can be loaded" load_oxib
+	check "n$NODE: ib0 appears" eventually ib_exists
+	check "n$NODE: ib0 comes up" ib_up
+	barrier up
+	check "n$NODE: the peer answers" eventually answers "10.99.0.$peer"
+	check "n$NODE: by IPv6, too" eventually answers "fd00:99::$peer"
+	check "n$NODE: all large packets arrive" reaches "10.99.0.$peer" -s 3000
+	check_equal "n$NODE: no route header was refused" 0 "$(counter rx_drop_grh)"
+	barrier reached
+	check "n$NODE: oxib.ko can be unloaded" unload_oxib
+	check "n$NODE: completions report the network again" rmmod poor_adapter
+}
+
 ip link add eth9 type dummy
 ethernet=eth9
 make_rxe 9000
@@ -67,4 +83,8 @@ bring_up 9000
 test_lost_groups
 take_down
 ip link delete eth9
+ethernet=eth0
+make_rxe 9000
+test_networks
+rdma link delete rxe0
 finish

@@ -39,6 +39,7 @@ use crate::{
             BATCH, //
         },
         dma::ReceiveMemory,
+        port::LinkLayer,
         receive::{
             Done,
             ReceiveRing, //
@@ -84,6 +85,8 @@ struct Reception {
     ring: ReceiveRing<Buffer, QueuePair>,
     pool: Pool<Receiver>,
     identity: Identity,
+    /// Whether packets come over Ethernet.
+    is_roce: bool,
     statistics: Arc<Statistics>,
     /// Index of the receive queue.
     index: u16,
@@ -176,6 +179,7 @@ impl Receiver {
                 ring,
                 pool,
                 identity,
+                is_roce: qp.device().link_layer(interface.port()) == LinkLayer::Ethernet,
                 statistics,
                 index: index as u16,
             },
@@ -290,6 +294,7 @@ impl Reception {
             ring,
             pool,
             identity,
+            is_roce,
             statistics,
             index,
         } = self;
@@ -312,14 +317,14 @@ impl Reception {
         let received = done.buffer(0)?;
         // Before the first read: where DMA is not coherent, the CPU sees the old bytes until then.
         received.arrived(length);
-        let result =
-            examine(identity, interface, completion, received, length).and_then(|packet| {
-                let skb = match length <= COPY_LIMIT {
-                    true => copy(context, device, &mut done, length),
-                    false => take(device, &mut done, pool, length),
-                };
-                Ok((packet, skb?))
-            });
+        let examined = examine(identity, interface, *is_roce, completion, received, length);
+        let result = examined.and_then(|packet| {
+            let skb = match length <= COPY_LIMIT {
+                true => copy(context, device, &mut done, length),
+                false => take(device, &mut done, pool, length),
+            };
+            Ok((packet, skb?))
+        });
         // The request keeps its buffer on a fault, so the buffer goes back to the device.
         let result = result.inspect_err(|_| {
             if let Some(buffer) = done.buffer(0) {
@@ -421,6 +426,7 @@ fn frame(length: usize) -> usize {
 fn examine(
     identity: &Identity,
     interface: &Arc<Interface>,
+    is_roce: bool,
     completion: &Completion,
     buffer: &Buffer,
     length: usize,
@@ -433,8 +439,13 @@ fn examine(
         encap::EncapError::Short(_) => Fault::Short,
         encap::EncapError::EtherType(_) => Fault::Header,
     })?;
+    // For devices that do not report it.
+    let network = || match is_roce {
+        true => grh::network_over_ethernet(route),
+        false => grh::NetworkType::Infiniband,
+    };
     // A packet to a group carries a GRH, so one without is unicast.
-    let (kind, source) = match completion.network() {
+    let (kind, source) = match completion.network(network) {
         None => (PacketType::Host, None),
         Some(network) => {
             let ends = grh::parse(route, network).map_err(|_| Fault::Grh)?;

@@ -91,15 +91,16 @@ impl Completion {
         self.0.wc_flags as u32 & bindings::ib_wc_flags_IB_WC_IP_CSUM_OK != 0
     }
 
-    /// The type of the network header in the first 40 bytes of the buffer, if there is one.
+    /// The type of the network header in the first 40 bytes of the buffer, if there is one. Where
+    /// the device does not report the type, `find` finds it.
     #[inline(always)]
-    pub(crate) fn network(&self) -> Option<NetworkType> {
+    pub(crate) fn network(&self, find: impl FnOnce() -> NetworkType) -> Option<NetworkType> {
         let flags = self.0.wc_flags as u32;
         if flags & bindings::ib_wc_flags_IB_WC_GRH == 0 {
             return None;
         }
         if flags & bindings::ib_wc_flags_IB_WC_WITH_NETWORK_HDR_TYPE == 0 {
-            return Some(NetworkType::Infiniband);
+            return Some(find());
         }
         Some(match u32::from(self.0.network_hdr_type) {
             bindings::rdma_network_type_RDMA_NETWORK_IPV4 => NetworkType::Ipv4,

@@ -3,8 +3,9 @@
  * Makes an RDMA device like what the drivers of some adapters have, for as long as this is loaded. Nobody is to use the device
  * when this is loaded, and when it is unloaded.
  *
- *  lacks=groups   no groups of queue pairs (`attach_mcast`), as with bnxt_re and hns
- *  on_bus=1       below another device, as an adapter's is below that on its bus
+ *  lacks=groups     no groups of queue pairs (`attach_mcast`), as with bnxt_re and hns
+ *  lacks=networks   no type of the network header in completions, as with mlx4
+ *  on_bus=1         below another device, as an adapter's is below that on its bus
  */
 
 #include <linux/module.h>
@@ -19,7 +20,7 @@ MODULE_PARM_DESC(netdev, "The Ethernet device of the RDMA device");
 
 static char *lacks;
 module_param(lacks, charp, 0444);
-MODULE_PARM_DESC(lacks, "What the RDMA device lacks: groups");
+MODULE_PARM_DESC(lacks, "What the RDMA device lacks: groups or networks");
 
 static bool on_bus;
 module_param(on_bus, bool, 0444);
@@ -30,10 +31,23 @@ static struct ib_device_ops operations;
 static struct device *parent;
 static struct platform_device *bus;
 
+static int poll_cq(struct ib_cq *cq, int count, struct ib_wc *wc)
+{
+	int index, done = operations.poll_cq(cq, count, wc);
+
+	for (index = 0; index < done; index++) {
+		wc[index].wc_flags &= ~IB_WC_WITH_NETWORK_HDR_TYPE;
+		wc[index].network_hdr_type = RDMA_NETWORK_IB;
+	}
+	return done;
+}
+
 static int take(const char *what)
 {
 	if (!strcmp(what, "groups"))
 		device->ops.attach_mcast = NULL;
+	else if (!strcmp(what, "networks"))
+		device->ops.poll_cq = poll_cq;
 	else
 		return -EINVAL;
 	return 0;
