@@ -58,6 +58,37 @@ test_device_tree() {
 	check "the RDMA device is on no bus again" rmmod poor_adapter
 }
 
+has_another_queue_pair() { # number of the one that it had
+	[ "$(queue_pair)" != "$1" ]
+}
+
+# The driver takes no queue pair back into service, so ib0 has others each time.
+test_restarts() {
+	local before
+	check "no queue pair starts a second time" resemble lacks=restarts
+	check "oxib.ko can be loaded" load_oxib
+	check "ib0 appears" eventually ib_exists
+	check "ib0 comes up" ib_up
+	before=$(queue_pair)
+	check "ib0 goes down" ip link set ib0 down
+	check "ib0 comes up again" ib_up
+	check "with another queue pair" has_another_queue_pair "$before"
+	check "its rings become longer" ethtool -G ib0 tx 512
+	check "it stays up" eventually carrier_is 1
+	check "it gets along with one transmit queue" has_one_queue
+	check "it stays up" eventually carrier_is 1
+	check_refused "the log has nothing of a start that failed" kernel_log_has 'ib0: cannot be brought up'
+	check "oxib.ko can be unloaded" unload_oxib
+	check "queue pairs start again" rmmod poor_adapter
+}
+
+# Where there is one processor, it has no more.
+has_one_queue() {
+	local most
+	most=$(ethtool -l ib0 | awk '$1 == "TX:" && !most { most = $2 } END { print most }')
+	[ "$most" = 1 ] || ethtool -L ib0 tx 1
+}
+
 # Without their types the headers are told apart by their form. What is of another form would be dropped.
 test_networks() {
 	check "n$NODE: completions do not report the network" resemble lacks=networks
@@ -78,6 +109,7 @@ ip link add eth9 type dummy
 ethernet=eth9
 make_rxe 9000
 test_device_tree
+test_restarts
 rdma link delete rxe0
 bring_up 9000
 test_lost_groups

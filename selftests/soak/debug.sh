@@ -10,5 +10,5 @@
 
 . selftests/lib/node.sh
 
-parts '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/malformed' '1 ipoib/load' '3 ipoib/multicast'
+parts '2 ipoib/link' '2 ipoib/namespaces' '2 ipoib/malformed' '2 ipoib/adapters' '1 ipoib/load' '3 ipoib/multicast'
 finish

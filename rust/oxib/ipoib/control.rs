@@ -86,7 +86,11 @@ pub(super) enum Memberships {
 impl Interface {
     /// Brings the interface up: queue pairs, rings, polls, groups.
     pub(super) fn bring_up(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
-        let result = self.try_to_bring_up(rtnl);
+        let mut result = self.try_to_bring_up(rtnl);
+        if result == Err(EINVAL) && self.may_be_used_up(rtnl) {
+            let remade = self.remake_queues(rtnl);
+            result = remade.and_then(|()| self.try_to_bring_up(rtnl));
+        }
         let name = self.device().name();
         match self.control.get(rtnl).start.note(&result) {
             Some(News::Fails(error)) => {
@@ -138,6 +142,14 @@ impl Interface {
         queues.pairs.iter().for_each(|pair| act(pair));
         let inbound = self.control.get(rtnl).inbound.iter();
         inbound.for_each(|queue| act(&queue.pair));
+    }
+
+    /// Returns whether the device may refuse to start the queue pairs because they were started
+    /// before. Drivers of InfiniBand start them as often as that is asked for.
+    fn may_be_used_up(&self, rtnl: &mut Rtnl) -> bool {
+        let mut were_started = false;
+        self.for_each_pair(rtnl, |qp| were_started |= qp.was_started());
+        were_started && !self.link().is_routed()
     }
 
     fn start_queue_pairs(&self, rtnl: &mut Rtnl, pkey_index: u16) -> Result {

@@ -2,7 +2,7 @@
 
 //! The queue pairs of an interface, with their completion queues and polls: made with it, and
 //! made again when an administrator changes how many there are or how long (`ethtool -G`,
-//! `ethtool -L`).
+//! `ethtool -L`), or when a device starts none a second time.
 
 use core::sync::atomic::{
     AtomicU32,
@@ -16,6 +16,10 @@ use kernel::{
 
 use super::{
     control::Memberships,
+    inbound::{
+        Inbound,
+        Numbers, //
+    },
     interface::{
         Interface,
         Phase, //
@@ -178,6 +182,14 @@ type Reapers = KVec<Napi<Reaper, Interface>>;
 pub(super) struct Polls {
     pub(super) receive: Napi<Receiver, Interface>,
     pub(super) reapers: Reapers,
+}
+
+/// Queues that are to take the place of others.
+struct Fresh {
+    queues: Arc<Queues>,
+    polls: Polls,
+    inbound: KVec<Inbound>,
+    numbers: Option<Arc<Numbers>>,
 }
 
 /// Makes the queues of `device` on `port`.
@@ -457,6 +469,28 @@ impl Interface {
             return Ok(());
         }
         // If these cannot be made, all stays as it is.
+        let fresh = self.make_queues(rtnl, sizes)?;
+        let is_up = self.pause(rtnl, sizes.transmit_queues, Memberships::Move)?;
+        self.replace_queues(rtnl, sizes, fresh);
+        self.resume(rtnl, is_up);
+        Ok(())
+    }
+
+    /// Makes the queues of an interface that is down again, as they were. Its address has another
+    /// queue pair's number when it comes up.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` and what the RDMA device says: all stays as it is.
+    pub(super) fn remake_queues(&self, rtnl: &mut Rtnl) -> Result {
+        let sizes = self.sizes.get();
+        let fresh = self.make_queues(rtnl, sizes)?;
+        self.replace_queues(rtnl, sizes, fresh);
+        Ok(())
+    }
+
+    /// Makes queues of `sizes`, which nothing uses yet.
+    fn make_queues(&self, rtnl: &mut Rtnl, sizes: Sizes) -> Result<Fresh> {
         let pd = &self.pd;
         let (queues, polls) = new(self.device(), pd, self.port(), sizes)?;
         let moderation = self.coalesce(rtnl);
@@ -465,7 +499,22 @@ impl Interface {
         }
         let inbound = self.new_inbound(&queues, sizes, 1, moderation)?;
         let numbers = Self::numbers_of(&queues, &inbound, sizes.receive_queues)?;
-        let is_up = self.pause(rtnl, sizes.transmit_queues, Memberships::Move)?;
+        Ok(Fresh {
+            queues,
+            polls,
+            inbound,
+            numbers,
+        })
+    }
+
+    /// Has the `fresh` queues, of `sizes`, take the place of those of an interface that is down.
+    fn replace_queues(&self, rtnl: &mut Rtnl, sizes: Sizes, fresh: Fresh) {
+        let Fresh {
+            queues,
+            polls,
+            inbound,
+            numbers,
+        } = fresh;
         let old_queues = core::mem::replace(self.queues.get(rtnl), queues);
         let old_polls = core::mem::replace(&mut self.control.get(rtnl).polls, polls);
         let old_inbound = core::mem::replace(&mut self.control.get(rtnl).inbound, inbound);
@@ -475,8 +524,6 @@ impl Interface {
         drop(old_inbound);
         drop(old_queues);
         drop(old_polls);
-        self.resume(rtnl, is_up);
-        Ok(())
     }
 
     /// Returns the moderation of receive completions.

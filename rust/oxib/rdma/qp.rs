@@ -5,6 +5,7 @@
 use core::{
     ptr::NonNull,
     sync::atomic::{
+        AtomicBool,
         AtomicU8,
         Ordering, //
     }, //
@@ -107,6 +108,8 @@ pub(crate) struct QueuePair<S: Notify, R: Notify> {
     pieces: u32,
     /// Whether the device uses memory for it.
     service: AtomicU8,
+    /// Whether [`Self::start`] has succeeded before.
+    was_started: AtomicBool,
     /// Attachments that were to end and that `ib_core` still counts, as the device did not detach
     /// the queue pair. `ib_core` destroys a queue pair only once it counts none.
     left: Pin<KBox<Mutex<KVec<Attachment>>>>,
@@ -176,6 +179,7 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
             inline_limit,
             pieces,
             service: AtomicU8::new(IN_RESET),
+            was_started: AtomicBool::new(false),
             left,
             _send: send.clone(),
             _receive: receive.clone(),
@@ -241,7 +245,16 @@ impl<S: Notify, R: Notify> QueuePair<S, R> {
         self.modify(
             self.attributes(bindings::ib_qp_state_IB_QPS_RTS),
             bindings::ib_qp_attr_mask_IB_QP_SQ_PSN,
-        )
+        )?;
+        // Relaxed: this is called for a holder of the RTNL, and readers hold it, too.
+        self.was_started.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns whether it was Ready to Send before. Some devices take no queue pair there a second
+    /// time, and say `EINVAL` (irdma).
+    pub(crate) fn was_started(&self) -> bool {
+        self.was_started.load(Ordering::Relaxed)
     }
 
     /// Changes the key that received packets must carry, of a queue pair that is Ready to Send.

@@ -5,6 +5,7 @@
  *
  *  lacks=groups     no groups of queue pairs (`attach_mcast`), as with bnxt_re and hns
  *  lacks=networks   no type of the network header in completions, as with mlx4
+ *  lacks=restarts   no queue pair that is started a second time, as with irdma
  *  on_bus=1         below another device, as an adapter's is below that on its bus
  */
 
@@ -12,6 +13,7 @@
 #include <linux/netdevice.h>
 #include <linux/platform_device.h>
 #include <linux/string.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
 static char *netdev;
@@ -20,7 +22,7 @@ MODULE_PARM_DESC(netdev, "The Ethernet device of the RDMA device");
 
 static char *lacks;
 module_param(lacks, charp, 0444);
-MODULE_PARM_DESC(lacks, "What the RDMA device lacks: groups or networks");
+MODULE_PARM_DESC(lacks, "What the RDMA device lacks: groups, networks or restarts");
 
 static bool on_bus;
 module_param(on_bus, bool, 0444);
@@ -42,12 +44,30 @@ static int poll_cq(struct ib_cq *cq, int count, struct ib_wc *wc)
 	return done;
 }
 
+/* The queue pairs that have been started, by their numbers. */
+static DEFINE_XARRAY(started);
+
+static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attributes, int mask, struct ib_udata *udata)
+{
+	bool starts = (mask & IB_QP_STATE) && attributes->qp_state == IB_QPS_INIT;
+	int error;
+
+	if (starts && xa_load(&started, qp->qp_num))
+		return -EINVAL;
+	error = operations.modify_qp(qp, attributes, mask, udata);
+	if (!error && starts)
+		error = xa_err(xa_store(&started, qp->qp_num, xa_mk_value(1), GFP_KERNEL));
+	return error;
+}
+
 static int take(const char *what)
 {
 	if (!strcmp(what, "groups"))
 		device->ops.attach_mcast = NULL;
 	else if (!strcmp(what, "networks"))
 		device->ops.poll_cq = poll_cq;
+	else if (!strcmp(what, "restarts"))
+		device->ops.modify_qp = modify_qp;
 	else
 		return -EINVAL;
 	return 0;
@@ -67,6 +87,7 @@ static void restore(void)
 	device->dev.parent = parent;
 	device->ops = operations;
 	ib_device_put(device);
+	xa_destroy(&started);
 	if (!IS_ERR_OR_NULL(bus))
 		platform_device_unregister(bus);
 }
