@@ -348,7 +348,7 @@ impl Session {
     /// Stops listening at `address`, the number of a queue pair that goes: an interface that gets
     /// the number next has to be able to listen there. Sleeps.
     ///
-    /// As with [`Session::close`], the caller holds the RTNL: so the listener has ended before the
+    /// The caller holds the RTNL, as with [`Session::close`]: so the listener has ended before the
     /// use of the connection manager can end.
     pub(in crate::ipoib) fn retire(&self, address: Qpn) {
         let mut members = self.members.lock();
