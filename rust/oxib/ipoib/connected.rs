@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!  session    what there is while the interface is up in connected mode
+//!   ├ listen    listening, at each number that peers may know us by
 //!   ├ active    connections that we make, to send
 //!   │  ├ peer        how far the connection to each peer has come: policy alone
 //!   │  ├ rejections  the consequence of a REJ for the next try
