@@ -10,10 +10,26 @@ use oxib_tool::{
     command,
     error::Error, //
 };
-use std::process::ExitCode;
+use std::{
+    io::{
+        self,
+        Write, //
+    },
+    process::ExitCode, //
+};
 
 fn main() -> ExitCode {
-    match command::run(&Cli::parse()) {
+    let done = match Cli::try_parse() {
+        Ok(cli) => command::run(&cli),
+        // A wrong command line: clap explains it on the standard error.
+        Err(wrong) if wrong.use_stderr() => wrong.exit(),
+        // The help or the version. `exit` would ignore that it cannot be written.
+        Err(text) => text
+            .print()
+            .and_then(|()| io::stdout().flush())
+            .map_err(Error::Output),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output has had enough of it (`| head`).
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,

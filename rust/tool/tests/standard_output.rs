@@ -17,6 +17,10 @@ use std::{
 
 /// Commands that print and do not need the module. `FILE` stands for a file to load.
 const COMMANDS: &[&str] = &[
+    "--help",
+    "--version",
+    "help acm load",
+    "acm show -h",
     "completions bash",
     "completions zsh",
     "completions fish",
