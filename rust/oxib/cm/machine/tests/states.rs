@@ -29,10 +29,13 @@ use oxib_wire::cm::reason::Reason;
 
 const TABLE: &str = include_str!("../../../../../Documentation/cm-states.md");
 
+/// The most columns of a list in the documentation. Rows of a table may be longer.
+const COLUMNS: usize = 100;
+
 /// The results of each event in each state.
 type Table = BTreeMap<(String, String), String>;
 
-/// The lines after the table of a state that list what does the same, and what that is.
+/// The lists after the table of a state of what does the same, and what that is.
 const LISTS: [(&str, &str); 4] = [
     ("Refused: ", "refused"),
     ("Not taken: ", " |  |  | not taken | "),
@@ -50,7 +53,8 @@ fn cells(line: &str) -> Option<Vec<String>> {
 fn documented() -> Table {
     let mut table = Table::new();
     let mut state = None;
-    for line in TABLE.lines() {
+    let mut lines = TABLE.lines();
+    while let Some(line) = lines.next() {
         if let Some(heading) = line.strip_prefix("## ") {
             state = stage::STATES.contains(&heading).then_some(heading);
         }
@@ -65,8 +69,17 @@ fn documented() -> Table {
             }
         };
         for (label, action) in LISTS {
-            let events = line.strip_prefix(label).and_then(|l| l.strip_suffix('.'));
-            for event in events.into_iter().flat_map(|events| events.split("; ")) {
+            let Some(first) = line.strip_prefix(label) else {
+                continue;
+            };
+            let mut list = first.to_string();
+            // Up to the empty line behind it.
+            for more in lines.by_ref().take_while(|line| !line.is_empty()) {
+                list += " ";
+                list += more;
+            }
+            let events = list.strip_suffix('.').expect("a list ends with a dot");
+            for event in events.split("; ") {
                 put(event, action.into());
             }
         }
@@ -178,6 +191,22 @@ fn done() -> Table {
     table
 }
 
+/// Breaks a list into lines of at most [`COLUMNS`], between its events.
+fn wrapped(list: &str) -> String {
+    let mut text = String::new();
+    let mut column = 0;
+    for event in list.split_inclusive("; ") {
+        if column + event.trim_end().len() > COLUMNS {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            column = 0;
+        }
+        text += event;
+        column += event.len();
+    }
+    text
+}
+
 /// The table as the documentation would have it.
 fn draft(table: &Table) -> String {
     let mut draft = String::new();
@@ -195,7 +224,8 @@ fn draft(table: &Table) -> String {
             let same = |event: &&str| at(event) == action;
             let events: Vec<&str> = stage::EVENTS.into_iter().filter(same).collect();
             if !events.is_empty() {
-                write!(draft, "\n{label}{}.\n", events.join("; ")).unwrap();
+                let list = wrapped(&format!("{label}{}.", events.join("; ")));
+                write!(draft, "\n{list}\n").unwrap();
             }
         }
     }
@@ -223,6 +253,15 @@ fn the_machine_does_what_the_table_says() {
     }
     assert!(wrong.is_empty(), "\n{wrong}");
     assert_eq!(documented.len(), stage::STATES.len() * stage::EVENTS.len());
+}
+
+/// The order of the events, and where the lists are broken.
+#[test]
+fn the_documentation_is_as_it_is_printed() {
+    assert!(
+        TABLE.ends_with(&draft(&done())),
+        "print it as the page itself says"
+    );
 }
 
 /// Messages that are answered again have to be known before the machine receives them: the answer
