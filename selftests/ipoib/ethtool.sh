@@ -93,7 +93,7 @@ test_completions() {
 	check "-c shows what is there" matches 'rx-usecs:[[:space:]]+0' "$(ethtool -c ib0)"
 	check "what is there already is taken" ethtool -C ib0 rx-usecs 0 rx-frames 0
 	check_refused "what the device cannot do is refused" ethtool -C ib0 rx-usecs 10
-	check "in words" matches 'rxe0 cannot gather completions' "$(ethtool -C ib0 rx-usecs 10 2>&1)"
+	check "in words" matches 'rxe0 cannot coalesce' "$(ethtool -C ib0 rx-usecs 10 2>&1)"
 	check_refused "more than there is room for is refused" ethtool -C ib0 rx-usecs 65536
 	check_refused "what IPoIB does not have is refused" ethtool -C ib0 tx-usecs 10
 	check "-c shows what it did" matches 'rx-usecs:[[:space:]]+0' "$(ethtool -c ib0)"

@@ -10,7 +10,9 @@ use core::sync::atomic::{
 };
 
 use kernel::{
+    fmt,
     prelude::*,
+    str::BStr,
     sync::Arc, //
 };
 
@@ -551,12 +553,11 @@ impl Interface {
             // left as it is.
             let _ = self.moderate_all(rtnl, old);
             let name = self.link().rdma().name();
-            let name = kernel::str::BStr::from_bytes(name.to_bytes());
-            if error == errno::not_supported() {
-                reply.refuse(error, fmt!("{name} cannot gather completions"))
-            } else {
-                reply.refuse(error, fmt!("{name} refuses that"))
-            }
+            let refused = Unmoderated {
+                device: BStr::from_bytes(name.to_bytes()),
+                error,
+            };
+            reply.refuse(error, fmt!("{refused}"))
         })?;
         self.control.get(rtnl).moderation = moderation;
         Ok(())
@@ -569,5 +570,47 @@ impl Interface {
         inbound.try_for_each(|queue| queue.completions.moderate(moderation))?;
         let session = self.session(rtnl);
         session.map_or(Ok(()), |session| session.moderate(moderation))
+    }
+}
+
+/// Extended acknowledgement when an RDMA device does not moderate completions as it is asked to.
+/// Like all such texts it has at most [`LONGEST`](crate::net::extack::LONGEST) bytes, also with the
+/// longest name of a device.
+struct Unmoderated<'a> {
+    /// The device's name.
+    device: &'a BStr,
+    /// The device's error.
+    error: Error,
+}
+
+impl fmt::Display for Unmoderated<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.device, f)?;
+        f.write_str(if self.error == errno::not_supported() {
+            // In the word of `ethtool -C`.
+            " cannot coalesce"
+        } else {
+            " refuses that"
+        })
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_queues)]
+mod tests {
+    use kernel::str::CString;
+
+    use super::*;
+    use crate::net::extack::LONGEST;
+
+    #[test]
+    fn refusals_fit_into_an_extended_acknowledgement() -> Result {
+        // `IB_DEVICE_NAME_MAX`, less the NUL.
+        let device = BStr::from_bytes(&[b'm'; 63]);
+        for error in [errno::not_supported(), EINVAL] {
+            let refused = Unmoderated { device, error };
+            let text = CString::try_from_fmt(fmt!("{refused}"))?;
+            assert!(text.to_bytes().len() <= LONGEST);
+        }
+        Ok(())
     }
 }
