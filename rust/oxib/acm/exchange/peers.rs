@@ -36,7 +36,8 @@ mod tests;
 /// Most exchanges under way.
 pub(super) const WINDOW: usize = 64;
 
-/// Most peers that are remembered.
+/// Most peers that are remembered, and most exchanges that wait for their turn: those with peers
+/// that have moved since wait, too.
 const PEERS: usize = 16_384;
 
 /// Time until a peer that did not answer is asked again: one that has answered before, and one
@@ -88,7 +89,8 @@ pub(super) enum Verdict<P> {
     Waits,
     /// The peer does not answer.
     Failed(Option<P>),
-    /// The interface is down, all peers in the table are being asked, or memory is short.
+    /// The interface is down, all peers in the table are being asked, the queue is full, or memory
+    /// is short.
     Busy(Option<P>),
 }
 
@@ -224,7 +226,7 @@ impl<P> Peers<P> {
             number: self.last + 1,
         };
         let starts = self.under_way < WINDOW;
-        if !starts && self.fifo.push(pending).is_err() {
+        if !starts && (self.queued >= PEERS || self.fifo.push(pending).is_err()) {
             return Verdict::Busy(held);
         }
         self.last += 1;

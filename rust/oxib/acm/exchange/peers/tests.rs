@@ -193,6 +193,38 @@ mod cases {
     }
 
     #[test]
+    fn peers_that_move_do_not_fill_the_queue_without_end() -> Result {
+        let mut peers = open();
+        let mut exchanges = KVec::new();
+        for n in 0..WINDOW as u8 {
+            exchanges.push(begun(&mut peers, n, None, 0)?, GFP_KERNEL)?;
+        }
+        // One that is asked for at another place each time.
+        let gids = [NEAR, FAR];
+        for n in 0..PEERS {
+            let verdict = peers.ask(request(200), gids[n % 2], None, 0);
+            assert_eq!(verdict, Verdict::Waits);
+        }
+        assert_eq!(peers.in_flight(), (WINDOW, PEERS));
+        for gid in gids {
+            let verdict = peers.ask(request(200), gid, Some(7), 0);
+            assert_eq!(verdict, Verdict::Busy(Some(7)));
+        }
+        assert_eq!(peers.in_flight(), (WINDOW, PEERS));
+        // All of them have moved, and none is asked there. It may wait again then.
+        for pending in &exchanges {
+            peers.ended(pending, Err(Failure::Silent), 1);
+        }
+        assert_eq!(peers.next(), None);
+        assert_eq!(peers.in_flight(), (0, 0));
+        assert!(matches!(
+            peers.ask(request(200), FAR, None, 1),
+            Verdict::Begin(_)
+        ));
+        Ok(())
+    }
+
+    #[test]
     fn a_peer_that_moved_is_asked_again() -> Result {
         let mut peers = open();
         let first = begun(&mut peers, 1, None, 0)?;
