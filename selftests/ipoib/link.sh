@@ -101,6 +101,61 @@ mtu_is() { # MTU
 	[ "$(link_field .mtu)" = "$1" ]
 }
 
+# --- GIDs of the port below ---
+
+# A neighbour at 10.77.0.200, to which nothing else sends: once its path is forgotten, none is looked for.
+neighbour=10.99.0.200
+
+# The state of the path to it: yes if it was found, nothing if there is none.
+found() {
+	awk -v RS= '/^GID: 0:0:0:0:0:ffff:a4d:c8\n/ { print $4 }' /sys/kernel/debug/ipoib/ib0_path
+}
+
+has_path() {
+	equal yes "$(found)"
+}
+
+has_no_path() {
+	[ -e /sys/kernel/debug/ipoib/ib0_path ] && equal '' "$(found)"
+}
+
+finds_path() {
+	answers "$neighbour" -W 1
+	has_path
+}
+
+has_gid() { # GID
+	grep -qx "$1" /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null
+}
+
+address_is_as_before() {
+	equal "$(told address "$NODE")" "$(hardware_address)"
+}
+
+test_gids() {
+	mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+	ip neighbour replace 10.77.0.200 dev eth0 nud permanent lladdr 02:00:00:00:00:c8
+	ip neighbour replace "$neighbour" dev ib0 nud permanent lladdr "00:00:00:04:$(gid_of_ipv4 10.77.0.200)"
+	check "the path to a neighbour is found" eventually finds_path
+	# The new GID has ib0 read its port; the smaller MTU, of which nothing else tells, shows when it has.
+	ip link set eth0 mtu 2500
+	check "the Ethernet device gets another address" ip address add "10.78.0.$NODE/24" dev eth0
+	check "the port has a GID of it" eventually has_gid "0000:0000:0000:0000:0000:ffff:0a4e:000$NODE"
+	check "ib0 has looked at the port" eventually mtu_is 2044
+	check "the path is known as before" has_path
+	ip link set eth0 mtu 9000
+	check "the address goes" ip address del "10.78.0.$NODE/24" dev eth0
+	check "ib0 can have 4092 again" eventually ip link set ib0 mtu 4092
+	check "the path is still known" has_path
+	ip address del "10.77.0.$NODE/24" dev eth0
+	ip address add "10.77.0.$NODE/24" brd + dev eth0
+	check "the GID that packets come from goes and comes: the path is forgotten" eventually has_no_path
+	check "ib0 has the address from before" eventually address_is_as_before
+	check "it has carrier" eventually carrier_is 1
+	check "the peer is reached" eventually answers "$peer4"
+	ip neighbour del "$neighbour" dev ib0
+}
+
 # --- carrier ---
 
 test_carrier() {
@@ -189,6 +244,7 @@ if [ "$NODE" = 1 ]; then
 	test_statistics
 	test_mtu
 	test_ethernet_mtu
+	test_gids
 	test_carrier
 fi
 barrier changed

@@ -331,8 +331,10 @@ impl Link for Infiniband {
         let largest = state.mtu;
         let is_unsettled = port.follow_gids();
         let of_group = port.follow_group_mtu();
+        let source = port.source().map(|entry| entry.place());
         Ok(Offer {
-            gid: port.source().map(|entry| entry.gid()),
+            gid: source.map(|(_, gid)| gid),
+            sources: [source, None],
             is_unsettled,
             lid: state.lid,
             mtu: match of_group {

@@ -177,8 +177,6 @@ pub(super) struct Interface {
     pub(super) broken: AtomicBool,
     /// A queue makes no progress though its queue pair may look well.
     pub(super) stuck: AtomicBool,
-    /// The port's GID table has changed.
-    pub(super) gids_changed: AtomicBool,
     /// The port's subnet has changed.
     pub(super) subnet_changed: AtomicBool,
     pub(super) handed_over: AtomicBool,
@@ -411,7 +409,6 @@ impl Interface {
                 epoch: Instant::now(),
                 broken: AtomicBool::new(false),
                 stuck: AtomicBool::new(false),
-                gids_changed: AtomicBool::new(false),
                 subnet_changed: AtomicBool::new(false),
                 handed_over: AtomicBool::new(false),
                 statistics: Statistics::default(),

@@ -92,6 +92,10 @@ pub(super) struct Offer {
     /// The GID that packets come from, and that the interface's address carries; `None` if the
     /// port has none that serves.
     pub(super) gid: Option<Gid>,
+    /// The entries of the port's GID table that packets come from, by place and GID: the one of
+    /// `gid`, and on RoCE the one for IPv6 destinations. Other changes of the table leave the paths
+    /// as they are.
+    pub(super) sources: [Option<(u32, Gid)>; 2],
     /// Whether the port's GIDs are being written: it is to be read again shortly.
     pub(super) is_unsettled: bool,
     /// The port's LID, by which others reach it; 0 on RoCE.
@@ -111,6 +115,13 @@ pub(super) struct Offer {
     pub(super) first_pkey: Option<Pkey>,
     /// Whether the port carries packets.
     pub(super) active: bool,
+}
+
+impl Offer {
+    /// Returns whether the paths that were found by the offer `old` are of use with this one.
+    pub(super) fn keeps_paths_of(&self, old: &Self) -> bool {
+        self.sources == old.sources
+    }
 }
 
 /// A kind of link. See the module's documentation for the contract.
@@ -285,6 +296,40 @@ pub(super) fn new(
         }
         LinkLayer::Ethernet | LinkLayer::OmniPath | LinkLayer::Other => {
             Ok(KBox::new(Roce::new(pd, port, queue)?, GFP_KERNEL)?)
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_ipoib_link)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_kept_while_packets_come_from_the_same_entries() {
+        let gid = |last| Gid::from_bytes([last; 16]);
+        let offer = |sources: [Option<(u32, Gid)>; 2]| Offer {
+            gid: sources[0].map(|(_, gid)| gid),
+            sources,
+            is_unsettled: false,
+            lid: 0,
+            mtu: 4096,
+            largest: 4096,
+            possible: 4096,
+            pkey_index: Some(0),
+            first_pkey: None,
+            active: true,
+        };
+        let old = [Some((1, gid(1))), Some((0, gid(2)))];
+        for (new, expected) in [
+            (old, true),
+            // Another GID, the same at another place, none.
+            ([Some((1, gid(3))), old[1]], false),
+            ([Some((2, gid(1))), old[1]], false),
+            ([None, old[1]], false),
+            ([old[0], Some((3, gid(2)))], false),
+            ([old[0], None], false),
+        ] {
+            assert_eq!(offer(new).keeps_paths_of(&offer(old)), expected);
         }
     }
 }

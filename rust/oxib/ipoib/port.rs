@@ -67,11 +67,7 @@ impl event::Listener for PortEvents {
                 self.0.handed_over.store(true, Ordering::Release);
                 self.0.kick();
             }
-            event::Event::Gids(_) => {
-                self.0.gids_changed.store(true, Ordering::Release);
-                self.0.kick();
-            }
-            event::Event::Port(_) | event::Event::Device => self.0.kick(),
+            event::Event::Port(_) | event::Event::Gids(_) | event::Event::Device => self.0.kick(),
         }
     }
 }

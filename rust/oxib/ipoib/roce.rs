@@ -94,12 +94,20 @@ struct Port {
     number: PortNumber,
     /// The work queue on which address handles are destroyed.
     queue: Arc<work::Queue>,
-    /// The GID that the interface's address carries.
     #[pin]
-    source: SpinLockBh<Option<ARef<Entry>>>,
+    source: SpinLockBh<SourceEntries>,
     /// Budgets of the sources that have this node search by asking it something.
     #[pin]
     sources: SpinLockBh<Sources>,
+}
+
+/// Entries of the GID table that packets come from, by the IP version of their destination.
+#[derive(Default)]
+struct SourceEntries {
+    /// The entry of the GID that the interface's address carries.
+    ipv4: Option<ARef<Entry>>,
+    /// The entry for packets to IPv6 destinations.
+    ipv6: Option<ARef<Entry>>,
 }
 
 impl Roce {
@@ -118,7 +126,7 @@ impl Roce {
             pd,
             number: port,
             queue,
-            source <- new_spinlock_bh!(None, "oxib_roce_source"),
+            source <- new_spinlock_bh!(SourceEntries::default(), "oxib_roce_source"),
             sources <- new_spinlock_bh!(sources, "oxib_roce_sources"),
         });
         Ok(Self {
@@ -154,17 +162,28 @@ impl Port {
             .filter(|entry| entry.is_roce_v2() && !entry.has_vlan())
     }
 
-    /// The entry to send from to `destination`: of its IP version, the interface's own if it is.
-    fn source_for(&self, destination: &Gid) -> Result<ARef<Entry>> {
-        let is_ipv4 = destination.ipv4().is_some();
-        // A reference of our own: `refresh` may replace the entry while the peer is resolved.
-        let own = self.source.lock().clone();
-        if let Some(own) = own.filter(|entry| entry.gid().ipv4().is_some() == is_ipv4) {
-            return Ok(own);
+    /// Chooses the entries that packets come from: the first of each IP version.
+    fn choose_sources(&self) -> SourceEntries {
+        let first = |is_ipv4: bool| {
+            self.entries()
+                .find(|entry| entry.gid().ipv4().is_some() == is_ipv4)
+        };
+        SourceEntries {
+            ipv4: first(true),
+            ipv6: first(false),
         }
-        self.entries()
-            .find(|entry| entry.gid().ipv4().is_some() == is_ipv4)
-            .ok_or(ENXIO)
+    }
+
+    /// The entry to send from to `destination`, of its IP version. One that the table has got since
+    /// `refresh` is not used: nothing would tell that it is gone again.
+    fn source_for(&self, destination: &Gid) -> Result<ARef<Entry>> {
+        let source = self.source.lock();
+        let entry = match destination.ipv4() {
+            Some(_) => &source.ipv4,
+            None => &source.ipv6,
+        };
+        // A reference of our own: `refresh` may replace the entry while the peer is resolved.
+        entry.clone().ok_or(ENXIO)
     }
 
     /// Finds the path to `gid`. Sleeps.
@@ -194,16 +213,16 @@ impl Link for Roce {
         // As `ib_core` has it cached: asking the device would take the RTNL, which is held.
         let active = device.is_active(self.port.number)?;
         let mtu = device.ethernet_mtu(self.port.number).ok_or(ENODEV)?;
-        // Groups are IPv4 ones, so an IPv4 GID is needed; it also serves for all else.
-        let entry = self
-            .port
-            .entries()
-            .find(|entry| entry.gid().ipv4().is_some());
-        let gid = entry.as_ref().map(|entry| entry.gid());
-        let old = core::mem::replace(&mut *self.port.source.lock(), entry);
+        let chosen = self.port.choose_sources();
+        let sources = [&chosen.ipv4, &chosen.ipv6];
+        let sources = sources.map(|entry| entry.as_ref().map(|entry| entry.place()));
+        let old = core::mem::replace(&mut *self.port.source.lock(), chosen);
+        // Dropped without the lock.
         drop(old);
         Ok(Offer {
-            gid,
+            // Groups are IPv4 ones, so an IPv4 GID is needed.
+            gid: sources[0].map(|(_, gid)| gid),
+            sources,
             is_unsettled: false,
             lid: NO_LID,
             mtu,

@@ -78,6 +78,12 @@ impl Entry {
         unsafe { (*self.as_raw()).index.into() }
     }
 
+    /// Its place in the table, and the GID there. On RoCE no other entry has the place of one that
+    /// is gone, as long as an address handle refers to that.
+    pub(crate) fn place(&self) -> (u32, Gid) {
+        (self.index(), self.gid())
+    }
+
     /// Returns whether packets from this GID carry a VLAN tag: they belong to another Ethernet
     /// device than the port's own, with groups of its own.
     pub(crate) fn has_vlan(&self) -> bool {

@@ -210,10 +210,10 @@ impl Interface {
             self.advise(rtnl);
         }
         let is_new = self.follow_address(rtnl, offer);
-        if !is_new && old.is_some_and(|old| old.gid == offer.gid) {
+        if !is_new && old.is_some_and(|old| offer.keeps_paths_of(&old)) {
             return;
         }
-        // The paths from the old GID are no use any more.
+        // Paths from an entry that is gone, or came again at another place, are no use.
         self.forget_destinations();
         let source = offer.gid.unwrap_or(Gid::ZERO);
         let (control, held) = self.control.open(rtnl);

@@ -206,6 +206,7 @@ mod tests {
         ] {
             let offer = Offer {
                 gid: None,
+                sources: [None; 2],
                 is_unsettled: false,
                 lid: 1,
                 mtu,

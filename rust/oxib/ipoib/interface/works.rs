@@ -149,10 +149,6 @@ impl WorkItem<CONTROL_WORK> for Interface {
             return;
         }
         // Each flag is cleared before its work: an event meanwhile sets it, and schedules a run.
-        if this.gids_changed.swap(false, Ordering::AcqRel) {
-            // Paths from an entry that is gone, or came again at another place, are no use.
-            this.forget_destinations();
-        }
         let handed_over = this.handed_over.swap(false, Ordering::AcqRel);
         let changed = this.subnet_changed.swap(false, Ordering::AcqRel);
         // Both flags are taken: what a changed subnet asks for includes the handover.
