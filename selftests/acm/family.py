@@ -125,6 +125,10 @@ class Family:
     def ask(self, command: int, data: bytes = b"", flags: int = 0, version: int = 1) -> list[bytes]:
         """Answers' attributes; the words of a success are in self.note."""
         self.send(command, data, flags, version)
+        return self.answers()
+
+    def answers(self) -> list[bytes]:
+        """Those to the last request."""
         answers, self.note, self.interrupted = [], "", False
         while True:
             for kind, message_flags, body in self.messages():

@@ -8,13 +8,15 @@ Each case begins and ends with an empty cache.
 import errno
 import random
 import re
+import socket
 import struct
 import sys
+import time
 
 from family import (
     ABORT, ADD, ADDRESS, COMMIT, DEL, DEL_NTF, FILE, FLUSH, GET, GID, LEARNED_QPN, LIFETIME, LOAD, NETLINK, NEW_NTF, NLM_F_DUMP,
     INTERFACE_GET, INTERFACE_SET, PATH_FLUSH, PATH_RESOLVE, PKEY, PREFIX_LENGTH, QPN, REPLACE, REPLACE_ALL, RESOLVE, SOURCE,
-    Family, Refused, attribute, entry, ip, part, record, subject,
+    Family, Refused, attribute, attributes, entry, ip, part, record, subject,
 )  # fmt: skip
 
 GOOD = ("10.1.0.1", "fec0:0:0:1::5")
@@ -47,10 +49,10 @@ def missing(family: Family) -> None:
         expect(refused.missing, number, f"missing attribute of command {command}")
 
 
-def expect_wrong_length(family: Family, command: int, before: bytes, number: int, value: bytes) -> None:
+def expect_wrong_length(family: Family, command: int, before: bytes, number: int, value: bytes, flags: int = 0) -> None:
     what = f"attribute {number} of command {command} with {len(value)} bytes"
     try:
-        family.ask(command, before + attribute(number, value))
+        family.ask(command, before + attribute(number, value), flags)
     except Refused as refused:
         if refused.error not in (errno.EINVAL, errno.ERANGE) or refused.offset != len(before) or not refused.text:
             sys.exit(f"{what}: {refused}")
@@ -105,23 +107,26 @@ def interfaces(family: Family) -> None:
         return attribute(number, struct.pack("I", value))
 
     dgid, address = attribute(2, ip(GOOD[1])), attribute(4, ip(GOOD[0]))
-    # The command, its attributes with the number of each. Interface 1 is lo.
+    # The command, its flags, its attributes with the number of each. Interface 1 is lo.
     requests = [
-        (INTERFACE_GET, [(1, u32(1, 1))]), (INTERFACE_SET, [(1, u32(1, 1)), (2, attribute(2, b"\x01"))]),
-        (RESOLVE, [(5, u32(5, 1)), (4, address)]), (PATH_RESOLVE, [(16, u32(16, 1)), (2, dgid)]),
+        (INTERFACE_GET, 0, [(1, u32(1, 1))]), (INTERFACE_SET, 0, [(1, u32(1, 1)), (2, attribute(2, b"\x01"))]),
+        (RESOLVE, NLM_F_DUMP, [(5, u32(5, 1)), (4, address)]), (PATH_RESOLVE, NLM_F_DUMP, [(16, u32(16, 1)), (2, dgid)]),
     ]  # fmt: skip
-    for command, given in requests:
+    for command, flags, given in requests:
         whole = b"".join(data for _, data in given)
-        expect_refused(family, command, whole, errno.ENODEV, "interface 1 is none of oxib's")
+        expect_refused(family, command, whole, errno.ENODEV, "interface 1 is none of oxib's", flags)
         for number, data in given:
             others = b"".join(other for _, other in given if other is not data)
-            refused = expect_refused(family, command, others, errno.EINVAL, "missing")
+            refused = expect_refused(family, command, others, errno.EINVAL, "missing", flags)
             expect(refused.missing, number, f"missing attribute of command {command}")
             for wrong in (data[4:-1], data[4:] + bytes(13), b""):
-                expect_wrong_length(family, command, others, number, wrong)
+                expect_wrong_length(family, command, others, number, wrong, flags)
     expect_refused(family, INTERFACE_SET, u32(1, 1) + attribute(2, b"\x03"), errno.EINVAL, "3 is none of")
     for gid, text in ((bytes(16), "zero"), (ip("::1"), "loopback"), (ip("ff12:401b::1"), "multicast")):
-        expect_refused(family, PATH_RESOLVE, u32(16, 1) + attribute(2, gid), errno.EINVAL, text)
+        expect_refused(family, PATH_RESOLVE, u32(16, 1) + attribute(2, gid), errno.EINVAL, text, NLM_F_DUMP)
+    # Whoever waits in the request itself holds up all of generic netlink.
+    for command in (RESOLVE, PATH_RESOLVE):
+        expect_refused(family, command, b"", errno.EOPNOTSUPP)
 
 
 def limits(family: Family) -> None:
@@ -333,9 +338,42 @@ def may_read_only(family: Family) -> None:
     family.statistics()
     for command, data in [
         (ADD, entry(*GOOD)), (REPLACE, entry(*GOOD)), (DEL, subject(GOOD[0])), (FLUSH, b""), (LOAD, part(record(*GOOD), COMMIT)),
-        (RESOLVE, b""), (PATH_FLUSH, b""), (INTERFACE_SET, b""), (PATH_RESOLVE, b""),
+        (PATH_FLUSH, b""), (INTERFACE_SET, b""),
     ]:  # fmt: skip
         expect_refused(family, command, data, errno.EPERM)
+    for command in (RESOLVE, PATH_RESOLVE):
+        expect_refused(family, command, b"", errno.EPERM, flags=NLM_F_DUMP)
+
+
+def ask_in_silence(family: Family, command: int, request: bytes) -> list[bytes]:
+    """The answer to a request that nobody can answer is waited for where it is read: the request has been made by then."""
+    begin = time.monotonic()
+    family.send(command, request, NLM_F_DUMP, 1)
+    sent = time.monotonic()
+    try:
+        return family.answers()
+    finally:
+        waited = time.monotonic() - sent
+        print(f"command {command}: sent after {sent - begin:.3f} s, answered {waited:.3f} s later")
+        expect(waited > 2, True, f"command {command} waited for an answer, {waited:.3f} s")
+        expect(sent - begin < waited / 2, True, f"command {command} was sent at once, {sent - begin:.3f} s")
+
+
+def silence(family: Family, name: str, address: str, gid: str) -> None:
+    """The subnet administrator is silent: who waits for it keeps nobody else from generic netlink."""
+    index = struct.pack("I", socket.if_nametoindex(name))
+    path, way = attribute(16, index) + attribute(2, ip(gid)), attribute(5, index) + attribute(4, ip(address))
+    # Who goes away before it has read the answer leaves nothing behind: the module is unloaded later.
+    with Family() as other:
+        other.send(PATH_RESOLVE, path, NLM_F_DUMP, 1)
+    try:
+        ask_in_silence(family, PATH_RESOLVE, path)
+    except Refused as refused:
+        expect((refused.error, "does not answer" in refused.text), (errno.EAGAIN, True), f"the end of a path's dump: {refused}")
+    else:
+        sys.exit("a path was found")
+    answers = [[number for number, _ in attributes(answer)] for answer in ask_in_silence(family, RESOLVE, way)]
+    expect(answers, [[4, 5], [1, 2, 2, 2]], "attributes of the request, and of the answer: an entry and three steps")
 
 
 def add(family: Family, address: str, gid: str) -> None:
@@ -350,7 +388,7 @@ def show(family: Family) -> None:
 
 
 CASES = [missing, lengths, ranges, interfaces, limits, single, filters, load, records, atomic, changes, expiry, memory, garbage]
-OTHERS = [may_read_only, add, show]
+OTHERS = [may_read_only, silence, add, show]
 
 
 def main() -> None:

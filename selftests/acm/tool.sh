@@ -324,6 +324,10 @@ test_interfaces() {
 	check "the GID without a path is named" matches '1 paths are known.no path to fec0::98' \
 		"$(oxib -n h1 acm paths preload dev ib0 | tr '\n' ' ')"
 	check "lo has no paths" fails 1 . oxib -n h1 acm paths preload dev lo
+	check "the subnet administrator falls silent" kill -STOP "${sm_processes[h1]}"
+	check "who waits for it keeps nobody from generic netlink" at h1 python3 selftests/acm/netlink.py silence ib0 10.88.1.98 fec0::98
+	check "its silence is told" fails 1 'did not answer for [12] paths' oxib -n h1 acm paths preload dev ib0
+	check "the subnet administrator is back" kill -CONT "${sm_processes[h1]}"
 	oxib -n h1 acm del 10.88.1.98
 }
 

@@ -73,10 +73,12 @@ use crate::{
     }, //
 };
 
+mod inquiry;
 mod interface;
 mod paths;
 mod statistics;
 
+use inquiry::Inquiry;
 use interface::Interfaces;
 use paths::PathDump;
 
@@ -160,6 +162,17 @@ const fn open(command: u8, is_dump: bool, attributes: &'static [Shaped]) -> Oper
     }
 }
 
+/// Describes an operation that is for the administrator, and waits for a peer or for the subnet
+/// administrator: a dump, as that waits where it keeps nobody else.
+const fn waiting(command: u8, attributes: &'static [Shaped]) -> Operation {
+    Operation {
+        command,
+        is_dump: true,
+        is_privileged: true,
+        attributes,
+    }
+}
+
 /// Describes an operation that is for the administrator.
 const fn privileged(command: u8, attributes: &'static [Shaped]) -> Operation {
     Operation {
@@ -186,13 +199,13 @@ impl Protocol for Oxib {
         privileged(operation::ENTRY_FLUSH, FILTER),
         privileged(operation::LOAD, LOAD),
         open(operation::STATS_GET, false, &[]),
-        privileged(operation::RESOLVE, RESOLVE),
+        waiting(operation::RESOLVE, RESOLVE),
         open(operation::PATH_GET, true, &[]),
         privileged(operation::PATH_FLUSH, &[]),
         open(operation::INTERFACE_GET, false, INTERFACE),
         open(operation::INTERFACE_GET, true, &[]),
         privileged(operation::INTERFACE_SET, INTERFACE_MODE),
-        privileged(operation::PATH_RESOLVE, DESTINATION),
+        waiting(operation::PATH_RESOLVE, DESTINATION),
     ];
 
     fn family() -> &'static Family<Self> {
@@ -215,11 +228,9 @@ impl Protocol for Oxib {
             operation::ENTRY_FLUSH => flush(request, &cache),
             operation::LOAD => fill(request, &cache, |request| load(request, &cache)),
             operation::STATS_GET => statistics::show(request, &cache),
-            operation::RESOLVE => interface::show_resolution(request, &cache),
             operation::PATH_FLUSH => paths::flush(&cache),
             operation::INTERFACE_GET => interface::show(request, &cache),
             operation::INTERFACE_SET => interface::change(request, &cache),
-            operation::PATH_RESOLVE => interface::show_path(request, &cache),
             _ => Err(EINVAL),
         }
     }
@@ -229,6 +240,8 @@ impl Protocol for Oxib {
         match request.command() {
             operation::PATH_GET => return Ok(Dump::Paths(PathDump::new(cache))),
             operation::INTERFACE_GET => return Ok(Dump::Interfaces(Interfaces::new(cache))),
+            operation::RESOLVE => return Ok(Dump::Inquiry(Inquiry::of_address(request, cache)?)),
+            operation::PATH_RESOLVE => return Ok(Dump::Inquiry(Inquiry::of_path(request, cache)?)),
             _ => {}
         }
         let attributes = Attributes::new(request.attributes());
@@ -245,6 +258,7 @@ impl Protocol for Oxib {
             Dump::Entries(entries) => entries.go_on(messages),
             Dump::Paths(paths) => paths.go_on(messages),
             Dump::Interfaces(interfaces) => interfaces.go_on(messages),
+            Dump::Inquiry(inquiry) => inquiry.go_on(messages),
         }
     }
 }
@@ -383,12 +397,17 @@ fn load(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
     }
 }
 
+/// Writes an address.
+fn put_address(message: &mut Message<'_>, number: u16, address: IpAddr) -> Result {
+    match address {
+        IpAddr::V4(v4) => message.put(number, &v4.octets()),
+        IpAddr::V6(v6) => message.put(number, &v6.octets()),
+    }
+}
+
 /// Writes the attributes of an entry.
 fn put_entry(message: &mut Message<'_>, address: IpAddr, known: &Known) -> Result {
-    match address {
-        IpAddr::V4(v4) => message.put(attribute::ADDRESS, &v4.octets())?,
-        IpAddr::V6(v6) => message.put(attribute::ADDRESS, &v6.octets())?,
-    }
+    put_address(message, attribute::ADDRESS, address)?;
     message.put(attribute::GID, &known.gid.bytes())?;
     if let Some(qpn) = known.qpn {
         message.put_u32(attribute::QPN, qpn.get())?;
@@ -412,6 +431,8 @@ pub(super) enum Dump {
     Paths(PathDump),
     /// Interfaces, with the mode in which each uses the cache.
     Interfaces(Interfaces),
+    /// The way to one address, or the path to one GID.
+    Inquiry(Inquiry),
 }
 
 /// A dump of entries.

@@ -67,21 +67,26 @@ pub(crate) trait Protocol: Sized + Send + Sync + 'static {
     /// Initialises the state of a socket.
     fn socket() -> impl PinInit<Self::Socket>;
 
-    /// Does what a request wants. Several may be under way at once. Sleeps.
+    /// Does what a request wants. Several may be under way at once. Sleeps, but waits for no other
+    /// node: whoever registers a family waits for this, and behind it all users of generic netlink.
     ///
     /// # Errors
     ///
     /// Any; it is reported to the requester.
     fn answer(request: &mut Request<'_, Self>) -> Result;
 
-    /// Begins an answer of many messages. Sleeps.
+    /// Begins an answer of many messages. Sleeps, but waits for no other node, for the reason that
+    /// [`Self::answer`] names.
     ///
     /// # Errors
     ///
     /// Any; it is reported to the requester.
     fn begin(request: &mut Request<'_, Self>) -> Result<Self::Dump>;
 
-    /// Goes on with it, and answers that all was said.
+    /// Goes on with it, and answers that all was said, unless it called [`Messages::pause`].
+    ///
+    /// The first call is part of the request, and so waits for no other node. Later ones are made
+    /// when the requester reads: they may wait, and only that socket waits for them.
     ///
     /// # Errors
     ///
@@ -387,6 +392,7 @@ unsafe extern "C" fn dump_more<P: Protocol>(
         // SAFETY: The kernel gives `skb` and `callback` to this part of a dump.
         let mut messages = unsafe { Messages::<P>::new(skb, callback) };
         match P::go_on(dump, &mut messages) {
+            Ok(()) if messages.is_paused() && messages.number() != 0 => Ok(messages.length()),
             Ok(()) => Ok(0),
             // What did not fit comes next; if nothing does, it is an error.
             Err(EMSGSIZE) if messages.number() != 0 => Ok(messages.length()),

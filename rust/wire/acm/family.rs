@@ -31,7 +31,7 @@ pub mod operation {
     pub const LOAD: u8 = 6;
     /// Shows what was counted.
     pub const STATS_GET: u8 = 7;
-    /// Finds the way to an address, step by step.
+    /// Finds the way to an address, step by step. The first message of the answer is the request.
     pub const RESOLVE: u8 = 8;
     /// Shows the paths that are known.
     pub const PATH_GET: u8 = 9;
@@ -45,7 +45,7 @@ pub mod operation {
     pub const ENTRY_NEW_NTF: u8 = 13;
     /// Announces an entry that is gone.
     pub const ENTRY_DEL_NTF: u8 = 14;
-    /// Resolves the path to a GID.
+    /// Resolves the path to a GID. The first message of the answer is the request.
     pub const PATH_RESOLVE: u8 = 15;
 }
 

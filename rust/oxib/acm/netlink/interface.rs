@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Requests about interfaces: how they use the cache, and what they find with it.
+//! Requests about interfaces: how they use the cache.
 
-use core::net::IpAddr;
+use core::fmt;
 
 use kernel::{
     prelude::*,
@@ -11,18 +11,11 @@ use kernel::{
 
 use super::{
     super::{
-        diagnosis::{
-            diagnose,
-            Resolution,
-            Step, //
-        },
         options::Mode,
         Cache,
         Host, //
     },
     attributes,
-    paths::put_path,
-    put_entry,
     refuse,
     Oxib, //
 };
@@ -36,23 +29,38 @@ use crate::{
     wire::acm::{
         family::{
             interface,
-            operation,
-            resolution,
-            step, //
+            operation, //
         },
         request, //
     }, //
 };
 
 /// The interface with that number in the namespace that a request came from.
-fn find(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>, index: u32) -> Result<Arc<dyn Host>> {
-    let is_it = |host: &dyn Host| host.index() == index && is_in(host, cache);
-    registry::find(is_it).ok_or_else(|| {
-        request.refuse(
-            ENODEV,
-            format_args!("interface {index} is none of oxib's that is up on an InfiniBand port"),
+pub(super) fn find(
+    request: &mut Request<'_, Oxib>,
+    cache: &Arc<Cache>,
+    index: u32,
+) -> Result<Arc<dyn Host>> {
+    lookup(cache, index)
+        .ok_or_else(|| request.refuse(ENODEV, format_args!("{}", NoInterface(index))))
+}
+
+/// The interface with that number in the namespace of a cache.
+pub(super) fn lookup(cache: &Arc<Cache>, index: u32) -> Option<Arc<dyn Host>> {
+    registry::find(|host| host.index() == index && is_in(host, cache))
+}
+
+/// Extended acknowledgement when no interface in the namespace that could be meant has that number.
+pub(super) struct NoInterface(pub(super) u32);
+
+impl fmt::Display for NoInterface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(index) = self;
+        write!(
+            f,
+            "interface {index} is none of oxib's that is up on an InfiniBand port"
         )
-    })
+    }
 }
 
 /// Returns whether an interface is in the namespace of a cache.
@@ -126,56 +134,4 @@ impl Interfaces {
         let least = least?;
         registry::find(|host| host.index() == least && is_in(host, &self.cache))
     }
-}
-
-/// Finds the way to an address, and shows each step.
-pub(super) fn show_resolution(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
-    let (index, address) =
-        request::parse_resolution(&attributes(request)).map_err(|why| refuse(request, why))?;
-    let host = find(request, cache, index)?;
-    let found = diagnose(&host, address);
-    request.reply(|message| put_resolution(message, address, &found, &*host))
-}
-
-/// Has the path to a GID known, and shows it.
-pub(super) fn show_path(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
-    let (index, gid) =
-        request::parse_destination(&attributes(request)).map_err(|why| refuse(request, why))?;
-    let host = find(request, cache, index)?;
-    match host.path(gid) {
-        Ok(path) => request.reply(|message| put_path(message, &path, host.port())),
-        Err(ENXIO) => Err(request.refuse(
-            ENXIO,
-            format_args!("the subnet administrator knows no path to the GID"),
-        )),
-        Err(error) => Err(request.refuse(
-            error,
-            format_args!("the subnet administrator does not answer, or the interface is down"),
-        )),
-    }
-}
-
-fn put_resolution(
-    message: &mut Message<'_>,
-    address: IpAddr,
-    found: &Resolution,
-    host: &dyn Host,
-) -> Result {
-    if let Some(known) = &found.known {
-        message.nest(resolution::ENTRY, |nest| put_entry(nest, address, known))?;
-    }
-    for step in &found.steps {
-        message.nest(resolution::STEP, |nest| put_step(nest, step))?;
-    }
-    if let Some(path) = &found.path {
-        message.nest(resolution::PATH, |nest| put_path(nest, path, host.port()))?;
-    }
-    Ok(())
-}
-
-fn put_step(message: &mut Message<'_>, taken: &Step) -> Result {
-    message.put_u8(step::KIND, taken.kind as u8)?;
-    message.put_u8(step::RESULT, taken.outcome as u8)?;
-    message.put_u32(step::TIME, taken.time)?;
-    message.put_text(step::TEXT, taken.text)
 }

@@ -9,11 +9,15 @@ use core::{
 
 use kernel::{
     error::to_result,
+    fmt,
     prelude::*, //
 };
 
 use super::Protocol;
-use crate::bindings;
+use crate::{
+    bindings,
+    net::extack::ExtendedAck, //
+};
 
 /// A packet that a message is to be written to.
 ///
@@ -152,6 +156,7 @@ pub(crate) struct Messages<'a, P> {
     skb: *mut bindings::sk_buff,
     callback: *mut bindings::netlink_callback,
     number: usize,
+    is_paused: bool,
     _protocol: PhantomData<&'a mut P>,
 }
 
@@ -170,6 +175,7 @@ impl<P: Protocol> Messages<'_, P> {
             skb,
             callback,
             number: 0,
+            is_paused: false,
             _protocol: PhantomData,
         }
     }
@@ -177,6 +183,25 @@ impl<P: Protocol> Messages<'_, P> {
     /// Number of messages that were written to this part.
     pub(super) fn number(&self) -> usize {
         self.number
+    }
+
+    /// Ends this part after its messages, of which there is at least one: what is still to be said
+    /// comes with the next part, when the requester has read this one.
+    pub(crate) fn pause(&mut self) {
+        self.is_paused = true;
+    }
+
+    /// Returns whether another part is to follow, although there may be room in this one.
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Says why the answer ends with `error`, which is returned.
+    pub(crate) fn refuse(&mut self, error: Error, text: fmt::Arguments<'_>) -> Error {
+        // SAFETY: By the type invariant the callback is valid; the kernel sets its extack for this
+        // part, which this thread alone writes.
+        let mut extack = unsafe { ExtendedAck::from_raw((*self.callback).extack) };
+        extack.refuse(error, text)
     }
 
     /// Bytes of this part.

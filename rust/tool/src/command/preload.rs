@@ -174,7 +174,8 @@ fn ask_for(connection: &mut Connection, device: u32, gid: Gid) -> Result<Said> {
     let request = Request::new()
         .bytes(path::DGID, gid.bytes().to_vec())
         .u32(path::IFINDEX, device);
-    match connection.request(operation::PATH_RESOLVE, &request, family::PATH_NAMES) {
+    let each = |_: Attributes<'_>| Ok(());
+    match connection.dump(operation::PATH_RESOLVE, &request, family::PATH_NAMES, each) {
         Ok(_) => Ok(Said::Path),
         Err(Error::Refused(refusal)) if refusal.is(Errno::NXIO) => Ok(Said::NoPath),
         Err(Error::Refused(refusal)) if refusal.is(Errno::AGAIN) => Ok(Said::Nothing),

@@ -34,8 +34,16 @@ pub fn run(address: &str, words: &[String], out: Output) -> Result {
     let request = Request::new()
         .u32(attribute::IFINDEX, device)
         .address(attribute::ADDRESS, address);
-    let answer = connection.request(operation::RESOLVE, &request, family::RESOLUTION_NAMES)?;
-    let resolution = Resolution::read(Attributes::new(&answer.attributes))?;
+    let mut found = None;
+    let each = |attributes: Attributes<'_>| {
+        // The first message repeats the request.
+        if attributes.has(attribute::STEP)? {
+            found = Some(Resolution::read(attributes)?);
+        }
+        Ok(())
+    };
+    connection.dump(operation::RESOLVE, &request, family::RESOLUTION_NAMES, each)?;
+    let resolution = found.ok_or_else(|| Error::Answer("no step of the resolution".to_owned()))?;
     out.one(&resolution)?;
     match resolution.failure() {
         Some(why) => Err(Error::Unresolved(address, why)),
