@@ -246,11 +246,6 @@ test_gids() {
 	stop_jobs
 }
 
-# As oxib writes it, without leading zeros.
-short_gid() { # GID
-	sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/' <<<"$1"
-}
-
 has_path_from() { # GID
 	oxib -n h1 -j acm paths | grep -F "\"$1\""
 }

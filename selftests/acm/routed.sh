@@ -63,7 +63,7 @@ test_pings() { # description
 test_iperf() { # description
 	[ "$extent" = whole ] || return 0
 	in_background_at h3 iperf3 -s
-	eventually at h3 sh -c 'ss -ltn | grep -q :5201' || bail_out "iperf3 does not listen"
+	eventually listens_tcp h3 5201 || bail_out "iperf3 does not listen"
 	check "$1: TCP to h3" measured -c "$(v4_of h3)"
 	check "$1: TCP from h3" measured -c "$(v4_of h3)" -R
 	check "$1: TCP to h3 over IPv6" measured -c "$(v6_of h3)"

@@ -80,7 +80,7 @@ test_traffic() { # description
 	check "$1: h2 reaches h1 by IPv6" host_reaches h2 "$(v6_of h1)"
 	check "$1: h1 reaches h2 with packets of the MTU" host_reaches h1 "$(v4_of h2)" -M do -s $(($(mtu_of h1) - 28))
 	in_background_at h2 iperf3 -s
-	eventually at h2 sh -c 'ss -ltn | grep -q :5201' || bail_out "iperf3 does not listen"
+	eventually listens_tcp h2 5201 || bail_out "iperf3 does not listen"
 	check "$1: TCP to h2" measured -c "$(v4_of h2)"
 	check "$1: TCP from h2" measured -c "$(v4_of h2)" -R
 	check "$1: TCP to h2 over IPv6" measured -c "$(v6_of h2)"
@@ -90,7 +90,7 @@ test_traffic() { # description
 # One connection, which is to live on whatever happens to its packets.
 begin_conversation() { # description
 	in_background_at h2 python3 selftests/acm/conversation.py listen $port
-	eventually at h2 sh -c "ss -ltn | grep -q :$port" || bail_out "nobody listens"
+	eventually listens_tcp h2 $port || bail_out "nobody listens"
 	: >/tmp/conversation
 	at h1 python3 selftests/acm/conversation.py talk "$(v4_of h2)" $port >/tmp/conversation 2>/dev/null &
 	jobs_running+=($!)

@@ -43,7 +43,7 @@ before=$(mappings)
 check "the interfaces come up" interfaces_up "${hosts[@]}"
 check "so is that of oxib" holds "$(mappings)" -gt "$before"
 in_background_at h2 iperf3 -s
-eventually at h2 sh -c 'ss -ltn | grep -q :5201' || bail_out "iperf3 does not listen"
+eventually listens_tcp h2 5201 || bail_out "iperf3 does not listen"
 talk datagrams
 check "both hosts go to connected mode" set_modes connected
 talk connections

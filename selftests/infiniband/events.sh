@@ -252,10 +252,6 @@ test_replacement() {
 
 # --- how many ask for ways --------------------------------------------------------------------------------------------------------
 
-listens_tcp() { # host, port
-	at "$1" ss -Hltn "sport = :$2" | grep .
-}
-
 # They talk all the time.
 converse() { # command that a host calls another with
 	local pair

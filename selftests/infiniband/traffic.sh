@@ -27,7 +27,7 @@ test_sizes() { # address, length of the headers
 	for size in $((mtu - $2 + 1)) 9000 20000 60000; do
 		check "$pair: ping $1 with $size bytes in fragments" host_reaches h1 "$1" -s "$size"
 	done
-	check "a packet of the MTU and one byte cannot leave whole" cannot_leave_whole h1 "$1" $((mtu - $2 + 1))
+	check "a packet of the MTU and one byte cannot leave whole" cannot_leave_whole $((mtu - $2 + 1)) host_answers h1 "$1"
 }
 
 test_iperf() { # IPv4 address, IPv6 address

@@ -36,10 +36,6 @@ listens_cm() { # host, port
 	at "$1" rdma resource show cm_id | grep -q "state LISTEN .*:$2 "
 }
 
-listens_tcp() { # host, port
-	at "$1" ss -ltn | grep -q ":$2 "
-}
-
 # Between its two connections the server of perftest listens again, and with -R its client does not wait for that. But the client looks
 # up the server's name for each of them, name-of-ADDRESS, which takes long here: a name server is asked first that nobody is.
 slow_names() { # address...

@@ -35,6 +35,10 @@ has_programs() { # host, number
 	holds "$(ip netns pids "$1" | wc -l)" -ge "$2"
 }
 
+listens_tcp() { # host, port
+	at "$1" ss -ltn | grep -q ":$2 "
+}
+
 # The hosts of the fabric that is up.
 hosts=()
 
@@ -145,6 +149,11 @@ reread() { # host...
 
 port_field() { # host, lid|sm_lid|lid_mask_count|state|phys_state|gids/0|pkeys/0|..., [port]
 	at "$1" cat "/sys/class/infiniband/$1/ports/${3:-1}/$2"
+}
+
+# As oxib and saquery write it, without leading zeros.
+short_gid() { # GID
+	sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/' <<<"$1"
 }
 
 port_number() { # host, lid|sm_lid|lid_mask_count, [port]: as a decimal number

@@ -31,12 +31,6 @@ has_no_connection() { # host
 	queue_pairs=$(at "$1" rdma resource show qp) && ! grep 'type RC' <<<"$queue_pairs"
 }
 
-# A packet that is too large is refused here: it is not lost on its way.
-cannot_leave_whole() { # host, address, bytes of a ping
-	local said
-	! said=$(host_answers "$1" "$2" -M "do" -s "$3" 2>&1) && matches ' 0 received, \+1 errors' "$said"
-}
-
 # The kernel's driver ends connections in the background, and in Linux 7.2 and 7.3 does not wait for that when it goes: completion queues
 # that are still in use then stay for ever, with a warning each.
 connections_end() {
@@ -111,7 +105,7 @@ flush_neighbours() { # host...
 # (SendOnlyFullMember); nothing as none. h4 has the subnet manager. Who does not know the SM_Key is not told.
 join_state() { # group, host, place
 	local gid records
-	gid=$(port_field "$2" "gids/$3" | sed -E 's/(^|:)0+([0-9a-f])/\1\2/g; s/:0:0:0:/::/')
+	gid=$(short_gid "$(port_field "$2" "gids/$3")")
 	records=$(at h4 saquery --smkey 1 -m) || {
 		echo unanswered
 		return

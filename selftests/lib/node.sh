@@ -298,6 +298,12 @@ answers() { # address, [ping option...]: one
 	ping -q -c 1 -W 2 "${@:2}" "$1"
 }
 
+# A packet that is too large is refused here: it is not lost on its way.
+cannot_leave_whole() { # bytes of a ping, answers|host_answers, [host,] address
+	local said
+	! said=$("${@:2}" -M "do" -s "$1" 2>&1) && matches ' 0 received, \+1 errors' "$said"
+}
+
 # A client of iperf3's has its results in /tmp/iperf.json. A server may not listen yet; it has one client at a time, and may not
 # have noticed that the one before has gone; for each client it listens again, and resets a connection that waits meanwhile.
 iperf() { # command...

@@ -33,16 +33,12 @@ in_host() { # host, words...
 	timeout $((2 * patience)) selftests/programs/into_host "$@" </dev/null
 }
 
-listens() { # host, port
-	at "$1" ss -Hltn "sport = :$2" | grep -q .
-}
-
 # What the client said is left in /tmp/client.
 serve_and_call() { # server host, port, client host, server's words, client's words
 	local server status=0
 	in_host "$1" "$4" >/tmp/server 2>&1 &
 	server=$!
-	eventually listens "$1" "$2" || printf 'the server does not listen\n'
+	eventually listens_tcp "$1" "$2" || printf 'the server does not listen\n'
 	in_host "$3" "$5" >/tmp/client 2>&1 || {
 		status=$?
 		end_processes "$server"
