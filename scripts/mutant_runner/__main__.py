@@ -20,6 +20,7 @@ from mutant_runner.mutant import chosen
 from mutant_runner.mutant import dozen
 from mutant_runner.mutant import mutants_of
 from mutant_runner.mutant import one_of_each
+from mutant_runner.noticed import FILE
 from mutant_runner.noticed import Noticed
 from mutant_runner.tree import CHECKOUT
 from mutant_runner.tree import Tree
@@ -68,8 +69,8 @@ def _kernel_ids(mutant):
     return [name if name == HOST else f"{name}-{os.environ['OXIB_KERNEL']}" for name in names]
 
 
-def _check(mutants):
-    """Every patch applies, and the test that it names is there."""
+def _check(mutants, strays):
+    """Every patch applies, and the test that it names is there; lines of the record that name no mutant are a failure."""
     tap = _Tap()
     for mutant in mutants:
         notes = []
@@ -81,6 +82,7 @@ def _check(mutants):
             notes.append(f"there is no {mutant.test_file}")
         notes += [f"there is no kernel {kernel}" for kernel in mutant.kernels if kernel not in KERNELS]
         tap.check(not notes, f"{mutant.name} applies, and {mutant.test} is there", *notes)
+    tap.check(not strays, f"each line of {FILE} names a mutant", *strays)
     tap.check(len(mutants) >= _AT_LEAST, f"there are {len(mutants)} mutants")
     return tap.finish()
 
@@ -225,8 +227,9 @@ def _share(caught, survivors):
 def _parse():
     parser = argparse.ArgumentParser(prog="scripts/mutants", description="Look whether tests notice what is broken on purpose.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants or subjects, and no crates; with --crates: only these")
-    parser.add_argument("--list", action="store_true", help="only print the mutants, with the tests that have to fail")
+    parser.add_argument("--list", action="store_true", help="only print the mutants, with the tests that have to fail and whether they were noticed")
     parser.add_argument("--check", action="store_true", help="only look whether every patch applies and its test is there")
+    parser.add_argument("--record", action="store_true", help=f"only write into {FILE} which mutants were noticed as they and their tests are")
     parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
     parser.add_argument("--rest", action="store_true", help="only patches that were not noticed yet as they and their tests are; no crates")
     parser.add_argument("--each", action="store_true", help="with --turn: one patch of each kind, others for each number, whose tests another job runs as they are")
@@ -247,27 +250,32 @@ def _interrupted(number, _frame):
 def main():
     """Do what the command line says; the exit status says whether all were noticed."""
     options = _parse()
-    mutants = [] if options.crates else chosen(mutants_of(CHECKOUT), options.names)
+    existing = mutants_of(CHECKOUT)
+    mutants = [] if options.crates else chosen(existing, options.names)
     unknown = set(options.names) - set(CRATES) if options.crates else ()
     if unknown:
         raise Mistake(f"there is no crate {' '.join(sorted(unknown))}; there are {', '.join(CRATES)}")
     if options.turn is not None:
         mutants = (one_of_each if options.each else dozen)(mutants, options.turn)
+    cache = Path(os.environ["OXIB_CACHE"])
+    noticed = Noticed(CHECKOUT, cache, os.environ.get("OXIB_COMMIT", "unknown"))
     if options.check:
-        return _check(mutants)
+        return _check(mutants, noticed.strays(existing))
+    if options.record:
+        noticed.record(existing)
+        return 0
     if options.list:
         for mutant in mutants:
-            print(f"{mutant.name}: {' '.join((mutant.test, *mutant.arguments))} ({', '.join(mutant.kernels)}): {mutant.what}")
+            test = " ".join((mutant.test, *mutant.arguments))
+            print(f"{mutant.name}: {test} ({', '.join(mutant.kernels)}; {noticed.summary(mutant)}): {mutant.what}")
         return 0
+    trials = [trial for trial in _trials(mutants) if not (options.rest and noticed.has(*trial))]
     if options.needs:
-        print(*dict.fromkeys(kernel for mutant in mutants for kernel in _kernel_ids(mutant) if kernel != HOST))
+        print(*dict.fromkeys(kernel for _, kernel in trials if kernel != HOST))
         return 0
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
-    cache = Path(os.environ["OXIB_CACHE"])
     results = Results.first_free(cache / "out/mutants")
-    noticed = Noticed(cache / "mutants-noticed", CHECKOUT)
-    trials = [trial for trial in _trials(mutants) if not (options.rest and noticed.has(*trial))]
     trees, tap = [Tree(cache, number) for number in range(1, max(1, options.jobs) + 1)], _Tap()
     if trials:
         _try_patches(trials, _Patches(trees, results.path, tap, noticed, proves=not options.each))

@@ -19,6 +19,7 @@ from mutant_runner.crates import VERSION
 
 _CHECKOUT = Path("/oxib")
 _KERNEL = "7.3"
+_COMMIT = "c0ffee"
 _BUILD = f"build-mutants-1/uml-{_KERNEL}"
 
 _SOURCE = """// It adds.
@@ -113,7 +114,7 @@ class Runs(unittest.TestCase):
 
     def _run(self, *options):
         """Run it. Keeps its status, and the lines of its output."""
-        environment = os.environ | {"OXIB_KERNEL": _KERNEL, "OXIB_TEST_KERNELS": "uml|umldebug"}
+        environment = os.environ | {"OXIB_KERNEL": _KERNEL, "OXIB_TEST_KERNELS": "uml|umldebug", "OXIB_COMMIT": _COMMIT}
         words = ["unshare", "--mount", "--propagation", "unchanged", "bash", "-c", ENTER, "enter"]
         command = ["python3", "-m", "mutant_runner", "--jobs", "1", *options]
         process = subprocess.run(
@@ -199,9 +200,62 @@ class Runs(unittest.TestCase):
         self._mutant("b", "made/adds", "    one + other", "    one * other")
         self._run("--rest")
         self._says(0, "ok 1 - made/b", "1..1")
+        self._write("rust/made.rs", f"{_SOURCE}\n// It has changed elsewhere.\n")
+        self._run("--rest")
+        self._says(0, "1..0")
         self._write("selftests/made/adds.sh", f"{_ADDS}# Changed.\n")
         self._run("--rest")
         self._says(0, "ok 1 - made/a", "ok 2 - made/b", "1..2")
+
+    def _noticed(self):
+        """What the repository's record has below its first line, as (name, kernel, commit)."""
+        lines = (self.checkout / "mutants/noticed").read_text().splitlines()[1:]
+        return [(name, kernel, commit) for name, kernel, _, commit in map(str.split, lines)]
+
+    def test_what_the_repository_records_outlives_the_cache(self):
+        for name in "ba":
+            self._mutant(name, "made/adds", "    one + other", f"    one - other - {name}")
+        self._run("--patches")
+        self._run("--record")
+        self._says(0)
+        self.assertEqual(self._noticed(), [(f"made/{name}", f"uml-{_KERNEL}", _COMMIT) for name in "ab"])
+        (self.cache / "mutants-noticed").unlink()
+        self._mutant("c", "made/adds", "// It adds.", "// It does.")
+        self._run("--rest")
+        self._says(1, "not ok 1 - made/c", "1..1")
+        self._run("--list")
+        for line, known in zip(self.lines, [f"noticed on uml-{_KERNEL} at {_COMMIT}"] * 2 + ["not noticed yet"]):
+            self.assertIn(f"(uml; {known})", line)
+
+    def test_the_record_drops_mutants_that_changed_or_do_not_apply_or_are_gone(self):
+        self._crate()
+        for name in "abcd":
+            self._mutant_of_crate(name, "    one + other", f"    one - other - {name}")
+        self._run("--patches")
+        self._run("--record", "made/a")
+        self.assertEqual([name for name, _, _ in self._noticed()], ["made/a", "made/b", "made/c", "made/d"])
+        self._mutant_of_crate("b", "    one + other", "    one * other")
+        self._mutant_of_crate("c", "    one / other", "    one - other - c")
+        (self.checkout / "mutants/made/d.patch").unlink()
+        self._run("--record")
+        self.assertEqual([name for name, _, _ in self._noticed()], ["made/a"])
+
+    def test_a_line_of_the_record_that_names_no_mutant_is_a_failure(self):
+        self._mutant("a", "made/adds", "    one + other", "    one - other")
+        self._run("--patches")
+        self._run("--record")
+        self._run("--check")
+        self._says(1, "ok 2 - each line of mutants/noticed names a mutant")
+        with (self.checkout / "mutants/noticed").open("a") as file:
+            file.write("made/gone uml-7.3 0123456789abcdef c0ffee\n")
+        self._run("--check")
+        self._says(1, "not ok 2 - each line of mutants/noticed", "# made/gone")
+
+    def test_a_line_of_an_older_form_or_cut_short_says_nothing(self):
+        self._mutant("a", "made/adds", "    one + other", "    one - other")
+        (self.cache / "mutants-noticed").write_text("0123456789abcdef made/a uml-7.3\nmade/a uml-7.3")
+        self._run("--list")
+        self._says(0, "made/a: made/adds (uml; not noticed yet): ")
 
     def test_one_that_changes_nothing_survives_and_the_next_one_is_tried(self):
         self._mutant("a", "made/adds", "// It adds.", "// It does.")
