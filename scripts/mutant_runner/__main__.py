@@ -2,13 +2,17 @@
 """Look whether tests notice what is broken on purpose; see scripts/mutants."""
 
 import argparse
+import math
 import os
 import queue
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from mutant_runner.crates import CRATES
@@ -35,6 +39,9 @@ _AT_LEAST = 60
 # What a run with a mutant may take: several times what the test takes without one, or so long where that is not known.
 _PATIENCE, _SHORTEST, _UNKNOWN = 4, 240, 600
 _LONGEST = 7200
+# The tests of so many mutants for each tree are run as they are before these mutants are tried: with all tests run first, an
+# interruption would leave nothing. Each piece costs a build of the modules as they are.
+_PIECE = 8
 
 
 class _Tap:
@@ -93,14 +100,16 @@ def _modules(kernel):
 
 
 class _Patches:
-    """Trials of patches, one at a time in each tree. With `proves` each test is run without a mutant first."""
+    """Trials of patches, one at a time in each tree. With `proves` each test is run without a mutant first. From `end` on, a
+    monotonic time, none begins."""
 
-    def __init__(self, trees, out, tap, noticed, proves):
+    def __init__(self, trees, out, tap, noticed, proves, end):
         self._out = out
         self._tap = tap
         self._trees = trees
         self._noticed = noticed
         self._proves = proves
+        self._end = end
         self._free = queue.SimpleQueue()
         for tree in trees:
             self._free.put(tree)
@@ -116,10 +125,19 @@ class _Patches:
             self._free.put(tree)
 
     def _side_by_side(self, work, items):
-        """Work on each item, as many at a time as there are trees."""
+        """Work on each item, as many at a time as there are trees. Returns how many there was no time to begin."""
+
+        def begin(item):
+            is_late = self._is_late()
+            if not is_late:
+                work(item)
+            return is_late
+
         with ThreadPoolExecutor(len(self._trees)) as pool:
-            for future in [pool.submit(work, item) for item in items]:
-                future.result()
+            return sum(pool.map(begin, items))
+
+    def _is_late(self):
+        return time.monotonic() >= self._end
 
     def _build(self, tree, command, name):
         """Returns the log if that fails."""
@@ -134,21 +152,35 @@ class _Patches:
     def _key(self, mutant, kernel):
         return mutant.test, *mutant.arguments, kernel
 
-    def try_on(self, mutants, kernel):
-        """Look which of the mutants are noticed on a kernel."""
+    def try_all(self, trials):
+        """Look which mutants are noticed, of (mutant, kernel). Returns how many trials there was no time to begin."""
+        late, size = 0, _PIECE * len(self._trees)
+        # One kernel after the other: what is built for one mutant is of use for the next.
+        for kernel, of_kernel in groupby(trials, itemgetter(1)):
+            mutants = [mutant for mutant, _ in of_kernel]
+            for first in range(0, len(mutants), size):
+                late += self._try_on(mutants[first : first + size], kernel)
+        return late
+
+    def _try_on(self, mutants, kernel):
+        if self._is_late():
+            return len(mutants)
         if self._proves and not self._prove(mutants, kernel):
-            return
-        self._side_by_side(lambda mutant: self._attempt(mutant, kernel), mutants)
+            return 0
+        return self._side_by_side(lambda mutant: self._attempt(mutant, kernel), mutants)
 
     def _prove(self, mutants, kernel):
-        """Build the modules as they are, and run each test without a mutant. Returns whether they build."""
+        """Build the modules as they are, and run each test without a mutant, if that was not done yet. Returns whether they
+        build."""
+        tests = {key: mutant for mutant in mutants if (key := self._key(mutant, kernel)) not in self._baselines}
+        if not tests:
+            return True
         for number, tree in enumerate(self._trees, 1):
             tree.restore()
             # The crates of the host are built by the tests without a mutant.
             if kernel != HOST and (log := self._build(tree, _modules(kernel), f"baseline-{kernel}-{number}")):
                 self._tap.check(False, f"the modules for {kernel} build as they are", f"see {log}")
                 return False
-        tests = {self._key(mutant, kernel): mutant for mutant in mutants}
         self._side_by_side(lambda mutant: self._baseline(mutant, kernel), tests.values())
         return True
 
@@ -188,14 +220,13 @@ class _Patches:
 
 
 def _trials(mutants):
-    """(mutant, kernel) of all."""
-    return [(mutant, kernel) for mutant in mutants for kernel in _kernel_ids(mutant)]
+    """(mutant, kernel) of all, the cheap ones first: tests of crates, unit tests in the kernel, selftests; debug kernels last."""
+    trials = [(mutant, kernel) for mutant in mutants for kernel in _kernel_ids(mutant)]
+    return sorted(trials, key=lambda trial: _cost(*trial))
 
 
-def _try_patches(trials, patches):
-    # One kernel after the other: what is built for one mutant is of use for the next.
-    for kernel in dict.fromkeys(kernel for _, kernel in trials):
-        patches.try_on([mutant for mutant, of_kernel in trials if of_kernel == kernel], kernel)
+def _cost(mutant, kernel):
+    return kernel != HOST, not mutant.is_for_kunit, "debug" in kernel, kernel, mutant.test
 
 
 def _try_crates(names, tree, out, tap):
@@ -232,6 +263,7 @@ def _parse():
     parser.add_argument("--record", action="store_true", help=f"only write into {FILE} which mutants were noticed as they and their tests are")
     parser.add_argument("--turn", type=int, metavar="N", help="a dozen of the patches, others for each number; no crates")
     parser.add_argument("--rest", action="store_true", help="only patches that were not noticed yet as they and their tests are; no crates")
+    parser.add_argument("--minutes", type=float, metavar="N", help="begin no trial of a patch after so long; no crates")
     parser.add_argument("--each", action="store_true", help="with --turn: one patch of each kind, others for each number, whose tests another job runs as they are")
     parser.add_argument("--crates", action="store_true", help="only cargo-mutants on the crates")
     parser.add_argument("--patches", action="store_true", help="only the patches")
@@ -276,10 +308,13 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     results = Results.first_free(cache / "out/mutants")
+    end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
     trees, tap = [Tree(cache, number) for number in range(1, max(1, options.jobs) + 1)], _Tap()
-    if trials:
-        _try_patches(trials, _Patches(trees, results.path, tap, noticed, proves=not options.each))
-    if options.crates or not (options.names or options.patches or options.rest or options.turn is not None):
+    late = _Patches(trees, results.path, tap, noticed, not options.each, end).try_all(trials)
+    if late:
+        print(f"# the time is over: {late} of {len(trials)} trials were not begun")
+    limited = options.names or options.patches or options.rest or options.turn is not None or options.minutes is not None
+    if options.crates or not limited:
         _try_crates(options.names, trees[0], results.path, tap)
     return tap.finish()
 

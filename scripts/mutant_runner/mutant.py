@@ -113,6 +113,11 @@ class Mutant:
         """The file that shows whether its test is there."""
         return self.manifest if HOST in self.kernels else f"selftests/{self.test}.sh"
 
+    @property
+    def is_for_kunit(self):
+        """Whether unit tests in the kernel have to fail."""
+        return self.test.startswith("kunit/")
+
     def apply(self, root):
         """Change the files."""
         for name, text in self.changed(root).items():
@@ -139,7 +144,7 @@ def _is_of(mutant, name):
 
 def _kind(mutant):
     """What has to fail: a crate's tests, unit tests in the kernel, or a selftest; and on which kernel."""
-    return mutant.test.startswith("kunit/"), mutant.kernels[0]
+    return mutant.is_for_kunit, mutant.kernels[0]
 
 
 # Where the three kinds that every test run tries are tried.

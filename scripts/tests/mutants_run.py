@@ -257,6 +257,31 @@ class Runs(unittest.TestCase):
         self._run("--list")
         self._says(0, "made/a: made/adds (uml; not noticed yet): ")
 
+    def test_cheap_trials_come_first(self):
+        self._crate()
+        self._write("selftests/kunit/adds.sh", _ADDS)
+        self._mutant("a", "made/adds", "    one + other", "    one - 1")
+        self._mutant("b", "kunit/adds", "    one + other", "    one - 2")
+        self._mutant_of_crate("c", "    one + other", "    one - 3")
+        self._run("--patches")
+        self._says(0, "ok 1 - made/c", "ok 2 - made/b", "ok 3 - made/a", "1..3")
+
+    def test_no_trial_begins_when_the_time_is_over(self):
+        self._mutant("a", "made/adds", "    one + other", "    one - other")
+        self._run("--rest", "--minutes", "0")
+        self._says(0, "# the time is over: 1 of 1 trials were not begun", "1..0")
+        self._run("--rest", "--minutes", "5")
+        self._says(0, "ok 1 - made/a", "1..1")
+
+    def test_each_test_runs_as_it_is_once(self):
+        self._crate()
+        self._write("scripts/cargo", _CARGO.replace("if grep", "echo >>/cache/runs\nif grep"))
+        for number in range(9):
+            self._mutant_of_crate(f"m{number}", "    one + other", f"    one - {number}")
+        self._run("--patches")
+        self._says(0, "ok 9 - made/m8", "1..9")
+        self.assertEqual(len((self.cache / "runs").read_text()), 1 + 9)
+
     def test_one_that_changes_nothing_survives_and_the_next_one_is_tried(self):
         self._mutant("a", "made/adds", "// It adds.", "// It does.")
         self._mutant("b", "made/adds", "    one + other", "    one - other")
