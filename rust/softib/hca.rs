@@ -71,6 +71,7 @@ mod offload;
 pub(crate) mod options;
 pub(crate) mod peer;
 pub(crate) mod port;
+mod postponed;
 mod progress;
 pub(crate) mod queue_pair;
 mod queue_pairs;

@@ -262,6 +262,16 @@ impl<'a> Cut<'a> {
         })
     }
 
+    /// The headers of the whole.
+    pub const fn header(&self) -> &'a [u8] {
+        self.header
+    }
+
+    /// Bytes of data of each segment but the last.
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+
     /// The number of segments: one, at least.
     pub const fn count(&self) -> usize {
         self.count

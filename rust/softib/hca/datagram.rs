@@ -241,7 +241,7 @@ impl QueuePair {
 }
 
 /// Reads segments that are the kernel's memory whatever their keys say.
-fn gather_inline(segments: &[Segment], room: &mut [u8]) {
+pub(super) fn gather_inline(segments: &[Segment], room: &mut [u8]) {
     let mut rest = room;
     for segment in segments {
         let Some((now, later)) = rest.split_at_mut_checked(segment.len()) else {

@@ -35,6 +35,7 @@ use super::{
         Connection, //
     },
     port::Path,
+    postponed::Postponed,
     receive::{
         ReceiveQueue,
         SharedReceiveQueue, //
@@ -220,9 +221,20 @@ pub(crate) struct Datagram<'a> {
 pub(crate) struct Chain {
     state: State,
     pub(super) attributes: Attributes,
+    /// Whether its datagrams wait behind others.
+    waits: bool,
     /// The address of the last one, by its place in memory, and how it left.
     pub(super) path: Option<(*const AddressVector, u16, Path)>,
     pub(super) far: HandedOver,
+}
+
+impl Chain {
+    /// Takes over the state and the attributes of a queue pair that sends at once what is posted.
+    pub(super) fn follow(&mut self, inner: &Inner) {
+        self.state = inner.state;
+        self.attributes = inner.attributes;
+        self.waits = false;
+    }
 }
 
 /// State of those datagrams of a chain that go to a peer in memory.
@@ -248,6 +260,26 @@ pub(crate) struct Inner {
     pub(crate) attributes: Attributes,
     pub(crate) receives: ReceiveQueue,
     pub(crate) connection: Option<KBox<Connection>>,
+    /// The datagrams that wait. They are there in SQD, and after it until all of them have left.
+    pub(super) postponed: Option<KBox<Postponed>>,
+}
+
+impl Inner {
+    /// Begins a chain of datagrams.
+    #[inline]
+    pub(super) fn begin_chain(&self) -> Chain {
+        // A copy for the whole chain: what is modified meanwhile counts from the next one on.
+        Chain {
+            state: self.state,
+            attributes: self.attributes,
+            waits: self.postponed.is_some(),
+            path: None,
+            far: HandedOver {
+                pair: None,
+                uncounted: (0, 0),
+            },
+        }
+    }
 }
 
 /// A queue pair, with its changing part in `inner`.
@@ -311,6 +343,7 @@ impl QueuePair {
                 make.receive_segments.max(1) as usize,
             )?,
             connection: make.connection()?,
+            postponed: None,
         };
         let this = Arc::pin_init(
             pin_init!(Self {
@@ -359,23 +392,26 @@ impl QueuePair {
         self.hca.groups.detach_all(self.number);
         self.hca.queue_pairs.remove(self.number, self);
         // Packets that found it before the table was changed are refused by the state.
-        self.inner.with(|inner| {
+        let postponed = self.inner.with(|inner| {
             inner.state = State::Reset;
             inner.receives.clear();
             if let Some(connection) = &mut inner.connection {
                 connection.transport.reset();
                 connection.sends.clear();
             }
+            inner.postponed.take()
         });
+        // Without the lock.
+        drop(postponed);
         self.send_queue.purge(self.handle);
         self.receive_queue.purge(self.handle);
     }
 
-    /// Changes the attributes, then the state.
+    /// Changes the attributes, then the state. Sleeps.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the attributes are not ones that the new state can have.
+    /// `EINVAL` if the attributes are not ones that the new state can have; `ENOMEM`.
     pub(crate) fn modify(
         self: &Arc<Self>,
         state: Option<State>,
@@ -384,14 +420,29 @@ impl QueuePair {
         if self.kind.is_connected() {
             self.modify_connection(state, change)?;
         } else {
+            // Allocated without the lock.
+            let mut postponed = match state {
+                Some(State::SendQueueDrained) => Some(Postponed::with_room(self.sends)?),
+                _ => None,
+            };
             let (drained, failed) = self.inner.with(|inner| {
                 let before = inner.state;
                 change(&mut inner.attributes);
                 inner.state = state.unwrap_or(before);
                 let drains = (before, inner.state) == (State::ReadyToSend, State::SendQueueDrained);
                 let fails = before != State::Error && inner.state == State::Error;
+                match inner.state {
+                    State::SendQueueDrained if inner.postponed.is_none() => {
+                        inner.postponed = postponed.take();
+                    }
+                    State::Reset => postponed = inner.postponed.take(),
+                    _ => {}
+                }
                 (drains && inner.attributes.notify_drained, fails)
             });
+            // Freed without the lock.
+            drop(postponed);
+            self.send_postponed();
             // Once: a queue pair in the error state can be told to go there again.
             if failed {
                 self.flush_receives();
@@ -400,7 +451,7 @@ impl QueuePair {
                     self.tell(bit(work::Event::LastWqeReached));
                 }
             }
-            // Datagrams are sent as they are posted: none is under way.
+            // Datagrams are sent as they are posted, or wait: none is under way.
             if drained {
                 self.tell(bit(work::Event::SendQueueDrained));
             }
@@ -479,17 +530,7 @@ impl QueuePair {
 
     /// Begins a chain of datagrams.
     pub(crate) fn begin_chain(&self) -> Chain {
-        // A copy for the whole chain: what is modified meanwhile counts from the next one on.
-        let (state, attributes) = self.query();
-        Chain {
-            state,
-            attributes,
-            path: None,
-            far: HandedOver {
-                pair: None,
-                uncounted: (0, 0),
-            },
-        }
+        self.inner.with(|inner| inner.begin_chain())
     }
 
     /// Ends to send datagrams.
@@ -510,16 +551,39 @@ impl QueuePair {
         });
     }
 
-    /// Sends a datagram as the next one of a chain. One that fails stops the send queue.
+    /// Sends a datagram as the next one of a chain, or lets it wait. One that fails stops the send
+    /// queue.
     ///
     /// # Errors
     ///
-    /// `EINVAL` in a state that sends none.
+    /// `EINVAL` in a state that sends none; `ENOMEM` if it is to wait and too many do.
     pub(crate) fn post_datagram(
         self: &Arc<Self>,
         chain: &mut Chain,
         datagram: &Datagram<'_>,
     ) -> Result {
+        if chain.waits && self.postpone(chain, datagram)? {
+            return Ok(());
+        }
+        if !self.send_next(chain, datagram)? {
+            // The consumer may have let others wait meanwhile: they are behind this one.
+            self.send_postponed();
+        }
+        Ok(())
+    }
+
+    /// Sends a datagram as the next one of a chain. Returns whether it did not fail, and so did not
+    /// stop the send queue.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` in a state that sends none.
+    #[inline]
+    pub(super) fn send_next(
+        self: &Arc<Self>,
+        chain: &mut Chain,
+        datagram: &Datagram<'_>,
+    ) -> Result<bool> {
         let status = match chain.state {
             State::ReadyToSend => match &datagram.cut {
                 None => self.send_datagram(chain, datagram),
@@ -528,8 +592,9 @@ impl QueuePair {
             State::Error | State::SendQueueError => Status::Flushed,
             _ => return Err(EINVAL),
         };
+        let failed = !matches!(status, Status::Success | Status::Flushed);
         // Before the completion: its consumer resumes the queue pair from that state.
-        if !matches!(status, Status::Success | Status::Flushed) {
+        if failed {
             self.stop_sending(chain);
         }
         if status != Status::Success || datagram.signalled || self.signal_all {
@@ -549,6 +614,6 @@ impl QueuePair {
             // The consumer may hold its locks.
             self.send_queue.push(&completion, false).raise_later();
         }
-        Ok(())
+        Ok(!failed)
     }
 }

@@ -255,6 +255,63 @@ static void failed_send(struct pair *pair)
 		arrives(pair, 64, NULL);
 }
 
+static bool drains(struct pair *pair)
+{
+	struct ib_qp_attr attributes = { .qp_state = IB_QPS_SQD, .en_sqd_async_notify = 1 };
+
+	return same(pair, "to SQD", 0, ib_modify_qp(pair->a.qp, &attributes, IB_QP_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY)) &&
+	       happened(pair, &pair->a, IB_EVENT_SQ_DRAINED);
+}
+
+/* The data of a request are taken when it is posted, if they are inline. */
+static bool post_inline(struct pair *pair, u32 length, u8 seed)
+{
+	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED | IB_SEND_INLINE, .length = length };
+	const struct ib_send_wr *bad;
+	struct posting posting;
+	int error;
+
+	fill(&pair->a, INCOMING, length, seed);
+	describe(pair, &pair->a, &request, &posting);
+	/* Inline, addresses are the kernel's. */
+	posting.pieces[0].addr = (uintptr_t)pair->a.memory + INCOMING;
+	error = ib_post_send(pair->a.qp, &posting.work.wr, &bad);
+	fill(&pair->a, INCOMING, length, ~seed);
+	return same(pair, "posting inline data", 0, error);
+}
+
+/*
+ * What is posted while the send queue is drained waits until the queue pair is set to RTS again, and is sent in its order.
+ * Receives go on (volume 1, 10.3.1).
+ */
+static void drained(struct pair *pair)
+{
+	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 32 };
+	struct ib_qp_attr resume = { .qp_state = IB_QPS_RTS };
+
+	fill(&pair->a, OUTGOING, 32, 7);
+	if (!post_datagram_receive(pair, 32) || !post_receive(pair, &pair->b, INCOMING + 1024, GRH_BYTES + 16) ||
+	    !drains(pair) || !post(pair, &pair->a, &request) || !post_inline(pair, 16, 9) || !still_receives(pair) ||
+	    !nothing_completed(pair, pair->a.send_cq, "the send queue is drained") ||
+	    !nothing_completed(pair, pair->b.recv_cq, "the send queue is drained") ||
+	    !same(pair, "to RTS", 0, ib_modify_qp(pair->a.qp, &resume, IB_QP_STATE)))
+		return;
+	if (received(pair, &pair->b, GRH_BYTES + 32, NULL) && received(pair, &pair->b, GRH_BYTES + 16, NULL) &&
+	    sent_well(pair, &pair->a, 2) && has(pair, &pair->b, INCOMING + GRH_BYTES, 32, 7) &&
+	    has(pair, &pair->b, INCOMING + 1024 + GRH_BYTES, 16, 9) && post_datagram_receive(pair, 64))
+		arrives(pair, 64, NULL);
+}
+
+static void drained_to_error(struct pair *pair)
+{
+	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 32 };
+
+	if (drains(pair) && post(pair, &pair->a, &request) && post(pair, &pair->a, &request) &&
+	    nothing_completed(pair, pair->a.send_cq, "the send queue is drained") &&
+	    same(pair, "to the error state", 0, drop_to_error(&pair->a)) && sent(pair, &pair->a, IB_WC_WR_FLUSH_ERR))
+		sent(pair, &pair->a, IB_WC_WR_FLUSH_ERR);
+}
+
 /* An HCA gives its own queue pairs what they send to a group of theirs. Beyond it the group would be the SM's to make. */
 static void multicast(struct pair *pair)
 {
@@ -352,6 +409,8 @@ static const struct test tests[] = {
 	{ "a message longer than the MTU is not sent, and ends well", { .type = IB_QPT_UD }, too_long },
 	{ "a message longer than its receive does not end well", { .type = IB_QPT_UD }, short_receive },
 	{ "a SEND that fails stops the send queue", { .type = IB_QPT_UD }, failed_send },
+	{ "a SEND waits while the send queue is drained", { .type = IB_QPT_UD }, drained },
+	{ "a SEND that waits in a drained send queue is flushed", { .type = IB_QPT_UD }, drained_to_error },
 	{ "an empty message does not end well in a receive without room for a GRH", { .type = IB_QPT_UD }, empty_into_short_receive },
 };
 
