@@ -42,7 +42,10 @@ use crate::{
         cable::Plug,
         frame::Frame,
         line::Line,
-        signal::Signal, //
+        signal::{
+            Signal,
+            ANSWER_TIME, //
+        }, //
     },
     provider::{
         device::Event,
@@ -136,11 +139,16 @@ pub(crate) struct Hca {
     traps: DelayedWork<Hca, { management::TRAPS }>,
     #[pin]
     removal: DelayedWork<Hca, REMOVAL>,
+    /// Whether the peer in memory is still to be told that the link was disabled.
+    to_close: AtomicBool,
+    #[pin]
+    closing: DelayedWork<Hca, CLOSING>,
 }
 
 /// The works of a device, besides [`management::TRAPS`].
 const LOOPBACK: u64 = 0;
 const REMOVAL: u64 = 2;
+const CLOSING: u64 = 3;
 
 /// Packets that a device takes from itself in one go; then others have a turn.
 const BURST: usize = 64;
@@ -152,6 +160,7 @@ const REMOVAL_RETRY_MS: u32 = 50;
 impl_has_delayed_work! {
     impl HasDelayedWork<Self, 0> for Hca { self.loopback_work }
     impl HasDelayedWork<Self, 2> for Hca { self.removal }
+    impl HasDelayedWork<Self, 3> for Hca { self.closing }
 }
 
 impl WorkItem<LOOPBACK> for Hca {
@@ -178,6 +187,21 @@ impl WorkItem<REMOVAL> for Hca {
         if !this.device.unregister() {
             let delay = msecs_to_jiffies(REMOVAL_RETRY_MS);
             this.queue.schedule::<_, REMOVAL>(this.clone(), delay);
+        }
+    }
+}
+
+impl WorkItem<CLOSING> for Hca {
+    type Pointer = Arc<Hca>;
+
+    fn run(this: Arc<Hca>) {
+        if !this.to_close.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        this.signal(peer::PORT, Signal::Down);
+        // The link may have been enabled, and the peer told so, between the two lines above.
+        if !this.is_shut(peer::PORT) {
+            this.signal(peer::PORT, Signal::Up);
         }
     }
 }
@@ -223,6 +247,8 @@ impl Hca {
                 loopback_work <- new_delayed_work!("softib_loopback"),
                 traps <- new_delayed_work!("softib_traps"),
                 removal <- new_delayed_work!("softib_removal"),
+                to_close: AtomicBool::new(false),
+                closing <- new_delayed_work!("softib_closing"),
             }? Error),
             GFP_KERNEL,
         )
@@ -303,6 +329,7 @@ impl Hca {
         work::disable::<_, REMOVAL>(self);
         work::disable::<_, { management::TRAPS }>(self);
         work::disable::<_, LOOPBACK>(self);
+        work::disable::<_, CLOSING>(self);
     }
 
     /// Sends a frame on a port's cable. Any context.
@@ -326,17 +353,30 @@ impl Hca {
 
     /// Carries out a subnet manager's command to a port's link. Returns whether the port is to be
     /// told that the cable carries packets.
-    pub(crate) fn command(&self, port: u8, command: LinkCommand) -> bool {
+    pub(crate) fn command(self: &Arc<Self>, port: u8, command: LinkCommand) -> bool {
         if !self.is_in_memory(port) {
             return self.line(port).is_some_and(|line| line.command(command));
         }
-        for signal in Signal::of(command) {
-            // Without memory the other end does not hear of it.
-            if let Ok(frame) = signal.frame() {
-                self.transmit(port, frame);
-            }
+        let closes = command == LinkCommand::Disable;
+        self.to_close.store(closes, Ordering::Relaxed);
+        if closes {
+            // The answer to the command comes first: the other end takes nothing afterwards.
+            let delay = msecs_to_jiffies(ANSWER_TIME);
+            self.queue.reschedule::<_, CLOSING>(self, delay);
+            return false;
         }
-        self.carries(port) && command != LinkCommand::Disable
+        for signal in Signal::of(command) {
+            self.signal(port, *signal);
+        }
+        self.carries(port)
+    }
+
+    /// Tells a peer in memory of a change of the link.
+    fn signal(&self, port: u8, signal: Signal) {
+        // Without memory the other end does not hear of it.
+        if let Ok(frame) = signal.frame() {
+            self.transmit(port, frame);
+        }
     }
 
     /// Takes what did not come by a net device.

@@ -37,6 +37,12 @@ is_refused() { # text in the log, command...
 	! "${@:2}" && dmesg | tail -n "+$((said + 1))" | grep -q "$1"
 }
 
+# By a packet that h1 answers by the same link.
+answers_and_goes_down() {
+	at h2 python3 selftests/fabric/port.py "$(umad_of h2)" 1 disable "$(port_number h1 lid)" && eventually port_is_down h2 &&
+		at h1 python3 selftests/fabric/port.py "$(umad_of h1)" 1 enable
+}
+
 test_removal() { # host that goes, host that stays
 	check "$1 is removed" at "$1" rdma link delete "$1"
 	check "the port of $2 is down" eventually port_is_down "$2"
@@ -74,6 +80,8 @@ check "the cable is pulled at the end of h2" pull h2
 check "the port of h1 is down" eventually port_is_down h1
 check "it is put back" put_back h2
 check "the ports are active again" eventually all_active
+check "h1 answers a command that disables its link, and the link goes down" answers_and_goes_down
+check "once it is enabled the ports are active again" eventually all_active
 test_removal h2 h1
 test_removal h1 h2
 test_refusals

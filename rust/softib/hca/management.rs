@@ -188,6 +188,16 @@ impl Hca {
         }
     }
 
+    /// Returns whether a subnet manager has taken the link of a port down, and not enabled it
+    /// since.
+    pub(super) fn is_shut(&self, port: u8) -> bool {
+        let is_shut = |port: &Port| {
+            let physical = port.info().physical();
+            matches!(physical, Physical::Disabled | Physical::Sleep)
+        };
+        self.ports.look(port, is_shut) == Some(true)
+    }
+
     /// Answers a management datagram, if it is for the device itself.
     pub(crate) fn process_mad(
         self: &Arc<Self>,
