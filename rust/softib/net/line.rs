@@ -34,7 +34,10 @@ use super::{
         Queue,
         MOST_WAITING, //
     },
-    signal::Signal, //
+    signal::{
+        Signal,
+        ANSWER_TIME, //
+    }, //
 };
 use crate::{
     bindings,
@@ -66,19 +69,45 @@ struct Told {
     signal: Signal,
     /// The number of times for which it is still to be repeated.
     repeats: u32,
+    /// The time before which it is not sent, by [`work::milliseconds`]; `None` once it may be.
+    not_before: Option<u64>,
 }
 
 impl Told {
+    /// Creates a signal that nobody is told.
+    fn new() -> Self {
+        Self {
+            signal: Signal::Up,
+            repeats: 0,
+            not_before: None,
+        }
+    }
+
     /// Replaces the signal, which is to be repeated from now on.
     fn note(&mut self, signal: Signal) {
         self.signal = signal;
         self.repeats = REPEATS;
+        self.not_before = None;
+    }
+
+    /// Replaces the signal by one that is sent after the answer to a command.
+    fn hold(&mut self, signal: Signal, now: u64) {
+        self.note(signal);
+        self.not_before = Some(now + u64::from(ANSWER_TIME));
+    }
+
+    /// Returns the time for which the signal is still to be held back, in milliseconds; `None` if
+    /// it may be sent.
+    fn held(&self, now: u64) -> Option<u32> {
+        let left = self.not_before?.saturating_sub(now);
+        u32::try_from(left).ok().filter(|left| *left != 0)
     }
 
     /// Takes a repetition. Returns the signal, with the time until it is to be sent once more, in
     /// milliseconds.
     fn take(&mut self) -> Option<(Signal, Option<u32>)> {
         self.repeats = self.repeats.checked_sub(1)?;
+        self.not_before = None;
         let delay = FIRST_REPEAT << (REPEATS - self.repeats);
         Some((self.signal, (self.repeats != 0).then_some(delay)))
     }
@@ -148,10 +177,7 @@ impl Line {
                 device: AtomicPtr::new(null_mut()),
                 up: AtomicBool::new(false),
                 silent: AtomicBool::new(false),
-                told <- new_irq_lock!(
-                    Told { signal: Signal::Up, repeats: 0 },
-                    "softib_line_told"
-                ),
+                told <- new_irq_lock!(Told::new(), "softib_line_told"),
                 backlog <- Queue::new(),
                 waiting: AtomicU32::new(0),
                 work <- new_delayed_work!("softib_line"),
@@ -186,7 +212,10 @@ impl Line {
     pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
         if command == LinkCommand::Disable {
             // The answer to the command comes first: the other end takes nothing afterwards.
-            self.note(Signal::Down);
+            self.told.with(|told| {
+                told.hold(Signal::Down, work::milliseconds());
+                self.plan_repeat(ANSWER_TIME);
+            });
             return false;
         }
         for signal in Signal::of(command) {
@@ -215,6 +244,11 @@ impl Line {
     /// pass this one; its own repetitions follow both, so they have the last word.
     fn repeat_signal(self: &Arc<Self>) {
         let signal = self.told.with(|told| {
+            if let Some(left) = told.held(work::milliseconds()) {
+                // This repetition was under way when the signal was replaced.
+                self.plan_repeat(left);
+                return None;
+            }
             let (signal, delay) = told.take()?;
             if let Some(delay) = delay {
                 self.plan_repeat(delay);
@@ -378,10 +412,7 @@ mod tests {
 
     #[test]
     fn a_signal_is_repeated_in_growing_intervals() {
-        let mut told = Told {
-            signal: Signal::Up,
-            repeats: 0,
-        };
+        let mut told = Told::new();
         assert!(told.take().is_none());
         told.note(Signal::Down);
         for repetition in 1..REPEATS {
@@ -394,16 +425,43 @@ mod tests {
 
     #[test]
     fn a_new_signal_is_repeated_from_the_beginning() {
-        let mut told = Told {
-            signal: Signal::Up,
-            repeats: 0,
-        };
+        let mut told = Told::new();
         told.note(Signal::Down);
         for _ in 1..REPEATS {
             let _ = told.take();
         }
         told.note(Signal::Up);
         assert!(told.take() == Some((Signal::Up, Some(FIRST_REPEAT << 1))));
+    }
+
+    #[test]
+    fn a_signal_is_held_back_for_an_answer() {
+        const NOW: u64 = 1_000;
+        const SOON: u64 = NOW + ANSWER_TIME as u64;
+        let mut told = Told::new();
+        told.hold(Signal::Down, NOW);
+        assert!(told.held(NOW) == Some(ANSWER_TIME));
+        assert!(told.held(SOON - 1) == Some(1));
+        assert!(told.held(SOON).is_none());
+        assert!(told.held(SOON + 1).is_none());
+        // Once it was sent it is repeated, whatever the time.
+        assert!(told.take() == Some((Signal::Down, Some(FIRST_REPEAT << 1))));
+        assert!(told.held(NOW).is_none());
+        // A signal that takes its place is not held back.
+        told.hold(Signal::Down, NOW);
+        told.note(Signal::Up);
+        assert!(told.held(NOW).is_none());
+    }
+
+    #[test]
+    fn a_repetition_under_way_does_not_overtake_an_answer() -> Result {
+        let line = Line::new()?;
+        let later = work::milliseconds() + u64::from(LATER);
+        line.told.with(|told| told.hold(Signal::Down, later));
+        line.repeat_signal();
+        assert_eq!(line.told.with(|told| told.repeats), REPEATS);
+        line.stop();
+        Ok(())
     }
 
     #[test]
