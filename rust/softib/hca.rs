@@ -371,6 +371,17 @@ impl Hca {
         self.carries(port)
     }
 
+    /// Returns whether packets of subnet management may leave by a port with its link down. Where
+    /// the link is disabled that is only until the other end is told: the answer to the command
+    /// comes first.
+    fn is_open_to_management(&self, port: u8) -> bool {
+        let is_closing = match self.is_in_memory(port) {
+            true => self.to_close.load(Ordering::Relaxed),
+            false => self.line(port).is_some_and(|line| line.is_closing()),
+        };
+        self.carries(port) && (is_closing || !self.is_disabled(port))
+    }
+
     /// Tells a peer in memory of a change of the link.
     fn signal(&self, port: u8, signal: Signal) {
         // Without memory the other end does not hear of it.

@@ -167,6 +167,15 @@ answers_and_goes_down() {
 	command_h1_from_h2 disable && eventually link_is link_of_switch Polling && command_h1 enable && eventually link_is link_of_switch LinkUp
 }
 
+# What a program sends to another port, which is no answer to a command. The cable carries frames all the time.
+disabled_h1_sends_nothing() {
+	local before
+	command_h1 disable && eventually link_is link_of_switch Polling || return
+	before=$(port_field h1 hw_counters/send_dropped)
+	at h1 python3 selftests/fabric/port.py "$(umad_of h1)" 1 enable "$(port_number h2 lid)" && return 1
+	holds "$(port_field h1 hw_counters/send_dropped)" -gt "$before" && command_h1 enable && eventually link_is link_of_switch LinkUp
+}
+
 # That the cable carries frames is told several times in the first five seconds. What comes after the command undoes nothing.
 stays_down_after_plugging() {
 	pull h1 && eventually link_is link_of_switch Polling && put_back h1 && eventually link_is link_of_switch LinkUp || return
@@ -202,6 +211,7 @@ for end in "${ends[@]}"; do
 	done
 done
 check "h1 answers a command that disables its link, and the link goes down" answers_and_goes_down
+check "a program's packets do not leave h1 by a link that is disabled" disabled_h1_sends_nothing
 check "h1 hears of the switch's link over a cable that loses half of all frames" links_come_up "${ends[0]}" command_switch link_of_h1
 check "the switch hears of h1's link over such a cable" links_come_up "${ends[1]}" command_h1 link_of_switch
 check "it is told of a command right after the cable was plugged, and of nothing else" stays_down_after_plugging

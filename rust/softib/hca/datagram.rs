@@ -85,7 +85,7 @@ impl QueuePair {
         };
         // The answer to a command that takes the link down leaves after that is done.
         let is_open = match self.kind {
-            Type::Smi => path.up || hca.carries(port),
+            Type::Smi => path.up || hca.is_open_to_management(port),
             _ => path.up && path.active,
         };
         // A datagram that is too long for the link does not leave, and its sender is not told

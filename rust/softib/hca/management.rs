@@ -179,13 +179,18 @@ impl Hca {
             (events, events.changes.contains(Changes::STATE))
         });
         // A port that a subnet manager disabled does not want the cable that was put in.
-        let disabled = |port: &Port| port.info().physical() == Physical::Disabled;
-        if up && self.ports.look(port, disabled) == Some(true) {
+        if up && self.is_disabled(port) {
             self.command(port, LinkCommand::Disable);
         }
         if changed && !up {
             self.counters.add(port, Counter::LinkDowned, 1);
         }
+    }
+
+    /// Returns whether a subnet manager has disabled the link of a port.
+    pub(super) fn is_disabled(&self, port: u8) -> bool {
+        let is_disabled = |port: &Port| port.info().physical() == Physical::Disabled;
+        self.ports.look(port, is_disabled) == Some(true)
     }
 
     /// Returns whether a subnet manager has taken the link of a port down, and not enabled it

@@ -224,6 +224,11 @@ impl Line {
         self.is_up() && !self.silent.load(Ordering::Acquire)
     }
 
+    /// Returns whether the other end is still to be told that the link was disabled.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.told.with(|told| told.not_before.is_some())
+    }
+
     /// Tells the other end of the cable of a change of the link, and repeats that.
     pub(super) fn tell(self: &Arc<Self>, signal: Signal) {
         self.note(signal);
