@@ -360,17 +360,10 @@ impl Memory for Shell<'_, '_> {
             Access::Read => Need::RemoteRead,
             Access::Atomic => Need::RemoteAtomic,
         };
-        // As for `gather`: `access` compares the whole key.
+        // As for `gather`: the check compares the whole key.
         let region = self.pair.hca.regions.find(remote.rkey).ok_or(Denied)?;
         let length = remote.length as usize;
-        region.access(
-            remote.rkey,
-            self.pair.domain,
-            remote.address,
-            length,
-            need,
-            |_part| (),
-        )
+        region.check(remote.rkey, self.pair.domain, remote.address, length, need)
     }
 
     fn write(&mut self, rkey: u32, address: u64, bytes: &[u8]) -> Result<(), Denied> {

@@ -113,6 +113,13 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
+    /// Returns whether the runs have `length` bytes from an address.
+    fn has(&self, address: u64, length: usize) -> bool {
+        let place = locate(address, length, self.address, self.length);
+        let place = place.and_then(|place| place.checked_add(self.offset));
+        place.is_some_and(|place| self.runs.has(place, length))
+    }
+
     /// Runs `each` on the parts that `length` bytes from an address have in the runs.
     fn walk(&self, address: u64, length: usize, each: impl FnMut(Memory)) -> Option<()> {
         let place = locate(address, length, self.address, self.length)? + self.offset;
@@ -188,6 +195,46 @@ pub(crate) struct State {
     pub(crate) valid: bool,
     pub(crate) rights: Rights,
     pub(crate) extent: Extent,
+}
+
+impl State {
+    /// Checks whether the memory may be used so by the holder of a key.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the key, the domain or the rights are not right.
+    fn permits(&self, key: u32, domain: Domain, need: Need) -> Result<(), Denied> {
+        let right = self.valid && self.key == key && self.domain == domain;
+        match right && self.rights.allow(need) {
+            true => Ok(()),
+            false => Err(Denied),
+        }
+    }
+
+    /// Runs `each` on the kernel's memory behind an address of a device with addresses `base` below
+    /// the kernel's.
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if the bounds are not right.
+    fn walk(
+        &self,
+        base: u64,
+        address: u64,
+        length: usize,
+        mut each: impl FnMut(Memory),
+    ) -> Result<(), Denied> {
+        match &self.extent {
+            Extent::All => {
+                let address = address.wrapping_add(base);
+                each(kernel_memory(address, length).ok_or(Denied)?);
+                Ok(())
+            }
+            Extent::Pages(pages) => pages.walk(address, length, each).ok_or(Denied),
+            Extent::Pinned(pinned) => pinned.walk(address, length, each).ok_or(Denied),
+            Extent::Gone => Err(Denied),
+        }
+    }
 }
 
 /// The registration that a work request asks for.
@@ -272,22 +319,33 @@ impl Region {
         address: u64,
         length: usize,
         need: Need,
-        mut each: impl FnMut(Memory),
+        each: impl FnMut(Memory),
     ) -> Result<(), Denied> {
         self.state.with(|state| {
-            let right = state.valid && state.key == key && state.domain == domain;
-            if !right || !state.rights.allow(need) {
-                return Err(Denied);
-            }
+            state.permits(key, domain, need)?;
+            state.walk(self.base, address, length, each)
+        })
+    }
+
+    /// Checks whether [`Region::access`] would find the memory. Of a program's, which may be in
+    /// very many runs, no run is looked at.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Region::access`].
+    pub(crate) fn check(
+        &self,
+        key: u32,
+        domain: Domain,
+        address: u64,
+        length: usize,
+        need: Need,
+    ) -> Result<(), Denied> {
+        self.state.with(|state| {
+            state.permits(key, domain, need)?;
             match &state.extent {
-                Extent::All => {
-                    let address = address.wrapping_add(self.base);
-                    each(kernel_memory(address, length).ok_or(Denied)?);
-                    Ok(())
-                }
-                Extent::Pages(pages) => pages.walk(address, length, each).ok_or(Denied),
-                Extent::Pinned(pinned) => pinned.walk(address, length, each).ok_or(Denied),
-                Extent::Gone => Err(Denied),
+                Extent::Pinned(pinned) => pinned.has(address, length).then_some(()).ok_or(Denied),
+                _ => state.walk(self.base, address, length, |_part| ()),
             }
         })
     }

@@ -46,6 +46,13 @@ impl Runs {
             .map_err(|_| ENOMEM)
     }
 
+    /// Returns whether `length` bytes from a place are in the runs, however many these are.
+    pub(crate) fn has(&self, place: usize, length: usize) -> bool {
+        place
+            .checked_add(length)
+            .is_some_and(|end| end <= self.length)
+    }
+
     /// Runs `each` on the parts that `length` bytes from a place have in the runs. `None` if not
     /// all of them are there; then it may have been run on some.
     pub(crate) fn walk(
@@ -119,6 +126,7 @@ mod tests {
             for place in 0..=LENGTH {
                 for length in 0..=LENGTH - place {
                     assert!(finds(runs, place, length));
+                    assert!(runs.has(place, length));
                 }
             }
         })
@@ -131,6 +139,10 @@ mod tests {
             assert!(!finds(runs, LENGTH, 1));
             assert!(!finds(runs, LENGTH + 1, 1));
             assert!(!finds(runs, usize::MAX, 2));
+            assert!(!runs.has(0, LENGTH + 1));
+            assert!(!runs.has(LENGTH, 1));
+            assert!(!runs.has(LENGTH + 1, 0));
+            assert!(!runs.has(usize::MAX, 2));
         })
     }
 
