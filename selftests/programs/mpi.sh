@@ -117,7 +117,7 @@ test_settings() {
 }
 
 serves() { # host
-	listens "$1" 13337 || listens "$1" 47592
+	listens_tcp "$1" 13337 || listens_tcp "$1" 47592
 }
 
 # As in the block: COMMAND # on HOST[, a server]
@@ -130,7 +130,7 @@ test_commands() {
 		if [[ $place == *", a server" ]]; then
 			in_host "${place%%,*}" "$command" >/tmp/server 2>&1 &
 			server=$!
-			eventually serves "${place%%,*}" || note "$command: it does not listen"
+			check "the guide: $command: it listens" eventually serves "${place%%,*}"
 			continue
 		fi
 		check "the guide: $command" in_host "$place" "$command"
