@@ -17,7 +17,11 @@
 //!  fifo        exchanges and searches that wait for their turn
 //!  statistics  what is counted
 //!  options     parameters
-//!  netlink     the family `oxib`: requests, and notices to listeners
+//!  netlink     the family `oxib`: requests for entries, loads, and notices to listeners
+//!   ├ interface  requests about interfaces
+//!   ├ paths      requests for the paths of ports
+//!   ├ inquiry    requests that wait for another node (`resolve`, `paths preload`)
+//!   └ statistics the answer to a request for statistics
 //! ```
 
 use kernel::prelude::*;

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 //! The generic netlink family `oxib`: `Documentation/netlink/specs/oxib.yaml`.
+//!
+//! `OPERATIONS` lists all operations. They are handled here (`entry-*`, `load`) and in
+//!
+//! - `interface.rs`: `interface-get`, `interface-set`;
+//! - `paths.rs`: `path-get`, `path-flush`;
+//! - `inquiry.rs`: `resolve` and `path-resolve`, dumps that wait for another node;
+//! - `statistics.rs`: `stats-get`.
 
 use core::{
     fmt,
