@@ -137,10 +137,9 @@ fn many_nodes_at_once() {
     }
 }
 
-/// One node has crashed before it answered a REP, and then all others call at once: no caller loses
-/// a slot for that.
-#[test]
-fn many_nodes_at_once_after_a_failure() {
+/// Lets ten thousand nodes call at once a listener to which `prepare` has given a past. No caller
+/// loses a slot.
+fn many_nodes_after(prepare: fn(&mut Ground)) {
     for (slots, program) in [(4096, 0), (4096, 1000), (1024, 1000), (64, 0)] {
         let storm = Storm {
             nodes: 10_000,
@@ -149,28 +148,24 @@ fn many_nodes_at_once_after_a_failure() {
             ..FAIR
         };
         let mut ground = Ground::new(storm);
-        ground.fail_before(65_536);
+        prepare(&mut ground);
         ground.connect_all();
         assert_everybody_is_up(&ground, storm);
     }
+}
+
+/// One node has crashed before it answered a REP, and then all others call at once: no caller loses
+/// a slot for that.
+#[test]
+fn many_nodes_at_once_after_a_failure() {
+    many_nodes_after(|ground| ground.fail_before(65_536));
 }
 
 /// An attack ended a quarter of an hour ago, and few connections have been made since: no caller
 /// loses a slot for that.
 #[test]
 fn many_nodes_at_once_a_while_after_an_attack() {
-    for (slots, program) in [(4096, 0), (4096, 1000), (1024, 1000), (64, 0)] {
-        let storm = Storm {
-            nodes: 10_000,
-            slots,
-            program,
-            ..FAIR
-        };
-        let mut ground = Ground::new(storm);
-        ground.attack_before(900);
-        ground.connect_all();
-        assert_everybody_is_up(&ground, storm);
-    }
+    many_nodes_after(|ground| ground.attack_before(900));
 }
 
 /// An attack has just ended: callers may lose their slots, but nine of ten keep them.
