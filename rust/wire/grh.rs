@@ -261,7 +261,7 @@ impl Addresses {
 /// Reads the addresses out of the 40 bytes before a received message, which the completion said to
 /// be filled in the way of this network.
 ///
-/// What each network delivers, and so what is demanded here:
+/// Each network delivers these fields, which are therefore demanded:
 ///
 /// | network | version | header length | next header |
 /// | --- | --- | --- | --- |

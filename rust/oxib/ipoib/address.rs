@@ -470,7 +470,7 @@ impl<H: Handle, P> Destinations<H, P> {
 
     /// Forgets destinations that were not used for [`LIFETIME_SECS`], those that may be wrong and
     /// are not in use and, if there is no room for others, those that this node did not ask for.
-    /// What is forgotten is added to `gids` and `handles`, as far as both have room.
+    /// Adds forgotten ones to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
         let is_full = self.count.all >= DESTINATIONS;

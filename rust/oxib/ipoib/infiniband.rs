@@ -8,7 +8,8 @@
 //!   packets go to. The first is the broadcast group (RFC 4391 §5), which gives the Q_Key and the
 //!   MTU of the link; all others are made like it.
 //!
-//! What the SA says comes in work of its own ([`Port::advance`]), never where the stack waits.
+//! Answers of the SA are handled in work of their own ([`Port::advance`]), never where the stack
+//! waits.
 
 use core::sync::atomic::{
     AtomicBool,

@@ -47,7 +47,7 @@ impl Rest {
 }
 
 /// Runs `task` on each of `items`, at the same time in `queue`, and waits for all of them. Sleeps.
-/// Where there is no memory for that, it runs them one after the other.
+/// Without memory for that, it runs them one after the other.
 ///
 /// The caller may hold the RTNL. Work of `queue` that waits for it must leave room for these tasks:
 /// an interface's own queue runs 16 at a time and has fewer works than that.

@@ -91,7 +91,7 @@ impl<L: Listener> WorkItem for Socket<L> {
 
 impl<L: Listener> Socket<L> {
     /// Takes the next message of the kernel's, and returns its length; `None` if there is none.
-    /// What did not fit into the socket's buffer was lost: its senders know.
+    /// Messages that did not fit into the socket's buffer were lost: their senders know.
     fn receive(&self, buffer: &mut [u8; MESSAGE]) -> Option<usize> {
         loop {
             let mut sender = 0;

@@ -140,7 +140,7 @@ const WORDS: usize = 8;
 ///
 /// # Safety
 ///
-/// So many bytes may be read there and written here.
+/// `length` bytes may be read at `from` and written at `to`.
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     // Executes nothing. The compiler neither moves a write across it, nor makes `memcpy` or a

@@ -5,7 +5,7 @@
 use super::super::bits::Value;
 
 /// The number for a path's packet payload (IBTA 12.6.5), four bits: 1 for 256 bytes to 5 for 4096.
-/// What came from the wire may be another one.
+/// A number from the wire may be another one.
 ///
 /// # Invariants
 ///

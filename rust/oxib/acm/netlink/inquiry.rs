@@ -55,8 +55,9 @@ use crate::{
 ///
 /// The kernel asks for the first part of a dump while it holds generic netlink's `cb_lock`. Whoever
 /// registers a family waits for that lock, and behind it all users of generic netlink on the node.
-/// So the first part is the request alone. For the second one the kernel asks when the requester
-/// has read the first, with the lock of that socket's dump alone: this part waits for the answer.
+/// The first part is therefore the request alone. The kernel asks for the second part when the
+/// requester has read the first, with the lock of that socket's dump alone: this part waits for
+/// the answer.
 pub(in crate::acm) struct Inquiry {
     cache: Arc<Cache>,
     /// The interface's index. The interface itself is looked up when it is needed: a requester may
