@@ -156,6 +156,23 @@ test_gids() {
 	ip neighbour del "$neighbour" dev ib0
 }
 
+# The default GID has a place of its own in the port's table, which a reference to the one before keeps.
+test_default_gid() {
+	local old
+	old=$(hardware_address eth0)
+	# Not every Ethernet device takes another address while it is up.
+	ip link set eth0 down
+	# Then it has read the port, too, which takes references for a moment.
+	check "ib0 has seen that the Ethernet device is down" eventually carrier_is 0
+	check "the Ethernet device takes another address" ip link set eth0 address "02:00:00:00:01:0$NODE"
+	check "the port has the default GID of it" eventually has_gid "fe80:0000:0000:0000:0000:00ff:fe00:010$NODE"
+	check "the Ethernet device takes the address from before" ip link set eth0 address "$old"
+	ip link set eth0 up
+	check "ib0 has carrier again" eventually carrier_is 1
+	check "it has the address from before" eventually address_is_as_before
+	check "the peer is reached" eventually answers "$peer4"
+}
+
 # --- carrier ---
 
 test_carrier() {
@@ -245,6 +262,7 @@ if [ "$NODE" = 1 ]; then
 	test_mtu
 	test_ethernet_mtu
 	test_gids
+	test_default_gid
 	test_carrier
 fi
 barrier changed

@@ -101,13 +101,16 @@ struct Port {
     sources: SpinLockBh<Sources>,
 }
 
-/// Entries of the GID table that packets come from, by the IP version of their destination.
-#[derive(Default)]
+/// Entries of the GID table that packets come from, by the IP version of their destination: the
+/// place and the GID of each. They are not referenced, as `ib_core` enters nothing at the place of
+/// an entry that is: with a reference to the default GID, which has a place of its own, the port
+/// would get no other one with the Ethernet device's next MAC address.
+#[derive(Clone, Copy, Default)]
 struct SourceEntries {
     /// The entry of the GID that the interface's address carries.
-    ipv4: Option<ARef<Entry>>,
+    ipv4: Option<(u32, Gid)>,
     /// The entry for packets to IPv6 destinations.
-    ipv6: Option<ARef<Entry>>,
+    ipv6: Option<(u32, Gid)>,
 }
 
 impl Roce {
@@ -154,12 +157,16 @@ impl Roce {
 }
 
 impl Port {
+    /// The entry at `index` of the GID table, if RoCE version 2 packets can come from it.
+    fn entry(&self, index: u32) -> Option<ARef<Entry>> {
+        let entry = self.pd.device().gid(self.number, index);
+        entry.filter(|entry| entry.is_roce_v2() && !entry.has_vlan())
+    }
+
     /// Entries of the GID table that RoCE version 2 packets can come from.
     fn entries(&self) -> impl Iterator<Item = ARef<Entry>> + '_ {
-        let device = self.pd.device();
-        (0..device.gids(self.number))
-            .filter_map(move |index| device.gid(self.number, index))
-            .filter(|entry| entry.is_roce_v2() && !entry.has_vlan())
+        let places = 0..self.pd.device().gids(self.number);
+        places.filter_map(move |index| self.entry(index))
     }
 
     /// Chooses the entries that packets come from: the first of each IP version.
@@ -167,6 +174,7 @@ impl Port {
         let first = |is_ipv4: bool| {
             self.entries()
                 .find(|entry| entry.gid().ipv4().is_some() == is_ipv4)
+                .map(|entry| entry.place())
         };
         SourceEntries {
             ipv4: first(true),
@@ -174,16 +182,19 @@ impl Port {
         }
     }
 
-    /// The entry to send from to `destination`, of its IP version. One that the table has got since
-    /// `refresh` is not used: nothing would tell that it is gone again.
+    /// The entry to send from to `destination`, of its IP version. One that is not as `refresh` has
+    /// seen it is not used: nothing would tell that it is gone again.
     fn source_for(&self, destination: &Gid) -> Result<ARef<Entry>> {
-        let source = self.source.lock();
-        let entry = match destination.ipv4() {
-            Some(_) => &source.ipv4,
-            None => &source.ipv6,
+        let sources = *self.source.lock();
+        let noted = match destination.ipv4() {
+            Some(_) => sources.ipv4,
+            None => sources.ipv6,
         };
-        // A reference of our own: `refresh` may replace the entry while the peer is resolved.
-        entry.clone().ok_or(ENXIO)
+        let (index, gid) = noted.ok_or(ENXIO)?;
+        // Referenced until the address handle refers to it: if it goes while the peer is resolved,
+        // its GID comes again at another place, and the path is forgotten.
+        let entry = self.entry(index).filter(|entry| entry.gid() == gid);
+        entry.ok_or(ENXIO)
     }
 
     /// Finds the path to `gid`. Sleeps.
@@ -214,15 +225,11 @@ impl Link for Roce {
         let active = device.is_active(self.port.number)?;
         let mtu = device.ethernet_mtu(self.port.number).ok_or(ENODEV)?;
         let chosen = self.port.choose_sources();
-        let sources = [&chosen.ipv4, &chosen.ipv6];
-        let sources = sources.map(|entry| entry.as_ref().map(|entry| entry.place()));
-        let old = core::mem::replace(&mut *self.port.source.lock(), chosen);
-        // Dropped without the lock.
-        drop(old);
+        *self.port.source.lock() = chosen;
         Ok(Offer {
             // Groups are IPv4 ones, so an IPv4 GID is needed.
-            gid: sources[0].map(|(_, gid)| gid),
-            sources,
+            gid: chosen.ipv4.map(|(_, gid)| gid),
+            sources: [chosen.ipv4, chosen.ipv6],
             is_unsettled: false,
             lid: NO_LID,
             mtu,

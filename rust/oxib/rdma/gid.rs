@@ -79,7 +79,7 @@ impl Entry {
     }
 
     /// Its place in the table, and the GID there. On RoCE no other entry has the place of one that
-    /// is gone, as long as an address handle refers to that.
+    /// is gone, as long as that is referenced, as by an address handle.
     pub(crate) fn place(&self) -> (u32, Gid) {
         (self.index(), self.gid())
     }
