@@ -103,13 +103,19 @@ impl AddressVector {
         })
     }
 
-    /// The way to the members of the group that `record` is of, from `port`, a member.
+    /// The way to the members of the group that `record` is of, from the GID `source` of `port`.
+    /// The port is a member, perhaps by another one of its GIDs.
     ///
     /// # Errors
     ///
-    /// `ENOENT` if the port does not have the GID that became a member (any more).
-    pub(crate) fn to_group(device: &Device, port: PortNumber, record: &Record) -> Result<Self> {
-        let mut record = *record;
+    /// `ENOENT` if the port does not have the GID (any more).
+    pub(crate) fn to_group(
+        device: &Device,
+        port: PortNumber,
+        record: &Record,
+        source: Gid,
+    ) -> Result<Self> {
+        let mut record = record.with_port(source);
         Self::filled(device, 0, 0, |slot| {
             // SAFETY: The device is registered and has that port; record and slot are ours.
             unsafe {

@@ -111,6 +111,12 @@ impl Record {
         Gid::from_bytes(unsafe { self.0.mgid.raw })
     }
 
+    /// Returns the record with another GID of the port.
+    pub(in crate::rdma) fn with_port(mut self, port: Gid) -> Self {
+        self.0.port_gid.raw = port.bytes();
+        self
+    }
+
     /// Returns the GID of the port, if it is a member: the record of a group that is joined for the
     /// first time, or was left, has no join state.
     fn member_gid(&self) -> Option<Gid> {
@@ -398,6 +404,16 @@ mod tests {
             record.0.join_state = join_state;
             assert_eq!(record.member_gid(), gid);
         }
+    }
+
+    #[test]
+    fn packets_can_come_from_another_gid_than_the_member() {
+        let record = Record::new(MGID, PORT, Pkey::DEFAULT, Role::Full);
+        let other = Gid::from_bytes([0xfd; 16]);
+        let from_other = record.with_port(other);
+        assert_eq!(from_other.member_gid(), Some(other));
+        assert_eq!(from_other.mgid(), MGID);
+        assert_eq!(record.member_gid(), Some(PORT));
     }
 
     #[test]

@@ -205,7 +205,8 @@ impl Port {
     }
 
     fn handle_for_group(&self, record: &Record, membership: &Arc<Membership>) -> Result<Found> {
-        let vector = AddressVector::to_group(self.device(), self.number, record)?;
+        let source = self.source_gid().ok_or(EAGAIN)?;
+        let vector = AddressVector::to_group(self.device(), self.number, record, source)?;
         let handle = AddressHandle::along(&self.pd, &self.queue, &vector)?;
         Ok((handle, Share::new(membership, &self.queue)?))
     }
