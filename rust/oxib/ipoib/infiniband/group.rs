@@ -113,8 +113,8 @@ impl Full {
         }
     }
 
-    /// Takes a refusal for something past.
-    fn forget_refusal(&self) {
+    /// Takes the SA's answer for something past.
+    fn forget_answer(&self) {
         if let Standing::Asked(join) = &self.standing {
             join.request.forget();
         }
@@ -290,7 +290,7 @@ impl Port {
             Some(Answer::Refused(error)) => {
                 let is_refused = full.refusals.note(error, work::milliseconds());
                 // The next time it is asked for again.
-                full.forget_refusal();
+                full.forget_answer();
                 let is_lost = full.attached.is_none() || is_refused;
                 // Under the lock, which makes this the only writer.
                 interface.statistics().sa_joins_failed.add(1);
@@ -508,6 +508,10 @@ impl Port {
             let detached = qp.detach(group, lid);
             let mut table = self.groups.table.lock();
             self.note_detached(&mut table.detaching, interface, group, detached);
+        }
+        if let Some(full) = &full {
+            // For a search that is about to end by it.
+            full.forget_answer();
         }
         // Without the lock: to leave a group waits for `ib_sa`.
         drop(full);

@@ -182,6 +182,11 @@ impl Request {
         }
     }
 
+    /// Returns whether the port is a member by this request.
+    pub(super) fn is_granted(&self) -> bool {
+        matches!(self.outcome(), Some(Answer::Granted(_)))
+    }
+
     fn settle(&self, answer: Answer) {
         *self.outcome.lock() = Outcome::Is(answer);
     }
@@ -198,7 +203,7 @@ impl Request {
         answer
     }
 
-    /// Takes a refusal for something past.
+    /// Takes the answer for something past.
     pub(super) fn forget(&self) {
         self.settle(Answer::Ended);
     }

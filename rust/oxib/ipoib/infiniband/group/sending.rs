@@ -10,6 +10,7 @@ use kernel::{
 
 use super::{
     JoinRequest,
+    Request,
     Standing,
     Table, //
 };
@@ -27,7 +28,6 @@ use crate::{
         route::AddressVector,
         sa::multicast::{
             Answer,
-            Membership,
             Record,
             Role,
             Share, //
@@ -36,8 +36,9 @@ use crate::{
     work, //
 };
 
-/// The result of a search: the address handle, and the membership by which packets may go there.
-type Found = (AddressHandle, Share);
+/// The result of a search: the address handle, the membership by which packets may go there, and
+/// the request for that.
+type Found = (AddressHandle, Share, Arc<Request>);
 
 /// A search for the path to a group.
 pub(super) struct Sending {
@@ -83,7 +84,7 @@ impl Port {
         let mut index = 0;
         while let Some((Sending { search, join, .. }, found)) = self.next_ended(&mut index) {
             let interface = search.interface().clone();
-            search.end_for_group(found);
+            Self::end_search(search, found);
             let is_answered = join.is_none_or(|join| join.request.outcome().is_some());
             if !is_answered {
                 // Nobody waits for that answer; it is another one's turn.
@@ -92,6 +93,20 @@ impl Port {
             }
         }
         self.plan_deadline();
+    }
+
+    /// Ends a search with its result, and forgets the path if the membership has ended or was left
+    /// meanwhile: the path could not be forgotten then, as it was still searched for.
+    fn end_search(search: Search, found: Result<Found>) {
+        let (interface, group) = (search.interface().clone(), search.gid());
+        let (found, request) = match found {
+            Ok((handle, share, request)) => (Ok((handle, share)), Some(request)),
+            Err(error) => (Err(error), None),
+        };
+        search.end_for_group(found);
+        if request.is_some_and(|request| !request.is_granted()) {
+            interface.forget_destination(&group);
+        }
     }
 
     /// Has the searches looked at when the first of those that wait has waited long enough: while
@@ -168,7 +183,7 @@ impl Port {
         };
         if let Some(join) = full.or(sending.join.as_ref()) {
             return match join.request.outcome()? {
-                Answer::Granted(record) => Some(self.handle_for_group(&record, &join.membership)),
+                Answer::Granted(record) => Some(self.handle_for_group(&record, join)),
                 // The control work asks again.
                 Answer::Ended if join.request.role == Role::Full => None,
                 Answer::Ended => Some(Err(EAGAIN)),
@@ -204,10 +219,11 @@ impl Port {
         }
     }
 
-    fn handle_for_group(&self, record: &Record, membership: &Arc<Membership>) -> Result<Found> {
+    fn handle_for_group(&self, record: &Record, join: &JoinRequest) -> Result<Found> {
         let source = self.source_gid().ok_or(EAGAIN)?;
         let vector = AddressVector::to_group(self.device(), self.number, record, source)?;
         let handle = AddressHandle::along(&self.pd, &self.queue, &vector)?;
-        Ok((handle, Share::new(membership, &self.queue)?))
+        let share = Share::new(&join.membership, &self.queue)?;
+        Ok((handle, share, join.request.clone()))
     }
 }
