@@ -227,8 +227,7 @@ impl QueuePair {
     /// Takes the oldest datagram that waits, with a chain for it alone. `None` if none is left, or
     /// is to leave now.
     fn take_postponed(&self) -> Option<(KBox<Waiting>, Chain)> {
-        let mut emptied = None;
-        let next = self.inner.with(|inner| {
+        self.inner.with(|inner| {
             let is_drained = inner.state == State::SendQueueDrained;
             let postponed = inner.postponed.as_mut()?;
             if is_drained {
@@ -239,13 +238,18 @@ impl QueuePair {
                 Some(waiting) => Some((waiting, inner.begin_chain())),
                 None => {
                     // Under the lock: what is posted after this is sent at once, and behind these.
-                    emptied = inner.postponed.take();
+                    // A poster may hold its locks, and to free a large queue sleeps.
+                    inner.emptied = inner.postponed.take();
                     None
                 }
             }
-        });
+        })
+    }
+
+    /// Frees the queue of datagrams that waited, once all have left. Sleeps.
+    pub(super) fn free_emptied(&self) {
+        let emptied = self.inner.with(|inner| inner.emptied.take());
         // Without the lock.
         drop(emptied);
-        next
     }
 }

@@ -262,6 +262,8 @@ pub(crate) struct Inner {
     pub(crate) connection: Option<KBox<Connection>>,
     /// The datagrams that wait. They are there in SQD, and after it until all of them have left.
     pub(super) postponed: Option<KBox<Postponed>>,
+    /// Their queue after all of them have left, until it is freed; `None` while there is another.
+    pub(super) emptied: Option<KBox<Postponed>>,
 }
 
 impl Inner {
@@ -344,6 +346,7 @@ impl QueuePair {
             )?,
             connection: make.connection()?,
             postponed: None,
+            emptied: None,
         };
         let this = Arc::pin_init(
             pin_init!(Self {
@@ -387,7 +390,7 @@ impl QueuePair {
     }
 
     /// Ends the queue pair: no packet finds it any more, and its completions are gone. Users in
-    /// soft interrupts are done with it a grace period later.
+    /// soft interrupts are done with it a grace period later. Sleeps.
     pub(crate) fn end(&self) {
         self.hca.groups.detach_all(self.number);
         self.hca.queue_pairs.remove(self.number, self);
@@ -403,6 +406,7 @@ impl QueuePair {
         });
         // Without the lock.
         drop(postponed);
+        self.free_emptied();
         self.send_queue.purge(self.handle);
         self.receive_queue.purge(self.handle);
     }
@@ -425,7 +429,7 @@ impl QueuePair {
                 Some(State::SendQueueDrained) => Some(Postponed::with_room(self.sends)?),
                 _ => None,
             };
-            let (drained, failed) = self.inner.with(|inner| {
+            let (drained, failed, emptied) = self.inner.with(|inner| {
                 let before = inner.state;
                 change(&mut inner.attributes);
                 inner.state = state.unwrap_or(before);
@@ -438,11 +442,13 @@ impl QueuePair {
                     State::Reset => postponed = inner.postponed.take(),
                     _ => {}
                 }
-                (drains && inner.attributes.notify_drained, fails)
+                let notifies = drains && inner.attributes.notify_drained;
+                (notifies, fails, inner.emptied.take())
             });
             // Freed without the lock.
-            drop(postponed);
+            drop((postponed, emptied));
             self.send_postponed();
+            self.free_emptied();
             // Once: a queue pair in the error state can be told to go there again.
             if failed {
                 self.flush_receives();
