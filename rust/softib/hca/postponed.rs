@@ -4,6 +4,7 @@
 //! lets the queue pair go on, or are flushed with it (IBTA 10.3.1).
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::{
         rcu,
@@ -30,6 +31,12 @@ use crate::{
         qpn::Qpn, //
     }, //
 };
+
+/// Returns the flags of an allocation in any context that is charged to the memory cgroup of the
+/// consumer.
+fn atomic_account() -> Flags {
+    GFP_ATOMIC | (GFP_KERNEL_ACCOUNT & !GFP_KERNEL)
+}
 
 /// A datagram that waits, with copies of what its consumer may take back once it is posted.
 struct Waiting {
@@ -62,14 +69,14 @@ impl Waiting {
         let mut segments: KVec<Segment> = KVec::new();
         let mut length = datagram.length;
         if datagram.inline {
-            bytes.resize(length, 0, GFP_ATOMIC)?;
+            bytes.resize(length, 0, atomic_account())?;
             gather_inline(datagram.segments, &mut bytes);
             length = 0;
         } else {
-            segments.extend_from_slice(datagram.segments, GFP_ATOMIC)?;
+            segments.extend_from_slice(datagram.segments, atomic_account())?;
         }
         if let Some(cut) = &datagram.cut {
-            bytes.extend_from_slice(cut.header(), GFP_ATOMIC)?;
+            bytes.extend_from_slice(cut.header(), atomic_account())?;
         }
         let to = &datagram.to;
         let waiting = Self {
@@ -87,7 +94,7 @@ impl Waiting {
             qkey: to.qkey,
             pkey_index: to.pkey_index,
         };
-        Ok(KBox::new(waiting, GFP_ATOMIC)?)
+        Ok(KBox::new(waiting, atomic_account())?)
     }
 
     /// Returns the datagram. Data that was inline has become its header.
