@@ -37,15 +37,11 @@ use kernel::{
 };
 
 use crate::{
-    fabric::events::LinkCommand,
     net::{
         cable::Plug,
         frame::Frame,
         line::Line,
-        signal::{
-            Signal,
-            ANSWER_TIME, //
-        }, //
+        signal::Signal, //
     },
     provider::{
         device::Event,
@@ -59,6 +55,7 @@ use crate::{
 pub(crate) mod address;
 mod answers;
 mod arrival;
+mod closing;
 pub(crate) mod completion;
 mod connection;
 pub(crate) mod counters;
@@ -139,16 +136,13 @@ pub(crate) struct Hca {
     traps: DelayedWork<Hca, { management::TRAPS }>,
     #[pin]
     removal: DelayedWork<Hca, REMOVAL>,
-    /// Whether the peer in memory is still to be told that the link was disabled.
-    to_close: AtomicBool,
     #[pin]
-    closing: DelayedWork<Hca, CLOSING>,
+    closing: DelayedWork<Hca, { closing::CLOSING }>,
 }
 
-/// The works of a device, besides [`management::TRAPS`].
+/// The works of a device, besides [`management::TRAPS`] and [`closing::CLOSING`].
 const LOOPBACK: u64 = 0;
 const REMOVAL: u64 = 2;
-const CLOSING: u64 = 3;
 
 /// Packets that a device takes from itself in one go; then others have a turn.
 const BURST: usize = 64;
@@ -160,7 +154,6 @@ const REMOVAL_RETRY_MS: u32 = 50;
 impl_has_delayed_work! {
     impl HasDelayedWork<Self, 0> for Hca { self.loopback_work }
     impl HasDelayedWork<Self, 2> for Hca { self.removal }
-    impl HasDelayedWork<Self, 3> for Hca { self.closing }
 }
 
 impl WorkItem<LOOPBACK> for Hca {
@@ -187,21 +180,6 @@ impl WorkItem<REMOVAL> for Hca {
         if !this.device.unregister() {
             let delay = msecs_to_jiffies(REMOVAL_RETRY_MS);
             this.queue.schedule::<_, REMOVAL>(this.clone(), delay);
-        }
-    }
-}
-
-impl WorkItem<CLOSING> for Hca {
-    type Pointer = Arc<Hca>;
-
-    fn run(this: Arc<Hca>) {
-        if !this.to_close.swap(false, Ordering::Relaxed) {
-            return;
-        }
-        this.signal(peer::PORT, Signal::Down);
-        // The link may have been enabled, and the peer told so, between the two lines above.
-        if !this.is_shut(peer::PORT) {
-            this.signal(peer::PORT, Signal::Up);
         }
     }
 }
@@ -247,7 +225,6 @@ impl Hca {
                 loopback_work <- new_delayed_work!("softib_loopback"),
                 traps <- new_delayed_work!("softib_traps"),
                 removal <- new_delayed_work!("softib_removal"),
-                to_close: AtomicBool::new(false),
                 closing <- new_delayed_work!("softib_closing"),
             }? Error),
             GFP_KERNEL,
@@ -329,7 +306,7 @@ impl Hca {
         work::disable::<_, REMOVAL>(self);
         work::disable::<_, { management::TRAPS }>(self);
         work::disable::<_, LOOPBACK>(self);
-        work::disable::<_, CLOSING>(self);
+        work::disable::<_, { closing::CLOSING }>(self);
     }
 
     /// Sends a frame on a port's cable. Any context.
@@ -348,45 +325,6 @@ impl Hca {
     fn count_unsent(&self, port: u8, took: Option<bool>) {
         if took == Some(false) {
             self.counters.add(port, Counter::SendDropped, 1);
-        }
-    }
-
-    /// Carries out a subnet manager's command to a port's link. Returns whether the port is to be
-    /// told that the cable carries packets.
-    pub(crate) fn command(self: &Arc<Self>, port: u8, command: LinkCommand) -> bool {
-        if !self.is_in_memory(port) {
-            return self.line(port).is_some_and(|line| line.command(command));
-        }
-        let closes = command == LinkCommand::Disable;
-        self.to_close.store(closes, Ordering::Relaxed);
-        if closes {
-            // The answer to the command comes first: the other end takes nothing afterwards.
-            let delay = msecs_to_jiffies(ANSWER_TIME);
-            self.queue.reschedule::<_, CLOSING>(self, delay);
-            return false;
-        }
-        for signal in Signal::of(command) {
-            self.signal(port, *signal);
-        }
-        self.carries(port)
-    }
-
-    /// Returns whether packets of subnet management may leave by a port with its link down. Where
-    /// the link is disabled that is only until the other end is told: the answer to the command
-    /// comes first.
-    fn is_open_to_management(&self, port: u8) -> bool {
-        let is_closing = match self.is_in_memory(port) {
-            true => self.to_close.load(Ordering::Relaxed),
-            false => self.line(port).is_some_and(|line| line.is_closing()),
-        };
-        self.carries(port) && (is_closing || !self.is_disabled(port))
-    }
-
-    /// Tells a peer in memory of a change of the link.
-    fn signal(&self, port: u8, signal: Signal) {
-        // Without memory the other end does not hear of it.
-        if let Ok(frame) = signal.frame() {
-            self.transmit(port, frame);
         }
     }
 

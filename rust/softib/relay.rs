@@ -24,10 +24,7 @@ use kernel::{
 use crate::{
     fabric::{
         counters::PortCounts,
-        events::{
-            Changes,
-            LinkCommand, //
-        },
+        events::Changes,
         port::Port,
         Cabled,
         Discard,
@@ -296,7 +293,7 @@ impl<D: Decide> Relay<D> {
         let is_disabled = |port: &Port| port.info().physical() == Physical::Disabled;
         let ask = |decider: &mut D| decider.node().port(port).is_some_and(is_disabled);
         if let (true, Some(line)) = (up && self.decider.with(ask), self.line(port)) {
-            line.command(LinkCommand::Disable);
+            line.refuse();
         }
     }
 }

@@ -31,11 +31,13 @@ use crate::{
         bth::Transport,
         deth::Deth,
         lid::Lid,
+        mad,
         opcode::Opcode,
         packet::{
             Extension,
             Layout,
-            Outgoing, //
+            Outgoing,
+            Packet, //
         },
         psn::Psn,
         qpn::Qpn, //
@@ -112,7 +114,12 @@ impl QueuePair {
         let packet = self.packet(attributes, datagram, path);
         match self.build(&packet, datagram, length) {
             Ok(frame) => {
+                let answers = self.kind == Type::Smi && frame.as_ref().is_some_and(is_answer);
                 self.route(attributes.port, &packet, path, frame);
+                if answers {
+                    // A command that disables the link may be what it answers.
+                    self.hca.close(attributes.port);
+                }
                 Status::Success
             }
             Err(status) => status,
@@ -238,6 +245,15 @@ impl QueuePair {
         }
         hca.transmit(port, frame);
     }
+}
+
+/// Returns whether a packet of management is an answer.
+fn is_answer(frame: &Frame) -> bool {
+    let Ok(packet) = Packet::parse(frame.bytes()) else {
+        return false;
+    };
+    let header = mad::Header::ref_from_prefix(packet.payload);
+    header.is_ok_and(|(header, _)| header.method() & mad::METHOD_RESPONSE != 0)
 }
 
 /// Reads segments that are the kernel's memory whatever their keys say.

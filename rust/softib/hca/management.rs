@@ -16,10 +16,7 @@ use super::{
 };
 use crate::{
     fabric::{
-        events::{
-            Changes,
-            LinkCommand, //
-        },
+        events::Changes,
         node::Node,
         port::Port,
         Cabled,
@@ -35,10 +32,7 @@ use crate::{
         lid::Lid,
         mad,
         packet::Packet,
-        smp::{
-            node::DESCRIPTION_LEN,
-            port::Physical, //
-        }, //
+        smp::node::DESCRIPTION_LEN, //
     }, //
 };
 
@@ -76,7 +70,7 @@ impl Hca {
         change: impl FnOnce(&mut Node<KVec<Port>>, u64) -> (Events, R),
     ) -> R {
         let now = self.now().get();
-        let (events, active, result) = self.ports.managed.with(|managed| {
+        let (events, active, command, result) = self.ports.managed.with(|managed| {
             let (events, result) = change(&mut managed.node, now);
             managed.show(&self.ports.links);
             // With the lock held, as calls of `reschedule` for one work come one at a time.
@@ -94,11 +88,12 @@ impl Hca {
                 }
                 _ => None,
             };
-            (events, changed, result)
+            let command = self.note_command(&mut managed.closing, &events, now);
+            (events, changed, command, result)
         });
         // Without the lock, which queries of a port take.
         self.tell(&events, active);
-        if let Some(command) = events.link {
+        if let Some(command) = command {
             if self.command(events.port, command) {
                 self.set_carrier(events.port, true);
             }
@@ -178,29 +173,12 @@ impl Hca {
             let events = node.carrier(port, up);
             (events, events.changes.contains(Changes::STATE))
         });
-        // A port that a subnet manager disabled does not want the cable that was put in.
-        if up && self.is_disabled(port) {
-            self.command(port, LinkCommand::Disable);
+        if up {
+            self.refuse_if_disabled(port);
         }
         if changed && !up {
             self.counters.add(port, Counter::LinkDowned, 1);
         }
-    }
-
-    /// Returns whether a subnet manager has disabled the link of a port.
-    pub(super) fn is_disabled(&self, port: u8) -> bool {
-        let is_disabled = |port: &Port| port.info().physical() == Physical::Disabled;
-        self.ports.look(port, is_disabled) == Some(true)
-    }
-
-    /// Returns whether a subnet manager has taken the link of a port down, and not enabled it
-    /// since.
-    pub(super) fn is_shut(&self, port: u8) -> bool {
-        let is_shut = |port: &Port| {
-            let physical = port.info().physical();
-            matches!(physical, Physical::Disabled | Physical::Sleep)
-        };
-        self.ports.look(port, is_shut) == Some(true)
     }
 
     /// Answers a management datagram, if it is for the device itself.

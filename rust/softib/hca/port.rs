@@ -14,6 +14,7 @@ use super::{
         AddressVector,
         GlobalRoute, //
     },
+    closing::Closing,
     counters::Counter,
     link::Link,
     options::Options,
@@ -78,6 +79,8 @@ pub(super) struct Managed {
     pub(super) node: Node<KVec<Port>>,
     /// The states that the kernel was told last: whether each port is active.
     pub(super) active: [bool; PORTS],
+    /// The ports whose other ends are still to be told that the link was disabled.
+    pub(super) closing: Closing,
 }
 
 impl Managed {
@@ -124,6 +127,7 @@ impl Ports {
         let managed = Managed {
             node: Node::new(identity, ports).ok_or(EINVAL)?,
             active: [false; PORTS],
+            closing: Closing::new(),
         };
         let links = [const { Link::new() }; PORTS];
         managed.show(&links);

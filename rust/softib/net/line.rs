@@ -34,10 +34,7 @@ use super::{
         Queue,
         MOST_WAITING, //
     },
-    signal::{
-        Signal,
-        ANSWER_TIME, //
-    }, //
+    signal::Signal, //
 };
 use crate::{
     bindings,
@@ -69,8 +66,6 @@ struct Told {
     signal: Signal,
     /// The number of times for which it is still to be repeated.
     repeats: u32,
-    /// The time before which it is not sent, by [`work::milliseconds`]; `None` once it may be.
-    not_before: Option<u64>,
 }
 
 impl Told {
@@ -79,7 +74,6 @@ impl Told {
         Self {
             signal: Signal::Up,
             repeats: 0,
-            not_before: None,
         }
     }
 
@@ -87,27 +81,12 @@ impl Told {
     fn note(&mut self, signal: Signal) {
         self.signal = signal;
         self.repeats = REPEATS;
-        self.not_before = None;
-    }
-
-    /// Replaces the signal by one that is sent after the answer to a command.
-    fn hold(&mut self, signal: Signal, now: u64) {
-        self.note(signal);
-        self.not_before = Some(now + u64::from(ANSWER_TIME));
-    }
-
-    /// Returns the time for which the signal is still to be held back, in milliseconds; `None` if
-    /// it may be sent.
-    fn held(&self, now: u64) -> Option<u32> {
-        let left = self.not_before?.saturating_sub(now);
-        u32::try_from(left).ok().filter(|left| *left != 0)
     }
 
     /// Takes a repetition. Returns the signal, with the time until it is to be sent once more, in
     /// milliseconds.
     fn take(&mut self) -> Option<(Signal, Option<u32>)> {
         self.repeats = self.repeats.checked_sub(1)?;
-        self.not_before = None;
         let delay = FIRST_REPEAT << (REPEATS - self.repeats);
         Some((self.signal, (self.repeats != 0).then_some(delay)))
     }
@@ -208,25 +187,20 @@ impl Line {
     }
 
     /// Carries out a subnet manager's command to the link. Returns whether the port is to be told
-    /// that the cable has a live other end.
+    /// that the cable has a live other end. The answer to a command that disables the link was
+    /// sent before: the other end takes nothing afterwards.
     pub(crate) fn command(self: &Arc<Self>, command: LinkCommand) -> bool {
-        if command == LinkCommand::Disable {
-            // The answer to the command comes first: the other end takes nothing afterwards.
-            self.told.with(|told| {
-                told.hold(Signal::Down, work::milliseconds());
-                self.plan_repeat(ANSWER_TIME);
-            });
-            return false;
-        }
         for signal in Signal::of(command) {
             self.tell(*signal);
         }
-        self.is_up() && !self.silent.load(Ordering::Acquire)
+        let is_live = self.is_up() && !self.silent.load(Ordering::Acquire);
+        is_live && command != LinkCommand::Disable
     }
 
-    /// Returns whether the other end is still to be told that the link was disabled.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.told.with(|told| told.not_before.is_some())
+    /// Has the other end, which comes up, told that the link is disabled: soon, so that it is done
+    /// with coming up.
+    pub(crate) fn refuse(self: &Arc<Self>) {
+        self.note(Signal::Down);
     }
 
     /// Tells the other end of the cable of a change of the link, and repeats that.
@@ -249,11 +223,6 @@ impl Line {
     /// pass this one; its own repetitions follow both, so they have the last word.
     fn repeat_signal(self: &Arc<Self>) {
         let signal = self.told.with(|told| {
-            if let Some(left) = told.held(work::milliseconds()) {
-                // This repetition was under way when the signal was replaced.
-                self.plan_repeat(left);
-                return None;
-            }
             let (signal, delay) = told.take()?;
             if let Some(delay) = delay {
                 self.plan_repeat(delay);
@@ -437,36 +406,6 @@ mod tests {
         }
         told.note(Signal::Up);
         assert!(told.take() == Some((Signal::Up, Some(FIRST_REPEAT << 1))));
-    }
-
-    #[test]
-    fn a_signal_is_held_back_for_an_answer() {
-        const NOW: u64 = 1_000;
-        const SOON: u64 = NOW + ANSWER_TIME as u64;
-        let mut told = Told::new();
-        told.hold(Signal::Down, NOW);
-        assert!(told.held(NOW) == Some(ANSWER_TIME));
-        assert!(told.held(SOON - 1) == Some(1));
-        assert!(told.held(SOON).is_none());
-        assert!(told.held(SOON + 1).is_none());
-        // Once it was sent it is repeated, whatever the time.
-        assert!(told.take() == Some((Signal::Down, Some(FIRST_REPEAT << 1))));
-        assert!(told.held(NOW).is_none());
-        // A signal that takes its place is not held back.
-        told.hold(Signal::Down, NOW);
-        told.note(Signal::Up);
-        assert!(told.held(NOW).is_none());
-    }
-
-    #[test]
-    fn a_repetition_under_way_does_not_overtake_an_answer() -> Result {
-        let line = Line::new()?;
-        let later = work::milliseconds() + u64::from(LATER);
-        line.told.with(|told| told.hold(Signal::Down, later));
-        line.repeat_signal();
-        assert_eq!(line.told.with(|told| told.repeats), REPEATS);
-        line.stop();
-        Ok(())
     }
 
     #[test]

@@ -15,10 +15,6 @@ const MARK: u8 = 0x0f;
 /// The shortest frame that every net device carries as it is.
 const LENGTH: usize = 46;
 
-/// The time for which the answer to a command that disables a link has to leave, before the other
-/// end is told, in milliseconds.
-pub(crate) const ANSWER_TIME: u32 = 20;
-
 /// The state of the link at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signal {
