@@ -43,6 +43,17 @@ answers_and_goes_down() {
 		at h1 python3 selftests/fabric/port.py "$(umad_of h1)" 1 enable
 }
 
+went_down_since() { # host, number of times before
+	holds "$(port_field "$1" hw_counters/link_downed)" -gt "$2"
+}
+
+# By a program of the host itself: no answer leaves by the link, behind which the other end would be told.
+resets_its_link() {
+	local before
+	before=$(port_field h2 hw_counters/link_downed)
+	at h1 python3 selftests/fabric/port.py "$(umad_of h1)" 1 reset && eventually went_down_since h2 "$before"
+}
+
 test_removal() { # host that goes, host that stays
 	check "$1 is removed" at "$1" rdma link delete "$1"
 	check "the port of $2 is down" eventually port_is_down "$2"
@@ -82,6 +93,8 @@ check "it is put back" put_back h2
 check "the ports are active again" eventually all_active
 check "h1 answers a command that disables its link, and the link goes down" answers_and_goes_down
 check "once it is enabled the ports are active again" eventually all_active
+check "h1's link is disabled and enabled at once, and h2 sees that it was down" resets_its_link
+check "the ports are active again" eventually all_active
 test_removal h2 h1
 test_removal h1 h2
 test_refusals

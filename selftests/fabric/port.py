@@ -3,6 +3,7 @@
 """Set a port as a subnet manager does, by the subnet management agent (SMA) of the port itself.
 
 port.py DEVICE PORT disable|enable         its link. `ibportstate` does this, but opens no port whose link is disabled
+port.py DEVICE PORT reset                  its link: disables and enables it at once
 port.py DEVICE PORT disable|enable LID     that of the port with that LID, which is number PORT of its node
 port.py DEVICE PORT LID                    its LID
 
@@ -56,11 +57,12 @@ def main():
     with open(sys.argv[1], "r+b", buffering=0) as device:
         port = Port(device, int(sys.argv[2]), lid)
         information = port.read()
-        if what in _LINK_STATES:
-            information[_LINK_STATE] |= _LINK_STATES[what] << 4
-        else:
-            information[_LID : _LID + 2] = int(what).to_bytes(2, "big")
-        port.write(information)
+        for step in ("disable", "enable") if what == "reset" else (what,):
+            if step in _LINK_STATES:
+                information[_LINK_STATE] = information[_LINK_STATE] & 0x0F | _LINK_STATES[step] << 4
+            else:
+                information[_LID : _LID + 2] = int(step).to_bytes(2, "big")
+            port.write(information)
 
 
 if __name__ == "__main__":

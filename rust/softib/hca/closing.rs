@@ -60,12 +60,16 @@ impl Closing {
     /// Notes a command to the link of a port. Returns the command that the other end is to be told
     /// of at once, if there is one.
     fn follow(&mut self, port: u8, command: LinkCommand, now: u64) -> Option<LinkCommand> {
-        self.take(port);
-        if command == LinkCommand::Disable {
-            self.put(port, now.saturating_add(ANSWER_TIME));
-            return None;
+        let was_there = self.take(port);
+        match command {
+            LinkCommand::Disable => {
+                self.put(port, now.saturating_add(ANSWER_TIME));
+                None
+            }
+            // The other end has to see that the link was down.
+            LinkCommand::Enable if was_there => Some(LinkCommand::Down),
+            LinkCommand::Enable | LinkCommand::Down => Some(command),
         }
-        Some(command)
     }
 
     /// Notes that the other end of a disabled port has come up.
@@ -279,6 +283,21 @@ mod tests {
             assert_eq!(closing.follow(1, command, NOW), Some(command));
             assert!(closing.next().is_none());
         }
+    }
+
+    #[test]
+    fn a_link_that_is_disabled_and_enabled_at_once_is_down_between() {
+        let mut closing = Closing::new();
+        for command in [LinkCommand::Enable, LinkCommand::Down] {
+            assert!(closing.follow(1, LinkCommand::Disable, NOW).is_none());
+            assert_eq!(closing.follow(1, command, NOW), Some(LinkCommand::Down));
+            assert!(closing.next().is_none());
+        }
+        // The other end knows already.
+        assert!(closing.follow(1, LinkCommand::Disable, NOW).is_none());
+        assert!(closing.take(1));
+        let enable = LinkCommand::Enable;
+        assert_eq!(closing.follow(1, enable, NOW), Some(enable));
     }
 
     #[test]
