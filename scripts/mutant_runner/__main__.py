@@ -204,6 +204,9 @@ class _Patches:
             return self._tap.check(False, title, before)
         name = f"{mutant.name.replace('/', '-')}-{kernel}"
         tree.restore()
+        if kernel != HOST:
+            # Then make compiles only what the patch changes. If the checkout has no such build, nothing is copied.
+            self._build(tree, ["scripts/modules", "--copy", kernel], f"{name}-copy")
         try:
             mutant.apply(tree.root)
         except Mistake as mistake:

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What scripts/modules takes for built, when sources change while it builds. Runs in the toolchain root, in a checkout with
-# one source and a cache of its own, where the compiler copies that source.
+# What scripts/modules takes for built, when sources change while it builds, and what it takes of another checkout. Runs in the
+# toolchain root, in a checkout with one source and a cache of its own, where the compiler copies that source.
 
 set -u
 
@@ -113,4 +113,25 @@ echo eighth >"$source"
 check_refused "a build fails" builds_while FAILS=yes
 check "what it had built is left for make" test -e "$BUILT/oxib.ko"
 check_refused "but is not taken for built" has_modules
+
+# A mutant's copy of the checkout has a build directory of its own.
+copied=$place/cache/checkouts/mutant/build-mutant/uml-7.3
+
+copies() {
+	env -u OXIB_INSIDE OXIB_CACHE="$place/cache" OXIB_CHECKOUT_ID=mutant OXIB_BUILD=build-mutant \
+		"$checkout/scripts/modules" --copy uml-7.3 >"$place/said" 2>&1
+}
+
+check "a copy of what is not whole" copies
+check_refused "is none" test -e "$copied"
+check "modules are built" builds
+touch "$source"
+check "a copy of them" copies
+check_equal "has the code" eighth "$(cat "$copied/oxib.ko")"
+check_refused "is not older than a source that only seems newer" test "$source" -nt "$copied/oxib.ko"
+echo ninth >"$source"
+check "is older than a source that changes" test "$source" -nt "$copied/oxib.ko"
+rm -r "$copied"
+check "a copy of what was built from another source" copies
+check_refused "is none" test -e "$copied"
 finish

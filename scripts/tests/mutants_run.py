@@ -30,6 +30,7 @@ fn sum(one: u32, other: u32) -> u32 {
 
 # In place of scripts/modules.
 _MODULES = f"""#!/bin/bash
+if [ "$1" = --copy ]; then cp rust/made.rs /cache/copied; exit; fi
 ! grep -q nonsense rust/made.rs || exit 1
 mkdir -p /cache/{_BUILD}
 cp rust/made.rs /cache/{_BUILD}/made.ko
@@ -189,6 +190,12 @@ class Runs(unittest.TestCase):
         self._mutant("a", "made/adds", "// It adds.", "// It does.")
         self._run("--each", "--turn", "0")
         self._says(1, "not ok 1 - made/a", "# it survives: ", "1..1")
+
+    def test_what_the_checkout_has_built_is_copied_before_the_source_is_broken(self):
+        self._mutant("a", "made/adds", "    one + other", "    one - other")
+        self._run("--each", "--turn", "0")
+        self._says(0, "ok 1 - made/a", "1..1")
+        self.assertEqual((self.cache / "copied").read_text(), _SOURCE)
 
     def test_the_rest_are_those_that_were_not_noticed_as_they_are(self):
         self._mutant("a", "made/adds", "    one + other", "    one - other")
