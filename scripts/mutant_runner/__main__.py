@@ -115,6 +115,8 @@ class _Patches:
             self._free.put(tree)
         # By test and kernel: how long it takes without a mutant, or why it fails.
         self._baselines = {}
+        # By kernel: whether it is there.
+        self._kernels = {HOST: True}
 
     @contextmanager
     def _tree(self):
@@ -165,9 +167,21 @@ class _Patches:
     def _try_on(self, mutants, kernel):
         if self._is_late():
             return len(mutants)
-        if self._proves and not self._prove(mutants, kernel):
+        if not self._make_kernel(kernel) or self._proves and not self._prove(mutants, kernel):
             return 0
         return self._side_by_side(lambda mutant: self._attempt(mutant, kernel), mutants)
+
+    def _make_kernel(self, kernel):
+        """Make it, if no trial was on it yet: an hour of others may come first, or the end of the time. Returns whether it is
+        there."""
+        if kernel not in self._kernels:
+            with self._tree() as tree:
+                tree.restore()
+                log = self._build(tree, ["scripts/kernel", kernel], f"kernel-{kernel}")
+            self._kernels[kernel] = not log
+            if log:
+                self._tap.check(False, f"the kernel {kernel} can be made", f"see {log}")
+        return self._kernels[kernel]
 
     def _prove(self, mutants, kernel):
         """Build the modules as they are, and run each test without a mutant, if that was not done yet. Returns whether they

@@ -36,6 +36,12 @@ mkdir -p /cache/{_BUILD}
 cp rust/made.rs /cache/{_BUILD}/made.ko
 """
 
+# In place of scripts/kernel.
+_MAKES = """#!/bin/bash
+echo "$1" >>/cache/made
+[ "$1" != umldebug-7.3 ]
+"""
+
 # In place of scripts/cargo.
 _CARGO = """#!/bin/bash
 case " $* " in
@@ -98,6 +104,7 @@ class Runs(unittest.TestCase):
             shutil.copytree(_CHECKOUT / "scripts" / name, self.checkout / "scripts" / name)
         self._write("rust/made.rs", _SOURCE)
         self._write("scripts/modules", _MODULES)
+        self._write("scripts/kernel", _MAKES)
         self._write("selftests/made/adds.sh", _ADDS)
         self._write("selftests/made/complains.sh", _COMPLAINS)
         self._write("selftests/made/fails.sh", _ALWAYS_FAILS)
@@ -273,10 +280,36 @@ class Runs(unittest.TestCase):
         self._run("--patches")
         self._says(0, "ok 1 - made/c", "ok 2 - made/b", "ok 3 - made/a", "1..3")
 
+    def _made(self):
+        """The kernels that were asked for."""
+        made = self.cache / "made"
+        return made.read_text().split() if made.exists() else []
+
+    def test_a_kernel_is_made_when_the_first_trial_on_it_has_its_turn(self):
+        self._crate()
+        self._write("selftests/kunit/adds.sh", _ADDS)
+        self._mutant_of_crate("a", "    one + other", "    one - 1")
+        self._mutant("b", "kunit/adds", "    one + other", "    one - 2")
+        self._mutant("c", "made/adds", "    one + other", "    one - 3")
+        self._write("scripts/cargo", _CARGO.replace("if grep", "cp /cache/made /cache/early\nif grep"))
+        self._run("--patches")
+        self._says(0, "ok 1 - made/a", "ok 2 - made/b", "ok 3 - made/c", "1..3")
+        self.assertEqual(self._made(), [f"uml-{_KERNEL}"])
+        self.assertFalse((self.cache / "early").exists())
+
+    def test_a_kernel_that_cannot_be_made_is_one_failure(self):
+        for name in "ab":
+            self._mutant(name, "made/adds", "    one + other", "    one - other")
+            patch = self.checkout / f"mutants/made/{name}.patch"
+            patch.write_text(patch.read_text().replace("Kernel: uml", "Kernel: umldebug uml"))
+        self._run("--patches")
+        self._says(1, "ok 1 - made/a", "ok 2 - made/b", "not ok 3 - the kernel umldebug", "# see ", "1..3")
+
     def test_no_trial_begins_when_the_time_is_over(self):
         self._mutant("a", "made/adds", "    one + other", "    one - other")
         self._run("--rest", "--minutes", "0")
         self._says(0, "# the time is over: 1 of 1 trials were not begun", "1..0")
+        self.assertEqual(self._made(), [])
         self._run("--rest", "--minutes", "5")
         self._says(0, "ok 1 - made/a", "1..1")
 
