@@ -27,7 +27,9 @@ from mutant_runner.mutant import one_of_each
 from mutant_runner.noticed import FILE
 from mutant_runner.noticed import Noticed
 from mutant_runner.tree import CHECKOUT
+from mutant_runner.tree import Killed
 from mutant_runner.tree import Tree
+from mutant_runner.tree import check_not_interrupted
 from mutant_runner.tree import end_all
 from mutant_runner.trial import HostTrial
 from mutant_runner.trial import Trial
@@ -144,7 +146,9 @@ class _Patches:
     def _build(self, tree, command, name):
         """Returns the log if that fails."""
         log = self._out / f"{name}.build"
-        return log if tree.run(command, log) else None
+        status = tree.run(command, log)
+        check_not_interrupted()
+        return log if status else None
 
     def _trial(self, tree, mutant, kernel):
         if kernel == HOST:
@@ -203,7 +207,11 @@ class _Patches:
         key = self._key(mutant, kernel)
         flat = "-".join(key).replace("/", "-").replace(":", "-")
         with self._tree() as tree:
-            verdict = self._trial(tree, mutant, kernel).run(f"baseline-{flat}", None, _LONGEST)
+            try:
+                verdict = self._trial(tree, mutant, kernel).run(f"baseline-{flat}", None, _LONGEST)
+            except Killed as killed:
+                self._baselines[key] = f"the test as it is: {killed}"
+                return
         self._baselines[key] = f"the test fails as it is: {verdict.why}" if verdict.failed else verdict.seconds
 
     def _attempt(self, mutant, kernel):
@@ -229,7 +237,10 @@ class _Patches:
         if log := self._build(tree, command, name):
             return self._tap.check(False, title, f"it does not build; see {log}")
         limit = _UNKNOWN if before is None else max(_SHORTEST, _PATIENCE * before)
-        verdict = self._trial(tree, mutant, kernel).run(name, mutant.report, limit)
+        try:
+            verdict = self._trial(tree, mutant, kernel).run(name, mutant.report, limit)
+        except Killed as killed:
+            return self._tap.check(False, title, killed)
         if verdict.failed:
             self._noticed.add(mutant, kernel)
             return self._tap.check(True, title, f"in {verdict.seconds:.0f} s: {verdict.why}")

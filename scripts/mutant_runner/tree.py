@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 CHECKOUT = Path("/oxib")
@@ -18,13 +19,42 @@ _ENTER = 'mount --bind "$1" /oxib && cd /oxib && shift && exec "$@"'
 # Commands that run now, so that an interruption can end them; the lock is kept for good once no more may be started.
 _running = set()
 _starting = threading.Lock()
+_is_over = threading.Event()
+# A shell's status is as much and the number of the signal that ended a command.
+_SIGNALS = 128
+
+
+class Interrupted(Exception):
+    """This process was asked to end: what commands say from then on shows nothing."""
+
+
+class Killed(Exception):
+    """A signal of somebody else's ended a command, for example for want of memory: that shows nothing, either."""
+
+
+def check_not_interrupted():
+    """Refuse to go on once the commands are ended."""
+    if _is_over.is_set():
+        raise Interrupted
+
+
+def check_status(status):
+    """Refuse the status of a command that a signal ended. None: this thread did so."""
+    check_not_interrupted()
+    if status is not None and (status < 0 or status > _SIGNALS):
+        raise Killed(f"a signal ended it (status {status}), which shows nothing")
 
 
 def end_all():
     """End the commands that run, and let no other start."""
+    # Before any of them ends.
+    _is_over.set()
     _starting.acquire(timeout=5)
-    for process in list(_running):
-        end(process)
+    commands = list(_running)
+    for process in commands:
+        _ask_to_end(process)
+    for process in commands:
+        process.wait()
 
 
 class Tree:
@@ -66,9 +96,15 @@ class Tree:
             end(process)
 
 
+def _ask_to_end(process):
+    if process.poll() is None:
+        # Another thread may have waited for it since.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+
+
 def end(process):
     """End a command that was started, and wait for all that it waits for itself."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGTERM)
+    _ask_to_end(process)
     process.wait()
     _running.discard(process)

@@ -5,6 +5,7 @@ import re
 import time
 from dataclasses import dataclass
 
+from mutant_runner.tree import check_status
 from mutant_runner.tree import end
 from test_runner.job import Selftest
 from test_runner.tap import read
@@ -35,10 +36,11 @@ class HostTrial:
         self._command = command
 
     def run(self, name, _report, limit):
-        """Run them for so many seconds at most; those that hang have failed."""
+        """Run them for so many seconds at most; those that hang have failed. Raises Interrupted and Killed."""
         log = self._out / f"{name}.run"
         began = time.monotonic()
         status = self._tree.run(["timeout", str(int(limit)), *self._command], log)
+        check_status(status)
         why = self._sign(log, status, limit)
         return Verdict(bool(why), why or "they pass", time.monotonic() - began)
 
@@ -61,7 +63,7 @@ class Trial:
 
     def run(self, name, report, limit):
         """Run it for so many seconds at most; one that hangs has failed. With a report only what matches that in a kernel's log
-        counts."""
+        counts. Raises Interrupted and Killed."""
         directory = self._out / name
         log = self._out / f"{name}.run"
         began = time.monotonic()
@@ -75,7 +77,10 @@ class Trial:
                     why = "" if report else f"it hangs: after {limit:.0f} s it had not ended"
                     break
         finally:
+            status = process.poll()
             end(process)
+        # Nodes that are ended with their runner say "not ok", too.
+        check_status(status)
         why = why or self._sign(directory, report)
         if not why and not report:
             why = self._complaint(process, directory, log)

@@ -39,6 +39,7 @@ class Run:
         self._boot = _FAST_BOOT if kernel.kind == "fast" else _BOOT
         self._shared = self.directory / "shared"
         self._shared.mkdir()
+        self.is_interrupted = False
         self.nodes = [Node(number, self.directory) for number in range(1, nodes + 1)]
 
     def _directories(self, node):
@@ -126,6 +127,7 @@ class Run:
                     self._stop_late(why)
                 running = any(node.running for node in self.nodes)
         except Interrupted as interrupt:
+            self.is_interrupted = True
             self.stop(f"stopped: the run was interrupted ({interrupt})")
         self.stop("")
         self._stream(show)

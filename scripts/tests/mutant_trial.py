@@ -6,8 +6,11 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest.mock import Mock
 from unittest.mock import patch
 
+from mutant_runner.tree import Killed
+from mutant_runner.trial import HostTrial
 from mutant_runner.trial import Trial
 from node_runner import __main__ as node_runner
 
@@ -29,7 +32,7 @@ class _Tree:
     def start(self, command, log):
         """Start it."""
         self.command = command
-        self._node.mkdir()
+        self._node.mkdir(exist_ok=True)
         (self._node / "node1.log").write_text(self._output, encoding="utf-8")
         (self._node / "node1.console").write_text("BUG: KASAN: slab-use-after-free in line_send\n", encoding="utf-8")
         with open(log, "wb") as output:
@@ -62,6 +65,17 @@ class Verdicts(unittest.TestCase):
 
     def test_a_runner_that_complains_has_failed(self):
         self.assertTrue(self._run("ok 1 - h1 is reached\n1..1\n", "echo 'n1: WARNING'; exit 1").failed)
+
+    def test_a_run_that_a_signal_ended_shows_nothing(self):
+        for then in ("kill -KILL $$", "exit 130"):
+            with self.subTest(then), self.assertRaises(Killed):
+                self._run("ok 1 - h1 is reached\n", then)
+
+    def test_tests_of_a_crate_that_a_signal_ended_show_nothing(self):
+        for status in (-9, 143):
+            tree = Mock(run=Mock(return_value=status))
+            with self.subTest(status), self.assertRaises(Killed):
+                HostTrial(tree, self._out, ["cargo"]).run("run", None, 60)
 
     def test_where_a_report_is_asked_for_a_failed_check_shows_nothing(self):
         self.assertFalse(self._run("not ok 1 - h1 is reached\n1..1\n", report=re.compile("kmemleak")).failed)

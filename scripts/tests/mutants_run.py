@@ -7,8 +7,10 @@ the source, which the made-up selftest looks at; cargo-mutants is a script that 
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -69,6 +71,24 @@ echo "ok 1 - it ran"
 echo 1..1
 """
 
+# In place of scripts/cargo: without a mutant tests pass; with one they last until they are ended, the others for longer.
+_LASTS = """#!/bin/bash
+case " $* " in *" --no-run "*) exit ;; esac
+if grep -q 'one + other' rust/made/sum.rs; then
+	echo 'test result: ok. 1 passed; 0 failed; 0 ignored'
+	exit
+fi
+end() {
+	echo 'test it_adds ... FAILED'
+	grep -q 'one - 0' rust/made/sum.rs || sleep 1
+	exit 101
+}
+trap end TERM
+echo begun >>/cache/begun
+sleep 100 &
+wait
+"""
+
 _ALWAYS_FAILS = """#!/bin/bash
 # timeout: 60
 echo "not ok 1 - it holds"
@@ -120,16 +140,24 @@ class Runs(unittest.TestCase):
     def _mutant(self, name, *patch):
         self._write(f"mutants/made/{name}.patch", _patch(*patch))
 
-    def _run(self, *options):
-        """Run it. Keeps its status, and the lines of its output."""
+    def _start(self, *options):
+        """Start it."""
         environment = os.environ | {"OXIB_KERNEL": _KERNEL, "OXIB_TEST_KERNELS": "uml|umldebug", "OXIB_COMMIT": _COMMIT}
         words = ["unshare", "--mount", "--propagation", "unchanged", "bash", "-c", ENTER, "enter"]
         command = ["python3", "-m", "mutant_runner", "--jobs", "1", *options]
-        process = subprocess.run(
-            [*words, self.checkout, self.cache, *command], env=environment, capture_output=True, encoding="utf-8", check=False
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*words, self.checkout, self.cache, *command], env=environment, stdout=pipe, stderr=pipe, encoding="utf-8"
         )
-        self.assertEqual(process.stderr, "")
-        self.status, self.lines = process.returncode, process.stdout.splitlines()
+
+    def _wait(self, process):
+        """Wait for its end. Keeps its status, and the lines of its output; returns what it complained of."""
+        output, complaints = process.communicate()
+        self.status, self.lines = process.returncode, output.splitlines()
+        return complaints
+
+    def _run(self, *options):
+        self.assertEqual(self._wait(self._start(*options)), "")
 
     def _says(self, status, *lines):
         """Check the exit status and that lines begin like these, in this order."""
@@ -171,6 +199,32 @@ class Runs(unittest.TestCase):
         self._mutant_of_crate("b", "    one + other", "    nonsense")
         self._run("--patches")
         self._says(1, "not ok 1 - made/a", "# it survives: ", "not ok 2 - made/b", "# it does not build", "1..2")
+
+    def _interrupt_when_begun(self, process, trials):
+        """Interrupt it once so many trials run."""
+        begun = self.cache / "begun"
+        while process.poll() is None and not (begun.exists() and len(begun.read_text().split()) == trials):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+
+    def test_a_test_that_an_interruption_ends_notices_nothing(self):
+        self._crate()
+        self._write("scripts/cargo", _LASTS)
+        for number in range(3):
+            self._mutant_of_crate(f"m{number}", "    one + other", f"    one - {number}")
+        process = self._start("--patches", "--jobs", "3")
+        self._interrupt_when_begun(process, 3)
+        self.assertIn("interrupted (SIGTERM)", self._wait(process))
+        self._says(130)
+        self.assertEqual(self.lines, [])
+        self.assertFalse((self.cache / "mutants-noticed").exists())
+
+    def test_a_node_runner_that_is_interrupted_notices_nothing(self):
+        self._write("boot.sh", "grep -q 'one + other' /oxib/rust/made.rs || { kill -TERM $PPID; exec sleep 100; }\n", self.cache)
+        self._mutant("wrong", "made/adds", "    one + other", "    one - other")
+        self._run("--patches")
+        self._says(1, "not ok 1 - made/wrong", "# a signal ended it (status 130)", "1..1")
+        self.assertFalse((self.cache / "mutants-noticed").exists())
 
     def test_one_of_each_kind_is_another_one_with_each_turn(self):
         self._crate()
