@@ -275,6 +275,17 @@ class Runs(unittest.TestCase):
         self._run("--rest")
         self._says(0, "ok 1 - made/a", "ok 2 - made/b", "1..2")
 
+    def test_what_one_test_noticed_another_one_still_has_to_notice(self):
+        broken = "    one + other", "    one - other"
+        self._write("selftests/made/more.sh", _ADDS)
+        for test in ("made/adds", "made/adds oxib", "made/more"):
+            self._mutant("a", test, *broken)
+            self._run("--rest")
+            self._says(0, f"ok 1 - made/a (uml-{_KERNEL}): {test}", "1..1")
+        self._mutant("a", "made/adds", *broken)
+        self._run("--rest")
+        self._says(0, "1..0")
+
     def _noticed(self):
         """What the repository's record has below its first line, as (name, kernel, commit)."""
         lines = (self.checkout / "mutants/noticed").read_text().splitlines()[1:]
