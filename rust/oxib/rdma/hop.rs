@@ -11,6 +11,7 @@ use kernel::{
     prelude::*,
     sync::Completion, //
 };
+use pin_init::stack_pin_init;
 
 use super::gid::Entry;
 use crate::{
@@ -52,13 +53,12 @@ impl Hop {
                 limit: NEAR,
             });
         }
-        let answer = KBox::pin_init(
-            pin_init!(Answer {
-                done <- Completion::new(),
-                status: AtomicI32::new(0),
-            }),
-            GFP_KERNEL,
-        )?;
+        stack_pin_init!(let answer = pin_init!(Answer {
+            done <- Completion::new(),
+            status: AtomicI32::new(0),
+        }));
+        // The callback has it, too.
+        let answer = answer.as_mut().into_ref();
         let (mut device, mut from, mut to): (
             bindings::rdma_dev_addr,
             bindings::sockaddr_in6,
@@ -71,7 +71,8 @@ impl Hop {
             bindings::oxib_gid_to_ip((&raw mut from).cast(), gids[0].as_ptr());
             bindings::oxib_gid_to_ip((&raw mut to).cast(), gids[1].as_ptr());
         }
-        // SAFETY: All that is pointed to lives until the callback has run: we wait for it below.
+        // SAFETY: All that is pointed to stays on this stack until the callback has run: we wait
+        // for it below. If the call fails, there is no callback.
         kernel::error::to_result(unsafe {
             bindings::oxib_resolve_ip(
                 (&raw mut from).cast(),
@@ -79,7 +80,7 @@ impl Hop {
                 &mut device,
                 patience,
                 Some(resolved),
-                core::ptr::from_ref(&*answer).cast_mut().cast(),
+                core::ptr::from_ref(answer.get_ref()).cast_mut().cast(),
             )
         })?;
         answer.done.wait_for_completion();
