@@ -96,6 +96,15 @@ enum Turned {
     Stale(CommId),
 }
 
+impl From<Taken> for Turned {
+    fn from(taken: Taken) -> Self {
+        match taken {
+            Taken::Id(_) => Self::Twin,
+            Taken::Qpn(other) => Self::Stale(other),
+        }
+    }
+}
+
 impl From<Error> for Turned {
     /// Drops the REQ without memory, as if it had been lost: the peer repeats it.
     fn from(_: Error) -> Self {
@@ -322,10 +331,7 @@ impl Manager {
         // The listener cannot end meanwhile, nor its consumer: `listening` is one of its uses.
         let consumer = request.listening.id().consumer().accept()?;
         let id = Id::unlisted(self, port.key, consumer, local, (machine, req.service_id()))?;
-        let made = self
-            .claim_names(&id, req, adapter)
-            .and_then(|()| self.finish(&id, port, (req, request), actions, notice));
-        match made {
+        match self.finish(&id, port, (req, adapter), request, actions, notice) {
             Ok(next) => Ok((id, next)),
             Err(turned) => {
                 // Takes its names out of the tables and gives its slot back. The consumer that
@@ -336,35 +342,14 @@ impl Manager {
         }
     }
 
-    /// Enters the identifier under its peer's names. Another REQ may have been faster.
-    fn claim_names(
-        &self,
-        id: &Arc<Id>,
-        req: &Req,
-        adapter: Adapter,
-    ) -> core::result::Result<(), Turned> {
-        // Allocated before the lock, under which nothing may sleep.
-        let (name, qpn) = (Reserved::new(GFP_KERNEL)?, Reserved::new(GFP_KERNEL)?);
-        let claimed = id.look(|inner| {
-            inner.claims.claim(
-                id.local(),
-                adapter,
-                (&self.remote_ids, req.local_comm_id(), name),
-                (&self.remote_qpns, req.local_qpn(), qpn),
-            )
-        });
-        claimed.map_err(|taken| match taken {
-            Taken::Id(_) => Turned::Twin,
-            Taken::Qpn(other) => Turned::Stale(other),
-        })
-    }
-
-    /// Gives a new identifier what the REQ says, and lets messages and its consumer have it.
+    /// Gives a new identifier what the REQ says, enters it under its peer's names, and lets
+    /// messages and its consumer have it. Another REQ with these names may have been faster.
     fn finish(
         &self,
         id: &Arc<Id>,
         port: &Arc<Port>,
-        (req, request): (&Req, Request),
+        (req, adapter): (&Req, Adapter),
+        request: Request,
         actions: Actions,
         mut notice: KBox<Notice>,
     ) -> core::result::Result<Next, Turned> {
@@ -383,8 +368,16 @@ impl Manager {
             )
             .map_err(Error::from)?,
         );
-        id.with(|inner| {
-            // From here `forget` finds all that a failing step below leaves, the slot included.
+        // Allocated before the lock, under which nothing may sleep.
+        let (name, qpn) = (Reserved::new(GFP_KERNEL)?, Reserved::new(GFP_KERNEL)?);
+        let memory = Reserved::new(GFP_KERNEL)?;
+        let now = self.now();
+        // Out of the step if that fails: its drop takes the lock of the listener.
+        let mut notice = Some(notice);
+        // In one step: a message that finds the identifier is reported after the REQ. The consumer
+        // does not know the identifier before that.
+        id.with(|inner| -> core::result::Result<Next, Turned> {
+            // From here `forget` finds all that a failure below leaves, the slot included.
             inner.address = Some(paths.address);
             inner.alternate = paths.alternate.map(|(_, address)| address);
             inner.data_lid = paths.data_lid;
@@ -392,18 +385,15 @@ impl Manager {
             inner.peer_qpn = req.local_qpn();
             inner.qp_type = qp_type;
             inner.begin_half_open(request.half_open);
-        });
-        let memory = Reserved::new(GFP_KERNEL)?;
-        let now = self.now();
-        // Out of the step if that fails: its drop takes the lock of the listener.
-        let mut notice = Some(notice);
-        // In one step: a message that finds the identifier is reported after the REQ. The consumer
-        // does not know the identifier before that.
-        let next = id.with(|inner| -> Result<Next> {
+            inner.claims.claim(
+                id.local(),
+                adapter,
+                (&self.remote_ids, req.local_comm_id(), name),
+                (&self.remote_qpns, req.local_qpn(), qpn),
+            )?;
             id.enlist(memory)?;
             Ok(inner.follow(id, &actions, now, notice.take()))
-        })?;
-        Ok(next)
+        })
     }
 }
 
