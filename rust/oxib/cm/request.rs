@@ -213,7 +213,8 @@ impl Manager {
         let Some(Message::Req(req)) = notice.parsed() else {
             return;
         };
-        let req = *req;
+        // The rest of it is read in the notice: a copy of a REQ costs more than to parse it again.
+        let tid = req.header().tid();
         let Some(received) = notice.message() else {
             return;
         };
@@ -226,7 +227,7 @@ impl Manager {
             id: req.local_comm_id(),
             qpn: req.local_qpn(),
             service: req.service_id(),
-            req: input::Req::try_from(&req).ok(),
+            req: input::Req::try_from(req).ok(),
         };
         let (verdict, back, waited) = {
             let mut node = Arriving {
@@ -261,17 +262,22 @@ impl Manager {
             Err(why) => return port.put_off(notice, why),
         };
         notice.end_wait();
-        match verdict.and_then(|new| self.admit(port, (&req, adapter), new, &back, notice)) {
+        match verdict.and_then(|new| self.admit(port, (&incoming, tid), new, &back, notice)) {
             Ok((id, next)) => id.then(next),
-            Err(turned) => self.turn_away(port, &req, &back, turned),
+            Err(turned) => self.turn_away(port, (&incoming, tid), &back, turned),
         }
     }
 
     /// Counts a REQ that makes no identifier, and rejects it if it is one that is rejected.
-    fn turn_away(&self, port: &Port, req: &Req, back: &Address, turned: Turned) {
+    fn turn_away(
+        &self,
+        port: &Port,
+        (req, tid): (&IncomingReq, u64),
+        back: &Address,
+        turned: Turned,
+    ) {
         // No identifier was made, so the rejection has no name of ours to tell.
-        let names = (req.local_comm_id(), CommId::ZERO);
-        let tid = req.header().tid();
+        let names = (req.id, CommId::ZERO);
         let reject = |reason| {
             let ari = port.valid_instead(reason);
             let ari = ari.as_ref().map_or(&[][..], |gid| &gid[..]);
@@ -313,7 +319,7 @@ impl Manager {
     fn admit(
         self: &Arc<Self>,
         port: &Arc<Port>,
-        (req, adapter): (&Req, Adapter),
+        (req, tid): (&IncomingReq, u64),
         new: Admitted,
         back: &Address,
         notice: KBox<Notice>,
@@ -330,8 +336,8 @@ impl Manager {
         let (machine, actions) = Machine::accept_req(local, &new.req, self.now());
         // The listener cannot end meanwhile, nor its consumer: `listening` is one of its uses.
         let consumer = request.listening.id().consumer().accept()?;
-        let id = Id::unlisted(self, port.key, consumer, local, (machine, req.service_id()))?;
-        match self.finish(&id, port, (req, adapter), request, actions, notice) {
+        let id = Id::unlisted(self, port.key, consumer, local, (machine, req.service))?;
+        match self.finish(&id, port, (req, tid), request, actions, notice) {
             Ok(next) => Ok((id, next)),
             Err(turned) => {
                 // Takes its names out of the tables and gives its slot back. The consumer that
@@ -348,13 +354,17 @@ impl Manager {
         &self,
         id: &Arc<Id>,
         port: &Arc<Port>,
-        (req, adapter): (&Req, Adapter),
+        (req, tid): (&IncomingReq, u64),
         request: Request,
         actions: Actions,
         mut notice: KBox<Notice>,
     ) -> core::result::Result<Next, Turned> {
         let qp_type = request.qp_type;
-        let paths = Paths::new(id, port.roce, req, &request)?;
+        let paths = match notice.parsed() {
+            Some(Message::Req(req)) => Paths::new(id, port.roce, req, &request)?,
+            // Not reached: it was parsed as one.
+            _ => return Err(Turned::Away(Cause::Malformed)),
+        };
         notice.origin = Some(
             KBox::new(
                 Origin {
@@ -381,15 +391,15 @@ impl Manager {
             inner.address = Some(paths.address);
             inner.alternate = paths.alternate.map(|(_, address)| address);
             inner.data_lid = paths.data_lid;
-            inner.tid = req.header().tid();
-            inner.peer_qpn = req.local_qpn();
+            inner.tid = tid;
+            inner.peer_qpn = req.qpn;
             inner.qp_type = qp_type;
             inner.begin_half_open(request.half_open);
             inner.claims.claim(
                 id.local(),
-                adapter,
-                (&self.remote_ids, req.local_comm_id(), name),
-                (&self.remote_qpns, req.local_qpn(), qpn),
+                req.adapter,
+                (&self.remote_ids, req.id, name),
+                (&self.remote_qpns, req.qpn, qpn),
             )?;
             id.enlist(memory)?;
             Ok(inner.follow(id, &actions, now, notice.take()))
