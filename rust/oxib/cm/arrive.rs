@@ -111,7 +111,7 @@ pub(super) fn handle(notice: KBox<Notice>) {
     let (Some(message), Some(port)) = (notice.parsed(), notice.port.clone()) else {
         return;
     };
-    let manager = port.manager().clone();
+    let manager = port.manager();
     let kind = message.kind();
     match message {
         Message::Req(_) => manager.req(&port, notice),
@@ -178,12 +178,20 @@ fn take(
     let Some(id) = id else {
         return notice.count_dropped(Cause::UnknownId);
     };
-    if id.hears(kind, names, &notice) != Heard::Taken {
-        return notice.count_dropped(Cause::WrongPeer);
-    }
-    // The machine compares the names again: they may have changed since `hears` looked at them.
     let now = id.manager.now();
-    let next = id.with(|inner| inner.receive(&id, &incoming, None, now, notice));
+    // Most messages have both names, so that their address is not looked at: one turn of the lock.
+    let heard = id.with(|inner| match inner.hears(kind, names) {
+        true => Ok(inner.receive(&id, &incoming, None, now, notice)),
+        false => Err(notice),
+    });
+    let next = match heard {
+        Ok(next) => next,
+        Err(notice) if id.hears(kind, names, &notice) != Heard::Taken => {
+            return notice.count_dropped(Cause::WrongPeer);
+        }
+        // The machine compares the names again: they may have changed since `hears` looked at them.
+        Err(notice) => id.with(|inner| inner.receive(&id, &incoming, None, now, notice)),
+    };
     id.then(next);
 }
 
@@ -227,9 +235,10 @@ impl Manager {
         let Some(id) = self.addressed(ours) else {
             return port.count_dropped(Cause::UnknownId);
         };
-        if id.hears(Kind::Rep, reply.names, &notice) != Heard::Taken {
+        let incoming = Incoming::Rep(reply.incoming);
+        let Some(is_again) = id.hears_again(Kind::Rep, reply.names, &incoming, &notice) else {
             return port.count_dropped(Cause::WrongPeer);
-        }
+        };
         let (Ok(name), Ok(qpn)) = (Reserved::new(GFP_KERNEL), Reserved::new(GFP_KERNEL)) else {
             return port.count_dropped(Cause::NoMemory);
         };
@@ -240,15 +249,14 @@ impl Manager {
             guid: reply.guid,
             source: port.source(received),
         };
-        let incoming = reply.incoming;
         let mut stale = None;
-        let Ok(source) = id.reply_address(port, &notice, &Incoming::Rep(incoming)) else {
+        let Ok(source) = port.address_again(&notice, is_again) else {
             return self.defer(port, notice);
         };
         notice.end_wait();
         let now = self.now();
         let next = id.with(|inner| {
-            if let Some(peer) = inner.machine.takes_rep(&incoming) {
+            if let Some(peer) = inner.machine.takes_rep(&reply.incoming) {
                 if peer.is_special() {
                     port.count_dropped(Cause::WrongQpn);
                     return Next::Nothing(Some(notice));
@@ -274,7 +282,7 @@ impl Manager {
                     }
                 }
             }
-            inner.receive(&id, &Incoming::Rep(incoming), source.as_ref(), now, notice)
+            inner.receive(&id, &incoming, source.as_ref(), now, notice)
         });
         if let (Some(other), Next::Nothing(Some(notice))) = (stale, &next) {
             // Without an address nothing is sent, and the peer sends its REP again.
@@ -296,13 +304,15 @@ impl Manager {
         incoming: &Incoming,
         mut notice: KBox<Notice>,
     ) {
-        let known = self.addressed(names.0);
-        let known = known.filter(|id| id.hears(Kind::Dreq, names, &notice) == Heard::Taken);
-        let Some(id) = known else {
+        let known = self.addressed(names.0).and_then(|id| {
+            let is_again = id.hears_again(Kind::Dreq, names, incoming, &notice)?;
+            Some((id, is_again))
+        });
+        let Some((id, is_again)) = known else {
             // The connection is over here: its end is what the peer wants (IBTA 12.9.7).
             return self.answer_unknown_dreq(port, (names, tid), notice);
         };
-        let Ok(source) = id.reply_address(port, &notice, incoming) else {
+        let Ok(source) = port.address_again(&notice, is_again) else {
             return self.defer(port, notice);
         };
         notice.end_wait();
@@ -361,6 +371,28 @@ impl Id {
         arrival::hear(kind, known, names, || self.is_from_peer(notice))
     }
 
+    /// Decides whether `incoming`, a message of that kind with these identifiers, is heard. If so,
+    /// returns whether it is a duplicate that is answered as the first one was.
+    fn hears_again(
+        &self,
+        kind: Kind,
+        names: Names,
+        incoming: &Incoming,
+        notice: &Notice,
+    ) -> Option<bool> {
+        let now = self.manager.now();
+        // The lock is released before `is_from_peer` takes it again. A message with wrong names has
+        // nobody look for what would answer it.
+        let (known, is_again) = self.look(|inner| {
+            let machine = &inner.machine;
+            let known = machine.ids();
+            let may_be = arrival::hear(kind, known, names, || true) == Heard::Taken;
+            (known, may_be && machine.answers_again(incoming, now))
+        });
+        let heard = arrival::hear(kind, known, names, || self.is_from_peer(notice));
+        (heard == Heard::Taken).then_some(is_again)
+    }
+
     /// Returns whether a REJ with these identifiers may end the connection.
     fn is_rejected(&self, names: Names, reason: Reason) -> bool {
         self.look(|inner| {
@@ -400,14 +432,8 @@ impl Id {
         incoming: &Incoming,
     ) -> core::result::Result<Option<Address>, Unresolved> {
         let now = self.manager.now();
-        if !self.look(|inner| inner.machine.answers_again(incoming, now)) {
-            return Ok(None);
-        }
-        match port.reply_address(notice) {
-            Ok(address) => Ok(Some(address)),
-            Err(NoReplyAddress::Invalid) => Ok(None),
-            Err(NoReplyAddress::Unresolved) => Err(Unresolved),
-        }
+        let is_again = self.look(|inner| inner.machine.answers_again(incoming, now));
+        port.address_again(notice, is_again)
     }
 }
 
@@ -446,6 +472,27 @@ impl Port {
         }
     }
 
+    /// Returns the address of a message's sender if the message `is_again` to be answered as the
+    /// first one was. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The message is to be [deferred](Manager::defer).
+    fn address_again(
+        self: &Arc<Self>,
+        notice: &Notice,
+        is_again: bool,
+    ) -> core::result::Result<Option<Address>, Unresolved> {
+        if !is_again {
+            return Ok(None);
+        }
+        match self.reply_address(notice) {
+            Ok(address) => Ok(Some(address)),
+            Err(NoReplyAddress::Invalid) => Ok(None),
+            Err(NoReplyAddress::Unresolved) => Err(Unresolved),
+        }
+    }
+
     /// Lets a message wait if its sender's address is not known yet, or counts it as dropped.
     pub(super) fn put_off(self: &Arc<Self>, notice: KBox<Notice>, why: NoReplyAddress) {
         match why {
@@ -469,6 +516,12 @@ impl Port {
 }
 
 impl Inner {
+    /// Returns whether a message of that kind with these identifiers is heard wherever it comes
+    /// from.
+    fn hears(&self, kind: Kind, names: Names) -> bool {
+        arrival::hear(kind, self.machine.ids(), names, || false) == Heard::Taken
+    }
+
     /// Lets the machine have a message.
     pub(super) fn receive(
         &mut self,
