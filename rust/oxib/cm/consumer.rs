@@ -58,7 +58,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     }
 
     /// Gives the consumer its identifier, one at a time. Called before anything else of that
-    /// identifier.
+    /// identifier, but for the first [`Consumer::show`].
     fn attach(&self, id: &Arc<Id>);
 
     /// Takes the identifier, which has ended, from the consumer, which gets no event of it
@@ -66,7 +66,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     fn detach(&self);
 
     /// Shows changed properties of the identifier to the consumer. Called with the identifier's
-    /// lock held.
+    /// lock held, and once before the consumer has it.
     fn show(&self, _shown: &Shown) {}
 
     /// Returns whether a listener of this consumer may also serve a consumer with the handler

@@ -245,14 +245,19 @@ impl Inner {
     }
 
     fn shown(&self) -> Shown {
-        let (local, remote) = self.machine.ids();
-        Shown {
-            state: self.machine.name(),
-            lap: self.machine.lap_state(),
-            local,
-            remote,
-            service: self.service,
-        }
+        shown(&self.machine, self.service)
+    }
+}
+
+/// Returns what a consumer sees of an identifier with this machine.
+fn shown(machine: &Machine, service: ServiceId) -> Shown {
+    let (local, remote) = machine.ids();
+    Shown {
+        state: machine.name(),
+        lap: machine.lap_state(),
+        local,
+        remote,
+        service,
     }
 }
 
@@ -286,6 +291,7 @@ impl Id {
         local: CommId,
         (machine, service): (Machine, ServiceId),
     ) -> Result<Arc<Self>> {
+        let shown = shown(&machine, service);
         let inner = init!(Inner {
             machine,
             service,
@@ -320,8 +326,9 @@ impl Id {
             }),
             GFP_KERNEL,
         )?;
+        // Without the lock: no other thread has the identifier before the consumer does.
+        id.consumer.show(&shown);
         id.consumer.attach(&id);
-        id.look(|inner| id.consumer.show(&inner.shown()));
         Ok(id)
     }
 

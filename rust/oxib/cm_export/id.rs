@@ -202,7 +202,8 @@ impl Consumer for CmId {
     fn show(&self, shown: &Shown) {
         let seen = self.seen.get();
         // SAFETY: By the type invariant valid, and these fields are written by us alone, with the
-        // identifier's lock held. Consumers read them at any time.
+        // identifier's lock held or before the identifier is attached. Consumers read them at any
+        // time.
         unsafe {
             addr_of_mut!((*seen).state).write_volatile(shown.state.number().into());
             addr_of_mut!((*seen).lap_state).write_volatile(shown.lap.number().into());

@@ -183,7 +183,7 @@ impl Machine {
 
     /// The state of path migration.
     pub fn lap_state(&self) -> LapState {
-        self.state.view().map_or(LapState::Uninit, |view| view.lap)
+        self.state.lap()
     }
 
     /// Our name for the connection, and the peer's, which is [`CommId::ZERO`] before we are told.

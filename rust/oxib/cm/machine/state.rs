@@ -234,12 +234,24 @@ impl State {
             State::Idle(state) => state.remote,
             State::TimeWait(state) => state.remote,
             State::SidrReqRcvd(state) => state.request,
+            State::ReqRcvd(state) => state.req.peer.id,
+            State::MraReqSent(state) => state.req.peer.id,
+            State::RepSent(state) => state.0.connection.peer.id,
+            State::MraRepRcvd(state) => state.0.connection.peer.id,
+            State::RepRcvd(state) => state.connection.peer.id,
+            State::MraRepSent(state) => state.connection.peer.id,
+            State::Established(state) => state.connection.peer.id,
             State::DreqSent(state) => state.connection.peer.id,
             State::DreqRcvd(state) => state.connection.peer.id,
-            _ => self
-                .view()
-                .and_then(|view| view.peer)
-                .map_or(CommId::ZERO, |peer| peer.id),
+        }
+    }
+
+    /// The state of path migration. Each step shows it and the peer's name to the consumer, so
+    /// neither is taken from a [`View`].
+    pub(super) fn lap(&self) -> LapState {
+        match self {
+            State::Established(state) => state.lap,
+            _ => LapState::Uninit,
         }
     }
 
