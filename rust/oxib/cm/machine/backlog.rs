@@ -208,6 +208,12 @@ impl<M: DerefMut<Target = [Cell]>> Backlog<M> {
         self.has_slot(source) || self.may_take_over(source)
     }
 
+    /// Returns whether there is a slot for any source: more than half of them are free, and a
+    /// source holds no more than are taken.
+    pub fn admits_all(&self) -> bool {
+        self.taken < self.most.saturating_sub(self.taken)
+    }
+
     fn has_slot(&self, source: u32) -> bool {
         self.held(source) < self.most.saturating_sub(self.taken)
     }

@@ -110,6 +110,22 @@ fn a_source_without_a_slot_is_not_admitted() {
     assert!(slots.admits(source(4)));
 }
 
+/// A source that holds all slots which are taken is the last to be admitted with all others.
+#[test]
+fn all_are_admitted_while_more_than_half_is_free() {
+    for most in [0, 1, 2, 5, 64] {
+        let mut slots = slots(most);
+        let mut held = Vec::new();
+        while slots.admits_all() {
+            assert!(slots.admits(source(1)) && slots.admits(source(2)));
+            let name = 1 + slots.taken();
+            held.push(take(&mut slots, 1, name).expect("all are admitted"));
+        }
+        assert!(!slots.admits(source(1)));
+        assert_eq!(slots.taken(), most.div_ceil(2));
+    }
+}
+
 #[test]
 fn one_slot_is_one() {
     let mut slots = slots(1);
