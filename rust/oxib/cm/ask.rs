@@ -32,6 +32,9 @@ use crate::{
 impl Inner {
     /// Returns the kind of the unanswered request.
     pub(super) fn asked(&self) -> Kind {
+        if self.bare_dreq {
+            return Kind::Dreq;
+        }
         let kind = self
             .request
             .as_ref()
@@ -69,6 +72,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Sends a DREQ without private data, now or when its turn comes. It is not kept: all of it is
+    /// known as long as it may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// The error of the sending.
+    pub(super) fn ask_to_disconnect(&mut self, id: &Arc<Id>) -> Result {
+        let slot = self.destination(id)?.port().window.enter(id);
+        if slot.is_some() {
+            self.send_bare_dreq(id)?;
+        }
+        self.waits = slot.is_none();
+        self.window_slot = slot;
+        self.bare_dreq = true;
+        Ok(())
+    }
+
     /// The time of the next look at an identifier that is due later: sooner if its request keeps
     /// others waiting, or was sent before it was known how long answers take.
     pub(super) fn next_look(&self, due: Time, now: Time) -> Time {
@@ -102,7 +122,9 @@ impl Inner {
 
     /// Sends the request that was kept back. That it cannot be sent is as if it had been lost.
     pub(super) fn send_kept_back(&self, id: &Id) {
-        if let (Ok(to), Some(request)) = (self.destination(id), &self.request) {
+        if self.bare_dreq {
+            let _ = self.send_bare_dreq(id);
+        } else if let (Ok(to), Some(request)) = (self.destination(id), &self.request) {
             let _ = to.post_built(request);
         }
     }

@@ -183,16 +183,10 @@ impl Id {
                 .port()
                 .map_or(0, |port| port.round_trips.of(Kind::Dreq).patience());
             let actions = inner.machine.send_dreq(patience, now).map_err(refused)?;
-            // Not before: consumers call this to find out which end has disconnected.
-            let sent = room().and_then(|memory| {
-                let extra = Extra {
-                    private_data,
-                    ..Extra::default()
-                };
-                inner.ask(self, Kind::Dreq, memory, |inner, out| {
-                    inner.build(self, Outgoing::Dreq, &extra, out)
-                })
-            });
+            let sent = match private_data {
+                [] => inner.ask_to_disconnect(self),
+                _ => inner.ask_to_disconnect_with(self, private_data),
+            };
             // There is nothing to tell: the call says how it went.
             match sent {
                 Ok(()) => {
@@ -496,6 +490,19 @@ impl Before<'_> {
 }
 
 impl Inner {
+    /// Sends a DREQ with private data, and keeps it.
+    fn ask_to_disconnect_with(&mut self, id: &Arc<Id>, private_data: &[u8]) -> Result {
+        // Not before the step: consumers disconnect to find out which end has disconnected.
+        let memory = room()?;
+        let extra = Extra {
+            private_data,
+            ..Extra::default()
+        };
+        self.ask(id, Kind::Dreq, memory, |inner, out| {
+            inner.build(id, Outgoing::Dreq, &extra, out)
+        })
+    }
+
     /// Sends a REP, and keeps it: it is repeated as a request is. The peer waits for it, so it
     /// is not queued.
     fn answer(

@@ -110,6 +110,8 @@ pub(super) struct Inner {
     pub(super) peer_qpn: Qpn,
     /// The request that is repeated until it is answered.
     pub(super) request: Option<KBox<Bytes>>,
+    /// The request is a DREQ that is built again when it is repeated, and not kept.
+    pub(super) bare_dreq: bool,
     /// The request is kept back until its turn comes.
     pub(super) waits: bool,
     /// The request's slot among the port's, until something comes for it or is overdue.
@@ -166,6 +168,7 @@ impl Inner {
         }
         if !self.machine.awaits_answer() {
             self.request = None;
+            self.bare_dreq = false;
             // A turn that the identifier still has in the port's window is void: `turn_came`
             // looks here.
             self.waits = false;
@@ -302,6 +305,7 @@ impl Id {
             qp_type: QpType::Rc,
             peer_qpn: Qpn::from_bytes([0; 3]),
             request: None,
+            bare_dreq: false,
             waits: false,
             window_slot: None,
             sidr_request: None,
