@@ -151,6 +151,16 @@ pub(super) enum Next {
     Tell(KBox<Notice>),
 }
 
+/// The work that follows when the timer came due.
+enum Due {
+    /// No report.
+    Nothing,
+    /// This thread tells the consumer.
+    Tell(Report),
+    /// The consumer is being told something else, and the machine was left as it was.
+    Busy,
+}
+
 impl Inner {
     /// Carries out what a step of the machine asks for, but for its message, and says what the
     /// consumer is told: `notice`, if anything.
@@ -217,6 +227,39 @@ impl Inner {
             self.notifying = true;
             Next::Tell(notice)
         }
+    }
+
+    /// Handles the timer, unless a notice would have to wait until others are reported.
+    fn timer_due(&mut self, id: &Arc<Id>, now: Time) -> Due {
+        if self.gone {
+            return Due::Nothing;
+        }
+        if self.notifying {
+            return Due::Busy;
+        }
+        let actions = self.step_by_timer(id, now);
+        let _ = self.follow(id, &actions, now, None);
+        match actions.report {
+            None => Due::Nothing,
+            Some(report) => {
+                self.notifying = true;
+                Due::Tell(report)
+            }
+        }
+    }
+
+    /// Lets the timer of the machine come due, and sends what that asks for.
+    fn step_by_timer(&mut self, id: &Id, now: Time) -> Actions {
+        let asked = self.machine.asked_at().unwrap_or(now);
+        let rto = self.port().map_or(0, |port| {
+            let round_trip = port.round_trips.of(self.asked());
+            round_trip.patience_with(asked, now)
+        });
+        let actions = self.machine.timer(rto, now);
+        self.send(id, &actions, None);
+        // Before `follow`, where the next look depends on whether the request still has a slot.
+        self.let_others_in(now);
+        actions
     }
 
     /// Plans the timer for `due`, and not for when it was planned before.
@@ -394,16 +437,18 @@ impl Id {
 
     /// Does what follows a step: tells the consumer, and what has waited for that. Sleeps.
     pub(super) fn then(self: &Arc<Self>, next: Next) {
-        let mut notice = match next {
-            Next::Nothing(_) => return,
-            Next::Tell(notice) => notice,
-        };
+        match next {
+            Next::Nothing(_) => {}
+            Next::Tell(notice) => {
+                let handled = self.tell(notice);
+                self.tell_others(handled);
+            }
+        }
+    }
+
+    /// Tells the consumer what has waited until it had `handled` a notice. Sleeps.
+    fn tell_others(self: &Arc<Self>, mut handled: Result) {
         loop {
-            // No lock is held: the handler may sleep and call the identifier. `notifying` keeps
-            // other threads from calling it meanwhile.
-            let handled = self.consumer.event(self, &notice);
-            // The notice of a REQ uses its listener: `destroy` of that waits for the use to end.
-            drop(notice);
             if let Err(error) = handled {
                 // A failed handler ends the identifier, as with the kernel's `ib_cm`. For
                 // `ENOMEM` a REQ is not rejected: the peer repeats it, and there may be memory
@@ -412,10 +457,17 @@ impl Id {
                 return;
             }
             match self.next_turn() {
-                Some(next) => notice = next,
+                Some(notice) => handled = self.tell(notice),
                 None => return,
             }
         }
+    }
+
+    fn tell(self: &Arc<Self>, notice: KBox<Notice>) -> Result {
+        // No lock is held: the handler may sleep and call the identifier. `notifying` keeps other
+        // threads from calling it meanwhile. The notice of a REQ uses its listener: `destroy` of
+        // that waits for the use to end, so the notice ends here.
+        self.consumer.event(self, &notice)
     }
 
     fn next_turn(&self) -> Option<KBox<Notice>> {
@@ -444,9 +496,22 @@ impl Id {
     }
 
     fn timer_due(self: &Arc<Self>) {
-        // Most often the machine repeats a request and notifies nobody; a notice that it makes
-        // must arrive.
         let now = self.manager.now();
+        // Most often the machine repeats a request and notifies nobody, or the consumer can be
+        // told at once.
+        match self.with(|inner| inner.timer_due(self, now)) {
+            Due::Nothing => {}
+            Due::Tell(report) => {
+                let handled = self.consumer.event(self, &Notice::of_event(report));
+                self.tell_others(handled);
+            }
+            Due::Busy => self.timer_due_when_busy(now),
+        }
+    }
+
+    /// Handles the timer while the consumer is being notified: a notice that the machine makes has
+    /// to wait, and must arrive.
+    fn timer_due_when_busy(self: &Arc<Self>, now: Time) {
         let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
             let later = now.after(NO_MEMORY.into());
             self.with(|inner| {
@@ -460,16 +525,7 @@ impl Id {
             if inner.gone {
                 return Next::Nothing(Some(notice));
             }
-            let asked = inner.machine.asked_at().unwrap_or(now);
-            let rto = inner.port().map_or(0, |port| {
-                let round_trip = port.round_trips.of(inner.asked());
-                round_trip.patience_with(asked, now)
-            });
-            let actions = inner.machine.timer(rto, now);
-            inner.send(self, &actions, None);
-            // Before `follow`, where the next look depends on whether the request still has a
-            // slot.
-            inner.let_others_in(now);
+            let actions = inner.step_by_timer(self, now);
             inner.follow(self, &actions, now, Some(notice))
         });
         self.then(next);
@@ -485,5 +541,86 @@ impl WorkItem for Id {
 
     fn run(this: Arc<Id>) {
         this.timer_due();
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cm_id)]
+mod tests {
+    use core::sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    };
+
+    use super::*;
+    use crate::cm::machine::input::{
+        Patience,
+        SidrReqParam, //
+    };
+
+    /// A consumer that counts how often it was told that nobody has answered.
+    struct Unanswered(AtomicU32);
+
+    impl Consumer for Unanswered {
+        fn event(&self, _: &Arc<Id>, notice: &Notice) -> Result {
+            if matches!(notice.report(), Report::SidrReqError(_)) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        }
+
+        fn attach(&self, _: &Arc<Id>) {}
+
+        fn detach(&self) {}
+
+        fn as_any(&self) -> &dyn core::any::Any {
+            self
+        }
+    }
+
+    /// An identifier with a request that should have been answered long ago, and its consumer.
+    fn overdue(manager: &Arc<Manager>) -> Result<(Arc<Id>, Arc<Unanswered>)> {
+        let told = Arc::new(Unanswered(AtomicU32::new(0)), GFP_KERNEL)?;
+        let local = manager.name();
+        let mut machine = Machine::new(local);
+        let param = SidrReqParam {
+            patience: Patience {
+                timeout: 1,
+                retries: 0,
+            },
+            rto: 1,
+        };
+        let asked = machine.send_sidr_req(&param, Time::new(0));
+        let _ = asked.map_err(|_| EINVAL)?;
+        let device = DeviceKey::of_no_device();
+        let made = (machine, NO_SERVICE);
+        let id = Id::unlisted(manager, device, told.clone(), local, made)?;
+        Ok((id, told))
+    }
+
+    #[test]
+    fn a_timer_is_reported_once() -> Result {
+        let manager = Manager::new(1)?;
+        let (id, told) = overdue(&manager)?;
+        for _ in 0..2 {
+            id.timer_due();
+            assert_eq!(told.0.load(Ordering::Relaxed), 1);
+            assert!(!id.look(|inner| inner.notifying));
+        }
+        assert!(id.destroy());
+        Ok(())
+    }
+
+    #[test]
+    fn a_timer_waits_while_the_consumer_is_told_something_else() -> Result {
+        let manager = Manager::new(1)?;
+        let (id, told) = overdue(&manager)?;
+        id.look(|inner| inner.notifying = true);
+        id.timer_due();
+        assert_eq!(told.0.load(Ordering::Relaxed), 0);
+        id.tell_others(Ok(()));
+        assert_eq!(told.0.load(Ordering::Relaxed), 1);
+        assert!(!id.look(|inner| inner.notifying));
+        assert!(id.destroy());
+        Ok(())
     }
 }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// A message that came, or something else that happened, on its way to an identifier and its
-/// consumer. It is allocated once, when it begins.
+/// consumer. One that may have to wait is allocated once, when it begins.
 pub(crate) struct Notice {
     /// The next one in the same chain.
     pub(super) next: Option<KBox<Notice>>,
@@ -70,20 +70,22 @@ impl Notice {
     ///
     /// `ENOMEM`.
     pub(super) fn new(report: Report, flags: kernel::alloc::Flags) -> Result<KBox<Self>> {
-        Ok(KBox::new(
-            Self {
-                next: None,
-                report,
-                mad: None,
-                port: None,
-                id: None,
-                origin: None,
-                deferred: 0,
-                slot: None,
-                given_up: None,
-            },
-            flags,
-        )?)
+        Ok(KBox::new(Self::of_event(report), flags)?)
+    }
+
+    /// Creates the notice of an event without a message that is told at once.
+    pub(super) fn of_event(report: Report) -> Self {
+        Self {
+            next: None,
+            report,
+            mad: None,
+            port: None,
+            id: None,
+            origin: None,
+            deferred: 0,
+            slot: None,
+            given_up: None,
+        }
     }
 
     /// Creates the notice of a message that came by `port`.
