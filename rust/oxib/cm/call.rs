@@ -427,12 +427,28 @@ impl Id {
             Some(entry) => self.manager.port(self.device(), entry.port())?,
             None => self.manager.port_of(self.device(), path)?,
         };
-        let device = port.device()?;
+        port.address_along(path, source)
+    }
+}
+
+impl Port {
+    /// Returns the address that a path from this port leads to. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if `source` is an entry of another device, `ENODEV` if the device goes, and the
+    /// device's error.
+    pub(super) fn address_along(
+        self: Arc<Self>,
+        path: &mut PathRecord,
+        source: Option<&Entry>,
+    ) -> Result<Address> {
+        let device = self.device()?;
         if source.is_some_and(|entry| !entry.is_of(&device)) {
             return Err(EINVAL);
         }
-        let vector = AddressVector::from_path(&device, port.number, path, source)?;
-        Ok(Address::new(port, vector))
+        let vector = AddressVector::from_path(&device, self.number, path, source)?;
+        Ok(Address::new(self, vector))
     }
 }
 
@@ -457,9 +473,13 @@ impl super::Manager {
 
     /// Returns the port where `path` begins.
     fn port_of(&self, key: super::DeviceKey, path: &PathRecord) -> Result<Arc<Port>> {
-        let device = self.devices.get(&key).ok_or(EINVAL)?.device()?;
-        let number: PortNumber = device.port_of_path(path).ok_or(EINVAL)?;
-        self.port(key, number)
+        let any = self.devices.get(&key).ok_or(EINVAL)?;
+        let number: PortNumber = any.device()?.port_of_path(path).ok_or(EINVAL)?;
+        // Most devices have one port.
+        match any.number == number {
+            true => Ok(any),
+            false => self.port(key, number),
+        }
     }
 }
 

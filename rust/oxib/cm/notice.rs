@@ -179,6 +179,10 @@ impl Chain {
 
     /// Takes the oldest. Long chains are for [`Chain::in_order`].
     pub(super) fn pop(&mut self) -> Option<KBox<Notice>> {
+        // Mostly nothing waits.
+        if self.is_empty() {
+            return None;
+        }
         let mut rest = core::mem::take(self).in_order();
         let oldest = rest.next();
         for notice in rest {

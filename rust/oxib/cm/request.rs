@@ -427,7 +427,7 @@ impl Paths {
         let Request {
             completion, back, ..
         } = request;
-        let back = back.vector();
+        let (port, back) = (back.port(), back.vector());
         let kind = back
             .source()
             .map_or(PathKind::Infiniband, |entry| match roce {
@@ -444,9 +444,12 @@ impl Paths {
         primary.set_hop_limit(back.hop_limit());
         // Without a GRH the REQ alone says for which GID it is. A peer with an old LID reaches
         // another node than it wants.
-        let address = id
-            .address_along(&mut primary, back.source())
-            .map_err(|error| turned(error, Reason::INVALID_GID))?;
+        let address = match back.source() {
+            // It is an entry of the port that the REQ came by.
+            Some(source) => port.clone().address_along(&mut primary, Some(source)),
+            None => id.address_along(&mut primary, None),
+        };
+        let address = address.map_err(|error| turned(error, Reason::INVALID_GID))?;
         let alternate = match req.alternate() {
             None => None,
             Some(described) => {
