@@ -40,7 +40,8 @@ use crate::{
             Packet, //
         },
         psn::Psn,
-        qpn::Qpn, //
+        qpn::Qpn,
+        smp::attribute, //
     }, //
 };
 
@@ -247,13 +248,16 @@ impl QueuePair {
     }
 }
 
-/// Returns whether a packet of management is an answer.
+/// Returns whether a packet of management is an answer about a port, as that to a command which
+/// disables the link.
 fn is_answer(frame: &Frame) -> bool {
     let Ok(packet) = Packet::parse(frame.bytes()) else {
         return false;
     };
     let header = mad::Header::ref_from_prefix(packet.payload);
-    header.is_ok_and(|(header, _)| header.method() & mad::METHOD_RESPONSE != 0)
+    header.is_ok_and(|(header, _)| {
+        header.method() & mad::METHOD_RESPONSE != 0 && header.attribute() == attribute::PORT_INFO
+    })
 }
 
 /// Reads segments that are the kernel's memory whatever their keys say.
