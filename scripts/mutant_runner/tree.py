@@ -54,7 +54,9 @@ def end_all():
     for process in commands:
         _ask_to_end(process)
     for process in commands:
-        process.wait()
+        # Not by `wait()`: the thread that a signal has interrupted may be in it, and has its lock.
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 class Tree:

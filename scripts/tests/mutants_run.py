@@ -219,6 +219,15 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.lines, [])
         self.assertFalse((self.cache / "mutants-noticed").exists())
 
+    def test_an_interruption_ends_what_the_first_thread_waits_for(self):
+        shutil.rmtree(self.cache / "kernel")
+        self._write("scripts/kernel", "#!/bin/bash\necho begun >>/cache/begun\nexec sleep 100\n")
+        self._mutant("wrong", "made/adds", "    one + other", "    one - other")
+        process = self._start("--patches")
+        self._interrupt_when_begun(process, 1)
+        self.assertIn("interrupted (SIGTERM)", self._wait(process))
+        self._says(130)
+
     def test_a_node_runner_that_is_interrupted_notices_nothing(self):
         self._write("boot.sh", "grep -q 'one + other' /oxib/rust/made.rs || { kill -TERM $PPID; exec sleep 100; }\n", self.cache)
         self._mutant("wrong", "made/adds", "    one + other", "    one - other")
