@@ -132,6 +132,16 @@ check_refused "is not older than a source that only seems newer" test "$source" 
 echo ninth >"$source"
 check "is older than a source that changes" test "$source" -nt "$copied/oxib.ko"
 rm -r "$copied"
+echo eighth >"$source"
+exec 7>>"$place/cache/lock/build-uml-7.3-made"
+flock 7
+check "a copy of what is being built" copies
+check_refused "is none" test -e "$copied"
+exec 7>&-
+check "a copy once it is built" copies
+check "is one" test -e "$copied"
+rm -r "$copied"
+echo ninth >"$source"
 check "a copy of what was built from another source" copies
 check_refused "is none" test -e "$copied"
 finish
