@@ -215,8 +215,8 @@ impl Machine {
         self.state.due()
     }
 
-    /// Returns whether a request of ours is unanswered: the shell has to keep it for
-    /// [`Send::Again`].
+    /// Returns whether a request of ours is unanswered: for [`Send::Again`] the shell has to keep
+    /// it, or to be able to build it again.
     ///
     /// [`Send::Again`]: actions::Send::Again
     pub fn awaits_answer(&self) -> bool {
