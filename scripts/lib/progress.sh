@@ -46,9 +46,11 @@ progress_watch() { # pid, name, log
 # step NAME COMMAND...: run the command with its output in a log; show the end of the log if it fails.
 step() {
 	local name=$1 began=$SECONDS log pid status=0
+	# Mutants have build directories of their own, and are built side by side.
+	local logs=$own/log${OXIB_BUILD:+/$OXIB_BUILD}
 	shift
-	mkdir -p "$own/log"
-	log=$own/log/$(printf '%s' "$name" | tr -c '[:alnum:]._-' '-').log
+	mkdir -p "$logs"
+	log=$logs/$(printf '%s' "$name" | tr -c '[:alnum:]._-' '-').log
 	say "$name"
 	# A group of its own, so that an interruption ends all that the command started, and not only the command.
 	setsid "$@" >"$log" 2>&1 </dev/null &

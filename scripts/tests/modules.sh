@@ -46,11 +46,13 @@ make_compiler() {
 	END
 	stub tool <<-'END'
 		#!/bin/bash
-		mkdir -p "$BUILT/../tool-made" && : >"$BUILT/../tool-made/oxib"
+		made=$BUILT/../../build/tool-$OXIB_CHECKOUT_ID
+		mkdir -p "$made" && : >"$made/oxib"
 	END
 	stub provider <<-'END'
 		#!/bin/bash
-		mkdir -p "$BUILT/../provider-made" && : >"$BUILT/../provider-made/libsoftib.so"
+		made=$BUILT/../../build/provider-$OXIB_CHECKOUT_ID
+		mkdir -p "$made" && : >"$made/libsoftib.so"
 	END
 }
 
@@ -117,9 +119,13 @@ check_refused "but is not taken for built" has_modules
 # A mutant's copy of the checkout has a build directory of its own.
 copied=$place/cache/checkouts/mutant/build-mutant/uml-7.3
 
-copies() {
+mutant_modules() { # argument...
 	env -u OXIB_INSIDE OXIB_CACHE="$place/cache" OXIB_CHECKOUT_ID=mutant OXIB_BUILD=build-mutant \
-		"$checkout/scripts/modules" --copy uml-7.3 >"$place/said" 2>&1
+		"$checkout/scripts/modules" "$@" >"$place/said" 2>&1
+}
+
+copies() {
+	mutant_modules --copy uml-7.3
 }
 
 check "a copy of what is not whole" copies
@@ -144,4 +150,7 @@ rm -r "$copied"
 echo ninth >"$source"
 check "a copy of what was built from another source" copies
 check_refused "is none" test -e "$copied"
+# Mutants are tried side by side in one toolchain root, with one folder of logs.
+BUILT=$copied check "a mutant is built" mutant_modules uml-7.3
+check "the log is that of its build directory" test -e "$place/cache/checkouts/mutant/log/build-mutant"
 finish
