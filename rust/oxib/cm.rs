@@ -78,6 +78,7 @@ mod request;
 mod round_trip;
 mod sidr;
 mod table;
+mod timer;
 mod window;
 
 pub(crate) use self::{

@@ -132,19 +132,6 @@ impl<'a> Destination<'a> {
         })
     }
 
-    /// Sends a message once more.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Destination::post`].
-    pub(super) fn post_again(self, bytes: &Bytes) -> Result {
-        self.post_built(bytes)?;
-        if let Some(kind) = port::kind(bytes) {
-            self.address.port.count_repeated(kind);
-        }
-        Ok(())
-    }
-
     /// Sends the message that `write` writes, and returns what `keep` makes of it.
     fn post_and<R>(
         self,

@@ -12,10 +12,19 @@ use super::{
         Id,
         Inner, //
     },
-    machine::time::Time,
-    message::Room,
+    machine::{
+        actions::Outgoing,
+        time::Time, //
+    },
+    message::{
+        Extra,
+        Room, //
+    },
     port,
-    round_trip::UNHEARD,
+    round_trip::{
+        RoundTrip,
+        UNHEARD, //
+    },
     window::Slot, //
 };
 use crate::{
@@ -31,15 +40,17 @@ use crate::{
 
 impl Inner {
     /// Returns the kind of the unanswered request.
-    pub(super) fn asked(&self) -> Kind {
-        if self.bare_dreq {
-            return Kind::Dreq;
+    fn asked_kind(&self) -> Kind {
+        match &self.request {
+            Some(request) => port::kind(request).unwrap_or(Kind::Req),
+            None => Kind::Dreq,
         }
-        let kind = self
-            .request
-            .as_ref()
-            .and_then(|request| port::kind(request));
-        kind.unwrap_or(Kind::Req)
+    }
+
+    /// Returns what the port knows of how long answers to the unanswered request take.
+    pub(super) fn round_trip(&self) -> Option<&RoundTrip> {
+        let port = self.port()?;
+        Some(port.round_trips.of(self.asked_kind()))
     }
 
     /// Sends the request that `write` writes, now or when its turn comes, and keeps it in `memory`.
@@ -85,7 +96,7 @@ impl Inner {
         }
         self.waits = slot.is_none();
         self.window_slot = slot;
-        self.bare_dreq = true;
+        self.request = None;
         Ok(())
     }
 
@@ -94,8 +105,8 @@ impl Inner {
     pub(super) fn next_look(&self, due: Time, now: Time) -> Time {
         let soon = u64::from(UNHEARD);
         let asked = self.machine.asked_at();
-        let port = asked.and(self.port());
-        let is_unmeasured = port.is_some_and(|port| !port.round_trips.of(self.asked()).is_known());
+        let round_trip = asked.and_then(|_| self.round_trip());
+        let is_unmeasured = round_trip.is_some_and(|round_trip| !round_trip.is_known());
         match self.window_slot {
             Some(_) => due.min(now.after(soon)),
             None if is_unmeasured => {
@@ -108,11 +119,8 @@ impl Inner {
 
     /// Gives the request's slot to others if no answer is to be expected any more.
     pub(super) fn let_others_in(&mut self, now: Time) {
-        let is_overdue = match (self.port(), self.machine.asked_at()) {
-            (Some(port), Some(asked)) => {
-                let round_trip = port.round_trips.of(self.asked());
-                round_trip.is_overdue(asked, now)
-            }
+        let is_overdue = match (self.round_trip(), self.machine.asked_at()) {
+            (Some(round_trip), Some(asked)) => round_trip.is_overdue(asked, now),
             _ => true,
         };
         if is_overdue {
@@ -122,11 +130,31 @@ impl Inner {
 
     /// Sends the request that was kept back. That it cannot be sent is as if it had been lost.
     pub(super) fn send_kept_back(&self, id: &Id) {
-        if self.bare_dreq {
-            let _ = self.send_bare_dreq(id);
-        } else if let (Ok(to), Some(request)) = (self.destination(id), &self.request) {
-            let _ = to.post_built(request);
+        let _ = self.send_asked(id);
+    }
+
+    /// Sends the unanswered request once more.
+    ///
+    /// # Errors
+    ///
+    /// The error of the sending.
+    pub(super) fn send_again(&self, id: &Id) -> Result {
+        self.send_asked(id)?;
+        let to = self.destination(id)?;
+        to.port().count_repeated(self.asked_kind());
+        Ok(())
+    }
+
+    fn send_asked(&self, id: &Id) -> Result {
+        match &self.request {
+            Some(request) => self.destination(id)?.post_built(request),
+            None => self.send_bare_dreq(id),
         }
+    }
+
+    /// Sends a DREQ without private data.
+    fn send_bare_dreq(&self, id: &Id) -> Result {
+        self.send_new(id, Outgoing::Dreq, &Extra::default())
     }
 }
 

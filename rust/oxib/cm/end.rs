@@ -87,7 +87,6 @@ impl Inner {
             half_open.give_back();
         }
         self.request = None;
-        self.bare_dreq = false;
         self.waits = false;
         self.window_slot = None;
         self.is_unused()

@@ -7,17 +7,14 @@
 //! meanwhile queue up, so that the consumer gets one at a time and in order.
 
 use kernel::{
-    impl_has_delayed_work,
     prelude::*,
     sync::{
         Arc,
         Completion, //
     },
-    time::msecs_to_jiffies,
     workqueue::{
         new_delayed_work,
-        DelayedWork,
-        WorkItem, //
+        DelayedWork, //
     }, //
 };
 
@@ -32,7 +29,6 @@ use super::{
         actions::{
             Actions,
             RemoteAction,
-            Report,
             SlotAction,
             TimerAction, //
         },
@@ -66,12 +62,8 @@ use crate::{
             ServiceId, //
         },
         qpn::Qpn, //
-    },
-    work, //
+    }, //
 };
-
-/// Delay of a timer that found no memory for its notice, in milliseconds.
-const NO_MEMORY: u32 = 100;
 
 /// The service of an identifier that has none yet.
 pub(super) const NO_SERVICE: ServiceId = ServiceId::new(0);
@@ -89,7 +81,7 @@ pub(crate) struct Id {
     #[pin]
     pub(super) unused: Completion,
     #[pin]
-    timer: DelayedWork<Id>,
+    pub(super) timer: DelayedWork<Id>,
 }
 
 /// The data that an identifier's lock guards.
@@ -108,10 +100,8 @@ pub(super) struct Inner {
     pub(super) qp_type: QpType,
     /// The peer's queue pair.
     pub(super) peer_qpn: Qpn,
-    /// The request that is repeated until it is answered.
+    /// The request that is repeated until it is answered; none for a DREQ that is built again.
     pub(super) request: Option<KBox<Bytes>>,
-    /// The request is a DREQ that is built again when it is repeated, and not kept.
-    pub(super) bare_dreq: bool,
     /// The request is kept back until its turn comes.
     pub(super) waits: bool,
     /// The request's slot among the port's, until something comes for it or is overdue.
@@ -128,7 +118,7 @@ pub(super) struct Inner {
     pub(super) half_open: Option<HalfOpen>,
     pub(super) waiting: Chain,
     /// The timer may be in its queue.
-    armed: bool,
+    pub(super) armed: bool,
     /// The consumer is being notified.
     pub(super) notifying: bool,
     /// Number of other users of the identifier: requests to a listener.
@@ -151,16 +141,6 @@ pub(super) enum Next {
     Tell(KBox<Notice>),
 }
 
-/// The work that follows when the timer came due.
-enum Due {
-    /// No report.
-    Nothing,
-    /// This thread tells the consumer.
-    Tell(Report),
-    /// The consumer is being told something else, and the machine was left as it was.
-    Busy,
-}
-
 impl Inner {
     /// Carries out what a step of the machine asks for, but for its message, and says what the
     /// consumer is told: `notice`, if anything.
@@ -173,12 +153,11 @@ impl Inner {
     ) -> Next {
         // First, while the request is still kept: its kind tells which estimate of the port
         // learns.
-        if let (Some(sample), Some(port)) = (actions.rtt_sample, self.port()) {
-            port.round_trips.of(self.asked()).sample(sample, now);
+        if let (Some(sample), Some(round_trip)) = (actions.rtt_sample, self.round_trip()) {
+            round_trip.sample(sample, now);
         }
         if !self.machine.awaits_answer() {
             self.request = None;
-            self.bare_dreq = false;
             // A turn that the identifier still has in the port's window is void: `turn_came`
             // looks here.
             self.waits = false;
@@ -226,57 +205,6 @@ impl Inner {
         } else {
             self.notifying = true;
             Next::Tell(notice)
-        }
-    }
-
-    /// Handles the timer, unless a notice would have to wait until others are reported.
-    fn timer_due(&mut self, id: &Arc<Id>, now: Time) -> Due {
-        if self.gone {
-            return Due::Nothing;
-        }
-        if self.notifying {
-            return Due::Busy;
-        }
-        let actions = self.step_by_timer(id, now);
-        let _ = self.follow(id, &actions, now, None);
-        match actions.report {
-            None => Due::Nothing,
-            Some(report) => {
-                self.notifying = true;
-                Due::Tell(report)
-            }
-        }
-    }
-
-    /// Lets the timer of the machine come due, and sends what that asks for.
-    fn step_by_timer(&mut self, id: &Id, now: Time) -> Actions {
-        let asked = self.machine.asked_at().unwrap_or(now);
-        let rto = self.port().map_or(0, |port| {
-            let round_trip = port.round_trips.of(self.asked());
-            round_trip.patience_with(asked, now)
-        });
-        let actions = self.machine.timer(rto, now);
-        self.send(id, &actions, None);
-        // Before `follow`, where the next look depends on whether the request still has a slot.
-        self.let_others_in(now);
-        actions
-    }
-
-    /// Plans the timer for `due`, and not for when it was planned before.
-    fn arm(&mut self, id: &Arc<Id>, due: Time, now: Time) {
-        self.disarm(id);
-        self.armed = true;
-        id.wake_at(due, now);
-    }
-
-    /// Takes the timer out of its queue, if it may be there.
-    pub(super) fn disarm(&mut self, id: &Arc<Id>) {
-        // One that went off is taken for one that waits: it may have been planned again before it
-        // got the lock.
-        if core::mem::take(&mut self.armed) {
-            // Not waited for: the work takes the lock that is held here, and the machine ignores
-            // a timer that comes too early.
-            work::cancel(id);
         }
     }
 
@@ -348,7 +276,6 @@ impl Id {
             qp_type: QpType::Rc,
             peer_qpn: Qpn::from_bytes([0; 3]),
             request: None,
-            bare_dreq: false,
             waits: false,
             window_slot: None,
             sidr_request: None,
@@ -447,7 +374,7 @@ impl Id {
     }
 
     /// Tells the consumer what has waited until it had `handled` a notice. Sleeps.
-    fn tell_others(self: &Arc<Self>, mut handled: Result) {
+    pub(super) fn tell_others(self: &Arc<Self>, mut handled: Result) {
         loop {
             if let Err(error) = handled {
                 // A failed handler ends the identifier, as with the kernel's `ib_cm`. For
@@ -485,142 +412,5 @@ impl Id {
             self.unused.complete_all();
         }
         next
-    }
-
-    /// Plans the timer, which is not in its queue: for [`Inner::arm`] alone.
-    fn wake_at(self: &Arc<Self>, due: Time, now: Time) {
-        let delay = u32::try_from(due.since(now)).unwrap_or(u32::MAX);
-        self.manager
-            .timers
-            .schedule(self.clone(), msecs_to_jiffies(delay.max(1)));
-    }
-
-    fn timer_due(self: &Arc<Self>) {
-        let now = self.manager.now();
-        // Most often the machine repeats a request and notifies nobody, or the consumer can be
-        // told at once.
-        match self.with(|inner| inner.timer_due(self, now)) {
-            Due::Nothing => {}
-            Due::Tell(report) => {
-                let handled = self.consumer.event(self, &Notice::of_event(report));
-                self.tell_others(handled);
-            }
-            Due::Busy => self.timer_due_when_busy(now),
-        }
-    }
-
-    /// Handles the timer while the consumer is being notified: a notice that the machine makes has
-    /// to wait, and must arrive.
-    fn timer_due_when_busy(self: &Arc<Self>, now: Time) {
-        let Ok(notice) = Notice::new(Report::TimewaitExit, GFP_KERNEL) else {
-            let later = now.after(NO_MEMORY.into());
-            self.with(|inner| {
-                if !inner.gone {
-                    inner.arm(self, later, now);
-                }
-            });
-            return;
-        };
-        let next = self.with(|inner| {
-            if inner.gone {
-                return Next::Nothing(Some(notice));
-            }
-            let actions = inner.step_by_timer(self, now);
-            inner.follow(self, &actions, now, Some(notice))
-        });
-        self.then(next);
-    }
-}
-
-impl_has_delayed_work! {
-    impl HasDelayedWork<Self> for Id { self.timer }
-}
-
-impl WorkItem for Id {
-    type Pointer = Arc<Id>;
-
-    fn run(this: Arc<Id>) {
-        this.timer_due();
-    }
-}
-
-#[kernel::prelude::kunit_tests(oxib_cm_id)]
-mod tests {
-    use core::sync::atomic::{
-        AtomicU32,
-        Ordering, //
-    };
-
-    use super::*;
-    use crate::cm::machine::input::{
-        Patience,
-        SidrReqParam, //
-    };
-
-    /// A consumer that counts how often it was told that nobody has answered.
-    struct Unanswered(AtomicU32);
-
-    impl Consumer for Unanswered {
-        fn event(&self, _: &Arc<Id>, notice: &Notice) -> Result {
-            if matches!(notice.report(), Report::SidrReqError(_)) {
-                self.0.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(())
-        }
-
-        fn attach(&self, _: &Arc<Id>) {}
-
-        fn detach(&self) {}
-
-        fn as_any(&self) -> &dyn core::any::Any {
-            self
-        }
-    }
-
-    /// An identifier with a request that should have been answered long ago, and its consumer.
-    fn overdue(manager: &Arc<Manager>) -> Result<(Arc<Id>, Arc<Unanswered>)> {
-        let told = Arc::new(Unanswered(AtomicU32::new(0)), GFP_KERNEL)?;
-        let local = manager.name();
-        let mut machine = Machine::new(local);
-        let param = SidrReqParam {
-            patience: Patience {
-                timeout: 1,
-                retries: 0,
-            },
-            rto: 1,
-        };
-        let asked = machine.send_sidr_req(&param, Time::new(0));
-        let _ = asked.map_err(|_| EINVAL)?;
-        let device = DeviceKey::of_no_device();
-        let made = (machine, NO_SERVICE);
-        let id = Id::unlisted(manager, device, told.clone(), local, made)?;
-        Ok((id, told))
-    }
-
-    #[test]
-    fn a_timer_is_reported_once() -> Result {
-        let manager = Manager::new(1)?;
-        let (id, told) = overdue(&manager)?;
-        for _ in 0..2 {
-            id.timer_due();
-            assert_eq!(told.0.load(Ordering::Relaxed), 1);
-            assert!(!id.look(|inner| inner.notifying));
-        }
-        assert!(id.destroy());
-        Ok(())
-    }
-
-    #[test]
-    fn a_timer_waits_while_the_consumer_is_told_something_else() -> Result {
-        let manager = Manager::new(1)?;
-        let (id, told) = overdue(&manager)?;
-        id.look(|inner| inner.notifying = true);
-        id.timer_due();
-        assert_eq!(told.0.load(Ordering::Relaxed), 0);
-        id.tell_others(Ok(()));
-        assert_eq!(told.0.load(Ordering::Relaxed), 1);
-        assert!(!id.look(|inner| inner.notifying));
-        assert!(id.destroy());
-        Ok(())
     }
 }

@@ -99,23 +99,6 @@ impl Inner {
         Ok(Destination::new(address, id.consumer.remote_manager()))
     }
 
-    /// Sends the kept request once more.
-    fn send_again(&self, id: &Id) -> Result {
-        let to = self.destination(id)?;
-        if self.bare_dreq {
-            self.send_bare_dreq(id)?;
-            to.port().count_repeated(Kind::Dreq);
-            return Ok(());
-        }
-        let request = self.request.as_ref().ok_or(ENOENT)?;
-        to.post_again(request)
-    }
-
-    /// Sends a DREQ without private data.
-    pub(super) fn send_bare_dreq(&self, id: &Id) -> Result {
-        self.send_new(id, Outgoing::Dreq, &Extra::default())
-    }
-
     fn send_saved(&self, id: &Id, outgoing: Outgoing, source: Option<&Address>) -> Result {
         let to = Destination::from(source.ok_or(EINVAL)?);
         let extra = Extra {
