@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# A bond of the interfaces of a host's two ports, active-backup: it talks, and goes on talking when the active port's cable is
-# pulled and when it is put back. On Debian's kernel, which has bonding.
+# A bond of the interfaces of a host's two ports, active-backup: it talks, and goes on talking when the active interface gets another
+# address, when the active port's cable is pulled and when it is put back. On Debian's kernel, which has bonding.
 #
 # nodes: 1
 # kernels: stock
@@ -34,6 +34,21 @@ bond_carrier() { # host
 	at "$1" grep -q 1 /sys/class/net/bond0/carrier
 } 2>/dev/null
 
+address_of() { # host, interface
+	at "$1" cat "/sys/class/net/$2/address"
+}
+
+# That of the interface in use.
+bond_has_address() { # host
+	equal "$(address_of "$1" "$(active "$1")")" "$(address_of "$1" bond0)"
+}
+
+gets_other_rings() { # host, interface
+	local before
+	before=$(address_of "$1" "$2")
+	at "$1" ethtool -G "$2" rx 512 && [ "$(address_of "$1" "$2")" != "$before" ]
+}
+
 two_interfaces() { # host
 	at "$1" test -e /sys/class/net/ib1
 }
@@ -56,6 +71,11 @@ done
 check "the bonds reach each other over IPv4" eventually host_reaches h1 "$(v4_of h2)"
 check "and over IPv6" eventually host_reaches h1 "$(v6_of h2)"
 check "and with large packets" host_reaches h2 "$(v4_of h1)" -s 20000
+first=$(active h1)
+check "h1's active interface gets other rings, and so another queue pair" gets_other_rings h1 "$first"
+check "the bond has its address again" eventually bond_has_address h1
+check "h2 reaches h1 there" eventually host_reaches h2 "$(v4_of h1)"
+check "and over IPv6" eventually host_reaches h2 "$(v6_of h1)"
 first=$(active h1)
 other=ib$((1 - ${first#ib}))
 check "the cable of h1's active port is pulled" ip -n h1 link set "$(port_of "$first")" down

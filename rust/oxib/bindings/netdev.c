@@ -81,13 +81,47 @@ void oxib_stop_queues(struct net_device *dev)
 	netif_tx_disable(dev);
 }
 
+/*
+ * The bond that a device is in, if the bond has that address; else NULL. RTNL held. With fail_over_mac, which devices of
+ * this kind need, a bond has the address of the device in use.
+ */
+static struct net_device *oxib_bond_with(struct net_device *dev, const u8 *address)
+{
+	struct net_device *bond = netdev_master_upper_dev_get(dev);
+
+	if (!bond || !netif_is_bond_master(bond) || bond->addr_len != dev->addr_len)
+		return NULL;
+	return memcmp(bond->dev_addr, address, dev->addr_len) ? NULL : bond;
+}
+
+/*
+ * A bond takes the address of a device when it begins to use the device, and never looks again: without the new one it
+ * would go on to tell all nodes of a queue pair that is gone. RTNL held.
+ */
 void oxib_set_address(struct net_device *dev, const u8 *address)
 {
+	struct net_device *bond;
+
 	if (!memcmp(dev->dev_addr, address, dev->addr_len))
 		return;
+	bond = oxib_bond_with(dev, dev->dev_addr);
 	__dev_addr_set(dev, address, dev->addr_len);
 	if (dev->reg_state == NETREG_REGISTERED)
 		call_netdevice_notifiers(NETDEV_CHANGEADDR, dev);
+	if (!bond)
+		return;
+	__dev_addr_set(bond, address, dev->addr_len);
+	call_netdevice_notifiers(NETDEV_CHANGEADDR, bond);
+}
+
+/* The IP addresses that are announced are those of a device, and those of the bond with its address. RTNL held. */
+void oxib_announce(struct net_device *dev)
+{
+	struct net_device *bond = oxib_bond_with(dev, dev->dev_addr);
+
+	__netdev_notify_peers(dev);
+	if (bond)
+		__netdev_notify_peers(bond);
 }
 
 /*

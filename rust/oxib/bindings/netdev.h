@@ -23,6 +23,7 @@ bool oxib_has_carrier(const struct net_device *dev);
 void oxib_start_queues(struct net_device *dev);
 void oxib_stop_queues(struct net_device *dev);
 void oxib_set_address(struct net_device *dev, const u8 *address);
+void oxib_announce(struct net_device *dev);
 void oxib_set_broadcast(struct net_device *dev, const u8 *address);
 void oxib_store_mtu(struct net_device *dev, u32 mtu);
 void oxib_set_operations(struct net_device *dev, const struct net_device_ops *operations);

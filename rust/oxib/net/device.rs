@@ -445,10 +445,11 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_count_rx_dropped(self.as_raw()) }
     }
 
-    /// Makes the stack tell all nodes of the link what addresses this one has.
+    /// Makes the stack tell all nodes of the link what addresses this one has, those of the bond
+    /// that uses the device included.
     pub(crate) fn announce(&self, _rtnl: &mut Rtnl) {
         // SAFETY: The device is registered, the RTNL held.
-        unsafe { bindings::__netdev_notify_peers(self.as_raw()) }
+        unsafe { bindings::oxib_announce(self.as_raw()) }
     }
 
     /// Makes the stack probe all its neighbours on the link by unicast; the probes tell them the

@@ -57,7 +57,8 @@ impl<T: Operations> Device<T> {
         HwAddr::from_bytes(bytes)
     }
 
-    /// Changes the hardware address and tells the stack.
+    /// Changes the hardware address and tells the stack. A bond that uses the device has its
+    /// address, and gets the new one.
     pub(crate) fn set_address(&self, _rtnl: &mut Rtnl, address: &HwAddr) {
         // SAFETY: The device is valid, the RTNL held; the address has the length of the device's.
         unsafe { bindings::oxib_set_address(self.as_raw(), address.as_bytes().as_ptr()) }
