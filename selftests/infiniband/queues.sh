@@ -164,10 +164,14 @@ queues_of_their_own() {
 	at h1 sh -c 'cat /sys/class/net/ib0/queues/tx-*/xps_cpus' | grep -v '^0*$' | sort | uniq -u | wc -l
 }
 
+processors_of_the_first() {
+	at h1 cat /sys/class/net/ib0/queues/tx-0/xps_cpus
+}
+
 # --- the tests -----------------------------------------------------------------------------------------------------------------
 
 test_counts() {
-	local before
+	local before processors
 	before=$(identity)
 	check_equal "there can be as many receive queues as completion vectors" "$queues" "$(most RX)"
 	check_equal "there is one at first" 1 "$(current RX)"
@@ -185,6 +189,10 @@ test_counts() {
 	check_equal "each has processors of its own again" "$(most TX)" "$(queues_of_their_own)"
 	check_equal "interface and address are still the same" "$before" "$(identity)"
 	check_equal "the receive queues are as many" "$queues" "$(current RX)"
+	check "an administrator gives the first transmit queue others" at h1 sh -c 'echo 7 >/sys/class/net/ib0/queues/tx-0/xps_cpus'
+	processors=$(processors_of_the_first)
+	check "the rings become longer" at h1 ethtool -G ib0 rx 512
+	check_equal "the queue has the administrator's processors still" "$processors" "$(processors_of_the_first)"
 	check "it has carrier again" eventually has_carrier h1
 }
 

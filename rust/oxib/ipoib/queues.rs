@@ -446,6 +446,11 @@ impl Interface {
         if is_up {
             self.take_down_keeping(rtnl, memberships);
         }
+        if count == self.sizes.get().transmit_queues {
+            // The stack has as many already. To set that anew would spread the processors over the
+            // queues again, whatever `xps_cpus` an administrator has chosen.
+            return Ok(is_up);
+        }
         self.device().use_queues(rtnl, count).inspect_err(|_| {
             if is_up {
                 self.bring_up_again(rtnl);
