@@ -78,11 +78,26 @@ child_is_down() { # host
 	[ -z "$(at "$1" ip link show dev blue up)" ]
 }
 
+# One program takes ib0 down while another brings it up, and the last word is up. The kernel's driver does not bring up a child that
+# is about to go down.
+change_parent_by_two() { # host
+	local round
+	for ((round = 0; round < 10; round++)); do
+		at "$1" ip link set ib0 down &
+		at "$1" ip link set ib0 up
+		wait $!
+	done
+	at "$1" ip link set ib0 up
+}
+
 test_parent() { # host
 	at "$1" ip link set ib0 down
 	check "$driver: the child of $1 goes down with ib0" eventually child_is_down "$1"
 	at "$1" ip link set ib0 up
 	check "$driver: and comes up with it" eventually child_has_carrier "$1"
+	[ "$driver" = oxib ] || return 0
+	change_parent_by_two "$1"
+	check "oxib: the child of $1 is up after that" eventually child_has_carrier "$1"
 }
 
 # The kernel's driver ends connections in the background, and frees what they use with the child: in Linux 7.2 and 7.3 that is a use

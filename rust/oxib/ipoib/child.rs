@@ -23,6 +23,7 @@ use kernel::{
 use super::interface::{
     Interface,
     Origin,
+    Phase,
     Place, //
 };
 use crate::{
@@ -191,7 +192,10 @@ impl Interface {
 
     /// Brings the children up or takes them down, soon: they go with this interface, as with the
     /// kernel's `ib_ipoib`. Who takes the port's interface down means its partitions, too.
-    pub(super) fn children_follow(self: &Arc<Self>, up: bool) {
+    ///
+    /// Tasks run beside each other, so a later one may come first: each has the children as this
+    /// interface is by then.
+    pub(super) fn children_follow(self: &Arc<Self>) {
         if self.children.lock().is_empty() {
             return;
         }
@@ -200,6 +204,7 @@ impl Interface {
         // are, which the kernel's driver does not say either.
         let _ = self.removals.spawn(move || {
             let mut rtnl = rtnl::lock();
+            let up = this.control.get(&mut rtnl).phase != Phase::Down;
             let mut index = 0;
             while let Some(child) = this.child(index) {
                 if child.is_alive() {

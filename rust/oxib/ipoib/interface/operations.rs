@@ -121,7 +121,7 @@ impl Operations for Interface {
 
     fn open(self: &Arc<Self>, rtnl: &mut Rtnl) -> Result {
         self.bring_up(rtnl)?;
-        self.children_follow(true);
+        self.children_follow();
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Operations for Interface {
         self.take_down(rtnl);
         // One that leaves has no say any more: its children go by themselves.
         if self.is_alive() {
-            self.children_follow(false);
+            self.children_follow();
         }
     }
 
