@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{
     AtomicBool,
+    AtomicU64,
     Ordering, //
 };
 
@@ -36,10 +37,17 @@ kernel::sync::global_lock! {
 
 /// The paths of a port, and how many use them.
 struct Known {
-    /// The port's number in the list. It stays while other ports come and go.
+    /// The port's number ([`next_number`]).
     number: u64,
     paths: Arc<PortPaths>,
     users: usize,
+}
+
+/// Returns the number of a new port. It is greater than those before, of ports that are gone, too:
+/// a walk that has seen a part of a port does not take another one for it.
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The lists, ready to be used: a part of the module.
@@ -131,9 +139,8 @@ pub(crate) fn paths(device: &Device, port: PortNumber) -> Result<Arc<PortPaths>>
         return Ok(known.paths.clone());
     }
     let paths = PortPaths::new(device, port)?;
-    let last = ports.iter().map(|known| known.number).max();
     let known = Known {
-        number: last.map_or(0, |last| last + 1),
+        number: next_number(),
         paths: paths.clone(),
         users: 1,
     };
@@ -200,4 +207,17 @@ pub(crate) fn for_each_port(mut use_it: impl FnMut(&PortPaths) -> Result) -> Res
         last = Some(number);
     }
     Ok(())
+}
+
+#[kernel::prelude::kunit_tests(oxib_registry)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_has_a_greater_number_than_those_before() {
+        let first = next_number();
+        let second = next_number();
+        assert!(first < second);
+        assert!(second < next_number());
+    }
 }
