@@ -74,13 +74,29 @@ fn put_shown(message: &mut Message<'_>, shown: &Shown, port: &PortPaths) -> Resu
     port.with_name(|name| message.put_text(attribute::DEVICE, name))
 }
 
+/// The place that a dump has come to.
+#[derive(Default)]
+struct Place {
+    /// The number of the last port that was shown completely.
+    done: Option<u64>,
+    /// The path that was shown last, and the number of its port.
+    last: Option<(u64, Key)>,
+}
+
+impl Place {
+    /// Returns the path behind which the dump goes on at the port with that number; `None` to begin
+    /// with its first one. The port of the last path may have gone since: then the dump comes to
+    /// another one, of which nothing was shown.
+    fn behind(&self, port: u64) -> Option<&Key> {
+        let (of, key) = self.last.as_ref()?;
+        (*of == port).then_some(key)
+    }
+}
+
 /// A dump of the paths of the ports that interfaces of a namespace are on, in their partitions.
 pub(in crate::acm) struct PathDump {
     cache: Arc<Cache>,
-    /// The number of the last port that was shown completely; `last` is the path of the next port
-    /// that was shown last.
-    port: Option<u64>,
-    last: Option<Key>,
+    place: Place,
 }
 
 impl PathDump {
@@ -88,23 +104,21 @@ impl PathDump {
     pub(super) fn new(cache: Arc<Cache>) -> Self {
         Self {
             cache,
-            port: None,
-            last: None,
+            place: Place::default(),
         }
     }
 
     /// Goes on with it.
     pub(super) fn go_on(&mut self, messages: &mut Messages<'_, Oxib>) -> Result {
-        while let Some((number, port)) = registry::port_after(self.port) {
+        while let Some((number, port)) = registry::port_after(self.place.done) {
             let partitions = partitions(&port, &self.cache)?;
-            while let Some(shown) = port.next(self.last.as_ref(), &partitions) {
+            while let Some(shown) = port.next(self.place.behind(number), &partitions) {
                 messages.message(operation::PATH_GET, |message| {
                     put_shown(message, &shown, &port)
                 })?;
-                self.last = Some(shown.key);
+                self.place.last = Some((number, shown.key));
             }
-            self.port = Some(number);
-            self.last = None;
+            self.place.done = Some(number);
         }
         Ok(())
     }
@@ -140,4 +154,21 @@ pub(super) fn count(cache: &Arc<Cache>) -> Result<usize> {
         Ok(())
     })?;
     Ok(count)
+}
+
+#[kernel::prelude::kunit_tests(oxib_acm_path_dump)]
+mod tests {
+    use super::*;
+    use crate::rdma::path::PathKind;
+
+    #[test]
+    fn a_port_that_goes_leaves_the_paths_of_the_next_one() {
+        let key = Key::of(&PathRecord::new(PathKind::Infiniband));
+        let mut place = Place::default();
+        assert_eq!(place.behind(3), None);
+        place.last = Some((3, key));
+        assert_eq!(place.behind(3), Some(&key));
+        // The port with number 3 has gone in the middle of its paths.
+        assert_eq!(place.behind(4), None);
+    }
 }
