@@ -100,9 +100,12 @@ struct in_device *oxib_in_dev_get_rcu(const struct net_device *dev)
 	return __in_dev_get_rcu(dev);
 }
 
+/* RCU is held. */
 bool oxib_has_ipv6_address(struct net_device *dev, const struct in6_addr *address)
 {
-	return oxib_has_ipv6() && ipv6_chk_addr(dev_net(dev), address, dev, 1);
+	struct net *net = oxib_netdev_net_rcu(dev);
+
+	return net && oxib_has_ipv6() && ipv6_chk_addr(net, address, dev, 1);
 }
 
 bool oxib_is_l3_master(const struct net_device *dev)

@@ -13,6 +13,7 @@
 #include <net/route.h>
 
 #include "ipv6.h"
+#include "link.h"
 #include "neighbour.h"
 
 int oxib_register_netevents(struct notifier_block *block)
@@ -53,7 +54,10 @@ static struct net_device *oxib_ip_device(struct net_device *dev)
 	return master && !netif_is_l3_master(master) ? master : dev;
 }
 
-/* The address that a device, or the bond it is in, sends from to another one; both have that length. */
+/*
+ * The address that a device, or the bond it is in, sends from to another one; both have that length. A device without one borrows
+ * that of any other in its namespace, which may be gone if the device is not registered.
+ */
 bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *from)
 {
 	struct net_device *owner;
@@ -62,6 +66,10 @@ bool oxib_source_address(struct net_device *dev, const u8 *to, u32 length, u8 *f
 	bool found;
 
 	rcu_read_lock();
+	if (!oxib_netdev_net_rcu(dev)) {
+		rcu_read_unlock();
+		return false;
+	}
 	owner = oxib_ip_device(dev);
 	if (length == sizeof(local)) {
 		memcpy(&far, to, sizeof(far));

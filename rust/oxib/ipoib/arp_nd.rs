@@ -389,3 +389,20 @@ impl Host for Interface {
         Interface::now_ms(self)
     }
 }
+
+#[kernel::prelude::kunit_tests(oxib_arp_nd)]
+mod tests {
+    use core::net::Ipv4Addr;
+
+    use super::*;
+    use crate::net::device::Device;
+
+    #[test]
+    fn a_device_that_is_not_registered_borrows_no_address() -> Result {
+        let device = Device::<Interface>::new(c"oxib%d", 1)?;
+        // `kunit/modules` has given an address to another device of the namespace.
+        let source = device.source_for(Ipv4Addr::new(10, 88, 0, 2).into());
+        assert_eq!(source, None);
+        Ok(())
+    }
+}

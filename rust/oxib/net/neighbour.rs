@@ -83,7 +83,8 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// The address that the device, or the bond that it is in, sends from to this one.
+    /// The address that the device, or the bond that it is in, sends from to this one. `None` if
+    /// the device is not registered: its namespace may have gone. Any context.
     pub(crate) fn source_for(&self, address: IpAddr) -> Option<IpAddr> {
         let find = |to: &[u8], from: &mut [u8]| {
             // SAFETY: The device is valid; both addresses are as long as one of the family.
