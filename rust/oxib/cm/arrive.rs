@@ -257,10 +257,6 @@ impl Manager {
         let now = self.now();
         let next = id.with(|inner| {
             if let Some(peer) = inner.machine.takes_rep(&reply.incoming) {
-                if peer.is_special() {
-                    port.count_dropped(Cause::WrongQpn);
-                    return Next::Nothing(Some(notice));
-                }
                 // Before the machine has the REP: if one of the names is taken, nothing may have
                 // changed.
                 let claimed = inner.claims.claim(

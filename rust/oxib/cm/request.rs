@@ -243,7 +243,6 @@ impl Manager {
         notice.slot = waited.or(notice.slot.take());
         let verdict = match verdict {
             Verdict::Duplicate(id) => return self.answer_again(port, &id, notice),
-            Verdict::Dropped(Unanswered::SpecialQpn) => return port.count_dropped(Cause::WrongQpn),
             Verdict::Dropped(Unanswered::NoMemory) => return port.count_dropped(Cause::NoMemory),
             Verdict::Dropped(Unanswered::NoSlot) => {
                 return match back {

@@ -53,7 +53,7 @@ pub(crate) enum Cause {
     Unexpected = bindings::OXIB_CM_DROP_UNEXPECTED,
     /// Its sender is not the one that the connection is with.
     WrongPeer = bindings::OXIB_CM_DROP_WRONG_PEER,
-    /// The message names another queue pair than the connection's, or a special one.
+    /// The message names another queue pair than the connection's.
     WrongQpn = bindings::OXIB_CM_DROP_WRONG_QPN,
     /// No listener has the service ID.
     NoListener = bindings::OXIB_CM_DROP_NO_LISTENER,

@@ -80,8 +80,6 @@ pub struct IncomingReq {
 /// The reasons for which a REQ is not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unanswered {
-    /// Its queue pair is one of management's, which are connected to nothing.
-    SpecialQpn,
     /// The listener has no slot for its sender, which repeats it.
     NoSlot,
     /// There is no memory for a slot. The sender repeats the REQ.
@@ -121,9 +119,6 @@ pub fn request<R: Reception>(
     incoming: &IncomingReq,
 ) -> Verdict<R::Connection, R::Listener, R::Slot> {
     let adapter = incoming.adapter;
-    if incoming.qpn.is_special() {
-        return Verdict::Dropped(Unanswered::SpecialQpn);
-    }
     node.forget_copies();
     let name = incoming.id;
     if let Some(connection) = node.by_id(&Remote { name, adapter }) {
@@ -309,14 +304,6 @@ mod tests {
             qpn: Some(CommId::new(8)),
             ..Node::default()
         };
-        let special = IncomingReq {
-            qpn: Qpn::from_bytes([0, 0, 1]),
-            ..incoming()
-        };
-        assert!(matches!(
-            request(&mut node, &special),
-            Verdict::Dropped(Unanswered::SpecialQpn)
-        ));
         assert!(matches!(
             request(&mut node, &incoming()),
             Verdict::Duplicate(7)
@@ -359,6 +346,23 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    #[test]
+    fn every_queue_pair_may_ask() {
+        // Programs that have no queue pair of the kernel's name any number, often 0.
+        for bytes in [[0, 0, 0], [0, 0, 1], [0xff, 0xff, 0xff]] {
+            let mut node = Node {
+                service: Some(4),
+                slots: 1,
+                ..Node::default()
+            };
+            let asking = IncomingReq {
+                qpn: Qpn::from_bytes(bytes),
+                ..incoming()
+            };
+            assert!(matches!(request(&mut node, &asking), Verdict::New(_)));
+        }
     }
 
     #[test]
