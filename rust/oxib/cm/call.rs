@@ -399,6 +399,8 @@ impl Id {
             // is not known here: the peer may still be reached at the first.
             if let Some(alternate) = inner.alternate.as_deref().cloned() {
                 replaced = inner.address.replace(alternate);
+                // The consumer, or the peer's REQ, has named that LID for the first path alone.
+                inner.data_lid = 0;
             }
             // The peer has left the address that its names came from.
             inner.forget_names(self);
