@@ -113,6 +113,13 @@ pub(crate) fn with<R>(
     hosts.iter().find(|host| matches(&***host)).map(use_it)
 }
 
+/// Calls `use_it` if an interface is in the list: it is not taken out meanwhile. `use_it` may begin
+/// tasks of the interface, which waits for these after it has left the list. Sleeps.
+pub(crate) fn while_listed<R>(host: &Arc<dyn Host>, use_it: impl FnOnce() -> R) -> Option<R> {
+    let hosts = HOSTS.lock();
+    hosts.iter().any(|other| is(other, host)).then(use_it)
+}
+
 /// Returns the first interface of which `matches` is true. It may be taken out at any time: then
 /// it begins nothing. Sleeps.
 pub(crate) fn find(matches: impl Fn(&dyn Host) -> bool) -> Option<Arc<dyn Host>> {

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     rdma::path::PathRecord,
+    registry,
     wire::resolution::Request, //
 };
 
@@ -187,10 +188,13 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
         target: address,
     };
     let exchange = host.exchange();
-    let failure = match exchange.ask(host, request, known.gid, None) {
-        Fate::Held => wait(host, &request),
-        Fate::Failed(_) => exchange.failure(&request),
-        Fate::Busy(_) => Some(Failure::NoMemory),
+    // The interface may go at any time, with all its tasks: one that began later could drop the
+    // last reference to it, and with that the queue that the task is on.
+    let asked = registry::while_listed(host, || exchange.ask(host, request, known.gid, None));
+    let failure = match asked {
+        Some(Fate::Held) => wait(host, &request),
+        Some(Fate::Failed(_)) => exchange.failure(&request),
+        Some(Fate::Busy(_)) | None => Some(Failure::NoMemory),
     };
     let Some(failure) = failure else {
         return (Outcome::Ok, c"the peer has answered", ());

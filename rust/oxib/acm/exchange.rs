@@ -266,7 +266,8 @@ impl Exchange {
         Ok(manager)
     }
 
-    /// Looks for the peer that `request` asks for, which is at `gid`. Any context.
+    /// Looks for the peer that `request` asks for, which is at `gid`. May begin a task, so the
+    /// caller keeps the interface from ending its tasks meanwhile. Any context.
     pub(crate) fn ask(
         &self,
         host: &Arc<dyn Host>,
