@@ -4,7 +4,8 @@
 
 local_service.py [as UID] refused      nothing may be asked of the group, nor answered
 local_service.py heard GID GID         what root asks of the group, for a path from a port to another, is taken by nobody
-local_service.py malformed             the same with what is no question, or a part of one
+local_service.py unicast               what root sends to each listener alone is refused
+local_service.py malformed             what root asks of the group is taken by nobody, with what is no question, or a part of one
 local_service.py flood                 the same with more than a socket has room for
 local_service.py foreign               as root of a user and a network namespace of one's own: nothing may be answered
 local_service.py patience MS           have the kernel wait that long for a local service before it asks the administrator
@@ -69,6 +70,26 @@ def _foreign():
         _send(sender, _question())
     except ConnectionRefusedError:
         pass
+
+
+def _listeners():
+    """The ports of the sockets in the group."""
+    with open("/proc/net/netlink", encoding="ascii") as table:
+        rows = [row.split() for row in table]
+    return [int(row[2]) for row in rows if row[1] == str(_RDMA) and row[3] == f"{1 << (_GROUP - 1):08x}"]
+
+
+def _unicast(sender):
+    """Whether none of the listeners can be sent anything but by the group."""
+    ports = _listeners()
+    if not ports:
+        sys.exit("nobody listens")
+    for port in ports:
+        try:
+            sender.sendto(_question(), (port, 0))
+        except ConnectionRefusedError:
+            continue
+        sys.exit(f"{port} took it")
 
 
 def _flood(sender):
@@ -143,6 +164,8 @@ def main():
         _refused(sender)
     elif words[0] == "heard":
         _send(sender, _question(*(socket.inet_pton(socket.AF_INET6, gid) for gid in words[1:])))
+    elif words[0] == "unicast":
+        _unicast(sender)
     elif words[0] == "flood":
         _flood(sender)
     elif words[0] == "patience":

@@ -121,6 +121,7 @@ test_strangers() {
 	check "exact: who is not root cannot ask, nor answer" python3 selftests/acm/local_service.py as 65534 refused
 	check "exact: root asks in vain" \
 		python3 selftests/acm/local_service.py heard "$(port_field h1 gids/0)" "$(port_field h2 gids/0)"
+	check "exact: nobody can send to the listener alone" python3 selftests/acm/local_service.py unicast
 	check "exact: what is malformed goes nowhere" python3 selftests/acm/local_service.py malformed
 	check_equal "exact: none of it was counted" "$(jq -S 'with_entries(select(.key | test("program")))' <<<"$before")" \
 		"$(oxib -n h1 -j acm stats | jq -S 'with_entries(select(.key | test("program")))')"

@@ -7,6 +7,12 @@
 
 #include "netlink_socket.h"
 
+/*
+ * The socket is connected to the kernel, which is port 0, as any new socket's peer: programs cannot send to its own port. Such a
+ * message would hold the struct sock alone, so the end of the socket would not wait for a program between its look-up of the
+ * socket and sk_data_ready. It does wait for messages to the group, which are sent with netlink's table locked. kernel_connect()
+ * would bind the socket first.
+ */
 int oxib_netlink_listen(int family, unsigned int group, int bytes, void (*ready)(struct sock *sk), void *listener,
 			struct socket **socket)
 {
@@ -19,6 +25,7 @@ int oxib_netlink_listen(int family, unsigned int group, int bytes, void (*ready)
 	if (error)
 		return error;
 	/* Nothing comes before it is bound. */
+	(*socket)->sk->sk_state = NETLINK_CONNECTED;
 	(*socket)->sk->sk_user_data = listener;
 	(*socket)->sk->sk_data_ready = ready;
 	sock_set_rcvbuf((*socket)->sk, bytes);
@@ -44,7 +51,10 @@ void oxib_netlink_leave(struct socket *socket, unsigned int group)
 
 void oxib_netlink_close(struct socket *socket)
 {
-	/* Takes it off the group, for which it waits until nobody tells the group anything. */
+	/*
+	 * Takes it off the group, for which it waits until nobody tells the group anything. To its own port the kernel alone
+	 * sends, in oxib_netlink_send().
+	 */
 	sock_release(socket);
 }
 

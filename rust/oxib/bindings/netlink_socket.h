@@ -11,7 +11,8 @@ struct socket;
 
 /*
  * Opens a socket in the first network namespace, with a receive buffer of so many bytes. ready is called with the socket when a
- * message has come, in any context, interrupts off perhaps; sk_user_data is listener then. Sleeps.
+ * message has come, in any context, interrupts off perhaps; sk_user_data is listener then. Programs can send to the group, and
+ * not to the socket's own port. Sleeps.
  */
 int oxib_netlink_listen(int family, unsigned int group, int bytes, void (*ready)(struct sock *sk), void *listener,
 			struct socket **socket);

@@ -269,7 +269,7 @@ impl<L: Listener> Drop for Listening<L> {
             unsafe { bindings::oxib_netlink_close(socket.as_ptr()) };
         }
         work::disable::<_, 0>(&self.0);
-        // A program's message may have had the socket read once more.
+        // A message to a group that could not be left may have had the socket read once more.
         self.0.slow.flush();
         self.0.queue.flush();
     }
