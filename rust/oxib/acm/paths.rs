@@ -38,7 +38,8 @@ pub(crate) const LIFETIME_MS: u64 = 86_400_000;
 /// Time for which a path is kept at least, in milliseconds, when there is no room for another one.
 const CROWDED: u64 = 900_000;
 
-/// Most paths that are looked at to make room for one: the table is locked meanwhile.
+/// Most paths that are looked at without a pause, as the table is locked meanwhile: to make room for
+/// one, or for a program that wants to see them.
 const LOOKS: usize = 128;
 
 /// Most paths of a port that are for services, which any program of the node makes known by
@@ -145,6 +146,17 @@ pub(crate) enum Claim<W> {
     Waits,
 }
 
+/// Outcome of a part of a walk through the paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Walk<R> {
+    /// The result, which ends the walk.
+    Found(R),
+    /// The walk goes on behind this key.
+    Pause(Key),
+    /// There are no more paths.
+    End,
+}
+
 /// The paths of a port.
 pub(crate) struct Paths<W> {
     table: RBTree<Key, State<W>>,
@@ -169,14 +181,6 @@ impl<W> Paths<W> {
             last: 0,
             hand: Key::first_to(Gid::ZERO),
         }
-    }
-
-    /// Returns the number of known paths in some partitions.
-    pub(crate) fn known(&self, partitions: &[Pkey]) -> usize {
-        let paths = self.table.iter();
-        paths
-            .filter(|(key, state)| matches!(state, State::Known(_)) && key.is_in(partitions))
-            .count()
     }
 
     /// Wants a path, for `waiter`.
@@ -352,22 +356,58 @@ impl<W> Paths<W> {
         known
     }
 
-    /// Returns the first path that is known behind `after`, in some partitions.
-    pub(crate) fn next(&mut self, after: Option<&Key>, partitions: &[Pkey]) -> Option<(Key, Path)> {
+    /// Adds the number of known paths in some partitions to `count`, for a part of the walk behind
+    /// `after`.
+    pub(crate) fn count_known(
+        &mut self,
+        after: Option<&Key>,
+        partitions: &[Pkey],
+        count: &mut usize,
+    ) -> Walk<()> {
+        self.walk(after, partitions, |_, _| {
+            *count += 1;
+            None
+        })
+    }
+
+    /// Looks for the first path that is known behind `after`, in some partitions.
+    pub(crate) fn next(&mut self, after: Option<&Key>, partitions: &[Pkey]) -> Walk<(Key, Path)> {
+        self.walk(after, partitions, |key, path| Some((*key, *path)))
+    }
+
+    /// Walks through at most [`LOOKS`] paths behind `after`, until `use_it` returns something for
+    /// one that is known, in some partitions.
+    fn walk<R>(
+        &mut self,
+        after: Option<&Key>,
+        partitions: &[Pkey],
+        mut use_it: impl FnMut(&Key, &Path) -> Option<R>,
+    ) -> Walk<R> {
+        if partitions.is_empty() {
+            return Walk::End;
+        }
         let mut cursor = match after {
             Some(after) => self.table.cursor_lower_bound_mut(after),
             None => self.table.cursor_front_mut(),
         };
+        let mut looks = 0;
         while let Some(current) = cursor {
             let (key, state) = current.current();
             match state {
                 State::Known(path) if Some(key) != after && key.is_in(partitions) => {
-                    return Some((*key, *path));
+                    if let Some(result) = use_it(key, path) {
+                        return Walk::Found(result);
+                    }
                 }
-                _ => cursor = current.move_next(),
+                State::Known(_) | State::Asked { .. } => {}
             }
+            looks += 1;
+            if looks == LOOKS {
+                return Walk::Pause(*key);
+            }
+            cursor = current.move_next();
         }
-        None
+        Walk::End
     }
 }
 

@@ -47,6 +47,15 @@ mod cases {
         }
     }
 
+    /// Number of known paths in some partitions.
+    fn known(paths: &mut Paths<u8>, partitions: &[Pkey]) -> usize {
+        let (mut count, mut after) = (0, None);
+        while let Walk::Pause(key) = paths.count_known(after.as_ref(), partitions, &mut count) {
+            after = Some(key);
+        }
+        count
+    }
+
     #[test]
     fn one_asks_for_all() -> Result {
         let mut paths = Paths::new();
@@ -56,10 +65,10 @@ mod cases {
         }
         // Another key is another path.
         let other = duty(&mut paths, 2, 0)?;
-        assert_eq!(paths.known(ALL), 0);
+        assert_eq!(known(&mut paths, ALL), 0);
         assert_eq!(&*paths.ended(first, Some(&record(5)), 10), &[7, 8]);
         assert!(paths.ended(first, Some(&record(6)), 10).is_empty());
-        assert_eq!(paths.known(ALL), 1);
+        assert_eq!(known(&mut paths, ALL), 1);
         assert_eq!(lid(&mut paths, 1, 9 + LIFETIME_MS), Some(5));
         assert_eq!(lid(&mut paths, 1, 10 + LIFETIME_MS), None);
         // A waiter for a path that does not exist tries for itself.
@@ -129,7 +138,7 @@ mod cases {
                 paths.ended(duty, Some(&record(1)), 0);
             }
         }
-        assert_eq!(paths.known(&[Pkey::DEFAULT, Pkey::new(0)]), all.len());
+        assert_eq!(known(&mut paths, &[Pkey::DEFAULT, Pkey::new(0)]), all.len());
         assert_eq!(paths.services, 2);
         assert_eq!(paths.forget_to(&key(2).dgid), 4);
         assert_eq!((paths.count, paths.services), (2, 0));
@@ -150,10 +159,38 @@ mod cases {
         duty(&mut paths, 4, 0)?;
         let mut last = None;
         for n in 1..4 {
-            last = paths.next(last.as_ref(), ALL).map(|(key, _)| key);
-            assert_eq!(last, Some(key(n)));
+            let next = paths.next(last.as_ref(), ALL);
+            assert!(matches!(next, Walk::Found((found, _)) if found == key(n)));
+            last = Some(key(n));
         }
-        assert!(paths.next(last.as_ref(), ALL).is_none());
+        assert!(matches!(paths.next(last.as_ref(), ALL), Walk::End));
+        Ok(())
+    }
+
+    #[test]
+    fn a_walk_pauses_and_goes_on() -> Result {
+        let mut paths = Paths::new();
+        let nth = |n: usize| Key {
+            pkey: n as u16,
+            ..key(1)
+        };
+        for n in 0..=LOOKS {
+            match paths.claim(nth(n), 0, 0) {
+                Claim::Ask(Some(duty), _) => paths.ended(duty, Some(&record(1)), 0),
+                _ => return Err(EINVAL),
+            };
+        }
+        let last = [Pkey::new(LOOKS as u16)];
+        let before = nth(LOOKS - 1);
+        let pause = paths.next(None, &last);
+        assert!(matches!(pause, Walk::Pause(key) if key == before));
+        let found = paths.next(Some(&before), &last);
+        assert!(matches!(found, Walk::Found((key, _)) if key == nth(LOOKS)));
+        assert!(matches!(paths.next(Some(&nth(LOOKS)), &last), Walk::End));
+        assert_eq!(known(&mut paths, &last), 1);
+        // Nothing is looked at for a namespace without an interface.
+        assert!(matches!(paths.next(None, &[]), Walk::End));
+        assert_eq!(known(&mut paths, &[]), 0);
         Ok(())
     }
 
@@ -187,7 +224,7 @@ mod cases {
                 Claim::Ask(Some(_), _)
             ));
             assert_eq!(
-                (paths.services, paths.known(ALL)),
+                (paths.services, known(&mut paths, ALL)),
                 (SERVICES, SERVICES - (id - more) as usize)
             );
         }
@@ -295,12 +332,12 @@ mod cases {
         let other = [Pkey::new(0x8001)];
         let duty = duty(&mut paths, 1, 0)?;
         paths.ended(duty, Some(&record(1)), 0);
-        assert_eq!((paths.known(ALL), paths.known(&other)), (1, 0));
-        assert!(paths.next(None, &other).is_none());
+        assert_eq!((known(&mut paths, ALL), known(&mut paths, &other)), (1, 0));
+        assert!(matches!(paths.next(None, &other), Walk::End));
         assert_eq!(paths.forget_in(&other).known, 0);
         // A limited member is a member.
         assert_eq!(paths.forget_in(&[Pkey::new(0x7fff)]).known, 1);
-        assert_eq!(paths.known(ALL), 0);
+        assert_eq!(known(&mut paths, ALL), 0);
         Ok(())
     }
 }

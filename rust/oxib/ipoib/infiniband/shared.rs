@@ -31,7 +31,8 @@ use crate::{
             Duty,
             Key,
             Path,
-            Paths, //
+            Paths,
+            Walk, //
         },
         sources::{
             Source,
@@ -260,13 +261,18 @@ impl PortPaths {
 
     /// Returns the number of known paths in some partitions.
     pub(crate) fn count(&self, partitions: &[Pkey]) -> usize {
-        self.paths.lock().known(partitions)
+        let mut count = 0;
+        let _ = self.walk(None, |paths, after| {
+            paths.count_known(after, partitions, &mut count)
+        });
+        count
     }
 
     /// The first behind `after`, in some partitions.
     pub(crate) fn next(&self, after: Option<&Key>, partitions: &[Pkey]) -> Option<Shown> {
         let now = work::milliseconds();
-        let (key, Path { record, since }) = self.paths.lock().next(after, partitions)?;
+        let found = self.walk(after, |paths, after| paths.next(after, partitions));
+        let (key, Path { record, since }) = found?;
         let age = now.saturating_sub(since);
         let left = crate::acm::paths::LIFETIME_MS.saturating_sub(age);
         Some(Shown {
@@ -275,5 +281,24 @@ impl PortPaths {
             age: (age / 1000) as u32,
             left: (left / 1000) as u32,
         })
+    }
+
+    /// Walks through the paths behind `after`, in parts: any program can have all of them looked
+    /// at, and others want the table's lock meanwhile.
+    fn walk<R>(
+        &self,
+        after: Option<&Key>,
+        mut part: impl FnMut(&mut Paths<Waiter>, Option<&Key>) -> Walk<R>,
+    ) -> Option<R> {
+        let mut after = after.copied();
+        loop {
+            // The lock is released by the end of this line.
+            let walk = part(&mut self.paths.lock(), after.as_ref());
+            match walk {
+                Walk::Found(result) => return Some(result),
+                Walk::Pause(key) => after = Some(key),
+                Walk::End => return None,
+            }
+        }
     }
 }
