@@ -112,11 +112,6 @@ struct in_device *oxib_in_dev_get(const struct net_device *dev)
 	return __in_dev_get_rtnl(dev);
 }
 
-void oxib_ip_mc_dec_group(struct in_device *in_dev, u32 group)
-{
-	ip_mc_dec_group(in_dev, (__force __be32)group);
-}
-
 /* Whether the device's IPv4, if it has that, is in the group. With the RTNL held. */
 bool oxib_ip_mc_is_member(const struct net_device *dev, u32 group)
 {
@@ -129,4 +124,23 @@ bool oxib_ip_mc_is_member(const struct net_device *dev, u32 group)
 		if (member->multiaddr == (__force __be32)group)
 			return true;
 	return false;
+}
+
+/*
+ * Ends a membership in the group that began by the IPv4 at address ipv4, of a device in the namespace of dev, or in the first one
+ * if dev is null. A membership goes with its device and with its IPv4, so another one may have that address. With the RTNL held.
+ */
+void oxib_ip_mc_leave(const struct net_device *dev, size_t ipv4, u32 group)
+{
+	struct net *net = dev ? dev_net(dev) : &init_net;
+	struct net_device *holder;
+
+	for_each_netdev(net, holder) {
+		struct in_device *in_dev = __in_dev_get_rtnl(holder);
+
+		if ((size_t)in_dev != ipv4 || !oxib_ip_mc_is_member(holder, group))
+			continue;
+		ip_mc_dec_group(in_dev, (__force __be32)group);
+		return;
+	}
 }

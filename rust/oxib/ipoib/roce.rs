@@ -47,7 +47,6 @@ use crate::{
     rdma::{
         ah::AddressHandle,
         device::Device,
-        ethernet::Membership,
         gid::Entry,
         management::random,
         pd::ProtectionDomain,
@@ -285,14 +284,18 @@ impl Link for Roce {
         let device = self.port.pd.device();
         // Attached first and detached last: no packet of the group comes without a receiver.
         self.attach(rtnl, qp, group)?;
-        let joined = device.set_membership(rtnl, self.port.number, address, Membership::Join);
+        // The port may have come to another Ethernet device: the one before would stay a member,
+        // and be one twice when the port comes back.
+        let before = self.attached.get(rtnl).get_mut(&group);
+        let before = before.map_or(0, core::mem::take);
+        device.leave_group(rtnl, self.port.number, before, address);
+        let joined = device.join_group(rtnl, self.port.number, address);
         if joined.is_err() && self.attached.get(rtnl).remove(&group).is_some() {
             // Half a membership receives nothing: undone, for a later try. The first error says
             // why there is none.
             let _ = qp.detach(group, NO_LID);
         }
-        joined?;
-        let ipv4 = device.ipv4(rtnl, self.port.number);
+        let ipv4 = joined?;
         if let Some(joined) = self.attached.get(rtnl).get_mut(&group) {
             *joined = ipv4;
         }
@@ -313,16 +316,12 @@ impl Link for Roce {
 
     fn leave(&self, rtnl: &mut Rtnl, _interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {
         let Some(address) = group.ipv4() else { return };
-        let holds = self.holds(rtnl, group);
-        if self.attached.get(rtnl).remove(&group).is_none() {
+        let Some(ipv4) = self.attached.get(rtnl).remove(&group) else {
             // A membership that ended, and could not be renewed.
             return;
-        }
+        };
         let device = self.port.pd.device();
-        if holds {
-            // An Ethernet device that is gone took its memberships along.
-            let _ = device.set_membership(rtnl, self.port.number, address, Membership::Leave);
-        }
+        device.leave_group(rtnl, self.port.number, ipv4, address);
         if let Err(error) = qp.detach(group, NO_LID) {
             dev_warn!(
                 device.as_dev(),

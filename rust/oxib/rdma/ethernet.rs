@@ -18,15 +18,6 @@ use crate::{
     net::rtnl::Rtnl, //
 };
 
-/// The change of a membership.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Membership {
-    /// Become a member of the group.
-    Join,
-    /// End the membership in the group.
-    Leave,
-}
-
 /// A reference to an Ethernet device.
 ///
 /// # Invariants
@@ -71,32 +62,49 @@ impl Device {
         (speed != bindings::SPEED_UNKNOWN as u32).then_some(speed)
     }
 
-    /// Joins or leaves the IPv4 `group` on the Ethernet device of `port`.
+    /// Joins the IPv4 `group` on the Ethernet device of `port`. Returns the address of that one's
+    /// IPv4, by which the membership ends ([`Device::leave_group`]).
     ///
     /// # Errors
     ///
-    /// `ENODEV` if there is no Ethernet device or it has no IPv4 (any more: leaving is done then).
-    pub(crate) fn set_membership(
+    /// `ENODEV` if there is no Ethernet device or it has no IPv4.
+    pub(crate) fn join_group(
         &self,
         _rtnl: &mut Rtnl,
         port: PortNumber,
         group: [u8; 4],
-        membership: Membership,
-    ) -> Result {
+    ) -> Result<usize> {
         let ethernet = Ethernet::of(self, port).ok_or(ENODEV)?;
         let group = u32::from_ne_bytes(group);
-        // SAFETY: The net device is valid, and the RTNL is held (`_rtnl`).
+        // SAFETY: By the type invariant of `Ethernet` the net device is valid, and the RTNL is
+        // held (`_rtnl`), with which its IPv4 stays.
         unsafe {
             let ip = bindings::oxib_in_dev_get(ethernet.0.as_ptr());
             if ip.is_null() {
                 return Err(ENODEV);
             }
-            match membership {
-                Membership::Join => bindings::ip_mc_inc_group(ip, group),
-                Membership::Leave => bindings::oxib_ip_mc_dec_group(ip, group),
-            }
+            bindings::ip_mc_inc_group(ip, group);
+            Ok(ip.addr())
         }
-        Ok(())
+    }
+
+    /// Ends a membership in the IPv4 `group` that [`Device::join_group`] began and returned `ipv4`
+    /// for. `port` may have come to another Ethernet device since. A membership that has gone with
+    /// its Ethernet device, or with the IPv4 of that, is left as it is.
+    pub(crate) fn leave_group(
+        &self,
+        _rtnl: &mut Rtnl,
+        port: PortNumber,
+        ipv4: usize,
+        group: [u8; 4],
+    ) {
+        let ethernet = Ethernet::of(self, port);
+        let near = ethernet
+            .as_ref()
+            .map_or(core::ptr::null_mut(), |ethernet| ethernet.0.as_ptr());
+        // SAFETY: By the type invariant of `Ethernet` the net device is valid, if it is not null,
+        // and the RTNL is held (`_rtnl`). The address is compared alone.
+        unsafe { bindings::oxib_ip_mc_leave(near, ipv4, u32::from_ne_bytes(group)) };
     }
 
     /// Returns the address of the IPv4 of the Ethernet device of `port`, for comparing alone:

@@ -7,6 +7,9 @@
  *  lacks=networks   no type of the network header in completions, as with mlx4
  *  lacks=restarts   no queue pair that is started a second time, as with irdma
  *  on_bus=1         below another device, as an adapter's is below that on its bus
+ *
+ * Its port comes to the Ethernet device that is written to the parameter moved_to, as that of a bond does when a link fails. That
+ * may be while the RDMA device is in use.
  */
 
 #include <linux/module.h>
@@ -81,6 +84,30 @@ static int put_on_bus(void)
 	device->dev.parent = &bus->dev;
 	return 0;
 }
+
+static int move_to(const char *name, const struct kernel_param *parameter)
+{
+	char buffer[IFNAMSIZ + 1];
+	struct net_device *ethernet;
+	int error;
+
+	if (!device)
+		return -ENODEV;
+	strscpy(buffer, name, sizeof(buffer));
+	ethernet = dev_get_by_name(&init_net, strim(buffer));
+	if (!ethernet)
+		return -ENODEV;
+	error = ib_device_set_netdev(device, ethernet, 1);
+	dev_put(ethernet);
+	return error;
+}
+
+static const struct kernel_param_ops moves = {
+	.set = move_to,
+};
+
+module_param_cb(moved_to, &moves, NULL, 0200);
+MODULE_PARM_DESC(moved_to, "The Ethernet device that the port comes to");
 
 static void restore(void)
 {
