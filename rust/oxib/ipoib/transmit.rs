@@ -67,6 +67,7 @@ use crate::{
             Completed,
             Destination,
             HandleId,
+            Outcome,
             Posted,
             Refused, //
         }, //
@@ -428,7 +429,7 @@ impl TransmitQueue {
 
     /// Ends the packets that a completion stands for.
     #[inline]
-    fn complete(&mut self, completion: &Completion, budget: usize) -> Completed {
+    fn complete(&mut self, completion: &Completion, budget: usize) -> Outcome {
         if let Some((tag, _)) = Tag::of(completion.id()) {
             return self.complete_connected(tag, completion, budget);
         }
@@ -438,9 +439,8 @@ impl TransmitQueue {
             self.statistics.tx_errors.add(1);
             self.interface.recover();
         }
-        self.send
-            .complete(completion, budget as i32)
-            .unwrap_or_default()
+        let ended = self.send.complete(completion, budget as i32);
+        Outcome::of(completion.status(), ended.unwrap_or_default())
     }
 
     /// Ends all packets; unless the queue pair is in Reset, their memory stays with the device.
@@ -559,19 +559,17 @@ impl Reaper {
         let Ok(mut guard) = self.device.lock_queue_in_poll(context, self.queue) else {
             return completions.len();
         };
-        let (mut all, mut sent) = (Completed::default(), Completed::default());
+        let (mut sent, mut lost) = (Completed::default(), Completed::default());
         // What the byte queue limit has counted: not the packets of connections.
         let mut limited = Completed::default();
         if let Some(queue) = guard.as_mut() {
             for completion in completions {
-                let status = completion.status();
-                let ended = queue.complete(completion, budget);
-                all += ended;
+                let outcome = queue.complete(completion, budget);
+                sent += outcome.sent;
+                lost += outcome.lost;
                 if Tag::of(completion.id()).is_none() {
-                    limited += ended;
-                }
-                if status == Status::Success {
-                    sent += ended;
+                    limited += outcome.sent;
+                    limited += outcome.lost;
                 }
             }
         }
@@ -585,7 +583,7 @@ impl Reaper {
             }
         });
         drop(guard);
-        for _ in sent.packets..all.packets {
+        for _ in 0..lost.packets {
             self.device.count_send_dropped();
         }
         completions.len()

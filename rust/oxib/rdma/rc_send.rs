@@ -14,7 +14,8 @@ use kernel::{
 use super::{
     cq::{
         Completion,
-        Notify, //
+        Notify,
+        Status, //
     },
     dma::{
         self,
@@ -27,6 +28,7 @@ use super::{
     },
     send::{
         Completed,
+        Outcome,
         Posted,
         Refused,
         SIGNAL_SHARE, //
@@ -282,13 +284,24 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
     /// Ends the requests that a completion stands for; the packets among them that had not ended
     /// with their post. `budget` is that of the poll. `None` if it is of no request with the
     /// device.
-    pub(crate) fn complete(&mut self, completion: &Completion, budget: i32) -> Option<Completed> {
+    ///
+    /// Requests end in order, and each one that fails has a completion, asked for or not. So a
+    /// failure is that of the last request: those before it went well.
+    pub(crate) fn complete(&mut self, completion: &Completion, budget: i32) -> Option<Outcome> {
         let (tag, sequence) = Tag::of(completion.id())?;
         if completion.queue_pair() != self.qp.address() || tag != self.tag {
             return None;
         }
         let span = self.ring.complete(sequence)?;
-        Some(self.release(span, budget))
+        let status = completion.status();
+        if status == Status::Success {
+            return Some(Outcome::of(status, self.release(span, budget)));
+        }
+        let (before, failed) = span.split_last();
+        Some(Outcome {
+            sent: self.release(before, budget),
+            lost: self.release(failed, budget),
+        })
     }
 
     /// Ends all requests. Unless the queue pair is in Reset, a device may still read their memory:

@@ -43,6 +43,20 @@ impl Span {
         let count: Range<u32> = 0..self.len();
         count.map(move |i| self.start.wrapping_add(i))
     }
+
+    /// Splits the newest request off, if there is one.
+    pub(crate) fn split_last(self) -> (Self, Self) {
+        let middle = self.end.wrapping_sub(self.len().min(1));
+        let before = Self {
+            start: self.start,
+            end: middle,
+        };
+        let last = Self {
+            start: middle,
+            end: self.end,
+        };
+        (before, last)
+    }
 }
 
 impl Ring {
@@ -201,6 +215,22 @@ mod tests {
             let last = start.wrapping_add(4);
             assert_eq!(ring.complete(last).map(Span::len), Some(5));
             assert_eq!(ring.free(), 8);
+        }
+    }
+
+    #[test]
+    fn the_newest_of_a_span_is_split_off() {
+        for (start, end, before, last) in [
+            (0, 3, 2, 1),
+            (5, 6, 0, 1),
+            (5, 5, 0, 0),
+            (u32::MAX, 0, 0, 1),
+            (u32::MAX, 2, 2, 1),
+        ] {
+            let (others, newest) = Span { start, end }.split_last();
+            assert_eq!((others.len(), newest.len()), (before, last));
+            assert_eq!((others.start, newest.start), (start, others.end));
+            assert_eq!(newest.end, end);
         }
     }
 

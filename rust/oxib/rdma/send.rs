@@ -17,7 +17,8 @@ use super::{
     ah::AddressHandle,
     cq::{
         Completion,
-        Notify, //
+        Notify,
+        Status, //
     },
     dma::{
         self,
@@ -110,6 +111,28 @@ impl core::ops::AddAssign for Completed {
     fn add_assign(&mut self, other: Self) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);
+    }
+}
+
+/// The fate of the packets that a completion ended.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Outcome {
+    /// Those that were sent.
+    pub(crate) sent: Completed,
+    /// Those that were lost.
+    pub(crate) lost: Completed,
+}
+
+impl Outcome {
+    /// Creates the outcome of packets that have one fate.
+    #[inline(always)]
+    pub(crate) fn of(status: Status, ended: Completed) -> Self {
+        let none = Completed::default();
+        let (sent, lost) = match status {
+            Status::Success => (ended, none),
+            _ => (none, ended),
+        };
+        Self { sent, lost }
     }
 }
 

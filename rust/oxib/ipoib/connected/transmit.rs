@@ -57,7 +57,7 @@ use crate::{
             Tag, //
         },
         send::{
-            Completed,
+            Outcome,
             Posted,
             Refused, //
         }, //
@@ -480,19 +480,19 @@ impl TransmitQueue {
         tag: Tag,
         completion: &Completion,
         budget: usize,
-    ) -> Completed {
+    ) -> Outcome {
         let Some(senders) = self.senders.as_deref_mut() else {
-            return Completed::default();
+            return Outcome::default();
         };
         let Some(sender) = senders.peers.link(tag) else {
             // Of one that is gone: it was accounted for.
-            return Completed::default();
+            return Outcome::default();
         };
         // A completion ends all requests before its own, too: the difference counts them.
         let free = sender.ring.free();
-        let Some(ended) = sender.ring.complete(completion, budget as i32) else {
+        let Some(outcome) = sender.ring.complete(completion, budget as i32) else {
             // Of the queue pair of an earlier connection: its failure is none of this one's.
-            return Completed::default();
+            return Outcome::default();
         };
         senders.in_flight -= sender.ring.free() - free;
         if completion.status() != Status::Success {
@@ -500,7 +500,7 @@ impl TransmitQueue {
             self.statistics.tx_drop_connection.add(1);
             senders.break_off(tag);
         }
-        ended
+        outcome
     }
 }
 
