@@ -44,7 +44,7 @@ if [ "$KERNEL" != debug ]; then
 	start_sm h1
 	check "their ports become active" eventually all_active
 	check "the test of verbs can be loaded again" load_verbs_test
-	for narrow in reliable unreliable datagram; do
+	for narrow in reliable unreliable datagram refused; do
 		verbs "packets of 256 bytes: " h1 h2 "$narrow"
 	done
 	check "it can be unloaded again" rmmod verbs_test

@@ -258,7 +258,11 @@ fn check(pair: &QueuePair, given: &bindings::ib_qp_attr, mask: u32) -> Result {
     {
         return Err(EINVAL);
     }
-    if has(bindings::ib_qp_attr_mask_IB_QP_PATH_MTU) && !(1..=5).contains(&given.path_mtu) {
+    // The port carries no longer packets.
+    let largest_mtu = u32::from(pair.hca.options.mtu);
+    if has(bindings::ib_qp_attr_mask_IB_QP_PATH_MTU)
+        && !(1..=largest_mtu).contains(&given.path_mtu)
+    {
         return Err(EINVAL);
     }
     if has(bindings::ib_qp_attr_mask_IB_QP_ALT_PATH) {

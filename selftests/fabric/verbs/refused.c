@@ -127,10 +127,10 @@ static void wrong_transition(struct pair *pair)
 	refused(pair, "going from RESET to RTS", ib_modify_qp(pair->a.qp, &attributes, IB_QP_STATE | IB_QP_SQ_PSN));
 }
 
-/* Its numbers are 1 to 5 (volume 1, 11.2.5.2). */
+/* Its numbers are 1 to 5 (volume 1, 11.2.5.2), and a port has none beyond its largest. */
 static void path_mtu(struct pair *pair)
 {
-	enum ib_mtu good = pair->mtu, wrong[] = { 0, IB_MTU_4096 + 1 };
+	enum ib_mtu good = pair->mtu, wrong[] = { 0, IB_MTU_4096 + 1, pair->a.port.max_mtu + 1 };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
