@@ -3,7 +3,8 @@
 #
 # Each end of a cable is a net device to everybody else, whatever short cut frames take while nobody looks: at either end
 # tcpdump sees what passes in both directions, netem loses and damages it, a filter drops it where it leaves and where it
-# arrives, and it is counted. The ends tell each other of their links over a cable that loses frames, too.
+# arrives, and it is counted. It gets no frame that is longer than its MTU. The ends tell each other of their links over a cable
+# that loses frames, too.
 #
 # nodes: 1
 # kernels: fast
@@ -122,6 +123,22 @@ both_ends_count() {
 	done
 }
 
+# --- lengths -----------------------------------------------------------------------------------------------------------------
+
+lost_before_leaving() { # net device
+	cat "/sys/class/net/$1/statistics/tx_dropped"
+}
+
+# A driver may do anything with what is longer than its device carries.
+long_packets_stay() {
+	local before
+	before=$(lost_before_leaving s1-1)
+	ip link set s1-1 mtu 2000 && eventually host_answers h2 "$(v4_of h1)" || return
+	at h2 ping -q -c 3 -i 0.2 -W 1 -s 3000 "$(v4_of h1)"
+	ip link set s1-1 mtu 9000 || return
+	holds "$(lost_before_leaving s1-1)" -gt "$before"
+}
+
 # --- signals between the ends -------------------------------------------------------------------------------------------------
 
 # Of both ends' ports, where it is not the end that was commanded.
@@ -210,6 +227,7 @@ for end in "${ends[@]}"; do
 		check "h1 reaches h2 again" is_reached
 	done
 done
+check "a packet that is longer than its cable carries does not leave" long_packets_stay
 check "h1 answers a command that disables its link, and the link goes down" answers_and_goes_down
 check "a program's packets do not leave h1 by a link that is disabled" disabled_h1_sends_nothing
 check "h1 hears of the switch's link over a cable that loses half of all frames" links_come_up "${ends[0]}" command_switch link_of_h1

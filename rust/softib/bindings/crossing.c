@@ -187,7 +187,7 @@ bool softib_crossing_send(struct sk_buff *skb, struct net_device *dev)
 {
 	struct net_device *peer = other_end(dev);
 
-	if (!peer || skb->len > peer->mtu)
+	if (!peer || !softib_fits(skb, dev) || !softib_fits(skb, peer))
 		return false;
 	skb->dev = peer;
 	local_bh_disable();

@@ -73,6 +73,12 @@ static inline u32 softib_room_of(enum softib_size size)
 	return SKB_DATA_ALIGN(SOFTIB_HEADROOM + softib_length_of(size));
 }
 
+/* Whether a frame is no longer than a net device carries. Drivers rely on that, and the network stack does not look. */
+static inline bool softib_fits(const struct sk_buff *skb, const struct net_device *dev)
+{
+	return skb->len <= READ_ONCE(dev->mtu);
+}
+
 static inline struct softib_frame *softib_frame_of(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct softib_frame) > sizeof(skb->cb));

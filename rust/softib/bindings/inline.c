@@ -88,11 +88,19 @@ void softib_frame_free(struct sk_buff *skb)
 		consume_skb(skb);
 }
 
-/* Sends a frame by the network stack. A cable has two ends: each frame is for the other. Under RCU. */
+/*
+ * Sends a frame by the network stack. A cable has two ends: each frame is for the other. One that is longer than the net device
+ * carries is lost. Under RCU.
+ */
 int softib_frame_send(struct sk_buff *skb, struct net_device *dev)
 {
 	struct ethhdr *header;
 
+	if (!softib_fits(skb, dev)) {
+		dev_core_stats_tx_dropped_inc(dev);
+		kfree_skb(skb);
+		return NET_XMIT_DROP;
+	}
 	if (skb_cow_head(skb, ETH_HLEN)) {
 		kfree_skb(skb);
 		return NET_XMIT_DROP;
