@@ -85,6 +85,6 @@ fn acm(command: &Acm, out: Output) -> Result {
 /// Tells what the kernel notes about what it did.
 fn tell_note(answer: &Answer) {
     if let Some(note) = &answer.note {
-        eprintln!("oxib: note: {note}");
+        output::tell(format_args!("note: {note}"));
     }
 }

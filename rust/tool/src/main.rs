@@ -8,7 +8,8 @@ use clap::Parser;
 use oxib_tool::{
     cli::Cli,
     command,
-    error::Error, //
+    error::Error,
+    output, //
 };
 use std::{
     io::{
@@ -34,12 +35,12 @@ fn main() -> ExitCode {
         // The reader of the output has had enough of it (`| head`).
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error @ Error::Usage(_)) => {
-            eprintln!("oxib: {error}");
+            output::tell(error);
             ExitCode::from(2)
         }
         Err(error) => {
             for line in error.to_string().lines() {
-                eprintln!("oxib: {line}");
+                output::tell(line);
             }
             ExitCode::FAILURE
         }

@@ -32,6 +32,13 @@ pub fn print(bytes: &[u8]) -> Result {
         .map_err(Error::Output)
 }
 
+/// Prints a line on the standard error. Where nobody takes it (`2>&1 | head`, a full disk), the
+/// command goes on: what it was called for does not depend on that.
+pub fn tell(line: impl Display) {
+    let line = format!("oxib: {line}\n");
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
 impl Output {
     /// Takes the standard output.
     pub fn new(json: bool) -> Output {

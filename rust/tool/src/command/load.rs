@@ -22,7 +22,10 @@ use crate::{
             operation, //
         },
     },
-    output::Output,
+    output::{
+        self,
+        Output, //
+    },
     progress::bar, //
 };
 use indicatif::ProgressBar;
@@ -99,10 +102,10 @@ fn finish(reading: Reading) -> Result<Vec<Entry>> {
 fn tell_notes(reading: &Reading) {
     let notes = reading.notes();
     for note in notes.iter().take(NOTES) {
-        eprintln!("oxib: note: {note}");
+        output::tell(format_args!("note: {note}"));
     }
     if let Some(more @ 1..) = notes.len().checked_sub(NOTES) {
-        eprintln!("oxib: note: {more} more of these");
+        output::tell(format_args!("note: {more} more of these"));
     }
 }
 

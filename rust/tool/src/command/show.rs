@@ -21,7 +21,10 @@ use crate::{
             operation, //
         },
     },
-    output::Output,
+    output::{
+        self,
+        Output, //
+    },
 };
 use rustix::io::Errno;
 use std::net::IpAddr;
@@ -35,9 +38,8 @@ pub fn run(words: &[String], out: Output) -> Result {
         None => {
             let (entries, consistent) = dump(&mut connection, &filter)?;
             if !consistent {
-                eprintln!(
-                    "oxib: note: the cache was changed meanwhile: some of the changes are in the \
-                     list"
+                output::tell(
+                    "note: the cache was changed meanwhile: some of the changes are in the list",
                 );
             }
             entries
