@@ -283,6 +283,19 @@ test_monitor() {
 	check "each line of JSON is a value" jq -e .event "$place/announced"
 }
 
+# The kernel takes those that listen out of the group, and would tell them nothing of the next oxib.
+test_end_of_monitor() {
+	local process
+	oxib acm monitor >"$place/announced" 2>"$place/said" &
+	process=$!
+	jobs_running+=("$process")
+	check "monitor listens" eventually adds_until_announced
+	check "that does not keep oxib from being unloaded" unload_oxib
+	check "monitor ends with oxib" eventually has_ended "$process"
+	check "and says so" matches '^oxib: oxib was unloaded' "$(cat "$place/said")"
+	stop_jobs
+}
+
 # Until it listens. What changes nothing is not announced.
 adds_until_announced() {
 	oxib acm replace 10.1.0.77 fec0::1
@@ -397,7 +410,7 @@ test_save
 test_monitor
 test_million
 test_belongings
-unload_oxib
+test_end_of_monitor
 bring_up_fabric star h1
 load_driver oxib || bail_out "oxib could not be loaded"
 check "oxib makes an interface in each host, with carrier" interfaces_up "${hosts[@]}"

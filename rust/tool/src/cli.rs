@@ -76,7 +76,7 @@ pub enum Acm {
     Resolve(Resolve),
     /// Show counters.
     Stats,
-    /// Print changes as they come, until it is interrupted.
+    /// Print changes as they come, until it is interrupted or oxib is unloaded.
     Monitor,
     /// List the paths that the subnet administrator gave, forget them, or ask for them ahead.
     Paths(Paths),

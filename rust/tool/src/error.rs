@@ -56,6 +56,9 @@ pub enum Error {
     /// The cache changed again and again while it was read to be saved.
     #[error("the cache changes faster than it is read: nothing was saved, try again")]
     Unsteady,
+    /// The family has gone while its announcements were waited for.
+    #[error("oxib was unloaded: no more changes are announced")]
+    Unloaded,
     /// The standard output takes no more.
     #[error("writing to the standard output: {}", words(.0))]
     Output(#[source] io::Error),

@@ -25,7 +25,7 @@ use std::io::{
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The date of the page's last change.
-const DATE: &str = "2026-11-25";
+const DATE: &str = "2026-11-29";
 
 /// The text that the command line's definition does not have.
 const SECTIONS: &[Section] = &[

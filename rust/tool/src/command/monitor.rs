@@ -22,7 +22,7 @@ struct Announced<'a> {
     entry: Option<&'a Entry>,
 }
 
-/// Prints changes until it is interrupted. With JSON each line is a value.
+/// Prints changes until it is interrupted, or oxib is unloaded. With JSON each line is a value.
 pub fn run(mut out: Output) -> Result {
     let mut connection = Connection::open()?;
     connection.listen()?;

@@ -30,6 +30,11 @@ use netlink_packet_core::{
     NLM_F_REQUEST, //
 };
 use netlink_packet_generic::{
+    constants::{
+        CTRL_ATTR_FAMILY_ID,
+        CTRL_CMD_DELFAMILY,
+        GENL_ID_CTRL, //
+    },
     ctrl::{
         nlas::{
             GenlCtrlAttrs,
@@ -62,6 +67,10 @@ const RECEIVE: usize = 1 << 16;
 /// Bytes of announcements that may wait to be read: no buffer holds as many entries as a file
 /// load can bring at once.
 const ANNOUNCEMENTS: usize = 8 << 20;
+
+/// The group in which the controller announces that families come and go: it has the controller's
+/// own number.
+const FAMILIES: u32 = GENL_ID_CTRL as u32;
 
 /// A socket that knows the family's number.
 #[derive(Debug)]
@@ -265,19 +274,24 @@ impl Connection {
         }
     }
 
-    /// Joins the group that announces changes.
+    /// Joins the group that announces changes, and the one that announces the family's end: with it
+    /// the kernel takes the socket out of the first one.
     pub fn listen(&mut self) -> Result {
         let group = self
             .changes
             .ok_or_else(|| Error::Answer(format!("the family has no group {}", family::CHANGES)))?;
         // More than net.core.rmem_max needs a right; without it what is lost is told.
         let _ = self.socket.set_rx_buf_sz(ANNOUNCEMENTS);
-        self.socket
-            .add_membership(group)
-            .map_err(Error::system("listening to changes of the cache"))
+        for group in [FAMILIES, group] {
+            self.socket
+                .add_membership(group)
+                .map_err(Error::system("listening to changes of the cache"))?;
+        }
+        Ok(())
     }
 
-    /// Waits for announcements and gives each to `each`, with its attributes.
+    /// Waits for announcements and gives each to `each`, with its attributes. It is an error if the
+    /// family has gone, as nothing more would come.
     pub fn next_events(&self, mut each: impl FnMut(Event, Attributes<'_>) -> Result) -> Result {
         let messages = match self.receive::<Message>() {
             Err(Error::System { source, .. })
@@ -289,6 +303,12 @@ impl Connection {
         };
         for message in messages {
             if let NetlinkPayload::InnerMessage(inner) = message.payload {
+                if inner.resolved_family_id() == GENL_ID_CTRL {
+                    if ends_family(&inner.payload, self.family)? {
+                        return Err(Error::Unloaded);
+                    }
+                    continue;
+                }
                 let event = match inner.payload.operation {
                     family::operation::ENTRY_NEW_NTF => Event::New,
                     family::operation::ENTRY_DEL_NTF => Event::Del,
@@ -307,6 +327,12 @@ fn message(operation: u8, attributes: &Request) -> GenlMessage<Message> {
         operation,
         attributes: attributes.emitted(),
     })
+}
+
+/// Returns whether the controller announces with it that the family of that number has gone.
+fn ends_family(message: &Message, family: u16) -> Result<bool> {
+    let gone = Attributes::new(&message.attributes).u16(CTRL_ATTR_FAMILY_ID)?;
+    Ok(message.operation == CTRL_CMD_DELFAMILY && gone == Some(family))
 }
 
 /// The number of the group that announces changes, if this is that group.
@@ -333,4 +359,33 @@ fn extended(flags: u16, rest: &[u8]) -> &[u8] {
         _ => HEADER,
     };
     rest.get(request.next_multiple_of(4)..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netlink_packet_generic::constants::CTRL_CMD_NEWFAMILY;
+
+    #[test]
+    fn the_end_of_the_family_is_told_from_other_families() {
+        let table = [
+            (CTRL_CMD_DELFAMILY, 30, true),
+            (CTRL_CMD_DELFAMILY, 31, false),
+            (CTRL_CMD_NEWFAMILY, 30, false),
+        ];
+        for (operation, number, ends) in table {
+            let attributes = Request::new()
+                .bytes(2, b"oxib\0".to_vec())
+                .u16(CTRL_ATTR_FAMILY_ID, number);
+            let message = Message {
+                operation,
+                attributes: attributes.emitted(),
+            };
+            assert_eq!(
+                ends_family(&message, 30).unwrap(),
+                ends,
+                "{operation} {number}"
+            );
+        }
+    }
 }
