@@ -101,12 +101,22 @@ none_is_left() {
 	return "$left"
 }
 
+# As a tree that compresses modules installs them.
+add_compressed() {
+	local module
+	for module in oxib ib_cm; do
+		cp "/lib/modules/$(uname -r)/updates/$module.ko" "/lib/modules/$(uname -r)/updates/$module.ko.xz" || return
+	done
+}
+
 test_going_back() {
 	local files
 	files=$(installed_files | wc -l)
 	check "make install says what it installs" holds "$files" -gt 9
+	check "modules may be compressed" add_compressed
 	run_block "$guide" "Going back to the kernel's drivers" 1
 	check "nothing is left of what was installed" none_is_left
+	check_equal "nor of compressed modules" "" "$(find "/lib/modules/$(uname -r)/updates" -name '*.ko*')"
 	check "modprobe takes the kernel's ib_cm again" matches /kernel/drivers/infiniband/core/ib_cm "$(modinfo -n ib_cm)"
 	check_refused "nothing keeps ib_ipoib from being loaded" grep -rqs 'blacklist ib_ipoib' /etc/modprobe.d /usr/lib/modprobe.d
 }
