@@ -373,11 +373,20 @@ test_belongings() {
 	check "the manual page is readable" matches 'oxib acm load .*FILE' "$(mandoc -T utf8 "$MODULES/tool/oxib.8" | sed 's/.\x08//g')"
 	check "the unit is right" unit_is_right
 	check "the rule is right" udevadm verify systemd/60-oxib-cache.rules
+	mkdir -p /run/udev/rules.d
+	cp systemd/60-oxib-cache.rules /run/udev/rules.d/
+	check "the module's coming starts the unit" wants_unit add
+	check "a later event of the module does not end it" wants_unit change
 	mkdir -p /etc/rdma/oxib
 	cp "$place/one.data" /etc/rdma/oxib/
 	# shellcheck disable=SC2046 # words
 	check "the unit's command loads what there is" prints '1 entries loaded' $(unit_command)
 	oxib acm flush
+}
+
+# Whether the rule takes such an event of the module.
+wants_unit() { # action
+	matches '^ *SYSTEMD_WANTS=.*oxib-cache\.service' "$(udevadm test --action="$1" /sys/module/oxib 2>/dev/null)"
 }
 
 unit_is_right() {
