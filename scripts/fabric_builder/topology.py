@@ -16,10 +16,10 @@ KINDS = (HOST, HCA, SWITCH, ROUTER)
 PERSONALITY = "personality"
 
 # As many as softib makes.
-_MOST_PORTS = {HOST: 2, HCA: 2, SWITCH: 63, ROUTER: 254}
-# The longest name of a net device, and what stands behind a node's name in it: "-254".
+_MOST_PORTS = {HOST: 2, HCA: 2, SWITCH: 63, ROUTER: 63}
+# The longest name of a net device, and what there is room for behind a node's name in it: "-" and three digits.
 _LONGEST_DEVICE = 15
-_LONGEST_NAME = _LONGEST_DEVICE - len("-254")
+_LONGEST_NAME = _LONGEST_DEVICE - len("-999")
 
 
 class Mistake(Exception):

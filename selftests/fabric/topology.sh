@@ -54,6 +54,7 @@ host h1 h2\ncable h1 h3|2: there is no h3: name it before, as a host, hca, switc
 host h1 h2\ncable h1:x h2|2: 'x' is no port: take a number from 1 on
 host h1 h2\ncable h1:3 h2|2: host h1 has no port 3: 2 ports, at most
 star hosts=64|1: switch s1 has no port 64: 63 ports, at most
+host h1\nrouter r1\ncable r1:64 h1|3: router r1 has no port 64: 63 ports, at most
 host h1 h2\ncable h1 h2\ncable h1:1 h2|3: port 1 of h1 has a cable already, that of line 2
 host h1 h2\ncable h1 h2:2|1: host h2 has no cable in port 1, but in later ones
 cable @eth0 @eth1|1: a cable has to end in the fabric on one side, at least
