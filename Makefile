@@ -50,7 +50,7 @@ gate: ## .ci/run on the last commit, in a clean clone beside this checkout; AGAI
 soak: ## the tests that are too long for every run
 	@scripts/test --soak
 
-mutants: ## break the source on purpose, in 200 places in turn: a test has to notice each (hours)
+mutants: ## break the source on purpose, in 300 places in turn: a test has to notice each (hours)
 	@scripts/mutants
 
 bench: ## instructions per packet, as a table, JSON and a chart
