@@ -145,6 +145,8 @@ impl Inner {
         Ok(())
     }
 
+    /// Sends the unanswered request, of which there is one: all are kept but a DREQ without private
+    /// data, and `follow` forgets them when they are answered.
     fn send_asked(&self, id: &Id) -> Result {
         match &self.request {
             Some(request) => self.destination(id)?.post_built(request),
