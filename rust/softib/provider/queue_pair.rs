@@ -260,8 +260,7 @@ fn check(pair: &QueuePair, given: &bindings::ib_qp_attr, mask: u32) -> Result {
     }
     // The port carries no longer packets.
     let largest_mtu = u32::from(pair.hca.options.mtu);
-    if has(bindings::ib_qp_attr_mask_IB_QP_PATH_MTU)
-        && !(1..=largest_mtu).contains(&given.path_mtu)
+    if has(bindings::ib_qp_attr_mask_IB_QP_PATH_MTU) && !(1..=largest_mtu).contains(&given.path_mtu)
     {
         return Err(EINVAL);
     }
