@@ -17,7 +17,7 @@ seed=${2:-1}
 [ "$seed" != random ] || seed=$((RANDOM << 15 | RANDOM))
 
 run() {
-	at h2 timeout $((seconds + longest)) "$MODULES/libsoftib/random_verbs" h2 "$seconds" "$seed" >/tmp/verbs 2>&1
+	watched $((seconds + longest)) at h2 "$MODULES/libsoftib/random_verbs" h2 "$seconds" "$seed" >/tmp/verbs 2>&1
 }
 
 # Of all processes that pinned memory this is the only one that there was.

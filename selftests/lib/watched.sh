@@ -4,14 +4,16 @@
 # Programs that may hang: what they are about is said before they are ended. Sourced by node.sh,
 # after jobs.sh.
 
-# Prints the state of a program that does not end and of those that it started, and of all connections: once it is killed,
-# nothing tells.
+# Prints the state of a program that does not end and of those that it started, each thread of them, and of all connections: once
+# it is killed, nothing tells.
 explain_program() { # process
-	local process
+	local process thread
 	for process in "$1" $(pgrep --parent "$1"); do
-		printf '%s: %s, in %s\n' "$(tr '\0' ' ' <"/proc/$process/cmdline")" "$(sed -n 's/^State:[[:space:]]*//p' "/proc/$process/status")" \
-			"$(cat "/proc/$process/wchan")"
-		cat "/proc/$process/stack"
+		for thread in "/proc/$process/task/"*; do
+			printf '%s: %s, in %s\n' "$(tr '\0' ' ' <"$thread/cmdline")" "$(sed -n 's/^State:[[:space:]]*//p' "$thread/status")" \
+				"$(cat "$thread/wchan")"
+			cat "$thread/stack"
+		done
 	done
 	rdma resource show qp
 	rdma resource show cm_id

@@ -94,7 +94,7 @@ static int open_anew(struct context *context)
 		struct ib_uverbs_get_context get;
 	} request = { .header = { .command = IB_USER_VERBS_CMD_GET_CONTEXT, .in_words = sizeof(request) / 4, .out_words = 2 } };
 	struct ib_uverbs_get_context_resp response = {};
-	int fd = open(path, O_RDWR), old = context->fd;
+	int fd = open(path, O_RDWR), old;
 
 	if (fd < 0)
 		return errno;
@@ -103,7 +103,7 @@ static int open_anew(struct context *context)
 		return errno;
 	/* Nobody reads what happens. */
 	close(response.async_fd);
-	context->fd = fd;
+	old = __atomic_exchange_n(&context->fd, fd, __ATOMIC_RELAXED);
 	if (old > 0)
 		close(old);
 	return 0;

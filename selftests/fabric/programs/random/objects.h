@@ -5,7 +5,6 @@
 #define OBJECTS_H
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -115,13 +114,14 @@ static int create_channel(struct context *context)
 	struct ib_uverbs_create_comp_channel request = {};
 	struct ib_uverbs_create_comp_channel_resp response = {};
 	int place = below(MANY), error = GIVE(context, COMMAND(CREATE_COMP_CHANNEL), request, response);
+	int old;
 
 	if (error)
 		return error;
-	if (context->handles[CHANNEL][place])
-		close(context->handles[CHANNEL][place]);
-	fcntl(response.fd, F_SETFL, O_NONBLOCK);
-	context->handles[CHANNEL][place] = response.fd;
+	/* Each is closed once: its number is another file's then. */
+	old = __atomic_exchange_n(&context->handles[CHANNEL][place], response.fd, __ATOMIC_RELAXED);
+	if (old)
+		close(old);
 	return 0;
 }
 
