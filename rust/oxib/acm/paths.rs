@@ -38,8 +38,8 @@ pub(crate) const LIFETIME_MS: u64 = 86_400_000;
 /// Time for which a path is kept at least, in milliseconds, when there is no room for another one.
 const CROWDED: u64 = 900_000;
 
-/// Most paths that are looked at without a pause, as the table is locked meanwhile: to make room for
-/// one, or for a program that wants to see them.
+/// Most paths that are looked at without a pause, as the table is locked meanwhile: to make room
+/// for one, or for a program that wants to see them.
 const LOOKS: usize = 128;
 
 /// Most paths of a port that are for services, which any program of the node makes known by
