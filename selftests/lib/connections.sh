@@ -57,14 +57,18 @@ wait_for_all() { # process...
 	return "$status"
 }
 
-# The queries that a command has sent, by all hosts, for paths. watch_queries was called before.
+# The queries that a command has sent, by all hosts, for paths. watch_queries was called before. What was sent before the command,
+# and is sent again meanwhile as its answer is late, is not the command's.
 asks() { # least, most, command...
-	local number
+	local before number
+	before=$(watched_transactions)
 	: >"$tracing/trace"
 	"${@:3}" || return
-	number=$(watched_queries)
+	number=$(watched_transactions | grep -cvFx "${before:-none}")
 	printf 'the subnet administrators were asked %d times, in %d tries\n' "$number" "$(watched_tries)"
-	holds "$number" -ge "$1" && holds "$number" -le "$2"
+	holds "$number" -ge "$1" && holds "$number" -le "$2" && return
+	grep -E " $sent_events: " "$tracing/trace"
+	return 1
 }
 
 # How long the kernel waits for a local service: one that answers late on a busy machine costs no query.

@@ -378,7 +378,11 @@ stop_watching_queries() {
 
 # A query that is not answered in time is sent again, by ib_sa ten times, with the same transaction ID: it counts once.
 watched_queries() {
-	grep -oE ' tid 0x[0-9a-f]+' "$tracing/trace" | sort -u | wc -l
+	watched_transactions | wc -l
+}
+
+watched_transactions() {
+	grep -oE ' tid 0x[0-9a-f]+' "$tracing/trace" | sort -u
 }
 
 # How often queries were sent.
