@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # A bond of the interfaces of a host's two ports, active-backup: it talks, and goes on talking when the active interface gets another
-# address, when the active port's cable is pulled and when it is put back. On Debian's kernel, which has bonding.
+# address, when the active port's cable is pulled and when it is put back. On Debian's kernel, which has bonding. Before that, which
+# of the interfaces has the number of the second port.
 #
 # nodes: 1
 # kernels: stock
@@ -53,6 +54,22 @@ two_interfaces() { # host
 	at "$1" test -e /sys/class/net/ib1
 }
 
+# Its port, counted from 0, as programs ask for it now and did before.
+numbers_of() { # host, interface
+	printf '%s %s\n' "$(at "$1" cat "/sys/class/net/$2/dev_port")" "$(at "$1" cat "/sys/class/net/$2/dev_id")"
+}
+
+# Only a port's own interface has the port's number, as with the kernel's driver.
+test_numbers() { # host
+	check_equal "$1: ib1 has the number of the second port" '1 0x1' "$(numbers_of "$1" ib1)"
+	check "$1: a child is made by netlink" at "$1" ip link add link ib1 name child type ipoib pkey 0x8001
+	check_equal "$1: it has none" '0 0x0' "$(numbers_of "$1" child)"
+	check "$1: it goes" at "$1" ip link delete child
+	check "$1: a child is made by sysfs" at "$1" sh -c 'echo 0x8001 >/sys/class/net/ib1/create_child'
+	check_equal "$1: it has none" '0 0x0' "$(numbers_of "$1" ib1.8001)"
+	check "$1: it goes" at "$1" sh -c 'echo 0x8001 >/sys/class/net/ib1/delete_child'
+}
+
 # The port of an interface has the same number plus one.
 port_of() { # interface
 	printf 'port%d\n' $((${1#ib} + 1))
@@ -63,6 +80,7 @@ bring_up_fabric two_ports h2
 load_driver oxib || bail_out "oxib could not be loaded"
 for host in h1 h2; do
 	check "$host has an interface for each port" eventually two_interfaces "$host"
+	[ "$host" = h2 ] || test_numbers "$host"
 	check "$host: the bond is made" bond_up "$host"
 	check "$host: it has carrier" eventually bond_carrier "$host"
 	check_equal "$host: its address is that of the active interface" \

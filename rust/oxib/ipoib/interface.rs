@@ -323,7 +323,7 @@ impl Interface {
         // of adapters would give them the name of their parent. Drivers of RoCE take a net device
         // below their adapter for the port's Ethernet device (mlx4, mlx5).
         let is_below = parent.is_none() && rdma.link_layer(port) == LinkLayer::Infiniband;
-        device.set_place(is_below.then_some(rdma), port);
+        device.set_place(is_below.then_some(rdma), parent.is_none().then_some(port));
         device.use_queues(rtnl, sizes.transmit_queues)?;
         device.use_receive_queues(rtnl, sizes.receive_queues)?;
         device.set_kind();
