@@ -50,6 +50,13 @@ gets_other_rings() { # host, interface
 	at "$1" ethtool -G "$2" rx 512 && [ "$(address_of "$1" "$2")" != "$before" ]
 }
 
+# The mode is in the first byte of the address.
+goes_to_mode() { # host, interface, datagram|connected
+	local first=00
+	[ "$3" = datagram ] || first=80
+	at "$1" sh -c "echo $3 >/sys/class/net/$2/mode" && [[ "$(address_of "$1" "$2")" == "$first":* ]]
+}
+
 two_interfaces() { # host
 	at "$1" test -e /sys/class/net/ib1
 }
@@ -94,6 +101,12 @@ check "h1's active interface gets other rings, and so another queue pair" gets_o
 check "the bond has its address again" eventually bond_has_address h1
 check "h2 reaches h1 there" eventually host_reaches h2 "$(v4_of h1)"
 check "and over IPv6" eventually host_reaches h2 "$(v6_of h1)"
+first=$(active h1)
+for mode in connected datagram; do
+	check "h1's active interface goes to $mode mode" goes_to_mode h1 "$first" "$mode"
+	check "the bond has its address again" eventually bond_has_address h1
+done
+check "h2 reaches h1 there" eventually host_reaches h2 "$(v4_of h1)"
 first=$(active h1)
 other=ib$((1 - ${first#ib}))
 check "the cable of h1's active port is pulled" ip -n h1 link set "$(port_of "$first")" down
