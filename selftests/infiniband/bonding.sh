@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # A bond of the interfaces of a host's two ports, active-backup: it talks, and goes on talking when the active interface gets another
-# address, when the active port's cable is pulled and when it is put back. On Debian's kernel, which has bonding.
+# address, when the active port's cable is pulled and when it is put back. On Debian's kernel, which has bonding. Before that, which
+# of the interfaces has the number of the second port.
 #
 # nodes: 1
 # kernels: stock
@@ -49,8 +50,31 @@ gets_other_rings() { # host, interface
 	at "$1" ethtool -G "$2" rx 512 && [ "$(address_of "$1" "$2")" != "$before" ]
 }
 
+# The mode is in the first byte of the address.
+goes_to_mode() { # host, interface, datagram|connected
+	local first=00
+	[ "$3" = datagram ] || first=80
+	at "$1" sh -c "echo $3 >/sys/class/net/$2/mode" && [[ "$(address_of "$1" "$2")" == "$first":* ]]
+}
+
 two_interfaces() { # host
 	at "$1" test -e /sys/class/net/ib1
+}
+
+# Its port, counted from 0, as programs ask for it now and did before.
+numbers_of() { # host, interface
+	printf '%s %s\n' "$(at "$1" cat "/sys/class/net/$2/dev_port")" "$(at "$1" cat "/sys/class/net/$2/dev_id")"
+}
+
+# Only a port's own interface has the port's number, as with the kernel's driver.
+test_numbers() { # host
+	check_equal "$1: ib1 has the number of the second port" '1 0x1' "$(numbers_of "$1" ib1)"
+	check "$1: a child is made by netlink" at "$1" ip link add link ib1 name child type ipoib pkey 0x8001
+	check_equal "$1: it has none" '0 0x0' "$(numbers_of "$1" child)"
+	check "$1: it goes" at "$1" ip link delete child
+	check "$1: a child is made by sysfs" at "$1" sh -c 'echo 0x8001 >/sys/class/net/ib1/create_child'
+	check_equal "$1: it has none" '0 0x0' "$(numbers_of "$1" ib1.8001)"
+	check "$1: it goes" at "$1" sh -c 'echo 0x8001 >/sys/class/net/ib1/delete_child'
 }
 
 # The port of an interface has the same number plus one.
@@ -63,6 +87,7 @@ bring_up_fabric two_ports h2
 load_driver oxib || bail_out "oxib could not be loaded"
 for host in h1 h2; do
 	check "$host has an interface for each port" eventually two_interfaces "$host"
+	[ "$host" = h2 ] || test_numbers "$host"
 	check "$host: the bond is made" bond_up "$host"
 	check "$host: it has carrier" eventually bond_carrier "$host"
 	check_equal "$host: its address is that of the active interface" \
@@ -76,6 +101,12 @@ check "h1's active interface gets other rings, and so another queue pair" gets_o
 check "the bond has its address again" eventually bond_has_address h1
 check "h2 reaches h1 there" eventually host_reaches h2 "$(v4_of h1)"
 check "and over IPv6" eventually host_reaches h2 "$(v6_of h1)"
+first=$(active h1)
+for mode in connected datagram; do
+	check "h1's active interface goes to $mode mode" goes_to_mode h1 "$first" "$mode"
+	check "the bond has its address again" eventually bond_has_address h1
+done
+check "h2 reaches h1 there" eventually host_reaches h2 "$(v4_of h1)"
 first=$(active h1)
 other=ib$((1 - ${first#ib}))
 check "the cable of h1's active port is pulled" ip -n h1 link set "$(port_of "$first")" down

@@ -249,6 +249,14 @@ test_address() {
 	check "h2: it is reached" eventually host_reaches h1 "$(v4_of h2)"
 }
 
+least_of() { # host: bytes that may be on their way at least
+	at "$1" cat /sys/class/net/ib0/queues/tx-0/byte_queue_limits/limit_min
+}
+
+set_least() { # host, bytes
+	at "$1" sh -c "echo $2 >/sys/class/net/ib0/queues/tx-0/byte_queue_limits/limit_min"
+}
+
 # With it goes the byte queue limit: sixteen packets.
 test_mtu_of_modes() {
 	local most
@@ -257,8 +265,7 @@ test_mtu_of_modes() {
 	check "a smaller MTU is set there" at h1 ip link set ib0 mtu 1500
 	check "h1 goes back to datagrams" at h1 sh -c 'echo datagram >/sys/class/net/ib0/mode'
 	check_equal "the MTU is the smaller one" 1500 "$(mtu_of h1)"
-	check_equal "and its queues begin with it" $((16 * 1504)) \
-		"$(at h1 cat /sys/class/net/ib0/queues/tx-0/byte_queue_limits/limit_min)"
+	check_equal "and its queues begin with it" $((16 * 1504)) "$(least_of h1)"
 	check "the largest is taken again" at h1 ip link set ib0 mtu "$most"
 	check "h1 has carrier" eventually has_carrier h1
 	check "h1 is reached" eventually host_reaches h3 "$(v4_of h1)"
@@ -304,11 +311,15 @@ test_mtu() {
 }
 
 test_ethtool() {
-	local rate
+	local rate least
 	rate=$(port_field h1 rate | awk '{ print $1 * 1000 }')
 	check "the speed is the port's" says h1 'ethtool ib0' "Speed: ${rate}Mb/s" 'Duplex: Full' 'Link detected: yes'
+	least=$(least_of h1)
+	check "an administrator lets more bytes be on their way" set_least h1 123456
 	check "rings change" at h1 ethtool -G ib0 tx 512 rx 512
 	check "h1 has carrier again" eventually has_carrier h1
+	check_equal "as many bytes may be on their way as the administrator said" 123456 "$(least_of h1)"
+	check "the driver's own number is set again" set_least h1 "$least"
 	check "h1 is reached" eventually host_reaches h3 "$(v4_of h1)"
 	check "h1 reaches others" eventually host_reaches h1 "$(v4_of h4)"
 }

@@ -208,10 +208,14 @@ impl Interface {
                 None => None,
             };
             let queue = TransmitQueue::new(self, index, qp, qkey, senders)?;
+            let minimum = self.control.get(rtnl).minimums.get_mut(index);
+            let minimum = minimum.ok_or(EINVAL)?;
             // The data of a queue belongs to its lock, also while the stack sends nothing.
             let mut guard = self.device().lock_queue(index as u32)?;
             *guard = Some(queue);
-            guard.with_queue(|_, queue| queue.set_minimum(bulk));
+            if guard.with_queue(|_, queue| queue.move_minimum(*minimum, bulk)) {
+                *minimum = bulk;
+            }
         }
         let (control, held) = self.control.open(rtnl);
         let pairs = control.polls.reapers.iter_mut().zip(&queues.send);

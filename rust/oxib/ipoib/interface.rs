@@ -243,6 +243,9 @@ pub(super) struct Control {
     /// Time until which those of them go on that are out of use, in milliseconds.
     pub(super) grace: u64,
     pub(super) polls: Polls,
+    /// The minimum that the driver has given the byte queue limit of each transmit queue, in bytes.
+    /// The stack begins with 0.
+    pub(super) minimums: KVec<u32>,
     /// The address that was last announced.
     pub(super) announced: Option<HwAddr>,
     /// Moderation of receive completions.
@@ -323,7 +326,7 @@ impl Interface {
         // of adapters would give them the name of their parent. Drivers of RoCE take a net device
         // below their adapter for the port's Ethernet device (mlx4, mlx5).
         let is_below = parent.is_none() && rdma.link_layer(port) == LinkLayer::Infiniband;
-        device.set_place(is_below.then_some(rdma), port);
+        device.set_place(is_below.then_some(rdma), parent.is_none().then_some(port));
         device.use_queues(rtnl, sizes.transmit_queues)?;
         device.use_receive_queues(rtnl, sizes.receive_queues)?;
         device.set_kind();
@@ -336,11 +339,13 @@ impl Interface {
         let mut transmit_statistics = KVec::new();
         let mut receive_statistics = KVec::new();
         let mut alarms = KVec::new();
+        let mut minimums = KVec::new();
         // For as many as there can be: `ethtool -L` adds queues, and the counters outlive those.
         for _ in 0..device.queues() {
             receive_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
             alarms.push(AtomicU64::new(0), GFP_KERNEL)?;
+            minimums.push(0, GFP_KERNEL)?;
         }
         let connected_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
         let connected = Connected::new(device)?;
@@ -357,6 +362,7 @@ impl Interface {
             events: None,
             phase: Phase::Down,
             polls,
+            minimums,
             inbound: KVec::new(),
             grace: 0,
             announced: None,

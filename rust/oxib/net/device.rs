@@ -234,13 +234,15 @@ impl<T: Operations> Device<T> {
         ))
     }
 
-    /// Puts the device on `port`, before it is shown. The device tree has it below the adapter of
-    /// `rdma`, or with `None` below none.
-    pub(crate) fn set_place(&self, rdma: Option<&RdmaDevice>, port: PortNumber) {
+    /// Puts the device on `port`, before it is shown, or with `None`, as `ib_ipoib` does with
+    /// children, on none: the stack reports number 0 of it then (`dev_port`, `dev_id`). The device
+    /// tree has it below the adapter of `rdma`, or with `None` below none.
+    pub(crate) fn set_place(&self, rdma: Option<&RdmaDevice>, port: Option<PortNumber>) {
         let rdma = rdma.map_or(core::ptr::null_mut(), RdmaDevice::as_raw);
+        let number = port.map_or(0, |port| port.get() - 1);
         // SAFETY: The device is not registered, so nobody else sees these fields; what drives it
         // holds the RDMA device.
-        unsafe { bindings::oxib_netdev_set_place(self.as_raw(), rdma, port.get() - 1) }
+        unsafe { bindings::oxib_netdev_set_place(self.as_raw(), rdma, number) }
     }
 
     /// Puts the device into the network namespace of `rdma`, before it is shown.

@@ -71,10 +71,12 @@ impl<'a> Queue<'a> {
         unsafe { bindings::oxib_tx_completed(self.0, packets, bytes) }
     }
 
-    /// Lets at least `bytes` be on their way, whatever the byte queue limit learns.
-    pub(crate) fn set_minimum(&self, bytes: u32) {
+    /// Lets at least `bytes` be on their way, whatever the byte queue limit learns. A minimum that
+    /// an administrator has set stays: one that is not `before`, the driver's own so far. Returns
+    /// whether `bytes` is the minimum now.
+    pub(crate) fn move_minimum(&self, before: u32, bytes: u32) -> bool {
         // SAFETY: By the type invariant the queue is valid, and its lock serialises this.
-        unsafe { bindings::oxib_tx_set_min_limit(self.0, bytes) }
+        unsafe { bindings::oxib_tx_move_min_limit(self.0, before, bytes) }
     }
 
     /// Forgets what was sent: for a queue that was emptied without completions.

@@ -15,9 +15,11 @@ use super::wire::cm::comm_id::CommId;
 /// ones after twice as long each, up to the consumer's choice. How long it takes altogether until
 /// the peer is given up is as ever.
 ///
-/// Repetitions after the first come by up to half of their interval earlier, each request's by a
-/// part of its own. Requests that a busy peer drops together would otherwise be repeated together,
-/// and dropped again.
+/// Repetitions come later than that by up to half of their interval, each request's by a part of
+/// its own, so the first one, too, where the caller has an estimate of the round trip. None comes
+/// later than the consumer's choice: at intervals that long, repetitions come earlier by up to a
+/// third. Requests that a busy peer drops together would otherwise be repeated together, and
+/// dropped again.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     /// The time of the first try.
