@@ -361,6 +361,14 @@ unit_command() {
 	sed -n 's|^ExecStart=/usr/sbin/||p' systemd/oxib-cache.service
 }
 
+# With the capabilities that the unit leaves to it, and no others.
+as_the_unit() {
+	local rights
+	rights=$(sed -n 's/^CapabilityBoundingSet=//p' systemd/oxib-cache.service | sed 's/CAP_/+/g; s/ /,/g')
+	# shellcheck disable=SC2046 # words
+	setpriv --bounding-set="-all,${rights,,}" --inh-caps=-all $(unit_command)
+}
+
 test_belongings() {
 	# shellcheck disable=SC1091 # made by the command
 	. "$MODULES/tool/oxib.bash" 2>/dev/null
@@ -381,6 +389,9 @@ test_belongings() {
 	cp "$place/one.data" /etc/rdma/oxib/
 	# shellcheck disable=SC2046 # words
 	check "the unit's command loads what there is" prints '1 entries loaded' $(unit_command)
+	chown 65534 /etc/rdma/oxib/one.data
+	chmod 600 /etc/rdma/oxib/one.data
+	check "with the unit's rights, too, and a file that only another user may read" prints '1 entries loaded' as_the_unit
 	oxib acm flush
 }
 
