@@ -148,6 +148,11 @@ test_files() {
 	check "one file instead of both" oxib acm load --replace-all "$place/more.data"
 	check "only that is there" json 'map([.address, .qpn, .pkey])' '[["10.1.0.22",72,"0x8001"],["fd00::22",null,null]]' acm show
 	check "what a directory has is loaded" json .files 4 acm load --replace-all "$place"
+	check "an empty standard input does not replace all of that" fails 1 'nothing was read.*the cache is as it was' replaces_by ''
+	check "nor does an empty file" fails 1 'nothing was read' oxib acm load --replace-all /dev/null
+	check "it is still there" json length 7 acm show
+	check "a comment alone does" replaces_by '# none'
+	check "it has" json length 0 acm show
 	check "the standard input is loaded" oxib acm load - < <(echo '10.1.0.30 fec0::30')
 	check "it is there" json length 1 acm show 10.1.0.30
 	check "a name that is only the host's own is refused" fails 1 'f\.txt:1: .*ownname.*127\.0\.1\.1' \
@@ -155,6 +160,10 @@ test_files() {
 	check "a name that nobody knows is refused" fails 1 'f\.txt:1: .*no-such-node.*cannot be resolved' loads_text 'no-such-node fec0::1'
 	cp "$place/hosts" /etc/hosts
 	oxib acm flush
+}
+
+replaces_by() { # text of the standard input
+	oxib acm load --replace-all - < <(printf %s "$1")
 }
 
 loads_text() { # line...

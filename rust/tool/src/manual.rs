@@ -103,7 +103,9 @@ const SECTIONS: &[Section] = &[
             (
                 "",
                 "All mistakes are printed, as FILE:LINE: TEXT, and nothing is loaded if there is \
-                 one.",
+                 one. With --replace-all it is a mistake, too, if nothing was read, not even a \
+                 comment: it may be the output of a program that failed. oxib acm flush source \
+                 file deletes what files brought.",
             ),
             (
                 "/etc/rdma/oxib/*.data",

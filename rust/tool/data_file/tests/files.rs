@@ -337,6 +337,25 @@ fn a_gid_of_the_subnet_is_noted() {
 }
 
 #[test]
+fn only_files_without_a_comment_are_blank() {
+    let table: &[(&[&str], bool)] = &[
+        (&[], true),
+        (&[""], true),
+        (&["\n", " \t\r\n\n"], true),
+        (&["", "# none"], false),
+        (&["10.0.0.1 fec0::1\n", ""], false),
+        (&["x"], false),
+    ];
+    for (texts, wanted) in table {
+        let mut reading = Reading::new();
+        for text in *texts {
+            reading.add("f", text.as_bytes(), |_| {});
+        }
+        assert_eq!(reading.is_blank(), *wanted, "{texts:?}");
+    }
+}
+
+#[test]
 fn progress_adds_up_to_the_file() {
     let text = "10.0.0.1 fec0::1 # a comment that is long\n".repeat(100_000);
     let mut calls = 0;

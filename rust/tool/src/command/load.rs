@@ -49,7 +49,12 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
     let files = sources::list(&options.files)?;
     let (reading, names) = read(&files);
     tell_notes(&reading);
+    let is_blank = reading.is_blank();
     let entries = finish(reading)?;
+    // The output of a command that failed, perhaps, with which all that was loaded would go.
+    if options.replace_all && is_blank {
+        return Err(Error::NothingRead);
+    }
     let done = match connection {
         None => "right",
         Some(connection) => {
