@@ -14,7 +14,7 @@
 place=/tmp/tool
 mkdir -p "$place"
 
-# What a command prints on either output, and that it fails with that status, for a reason that matches.
+# A command fails with that status, for a reason that matches on either output. With status 0 it does its work, and notes that.
 fails() { # status, extended regular expression, command...
 	local wanted=$1 expression=$2 status=0
 	shift 2
@@ -259,6 +259,9 @@ test_million() {
 		"$(script -qec "oxib acm load $place/terminal.txt" /dev/null | tr '\r' '\n')"
 	check "a reader who leaves is no error" first_lines
 	check "a full disk is one" fails 1 'writing to the standard output: No space left' to_full oxib acm show
+	check "but a load is done, and its status says so" fails 0 'note: the entries are loaded; writing .*No space left' \
+		to_full oxib acm load "$place/one.data"
+	check "what it loaded is there" json length 1 acm show 10.1.0.1
 	mkfifo "$place/fifo"
 	head -n 1 "$place/fifo" >/dev/null &
 	jobs_running+=($!)
@@ -337,6 +340,8 @@ test_interfaces() {
 	check "all steps succeed" eventually oxib -n h1 acm resolve 10.88.1.2
 	check "an address that the cache does not have is told" fails 1 '10\.88\.1\.99 is not resolved by the cache: no entry' \
 		oxib -n h1 acm resolve 10.88.1.99
+	check "that is told, too, where the steps cannot be printed" fails 1 '10\.88\.1\.99 is not resolved by the cache: no entry' \
+		to_full oxib -n h1 acm resolve 10.88.1.99
 	check "the path is shown" json 'map(select(.dlid == '"$(port_number h2 lid)"')) | length > 0' true -n h1 acm paths
 	check "paths are flushed" oxib -n h1 acm paths flush
 	check "none is left" json length 0 -n h1 acm paths
@@ -348,7 +353,8 @@ test_interfaces() {
 	check "lo has no paths" fails 1 . oxib -n h1 acm paths preload dev lo
 	check "the subnet administrator falls silent" kill -STOP "${sm_processes[h1]}"
 	check "who waits for it keeps nobody from generic netlink" at h1 python3 selftests/acm/netlink.py silence ib0 10.88.1.98 fec0::98
-	check "its silence is told" fails 1 'did not answer for [12] paths' oxib -n h1 acm paths preload dev ib0
+	check "its silence is told, also where the paths cannot be printed" fails 1 'did not answer for [12] paths' \
+		to_full oxib -n h1 acm paths preload dev ib0
 	check "the subnet administrator is back" kill -CONT "${sm_processes[h1]}"
 	oxib -n h1 acm del 10.88.1.98
 }

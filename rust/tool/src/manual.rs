@@ -117,7 +117,10 @@ const SECTIONS: &[Section] = &[
     (
         "EXIT STATUS",
         &[
-            ("0", "it was done."),
+            (
+                "0",
+                "it was done. A load is done also where that cannot be printed, which is noted.",
+            ),
             (
                 "1",
                 "it could not be done, or files have mistakes in them. The cache is as it was.",

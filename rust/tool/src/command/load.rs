@@ -55,20 +55,27 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
     if options.replace_all && is_blank {
         return Err(Error::NothingRead);
     }
-    let done = match connection {
-        None => "right",
-        Some(connection) => {
-            send(connection, &entries, options.replace_all)?;
-            "loaded"
-        }
-    };
     let shown = json!({
         "entries": entries.len(),
         "files": files.len(),
         "names": names,
         "loaded": !options.check,
     });
-    out.value(&shown, &format!("{} entries {done}", entries.len()))
+    let count = entries.len();
+    match connection {
+        None => out.value(&shown, &format!("{count} entries right")),
+        Some(connection) => {
+            send(connection, &entries, options.replace_all)?;
+            // They are loaded, even where that cannot be printed: the status says so.
+            match out.value(&shown, &format!("{count} entries loaded")) {
+                Err(error) if !error.is_closed_pipe() => {
+                    output::tell(format_args!("note: the entries are loaded; {error}"));
+                    Ok(())
+                }
+                printed => printed,
+            }
+        }
+    }
 }
 
 /// Reads all files. Returns their content and the number of names in it.
