@@ -108,6 +108,11 @@ const SECTIONS: &[Section] = &[
                  file deletes what files brought.",
             ),
             (
+                "",
+                "oxib acm save writes such a file. One that it replaces keeps its owner and its \
+                 mode; a symbolic link is refused.",
+            ),
+            (
                 "/etc/rdma/oxib/*.data",
                 "is loaded when the module comes, by oxib-cache.service. After a change: \
                  systemctl reload-or-restart oxib-cache.",
