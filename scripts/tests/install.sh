@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # `make install KDIR=stock`, for each version of Debian's kernel: what it installs, and what it says of the release; and with the
-# software fabric.
+# software fabric. Then a relative DESTDIR, with a made-up tree of a kernel.
 # Runs in the toolchain root, when the modules have been built.
 
 set -u
@@ -73,8 +73,30 @@ test_fabric() {
 	check_refused "SOFTIB=yes is refused" make --no-print-directory install KDIR=stock KERNEL="$OXIB_KERNEL" SOFTIB=yes DESTDIR="$target"
 }
 
+# A checkout whose modules are built already, and a kernel's tree that installs them as an empty directory.
+make_tree() {
+	mkdir -p "$place/checkout/scripts" "$place/tree"
+	cp -r scripts/{install,lib} "$place/checkout/scripts/"
+	printf '#!/bin/bash\n' >"$place/checkout/scripts/modules"
+	chmod +x "$place/checkout/scripts/modules"
+	# shellcheck disable=SC2016 # make expands it
+	printf 'modules_install:\n\tmkdir -p "$(INSTALL_MOD_PATH)/lib/modules/made"\n' >"$place/tree/Makefile"
+}
+
+install_from_tree() { # DESTDIR
+	(cd "$place" && DESTDIR=$1 checkout/scripts/install "$place/tree")
+}
+
+test_relative() {
+	make_tree
+	check "a relative DESTDIR is taken" install_from_tree node/root
+	check "it begins in the working directory" test -d "$place/node/root/usr/lib/modules/made"
+	check_equal "nothing is installed in the kernel's tree" Makefile "$(files_in "$place/tree")"
+}
+
 for version in "${OXIB_KERNEL:?}" ${OXIB_OTHER_KERNELS:-}; do
 	test_version "$version"
 done
 test_fabric
+test_relative
 finish

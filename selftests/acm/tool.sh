@@ -14,7 +14,7 @@
 place=/tmp/tool
 mkdir -p "$place"
 
-# What a command prints on either output, and that it fails with that status, for a reason that matches.
+# A command fails with that status, for a reason that matches on either output. With status 0 it does its work, and notes that.
 fails() { # status, extended regular expression, command...
 	local wanted=$1 expression=$2 status=0
 	shift 2
@@ -148,6 +148,11 @@ test_files() {
 	check "one file instead of both" oxib acm load --replace-all "$place/more.data"
 	check "only that is there" json 'map([.address, .qpn, .pkey])' '[["10.1.0.22",72,"0x8001"],["fd00::22",null,null]]' acm show
 	check "what a directory has is loaded" json .files 4 acm load --replace-all "$place"
+	check "an empty standard input does not replace all of that" fails 1 'nothing was read.*the cache is as it was' replaces_by ''
+	check "nor does an empty file" fails 1 'nothing was read' oxib acm load --replace-all /dev/null
+	check "it is still there" json length 7 acm show
+	check "a comment alone does" replaces_by '# none'
+	check "it has" json length 0 acm show
 	check "the standard input is loaded" oxib acm load - < <(echo '10.1.0.30 fec0::30')
 	check "it is there" json length 1 acm show 10.1.0.30
 	check "a name that is only the host's own is refused" fails 1 'f\.txt:1: .*ownname.*127\.0\.1\.1' \
@@ -155,6 +160,10 @@ test_files() {
 	check "a name that nobody knows is refused" fails 1 'f\.txt:1: .*no-such-node.*cannot be resolved' loads_text 'no-such-node fec0::1'
 	cp "$place/hosts" /etc/hosts
 	oxib acm flush
+}
+
+replaces_by() { # text of the standard input
+	oxib acm load --replace-all - < <(printf %s "$1")
 }
 
 loads_text() { # line...
@@ -250,6 +259,9 @@ test_million() {
 		"$(script -qec "oxib acm load $place/terminal.txt" /dev/null | tr '\r' '\n')"
 	check "a reader who leaves is no error" first_lines
 	check "a full disk is one" fails 1 'writing to the standard output: No space left' to_full oxib acm show
+	check "but a load is done, and its status says so" fails 0 'note: the entries are loaded; writing .*No space left' \
+		to_full oxib acm load "$place/one.data"
+	check "what it loaded is there" json length 1 acm show 10.1.0.1
 	mkfifo "$place/fifo"
 	head -n 1 "$place/fifo" >/dev/null &
 	jobs_running+=($!)
@@ -328,6 +340,8 @@ test_interfaces() {
 	check "all steps succeed" eventually oxib -n h1 acm resolve 10.88.1.2
 	check "an address that the cache does not have is told" fails 1 '10\.88\.1\.99 is not resolved by the cache: no entry' \
 		oxib -n h1 acm resolve 10.88.1.99
+	check "that is told, too, where the steps cannot be printed" fails 1 '10\.88\.1\.99 is not resolved by the cache: no entry' \
+		to_full oxib -n h1 acm resolve 10.88.1.99
 	check "the path is shown" json 'map(select(.dlid == '"$(port_number h2 lid)"')) | length > 0' true -n h1 acm paths
 	check "paths are flushed" oxib -n h1 acm paths flush
 	check "none is left" json length 0 -n h1 acm paths
@@ -339,7 +353,8 @@ test_interfaces() {
 	check "lo has no paths" fails 1 . oxib -n h1 acm paths preload dev lo
 	check "the subnet administrator falls silent" kill -STOP "${sm_processes[h1]}"
 	check "who waits for it keeps nobody from generic netlink" at h1 python3 selftests/acm/netlink.py silence ib0 10.88.1.98 fec0::98
-	check "its silence is told" fails 1 'did not answer for [12] paths' oxib -n h1 acm paths preload dev ib0
+	check "its silence is told, also where the paths cannot be printed" fails 1 'did not answer for [12] paths' \
+		to_full oxib -n h1 acm paths preload dev ib0
 	check "the subnet administrator is back" kill -CONT "${sm_processes[h1]}"
 	oxib -n h1 acm del 10.88.1.98
 }
@@ -359,6 +374,14 @@ completes_to() { # wanted, word...
 # As systemd starts it, without its file names.
 unit_command() {
 	sed -n 's|^ExecStart=/usr/sbin/||p' systemd/oxib-cache.service
+}
+
+# With the capabilities that the unit leaves to it, and no others.
+as_the_unit() {
+	local rights
+	rights=$(sed -n 's/^CapabilityBoundingSet=//p' systemd/oxib-cache.service | sed 's/CAP_/+/g; s/ /,/g')
+	# shellcheck disable=SC2046 # words
+	setpriv --bounding-set="-all,${rights,,}" --inh-caps=-all $(unit_command)
 }
 
 test_belongings() {
@@ -381,6 +404,9 @@ test_belongings() {
 	cp "$place/one.data" /etc/rdma/oxib/
 	# shellcheck disable=SC2046 # words
 	check "the unit's command loads what there is" prints '1 entries loaded' $(unit_command)
+	chown 65534 /etc/rdma/oxib/one.data
+	chmod 600 /etc/rdma/oxib/one.data
+	check "with the unit's rights, too, and a file that only another user may read" prints '1 entries loaded' as_the_unit
 	oxib acm flush
 }
 

@@ -41,6 +41,12 @@ pub enum Error {
          what files brought"
     )]
     NoFile(String),
+    /// Files without a line in them, in place of all that earlier loads brought.
+    #[error(
+        "nothing was read that could replace what earlier loads brought: the cache is as it was; \
+         `oxib acm flush source file` deletes what files brought"
+    )]
+    NothingRead,
     /// The namespace has no interface that could be meant.
     #[error(
         "no interface of oxib is up on an InfiniBand port in this network namespace: `ip link show \

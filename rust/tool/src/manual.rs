@@ -103,7 +103,14 @@ const SECTIONS: &[Section] = &[
             (
                 "",
                 "All mistakes are printed, as FILE:LINE: TEXT, and nothing is loaded if there is \
-                 one.",
+                 one. With --replace-all it is a mistake, too, if nothing was read, not even a \
+                 comment: it may be the output of a program that failed. oxib acm flush source \
+                 file deletes what files brought.",
+            ),
+            (
+                "",
+                "oxib acm save writes such a file. One that it replaces keeps its owner and its \
+                 mode; a symbolic link is refused.",
             ),
             (
                 "/etc/rdma/oxib/*.data",
@@ -115,7 +122,10 @@ const SECTIONS: &[Section] = &[
     (
         "EXIT STATUS",
         &[
-            ("0", "it was done."),
+            (
+                "0",
+                "it was done. A load is done also where that cannot be printed, which is noted.",
+            ),
             (
                 "1",
                 "it could not be done, or files have mistakes in them. The cache is as it was.",

@@ -25,6 +25,13 @@ const COMMANDS: &[(&str, &str, i32, &str)] = &[
         "2 entries right\n",
     ),
     ("acm load --check FILE", "10.0.0.1\n10.0.0.2\n", 1, ""),
+    ("acm load --check --replace-all FILE", "\n", 1, ""),
+    (
+        "acm load --check --replace-all FILE",
+        "# none\n",
+        0,
+        "0 entries right\n",
+    ),
     ("acm add nowhere fec0::1", "", 2, ""),
     ("acm frobnicate", "", 2, ""),
 ];

@@ -183,14 +183,24 @@ fn parse_subject(word: &str) -> Result<Subject<'_>, LineError> {
     }
 }
 
-/// Returns whether a word can be the name of a host. One of digits and dots alone is an address
-/// with a mistake in it, which the resolver would take for something else.
+/// Returns whether a word can be the name of a host. One of numbers and dots alone, as `10.1` or
+/// `0x0a000001`, is an address with a mistake in it: the resolver takes it for one (inet_aton(3)).
 fn is_name(word: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     word.len() <= 253
         && word.bytes().all(known)
         && !word.starts_with(['.', '-'])
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && !word.split('.').all(is_number)
+}
+
+/// Returns whether a part between dots is a number, of any length: decimal, octal, or hexadecimal
+/// after `0x`.
+fn is_number(part: &str) -> bool {
+    match part.strip_prefix("0x").or_else(|| part.strip_prefix("0X")) {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => part.bytes().all(|byte| byte.is_ascii_digit()),
+    }
 }
 
 /// Reads a GID of a port.

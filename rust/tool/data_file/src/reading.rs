@@ -45,6 +45,8 @@ pub struct Reading {
     file_complaints: Vec<Complaint>,
     /// The places of GIDs that do not leave their subnet.
     link_local: Vec<Place>,
+    /// Whether a file has something else than blanks in it, be it a comment.
+    has_text: bool,
 }
 
 /// An entry and where it comes from.
@@ -69,6 +71,7 @@ impl Reading {
     /// was last called.
     pub fn add(&mut self, file: &str, text: &[u8], mut progress: impl FnMut(usize)) {
         let number = self.file_number(file);
+        self.has_text |= !text.trim_ascii().is_empty();
         let mut place = Place {
             file: number,
             line: 0,
@@ -147,6 +150,11 @@ impl Reading {
     /// Returns the number of names that are to be resolved.
     pub fn names(&self) -> usize {
         self.names.len()
+    }
+
+    /// Returns whether the files have nothing in them, not even a comment.
+    pub fn is_blank(&self) -> bool {
+        !self.has_text
     }
 
     /// Returns notes on the GIDs of fe80::/64, which do not leave their subnet: not wrong, but

@@ -110,6 +110,16 @@ fn what_is_wrong_with_a_line() {
             "'10.0.0.300' is neither an IP address nor a host's name",
         ),
         ("10.0.1 fec0::1", "'10.0.1' is neither"),
+        // Other ways of inet_aton(3) to write 10.0.0.1.
+        ("0x0a000001 fec0::1", "'0x0a000001' is neither"),
+        ("0X0A000001 fec0::1", "'0X0A000001' is neither"),
+        ("0xa.0.0.0x1 fec0::1", "'0xa.0.0.0x1' is neither"),
+        ("10.0x1 fec0::1", "'10.0x1' is neither"),
+        // Names with such parts.
+        ("0x fec0::1", "the name '0x' cannot be resolved"),
+        ("0xn1 fec0::1", "the name '0xn1' cannot be resolved"),
+        ("0xa.n1 fec0::1", "the name '0xa.n1' cannot be resolved"),
+        ("a000001 fec0::1", "the name 'a000001' cannot be resolved"),
         ("fd00::g fec0::1", "'fd00::g' is neither"),
         ("fe80::1%ib0 fec0::1", "'fe80::1%ib0' is neither"),
         ("10.0.0.1/24 fec0::1", "'10.0.0.1/24' is neither"),
@@ -334,6 +344,25 @@ fn a_gid_of_the_subnet_is_noted() {
     assert!(notes[1].starts_with("a:3: a GID of fe80::/64"));
     assert_eq!(reading.names(), 1);
     assert_eq!(reading.finish(&Nodes, || {}).unwrap().len(), 4);
+}
+
+#[test]
+fn only_files_without_a_comment_are_blank() {
+    let table: &[(&[&str], bool)] = &[
+        (&[], true),
+        (&[""], true),
+        (&["\n", " \t\r\n\n"], true),
+        (&["", "# none"], false),
+        (&["10.0.0.1 fec0::1\n", ""], false),
+        (&["x"], false),
+    ];
+    for (texts, wanted) in table {
+        let mut reading = Reading::new();
+        for text in *texts {
+            reading.add("f", text.as_bytes(), |_| {});
+        }
+        assert_eq!(reading.is_blank(), *wanted, "{texts:?}");
+    }
 }
 
 #[test]

@@ -49,21 +49,33 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
     let files = sources::list(&options.files)?;
     let (reading, names) = read(&files);
     tell_notes(&reading);
+    let is_blank = reading.is_blank();
     let entries = finish(reading)?;
-    let done = match connection {
-        None => "right",
-        Some(connection) => {
-            send(connection, &entries, options.replace_all)?;
-            "loaded"
-        }
-    };
+    // The output of a command that failed, perhaps, with which all that was loaded would go.
+    if options.replace_all && is_blank {
+        return Err(Error::NothingRead);
+    }
     let shown = json!({
         "entries": entries.len(),
         "files": files.len(),
         "names": names,
         "loaded": !options.check,
     });
-    out.value(&shown, &format!("{} entries {done}", entries.len()))
+    let count = entries.len();
+    match connection {
+        None => out.value(&shown, &format!("{count} entries right")),
+        Some(connection) => {
+            send(connection, &entries, options.replace_all)?;
+            // They are loaded, even where that cannot be printed: the status says so.
+            match out.value(&shown, &format!("{count} entries loaded")) {
+                Err(error) if !error.is_closed_pipe() => {
+                    output::tell(format_args!("note: the entries are loaded; {error}"));
+                    Ok(())
+                }
+                printed => printed,
+            }
+        }
+    }
 }
 
 /// Reads all files. Returns their content and the number of names in it.

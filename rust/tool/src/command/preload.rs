@@ -71,9 +71,10 @@ pub fn run(words: &[String], out: Output) -> Result {
     bar.finish_and_clear();
     let mut found = found?;
     found.not_asked = all.len() - found.asked();
-    out.one(&found)?;
+    // A reader that has gone does not make a success of a failure.
+    let printed = out.one(&found);
     match found.unanswered.len() {
-        0 => Ok(()),
+        0 => printed,
         number => Err(Error::Unanswered(number)),
     }
 }

@@ -44,9 +44,10 @@ pub fn run(address: &str, words: &[String], out: Output) -> Result {
     };
     connection.dump(operation::RESOLVE, &request, family::RESOLUTION_NAMES, each)?;
     let resolution = found.ok_or_else(|| Error::Answer("no step of the resolution".to_owned()))?;
-    out.one(&resolution)?;
+    // A reader that has gone does not make a success of a failure.
+    let printed = out.one(&resolution);
     match resolution.failure() {
         Some(why) => Err(Error::Unresolved(address, why)),
-        None => Ok(()),
+        None => printed,
     }
 }

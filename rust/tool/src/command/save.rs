@@ -23,6 +23,7 @@ use rustix::fs::OFlags;
 use std::{
     fs::{
         File,
+        Metadata,
         OpenOptions,
         Permissions, //
     },
@@ -32,6 +33,8 @@ use std::{
         Write, //
     },
     os::unix::fs::{
+        fchown,
+        MetadataExt,
         OpenOptionsExt,
         PermissionsExt, //
     },
@@ -91,31 +94,46 @@ fn parse(words: &[String]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Writes a file beside the one that it replaces. A symbolic link is refused: any user that may
-/// write to the directory may have made it, and it may lead anywhere.
+/// Writes a file beside the one that it replaces, whose owner and mode it gets. A symbolic link is
+/// refused: any user that may write to the directory may have made it, and it may lead anywhere.
 fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
-    let kind = file.symlink_metadata().map(|found| found.file_type());
-    match kind {
-        Ok(kind) if kind.is_symlink() => {
+    let replaced = file.symlink_metadata().ok();
+    match replaced.as_ref().map(Metadata::file_type) {
+        Some(kind) if kind.is_symlink() => {
             return Err(io::Error::other(
                 "it is a symbolic link, name the file that it leads to",
             ))
         }
         // A device or a pipe is written to, not replaced.
-        Ok(kind) if !kind.is_file() => return write(open_there(file)?, entries),
+        Some(kind) if !kind.is_file() => return write(open_there(file)?, entries),
         _ => {}
     }
     let directory = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
+    // Until it has its owner, nobody else may read what only that owner may.
+    let mode = if replaced.is_some() { 0o600 } else { 0o644 };
     let mut made = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o644))
+        .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory)?;
     write(&mut made, entries)?;
+    if let Some(replaced) = &replaced {
+        keep_rights(made.as_file(), replaced)?;
+    }
     made.as_file().sync_all()?;
     made.persist(file).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Gives a file the owner, the group and the mode of the one that it replaces.
+fn keep_rights(made: &File, replaced: &Metadata) -> io::Result<()> {
+    let found = made.metadata()?;
+    // Also some file systems without owners refuse to set one.
+    if (found.uid(), found.gid()) != (replaced.uid(), replaced.gid()) {
+        fchown(made, Some(replaced.uid()), Some(replaced.gid()))?;
+    }
+    made.set_permissions(Permissions::from_mode(replaced.mode() & 0o777))
 }
 
 /// Opens what is there, and no link that has taken its place.
@@ -138,4 +156,54 @@ fn write(out: impl Write, entries: &[Entry]) -> io::Result<()> {
         writeln!(out, "{}", entry.for_file())?;
     }
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        fs,
+        os::unix::fs::chown, //
+    };
+
+    /// The first line of every file that is saved.
+    const BEGINNING: &str = "# The address cache";
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("saved.data");
+        // Neither the mode of a new file nor one that every umask leaves.
+        for mode in [0o600, 0o640, 0o666] {
+            fs::write(&file, "before").unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            replace(&file, &[]).unwrap();
+            assert!(fs::read_to_string(&file).unwrap().starts_with(BEGINNING));
+            assert_eq!(file.metadata().unwrap().mode() & 0o7777, mode);
+        }
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_owner() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("saved.data");
+        fs::write(&file, "before").unwrap();
+        // Only root may give files away.
+        if chown(&file, Some(65533), Some(65534)).is_err() {
+            return;
+        }
+        replace(&file, &[]).unwrap();
+        let found = file.metadata().unwrap();
+        assert!(fs::read_to_string(&file).unwrap().starts_with(BEGINNING));
+        assert_eq!((found.uid(), found.gid()), (65533, 65534));
+    }
+
+    #[test]
+    fn a_new_file_is_for_all_to_read() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("saved.data");
+        replace(&file, &[]).unwrap();
+        // The umask may leave less.
+        assert_eq!(file.metadata().unwrap().mode() & 0o7133, 0);
+    }
 }
