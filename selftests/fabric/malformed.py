@@ -3,6 +3,7 @@
 """Put frames on a cable that no InfiniBand port would send: each of a list, and then many that are random.
 
 malformed.py INTERFACE DLID SLID RANDOM          to the port with that LID at the other end, as if from the port SLID
+malformed.py INTERFACE DLID SLID groups          only those of which either the LID or the queue pair is a group's
 malformed.py INTERFACE DLID SLID connection QPN  only to a queue pair of RC of that port, as if from another port than SLID
 
 It prints how many frames it sent that have to be dropped; the random ones are not among these.
@@ -80,6 +81,20 @@ def _of_strangers(dlid, slid, qpn):
         yield f"{what} from elsewhere", whole(dlid, slid ^ 0x2000, bth(opcode, qpn) + bytes(rest))
 
 
+# In each way as many as no counter shows by chance.
+_SOME = 20
+_GROUP_LID, _GROUP_GID, _GROUP_QUEUE_PAIR = 0xC123, b"\xff\x12" + bytes(14), 0xFFFFFF
+
+
+def _half_of_groups(dlid, slid):
+    """Datagrams to a group's LID and the queue pair of a port, and the reverse."""
+    body = bth(UD_SEND_ONLY, _GROUP_QUEUE_PAIR) + deth() + mad(0x04)
+    header = grh(len(body) + 4, dgid=_GROUP_GID)
+    for _ in range(_SOME):
+        yield gmp(_GROUP_LID, slid, mad(0x04))
+        yield whole(dlid, slid, header + body, lnh=GLOBAL)
+
+
 # More than the kernel keeps receives posted for management (512): one that ends in an error is not posted again.
 _MANY = 600
 
@@ -110,6 +125,9 @@ def main():
     interface, dlid, slid = sys.argv[1], *map(int, sys.argv[2:4])
     if sys.argv[4] == "connection":
         print(packets.put_on_cable(interface, (frame for _, frame in _of_strangers(dlid, slid, int(sys.argv[5])))))
+        return
+    if sys.argv[4] == "groups":
+        print(packets.put_on_cable(interface, _half_of_groups(dlid, slid)))
         return
     count = int(sys.argv[4])
     wrong = [*_wrong(dlid, slid), *_wrong_global(dlid, slid), *_wrong_management(dlid, slid), *_too_long(dlid, slid)]

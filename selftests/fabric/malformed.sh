@@ -42,6 +42,15 @@ put_on_cable() { # interface, DLID, SLID
 	python3 selftests/fabric/malformed.py "$1" "$2" "$3" "$random"
 }
 
+# Of a group by the LID alone, or by the number of the queue pair alone: 20 in each way.
+put_half_of_groups() {
+	python3 selftests/fabric/malformed.py s1-1 "$(port_number h1 lid)" "$(port_number h2 lid)" groups
+}
+
+counts_from() { # cause, number: at least
+	holds "$(counted "$1")" -ge "$2"
+}
+
 dropped_by() { # switch/s1|router/r1: for whichever cause
 	awk '{ sum += $2 } END { print sum + 0 }' "/sys/kernel/config/softib/$1/drops"
 }
@@ -70,6 +79,9 @@ check "an HCA gets malformed frames" put_on_cable s1-1 "$(port_number h1 lid)" "
 check "each cause has been counted" all_rose "$counted_before"
 note "$(paste -d' ' <(printf '%s\n' "${causes[@]}") <(counts | tr ' ' '\n'))"
 check "the fabric works" eventually works
+counted_before=$(counted wrong_queue_pair)
+check "an HCA gets datagrams of which the LID or the queue pair alone is a group's" put_half_of_groups
+check "it takes neither" eventually counts_from wrong_queue_pair $((counted_before + 40))
 dropped_before=$(dropped_by switch/s1)
 check "a switch gets them for itself" at h4 python3 selftests/fabric/malformed.py port1 "$(lid_of_switch)" \
 	"$(port_number h4 lid)" "$random"

@@ -67,7 +67,12 @@ impl Hca {
             return Err(Counter::WrongQueuePair);
         }
         let path_bits = self.ports.accepts(port, link.dlid, management)?;
-        if packet.transport.destination == Qpn::MULTICAST {
+        let multicast = packet.transport.destination == Qpn::MULTICAST;
+        // Packets to a group name it by the LID and by the queue pair number (IBTA 9.6.1).
+        if multicast != link.dlid.is_multicast() {
+            return Err(Counter::WrongQueuePair);
+        }
+        if multicast {
             return self.accept_multicast(port, &packet, path_bits);
         }
         let pair = self

@@ -9,8 +9,12 @@ use core::sync::atomic::{
 
 use kernel::{
     impl_has_delayed_work,
+    new_mutex,
     prelude::*,
-    sync::Arc,
+    sync::{
+        Arc,
+        Mutex, //
+    },
     workqueue::{
         new_delayed_work,
         DelayedWork,
@@ -99,11 +103,24 @@ enum Armed {
     Any,
 }
 
-/// The entries of a queue: `first` to `first + count`, going around.
+/// Entries that are looked at in one go for those of a queue pair that ends.
+const PIECE: usize = 256;
+
+/// Entries that were taken out between others, and are not yet at the end of the queue.
+#[derive(Clone, Copy, Default)]
+struct Gap {
+    /// The number of entries before it. None of them is of the queue pair that ends.
+    offset: usize,
+    /// The number of entries in it.
+    length: usize,
+}
+
+/// The entries of a queue: `first` to `first + count`, going around, but for those in `gap`.
 struct Ring {
     entries: KVVec<Completion>,
     first: usize,
     count: usize,
+    gap: Gap,
     capacity: usize,
     armed: Armed,
     overrun: bool,
@@ -127,7 +144,8 @@ impl Ring {
     #[inline]
     fn push(&mut self, completion: &Completion) -> bool {
         let appended = self.append(completion);
-        if self.overtaking && appended && self.count > 1 {
+        // What is in a gap stays there.
+        if self.overtaking && appended && self.count > 1 && self.gap.length == 0 {
             self.overtake(self.place(self.count - 2), self.place(self.count - 1));
         }
         appended
@@ -167,6 +185,9 @@ impl Ring {
     /// Runs `take` on the oldest, which goes; whether there was one.
     #[inline]
     fn take(&mut self, take: impl FnOnce(&Completion)) -> bool {
+        if self.gap.length != 0 && self.gap.offset == 0 {
+            self.skip_gap();
+        }
         if self.count == 0 {
             return false;
         }
@@ -175,25 +196,46 @@ impl Ring {
         }
         self.first = self.place(1);
         self.count -= 1;
+        self.gap.offset = self.gap.offset.saturating_sub(1);
         true
     }
 
-    fn pop(&mut self) -> Option<Completion> {
-        let mut popped = None;
-        self.take(|completion| popped = Some(*completion));
-        popped
+    /// Goes on behind a gap that nothing is before.
+    #[cold]
+    fn skip_gap(&mut self) {
+        self.first = self.place(self.gap.length);
+        self.count -= self.gap.length;
+        self.gap = Gap::default();
     }
 
-    /// Takes out the completions of a queue pair that ends.
-    fn purge(&mut self, queue_pair: queue_pair::Handle) {
-        // Taken out at one end and appended at the other, the others stay in their order.
-        for _ in 0..self.count {
-            if let Some(completion) = self.pop() {
-                if completion.queue_pair != queue_pair {
-                    self.append(&completion);
+    /// Returns whether there is no completion to take.
+    fn is_empty(&self) -> bool {
+        self.count == self.gap.length
+    }
+
+    /// Takes out the completions of a queue pair that ends, in the next piece of the queue. Returns
+    /// whether that was the last piece. Until then no other queue pair may be taken out.
+    fn purge(&mut self, queue_pair: queue_pair::Handle) -> bool {
+        for _ in 0..PIECE {
+            let behind = self.gap.offset + self.gap.length;
+            if behind >= self.count {
+                self.count -= self.gap.length;
+                self.gap = Gap::default();
+                return true;
+            }
+            let (from, to) = (self.place(behind), self.place(self.gap.offset));
+            let known = self.entries.get(from).copied();
+            match known.filter(|completion| completion.queue_pair != queue_pair) {
+                Some(completion) => {
+                    if let Some(entry) = self.entries.get_mut(to) {
+                        *entry = completion;
+                    }
+                    self.gap.offset += 1;
                 }
+                None => self.gap.length += 1,
             }
         }
+        false
     }
 
     /// Returns whether this completion raises an event; then no other does until the consumer
@@ -216,6 +258,9 @@ impl Ring {
 pub(crate) struct CompletionQueue {
     #[pin]
     ring: IrqLock<Ring>,
+    /// Held while the completions of a queue pair are taken out.
+    #[pin]
+    purging: Mutex<()>,
     handle: Handle,
     pub(crate) vector: Vector,
     /// Whether the work is to call the consumer. The work cannot be queued while
@@ -287,6 +332,7 @@ impl CompletionQueue {
             entries: KVVec::with_capacity(capacity, GFP_KERNEL_ACCOUNT)?,
             first: 0,
             count: 0,
+            gap: Gap::default(),
             capacity,
             armed: Armed::Nothing,
             overrun: false,
@@ -296,6 +342,7 @@ impl CompletionQueue {
         Arc::pin_init(
             pin_init!(Self {
                 ring <- new_irq_lock!(ring, "softib_completions"),
+                purging <- new_mutex!((), "softib_purging"),
                 handle,
                 vector,
                 owes: AtomicBool::new(false),
@@ -364,7 +411,7 @@ impl CompletionQueue {
             } else if ring.armed == Armed::Nothing {
                 ring.armed = Armed::Solicited;
             }
-            ring.count != 0
+            !ring.is_empty()
         })
     }
 
@@ -374,9 +421,11 @@ impl CompletionQueue {
         self.ring.with(|ring| ring.in_hand)
     }
 
-    /// Forgets the completions of a queue pair that ends.
+    /// Forgets the completions of a queue pair that ends. Sleeps.
     pub(crate) fn purge(&self, queue_pair: queue_pair::Handle) {
-        self.ring.with(|ring| ring.purge(queue_pair));
+        let _one_at_a_time = self.purging.lock();
+        // In pieces: a queue may have very many completions, and interrupts are off meanwhile.
+        while !self.ring.with(|ring| ring.purge(queue_pair)) {}
     }
 
     /// Raises the event that is still to be raised, if there is one, and waits until the consumer
@@ -396,5 +445,110 @@ impl CompletionQueue {
     /// Ends the events. Sleeps.
     pub(crate) fn stop(self: &Arc<Self>) {
         work::disable::<_, 0>(self);
+    }
+}
+
+#[kernel::prelude::kunit_tests(softib_completion_ring)]
+mod tests {
+    use super::*;
+
+    fn ring(capacity: usize) -> Result<Ring> {
+        Ok(Ring {
+            entries: KVVec::with_capacity(capacity, GFP_KERNEL)?,
+            first: 0,
+            count: 0,
+            gap: Gap::default(),
+            capacity,
+            armed: Armed::Nothing,
+            overrun: false,
+            in_hand: false,
+            overtaking: false,
+        })
+    }
+
+    fn completion(request: usize, queue_pair: queue_pair::Handle) -> Completion {
+        Completion {
+            request: request as u64,
+            status: Status::Success,
+            kind: Kind::Receive,
+            length: 0,
+            extra: Extra::Nothing,
+            source: Qpn::from_bytes([0; 3]),
+            origin: Origin::default(),
+            queue_pair,
+        }
+    }
+
+    /// Takes the oldest completion, which is to be of this request; whether there was one.
+    fn takes(ring: &mut Ring, request: usize) -> bool {
+        ring.take(|completion| assert_eq!(completion.request, request as u64))
+    }
+
+    #[test]
+    fn a_queue_pair_goes_in_pieces_and_others_stay_in_order() -> Result {
+        const EVERY: usize = 3;
+        const COUNT: usize = EVERY * PIECE;
+        let (stays, goes) = (
+            queue_pair::Handle::numbered(1)?,
+            queue_pair::Handle::numbered(2)?,
+        );
+        let mut ring = ring(COUNT)?;
+        for request in 0..COUNT {
+            let pair = if request % EVERY == 0 { stays } else { goes };
+            assert!(ring.push(&completion(request, pair)));
+        }
+        let (mut oldest, mut next, mut pieces) = (0, COUNT, 1);
+        // Completions are taken and added meanwhile.
+        while !ring.purge(goes) {
+            assert!(takes(&mut ring, oldest));
+            oldest += EVERY;
+            assert!(ring.push(&completion(next, stays)));
+            next += EVERY;
+            pieces += 1;
+        }
+        assert!(pieces > COUNT / PIECE);
+        assert_eq!(ring.count, PIECE);
+        while takes(&mut ring, oldest) {
+            oldest += EVERY;
+        }
+        assert_eq!(oldest, next);
+        assert!(ring.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn a_gap_before_all_others_is_skipped() -> Result {
+        let (stays, goes) = (
+            queue_pair::Handle::numbered(1)?,
+            queue_pair::Handle::numbered(2)?,
+        );
+        let mut ring = ring(2 * PIECE)?;
+        for request in 0..2 * PIECE {
+            let pair = if request < PIECE { goes } else { stays };
+            assert!(ring.push(&completion(request, pair)));
+        }
+        assert!(!ring.purge(goes));
+        assert!(takes(&mut ring, PIECE));
+        assert!(ring.purge(goes));
+        for request in PIECE + 1..2 * PIECE {
+            assert!(takes(&mut ring, request));
+        }
+        assert!(ring.is_empty() && !ring.take(|_| ()));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_of_one_queue_pair_is_empty_after_it() -> Result {
+        let goes = queue_pair::Handle::numbered(2)?;
+        let mut ring = ring(PIECE)?;
+        for request in 0..PIECE {
+            assert!(ring.push(&completion(request, goes)));
+        }
+        assert!(!ring.is_empty() && !ring.purge(goes));
+        // All of them are in the gap.
+        assert!(ring.is_empty() && ring.purge(goes));
+        assert!(!ring.take(|_| ()));
+        assert_eq!(ring.count, 0);
+        Ok(())
     }
 }

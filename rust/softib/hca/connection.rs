@@ -220,7 +220,8 @@ impl<'l, 'a> Shell<'l, 'a> {
                 let attributes = self.attributes;
                 let ports = &self.pair.hca.ports;
                 let path = ports.path(attributes.port, address, attributes.pkey_index);
-                path.filter(|path| path.active)
+                // A P_Key that names no partition lets nobody take the packet (IBTA 10.9.3).
+                path.filter(|path| path.active && path.pkey.is_valid())
             }));
         }
         self.path.as_ref()?.as_ref()

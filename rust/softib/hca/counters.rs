@@ -25,8 +25,8 @@ pub(crate) enum Counter {
     Received,
     ReceivedBytes,
     ReceivedMulticast,
-    /// Packets that could not be sent: no memory, the port was not active, or too many
-    /// waited for a device in memory to take them.
+    /// Packets that could not be sent: no memory, the port was not active, the P_Key index was that
+    /// of an unused entry, or too many waited for a device in memory to take them.
     SendDropped,
     /// Frames that are no packet.
     Malformed,

@@ -89,7 +89,8 @@ impl QueuePair {
         // The answer to a command that takes the link down leaves after that is done.
         let is_open = match self.kind {
             Type::Smi => path.up || hca.is_open_to_management(port),
-            _ => path.up && path.active,
+            // A P_Key that names no partition lets nobody take the packet (IBTA 10.9.3).
+            _ => path.up && path.active && path.pkey.is_valid(),
         };
         // A datagram that is too long for the link does not leave, and its sender is not told
         // (C10-93.1.1).

@@ -73,6 +73,19 @@ impl Handle {
     pub(super) fn as_raw(self) -> *mut bindings::ib_qp {
         self.0.as_ptr()
     }
+
+    /// Returns a name that is no queue pair's, for tests that only compare it.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for the number 0.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn numbered(number: usize) -> Result<Self> {
+        // INVARIANT: It is used neither in an event nor by `as_raw`.
+        NonNull::new(number as *mut bindings::ib_qp)
+            .map(Self)
+            .ok_or(EINVAL)
+    }
 }
 
 fn type_of(number: bindings::ib_qp_type) -> Result<Type> {

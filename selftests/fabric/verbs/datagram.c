@@ -141,6 +141,13 @@ static void wrong_pkey(struct pair *pair)
 	nothing_completed(pair, pair->b.recv_cq, "the sender is of another partition");
 }
 
+/* It ends well, as what is lost does, but nothing is sent. */
+static void unused_pkey(struct pair *pair)
+{
+	wrong_pkey(pair);
+	no_bad_pkey(pair, &pair->b);
+}
+
 static void no_receive(struct pair *pair)
 {
 	struct request request = {};
@@ -404,6 +411,7 @@ static const struct test tests[] = {
 	{ "a wrong Q_Key is dropped", { .type = IB_QPT_UD }, wrong_qkey },
 	{ "a Q_Key with its highest bit set is the sender's own", { .type = IB_QPT_UD }, controlled_qkey },
 	{ "a wrong P_Key is dropped", { .type = IB_QPT_UD, .strange_pkey = true }, wrong_pkey },
+	{ "without a P_Key nothing is sent", { .type = IB_QPT_UD, .unused_pkey = true }, unused_pkey },
 	{ "what is for nobody is dropped", { .type = IB_QPT_UD }, nobody },
 	{ "a message without a receive is dropped", { .type = IB_QPT_UD }, no_receive },
 	{ "a message longer than the MTU is not sent, and ends well", { .type = IB_QPT_UD }, too_long },

@@ -201,6 +201,14 @@ static void strange_pkey(struct pair *pair)
 		nothing_completed(pair, pair->b.recv_cq, "the sender is of another partition");
 }
 
+static void unused_pkey(struct pair *pair)
+{
+	struct request request = { .opcode = IB_WR_SEND, .length = 8 };
+
+	if (fails(pair, &request, IB_WC_RETRY_EXC_ERR))
+		no_bad_pkey(pair, &pair->b);
+}
+
 /* One that asks for no completion has one all the same. */
 static void unsignalled(struct pair *pair)
 {
@@ -273,6 +281,8 @@ static const struct test tests[] = {
 	{ "nobody answers: retries are exhausted", { .type = IB_QPT_RC, .deaf = true, .few_retries = true }, deaf },
 	{ "a wrong P_Key: retries are exhausted",
 	  { .type = IB_QPT_RC, .strange_pkey = true, .few_retries = true }, strange_pkey },
+	{ "without a P_Key: nothing is sent, and retries are exhausted",
+	  { .type = IB_QPT_RC, .unused_pkey = true, .few_retries = true }, unused_pkey },
 	{ "a request that asks for no completion", { .type = IB_QPT_RC }, unsignalled },
 	{ "requests and receives are flushed", { .type = IB_QPT_RC, .deaf = true }, flushed },
 	{ "a queue pair that failed is used again", { .type = IB_QPT_RC }, used_again },

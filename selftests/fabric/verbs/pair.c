@@ -313,12 +313,38 @@ static bool choose_pkeys(struct pair *pair)
 	return false;
 }
 
+/* For a an index at which its table has no P_Key. */
+static bool choose_unused_pkey(struct pair *pair)
+{
+	u16 index;
+
+	for (index = 1; index < pair->a.port.pkey_tbl_len; index++) {
+		if (!(pkey_at(&pair->a, index) & 0x7fff)) {
+			pair->a.pkey_index = index;
+			return true;
+		}
+	}
+	fail(pair, "device a has no unused entry for a P_Key");
+	pair->left_out = true;
+	return false;
+}
+
+bool no_bad_pkey(struct pair *pair, struct side *side)
+{
+	struct ib_port_attr port;
+
+	return same(pair, "querying the port", 0, ib_query_port(side->device, 1, &port)) &&
+	       same(pair, "more packets with a wrong P_Key", 0, port.bad_pkey_cntr > side->port.bad_pkey_cntr);
+}
+
 bool pair_open(struct pair *pair)
 {
 	if (!open_side(pair, &pair->a) || !open_side(pair, &pair->b))
 		return false;
 	pair->mtu = min(pair->a.port.active_mtu, pair->b.port.active_mtu);
 	if (pair->setup->strange_pkey && !choose_pkeys(pair))
+		return false;
+	if (pair->setup->unused_pkey && !choose_unused_pkey(pair))
 		return false;
 	return open_queue_pair(pair, &pair->a) && open_queue_pair(pair, &pair->b) && (pair->setup->reset || connect(pair));
 }

@@ -47,6 +47,8 @@ struct setup {
 	bool segments;
 	/* The P_Keys of the two do not match, or only one of both tables has such a pair and the test is left out. */
 	bool strange_pkey;
+	/* The P_Key index of a is one of an unused entry of its table; without such an entry the test is left out. */
+	bool unused_pkey;
 };
 
 /* One end. */
@@ -121,6 +123,8 @@ int to_ready_to_receive(struct side *side, u32 peer_qpn, const struct side *peer
 int ready(struct side *side, u32 peer_qpn, const struct side *peer, const struct pair *pair);
 int drop_to_error(struct side *side);
 enum ib_qp_state state_of(struct side *side);
+/* No packet with a wrong P_Key has come to a port since the pair was opened. */
+bool no_bad_pkey(struct pair *pair, struct side *side);
 
 static inline u32 mtu_bytes(const struct pair *pair)
 {
