@@ -39,7 +39,7 @@ pub(crate) const LIFETIME_MS: u64 = 86_400_000;
 const CROWDED: u64 = 900_000;
 
 /// Most paths that are looked at without a pause, as the table is locked meanwhile: to make room
-/// for one, or for a program that wants to see them.
+/// for one, or for a program that wants to see or to forget them.
 const LOOKS: usize = 128;
 
 /// Most paths of a port that are for services, which any program of the node makes known by
@@ -76,6 +76,9 @@ pub(crate) struct Service {
 }
 
 impl Key {
+    /// The lowest key.
+    pub(crate) const FIRST: Self = Self::first_to(Gid::ZERO);
+
     /// Returns the key of the path that a query asks for.
     pub(crate) fn of(wanted: &PathRecord) -> Self {
         Self {
@@ -89,7 +92,7 @@ impl Key {
 
     /// Returns the first key to `dgid` in the order of keys, in which all paths to a destination
     /// stand together.
-    fn first_to(dgid: Gid) -> Self {
+    const fn first_to(dgid: Gid) -> Self {
         Self {
             dgid,
             sgid: Gid::ZERO,
@@ -179,7 +182,7 @@ impl<W> Paths<W> {
             services: 0,
             waiters: 0,
             last: 0,
-            hand: Key::first_to(Gid::ZERO),
+            hand: Key::FIRST,
         }
     }
 
@@ -260,7 +263,7 @@ impl<W> Paths<W> {
                 }
                 cursor = current.move_next();
             }
-            self.hand = Key::first_to(Gid::ZERO);
+            self.hand = Key::FIRST;
         }
     }
 
@@ -298,13 +301,19 @@ impl<W> Paths<W> {
         }
     }
 
-    /// Forgets the paths of which `is_gone` is true: they are asked for again, also if the SA is
-    /// being asked.
-    fn forget(&mut self, is_gone: impl Fn(&Key) -> bool) -> Gone<W> {
-        let (mut known, mut table) = (0, RBTree::new());
-        let mut cursor = self.table.cursor_front_mut();
+    /// Forgets the paths of which `is_gone` is true, among the first `most` from `from` on: they
+    /// are asked for again, also if the SA is being asked.
+    fn forget(&mut self, from: &Key, most: usize, is_gone: impl Fn(&Key) -> bool) -> Gone<W> {
+        let (mut known, mut table, mut rest) = (0, RBTree::new(), None);
+        let mut cursor = self.table.cursor_lower_bound_mut(from);
+        let mut looks = 0;
         while let Some(current) = cursor {
             let (key, state) = current.current();
+            if looks == most {
+                rest = Some(*key);
+                break;
+            }
+            looks += 1;
             if !is_gone(key) {
                 cursor = current.move_next();
                 continue;
@@ -320,17 +329,24 @@ impl<W> Paths<W> {
             // Moved, not dropped: a waiter's end takes locks, and the caller holds the table's.
             table.insert(node);
         }
-        Gone { known, table }
+        Gone { known, table, rest }
     }
 
     /// Forgets all: the subnet, the port's GIDs or its partitions have changed.
     pub(crate) fn forget_all(&mut self) -> Gone<W> {
-        self.forget(|_| true)
+        self.forget(&Key::FIRST, usize::MAX, |_| true)
     }
 
-    /// Forgets those in some partitions.
-    pub(crate) fn forget_in(&mut self, partitions: &[Pkey]) -> Gone<W> {
-        self.forget(|key| key.is_in(partitions))
+    /// Forgets those in some partitions, among at most [`LOOKS`] paths from `from` on.
+    pub(crate) fn forget_in(&mut self, from: &Key, partitions: &[Pkey]) -> Gone<W> {
+        if partitions.is_empty() {
+            return Gone {
+                known: 0,
+                table: RBTree::new(),
+                rest: None,
+            };
+        }
+        self.forget(from, LOOKS, |key| key.is_in(partitions))
     }
 
     /// Forgets what is known of the paths to `dgid`, which may be wrong. Returns how many there
@@ -415,6 +431,8 @@ impl<W> Paths<W> {
 pub(crate) struct Gone<W> {
     /// Number of paths that were known.
     pub(crate) known: usize,
+    /// The first path that was not looked at, if there is one.
+    pub(crate) rest: Option<Key>,
     table: RBTree<Key, State<W>>,
 }
 

@@ -112,6 +112,12 @@ struct in_device *oxib_in_dev_get(const struct net_device *dev)
 	return __in_dev_get_rtnl(dev);
 }
 
+/* The cookie of a registered device's namespace: no other namespace ever has it. With the RTNL held. */
+u64 oxib_net_cookie(const struct net_device *dev)
+{
+	return dev_net(dev)->net_cookie;
+}
+
 /* Whether the device's IPv4, if it has that, is in the group. With the RTNL held. */
 bool oxib_ip_mc_is_member(const struct net_device *dev, u32 group)
 {
@@ -126,21 +132,32 @@ bool oxib_ip_mc_is_member(const struct net_device *dev, u32 group)
 	return false;
 }
 
-/*
- * Ends a membership in the group that began by the IPv4 at address ipv4, of a device in the namespace of dev, or in the first one
- * if dev is null. A membership goes with its device and with its IPv4, so another one may have that address. With the RTNL held.
- */
-void oxib_ip_mc_leave(const struct net_device *dev, size_t ipv4, u32 group)
+/* The device of that index in the namespace of that cookie; null if there is none any more. It stays while the RTNL is held. */
+static struct net_device *find_device(u64 net_cookie, int index)
 {
-	struct net *net = dev ? dev_net(dev) : &init_net;
-	struct net_device *holder;
+	struct net_device *found = NULL;
+	struct net *net;
 
-	for_each_netdev(net, holder) {
-		struct in_device *in_dev = __in_dev_get_rtnl(holder);
-
-		if ((size_t)in_dev != ipv4 || !oxib_ip_mc_is_member(holder, group))
+	rcu_read_lock();
+	for_each_net_rcu(net) {
+		if (net->net_cookie != net_cookie)
 			continue;
-		ip_mc_dec_group(in_dev, (__force __be32)group);
-		return;
+		found = __dev_get_by_index(net, index);
+		break;
 	}
+	rcu_read_unlock();
+	return found;
+}
+
+/*
+ * Ends a membership in the group that began by the IPv4 at address ipv4 of that device. A membership goes with its device, with
+ * the move of that to another namespace, and with its IPv4: then nothing is done. With the RTNL held.
+ */
+void oxib_ip_mc_leave(u64 net_cookie, int index, size_t ipv4, u32 group)
+{
+	const struct net_device *dev = find_device(net_cookie, index);
+	struct in_device *in_dev = dev ? __in_dev_get_rtnl(dev) : NULL;
+
+	if (in_dev && (size_t)in_dev == ipv4)
+		ip_mc_dec_group(in_dev, (__force __be32)group);
 }

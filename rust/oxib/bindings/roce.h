@@ -21,7 +21,8 @@ int oxib_resolve_ip(struct sockaddr *from, const struct sockaddr *to, struct rdm
 bool oxib_gid_has_vlan(const struct ib_gid_attr *attr);
 int oxib_roce_mtu(const struct net_device *dev);
 struct in_device *oxib_in_dev_get(const struct net_device *dev);
+u64 oxib_net_cookie(const struct net_device *dev);
 bool oxib_ip_mc_is_member(const struct net_device *dev, u32 group);
-void oxib_ip_mc_leave(const struct net_device *dev, size_t ipv4, u32 group);
+void oxib_ip_mc_leave(u64 net_cookie, int index, size_t ipv4, u32 group);
 
 #endif

@@ -47,6 +47,7 @@ use crate::{
     rdma::{
         ah::AddressHandle,
         device::Device,
+        ethernet::Ipv4,
         gid::Entry,
         management::random,
         pd::ProtectionDomain,
@@ -82,8 +83,8 @@ pub(super) struct Roce {
     port: Arc<Port>,
     /// The groups that the interface's queue pair is attached to: as long as the interface wants
     /// them, also while the Ethernet device has lost its membership. With each, the IPv4 of the
-    /// Ethernet device ([`Device::ipv4`]) that was joined there; 0 if none was.
-    attached: Locked<RBTree<Gid, usize>>,
+    /// Ethernet device that it was joined on, if it was.
+    attached: Locked<RBTree<Gid, Option<Ipv4>>>,
 }
 
 /// State that is shared with the searches.
@@ -150,7 +151,7 @@ impl Roce {
         }
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         qp.attach(group, NO_LID)?;
-        attached.insert(node.into_node(group, 0));
+        attached.insert(node.into_node(group, None));
         Ok(())
     }
 }
@@ -287,8 +288,9 @@ impl Link for Roce {
         // The port may have come to another Ethernet device: the one before would stay a member,
         // and be one twice when the port comes back.
         let before = self.attached.get(rtnl).get_mut(&group);
-        let before = before.map_or(0, core::mem::take);
-        device.leave_group(rtnl, self.port.number, before, address);
+        if let Some(before) = before.and_then(Option::take) {
+            before.leave_group(rtnl, address);
+        }
         let joined = device.join_group(rtnl, self.port.number, address);
         if joined.is_err() && self.attached.get(rtnl).remove(&group).is_some() {
             // Half a membership receives nothing: undone, for a later try. The first error says
@@ -297,7 +299,7 @@ impl Link for Roce {
         }
         let ipv4 = joined?;
         if let Some(joined) = self.attached.get(rtnl).get_mut(&group) {
-            *joined = ipv4;
+            *joined = Some(ipv4);
         }
         Ok(Join::Member)
     }
@@ -316,12 +318,14 @@ impl Link for Roce {
 
     fn leave(&self, rtnl: &mut Rtnl, _interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {
         let Some(address) = group.ipv4() else { return };
-        let Some(ipv4) = self.attached.get(rtnl).remove(&group) else {
+        let Some(joined) = self.attached.get(rtnl).remove(&group) else {
             // A membership that ended, and could not be renewed.
             return;
         };
+        if let Some(ipv4) = joined {
+            ipv4.leave_group(rtnl, address);
+        }
         let device = self.port.pd.device();
-        device.leave_group(rtnl, self.port.number, ipv4, address);
         if let Err(error) = qp.detach(group, NO_LID) {
             dev_warn!(
                 device.as_dev(),

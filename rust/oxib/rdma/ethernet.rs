@@ -33,12 +33,61 @@ impl Ethernet {
         let ethernet = unsafe { bindings::ib_device_get_netdev(device.as_raw(), port.get()) };
         NonNull::new(ethernet).map(Self)
     }
+
+    /// Returns the device's IPv4; `None` if it has none.
+    fn ipv4(&self, _rtnl: &mut Rtnl) -> Option<Ipv4> {
+        let device = self.0.as_ptr();
+        // SAFETY: By the type invariant the net device is valid, and the RTNL is held (`_rtnl`).
+        let address = unsafe { bindings::oxib_in_dev_get(device) }.addr();
+        if address == 0 {
+            return None;
+        }
+        // SAFETY: By the type invariant the net device is valid. Only a registered one has an IPv4,
+        // and it stays registered, and in its namespace, while the RTNL is held (`_rtnl`).
+        let (namespace, device) = unsafe {
+            (
+                bindings::oxib_net_cookie(device),
+                bindings::oxib_netdev_ifindex(device),
+            )
+        };
+        Some(Ipv4 {
+            namespace,
+            device,
+            address,
+        })
+    }
 }
 
 impl Drop for Ethernet {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the reference is ours.
         unsafe { bindings::oxib_dev_put(self.0.as_ptr()) };
+    }
+}
+
+/// The IPv4 of an Ethernet device, for comparing and for leaving its groups: another one has other
+/// groups. Nothing holds it, so it may be gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ipv4 {
+    /// Cookie of the device's namespace.
+    namespace: u64,
+    /// Index of the device in its namespace.
+    device: i32,
+    /// Address of the IPv4. Alone it names none, as that of one that is gone is used again.
+    address: usize,
+}
+
+impl Ipv4 {
+    /// Ends a membership in `group` that [`Device::join_group`] began and returned this for. The
+    /// port may have come to another Ethernet device since. A membership that has gone with its
+    /// Ethernet device, or with the IPv4 of that, is left as it is.
+    pub(crate) fn leave_group(self, _rtnl: &mut Rtnl, group: [u8; 4]) {
+        let group = u32::from_ne_bytes(group);
+        // SAFETY: The RTNL is held (`_rtnl`). The device is looked for by its number, and the
+        // address is only compared.
+        unsafe {
+            bindings::oxib_ip_mc_leave(self.namespace, self.device, self.address, group);
+        }
     }
 }
 
@@ -62,60 +111,32 @@ impl Device {
         (speed != bindings::SPEED_UNKNOWN as u32).then_some(speed)
     }
 
-    /// Joins the IPv4 `group` on the Ethernet device of `port`. Returns the address of that one's
-    /// IPv4, by which the membership ends ([`Device::leave_group`]).
+    /// Joins the IPv4 `group` on the Ethernet device of `port`. Returns that one's IPv4, by which
+    /// the membership ends ([`Ipv4::leave_group`]).
     ///
     /// # Errors
     ///
     /// `ENODEV` if there is no Ethernet device or it has no IPv4.
     pub(crate) fn join_group(
         &self,
-        _rtnl: &mut Rtnl,
+        rtnl: &mut Rtnl,
         port: PortNumber,
         group: [u8; 4],
-    ) -> Result<usize> {
+    ) -> Result<Ipv4> {
         let ethernet = Ethernet::of(self, port).ok_or(ENODEV)?;
-        let group = u32::from_ne_bytes(group);
-        // SAFETY: By the type invariant of `Ethernet` the net device is valid, and the RTNL is
-        // held (`_rtnl`), with which its IPv4 stays.
+        let ipv4 = ethernet.ipv4(rtnl).ok_or(ENODEV)?;
+        // SAFETY: By the type invariant of `Ethernet` the net device is valid. It has an IPv4,
+        // which stays while the RTNL is held (`rtnl`).
         unsafe {
             let ip = bindings::oxib_in_dev_get(ethernet.0.as_ptr());
-            if ip.is_null() {
-                return Err(ENODEV);
-            }
-            bindings::ip_mc_inc_group(ip, group);
-            Ok(ip.addr())
+            bindings::ip_mc_inc_group(ip, u32::from_ne_bytes(group));
         }
+        Ok(ipv4)
     }
 
-    /// Ends a membership in the IPv4 `group` that [`Device::join_group`] began and returned `ipv4`
-    /// for. `port` may have come to another Ethernet device since. A membership that has gone with
-    /// its Ethernet device, or with the IPv4 of that, is left as it is.
-    pub(crate) fn leave_group(
-        &self,
-        _rtnl: &mut Rtnl,
-        port: PortNumber,
-        ipv4: usize,
-        group: [u8; 4],
-    ) {
-        let ethernet = Ethernet::of(self, port);
-        let near = ethernet
-            .as_ref()
-            .map_or(core::ptr::null_mut(), |ethernet| ethernet.0.as_ptr());
-        // SAFETY: By the type invariant of `Ethernet` the net device is valid, if it is not null,
-        // and the RTNL is held (`_rtnl`). The address is compared alone.
-        unsafe { bindings::oxib_ip_mc_leave(near, ipv4, u32::from_ne_bytes(group)) };
-    }
-
-    /// Returns the address of the IPv4 of the Ethernet device of `port`, for comparing alone:
-    /// another one has other groups. 0 if there is none.
-    pub(crate) fn ipv4(&self, _rtnl: &mut Rtnl, port: PortNumber) -> usize {
-        let Some(ethernet) = Ethernet::of(self, port) else {
-            return 0;
-        };
-        // SAFETY: By the type invariant of `Ethernet` the net device is valid, and the RTNL is
-        // held (`_rtnl`).
-        unsafe { bindings::oxib_in_dev_get(ethernet.0.as_ptr()) }.addr()
+    /// Returns the IPv4 of the Ethernet device of `port`; `None` if there is none.
+    pub(crate) fn ipv4(&self, rtnl: &mut Rtnl, port: PortNumber) -> Option<Ipv4> {
+        Ethernet::of(self, port)?.ipv4(rtnl)
     }
 
     /// Returns whether the Ethernet device of `port` is a member of the IPv4 `group`, whoever

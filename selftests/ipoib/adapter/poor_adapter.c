@@ -8,13 +8,15 @@
  *  lacks=restarts   no queue pair that is started a second time, as with irdma
  *  on_bus=1         below another device, as an adapter's is below that on its bus
  *
- * Its port comes to the Ethernet device that is written to the parameter moved_to, as that of a bond does when a link fails. That
- * may be while the RDMA device is in use.
+ * Its port comes to the Ethernet device that is written to the parameter moved_to, as that of a bond does when a link fails: one
+ * of the network namespace of whoever writes. That may be while the RDMA device is in use.
  */
 
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/nsproxy.h>
 #include <linux/platform_device.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -94,7 +96,7 @@ static int move_to(const char *name, const struct kernel_param *parameter)
 	if (!device)
 		return -ENODEV;
 	strscpy(buffer, name, sizeof(buffer));
-	ethernet = dev_get_by_name(&init_net, strim(buffer));
+	ethernet = dev_get_by_name(current->nsproxy->net_ns, strim(buffer));
 	if (!ethernet)
 		return -ENODEV;
 	error = ib_device_set_netdev(device, ethernet, 1);

@@ -26,6 +26,14 @@ mod cases {
         }
     }
 
+    /// A key in the partition with that number.
+    fn nth(n: usize) -> Key {
+        Key {
+            pkey: n as u16,
+            ..key(1)
+        }
+    }
+
     fn record(lid: u16) -> PathRecord {
         let mut record = PathRecord::new(PathKind::Infiniband);
         record.set_dlid(lid);
@@ -45,6 +53,17 @@ mod cases {
             Claim::Known(record, _) => Some(record.dlid()),
             _ => None,
         }
+    }
+
+    /// Makes the path in each of the first `count` partitions known.
+    fn fill(paths: &mut Paths<u8>, count: usize) -> Result {
+        for n in 0..count {
+            match paths.claim(nth(n), 0, 0) {
+                Claim::Ask(Some(duty), _) => paths.ended(duty, Some(&record(1)), 0),
+                _ => return Err(EINVAL),
+            };
+        }
+        Ok(())
     }
 
     /// Number of known paths in some partitions.
@@ -170,16 +189,7 @@ mod cases {
     #[test]
     fn a_walk_pauses_and_goes_on() -> Result {
         let mut paths = Paths::new();
-        let nth = |n: usize| Key {
-            pkey: n as u16,
-            ..key(1)
-        };
-        for n in 0..=LOOKS {
-            match paths.claim(nth(n), 0, 0) {
-                Claim::Ask(Some(duty), _) => paths.ended(duty, Some(&record(1)), 0),
-                _ => return Err(EINVAL),
-            };
-        }
+        fill(&mut paths, LOOKS + 1)?;
         let last = [Pkey::new(LOOKS as u16)];
         let before = nth(LOOKS - 1);
         let pause = paths.next(None, &last);
@@ -191,6 +201,27 @@ mod cases {
         // Nothing is looked at for a namespace without an interface.
         assert!(matches!(paths.next(None, &[]), Walk::End));
         assert_eq!(known(&mut paths, &[]), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn forgetting_pauses_and_goes_on() -> Result {
+        let mut paths = Paths::new();
+        fill(&mut paths, LOOKS + 1)?;
+        // Nothing is looked at for a namespace without an interface.
+        let gone = paths.forget_in(&Key::FIRST, &[]);
+        assert_eq!((gone.known, gone.rest), (0, None));
+        assert_eq!(paths.count, LOOKS + 1);
+        let ends = [Pkey::new(0), Pkey::new(LOOKS as u16)];
+        let gone = paths.forget_in(&Key::FIRST, &ends);
+        assert_eq!((gone.known, gone.rest), (1, Some(nth(LOOKS))));
+        assert_eq!(known(&mut paths, &ends), 1);
+        let gone = paths.forget_in(&nth(LOOKS), &ends);
+        assert_eq!((gone.known, gone.rest), (1, None));
+        assert_eq!(paths.count, LOOKS - 1);
+        // An event does not pause.
+        let gone = paths.forget_all();
+        assert_eq!((gone.known, gone.rest), (LOOKS - 1, None));
         Ok(())
     }
 
@@ -237,10 +268,6 @@ mod cases {
     #[test]
     fn ip_finds_room_in_a_full_table() -> Result {
         let mut paths = Paths::new();
-        let nth = |n: usize| Key {
-            pkey: n as u16,
-            ..key(1)
-        };
         let service = Service {
             id: 1,
             qos_class: None,
@@ -334,9 +361,10 @@ mod cases {
         paths.ended(duty, Some(&record(1)), 0);
         assert_eq!((known(&mut paths, ALL), known(&mut paths, &other)), (1, 0));
         assert!(matches!(paths.next(None, &other), Walk::End));
-        assert_eq!(paths.forget_in(&other).known, 0);
+        assert_eq!(paths.forget_in(&Key::FIRST, &other).known, 0);
         // A limited member is a member.
-        assert_eq!(paths.forget_in(&[Pkey::new(0x7fff)]).known, 1);
+        let limited = [Pkey::new(0x7fff)];
+        assert_eq!(paths.forget_in(&Key::FIRST, &limited).known, 1);
         assert_eq!(known(&mut paths, ALL), 0);
         Ok(())
     }

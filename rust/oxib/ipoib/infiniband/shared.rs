@@ -228,10 +228,16 @@ impl PortPaths {
         known
     }
 
-    /// Forgets the paths in some partitions.
+    /// Forgets the paths in some partitions, in parts: the root of any namespace can have that
+    /// done, and others want the table's lock meanwhile.
     pub(crate) fn forget_in(&self, partitions: &[Pkey]) {
-        let gone = self.paths.lock().forget_in(partitions);
-        gone.for_each_waiting(|waiter| waiter.wake(None));
+        let mut from = Some(Key::FIRST);
+        while let Some(key) = from {
+            // The lock is released by the end of this line.
+            let gone = self.paths.lock().forget_in(&key, partitions);
+            from = gone.rest;
+            gone.for_each_waiting(|waiter| waiter.wake(None));
+        }
     }
 
     /// Forgets the known paths to `gid`. Returns how many there were.
