@@ -296,6 +296,25 @@ test_end_of_monitor() {
 	stop_jobs
 }
 
+# A monitor that is not read from gets no word of the end: its socket is full, and stays so after the loss was told.
+test_end_of_slow_monitor() {
+	local process
+	oxib acm monitor >"$place/announced" 2>"$place/said" &
+	process=$!
+	jobs_running+=("$process")
+	check "a monitor that will be slow listens" eventually adds_until_announced
+	kill -STOP "$process"
+	some_lines 200000 >"$place/many.txt"
+	check "more comes than its socket holds" prints "200000 entries loaded" oxib acm load "$place/many.txt"
+	check "oxib is unloaded meanwhile" unload_oxib
+	kill -CONT "$process"
+	check "the slow monitor ends, too" eventually has_ended "$process"
+	check "it says that it lost changes" announced '^Lost: more changes'
+	check "and that oxib was unloaded" matches '^oxib: oxib was unloaded' "$(cat "$place/said")"
+	stop_jobs
+	rm "$place/many.txt"
+}
+
 # Until it listens. What changes nothing is not announced.
 adds_until_announced() {
 	oxib acm replace 10.1.0.77 fec0::1
@@ -420,6 +439,8 @@ test_monitor
 test_million
 test_belongings
 test_end_of_monitor
+load_oxib || bail_out "oxib.ko could not be loaded again"
+test_end_of_slow_monitor
 bring_up_fabric star h1
 load_driver oxib || bail_out "oxib could not be loaded"
 check "oxib makes an interface in each host, with carrier" interfaces_up "${hosts[@]}"
