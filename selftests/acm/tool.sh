@@ -396,6 +396,7 @@ test_belongings() {
 	cp systemd/60-oxib-cache.rules /run/udev/rules.d/
 	check "the module's coming starts the unit" wants_unit add
 	check "a later event of the module does not end it" wants_unit change
+	check "the module's end does" leaves_unit remove
 	mkdir -p /etc/rdma/oxib
 	cp "$place/one.data" /etc/rdma/oxib/
 	# shellcheck disable=SC2046 # words
@@ -403,9 +404,21 @@ test_belongings() {
 	oxib acm flush
 }
 
+# The properties of such an event of the module after all rules.
+event_of_module() { # action
+	udevadm test --action="$1" /sys/module/oxib 2>/dev/null
+}
+
 # Whether the rule takes such an event of the module.
 wants_unit() { # action
-	matches '^ *SYSTEMD_WANTS=.*oxib-cache\.service' "$(udevadm test --action="$1" /sys/module/oxib 2>/dev/null)"
+	matches '^ *SYSTEMD_WANTS=.*oxib-cache\.service' "$(event_of_module "$1")"
+}
+
+# Whether udev knows such an event, and the rule does not take it.
+leaves_unit() { # action
+	local properties
+	properties=$(event_of_module "$1")
+	matches "^ *ACTION=$1\$" "$properties" && ! matches '^ *SYSTEMD_WANTS=' "$properties"
 }
 
 unit_is_right() {
