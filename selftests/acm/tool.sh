@@ -308,6 +308,25 @@ test_end_of_monitor() {
 	stop_jobs
 }
 
+# A monitor that is not read from gets no word of the end: its socket is full, and stays so after the loss was told.
+test_end_of_slow_monitor() {
+	local process
+	oxib acm monitor >"$place/announced" 2>"$place/said" &
+	process=$!
+	jobs_running+=("$process")
+	check "a monitor that will be slow listens" eventually adds_until_announced
+	kill -STOP "$process"
+	some_lines 200000 >"$place/many.txt"
+	check "more comes than its socket holds" prints "200000 entries loaded" oxib acm load "$place/many.txt"
+	check "oxib is unloaded meanwhile" unload_oxib
+	kill -CONT "$process"
+	check "the slow monitor ends, too" eventually has_ended "$process"
+	check "it says that it lost changes" announced '^Lost: more changes'
+	check "and that oxib was unloaded" matches '^oxib: oxib was unloaded' "$(cat "$place/said")"
+	stop_jobs
+	rm "$place/many.txt"
+}
+
 # Until it listens. What changes nothing is not announced.
 adds_until_announced() {
 	oxib acm replace 10.1.0.77 fec0::1
@@ -400,6 +419,7 @@ test_belongings() {
 	cp systemd/60-oxib-cache.rules /run/udev/rules.d/
 	check "the module's coming starts the unit" wants_unit add
 	check "a later event of the module does not end it" wants_unit change
+	check "the module's end does" leaves_unit remove
 	mkdir -p /etc/rdma/oxib
 	cp "$place/one.data" /etc/rdma/oxib/
 	# shellcheck disable=SC2046 # words
@@ -410,9 +430,21 @@ test_belongings() {
 	oxib acm flush
 }
 
+# The properties of such an event of the module after all rules.
+event_of_module() { # action
+	udevadm test --action="$1" /sys/module/oxib 2>/dev/null
+}
+
 # Whether the rule takes such an event of the module.
 wants_unit() { # action
-	matches '^ *SYSTEMD_WANTS=.*oxib-cache\.service' "$(udevadm test --action="$1" /sys/module/oxib 2>/dev/null)"
+	matches '^ *SYSTEMD_WANTS=.*oxib-cache\.service' "$(event_of_module "$1")"
+}
+
+# Whether udev knows such an event, and the rule does not take it.
+leaves_unit() { # action
+	local properties
+	properties=$(event_of_module "$1")
+	matches "^ *ACTION=$1\$" "$properties" && ! matches '^ *SYSTEMD_WANTS=' "$properties"
 }
 
 unit_is_right() {
@@ -446,6 +478,8 @@ test_monitor
 test_million
 test_belongings
 test_end_of_monitor
+load_oxib || bail_out "oxib.ko could not be loaded again"
+test_end_of_slow_monitor
 bring_up_fabric star h1
 load_driver oxib || bail_out "oxib could not be loaded"
 check "oxib makes an interface in each host, with carrier" interfaces_up "${hosts[@]}"

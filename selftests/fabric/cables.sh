@@ -129,14 +129,21 @@ lost_before_leaving() { # net device
 	cat "/sys/class/net/$1/statistics/tx_dropped"
 }
 
-# A driver may do anything with what is longer than its device carries.
-long_packets_stay() {
+# With a cable that carries short ones.
+long_packets_are_lost() {
 	local before
 	before=$(lost_before_leaving s1-1)
-	ip link set s1-1 mtu 2000 && eventually host_answers h2 "$(v4_of h1)" || return
+	eventually host_answers h2 "$(v4_of h1)" || return
 	at h2 ping -q -c 3 -i 0.2 -W 1 -s 3000 "$(v4_of h1)"
-	ip link set s1-1 mtu 9000 || return
 	holds "$(lost_before_leaving s1-1)" -gt "$before"
+}
+
+# A driver may do anything with what is longer than its device carries. The checks that follow need the cable as it was.
+long_packets_stay() {
+	local status=0
+	ip link set s1-1 mtu 2000 || return
+	long_packets_are_lost || status=1
+	ip link set s1-1 mtu 9000 && return "$status"
 }
 
 # --- signals between the ends -------------------------------------------------------------------------------------------------

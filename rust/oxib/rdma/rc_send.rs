@@ -14,8 +14,7 @@ use kernel::{
 use super::{
     cq::{
         Completion,
-        Notify,
-        Status, //
+        Notify, //
     },
     dma::{
         self,
@@ -284,23 +283,15 @@ impl<B: Pieces, S: Notify, R: Notify> SendRing<B, S, R> {
     /// Ends the requests that a completion stands for; the packets among them that had not ended
     /// with their post. `budget` is that of the poll. `None` if it is of no request with the
     /// device.
-    ///
-    /// Requests end in order, and each one that fails has a completion, asked for or not. So a
-    /// failure is that of the last request: those before it went well.
     pub(crate) fn complete(&mut self, completion: &Completion, budget: i32) -> Option<Outcome> {
         let (tag, sequence) = Tag::of(completion.id())?;
         if completion.queue_pair() != self.qp.address() || tag != self.tag {
             return None;
         }
-        let span = self.ring.complete(sequence)?;
-        let status = completion.status();
-        if status == Status::Success {
-            return Some(Outcome::of(status, self.release(span, budget)));
-        }
-        let (before, failed) = span.split_last();
+        let fates = self.ring.complete(sequence)?.fates(completion.status());
         Some(Outcome {
-            sent: self.release(before, budget),
-            lost: self.release(failed, budget),
+            sent: self.release(fates.sent, budget),
+            lost: self.release(fates.lost, budget),
         })
     }
 

@@ -14,6 +14,8 @@
 
 use core::ops::Range;
 
+use super::cq::Status;
+
 /// Positions in a ring of a power-of-two number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
@@ -30,6 +32,15 @@ pub(crate) struct Span {
     end: u32,
 }
 
+/// The fates of the requests that a completion ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fates {
+    /// Those that were carried out; they come before the others.
+    pub(crate) sent: Span,
+    /// Those that failed.
+    pub(crate) lost: Span,
+}
+
 impl Span {
     /// Number of requests in the span.
     #[inline(always)]
@@ -44,18 +55,28 @@ impl Span {
         count.map(move |i| self.start.wrapping_add(i))
     }
 
-    /// Splits the newest request off, if there is one.
-    pub(crate) fn split_last(self) -> (Self, Self) {
-        let middle = self.end.wrapping_sub(self.len().min(1));
-        let before = Self {
-            start: self.start,
-            end: middle,
+    /// Returns the fates of the requests, of which the newest one's completion has that status, on
+    /// a reliable connection.
+    ///
+    /// Requests end in order there, and each one that fails has a completion, asked for or not. So
+    /// a failure is that of the newest one: those before it went well.
+    #[inline(always)]
+    pub(crate) fn fates(self, status: Status) -> Fates {
+        let failed = match status {
+            Status::Success => 0,
+            Status::Flushed | Status::Failed(_) => self.len().min(1),
         };
-        let last = Self {
-            start: middle,
-            end: self.end,
-        };
-        (before, last)
+        let middle = self.end.wrapping_sub(failed);
+        Fates {
+            sent: Self {
+                start: self.start,
+                end: middle,
+            },
+            lost: Self {
+                start: middle,
+                end: self.end,
+            },
+        }
     }
 }
 
@@ -219,18 +240,25 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_a_span_is_split_off() {
-        for (start, end, before, last) in [
-            (0, 3, 2, 1),
-            (5, 6, 0, 1),
-            (5, 5, 0, 0),
-            (u32::MAX, 0, 0, 1),
-            (u32::MAX, 2, 2, 1),
+    fn a_failure_loses_the_newest_request_alone() {
+        let (success, flushed, failed) = (Status::Success, Status::Flushed, Status::Failed(12));
+        for (start, end, status, sent, lost) in [
+            (0, 3, success, 3, 0),
+            (0, 3, flushed, 2, 1),
+            (0, 3, failed, 2, 1),
+            (5, 6, success, 1, 0),
+            (5, 6, flushed, 0, 1),
+            (5, 5, success, 0, 0),
+            (5, 5, failed, 0, 0),
+            // Also across the wrap of the sequence numbers.
+            (u32::MAX, 0, failed, 0, 1),
+            (u32::MAX, 2, success, 3, 0),
+            (u32::MAX, 2, failed, 2, 1),
         ] {
-            let (others, newest) = Span { start, end }.split_last();
-            assert_eq!((others.len(), newest.len()), (before, last));
-            assert_eq!((others.start, newest.start), (start, others.end));
-            assert_eq!(newest.end, end);
+            let fates = Span { start, end }.fates(status);
+            assert_eq!((fates.sent.len(), fates.lost.len()), (sent, lost));
+            assert_eq!((fates.sent.start, fates.lost.end), (start, end));
+            assert_eq!(fates.sent.end, fates.lost.start);
         }
     }
 

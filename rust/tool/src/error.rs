@@ -4,6 +4,7 @@
 
 use crate::netlink::refusal::Refusal;
 use oxib_data_file::Complaint;
+use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
@@ -87,6 +88,12 @@ impl Error {
         }
     }
 
+    /// Returns whether it is that failure of the operating system.
+    pub fn is_of_system(&self, errno: Errno) -> bool {
+        let number = Some(errno.raw_os_error());
+        matches!(self, Error::System { source, .. } if source.raw_os_error() == number)
+    }
+
     /// Returns whether the reader of the standard output has gone. Any other pipe is one that the
     /// user named, to have all of what is written.
     pub fn is_closed_pipe(&self) -> bool {
@@ -115,13 +122,12 @@ mod tests {
     use super::*;
 
     /// Returns a failure of the system's, by its number.
-    fn failure(errno: rustix::io::Errno) -> io::Error {
+    fn failure(errno: Errno) -> io::Error {
         errno.into()
     }
 
     #[test]
     fn only_the_reader_of_the_standard_output_may_go() {
-        use rustix::io::Errno;
         assert!(Error::Output(failure(Errno::PIPE)).is_closed_pipe());
         assert!(!Error::Output(failure(Errno::NOSPC)).is_closed_pipe());
         let other = Error::system("writing /tmp/pipe")(failure(Errno::PIPE));
@@ -132,7 +138,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told() {
         assert_eq!(
-            Error::Output(failure(rustix::io::Errno::NOSPC)).to_string(),
+            Error::Output(failure(Errno::NOSPC)).to_string(),
             "writing to the standard output: No space left on device"
         );
     }

@@ -4,6 +4,7 @@
 
 pub mod attribute;
 pub mod connection;
+mod doubt;
 pub mod family;
 pub mod message;
 pub mod refusal;

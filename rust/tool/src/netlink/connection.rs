@@ -12,6 +12,11 @@ use crate::{
             Attributes,
             Request, //
         },
+        doubt::{
+            self,
+            Doubt,
+            Heard, //
+        },
         family::{
             self,
             Names, //
@@ -50,7 +55,10 @@ use netlink_sys::{
     Socket,
     SocketAddr, //
 };
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    net::RecvFlags, //
+};
 use std::fmt::Debug;
 
 /// The acknowledgement has only the header of the request.
@@ -79,6 +87,7 @@ pub struct Connection {
     family: u16,
     changes: Option<u32>,
     sequence: u32,
+    doubt: Doubt,
 }
 
 /// The outcome of a request that was carried out.
@@ -118,6 +127,7 @@ impl Connection {
             family: 0,
             changes: None,
             sequence: 0,
+            doubt: Doubt::new(),
         };
         connection.find_family()?;
         Ok(connection)
@@ -130,7 +140,7 @@ impl Connection {
             nlas: vec![GenlCtrlAttrs::FamilyName(family::NAME.to_owned())],
         });
         self.send(request, NLM_F_REQUEST)?;
-        for message in self.receive::<GenlCtrl>()? {
+        for message in self.receive::<GenlCtrl>(RecvFlags::empty())? {
             match message.payload {
                 NetlinkPayload::InnerMessage(answer) => self.learn_family(&answer.payload.nlas),
                 NetlinkPayload::Error(error)
@@ -148,6 +158,12 @@ impl Connection {
             return Err(Error::Answer("the family has no number".to_owned()));
         }
         Ok(())
+    }
+
+    /// Asks for the number that the family has now. A socket of its own gets the answer: one that
+    /// listens may be full.
+    fn find_number() -> Result<u16> {
+        Ok(Connection::open()?.family)
     }
 
     /// Takes the numbers out of the controller's answer.
@@ -183,14 +199,14 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// Waits for a datagram, and gives the messages in it.
-    fn receive<F>(&self) -> Result<Vec<NetlinkMessage<GenlMessage<F>>>>
+    /// Waits for a datagram unless the flags forbid that, and gives the messages in it.
+    fn receive<F>(&self, flags: RecvFlags) -> Result<Vec<NetlinkMessage<GenlMessage<F>>>>
     where
         F: netlink_packet_core::ParseableParametrized<[u8], netlink_packet_generic::GenlHeader>
             + Debug,
     {
         let mut bytes = Vec::with_capacity(RECEIVE);
-        while let Err(error) = self.socket.recv(&mut bytes, 0) {
+        while let Err(error) = self.socket.recv(&mut bytes, flags.bits() as i32) {
             if error.kind() != std::io::ErrorKind::Interrupted {
                 return Err(Error::system("receiving the kernel's answer")(error));
             }
@@ -214,7 +230,7 @@ impl Connection {
             note: None,
         };
         loop {
-            for message in self.receive::<Message>()? {
+            for message in self.receive::<Message>(RecvFlags::empty())? {
                 if message.header.sequence_number != self.sequence {
                     continue;
                 }
@@ -249,7 +265,7 @@ impl Connection {
         let sent = self.send(message(operation, attributes), NLM_F_REQUEST | NLM_F_DUMP)?;
         let mut consistent = true;
         loop {
-            for message in self.receive::<Message>()? {
+            for message in self.receive::<Message>(RecvFlags::empty())? {
                 if message.header.sequence_number != self.sequence {
                     continue;
                 }
@@ -290,16 +306,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for announcements and gives each to `each`, with its attributes. It is an error if the
-    /// family has gone, as nothing more would come.
-    pub fn next_events(&self, mut each: impl FnMut(Event, Attributes<'_>) -> Result) -> Result {
-        let messages = match self.receive::<Message>() {
-            Err(Error::System { source, .. })
-                if source.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) =>
-            {
-                return each(Event::Lost, Attributes::new(&[]));
-            }
-            messages => messages?,
+    /// Waits for announcements and gives each to `each`, with its attributes; there may be none. It
+    /// is an error if the family has gone, as nothing more would come.
+    pub fn next_events(&mut self, mut each: impl FnMut(Event, Attributes<'_>) -> Result) -> Result {
+        let received = self.receive::<Message>(self.doubt.flags());
+        let messages = match self.doubt.hear(received)? {
+            Heard::Messages(messages) => messages,
+            Heard::Loss => return each(Event::Lost, Attributes::new(&[])),
+            Heard::Nothing => return doubt::verify_number(self.family, Self::find_number()),
         };
         for message in messages {
             if let NetlinkPayload::InnerMessage(inner) = message.payload {
