@@ -4,6 +4,7 @@
 
 malformed.py INTERFACE DLID SLID RANDOM          to the port with that LID at the other end, as if from the port SLID
 malformed.py INTERFACE DLID SLID groups          only those of which either the LID or the queue pair is a group's
+malformed.py INTERFACE DLID SLID payload BYTES   only datagrams of so many bytes, for a queue pair that is not there
 malformed.py INTERFACE DLID SLID connection QPN  only to a queue pair of RC of that port, as if from another port than SLID
 
 It prints how many frames it sent that have to be dropped; the random ones are not among these.
@@ -95,6 +96,12 @@ def _half_of_groups(dlid, slid):
         yield whole(dlid, slid, header + body, lnh=GLOBAL)
 
 
+def _of_length(dlid, slid, length):
+    """Datagrams with so many bytes of payload."""
+    for _ in range(_SOME):
+        yield whole(dlid, slid, bth(UD_SEND_ONLY, 0xFFFFFD) + deth() + bytes(length))
+
+
 # More than the kernel keeps receives posted for management (512): one that ends in an error is not posted again.
 _MANY = 600
 
@@ -125,6 +132,9 @@ def main():
     interface, dlid, slid = sys.argv[1], *map(int, sys.argv[2:4])
     if sys.argv[4] == "connection":
         print(packets.put_on_cable(interface, (frame for _, frame in _of_strangers(dlid, slid, int(sys.argv[5])))))
+        return
+    if sys.argv[4] == "payload":
+        print(packets.put_on_cable(interface, _of_length(dlid, slid, int(sys.argv[5]))))
         return
     if sys.argv[4] == "groups":
         print(packets.put_on_cable(interface, _half_of_groups(dlid, slid)))

@@ -47,6 +47,11 @@ put_half_of_groups() {
 	python3 selftests/fabric/malformed.py s1-1 "$(port_number h1 lid)" "$(port_number h2 lid)" groups
 }
 
+# From the other end of the cable between the two, which has no other MTU than Ethernet's: 20 for no queue pair.
+put_payloads() { # bytes
+	at h2 python3 selftests/fabric/malformed.py port1 "$(port_number h1 lid)" "$(port_number h2 lid)" payload "$1"
+}
+
 counts_from() { # cause, number: at least
 	holds "$(counted "$1")" -ge "$2"
 }
@@ -92,6 +97,16 @@ check "a switch gets them to pass on" at h4 python3 selftests/fabric/malformed.p
 	"$(port_number h4 lid)" "$random"
 check "it has dropped some of these" eventually drops_more switch/s1 "$dropped_before"
 check "the fabric works after that, too" eventually works
+take_down_fabric
+
+# A port of which the MTU is 256 bytes.
+bring_up_fabric narrow h1
+counted_before=$(counted wrong_queue_pair)
+check "an HCA gets datagrams as long as its port carries" put_payloads 256
+check "it takes them, and looks for their queue pair" eventually counts_from wrong_queue_pair $((counted_before + 20))
+counted_before=$(counted malformed)
+check "it gets longer ones" put_payloads 260
+check "to it they are malformed" eventually counts_from malformed $((counted_before + 20))
 take_down_fabric
 
 bring_up_fabric routed 'h1 subnet_prefix 0xfec0000000000001' 'h3 subnet_prefix 0xfec0000000000002'

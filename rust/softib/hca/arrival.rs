@@ -59,6 +59,10 @@ impl Hca {
             return Err(Counter::BadIcrc);
         }
         let management = packet.transport.destination == Qpn::from_bytes([0; 3]);
+        // The port takes none that is longer (IBTA 7.7.8). A queue pair would use up a receive.
+        if packet.payload.len() > self.options.largest_payload() {
+            return Err(Counter::Malformed);
+        }
         let link = packet.head.lrh.link();
         self.counters
             .received(port, link.dlid, packet.head.bytes.len());

@@ -28,7 +28,7 @@ pub(crate) enum Counter {
     /// Packets that could not be sent: no memory, the port was not active, the P_Key index was that
     /// of an unused entry, or too many waited for a device in memory to take them.
     SendDropped,
-    /// Frames that are no packet.
+    /// Frames that are no packet, and packets with more payload than the port takes.
     Malformed,
     /// Packets with a wrong invariant CRC.
     BadIcrc,

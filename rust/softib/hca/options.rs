@@ -8,6 +8,7 @@ use kernel::{
 };
 
 use super::limits;
+use crate::wire::cm::mtu::Mtu;
 
 /// The most that can be chosen of [`Options::max_inline`].
 pub(crate) const MAX_INLINE: u32 = 1024;
@@ -88,6 +89,12 @@ impl Options {
         overtaking: false,
         own_multicast: false,
     };
+
+    /// Returns the most bytes of payload that a packet of a port may have.
+    #[inline]
+    pub(crate) fn largest_payload(&self) -> usize {
+        Mtu::new(self.mtu).bytes().unwrap_or(256).into()
+    }
 
     /// Returns a copy of the options.
     ///
