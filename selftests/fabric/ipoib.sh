@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The kernel's IP over InfiniBand on the fabric: ping, iperf3 and multicast in datagram and in connected mode; the subnet
-# manager restarts; a cable is pulled and put back.
+# manager restarts; a cable is pulled and put back. Before that: an HCA has two ports in one subnet.
 #
 # nodes: 1
 # kernels: fast
@@ -141,6 +141,36 @@ test_cable() {
 	check "the cable is put back" ip link set s1-4 up
 	check "it is reached" eventually host_reaches h4 "$(v4_of h1)"
 }
+
+# At both ports of h1.
+counted() { # cause
+	printf '%d\n' $(($(port_field h1 "hw_counters/$1" 1) + $(port_field h1 "hw_counters/$1" 2)))
+}
+
+counts_from() { # cause, number: at least
+	holds "$(counted "$1")" -ge "$2"
+}
+
+has_two_members() {
+	eventually at h1 ip link set ib1 up 2>/dev/null && eventually at h1 grep -q 1 /sys/class/net/ib1/carrier
+}
+
+# Packets to the group that both of h1's interfaces are in come to both of its ports, and each port has one member.
+test_two_ports() {
+	local came refused
+	check "h1 has an interface at each port" has_two_members
+	came=$(counted received_multicast)
+	refused=$(counted wrong_queue_pair)
+	# There may be no answer: hosts do not answer such pings.
+	at h2 ping -q -c 40 -i 0.05 -b 10.88.0.255 >/dev/null 2>&1
+	check "what h2 says to all comes to both" eventually counts_from received_multicast $((came + 80))
+	check "no port tries the other's member" holds $(($(counted wrong_queue_pair) - refused)) -lt 40
+}
+
+bring_up_fabric two_ports h1
+check "ib_ipoib makes interfaces in hosts with two ports" ipoib_up h1 h2
+test_two_ports
+take_down_fabric
 
 bring_up_fabric star h1
 check "ib_ipoib makes an interface in each host, with carrier" ipoib_up "${hosts[@]}"

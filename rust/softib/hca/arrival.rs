@@ -107,6 +107,10 @@ impl Hca {
         // member which is detached meanwhile may be missed, as any packet may be lost.
         while let Some((pair, next)) = self.groups.next(from, &group, link.dlid) {
             from = next;
+            // The members at the other port are in the same table.
+            if !pair.is_at(port) {
+                continue;
+            }
             if own && pair.number == deth.source() && !pair.own_multicast {
                 continue;
             }
@@ -132,6 +136,11 @@ impl Inner {
 }
 
 impl QueuePair {
+    /// Returns whether this is the queue pair's port.
+    fn is_at(&self, port: u8) -> bool {
+        self.inner.with(|inner| inner.attributes.port == port)
+    }
+
     /// Takes a datagram, if it may come here and a receive waits for it. In soft interrupt context.
     fn receive_datagram(
         self: &Arc<Self>,
