@@ -27,6 +27,8 @@ use crate::{
 struct Member {
     gid: Gid,
     lid: Lid,
+    /// Whether the queue pair is a program's.
+    of_program: bool,
     queue_pair: Arc<QueuePair>,
 }
 
@@ -49,14 +51,15 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, also if the group or the device has as many members as there may be; `EINVAL` if
-    /// this is no group, or if the queue pair is attached to it by another LID: `ib_core` counts
-    /// that as two, and keeps a queue pair until both are detached, but a detachment names the
-    /// group alone.
+    /// `ENOMEM`, also if the group or the device has as many members as there may be, or as many
+    /// of programs; `EINVAL` if this is no group, or if the queue pair is attached to it by another
+    /// LID: `ib_core` counts that as two, and keeps a queue pair until both are detached, but a
+    /// detachment names the group alone.
     pub(crate) fn attach(&self, queue_pair: &Arc<QueuePair>, gid: Gid, lid: Lid) -> Result {
         if !gid.is_multicast() {
             return Err(EINVAL);
         }
+        let of_program = queue_pair.domain.is_of_program();
         loop {
             // Made before the lock is taken.
             let wanted = self.members.with(|members| members.len() + 1);
@@ -72,9 +75,8 @@ impl Groups {
                         Err(EINVAL)
                     };
                 }
-                let of_group = members.iter().filter(|member| member.gid == gid).count();
-                if members.len() as u32 >= limits::GROUPS
-                    || of_group as u32 >= limits::GROUP_MEMBERS
+                if !has_room(members, |_| true, limits::GROUPS, of_program)
+                    || !has_room(members, |of| *of == gid, limits::GROUP_MEMBERS, of_program)
                 {
                     return Err(ENOMEM);
                 }
@@ -93,6 +95,7 @@ impl Groups {
                 let member = Member {
                     gid,
                     lid,
+                    of_program,
                     queue_pair,
                 };
                 let _ = members.push_within_capacity(member);
@@ -144,6 +147,22 @@ impl Groups {
             Some((member.queue_pair.clone(), place + 1))
         })
     }
+}
+
+/// Returns whether one more member finds room in the groups that `counts` picks, where `most` may
+/// be.
+fn has_room(
+    members: &[Member],
+    counts: impl Fn(&Gid) -> bool,
+    most: u32,
+    of_program: bool,
+) -> bool {
+    let (mut all, mut of_programs) = (0, 0);
+    for member in members.iter().filter(|member| counts(&member.gid)) {
+        all += 1;
+        of_programs += u32::from(member.of_program);
+    }
+    limits::takes_member(all, of_programs, most, of_program)
 }
 
 /// Returns whether a member that was attached with that LID takes packets that came to `lid`.

@@ -48,6 +48,13 @@ pub(crate) const RETRIES: u32 = 7;
 /// The longest message, in bytes.
 pub(crate) const MESSAGE: u32 = 1 << 30;
 
+/// Returns whether a queue pair can be attached beside `members` others, `of_programs` of them of
+/// programs, where `most` may be. Programs leave a quarter to the kernel, whose IPoIB interfaces
+/// need their groups.
+pub(super) fn takes_member(members: u32, of_programs: u32, most: u32, of_program: bool) -> bool {
+    members < most && (!of_program || of_programs < most - most / 4)
+}
+
 /// The number of objects of one kind that a device has, and may have.
 pub(crate) struct Quota {
     most: u32,
@@ -106,6 +113,23 @@ impl Drop for Share<'_> {
 #[kernel::prelude::kunit_tests(softib_quota)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_leave_the_kernel_a_quarter_of_the_members() {
+        for (members, of_programs, of_program, expected) in [
+            (0, 0, true, true),
+            (5, 5, true, true),
+            (6, 6, true, false),
+            (7, 5, true, true),
+            (8, 5, true, false),
+            (6, 6, false, true),
+            (7, 0, false, true),
+            (8, 0, false, false),
+        ] {
+            let takes = takes_member(members, of_programs, 8, of_program);
+            assert_eq!(takes, expected);
+        }
+    }
 
     #[test]
     fn no_more_objects_than_there_may_be() -> Result {
