@@ -222,6 +222,17 @@ impl client::Client for Ports {
                      works\n",
                     port.get()
                 ),
+                LinkLayer::Ethernet | LinkLayer::Infiniband
+                    if !Options::can_send(device.max_work_requests()) =>
+                {
+                    dev_warn!(
+                        device.as_dev(),
+                        "port {}: no IPoIB interface: the adapter's queues have at most {} work \
+                         requests (max_qp_wr), fewer than one long packet takes\n",
+                        port.get(),
+                        device.max_work_requests()
+                    );
+                }
                 LinkLayer::Ethernet | LinkLayer::Infiniband => {
                     let pkey = default_pkey(device, port);
                     match Attached::new(device, port, pkey, options)

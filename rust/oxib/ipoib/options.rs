@@ -4,6 +4,8 @@
 
 use kernel::fmt;
 
+use super::offload::SEGMENTS;
+
 /// The parameters as they were given.
 #[derive(Clone, Copy)]
 pub(crate) struct Given<'a> {
@@ -159,6 +161,12 @@ impl Options {
         })
     }
 
+    /// Returns whether a send ring holds the longest packet of the stack if it has at most `max`
+    /// work requests. A shorter ring would stop its queue for good.
+    pub(crate) fn can_send(max: u32) -> bool {
+        max >= SEGMENTS
+    }
+
     /// Limits the rings to a device's maximum of `max` work requests a queue.
     pub(crate) fn limited_to(self, max: u32) -> Self {
         let largest = max.checked_ilog2().map_or(1, |log| 1 << log);
@@ -204,6 +212,7 @@ fn ring(name: &'static str, value: u32) -> Result<u32, OptionError> {
 
 #[kernel::prelude::kunit_tests(oxib_options)]
 mod tests {
+    use super::super::stopped::is_short;
     use super::*;
 
     const GOOD: Given<'static> = Given {
@@ -290,6 +299,16 @@ mod tests {
             let options = Options::check(GOOD).map(|options| options.limited_to(max));
             let rings = options.map(|options| (options.send_ring, options.receive_ring));
             assert_eq!(rings, Ok((expected, expected)));
+        }
+    }
+
+    #[test]
+    fn shortest_ring_holds_the_longest_packet() {
+        for (max, expected) in [(0, false), (63, false), (64, true), (100, true)] {
+            assert_eq!(Options::can_send(max), expected);
+            // An empty ring stops no queue.
+            let ring = Options::check(GOOD).map(|options| options.limited_to(max).send_ring);
+            assert_eq!(ring.map(is_short), Ok(!expected));
         }
     }
 
