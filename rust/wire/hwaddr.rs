@@ -140,6 +140,11 @@ impl HwAddr {
         HwAddr { gid, ..self }
     }
 
+    /// Returns whether both are of one queue pair behind one GID, whatever connections they offer.
+    pub fn is_same_endpoint(&self, other: &HwAddr) -> bool {
+        self.with_flags(0) == other.with_flags(0)
+    }
+
     /// Returns whether packets to this address go to a multicast group, broadcast included.
     pub fn is_multicast(&self) -> bool {
         self.gid.is_multicast()
@@ -222,6 +227,15 @@ mod tests {
             *datagrams.with_flags(HwAddr::UC).with_gid(mapped).as_bytes(),
             [0x40, 0x12, 0x34, 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1]
         );
+    }
+
+    #[test]
+    fn flags_are_no_part_of_the_endpoint() {
+        let address = HwAddr::from_bytes(UNICAST);
+        assert!(address.is_same_endpoint(&address));
+        assert!(address.is_same_endpoint(&address.with_flags(0)));
+        assert!(!address.is_same_endpoint(&address.with_qpn(Qpn::MULTICAST)));
+        assert!(!address.is_same_endpoint(&address.with_gid(Gid::from_ipv4([192, 0, 2, 1]))));
     }
 
     #[test]

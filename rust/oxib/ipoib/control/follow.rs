@@ -226,8 +226,8 @@ impl Interface {
         }
     }
 
-    /// Makes the address what the port offers and what connected mode says; returns whether it is
-    /// another one. Without a GID it has at least the queue pair's number.
+    /// Makes the address what the port offers and what connected mode says; returns whether it has
+    /// another GID or queue pair. Without a GID it has at least the queue pair's number.
     pub(super) fn follow_address(self: &Arc<Self>, rtnl: &mut Rtnl, offer: &Offer) -> bool {
         let gid = match (offer.gid, self.control.get(rtnl).guid) {
             (Some(gid), Some(guid)) => gid.with_guid(guid),
@@ -236,12 +236,13 @@ impl Interface {
         let queues = self.queues(rtnl);
         let Ok(qp) = queues.main() else { return false };
         let address = HwAddr::new(qp.number(), gid).with_flags(self.connected.flags());
-        let is_new = self.device().address() != address;
-        if is_new {
+        let old = self.device().address();
+        if old != address {
             self.device().set_address(rtnl, &address);
             self.announce_soon();
         }
-        is_new
+        // Whether peers may connect here changes no path to them.
+        !old.is_same_endpoint(&address)
     }
 
     /// Takes `guid` for the second half of the address's GID, also in that of the children. The one
