@@ -43,6 +43,11 @@ child_up() { # interface, third byte of the address
 		ip link set "$1" up && eventually carrier_is 1 "$1"
 }
 
+# As ethtool says it. On a node with one processor no interface has more than one receive queue.
+most_receive_queues() { # interface
+	ethtool -l "$1" | sed '/Current/,$d' | awk '$1 == "RX:" { print $2 }'
+}
+
 test_making() {
 	check "ip link add makes a child" ip link add link ib0 name c1 type ipoib
 	check "ip -d link says what it is" says 'ipoib pkey +0xffff mode +datagram umcast +0000' ip -d link show c1
@@ -65,6 +70,10 @@ test_making() {
 	ip link delete c2
 	check "one may have fewer queues" ip link add link ib0 name c2 numtxqueues 1 type ipoib
 	check_equal "and has" 1 "$(find /sys/class/net/c2/queues -name 'tx-*' | wc -l)"
+	ip link delete c2
+	check "one may have fewer receive queues" ip link add link ib0 name c2 numrxqueues 1 type ipoib
+	check_equal "and ethtool knows" 1 "$(most_receive_queues c2)"
+	check "more are refused in words" fails_with 'exceeds maximum' ethtool -L c2 rx 2
 	ip link delete c2
 	check "one may have a smaller MTU from the start" ip link add link ib0 name c2 mtu 1500 type ipoib
 	check_equal "and has" 1500 "$(link_field .mtu c2)"

@@ -312,13 +312,18 @@ impl Interface {
         largest.min(*RING.end())
     }
 
-    /// Most transmit queues that make sense, and receive queues: each has a completion vector and
-    /// a CPU of its own.
+    /// Most transmit queues that make sense: each has a completion vector and a CPU of its own.
     fn most_queues(&self) -> u32 {
         let vectors = self.link().rdma().completion_vectors();
         let cpus = kernel::cpu::nr_cpu_ids();
         let most = vectors.min(cpus).clamp(1, MAX_TX_QUEUES);
         most.min(self.device().queues())
+    }
+
+    /// Most receive queues that make sense, by the same rule. `ip link add … numrxqueues` may ask
+    /// for fewer.
+    fn most_receive_queues(&self) -> u32 {
+        self.most_queues().min(self.device().receive_queues())
     }
 
     /// Returns the ring lengths that `ethtool -g` shows.
@@ -368,7 +373,7 @@ impl Interface {
             transmit: self.sizes.get().transmit_queues,
             max_transmit: self.most_queues(),
             receive: self.sizes.get().receive_queues,
-            max_receive: self.most_queues(),
+            max_receive: self.most_receive_queues(),
         }
     }
 
@@ -384,8 +389,8 @@ impl Interface {
         transmit: u32,
         receive: u32,
     ) -> Result {
-        let counts = 1..=self.most_queues();
-        if !counts.contains(&transmit) || !counts.contains(&receive) {
+        let (transmits, receives) = (1..=self.most_queues(), 1..=self.most_receive_queues());
+        if !transmits.contains(&transmit) || !receives.contains(&receive) {
             return Err(EINVAL);
         }
         let before = self.sizes.get();

@@ -377,9 +377,16 @@ impl<T: Operations> Device<T> {
         core::ptr::eq(namespace, &raw const bindings::init_net)
     }
 
-    /// Most transmit queues, and receive queues.
+    /// Most transmit queues.
     pub(crate) fn queues(&self) -> u32 {
         self.private().queues.len() as u32
+    }
+
+    /// Most receive queues, no more than transmit queues.
+    pub(crate) fn receive_queues(&self) -> u32 {
+        // SAFETY: The device is valid, and the stack sets the number when it allocates it.
+        let count = unsafe { (*self.as_raw()).num_rx_queues };
+        count.min(self.queues())
     }
 
     /// Takes the lock of transmit queue `index`.
