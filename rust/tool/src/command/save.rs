@@ -19,7 +19,10 @@ use crate::{
         Words, //
     },
 };
-use rustix::fs::OFlags;
+use rustix::fs::{
+    lgetxattr,
+    OFlags, //
+};
 use std::{
     fs::{
         File,
@@ -117,23 +120,53 @@ fn replace(file: &Path, entries: &[Entry]) -> io::Result<()> {
     let mut made = tempfile::Builder::new()
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory)?;
+    if let Some(replaced) = &replaced {
+        let mine = made.as_file().metadata()?.uid();
+        if is_planted(replaced, &directory.metadata()?, mine) {
+            return Err(io::Error::other(
+                "it is another user's, and all may write to its directory: remove it first",
+            ));
+        }
+    }
     write(&mut made, entries)?;
     if let Some(replaced) = &replaced {
-        keep_rights(made.as_file(), replaced)?;
+        keep_rights(made.as_file(), replaced, has_acl(file))?;
     }
     made.as_file().sync_all()?;
     made.persist(file).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// Gives a file the owner, the group and the mode of the one that it replaces.
-fn keep_rights(made: &File, replaced: &Metadata) -> io::Result<()> {
+/// Returns whether a file may have been put there by another user, who would get what is saved, in
+/// a directory of which everyone may remove the own files alone, like `/tmp`. The kernel refuses to
+/// open such a file with `fs.protected_regular`.
+fn is_planted(file: &Metadata, directory: &Metadata, mine: u32) -> bool {
+    let (sticky, others_write) = (0o1000, 0o022);
+    let is_shared = directory.mode() & sticky != 0 && directory.mode() & others_write != 0;
+    is_shared && file.uid() != mine && file.uid() != directory.uid()
+}
+
+/// Returns whether the file has an access control list.
+fn has_acl(file: &Path) -> bool {
+    lgetxattr(file, "system.posix_acl_access", &mut [0_u8; 0][..]).is_ok_and(|length| length != 0)
+}
+
+/// Gives a file the owner, the group and the mode of the one that it replaces. Access control lists
+/// are not kept: with one, the bits of the group are the most that anybody in it may do, and the
+/// group itself may do less.
+fn keep_rights(made: &File, replaced: &Metadata, has_acl: bool) -> io::Result<()> {
     let found = made.metadata()?;
+    let (owner, group) = (replaced.uid(), replaced.gid());
     // Also some file systems without owners refuse to set one.
-    if (found.uid(), found.gid()) != (replaced.uid(), replaced.gid()) {
-        fchown(made, Some(replaced.uid()), Some(replaced.gid()))?;
+    if (found.uid(), found.gid()) != (owner, group) {
+        fchown(made, Some(owner), Some(group)).map_err(|error| {
+            io::Error::other(format!(
+                "its owner {owner}:{group} cannot be kept, remove it first: {error}"
+            ))
+        })?;
     }
-    made.set_permissions(Permissions::from_mode(replaced.mode() & 0o777))
+    let kept = if has_acl { 0o707 } else { 0o777 };
+    made.set_permissions(Permissions::from_mode(replaced.mode() & kept))
 }
 
 /// Opens what is there, and no link that has taken its place.
@@ -199,11 +232,40 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_is_for_all_to_read() {
+    fn what_another_user_put_into_a_shared_directory_is_not_replaced() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("saved.data");
+        fs::write(&file, "before").unwrap();
+        if chown(&file, Some(65533), None).is_err() {
+            return;
+        }
+        fs::set_permissions(place.path(), Permissions::from_mode(0o1777)).unwrap();
+        let error = replace(&file, &[]).unwrap_err();
+        assert!(error.to_string().contains("another user's"), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "before");
+        // Where others may not write, its owner has it from who may.
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
         replace(&file, &[]).unwrap();
-        // The umask may leave less.
-        assert_eq!(file.metadata().unwrap().mode() & 0o7133, 0);
+    }
+
+    #[test]
+    fn the_mask_of_an_access_control_list_is_not_the_groups() {
+        let (made, replaced) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        replaced
+            .set_permissions(Permissions::from_mode(0o664))
+            .unwrap();
+        keep_rights(&made, &replaced.metadata().unwrap(), true).unwrap();
+        assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o604);
+    }
+
+    #[test]
+    fn a_new_file_is_read_by_who_may_read_new_files() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, beside) = (place.path().join("saved.data"), place.path().join("beside"));
+        replace(&file, &[]).unwrap();
+        fs::write(&beside, "").unwrap();
+        // As the umask allows.
+        let mode = |file: &Path| file.metadata().unwrap().mode() & 0o7777;
+        assert_eq!(mode(&file), mode(&beside) & 0o644);
     }
 }
