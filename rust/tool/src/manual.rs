@@ -124,7 +124,8 @@ const SECTIONS: &[Section] = &[
         &[
             (
                 "0",
-                "it was done. A load is done also where that cannot be printed, which is noted.",
+                "it was done. Entries are loaded, and paths known, also where that cannot be \
+                 printed, which is noted unless the reader has gone.",
             ),
             (
                 "1",

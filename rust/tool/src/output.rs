@@ -39,6 +39,27 @@ pub fn tell(line: impl Display) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
+/// Decides about what could not be printed of work that is done: that is done, and so is the command,
+/// with a note. A reader that has gone wanted none.
+pub fn done(printed: Result, what: &str) -> Result {
+    match printed {
+        Err(error) if !error.is_closed_pipe() => {
+            tell(format_args!("note: {what}; {error}"));
+            Ok(())
+        }
+        printed => printed,
+    }
+}
+
+/// Tells of what could not be printed beside a failure, which is the command's.
+pub fn tell_unprinted(printed: Result) {
+    if let Err(error) = printed {
+        if !error.is_closed_pipe() {
+            tell(format_args!("note: {error}"));
+        }
+    }
+}
+
 impl Output {
     /// Takes the standard output.
     pub fn new(json: bool) -> Output {

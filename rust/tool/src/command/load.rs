@@ -67,13 +67,8 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
         Some(connection) => {
             send(connection, &entries, options.replace_all)?;
             // They are loaded, even where that cannot be printed: the status says so.
-            match out.value(&shown, &format!("{count} entries loaded")) {
-                Err(error) if !error.is_closed_pipe() => {
-                    output::tell(format_args!("note: the entries are loaded; {error}"));
-                    Ok(())
-                }
-                printed => printed,
-            }
+            let printed = out.value(&shown, &format!("{count} entries loaded"));
+            output::done(printed, "the entries are loaded")
         }
     }
 }

@@ -22,7 +22,10 @@ use crate::{
             PATHS, //
         },
     },
-    output::Output,
+    output::{
+        self,
+        Output, //
+    },
     progress::bar, //
 };
 use indicatif::ProgressBar;
@@ -71,11 +74,15 @@ pub fn run(words: &[String], out: Output) -> Result {
     bar.finish_and_clear();
     let mut found = found?;
     found.not_asked = all.len() - found.asked();
-    // A reader that has gone does not make a success of a failure.
+    // What is known is known, even where that cannot be printed; a reader that has gone does not
+    // make a success of a failure either.
     let printed = out.one(&found);
     match found.unanswered.len() {
-        0 => printed,
-        number => Err(Error::Unanswered(number)),
+        0 => output::done(printed, "the paths are known"),
+        number => {
+            output::tell_unprinted(printed);
+            Err(Error::Unanswered(number))
+        }
     }
 }
 

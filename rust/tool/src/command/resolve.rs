@@ -20,7 +20,10 @@ use crate::{
             resolution as attribute, //
         },
     },
-    output::Output,
+    output::{
+        self,
+        Output, //
+    },
     resolution::Resolution,
     words,
 };
@@ -47,7 +50,10 @@ pub fn run(address: &str, words: &[String], out: Output) -> Result {
     // A reader that has gone does not make a success of a failure.
     let printed = out.one(&resolution);
     match resolution.failure() {
-        Some(why) => Err(Error::Unresolved(address, why)),
+        Some(why) => {
+            output::tell_unprinted(printed);
+            Err(Error::Unresolved(address, why))
+        }
         None => printed,
     }
 }
