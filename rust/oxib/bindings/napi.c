@@ -81,8 +81,8 @@ bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes)
 	return __netdev_tx_sent_queue(queue, bytes, netdev_xmit_more());
 }
 
-/* An administrator may set it in sysfs (`byte_queue_limits/limit_min`), without a lock: another one than before stays. */
-bool oxib_tx_move_min_limit(struct netdev_queue *queue, u32 before, u32 bytes)
+/* An administrator may set it in sysfs (`byte_queue_limits/limit_min`), without a lock: any other value than `before` stays. */
+bool oxib_tx_replace_min_limit(struct netdev_queue *queue, u32 before, u32 bytes)
 {
 #ifdef CONFIG_BQL
 	if (READ_ONCE(queue->dql.min_limit) != before)

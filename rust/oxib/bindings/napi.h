@@ -24,7 +24,7 @@ void oxib_tx_unlock(struct netdev_queue *queue, bool disable_bh);
 void oxib_tx_stop_queue(struct netdev_queue *queue);
 void oxib_tx_wake_if_stopped(struct netdev_queue *queue);
 bool oxib_tx_sent(struct netdev_queue *queue, u32 bytes);
-bool oxib_tx_move_min_limit(struct netdev_queue *queue, u32 before, u32 bytes);
+bool oxib_tx_replace_min_limit(struct netdev_queue *queue, u32 before, u32 bytes);
 void oxib_tx_completed(struct netdev_queue *queue, u32 packets, u32 bytes);
 void oxib_tx_reset(struct netdev_queue *queue);
 bool oxib_xmit_more(void);

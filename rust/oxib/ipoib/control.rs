@@ -213,7 +213,7 @@ impl Interface {
             // The data of a queue belongs to its lock, also while the stack sends nothing.
             let mut guard = self.device().lock_queue(index as u32)?;
             *guard = Some(queue);
-            if guard.with_queue(|_, queue| queue.move_minimum(*minimum, bulk)) {
+            if guard.with_queue(|_, queue| queue.replace_minimum(*minimum, bulk)) {
                 *minimum = bulk;
             }
         }

@@ -74,9 +74,9 @@ impl<'a> Queue<'a> {
     /// Lets at least `bytes` be on their way, whatever the byte queue limit learns. A minimum that
     /// an administrator has set stays: one that is not `before`, the driver's own so far. Returns
     /// whether `bytes` is the minimum now.
-    pub(crate) fn move_minimum(&self, before: u32, bytes: u32) -> bool {
+    pub(crate) fn replace_minimum(&self, before: u32, bytes: u32) -> bool {
         // SAFETY: By the type invariant the queue is valid, and its lock serialises this.
-        unsafe { bindings::oxib_tx_move_min_limit(self.0, before, bytes) }
+        unsafe { bindings::oxib_tx_replace_min_limit(self.0, before, bytes) }
     }
 
     /// Forgets what was sent: for a queue that was emptied without completions.

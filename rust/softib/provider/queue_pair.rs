@@ -47,7 +47,7 @@ pub(super) type Pair = Object<bindings::ib_qp, Arc<QueuePair>>;
 /// # Invariants
 ///
 /// The queue pair is valid until a grace period after [`QueuePair::end`] and [`QueuePair::stop`];
-/// events are raised only before that.
+/// events are raised only before that. That of a test is of no queue pair, and is only compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handle(NonNull<bindings::ib_qp>);
 
@@ -81,7 +81,7 @@ impl Handle {
     /// `EINVAL` for the number 0.
     #[cfg(CONFIG_KUNIT = "y")]
     pub(crate) fn numbered(number: usize) -> Result<Self> {
-        // INVARIANT: It is used neither in an event nor by `as_raw`.
+        // INVARIANT: A test only compares it.
         NonNull::new(number as *mut bindings::ib_qp)
             .map(Self)
             .ok_or(EINVAL)

@@ -16,7 +16,7 @@ use super::wire::cm::comm_id::CommId;
 /// the peer is given up is as ever.
 ///
 /// Repetitions come later than that by up to half of their interval, each request's by a part of
-/// its own, so the first one, too, where the caller has an estimate of the round trip. None comes
+/// its own; so does the first one where the caller has an estimate of the round trip. None comes
 /// later than the consumer's choice: at intervals that long, repetitions come earlier by up to a
 /// third. Requests that a busy peer drops together would otherwise be repeated together, and
 /// dropped again.
