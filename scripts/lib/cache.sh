@@ -99,7 +99,8 @@ tidy_checkouts() {
 }
 
 # seed_crates PREFIX: what cargo builds for this checkout begins with what it has built for another one, but for the project's own
-# crates and programs: cargo would take another checkout's for this one's where its files are newer.
+# crates and programs: cargo would take another checkout's for this one's where its files are newer. That one may be building: files
+# that go meanwhile are left out, and cargo builds them, as it does all of them where the copy fails.
 seed_crates() (
 	mine=$own/build/$1-$OXIB_CHECKOUT_ID
 	[ ! -d "$mine" ] || return 0
@@ -109,9 +110,12 @@ seed_crates() (
 	[ -n "$other" ] || return 0
 	rm -rf "$mine.new"
 	mkdir -p "$mine.new"
-	crates_of_others "$other" | tar --directory "$other" --null --files-from=- --create --file=- |
-		tar --directory "$mine.new" --extract --file=-
-	mv -T "$mine.new" "$mine"
+	if crates_of_others "$other" | tar --directory "$other" --ignore-failed-read --null --files-from=- --create --file=- |
+		tar --directory "$mine.new" --extract --file=-; then
+		mv -T "$mine.new" "$mine"
+	else
+		rm -rf "$mine.new"
+	fi
 )
 
 newest_crates() { # prefix

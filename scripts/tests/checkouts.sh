@@ -76,6 +76,19 @@ check "both at the same time have their own, two" meet two one
 check "and one" wait $!
 rm -f "$OXIB_CACHE"/meeting.{one,two}
 
+# What cargo has built for another checkout, which is building: one of the files has gone since they were listed.
+mkdir "$place/crates"
+echo built >"$place/crates/there"
+seeds() { # checkout
+	# shellcheck disable=SC2016 # the new shell expands it
+	PLACE=$place outside "$1" eval 'set -o pipefail
+		newest_crates() { echo "$PLACE/crates"; }
+		crates_of_others() { printf "%s\0" ./there ./gone; }
+		seed_crates crates'
+}
+check "crates are copied from a checkout that is building" seeds one
+check_equal "what is there still is there" built "$(cat "$(directory_of one)/build/crates-${ids[one]}/there")"
+
 old=$(date --date '40 days ago' --iso-8601=seconds)
 touch --date "$old" "$(directory_of one)/.used" "$(directory_of two)/.used"
 outside two use_own
