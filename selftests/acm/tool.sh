@@ -295,12 +295,17 @@ test_monitor() {
 	check "each line of JSON is a value" jq -e .event "$place/announced"
 }
 
-# The kernel takes those that listen out of the group, and would tell them nothing of the next oxib.
-test_end_of_monitor() {
-	local process
+# Its number is in `process` then.
+start_monitor() {
 	oxib acm monitor >"$place/announced" 2>"$place/said" &
 	process=$!
 	jobs_running+=("$process")
+}
+
+# The kernel takes those that listen out of the group, and would tell them nothing of the next oxib.
+test_end_of_monitor() {
+	local process
+	start_monitor
 	check "monitor listens" eventually adds_until_announced
 	check "that does not keep oxib from being unloaded" unload_oxib
 	check "monitor ends with oxib" eventually has_ended "$process"
@@ -311,9 +316,7 @@ test_end_of_monitor() {
 # A monitor that is not read from gets no word of the end: its socket is full, and stays so after the loss was told.
 test_end_of_slow_monitor() {
 	local process
-	oxib acm monitor >"$place/announced" 2>"$place/said" &
-	process=$!
-	jobs_running+=("$process")
+	start_monitor
 	check "a monitor that will be slow listens" eventually adds_until_announced
 	kill -STOP "$process"
 	some_lines 200000 >"$place/many.txt"

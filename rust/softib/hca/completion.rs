@@ -131,6 +131,25 @@ struct Ring {
 }
 
 impl Ring {
+    /// Makes one for `capacity` completions.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    fn new(capacity: usize, overtaking: bool) -> Result<Self> {
+        Ok(Self {
+            entries: KVVec::with_capacity(capacity, GFP_KERNEL_ACCOUNT)?,
+            first: 0,
+            count: 0,
+            gap: Gap::default(),
+            capacity,
+            armed: Armed::Nothing,
+            overrun: false,
+            in_hand: false,
+            overtaking,
+        })
+    }
+
     fn place(&self, offset: usize) -> usize {
         let place = self.first + offset;
         if place >= self.capacity {
@@ -328,17 +347,7 @@ impl CompletionQueue {
         capacity: usize,
         overtaking: bool,
     ) -> Result<Arc<Self>> {
-        let ring = Ring {
-            entries: KVVec::with_capacity(capacity, GFP_KERNEL_ACCOUNT)?,
-            first: 0,
-            count: 0,
-            gap: Gap::default(),
-            capacity,
-            armed: Armed::Nothing,
-            overrun: false,
-            in_hand: false,
-            overtaking,
-        };
+        let ring = Ring::new(capacity, overtaking)?;
         Arc::pin_init(
             pin_init!(Self {
                 ring <- new_irq_lock!(ring, "softib_completions"),
@@ -452,20 +461,6 @@ impl CompletionQueue {
 mod tests {
     use super::*;
 
-    fn ring(capacity: usize) -> Result<Ring> {
-        Ok(Ring {
-            entries: KVVec::with_capacity(capacity, GFP_KERNEL)?,
-            first: 0,
-            count: 0,
-            gap: Gap::default(),
-            capacity,
-            armed: Armed::Nothing,
-            overrun: false,
-            in_hand: false,
-            overtaking: false,
-        })
-    }
-
     fn completion(request: usize, queue_pair: queue_pair::Handle) -> Completion {
         Completion {
             request: request as u64,
@@ -492,7 +487,7 @@ mod tests {
             queue_pair::Handle::numbered(1)?,
             queue_pair::Handle::numbered(2)?,
         );
-        let mut ring = ring(COUNT)?;
+        let mut ring = Ring::new(COUNT, false)?;
         for request in 0..COUNT {
             let pair = if request % EVERY == 0 { stays } else { goes };
             assert!(ring.push(&completion(request, pair)));
@@ -522,7 +517,7 @@ mod tests {
             queue_pair::Handle::numbered(1)?,
             queue_pair::Handle::numbered(2)?,
         );
-        let mut ring = ring(2 * PIECE)?;
+        let mut ring = Ring::new(2 * PIECE, false)?;
         for request in 0..2 * PIECE {
             let pair = if request < PIECE { goes } else { stays };
             assert!(ring.push(&completion(request, pair)));
@@ -540,7 +535,7 @@ mod tests {
     #[test]
     fn a_queue_of_one_queue_pair_is_empty_after_it() -> Result {
         let goes = queue_pair::Handle::numbered(2)?;
-        let mut ring = ring(PIECE)?;
+        let mut ring = Ring::new(PIECE, false)?;
         for request in 0..PIECE {
             assert!(ring.push(&completion(request, goes)));
         }

@@ -39,8 +39,8 @@ pub fn tell(line: impl Display) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// Decides about what could not be printed of work that is done: that is done, and so is the command,
-/// with a note. A reader that has gone wanted none.
+/// Makes a success, with a note, of what could not be printed where the work is done. A reader that
+/// has gone wanted no note.
 pub fn done(printed: Result, what: &str) -> Result {
     match printed {
         Err(error) if !error.is_closed_pipe() => {
