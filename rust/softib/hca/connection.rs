@@ -74,6 +74,9 @@ use crate::{
 /// Packets that are sent in one go; then others have a turn.
 pub(super) const BURST: usize = 32;
 
+/// Sends, and as many receives, that are flushed in one go: the lock is held for that time.
+const FLUSHES: usize = 128;
+
 /// State that only connected queue pairs have.
 pub(crate) struct Connection {
     pub(super) transport: transport::QueuePair,
@@ -105,10 +108,10 @@ impl Connection {
     }
 }
 
-/// The reason for which a connection sends no more for now.
+/// The reason for which a connection sends or flushes no more for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pause {
-    /// The turn of others: it has sent a burst.
+    /// The turn of others: it has sent a burst, or flushed many requests.
     Turn,
     /// Another CPU has not sent an earlier burst of it yet. That CPU resumes it.
     Backlog,
@@ -123,7 +126,8 @@ pub(super) struct Outcome<'a> {
     pub(super) received: Event<'a>,
     /// Asynchronous events, a bit each.
     pub(super) events: u32,
-    /// The reason for which packets are left, if there was no room for some.
+    /// The reason for which packets are left, if there was no room for some, or requests that are
+    /// to be flushed.
     pub(super) left: Option<Pause>,
     /// Whether receives were taken out of the shared queue.
     pub(super) took_shared: bool,
@@ -141,6 +145,7 @@ pub(super) struct Shell<'l, 'a> {
     /// does.
     path: Option<Option<Path>>,
     emitted: usize,
+    flushed: usize,
     /// The reason for which no packet is to leave, or `None` if one may; looked up when the first
     /// one is to leave.
     pause: Option<Option<Pause>>,
@@ -167,6 +172,7 @@ impl<'l, 'a> Shell<'l, 'a> {
             armed: &mut connection.armed,
             path: None,
             emitted: 0,
+            flushed: 0,
             pause: None,
             origin,
             outcome: Outcome {
@@ -467,6 +473,16 @@ impl Output for Shell<'_, '_> {
 }
 
 impl Reports for Shell<'_, '_> {
+    fn may_flush(&mut self) -> bool {
+        if self.flushed == FLUSHES {
+            // Whatever keeps packets waiting, a flush goes on.
+            self.outcome.left = Some(Pause::Turn);
+            return false;
+        }
+        self.flushed += 1;
+        true
+    }
+
     fn sent(&mut self, index: u32, status: Option<Status>) {
         let Some((request, kind, length)) = self.sends.release(index) else {
             return;

@@ -210,7 +210,8 @@ impl QueuePair {
         }
     }
 
-    /// Moves the queue pair from any state to Error: everything posted is flushed.
+    /// Moves the queue pair from any state to Error: everything posted is flushed. What the shell
+    /// does not let it flush now follows in the next calls of [`QueuePair::run`].
     pub fn fail(&mut self, shell: &mut impl Shell) {
         self.break_down(shell, Failure::Wanted);
     }
@@ -321,22 +322,15 @@ impl QueuePair {
                 receiver,
                 turn,
             } => take_turns(sender, receiver, turn, shell, now)?,
-            State::Error { index } => {
-                // Sends are posted in the error state as well, and are flushed then.
-                while shell.send(*index).is_some() {
-                    shell.sent(*index, Some(Status::Flushed));
-                    *index = index.wrapping_add(1);
-                }
-            }
+            // Sends are posted in the error state as well, and are flushed then.
+            State::Error { .. } => self.flush(shell),
         }
         Ok(())
     }
 
     /// Notes that receives were posted, which matters in the error state alone: they are flushed.
     pub fn receive_posted(&mut self, shell: &mut impl Shell) {
-        if let (State::Error { .. }, false) = (&self.state, self.shared) {
-            flush_receives(shell);
-        }
+        self.flush(shell);
     }
 
     /// Returns the time at which [`QueuePair::timer`] is to be called, if at all.
@@ -370,18 +364,44 @@ impl QueuePair {
             return;
         }
         self.state = self.state.fail(shell, &failure);
-        // The receives of a shared queue are for other queue pairs, too, and stay there.
         if self.shared {
             shell.event(Event::LastWqeReached);
-        } else {
-            flush_receives(shell);
+        }
+        self.flush(shell);
+    }
+
+    /// Reports in the error state what is posted as flushed, as far as the shell lets it go on.
+    fn flush(&mut self, shell: &mut impl Shell) {
+        let State::Error { index } = &mut self.state else {
+            return;
+        };
+        // In turn: a consumer that goes on posting one kind does not keep the other waiting.
+        while shell.may_flush() {
+            let sent = flush_send(shell, index);
+            // The receives of a shared queue are for other queue pairs, too, and stay there.
+            let received = !self.shared && flush_receive(shell);
+            if !sent && !received {
+                return;
+            }
         }
     }
 }
 
-/// Reports all receives of the queue pair's own queue as flushed.
-fn flush_receives(shell: &mut impl Shell) {
-    while shell.take_receive().is_some() {
-        shell.received(&Received::failed(Status::Flushed));
+/// Reports the send at the index as flushed, and moves the index on. Returns whether there was one.
+fn flush_send(shell: &mut impl Shell, index: &mut u32) -> bool {
+    if shell.send(*index).is_none() {
+        return false;
     }
+    shell.sent(*index, Some(Status::Flushed));
+    *index = index.wrapping_add(1);
+    true
+}
+
+/// Reports the oldest receive as flushed. Returns whether there was one.
+fn flush_receive(shell: &mut impl Shell) -> bool {
+    if shell.take_receive().is_none() {
+        return false;
+    }
+    shell.received(&Received::failed(Status::Flushed));
+    true
 }

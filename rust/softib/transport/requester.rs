@@ -228,17 +228,15 @@ impl Requester {
         Ok(false)
     }
 
-    /// Reports all sends as flushed, the first with a status of its own, and tells the index of
-    /// the first that is not posted yet.
-    pub(super) fn flush(&mut self, shell: &mut impl Shell, first: Status) -> u32 {
-        let mut status = first;
-        let mut index = self.oldest.index;
-        while shell.send(index).is_some() {
-            shell.sent(index, Some(status));
-            status = Status::Flushed;
-            index = index.wrapping_add(1);
+    /// Reports the oldest send with that status, if there is one, and returns the index of the
+    /// first send that is left to be flushed.
+    pub(super) fn fail(&mut self, shell: &mut impl Shell, status: Status) -> u32 {
+        let index = self.oldest.index;
+        if shell.send(index).is_none() {
+            return index;
         }
-        index
+        shell.sent(index, Some(status));
+        index.wrapping_add(1)
     }
 
     fn go_on(&mut self, shell: &mut impl Shell, now: Time) -> Result<Step, Failed> {

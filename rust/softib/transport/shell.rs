@@ -93,6 +93,12 @@ pub trait Output {
 
 /// Reports to the consumer of a queue pair.
 pub trait Reports {
+    /// Returns whether another send and another receive may be reported as flushed now. After
+    /// `false` the shell calls [`QueuePair::run`] again.
+    ///
+    /// [`QueuePair::run`]: super::QueuePair::run
+    fn may_flush(&mut self) -> bool;
+
     /// The send of that index is over, and each before it is: its slot is free. With a status it
     /// makes a completion; without, it went well and was not signalled.
     fn sent(&mut self, index: u32, status: Option<Status>);

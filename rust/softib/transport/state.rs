@@ -187,10 +187,13 @@ impl Sender {
         }
     }
 
-    fn flush(&mut self, shell: &mut impl Shell, first: Status) -> u32 {
+    /// Reports the send that failed, if one did, with that status, and returns the index of the
+    /// first send that is left to be flushed.
+    fn fail(&mut self, shell: &mut impl Shell, status: Status) -> u32 {
         match self {
-            Sender::Rc(requester) => requester.flush(shell, first),
-            Sender::Uc(sender) => sender.flush(shell),
+            Sender::Rc(requester) => requester.fail(shell, status),
+            // No send of an unreliable connection makes it fail as a whole.
+            Sender::Uc(sender) => sender.index(),
         }
     }
 }
@@ -333,14 +336,15 @@ impl State {
         }
     }
 
-    /// Ends the sends and the receive that is held, and tells what comes next.
+    /// Ends the send that failed and the receive that is held, and tells what comes next: the
+    /// other sends and receives are left to be flushed.
     pub(super) fn fail(&mut self, shell: &mut impl Shell, failure: &Failure) -> State {
         let (send, receive) = failure.statuses();
         if let Some(event) = failure.event() {
             shell.event(event);
         }
         let index = match self {
-            State::Connected { sender, .. } => sender.flush(shell, send),
+            State::Connected { sender, .. } => sender.fail(shell, send),
             State::Error { index } => *index,
             State::Reset | State::Init | State::Rtr { .. } => 0,
         };

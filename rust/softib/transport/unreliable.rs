@@ -149,11 +149,15 @@ impl Sender {
         self.next = self.next.following(self.next.psn);
     }
 
-    /// Reports all sends as flushed, and tells the index of the first that is not posted yet.
-    pub(super) fn flush(&mut self, shell: &mut impl Shell) -> u32 {
+    /// Reports all sends as flushed.
+    fn flush(&mut self, shell: &mut impl Shell) {
         while shell.send(self.next.index).is_some() {
             self.over(shell, Some(Status::Flushed));
         }
+    }
+
+    /// Returns the index of the first send that is not over.
+    pub(super) fn index(&self) -> u32 {
         self.next.index
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a program may do with its queues: post chains that are longer than a command has room for, drain a send queue and change
- * how it goes on, read much by many connections at once. Prints a line for each case, `ok` or `not ok`, and a description.
+ * how it goes on, have long queues flushed, read much by many connections at once. Prints a line for each case, `ok` or
+ * `not ok`, and a description.
  *
  * queues DEVICE
  */
@@ -42,8 +43,8 @@ static void make_long(struct side *side)
 	must(!!side->qp, "a queue pair of long queues");
 }
 
-/* The number of completions that come, all good and in the order of their requests. Says what the first other one is. */
-static int completed(struct side *side, int wanted)
+/* The number of completions that come with a status, in the order of their requests. Says what the first other one is. */
+static int ended(struct side *side, int wanted, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 	int number;
@@ -53,13 +54,18 @@ static int completed(struct side *side, int wanted)
 			printf("# no completion came after %d\n", number);
 			break;
 		}
-		if (wc.status != IBV_WC_SUCCESS || wc.wr_id != (uint64_t)number) {
+		if (wc.status != status || wc.wr_id != (uint64_t)number) {
 			printf("# completion %d is of request %llu: %s\n", number, (unsigned long long)wc.wr_id,
 			       ibv_wc_status_str(wc.status));
 			break;
 		}
 	}
 	return number;
+}
+
+static int completed(struct side *side, int wanted)
+{
+	return ended(side, wanted, IBV_WC_SUCCESS);
 }
 
 static struct ibv_sge piece_of(const struct side *side)
@@ -201,6 +207,26 @@ static void attributes(void)
 	report_number(IBV_WC_RETRY_EXC_ERR, next_status(&a), "and the sends after that have it");
 }
 
+/* --- flushing --- */
+
+/* Many more than are flushed at once. What is posted meanwhile is behind them. */
+static void flushing(void)
+{
+	struct ibv_qp_attr failed = { .qp_state = IBV_QPS_ERR };
+	struct ibv_sge sge = piece_of(&a);
+	struct ibv_send_wr *chain = chain_of_sends(&sge), *bad;
+
+	join_with_deaf(0);
+	must(!post_long_receives() && !ibv_post_send(a.qp, chain, &bad), "long chains are posted");
+	must(!ibv_modify_qp(a.qp, &failed, IBV_QP_STATE) && !ibv_modify_qp(b.qp, &failed, IBV_QP_STATE),
+	     "queue pairs are in the error state");
+	chain[0] = (struct ibv_send_wr){ .wr_id = CHAIN, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	report_number(0, ibv_post_send(a.qp, chain, &bad), "a send is posted while others are flushed");
+	report_number(CHAIN + 1, ended(&a, CHAIN + 1, IBV_WC_WR_FLUSH_ERR), "all sends are flushed, in their order");
+	report_number(CHAIN, ended(&b, CHAIN, IBV_WC_WR_FLUSH_ERR), "all receives are flushed, in their order");
+	free(chain);
+}
+
 /* --- many READs at once --- */
 
 /* Their answers are more packets than may wait in a device. */
@@ -262,6 +288,7 @@ int main(int argc, char **argv)
 	make_long(&a);
 	make_long(&b);
 	long_chains();
+	flushing();
 	reads();
 	/* The objects are the kernel's to free. */
 	puts("end");

@@ -365,6 +365,32 @@ fn everything_is_flushed() {
     one.qp.init().expect("reset to init");
 }
 
+/// Between the pieces of a flush the shell can let go of its lock. What is posted meanwhile waits
+/// behind what was there.
+#[test]
+fn a_flush_goes_on_in_pieces() {
+    for mut one in [Host::rc(), Host::uc()] {
+        one.post_receives(5, 8);
+        for _ in 0..5 {
+            one.post(plain(), pattern(1, 8));
+        }
+        one.world.flushes = Some(2);
+        one.qp.fail(&mut one.world);
+        // Of a reliable connection the oldest send is reported apart from those.
+        assert!(statuses(&one).len() <= 3);
+        assert_eq!(received(&one).len(), 2);
+        assert_eq!(one.qp.state(), StateName::Error);
+        one.post(plain(), pattern(1, 8));
+        one.post_receive(8);
+        for _ in 0..3 {
+            one.world.flushes = Some(2);
+            one.run();
+        }
+        assert_eq!(statuses(&one), [Status::Flushed; 6]);
+        assert_eq!(received(&one), [Status::Flushed; 6]);
+    }
+}
+
 #[test]
 fn changes_of_state() {
     let terms = Terms::new(Mtu::Mtu256);

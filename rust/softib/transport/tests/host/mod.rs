@@ -129,6 +129,8 @@ pub struct World {
     pub regions: HashMap<u32, Region>,
     /// The number of packets that may still be emitted, if there is a limit.
     pub room: Option<u32>,
+    /// The number of sends and of receives that may still be flushed, if there is a limit.
+    pub flushes: Option<u32>,
     pub out: Vec<Frame>,
     /// Index and status of each completion.
     pub completions: Vec<(u32, Status)>,
@@ -276,6 +278,17 @@ impl Output for World {
 }
 
 impl Reports for World {
+    fn may_flush(&mut self) -> bool {
+        match &mut self.flushes {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
     fn sent(&mut self, index: u32, status: Option<Status>) {
         assert_eq!(index, self.retired, "sends end in order");
         self.retired += 1;
