@@ -219,6 +219,8 @@ pub(crate) struct Datagram<'a> {
 
 /// State that datagrams of one chain share.
 pub(crate) struct Chain {
+    /// The life of the queue pair in which it began.
+    life: u32,
     state: State,
     pub(super) attributes: Attributes,
     /// Whether its datagrams wait behind others.
@@ -231,6 +233,7 @@ pub(crate) struct Chain {
 impl Chain {
     /// Takes over the state and the attributes of a queue pair that sends at once what is posted.
     pub(super) fn follow(&mut self, inner: &Inner) {
+        self.life = inner.life;
         self.state = inner.state;
         self.attributes = inner.attributes;
         self.waits = false;
@@ -257,6 +260,8 @@ impl HandedOver {
 /// The part of a queue pair that is under its lock.
 pub(crate) struct Inner {
     pub(crate) state: State,
+    /// The number of times that a queue pair without a connection was reset.
+    life: u32,
     pub(crate) attributes: Attributes,
     pub(crate) receives: ReceiveQueue,
     pub(crate) connection: Option<KBox<Connection>>,
@@ -272,6 +277,7 @@ impl Inner {
     pub(super) fn begin_chain(&self) -> Chain {
         // A copy for the whole chain: what is modified meanwhile counts from the next one on.
         Chain {
+            life: self.life,
             state: self.state,
             attributes: self.attributes,
             waits: self.postponed.is_some(),
@@ -281,6 +287,19 @@ impl Inner {
                 uncounted: (0, 0),
             },
         }
+    }
+
+    /// Moves a queue pair without a connection to a state.
+    fn enter(&mut self, state: State) {
+        if state == State::Reset {
+            self.life = self.life.wrapping_add(1);
+        }
+        self.state = state;
+    }
+
+    /// Returns whether the queue pair was not reset since the chain began.
+    fn is_of_chain(&self, chain: &Chain) -> bool {
+        self.life == chain.life
     }
 }
 
@@ -336,6 +355,7 @@ impl QueuePair {
         let number = place.number();
         let inner = Inner {
             state: State::Reset,
+            life: 0,
             attributes: Attributes {
                 port: make.port.max(1),
                 ..Attributes::NONE
@@ -396,7 +416,7 @@ impl QueuePair {
         self.hca.queue_pairs.remove(self.number, self);
         // Packets that found it before the table was changed are refused by the state.
         let postponed = self.inner.with(|inner| {
-            inner.state = State::Reset;
+            inner.enter(State::Reset);
             inner.receives.clear();
             if let Some(connection) = &mut inner.connection {
                 connection.transport.reset();
@@ -432,7 +452,7 @@ impl QueuePair {
             let (drained, failed, emptied) = self.inner.with(|inner| {
                 let before = inner.state;
                 change(&mut inner.attributes);
-                inner.state = state.unwrap_or(before);
+                inner.enter(state.unwrap_or(before));
                 let drains = (before, inner.state) == (State::ReadyToSend, State::SendQueueDrained);
                 let fails = before != State::Error && inner.state == State::Error;
                 match inner.state {
@@ -551,7 +571,8 @@ impl QueuePair {
         chain.state = State::SendQueueError;
         self.inner.with(|inner| {
             // The consumer may have chosen another state since the chain began.
-            if matches!(inner.state, State::ReadyToSend | State::SendQueueDrained) {
+            let sends = matches!(inner.state, State::ReadyToSend | State::SendQueueDrained);
+            if sends && inner.is_of_chain(chain) {
                 inner.state = State::SendQueueError;
             }
         });
@@ -617,9 +638,61 @@ impl QueuePair {
                 origin: Origin::default(),
                 queue_pair: self.handle,
             };
+            // A reset takes out the completions that are there, so none may come after it.
+            let event = self.inner.with(|inner| {
+                if !inner.is_of_chain(chain) {
+                    return None;
+                }
+                Some(self.send_queue.push(&completion, false))
+            });
             // The consumer may hold its locks.
-            self.send_queue.push(&completion, false).raise_later();
+            if let Some(event) = event {
+                event.raise_later();
+            }
         }
         Ok(!failed)
+    }
+}
+
+#[kernel::prelude::kunit_tests(softib_chain)]
+mod tests {
+    use super::*;
+
+    fn inner() -> Result<Inner> {
+        Ok(Inner {
+            state: State::Reset,
+            life: 0,
+            attributes: Attributes::NONE,
+            receives: ReceiveQueue::new(1, 1)?,
+            connection: None,
+            postponed: None,
+            emptied: None,
+        })
+    }
+
+    /// Moves a queue pair from the state Reset to where it sends.
+    fn make_ready(inner: &mut Inner) {
+        for state in [State::Init, State::ReadyToReceive, State::ReadyToSend] {
+            inner.enter(state);
+        }
+    }
+
+    #[test]
+    fn a_chain_lasts_until_a_reset() -> Result {
+        let mut inner = inner()?;
+        make_ready(&mut inner);
+        let mut chain = inner.begin_chain();
+        for state in [State::SendQueueDrained, State::ReadyToSend, State::Error] {
+            inner.enter(state);
+            assert!(inner.is_of_chain(&chain));
+        }
+        inner.enter(State::Reset);
+        assert!(!inner.is_of_chain(&chain));
+        // Ready once more, the queue pair is another one to those who still have the chain.
+        make_ready(&mut inner);
+        assert!(!inner.is_of_chain(&chain));
+        chain.follow(&inner);
+        assert!(inner.is_of_chain(&chain));
+        Ok(())
     }
 }
