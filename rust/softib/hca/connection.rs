@@ -191,6 +191,30 @@ impl<'l, 'a> Shell<'l, 'a> {
         self.outcome
     }
 
+    /// Checks whether the packet that came in is one of the peer's.
+    ///
+    /// # Errors
+    ///
+    /// The counter of the cause for which it is none.
+    pub(super) fn admit(&mut self, packet: &packet::Packet<'_>) -> Result<(), Counter> {
+        let attributes = self.attributes;
+        let (port, pkey_index) = (attributes.port, attributes.pkey_index);
+        let ports = &self.pair.hca.ports;
+        if self.origin.port != port {
+            return Err(Counter::WrongQueuePair);
+        }
+        if !ports.pkey_matches(port, pkey_index, packet.transport.pkey) {
+            return Err(Counter::WrongPkey);
+        }
+        // Without an address it takes none, as the protocol sees by its state.
+        let peer = attributes.address.as_ref();
+        if peer.is_some_and(|peer| !ports.is_from(port, peer, &packet.head)) {
+            return Err(Counter::WrongSource);
+        }
+        self.origin.pkey_index = pkey_index;
+        Ok(())
+    }
+
     /// Notes that the timer went off.
     pub(super) fn timer_rang(&mut self) {
         *self.armed = None;

@@ -55,6 +55,7 @@ use crate::{
             Incoming,
             Tail, //
         },
+        time::Time,
         work::Operation,
         StateName, //
     },
@@ -309,48 +310,32 @@ impl QueuePair {
             Type::Unreliable => Service::Uc,
             _ => return Err(Counter::WrongQueuePair),
         };
-        let (own_port, pkey_index, peer) = self.inner.with(|inner| {
-            let attributes = &inner.attributes;
-            (attributes.port, attributes.pkey_index, attributes.address)
-        });
-        if service != own || own_port != port {
+        if service != own {
             return Err(Counter::WrongQueuePair);
         }
         let link = packet.head.lrh.link();
-        let ports = &self.hca.ports;
-        if !ports.pkey_matches(port, pkey_index, packet.transport.pkey) {
-            self.hca.bad_pkey(port, packet);
-            return Err(Counter::WrongPkey);
-        }
-        // Without an address it takes none, as the protocol sees by its state.
-        if peer.is_some_and(|peer| !ports.is_from(port, &peer, &packet.head)) {
-            return Err(Counter::WrongSource);
-        }
-        let body = Body::of(packet.transport.opcode.operation, &packet.extension)
-            .ok_or(Counter::Malformed)?;
-        let incoming = Incoming {
-            body,
-            psn: packet.transport.psn,
-            ack_request: packet.transport.ack_request,
-            solicited: packet.transport.solicited,
-            payload: packet.payload,
-        };
         let origin = Origin {
             lid: link.slid.get(),
             service_level: link.sl,
             path_bits,
-            pkey_index,
+            pkey_index: 0,
             port,
             global: false,
             checksum: false,
         };
         let now = self.hca.now();
+        let mut taken = Ok(());
         self.run_connection(origin, Context::SoftInterrupt, |transport, shell| {
-            // Duplicates and gaps are the protocol's daily bread; it answers them itself.
-            let _ = transport.receive(shell, &incoming, now);
-            transport.run(shell, now);
+            // Checked under the lock under which it is taken: between two holds of it the consumer
+            // could connect the queue pair with another peer.
+            taken = shell
+                .admit(packet)
+                .and_then(|()| take(transport, shell, packet, now));
         });
-        Ok(())
+        if taken == Err(Counter::WrongPkey) {
+            self.hca.bad_pkey(port, packet);
+        }
+        taken
     }
 
     /// Modifies a connected queue pair, as [`QueuePair::modify`] does any.
@@ -387,6 +372,32 @@ impl QueuePair {
         }
         changed
     }
+}
+
+/// Gives a packet to the protocol, which then does what follows from it.
+///
+/// # Errors
+///
+/// [`Counter::Malformed`] if it is none of a connection.
+fn take(
+    transport: &mut transport::QueuePair,
+    shell: &mut Shell<'_, '_>,
+    packet: &Packet<'_>,
+    now: Time,
+) -> Result<(), Counter> {
+    let body =
+        Body::of(packet.transport.opcode.operation, &packet.extension).ok_or(Counter::Malformed)?;
+    let incoming = Incoming {
+        body,
+        psn: packet.transport.psn,
+        ack_request: packet.transport.ack_request,
+        solicited: packet.transport.solicited,
+        payload: packet.payload,
+    };
+    // Duplicates and gaps are the protocol's daily bread; it answers them itself.
+    let _ = transport.receive(shell, &incoming, now);
+    transport.run(shell, now);
+    Ok(())
 }
 
 /// Returns whether an unreliable connection does that operation (IBTA 9.5, table 39).
