@@ -19,6 +19,7 @@ verbs_differences=(
 	["datagram: an empty message does not end well in a receive without room for a GRH"]="soft-RoCE completes no receive for it, nor for the message after it"
 	["datagram: a SEND that fails stops the send queue"]="soft-RoCE's queue pair goes to the error state"
 	["datagram: a SEND waits while the send queue is drained"]="soft-RoCE goes on with the next request alone"
+	["datagram: many SENDs wait while the send queue is drained"]="soft-RoCE goes on with the next request alone"
 	["queue: a shared receive queue's last receive is told once"]="soft-RoCE tells each time that the state is set to error"
 	["queue: a shared receive queue's last datagram is told once"]="soft-RoCE tells each time that the state is set to error"
 	["refused: a path MTU that there is not"]="soft-RoCE takes 0"

@@ -14,6 +14,7 @@ use kernel::{
 
 use super::{
     address::AddressVector,
+    connection::BURST,
     datagram::gather_inline,
     queue_pair::{
         Chain,
@@ -210,31 +211,49 @@ impl QueuePair {
     }
 
     /// Sends the datagrams that wait, or flushes them, as the state demands; in SQD they go on
-    /// waiting. One thread at a time does it, so that they leave in order.
+    /// waiting. One thread at a time does it, so that they leave in order. After a burst the queue
+    /// pair's own work goes on: others may post as fast as they leave.
     pub(super) fn send_postponed(self: &Arc<Self>) {
-        let begins = self.inner.with(|inner| {
+        let life = self.inner.with(|inner| {
             let is_drained = inner.state == State::SendQueueDrained;
             match &mut inner.postponed {
-                Some(postponed) if !is_drained => !core::mem::replace(&mut postponed.leaving, true),
-                _ => false,
+                Some(postponed) if !is_drained && !postponed.leaving => {
+                    postponed.leaving = true;
+                    Some(inner.life)
+                }
+                _ => None,
             }
         });
-        if !begins {
+        let Some(life) = life else {
             return;
-        }
-        while let Some((waiting, mut chain)) = self.take_postponed() {
+        };
+        for _ in 0..BURST {
+            let Some((waiting, mut chain)) = self.take_postponed(life) else {
+                return;
+            };
             // As for a chain that is posted: the end of a peer's queue pair waits for this section.
             let _guard = rcu::read_lock();
             // A state that sends none is one in which nothing waits.
             let _ = self.send_next(&mut chain, &waiting.datagram());
             self.end_chain(chain);
         }
+        self.inner.with(|inner| {
+            let is_same = inner.life == life;
+            if let Some(postponed) = inner.postponed.as_mut().filter(|_| is_same) {
+                postponed.leaving = false;
+            }
+        });
+        self.resume(0);
     }
 
-    /// Takes the oldest datagram that waits, with a chain for it alone. `None` if none is left, or
-    /// is to leave now.
-    fn take_postponed(&self) -> Option<(KBox<Waiting>, Chain)> {
+    /// Takes the oldest datagram that waits, with a chain for it alone. `None` if none is left, is
+    /// to leave now, or is of the life in which the caller began.
+    fn take_postponed(&self, life: u32) -> Option<(KBox<Waiting>, Chain)> {
         self.inner.with(|inner| {
+            // After a reset there may be others, and another one who sends them.
+            if inner.life != life {
+                return None;
+            }
             let is_drained = inner.state == State::SendQueueDrained;
             let postponed = inner.postponed.as_mut()?;
             if is_drained {

@@ -110,6 +110,9 @@ impl WorkItem<2> for QueuePair {
     type Pointer = Arc<QueuePair>;
 
     fn run(this: Arc<QueuePair>) {
+        if !this.kind.is_connected() {
+            return this.send_postponed();
+        }
         let now = this.hca.now();
         this.run_connection(
             Origin::default(),
@@ -213,9 +216,8 @@ impl QueuePair {
         }
     }
 
-    /// Sends the packets that are left, after a delay. If that is planned already, that run sends
-    /// them.
-    fn resume(self: &Arc<Self>, delay: Jiffies) {
+    /// Sends what is left, after a delay. If that is planned already, that run sends it.
+    pub(super) fn resume(self: &Arc<Self>, delay: Jiffies) {
         let _ = workqueue::system_bh().enqueue_delayed::<_, RESUMPTION>(self.clone(), delay);
     }
 

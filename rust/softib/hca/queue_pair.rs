@@ -261,7 +261,7 @@ impl HandedOver {
 pub(crate) struct Inner {
     pub(crate) state: State,
     /// The number of times that a queue pair without a connection was reset.
-    life: u32,
+    pub(super) life: u32,
     pub(crate) attributes: Attributes,
     pub(crate) receives: ReceiveQueue,
     pub(crate) connection: Option<KBox<Connection>>,

@@ -309,6 +309,30 @@ static void drained(struct pair *pair)
 		arrives(pair, 64, NULL);
 }
 
+/* Many more wait than are sent at once. */
+static void many_drained(struct pair *pair)
+{
+	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 32 };
+	struct ib_qp_attr resume = { .qp_state = IB_QPS_RTS };
+	u32 first = pair->a.posted, i;
+	struct ib_wc wc = {};
+
+	if (!drains(pair))
+		return;
+	for (i = 0; i < RING; i++)
+		if (!post(pair, &pair->a, &request))
+			return;
+	if (!nothing_completed(pair, pair->a.send_cq, "the send queue is drained") ||
+	    !same(pair, "to RTS", 0, ib_modify_qp(pair->a.qp, &resume, IB_QP_STATE)))
+		return;
+	for (i = 0; i < RING; i++)
+		if (!completed(pair, pair->a.send_cq, "a request that waited", &wc) ||
+		    !same(pair, "the status", IB_WC_SUCCESS, wc.status) || !same(pair, "the request", first + i, wc.wr_id))
+			return;
+	if (post_datagram_receive(pair, 64))
+		arrives(pair, 64, NULL);
+}
+
 static void drained_to_error(struct pair *pair)
 {
 	struct request request = { .opcode = IB_WR_SEND, .flags = SIGNALED, .length = 32 };
@@ -418,6 +442,7 @@ static const struct test tests[] = {
 	{ "a message longer than its receive does not end well", { .type = IB_QPT_UD }, short_receive },
 	{ "a SEND that fails stops the send queue", { .type = IB_QPT_UD }, failed_send },
 	{ "a SEND waits while the send queue is drained", { .type = IB_QPT_UD }, drained },
+	{ "many SENDs wait while the send queue is drained", { .type = IB_QPT_UD }, many_drained },
 	{ "a SEND that waits in a drained send queue is flushed", { .type = IB_QPT_UD }, drained_to_error },
 	{ "an empty message does not end well in a receive without room for a GRH", { .type = IB_QPT_UD }, empty_into_short_receive },
 };
