@@ -84,7 +84,7 @@ fn read(files: &[sources::File]) -> (Reading, usize) {
     for file in files {
         match file.read() {
             Ok(text) => reading.add(&file.name, &text, |bytes| bar.inc(bytes as u64)),
-            Err(error) => reading.add_unreadable(&file.name, error::words(&error)),
+            Err(error) => reading.add_unreadable(&file.name, error::message(&error)),
         }
     }
     bar.finish_and_clear();

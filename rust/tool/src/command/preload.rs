@@ -185,8 +185,8 @@ fn ask_for(connection: &mut Connection, device: u32, gid: Gid) -> Result<Said> {
     let each = |_: Attributes<'_>| Ok(());
     match connection.dump(operation::PATH_RESOLVE, &request, family::PATH_NAMES, each) {
         Ok(_) => Ok(Said::Path),
-        Err(Error::Refused(refusal)) if refusal.is(Errno::NXIO) => Ok(Said::NoPath),
-        Err(Error::Refused(refusal)) if refusal.is(Errno::AGAIN) => Ok(Said::Nothing),
+        Err(Error::Refused(refusal)) if refusal.has_errno(Errno::NXIO) => Ok(Said::NoPath),
+        Err(Error::Refused(refusal)) if refusal.has_errno(Errno::AGAIN) => Ok(Said::Nothing),
         Err(error) => Err(error),
     }
 }

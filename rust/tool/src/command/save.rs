@@ -69,7 +69,7 @@ fn steady(connection: &mut Connection, sources: &[Source]) -> Result<Vec<Entry>>
         }
         before = Some(entries);
     }
-    Err(Error::Unsteady)
+    Err(Error::Inconsistent)
 }
 
 /// Returns whether both lists have the same entries, apart from their lifetimes.

@@ -53,7 +53,7 @@ fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
     let request = Request::new().address(attribute::ADDRESS, address);
     match connection.request(operation::ENTRY_GET, &request, family::ENTRY_NAMES) {
         Ok(answer) => Entry::read(Attributes::new(&answer.attributes)).map(Some),
-        Err(Error::Refused(refusal)) if refusal.is(Errno::NOENT) => Ok(None),
+        Err(Error::Refused(refusal)) if refusal.has_errno(Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
     }
 }

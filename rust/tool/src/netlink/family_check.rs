@@ -57,11 +57,11 @@ impl FamilyCheck {
     pub fn record<T>(&mut self, result: Result<T>) -> Result<Received<T>> {
         match result {
             Ok(messages) => Ok(Received::Messages(messages)),
-            Err(error) if error.is_of_system(Errno::NOBUFS) => {
+            Err(error) if error.has_errno(Errno::NOBUFS) => {
                 self.is_due = true;
                 Ok(Received::Overrun)
             }
-            Err(error) if error.is_of_system(Errno::AGAIN) => {
+            Err(error) if error.has_errno(Errno::AGAIN) => {
                 self.is_due = false;
                 Ok(Received::Drained)
             }
@@ -132,7 +132,7 @@ mod tests {
         for before in [false, true] {
             let mut check = FamilyCheck { is_due: before };
             let error = check.record(failure(Errno::NOMEM)).unwrap_err();
-            assert!(error.is_of_system(Errno::NOMEM), "{error}");
+            assert!(error.has_errno(Errno::NOMEM), "{error}");
             assert_eq!(check.is_due, before);
         }
     }
