@@ -4,7 +4,7 @@
 
 use crate::{
     cli,
-    command::tell_note,
+    command::report_note,
     error::Result,
     filter::Filter,
     netlink::{
@@ -67,7 +67,7 @@ fn request(entry: &cli::Entry) -> Result<Request> {
 pub fn write(operation: u8, entry: &cli::Entry) -> Result {
     let request = request(entry)?;
     let answer = Connection::open()?.request(operation, &request, family::ENTRY_NAMES)?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub fn del(address: &str) -> Result {
     let request = Request::new().address(attribute::ADDRESS, words::address(address)?);
     let answer =
         Connection::open()?.request(operation::ENTRY_DEL, &request, family::ENTRY_NAMES)?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }
 
@@ -88,6 +88,6 @@ pub fn flush(words: &[String]) -> Result {
         &filter.request(),
         family::ENTRY_NAMES,
     )?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     cli,
-    command::tell_note,
+    command::report_note,
     error::{
         Error,
         Result, //
@@ -126,7 +126,7 @@ fn read(attributes: Attributes<'_>) -> Result<Interface> {
 pub fn run(command: &cli::Interface, out: Output) -> Result {
     match command {
         cli::Interface::Show { words } => match parse_device(words)? {
-            None => out.list(&list(&mut Connection::open()?)?),
+            None => out.print_list(&list(&mut Connection::open()?)?),
             Some(index) => {
                 let request = Request::new().u32(attribute::IFINDEX, index);
                 let answer = Connection::open()?.request(
@@ -134,7 +134,7 @@ pub fn run(command: &cli::Interface, out: Output) -> Result {
                     &request,
                     family::INTERFACE_NAMES,
                 )?;
-                out.list(&[read(Attributes::new(&answer.attributes))?])
+                out.print_list(&[read(Attributes::new(&answer.attributes))?])
             }
         },
         cli::Interface::Set { words } => set(words),
@@ -175,7 +175,7 @@ fn set(words: &[String]) -> Result {
         .u8(attribute::ACM, mode);
     let answer =
         Connection::open()?.request(operation::INTERFACE_SET, &request, family::INTERFACE_NAMES)?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }
 

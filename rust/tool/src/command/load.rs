@@ -7,7 +7,7 @@ mod sources;
 
 use crate::{
     cli,
-    command::tell_note,
+    command::report_note,
     error::{
         self,
         Error,
@@ -40,7 +40,7 @@ use serde_json::json;
 const NOTES: usize = 10;
 
 /// Loads files, all of them or nothing.
-pub fn run(options: &cli::Load, out: Output) -> Result {
+pub fn run(options: &cli::Load, mut out: Output) -> Result {
     // First, as reading may take long.
     let connection = match options.check {
         true => None,
@@ -48,7 +48,7 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
     };
     let files = sources::list(&options.files)?;
     let (reading, names) = read(&files);
-    tell_notes(&reading);
+    report_notes(&reading);
     let is_blank = reading.is_blank();
     let entries = finish(reading)?;
     // The output of a command that failed, perhaps, with which all that was loaded would go.
@@ -63,12 +63,12 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
     });
     let count = entries.len();
     match connection {
-        None => out.value(&shown, &format!("{count} entries right")),
+        None => out.print_value(&shown, &format!("{count} entries right")),
         Some(connection) => {
             send(connection, &entries, options.replace_all)?;
             // They are loaded, even where that cannot be printed: the status says so.
-            let printed = out.value(&shown, &format!("{count} entries loaded"));
-            output::done(printed, "the entries are loaded")
+            let printed = out.print_value(&shown, &format!("{count} entries loaded"));
+            output::tolerate_print_error(printed, "the entries are loaded")
         }
     }
 }
@@ -105,14 +105,14 @@ fn finish(reading: Reading) -> Result<Vec<Entry>> {
     entries
 }
 
-/// Tells of lines that are worth a note.
-fn tell_notes(reading: &Reading) {
+/// Reports the notes about lines, but only the first ones.
+fn report_notes(reading: &Reading) {
     let notes = reading.notes();
     for note in notes.iter().take(NOTES) {
-        output::tell(format_args!("note: {note}"));
+        output::report(format_args!("note: {note}"));
     }
     if let Some(more @ 1..) = notes.len().checked_sub(NOTES) {
-        output::tell(format_args!("note: {more} more of these"));
+        output::report(format_args!("note: {more} more of these"));
     }
 }
 
@@ -149,7 +149,7 @@ fn send_all(
         request = request.u32(attribute::FLAGS, flags);
         let answer = connection.request(operation::LOAD, &request, family::LOAD_NAMES)?;
         if number == last {
-            tell_note(&answer);
+            report_note(&answer);
         }
         bar.inc(part.len() as u64);
     }

@@ -36,7 +36,7 @@ pub fn run(mut out: Output) -> Result {
                         event: "lost",
                         entry: None,
                     };
-                    return out.write(
+                    return out.print_value(
                         &lost,
                         "Lost: more changes than could be told; `oxib acm show` has what is",
                     );
@@ -47,7 +47,7 @@ pub fn run(mut out: Output) -> Result {
                 event: name,
                 entry: Some(&entry),
             };
-            out.write(&announced, &format!("{before}{entry}"))
+            out.print_value(&announced, &format!("{before}{entry}"))
         })?;
     }
 }

@@ -3,7 +3,7 @@
 //! The command `oxib acm paths`.
 
 use crate::{
-    command::tell_note,
+    command::report_note,
     error::Result,
     netlink::{
         attribute::Request,
@@ -21,12 +21,12 @@ pub fn show(out: Output) -> Result {
         paths.push(Path::read(attributes)?);
         Ok(())
     })?;
-    out.list(&paths)
+    out.print_list(&paths)
 }
 
 /// Empties the kernel's path cache.
 pub fn flush() -> Result {
     let answer = Connection::open()?.request(operation::PATH_FLUSH, &Request::new(), &[])?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }

@@ -76,11 +76,11 @@ pub fn run(words: &[String], out: Output) -> Result {
     found.not_asked = all.len() - found.asked();
     // What is known is known, even where that cannot be printed; a reader that has gone does not
     // make a success of a failure either.
-    let printed = out.one(&found);
+    let printed = out.print_item(&found);
     match found.unanswered.len() {
-        0 => output::done(printed, "the paths are known"),
+        0 => output::tolerate_print_error(printed, "the paths are known"),
         number => {
-            output::tell_unprinted(printed);
+            output::report_print_error(printed);
             Err(Error::Unanswered(number))
         }
     }

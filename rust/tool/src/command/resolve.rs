@@ -47,11 +47,11 @@ pub fn run(address: &str, words: &[String], out: Output) -> Result {
     };
     connection.dump(operation::RESOLVE, &request, family::RESOLUTION_NAMES, each)?;
     let resolution = found.ok_or_else(|| Error::Answer("no step of the resolution".to_owned()))?;
-    // A reader that has gone does not make a success of a failure.
-    let printed = out.one(&resolution);
+    // A closed pipe must not turn the failure into a success.
+    let printed = out.print_item(&resolution);
     match resolution.failure() {
         Some(why) => {
-            output::tell_unprinted(printed);
+            output::report_print_error(printed);
             Err(Error::Unresolved(address, why))
         }
         None => printed,

@@ -38,14 +38,14 @@ pub fn run(words: &[String], out: Output) -> Result {
         None => {
             let (entries, consistent) = dump(&mut connection, &filter)?;
             if !consistent {
-                output::tell(
+                output::report(
                     "note: the cache was changed meanwhile: some of the changes are in the list",
                 );
             }
             entries
         }
     };
-    out.list(&entries)
+    out.print_list(&entries)
 }
 
 /// One entry, looked up as packets do it.

@@ -24,10 +24,10 @@ use serde_json::{
 use std::fmt::Write;
 
 /// Shows the kernel's counters.
-pub fn run(out: Output) -> Result {
+pub fn run(mut out: Output) -> Result {
     let answer = Connection::open()?.request(operation::STATS_GET, &Request::new(), &[])?;
     let (values, text) = shown(Attributes::new(&answer.attributes))?;
-    out.value(&Value::Object(values), &text)
+    out.print_value(&Value::Object(values), &text)
 }
 
 /// Counters for JSON and for people: those that the kernel has.
