@@ -64,8 +64,8 @@ pub fn run(cli: &Cli) -> Result {
 fn acm(command: &Acm, out: Output) -> Result {
     match command {
         Acm::Show(filter) => show::run(&filter.words, out),
-        Acm::Add(entry) => change::write(operation::ENTRY_ADD, entry),
-        Acm::Replace(entry) => change::write(operation::ENTRY_REPLACE, entry),
+        Acm::Add(entry) => change::add_or_replace(operation::ENTRY_ADD, entry),
+        Acm::Replace(entry) => change::add_or_replace(operation::ENTRY_REPLACE, entry),
         Acm::Del { address } => change::del(address),
         Acm::Flush(filter) => change::flush(&filter.words),
         Acm::Load(load) => load::run(load, out),

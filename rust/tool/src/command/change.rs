@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm add`, `replace`, `del` and `flush`
+//! The commands `oxib acm add`, `replace`, `del` and `flush`.
 
 use crate::{
     cli,
@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// An entry's words as attributes.
-fn request(entry: &cli::Entry) -> Result<Request> {
+/// Parses the words of an entry into the attributes of a request.
+fn entry_request(entry: &cli::Entry) -> Result<Request> {
     let (mut qpn, mut pkey, mut lifetime) = (None, None, None);
     let mut words = Words::new(&entry.words);
     while let Some(word) = words.next_word() {
@@ -63,9 +63,9 @@ fn request(entry: &cli::Entry) -> Result<Request> {
     Ok(request)
 }
 
-/// Adds or replaces an entry.
-pub fn write(operation: u8, entry: &cli::Entry) -> Result {
-    let request = request(entry)?;
+/// Adds or replaces an entry, as `operation` says.
+pub fn add_or_replace(operation: u8, entry: &cli::Entry) -> Result {
+    let request = entry_request(entry)?;
     let answer = Connection::open()?.request(operation, &request, family::ENTRY_NAMES)?;
     report_note(&answer);
     Ok(())
@@ -80,7 +80,7 @@ pub fn del(address: &str) -> Result {
     Ok(())
 }
 
-/// Deletes what a filter takes.
+/// Deletes the entries that a filter matches.
 pub fn flush(words: &[String]) -> Result {
     let filter = Filter::parse(words)?;
     let answer = Connection::open()?.request(

@@ -26,7 +26,7 @@ use crate::{
         self,
         Output, //
     },
-    progress::bar, //
+    progress::progress_bar, //
 };
 use indicatif::ProgressBar;
 use oxib_data_file::{
@@ -75,7 +75,7 @@ pub fn run(options: &cli::Load, mut out: Output) -> Result {
 
 /// Reads all files. Returns their content and the number of names in it.
 fn read(files: &[sources::File]) -> (Reading, usize) {
-    let bar = bar(
+    let bar = progress_bar(
         files.iter().map(|file| file.size).sum(),
         "reading",
         "{bytes}/{total_bytes}",
@@ -96,7 +96,7 @@ fn read(files: &[sources::File]) -> (Reading, usize) {
 fn finish(reading: Reading) -> Result<Vec<Entry>> {
     let bar = match reading.names() {
         0 => ProgressBar::hidden(),
-        names => bar(names as u64, "resolving", "{pos}/{len} names"),
+        names => progress_bar(names as u64, "resolving", "{pos}/{len} names"),
     };
     let entries = reading
         .finish(&HostResolver, || bar.inc(1))
@@ -118,7 +118,7 @@ fn report_notes(reading: &Reading) {
 
 /// Gives entries to the kernel. They become valid with the last request, together.
 fn send(mut connection: Connection, entries: &[Entry], replace_all: bool) -> Result {
-    let bar = bar(entries.len() as u64, "loading", "{pos}/{len} entries");
+    let bar = progress_bar(entries.len() as u64, "loading", "{pos}/{len} entries");
     let result = send_all(&mut connection, entries, replace_all, &bar);
     bar.finish_and_clear();
     result

@@ -13,16 +13,16 @@ use crate::{
 };
 use serde::Serialize;
 
-/// An announcement in JSON.
+/// An event in JSON.
 #[derive(Serialize)]
-struct Announced<'a> {
+struct JsonEvent<'a> {
     /// new, del or lost.
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<&'a Entry>,
 }
 
-/// Prints changes until it is interrupted, or oxib is unloaded. With JSON each line is a value.
+/// Prints changes until it is interrupted or oxib is unloaded. As JSON, each line is one value.
 pub fn run(mut out: Output) -> Result {
     let mut connection = Connection::open()?;
     connection.listen()?;
@@ -32,7 +32,7 @@ pub fn run(mut out: Output) -> Result {
                 Event::New => ("new", ""),
                 Event::Del => ("del", "Deleted "),
                 Event::Lost => {
-                    let lost = Announced {
+                    let lost = JsonEvent {
                         event: "lost",
                         entry: None,
                     };
@@ -43,11 +43,11 @@ pub fn run(mut out: Output) -> Result {
                 }
             };
             let entry = Entry::read(attributes)?;
-            let announced = Announced {
+            let json = JsonEvent {
                 event: name,
                 entry: Some(&entry),
             };
-            out.print_value(&announced, &format!("{before}{entry}"))
+            out.print_value(&json, &format!("{before}{entry}"))
         })?;
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The command `oxib acm paths`.
+//! The commands `oxib acm paths show` and `flush`.
 
 use crate::{
     command::report_note,
@@ -14,7 +14,7 @@ use crate::{
     path::Path,
 };
 
-/// Lists the path cache.
+/// Lists the paths of the path cache.
 pub fn show(out: Output) -> Result {
     let mut paths = Vec::new();
     Connection::open()?.dump(operation::PATH_GET, &Request::new(), &[], |attributes| {
@@ -24,7 +24,7 @@ pub fn show(out: Output) -> Result {
     out.print_list(&paths)
 }
 
-/// Empties the kernel's path cache.
+/// Empties the path cache.
 pub fn flush() -> Result {
     let answer = Connection::open()?.request(operation::PATH_FLUSH, &Request::new(), &[])?;
     report_note(&answer);

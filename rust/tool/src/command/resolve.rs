@@ -28,12 +28,12 @@ use crate::{
     words,
 };
 
-/// Resolves an address and shows each step. It is an error if one fails.
+/// Resolves an address and shows each step. Fails if a step failed.
 pub fn run(address: &str, words: &[String], out: Output) -> Result {
     let address = words::address(address)?;
     let device = interface::parse_device(words)?;
     let mut connection = Connection::open()?;
-    let device = interface::chosen(&mut connection, device)?;
+    let device = interface::choose(&mut connection, device)?;
     let request = Request::new()
         .u32(attribute::IFINDEX, device)
         .address(attribute::ADDRESS, address);

@@ -48,7 +48,7 @@ pub fn run(words: &[String], out: Output) -> Result {
     out.print_list(&entries)
 }
 
-/// One entry, looked up as packets do it.
+/// Looks an entry up as packets do.
 fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
     let request = Request::new().address(attribute::ADDRESS, address);
     match connection.request(operation::ENTRY_GET, &request, family::ENTRY_NAMES) {
@@ -58,8 +58,8 @@ fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
     }
 }
 
-/// Reads all entries that a filter takes, in the order of their addresses. Returns also whether
-/// they are of one moment.
+/// Returns the entries that a filter matches, in the order of their addresses, and whether the dump
+/// is consistent (see [`Connection::dump`]).
 pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<(Vec<Entry>, bool)> {
     let mut entries = Vec::new();
     let consistent = connection.dump(
