@@ -3,7 +3,7 @@
 //! The errors of commands, with messages for the user.
 
 use crate::netlink::refusal::Refusal;
-use oxib_data_file::Complaint;
+use oxib_data_file::Diagnostic;
 use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
@@ -35,7 +35,7 @@ pub enum Error {
     Unresolved(std::net::IpAddr, String),
     /// The files of a load have errors.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Files(Vec<Complaint>),
+    Files(Vec<Diagnostic>),
     /// A directory without a data file.
     #[error(
         "the directory {0} has no file that ends in .data; `oxib acm flush source file` deletes \

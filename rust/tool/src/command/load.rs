@@ -2,8 +2,8 @@
 
 //! The command `oxib acm load`.
 
+mod files;
 mod record;
-mod sources;
 
 use crate::{
     cli,
@@ -30,28 +30,28 @@ use crate::{
 };
 use indicatif::ProgressBar;
 use oxib_data_file::{
-    resolve::HostResolver,
+    resolver::HostResolver,
     Entry,
-    Reading, //
+    FileSet, //
 };
 use serde_json::json;
 
-/// The number of notes about lines that are printed; a file may have a million of the same kind.
-const NOTES: usize = 10;
+/// The maximum number of notes about lines that are printed: there may be a million of them.
+const MAX_NOTES: usize = 10;
 
-/// Loads files, all of them or nothing.
+/// Loads files: all of them, or nothing if one has an error.
 pub fn run(options: &cli::Load, mut out: Output) -> Result {
-    // First, as reading may take long.
+    // Opened first, as reading the files may take long: fails early if oxib is not loaded.
     let connection = match options.check {
         true => None,
         false => Some(Connection::open()?),
     };
-    let files = sources::list(&options.files)?;
-    let (reading, names) = read(&files);
-    report_notes(&reading);
-    let is_blank = reading.is_blank();
-    let entries = finish(reading)?;
-    // The output of a command that failed, perhaps, with which all that was loaded would go.
+    let files = files::list(&options.files)?;
+    let file_set = read(&files);
+    report_notes(&file_set);
+    let (names, is_blank) = (file_set.name_count(), file_set.is_blank());
+    let entries = finish(file_set)?;
+    // Blank files may be the output of a command that failed: they must not empty the cache.
     if options.replace_all && is_blank {
         return Err(Error::NothingRead);
     }
@@ -66,39 +66,38 @@ pub fn run(options: &cli::Load, mut out: Output) -> Result {
         None => out.print_value(&shown, &format!("{count} entries right")),
         Some(connection) => {
             send(connection, &entries, options.replace_all)?;
-            // They are loaded, even where that cannot be printed: the status says so.
+            // The exit status says that they are loaded, even if that cannot be printed.
             let printed = out.print_value(&shown, &format!("{count} entries loaded"));
             output::tolerate_print_error(printed, "the entries are loaded")
         }
     }
 }
 
-/// Reads all files. Returns their content and the number of names in it.
-fn read(files: &[sources::File]) -> (Reading, usize) {
+/// Reads and parses all files.
+fn read(files: &[files::File]) -> FileSet {
     let bar = progress_bar(
         files.iter().map(|file| file.size).sum(),
         "reading",
         "{bytes}/{total_bytes}",
     );
-    let mut reading = Reading::new();
+    let mut file_set = FileSet::new();
     for file in files {
         match file.read() {
-            Ok(text) => reading.add(&file.name, &text, |bytes| bar.inc(bytes as u64)),
-            Err(error) => reading.add_unreadable(&file.name, error::message(&error)),
+            Ok(text) => file_set.add(&file.name, &text, |bytes| bar.inc(bytes as u64)),
+            Err(error) => file_set.add_unreadable(&file.name, error::message(&error)),
         }
     }
     bar.finish_and_clear();
-    let names = reading.names();
-    (reading, names)
+    file_set
 }
 
-/// Resolves names, looks for duplicates.
-fn finish(reading: Reading) -> Result<Vec<Entry>> {
-    let bar = match reading.names() {
+/// Resolves the names, checks for duplicates, and returns the entries.
+fn finish(file_set: FileSet) -> Result<Vec<Entry>> {
+    let bar = match file_set.name_count() {
         0 => ProgressBar::hidden(),
         names => progress_bar(names as u64, "resolving", "{pos}/{len} names"),
     };
-    let entries = reading
+    let entries = file_set
         .finish(&HostResolver, || bar.inc(1))
         .map_err(Error::Files);
     bar.finish_and_clear();
@@ -106,17 +105,17 @@ fn finish(reading: Reading) -> Result<Vec<Entry>> {
 }
 
 /// Reports the notes about lines, but only the first ones.
-fn report_notes(reading: &Reading) {
-    let notes = reading.notes();
-    for note in notes.iter().take(NOTES) {
+fn report_notes(file_set: &FileSet) {
+    let notes = file_set.notes();
+    for note in notes.iter().take(MAX_NOTES) {
         output::report(format_args!("note: {note}"));
     }
-    if let Some(more @ 1..) = notes.len().checked_sub(NOTES) {
+    if let Some(more @ 1..) = notes.len().checked_sub(MAX_NOTES) {
         output::report(format_args!("note: {more} more of these"));
     }
 }
 
-/// Gives entries to the kernel. They become valid with the last request, together.
+/// Sends entries to the kernel. The last request makes all of them valid at once.
 fn send(mut connection: Connection, entries: &[Entry], replace_all: bool) -> Result {
     let bar = progress_bar(entries.len() as u64, "loading", "{pos}/{len} entries");
     let result = send_all(&mut connection, entries, replace_all, &bar);
@@ -124,7 +123,7 @@ fn send(mut connection: Connection, entries: &[Entry], replace_all: bool) -> Res
     result
 }
 
-/// Gives entries to the kernel, part by part, and moves the bar.
+/// Sends entries to the kernel in parts, and updates the progress bar.
 fn send_all(
     connection: &mut Connection,
     entries: &[Entry],
@@ -144,7 +143,7 @@ fn send_all(
         };
         let mut request = Request::new();
         if !part.is_empty() {
-            request = request.bytes(attribute::ENTRIES, record::all(part));
+            request = request.bytes(attribute::ENTRIES, record::encode_all(part));
         }
         request = request.u32(attribute::FLAGS, flags);
         let answer = connection.request(operation::LOAD, &request, family::LOAD_NAMES)?;
