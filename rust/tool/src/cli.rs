@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The command line. Options stand anywhere; behind a command are words in ip(8)'s manner.
+//! The command line. Options may be anywhere; words in the manner of ip(8) follow a command.
 
 use clap::{
     builder::{
@@ -209,16 +209,16 @@ pub enum Interface {
     },
 }
 
-/// The words that filters know, for completion.
+/// The keywords of filters, for completion.
 const FILTER: &[&str] = &["to", "gid", "source", "file", "netlink", "sidr", "learned"];
 /// The keywords of entries, for completion.
 const ENTRY: &[&str] = &["qpn", "pkey", "lifetime"];
-/// The words that `save` knows, for completion.
+/// The keywords of `save`, for completion.
 const SAVE: &[&str] = &["source", "file", "netlink", "sidr", "learned"];
-/// The words that `interface set` knows, for completion.
+/// The keywords of `interface set`, for completion.
 const SET: &[&str] = &["dev", "acm", "off", "prefer", "only"];
 
-/// Takes every word, and tells the shell's completion which ones mean something.
+/// Accepts every word, and offers keywords to the shell's completion.
 #[derive(Clone, Copy, Debug)]
 struct Hints(&'static [&'static str]);
 

@@ -33,7 +33,7 @@ use std::net::IpAddr;
 pub fn run(words: &[String], out: Output) -> Result {
     let filter = Filter::parse(words)?;
     let mut connection = Connection::open()?;
-    let entries = match filter.single() {
+    let entries = match filter.single_address() {
         Some(address) => find(&mut connection, address)?.into_iter().collect(),
         None => {
             let (entries, consistent) = dump(&mut connection, &filter)?;
