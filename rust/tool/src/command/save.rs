@@ -85,7 +85,7 @@ fn are_same(some: &[Entry], others: &[Entry]) -> bool {
             .eq(others.iter().map(without_lifetime))
 }
 
-/// Parses the sources; the default is those of configured entries.
+/// Parses the sources. By default, only configured entries are saved.
 fn parse(words: &[String]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     let mut words = Words::new(words);
