@@ -272,7 +272,7 @@ fn a_duplicate_address_is_reported_with_both_locations() {
             "n1 fec0::1 qpn 5",
             &["b:1: 10.0.0.1 is there already: a:1"],
         ),
-        // Three times: each is told where the first is.
+        // Three times: each error has the location of the first.
         (
             "10.0.0.1 fec0::1\n10.0.0.1 fec0::2",
             "10.0.0.1 fec0::3",
