@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The command line. Options stand anywhere; behind a command are words in ip(8)'s manner.
+//! The command line. Options may be anywhere; words in the manner of ip(8) follow a command.
 
 use clap::{
     builder::{
@@ -25,7 +25,7 @@ pub struct Cli {
     /// Print JSON.
     #[arg(short, long, global = true)]
     pub json: bool,
-    /// Act in the network namespace NAME, as `ip netns` knows it.
+    /// Act in the network namespace NAME (see `ip netns`).
     #[arg(short = 'n', long, global = true, value_name = "NAME")]
     pub netns: Option<String>,
     /// The object that the command acts on.
@@ -36,7 +36,7 @@ pub struct Cli {
 /// The objects that commands act on.
 #[derive(Debug, Subcommand)]
 pub enum Object {
-    /// The address cache: which GID has an IP address.
+    /// The address cache, which maps IP addresses to GIDs.
     #[command(subcommand)]
     Acm(Acm),
     /// Print the completions for a shell.
@@ -55,7 +55,7 @@ pub enum Acm {
     /// List entries: all, or those of an address, a prefix, a GID, a source.
     #[command(visible_alias = "list")]
     Show(Filter),
-    /// Add an entry; it is an error if the address has one.
+    /// Add an entry; an error if the address has one.
     Add(Entry),
     /// Add an entry, or change the one that the address has.
     Replace(Entry),
@@ -68,19 +68,19 @@ pub enum Acm {
     },
     /// Delete all entries, or those of a prefix, a GID, a source.
     Flush(Filter),
-    /// Load files: all of all of them, or nothing if anything in them is wrong.
+    /// Load files: all their entries, or none if a file has an error.
     Load(Load),
-    /// Save entries of files and of netlink to a file, or those of the sources given.
+    /// Save entries to a file; by default those that came from files or by netlink.
     Save(Save),
     /// Resolve an address as a packet to it would, and show each step.
     Resolve(Resolve),
     /// Show counters.
     Stats,
-    /// Print changes as they come, until it is interrupted or oxib is unloaded.
+    /// Print changes of the cache until it is interrupted or oxib is unloaded.
     Monitor,
-    /// List the paths that the subnet administrator gave, forget them, or ask for them ahead.
+    /// List, flush or preload the paths that the subnet administrator returns.
     Paths(Paths),
-    /// Show or set what interfaces use the cache for.
+    /// Show or set how interfaces use the cache.
     #[command(subcommand)]
     Interface(Interface),
 }
@@ -88,7 +88,7 @@ pub enum Acm {
 /// The arguments of `show` and `flush`.
 #[derive(Debug, Args)]
 pub struct Filter {
-    /// Which entries.
+    /// The entries; all of them by default.
     #[arg(
         value_name = "[to] ADDRESS[/LENGTH] | gid GID | source SOURCE",
         value_parser = Hints(FILTER),
@@ -106,7 +106,7 @@ pub struct Entry {
     /// The GID of the port that has it.
     #[arg(value_name = "GID")]
     pub gid: String,
-    /// The queue pair that receives for it, its partition, and for how many seconds.
+    /// The number of the queue pair that receives for it, its partition, and its lifetime.
     #[arg(
         value_name = "qpn NUMBER | pkey P_KEY | lifetime SECONDS",
         value_parser = Hints(ENTRY),
@@ -121,7 +121,7 @@ pub struct Load {
     /// Delete entries of earlier loads that the files do not have.
     #[arg(long)]
     pub replace_all: bool,
-    /// Only read the files and say what is wrong with them; oxib need not be there.
+    /// Only check the files for errors; oxib need not be loaded.
     #[arg(long)]
     pub check: bool,
     /// Files, directories (their *.data), or - for the standard input.
@@ -135,7 +135,7 @@ pub struct Save {
     /// The file, or - for the standard output.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Which entries.
+    /// The sources of the entries to save.
     #[arg(value_name = "source SOURCE", value_parser = Hints(SAVE), hide_possible_values = true)]
     pub words: Vec<String>,
 }
@@ -146,7 +146,7 @@ pub struct Resolve {
     /// The IPv4 or IPv6 address.
     #[arg(value_name = "ADDRESS")]
     pub address: String,
-    /// The interface that packets would leave by; not needed if there is one.
+    /// The interface that packets leave by; not needed if there is only one.
     #[arg(
         value_name = "dev INTERFACE",
         value_parser = Hints(&["dev"]),
@@ -166,13 +166,13 @@ pub struct Paths {
 /// The commands on paths.
 #[derive(Debug, Subcommand)]
 pub enum PathCommand {
-    /// List them.
+    /// List the paths.
     Show,
-    /// Forget them: they are asked for again.
+    /// Drop the paths: they are queried again when they are needed.
     Flush,
-    /// Ask for the paths to all GIDs of the cache that are not known, before anybody wants them.
+    /// Query the paths to all GIDs of the address cache in advance, unless they are known.
     Preload {
-        /// The interface that packets would leave by; not needed if there is one.
+        /// The interface that packets leave by; not needed if there is only one.
         #[arg(
             value_name = "dev INTERFACE",
             value_parser = Hints(&["dev"]),
@@ -186,9 +186,9 @@ pub enum PathCommand {
 #[derive(Debug, Subcommand)]
 #[command(infer_subcommands = true)]
 pub enum Interface {
-    /// Show what they use the cache for.
+    /// Show how interfaces use the cache.
     Show {
-        /// One interface only.
+        /// The only interface to show.
         #[arg(
             value_name = "dev INTERFACE",
             value_parser = Hints(&["dev"]),
@@ -196,7 +196,8 @@ pub enum Interface {
         )]
         words: Vec<String>,
     },
-    /// off: for nothing; prefer: before ARP and neighbour discovery; only: instead of these.
+    /// Set the mode of an interface. off: no use of the cache; prefer: the cache before ARP and
+    /// neighbour discovery; only: the cache instead of these.
     Set {
         /// The interface, and its mode: off, prefer or only.
         #[arg(
@@ -209,16 +210,16 @@ pub enum Interface {
     },
 }
 
-/// The words that filters know, for completion.
+/// The keywords of filters, for completion.
 const FILTER: &[&str] = &["to", "gid", "source", "file", "netlink", "sidr", "learned"];
 /// The keywords of entries, for completion.
 const ENTRY: &[&str] = &["qpn", "pkey", "lifetime"];
-/// The words that `save` knows, for completion.
+/// The keywords of `save`, for completion.
 const SAVE: &[&str] = &["source", "file", "netlink", "sidr", "learned"];
-/// The words that `interface set` knows, for completion.
+/// The keywords of `interface set`, for completion.
 const SET: &[&str] = &["dev", "acm", "off", "prefer", "only"];
 
-/// Takes every word, and tells the shell's completion which ones mean something.
+/// Accepts every word, and offers keywords to the shell's completion.
 #[derive(Clone, Copy, Debug)]
 struct Hints(&'static [&'static str]);
 
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_taken() {
+    fn commands_are_parsed() {
         let right = [
             "acm show",
             "acm sh to 10.0.0.0/8 source file",

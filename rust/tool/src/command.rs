@@ -37,7 +37,7 @@ use crate::{
 };
 use clap::CommandFactory;
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub fn run(cli: &Cli) -> Result {
     match &cli.object {
         Object::Acm(command) => {
@@ -60,12 +60,12 @@ pub fn run(cli: &Cli) -> Result {
     }
 }
 
-/// A command about the address cache.
+/// Runs a command on the address cache.
 fn acm(command: &Acm, out: Output) -> Result {
     match command {
         Acm::Show(filter) => show::run(&filter.words, out),
-        Acm::Add(entry) => change::write(operation::ENTRY_ADD, entry),
-        Acm::Replace(entry) => change::write(operation::ENTRY_REPLACE, entry),
+        Acm::Add(entry) => change::add_or_replace(operation::ENTRY_ADD, entry),
+        Acm::Replace(entry) => change::add_or_replace(operation::ENTRY_REPLACE, entry),
         Acm::Del { address } => change::del(address),
         Acm::Flush(filter) => change::flush(&filter.words),
         Acm::Load(load) => load::run(load, out),
@@ -82,9 +82,9 @@ fn acm(command: &Acm, out: Output) -> Result {
     }
 }
 
-/// Tells what the kernel notes about what it did.
-fn tell_note(answer: &Answer) {
+/// Reports the note of the kernel's answer, if it has one.
+fn report_note(answer: &Answer) {
     if let Some(note) = &answer.note {
-        output::tell(format_args!("note: {note}"));
+        output::report(format_args!("note: {note}"));
     }
 }

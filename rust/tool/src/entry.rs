@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! An entry of the cache, as the kernel gives it.
+//! An entry of the address cache, as the kernel reports it.
 
 use crate::{
     error::{
@@ -24,7 +24,7 @@ use std::{
     str::FromStr, //
 };
 
-/// The source of an entry. An entry of a lower number is not overwritten by one of a higher.
+/// The source of an entry. A source of a higher number never overwrites an entry of a lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
@@ -40,7 +40,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Each with its name.
+    /// All sources with their names.
     pub const NAMES: [(Source, &str); 4] = [
         (Source::File, "file"),
         (Source::Netlink, "netlink"),
@@ -48,8 +48,8 @@ impl Source {
         (Source::Learned, "learned"),
     ];
 
-    /// Takes the kernel's number.
-    fn new(number: u8) -> Option<Source> {
+    /// Converts the kernel's number of a source.
+    fn from_number(number: u8) -> Option<Source> {
         Source::NAMES
             .iter()
             .map(|(source, _)| *source)
@@ -86,20 +86,23 @@ pub struct Entry {
     /// The IPv4 or IPv6 address.
     pub address: IpAddr,
     /// The GID of the port that has it.
-    #[serde(serialize_with = "gid_text")]
+    #[serde(serialize_with = "serialize_gid")]
     pub gid: Gid,
-    /// The queue pair that receives for it, if it is known.
+    /// The number of the queue pair that receives for the address, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qpn: Option<u32>,
-    /// Whether that is from a SIDR exchange, although the entry is from elsewhere.
+    /// Whether `qpn` was found by SIDR, although the entry has another source.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub learned_qpn: bool,
-    /// The partition, if it holds in one alone.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "pkey_text")]
+    /// The P_Key of the only partition for which the entry is valid; `None` for all partitions.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "serialize_pkey"
+    )]
     pub pkey: Option<u16>,
     /// The source of the entry.
     pub source: Option<Source>,
-    /// The remaining lifetime in seconds; 0 for ever.
+    /// The remaining lifetime in seconds; 0 for an entry that does not expire.
     #[serde(skip_serializing_if = "is_zero")]
     pub lifetime: u32,
 }
@@ -113,14 +116,16 @@ impl Entry {
             qpn: attributes.u32(attribute::QPN)?,
             learned_qpn: attributes.has(attribute::LEARNED_QPN)?,
             pkey: attributes.u16(attribute::PKEY)?,
-            source: attributes.u8(attribute::SOURCE)?.and_then(Source::new),
+            source: attributes
+                .u8(attribute::SOURCE)?
+                .and_then(Source::from_number),
             lifetime: attributes.u32(attribute::LIFETIME)?.unwrap_or(0),
         })
     }
 
-    /// Returns the entry as a file has it. A queue pair number that SIDR found is left out: it is
-    /// the other node's, and changes with its driver.
-    pub fn for_file(&self) -> oxib_data_file::Entry {
+    /// Converts the entry to one of a file. A queue pair number that SIDR found is omitted: it
+    /// changes when the peer reloads its driver.
+    pub fn to_file_entry(&self) -> oxib_data_file::Entry {
         oxib_data_file::Entry {
             address: self.address,
             gid: self.gid,
@@ -153,13 +158,16 @@ impl fmt::Display for Entry {
     }
 }
 
-/// A GID in JSON.
-pub fn gid_text<S: Serializer>(gid: &Gid, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+/// Serializes a GID in the notation of an IPv6 address.
+pub fn serialize_gid<S: Serializer>(
+    gid: &Gid,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_str(&ShortGid(*gid))
 }
 
-/// A P_Key in JSON.
-pub fn pkey_text<S: Serializer>(
+/// Serializes a P_Key as a hexadecimal string.
+pub fn serialize_pkey<S: Serializer>(
     pkey: &Option<u16>,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
@@ -169,7 +177,7 @@ pub fn pkey_text<S: Serializer>(
     }
 }
 
-/// Returns whether an entry is for ever.
+/// Returns whether a lifetime stands for an entry that does not expire.
 fn is_zero(seconds: &u32) -> bool {
     *seconds == 0
 }
@@ -179,7 +187,7 @@ mod tests {
     use super::*;
     use crate::netlink::attribute::Request;
 
-    /// Returns the attributes that the kernel sends of every entry.
+    /// Returns the attributes that every entry has.
     fn answer() -> Request {
         Request::new()
             .address(attribute::ADDRESS, "10.0.0.1".parse().unwrap())
@@ -188,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_says_is_shown() {
+    fn all_attributes_are_shown() {
         let full = answer()
             .u32(attribute::QPN, 72)
             .bytes(attribute::LEARNED_QPN, Vec::new())
@@ -213,12 +221,12 @@ mod tests {
             let entry = Entry::read(Attributes::new(&bytes)).unwrap();
             assert_eq!(entry.to_string(), text);
             assert_eq!(serde_json::to_string(&entry).unwrap(), json);
-            assert_eq!(entry.for_file().to_string(), line);
+            assert_eq!(entry.to_file_entry().to_string(), line);
         }
     }
 
     #[test]
-    fn an_answer_without_what_an_entry_has_is_refused() {
+    fn an_answer_without_mandatory_attributes_is_refused() {
         let bytes = Request::new().u8(attribute::SOURCE, 1).emitted();
         assert!(Entry::read(Attributes::new(&bytes)).is_err());
     }
@@ -228,9 +236,9 @@ mod tests {
         for (source, name) in Source::NAMES {
             assert_eq!(name.parse::<Source>().unwrap(), source);
             assert_eq!(source.to_string(), name);
-            assert_eq!(Source::new(source as u8), Some(source));
+            assert_eq!(Source::from_number(source as u8), Some(source));
         }
-        assert_eq!(Source::new(0), None);
+        assert_eq!(Source::from_number(0), None);
         assert!("files".parse::<Source>().is_err());
     }
 }

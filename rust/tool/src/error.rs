@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The errors of commands, in words for the user that typed them.
+//! The errors of commands, with messages for the user.
 
 use crate::netlink::refusal::Refusal;
-use oxib_data_file::Complaint;
+use oxib_data_file::Diagnostic;
 use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The words make no command.
+    /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
     /// The kernel has no family of that name.
@@ -29,48 +29,48 @@ pub enum Error {
          versions"
     )]
     Answer(String),
-    /// The cache does not resolve an address; the steps have been printed. Neighbours may be
-    /// found all the same.
+    /// The cache does not resolve an address; the steps have been printed. ARP or neighbour
+    /// discovery may still find it.
     #[error("{0} is not resolved by the cache: {1}")]
     Unresolved(std::net::IpAddr, String),
-    /// Files with mistakes in them.
+    /// The files of a load have errors.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Files(Vec<Complaint>),
-    /// A directory of files that has none.
+    Files(Vec<Diagnostic>),
+    /// A directory without a data file.
     #[error(
         "the directory {0} has no file that ends in .data; `oxib acm flush source file` deletes \
          what files brought"
     )]
     NoFile(String),
-    /// Files without a line in them, in place of all that earlier loads brought.
+    /// The files are blank, and were to replace all entries of earlier loads.
     #[error(
         "nothing was read that could replace what earlier loads brought: the cache is as it was; \
          `oxib acm flush source file` deletes what files brought"
     )]
     NothingRead,
-    /// The namespace has no interface that could be meant.
+    /// The namespace has no interface to choose.
     #[error(
         "no interface of oxib is up on an InfiniBand port in this network namespace: `ip link show \
          type ipoib`"
     )]
     NoInterface,
-    /// The subnet administrator was silent when it was asked for so many paths.
+    /// The subnet administrator did not answer the queries for so many paths.
     #[error(
         "the subnet administrator did not answer for {0} paths, or the interface is down: try \
          again"
     )]
     Unanswered(usize),
-    /// The cache changed again and again while it was read to be saved.
+    /// No attempt to read the whole cache was consistent.
     #[error("the cache changes faster than it is read: nothing was saved, try again")]
-    Unsteady,
-    /// The family has gone while its announcements were waited for.
+    Inconsistent,
+    /// The family was removed while the command waited for its notifications.
     #[error("oxib was unloaded: no more changes are announced")]
     Unloaded,
-    /// The standard output takes no more.
-    #[error("writing to the standard output: {}", words(.0))]
+    /// Writing to the standard output failed.
+    #[error("writing to the standard output: {}", message(.0))]
     Output(#[source] io::Error),
     /// A failure of the operating system.
-    #[error("{what}: {}", words(source))]
+    #[error("{what}: {}", message(source))]
     System {
         /// The action that failed, and its object.
         what: String,
@@ -88,14 +88,14 @@ impl Error {
         }
     }
 
-    /// Returns whether it is that failure of the operating system.
-    pub fn is_of_system(&self, errno: Errno) -> bool {
+    /// Returns whether it is a failure of the operating system with the error `errno`.
+    pub fn has_errno(&self, errno: Errno) -> bool {
         let number = Some(errno.raw_os_error());
         matches!(self, Error::System { source, .. } if source.raw_os_error() == number)
     }
 
-    /// Returns whether the reader of the standard output has gone. Any other pipe is one that the
-    /// user named, to have all of what is written.
+    /// Returns whether the reader of the standard output has closed it. Any other pipe was named by
+    /// the user, who wants all of the output: its end is a failure.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -110,8 +110,8 @@ impl From<netlink_packet_core::DecodeError> for Error {
 /// The result of a command, or of a part of one.
 pub type Result<T = ()> = std::result::Result<T, Error>;
 
-/// The system's words for an error, without the number behind them.
-pub fn words(error: &io::Error) -> String {
+/// Returns the system's message for an error, without the error number that Rust appends.
+pub fn message(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text.get(..end).unwrap_or(&text).to_owned()
@@ -121,13 +121,13 @@ pub fn words(error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    /// Returns a failure of the system's, by its number.
+    /// Returns the system's error of that number.
     fn failure(errno: Errno) -> io::Error {
         errno.into()
     }
 
     #[test]
-    fn only_the_reader_of_the_standard_output_may_go() {
+    fn only_the_standard_output_is_a_closed_pipe() {
         assert!(Error::Output(failure(Errno::PIPE)).is_closed_pipe());
         assert!(!Error::Output(failure(Errno::NOSPC)).is_closed_pipe());
         let other = Error::system("writing /tmp/pipe")(failure(Errno::PIPE));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told() {
+    fn a_full_disk_is_reported() {
         assert_eq!(
             Error::Output(failure(Errno::NOSPC)).to_string(),
             "writing to the standard output: No space left on device"

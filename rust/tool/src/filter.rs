@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Which entries: `[to ADDRESS[/LENGTH]] [gid GID] [source SOURCE]`.
+//! The filter of commands on entries: `[to ADDRESS[/LENGTH]] [gid GID] [source SOURCE]`.
 
 use crate::{
     entry::Source,
@@ -18,19 +18,19 @@ use crate::{
 use oxib_wire::gid::Gid;
 use std::net::IpAddr;
 
-/// The conditions on entries, all of which must hold.
+/// Conditions on entries. An entry has to fulfil all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The prefix of their addresses: an address and the number of its bits that count.
+    /// The prefix of the entries' addresses, and its length in bits.
     pub to: Option<(IpAddr, u8)>,
-    /// The GID that they have.
+    /// The GID of the entries.
     pub gid: Option<Gid>,
-    /// The source that they come from.
+    /// The source of the entries.
     pub source: Option<Source>,
 }
 
 impl Filter {
-    /// Takes a command's words.
+    /// Parses the words of a command.
     pub fn parse(words: &[String]) -> Result<Filter> {
         let mut filter = Filter::default();
         let mut words = Words::new(words);
@@ -54,8 +54,8 @@ impl Filter {
         Ok(filter)
     }
 
-    /// The one address that it takes, if it is no more than that.
-    pub fn single(&self) -> Option<IpAddr> {
+    /// Returns the address if the filter is a single address and nothing else.
+    pub fn single_address(&self) -> Option<IpAddr> {
         match (self.to, self.gid, self.source) {
             (Some((address @ IpAddr::V4(_), 32) | (address @ IpAddr::V6(_), 128)), None, None) => {
                 Some(address)
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::netlink::attribute::Attributes;
 
-    /// The words of a text.
+    /// Splits a text into words.
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
     }
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(read.u8(attribute::PREFIX_LENGTH).unwrap(), Some(8));
         assert_eq!(read.u8(attribute::SOURCE).unwrap(), Some(1));
         assert!(read.has(attribute::GID).unwrap());
-        assert_eq!(filter.single(), None);
+        assert_eq!(filter.single_address(), None);
         assert_eq!(
             Filter::parse(&[]).unwrap().request().emitted(),
             Vec::<u8>::new()
@@ -138,7 +138,10 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(
-                Filter::parse(&words(text)).unwrap().single().is_some(),
+                Filter::parse(&words(text))
+                    .unwrap()
+                    .single_address()
+                    .is_some(),
                 single,
                 "{text}"
             );
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn wrong_words_are_reported() {
         for (text, wanted) in [
             ("to", "'to' needs a value"),
             ("to x", "'x' is neither an address"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The command `oxib`: control of oxib's address cache by its generic netlink family, in the manner
-//! of ip(8).
+//! The command `oxib`: controls oxib's address cache through its generic netlink family, in the
+//! manner of ip(8).
 //!
 //! ```text
 //!  cli ──▶ command ──▶ netlink ──▶ the kernel

@@ -32,15 +32,15 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of the output has had enough of it (`| head`).
+        // The reader of the output needs no more of it (`| head`).
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error @ Error::Usage(_)) => {
-            output::tell(error);
+            output::report(error);
             ExitCode::from(2)
         }
         Err(error) => {
             for line in error.to_string().lines() {
-                output::tell(line);
+                output::report(line);
             }
             ExitCode::FAILURE
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The manual page oxib(8), made from the command line's definition and what that lacks.
+//! The manual page oxib(8), generated from the definition of the command line and a table.
 
 use crate::cli::Cli;
 use clap::{
@@ -20,14 +20,13 @@ use std::io::{
     Write, //
 };
 
-/// Sections after the commands: a heading, then paragraphs; a paragraph with a first part has that
-/// as its tag.
+/// A section: a heading, and paragraphs as pairs of tag and text. The tag may be empty.
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The date of the page's last change.
+/// The date of the last change of the page.
 const DATE: &str = "2026-11-29";
 
-/// The text that the command line's definition does not have.
+/// The sections that do not come from the definition of the command line.
 const SECTIONS: &[Section] = &[
     (
         "ENTRIES",
@@ -193,20 +192,24 @@ pub fn write(out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Commands with the words before them, but those without a description and clap's own `help`.
-fn leaves<'a>(command: &'a Command, before: &str, found: &mut Vec<(String, &'a Command)>) {
+/// Collects the commands with their full names, except hidden ones and clap's `help`.
+fn collect_commands<'a>(
+    command: &'a Command,
+    before: &str,
+    found: &mut Vec<(String, &'a Command)>,
+) {
     let shown = |command: &&Command| command.get_name() != "help" && !command.is_hide_set();
     for inner in command.get_subcommands().filter(shown) {
         let words = format!("{before} {}", inner.get_name());
-        // `paths` is a command by itself, too.
+        // `paths` has subcommands, but is a command by itself, too.
         if !inner.is_subcommand_required_set() {
             found.push((words.clone(), inner));
         }
-        leaves(inner, &words, found);
+        collect_commands(inner, &words, found);
     }
 }
 
-/// The words behind a command.
+/// Formats the arguments of a command.
 fn arguments(command: &Command) -> Vec<Inline> {
     let mut line = Vec::new();
     for argument in command.get_arguments().filter(|each| !each.is_global_set()) {
@@ -240,10 +243,10 @@ fn arguments(command: &Command) -> Vec<Inline> {
     line
 }
 
-/// A line for each command.
+/// Formats the synopsis: a line for each command.
 fn synopsis(command: &Command) -> Roff {
     let mut found = Vec::new();
-    leaves(command, "oxib", &mut found);
+    collect_commands(command, "oxib", &mut found);
     let mut page = Roff::new();
     page.control("SH", ["SYNOPSIS"]);
     let mut after_one = false;
@@ -258,10 +261,10 @@ fn synopsis(command: &Command) -> Roff {
     page
 }
 
-/// Returns the section with what each command does.
+/// Formats the section that describes the commands.
 fn commands(command: &Command) -> Roff {
     let mut found = Vec::new();
-    leaves(command, "oxib", &mut found);
+    collect_commands(command, "oxib", &mut found);
     let mut page = Roff::new();
     page.control("SH", ["COMMANDS"]);
     page.text([roman(
@@ -291,7 +294,7 @@ fn commands(command: &Command) -> Roff {
     page
 }
 
-/// A section that is written above.
+/// Formats one of [`SECTIONS`].
 fn page_section((heading, paragraphs): &Section) -> Roff {
     let mut page = Roff::new();
     page.control("SH", [*heading]);

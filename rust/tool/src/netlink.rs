@@ -4,7 +4,7 @@
 
 pub mod attribute;
 pub mod connection;
-mod doubt;
 pub mod family;
+mod family_check;
 pub mod message;
 pub mod refusal;

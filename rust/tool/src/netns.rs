@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Another network namespace, as `ip -n NAME` enters one.
+//! Entering a network namespace, in the manner of `ip -n NAME`.
 
 use crate::error::{
     Error,
@@ -22,12 +22,13 @@ use std::{
     path::Path, //
 };
 
-/// The directory in which ip-netns(8) keeps namespaces.
-const PLACE: &str = "/run/netns";
+/// The directory in which ip-netns(8) keeps the namespaces.
+const NETNS_DIRECTORY: &str = "/run/netns";
 
-/// Enters the namespace of that name. To be called while there is one thread: it alone enters.
+/// Enters the namespace of that name. Only the calling thread does, so this has to be called before
+/// any other is started.
 pub fn enter(name: &str) -> Result {
-    let path = Path::new(PLACE).join(name);
+    let path = Path::new(NETNS_DIRECTORY).join(name);
     if name.contains('/') || name.is_empty() {
         return Err(Error::Usage(format!(
             "'{name}' is no name of a network namespace"

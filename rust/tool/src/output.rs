@@ -24,7 +24,7 @@ pub struct Output {
     out: BufWriter<StdoutLock<'static>>,
 }
 
-/// Prints bytes as they are, all of them.
+/// Prints bytes unchanged.
 pub fn print(bytes: &[u8]) -> Result {
     let mut out = io::stdout().lock();
     out.write_all(bytes)
@@ -32,36 +32,37 @@ pub fn print(bytes: &[u8]) -> Result {
         .map_err(Error::Output)
 }
 
-/// Prints a line on the standard error. Where nobody takes it (`2>&1 | head`, a full disk), the
-/// command goes on: what it was called for does not depend on that.
-pub fn tell(line: impl Display) {
+/// Prints a line on the standard error. Failures (`2>&1 | head`, a full disk) are ignored: the
+/// command has to finish its work in any case.
+pub fn report(line: impl Display) {
     let line = format!("oxib: {line}\n");
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// Makes a success, with a note, of what could not be printed where the work is done. A reader that
-/// has gone wanted no note.
-pub fn done(printed: Result, what: &str) -> Result {
+/// Turns a failure to print into a success with a note, for a command whose work is done. `done` is
+/// the first part of the note. A closed pipe stays an error, which `main` takes for a success
+/// without a note: nobody reads the output.
+pub fn tolerate_print_error(printed: Result, done: &str) -> Result {
     match printed {
         Err(error) if !error.is_closed_pipe() => {
-            tell(format_args!("note: {what}; {error}"));
+            report(format_args!("note: {done}; {error}"));
             Ok(())
         }
         printed => printed,
     }
 }
 
-/// Tells of what could not be printed beside a failure, which is the command's.
-pub fn tell_unprinted(printed: Result) {
+/// Reports a failure to print in a note, for a command that fails for another reason.
+pub fn report_print_error(printed: Result) {
     if let Err(error) = printed {
         if !error.is_closed_pipe() {
-            tell(format_args!("note: {error}"));
+            report(format_args!("note: {error}"));
         }
     }
 }
 
 impl Output {
-    /// Takes the standard output.
+    /// Locks the standard output.
     pub fn new(json: bool) -> Output {
         Output {
             json,
@@ -69,10 +70,10 @@ impl Output {
         }
     }
 
-    /// A list: a line for each, or an array.
-    pub fn list<T: Serialize + Display>(mut self, items: &[T]) -> Result {
+    /// Prints a list: one line for each item, or a JSON array.
+    pub fn print_list<T: Serialize + Display>(mut self, items: &[T]) -> Result {
         if self.json {
-            return self.value(items, "");
+            return self.print_value(items, "");
         }
         for item in items {
             writeln!(self.out, "{item}").map_err(Error::Output)?;
@@ -80,23 +81,19 @@ impl Output {
         self.out.flush().map_err(Error::Output)
     }
 
-    /// One thing: the text as it is, or a value of JSON.
-    pub fn one<T: Serialize + Display + ?Sized>(self, item: &T) -> Result {
+    /// Prints one item: as text, or as a JSON value.
+    pub fn print_item<T: Serialize + Display + ?Sized>(mut self, item: &T) -> Result {
         let text = if self.json {
             String::new()
         } else {
             item.to_string()
         };
-        self.value(item, &text)
+        self.print_value(item, &text)
     }
 
-    /// A value as JSON, or a text for people.
-    pub fn value<T: Serialize + ?Sized>(mut self, value: &T, text: &str) -> Result {
-        self.write(value, text)
-    }
-
-    /// Writes a value as JSON, or a text for people, with more to follow; it is seen at once.
-    pub fn write<T: Serialize + ?Sized>(&mut self, value: &T, text: &str) -> Result {
+    /// Prints `value` as JSON, or else `text`, and flushes the output, as others may follow much
+    /// later.
+    pub fn print_value<T: Serialize + ?Sized>(&mut self, value: &T, text: &str) -> Result {
         if self.json {
             serde_json::to_writer(&mut self.out, value)
                 .map_err(|error| Error::Output(error.into()))?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! A path of the path cache.
+//! A path of the path cache, as the kernel reports it.
 
 use crate::{
     entry::{
-        gid_text,
-        pkey_text, //
+        serialize_gid,
+        serialize_pkey, //
     },
     error::Result,
     netlink::{
@@ -18,23 +18,23 @@ use oxib_wire::gid::Gid;
 use serde::Serialize;
 use std::fmt;
 
-/// A path, as the subnet administrator gave it.
+/// A path that the subnet administrator returned.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Path {
     /// The GID at which the path begins.
-    #[serde(serialize_with = "gid_text")]
+    #[serde(serialize_with = "serialize_gid")]
     sgid: Gid,
     /// The GID at which the path ends.
-    #[serde(serialize_with = "gid_text")]
+    #[serde(serialize_with = "serialize_gid")]
     dgid: Gid,
     /// The P_Key of the partition.
-    #[serde(serialize_with = "pkey_text")]
+    #[serde(serialize_with = "serialize_pkey")]
     pkey: Option<u16>,
     /// The traffic class, 8 bits.
     traffic_class: Option<u8>,
-    /// The LID that packets go to: the peer's or the router's.
+    /// The destination LID: the peer's or the router's.
     dlid: Option<u16>,
-    /// The LID that they come from.
+    /// The source LID.
     slid: Option<u16>,
     /// The service level, 4 bits.
     sl: Option<u8>,
@@ -43,22 +43,22 @@ pub struct Path {
     /// The rate in Gb/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<f32>,
-    /// 0 or 1 within the subnet.
+    /// The hop limit; 0 or 1 within the subnet.
     hop_limit: Option<u8>,
     /// The flow label, 20 bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     flow_label: Option<u32>,
-    /// The service that a program asked for it for, in hexadecimal.
+    /// The service ID that a program's query had, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     service_id: Option<String>,
-    /// The class of the quality of service that a program asked for.
+    /// The QoS class that a program's query had.
     #[serde(skip_serializing_if = "Option::is_none")]
     qos_class: Option<u16>,
-    /// Seconds since it was asked for.
+    /// The time since the path was queried, in seconds.
     age: Option<u32>,
-    /// Seconds for which it is used.
+    /// The time for which the path is used, in seconds.
     lifetime: Option<u32>,
-    /// The RDMA device that it begins at.
+    /// The name of the RDMA device at which the path begins.
     device: Option<String>,
     /// The number of the device's port.
     port: Option<u32>,
@@ -91,7 +91,7 @@ impl Path {
     }
 }
 
-/// A rate as IBTA encodes it (PathRecord, IBTA 15.2.5.16), in Gb/s.
+/// Converts an encoded rate (PathRecord, IBTA 15.2.5.16) to Gb/s.
 fn gigabits(code: u8) -> Option<f32> {
     Some(match code {
         2 => 2.5,
@@ -121,8 +121,12 @@ fn gigabits(code: u8) -> Option<f32> {
     })
 }
 
-/// Writes a word and a value, if there is one.
-fn word<T: fmt::Display>(f: &mut fmt::Formatter<'_>, name: &str, value: Option<T>) -> fmt::Result {
+/// Writes a name and a value, if there is one.
+fn write_field<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    value: Option<T>,
+) -> fmt::Result {
     match value {
         Some(value) => write!(f, " {name} {value}"),
         None => Ok(()),
@@ -135,22 +139,22 @@ impl fmt::Display for Path {
         if let Some(pkey) = self.pkey {
             write!(f, " pkey {pkey:#06x}")?;
         }
-        word(f, "tclass", self.traffic_class)?;
-        word(f, "dlid", self.dlid)?;
-        word(f, "slid", self.slid)?;
-        word(f, "sl", self.sl)?;
-        word(f, "mtu", self.mtu)?;
+        write_field(f, "tclass", self.traffic_class)?;
+        write_field(f, "dlid", self.dlid)?;
+        write_field(f, "slid", self.slid)?;
+        write_field(f, "sl", self.sl)?;
+        write_field(f, "mtu", self.mtu)?;
         if let Some(rate) = self.rate {
             write!(f, " rate {rate}Gb/s")?;
         }
-        word(f, "hoplimit", self.hop_limit)?;
-        word(f, "flowlabel", self.flow_label.filter(|label| *label != 0))?;
-        word(f, "service", self.service_id.as_deref())?;
-        word(f, "qos", self.qos_class)?;
-        word(f, "dev", self.device.as_deref())?;
-        word(f, "port", self.port)?;
-        word(f, "age", self.age)?;
-        word(f, "lifetime", self.lifetime)
+        write_field(f, "hoplimit", self.hop_limit)?;
+        write_field(f, "flowlabel", self.flow_label.filter(|label| *label != 0))?;
+        write_field(f, "service", self.service_id.as_deref())?;
+        write_field(f, "qos", self.qos_class)?;
+        write_field(f, "dev", self.device.as_deref())?;
+        write_field(f, "port", self.port)?;
+        write_field(f, "age", self.age)?;
+        write_field(f, "lifetime", self.lifetime)
     }
 }
 
@@ -160,7 +164,7 @@ mod tests {
     use crate::netlink::attribute::Request;
 
     #[test]
-    fn what_the_kernel_says_is_shown() {
+    fn all_attributes_are_shown() {
         let gid = |last: u8| [&[0xfe, 0xc0][..], &[0; 13], &[last]].concat();
         let bytes = Request::new()
             .bytes(attribute::SGID, gid(1))

@@ -7,8 +7,8 @@ use indicatif::{
     ProgressStyle, //
 };
 
-/// A bar on the standard error, if that is a terminal.
-pub fn bar(length: u64, what: &'static str, numbers: &str) -> ProgressBar {
+/// Creates a progress bar on the standard error, hidden unless that is a terminal.
+pub fn progress_bar(length: u64, what: &'static str, numbers: &str) -> ProgressBar {
     let template = format!("{{msg}} [{{wide_bar}}] {numbers} {{eta}}");
     let style =
         ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());

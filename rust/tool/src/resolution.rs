@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! A resolution: what is needed to reach an address, step by step.
+//! The resolution of an address: the steps that a packet to it waits for.
 
 use crate::{
     entry::Entry,
@@ -20,15 +20,15 @@ use crate::{
 use serde::Serialize;
 use std::fmt;
 
-/// The question that a step asks.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The address cache: the GID.
+    /// The GID is looked up in the address cache.
     Cache,
-    /// The peer: its queue pair.
+    /// The peer is asked for its queue pair number (SIDR).
     Sidr,
-    /// The path cache, or the subnet administrator: the way.
+    /// The path is looked up in the path cache, or queried from the subnet administrator.
     Path,
 }
 
@@ -36,24 +36,24 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The answer is known now.
+    /// The step succeeded.
     Ok,
-    /// The answer is that there is none.
+    /// There is no such entry, service or path.
     None,
-    /// No answer has come.
+    /// No answer came in time.
     Timeout,
-    /// The one that was asked refuses to tell.
+    /// The peer or the subnet administrator refused the request.
     Refused,
-    /// The question could not be asked.
+    /// The request could not be sent.
     Error,
-    /// The question did not have to be asked, or could not be for want of an answer before.
+    /// The step was not needed, or an earlier one failed.
     Skipped,
 }
 
 /// A step of a resolution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// The question of the step.
+    /// The kind of the step.
     pub step: Kind,
     /// The outcome of the step.
     pub result: Outcome,
@@ -68,26 +68,26 @@ pub struct Step {
 /// The resolution of an address.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Resolution {
-    /// The entry that the cache has now.
+    /// The entry of the cache after the resolution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<Entry>,
-    /// The steps, in their order.
+    /// The steps in the order in which they were taken.
     pub steps: Vec<Step>,
     /// The path to the address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Path>,
 }
 
-/// Takes the kernel's number.
-fn kind(number: u8) -> Result<Kind> {
+/// Converts the kernel's number of a kind of step.
+fn parse_kind(number: u8) -> Result<Kind> {
     [Kind::Cache, Kind::Sidr, Kind::Path]
         .get(usize::from(number))
         .copied()
         .ok_or_else(|| Error::Answer(format!("a step of kind {number}")))
 }
 
-/// Takes the kernel's number.
-fn outcome(number: u8) -> Result<Outcome> {
+/// Converts the kernel's number of an outcome.
+fn parse_outcome(number: u8) -> Result<Outcome> {
     use Outcome::{
         None,
         Ok,
@@ -105,8 +105,8 @@ impl Step {
     /// Reads the attributes of a step.
     fn read(attributes: Attributes<'_>) -> Result<Step> {
         Ok(Step {
-            step: kind(attributes.u8(step_attribute::KIND)?.unwrap_or(u8::MAX))?,
-            result: outcome(attributes.u8(step_attribute::RESULT)?.unwrap_or(u8::MAX))?,
+            step: parse_kind(attributes.u8(step_attribute::KIND)?.unwrap_or(u8::MAX))?,
+            result: parse_outcome(attributes.u8(step_attribute::RESULT)?.unwrap_or(u8::MAX))?,
             time: attributes.u32(step_attribute::TIME)?.unwrap_or(0),
             text: attributes
                 .text(step_attribute::TEXT)?
@@ -114,8 +114,8 @@ impl Step {
         })
     }
 
-    /// Returns whether something is missing after it.
-    fn failed(&self) -> bool {
+    /// Returns whether the step failed, and with it the resolution.
+    fn is_failure(&self) -> bool {
         !matches!(self.result, Outcome::Ok | Outcome::Skipped)
     }
 }
@@ -143,18 +143,18 @@ impl Resolution {
         })
     }
 
-    /// Why the address is not resolved, if it is not.
+    /// Returns the reason why the address is not resolved, if it is not.
     pub fn failure(&self) -> Option<String> {
-        let step = self.steps.iter().find(|step| step.failed())?;
+        let step = self.steps.iter().find(|step| step.is_failure())?;
         Some(match &step.text {
             Some(text) => text.clone(),
-            None => format!("{}: {}", name(step.step), words(step.result)),
+            None => format!("{}: {}", kind_name(step.step), outcome_text(step.result)),
         })
     }
 }
 
-/// Returns the user's name of a step.
-fn name(kind: Kind) -> &'static str {
+/// Returns the name of a step, as shown to users.
+fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Cache => "cache",
         Kind::Sidr => "sidr",
@@ -162,8 +162,8 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the user's words for an outcome.
-fn words(outcome: Outcome) -> &'static str {
+/// Returns an outcome as text for users.
+fn outcome_text(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "ok",
         Outcome::None => "not known",
@@ -177,7 +177,12 @@ fn words(outcome: Outcome) -> &'static str {
 impl fmt::Display for Resolution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.steps {
-            write!(f, "{:<6} {:<9}", name(step.step), words(step.result))?;
+            write!(
+                f,
+                "{:<6} {:<9}",
+                kind_name(step.step),
+                outcome_text(step.result)
+            )?;
             match step.result {
                 Outcome::Skipped => write!(f, " {:>12}", "")?,
                 _ => write!(f, " {:>9} us", step.time)?,
@@ -246,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_may_say_later_is_not_guessed() {
+    fn numbers_of_a_newer_kernel_are_refused() {
         for (kind, result) in [(3, 0), (0, 6)] {
             let bytes = Request::new()
                 .bytes(attribute::STEP, step(kind, result, 0, ""))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Words of a command, in ip(8)'s manner: keywords, most of them with a value.
+//! The words of a command in the manner of ip(8): keywords, most of them with a value.
 
 use crate::error::{
     Error,
@@ -13,17 +13,17 @@ use std::net::{
     Ipv6Addr, //
 };
 
-/// Bits of an IPv4-mapped address before the IPv4 address (RFC 4291 §2.5.5.2).
-const MAPPED: u8 = 96;
+/// The length of the prefix of IPv4-mapped addresses, in bits (RFC 4291 §2.5.5.2).
+const MAPPED_PREFIX_LENGTH: u8 = 96;
 
-/// Words that are taken one after the other.
+/// An iterator over words.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     rest: std::slice::Iter<'a, String>,
 }
 
 impl<'a> Words<'a> {
-    /// All words behind a command.
+    /// Creates an iterator over the words of a command.
     pub fn new(words: &'a [String]) -> Words<'a> {
         Words { rest: words.iter() }
     }
@@ -33,34 +33,34 @@ impl<'a> Words<'a> {
         self.rest.next().map(String::as_str)
     }
 
-    /// The word behind a keyword.
+    /// Returns the value of a keyword: the next word.
     pub fn value(&mut self, keyword: &str) -> Result<&'a str> {
         self.next_word()
             .ok_or_else(|| Error::Usage(format!("'{keyword}' needs a value after it")))
     }
 }
 
-/// Returns the error for a word that means nothing where it stands.
+/// Returns the error for an unknown word. `known` lists the words that may be in its place.
 pub fn unknown(word: &str, known: &str) -> Error {
     Error::Usage(format!("'{word}' is not known here; there may be {known}"))
 }
 
-/// Sets a value that is not set yet. A keyword that is there twice is an error.
-pub fn set_once<T>(place: &mut Option<T>, keyword: &str, value: T) -> Result {
-    match place.replace(value) {
+/// Stores the value of a keyword; fails if the keyword is repeated.
+pub fn set_once<T>(option: &mut Option<T>, keyword: &str, value: T) -> Result {
+    match option.replace(value) {
         None => Ok(()),
         Some(_) => Err(Error::Usage(format!("'{keyword}' is there twice"))),
     }
 }
 
-/// Reads an IP address; an IPv4-mapped one is IPv4.
+/// Parses an IP address. An IPv4-mapped one is converted to IPv4.
 pub fn address(word: &str) -> Result<IpAddr> {
     word.parse::<IpAddr>()
         .map(|address| address.to_canonical())
         .map_err(|_| Error::Usage(format!("'{word}' is no IP address")))
 }
 
-/// A GID. Which ones can be in the cache is the kernel's to say.
+/// Parses a GID. The kernel checks whether it can be in the cache.
 pub fn gid(word: &str) -> Result<Gid> {
     word.parse::<Ipv6Addr>()
         .map(|address| Gid::from_bytes(address.octets()))
@@ -71,13 +71,13 @@ pub fn gid(word: &str) -> Result<Gid> {
         })
 }
 
-/// A number, decimal or hexadecimal after `0x`. Which ones are right is the kernel's to say.
+/// Parses a number: decimal, or hexadecimal after `0x`. The kernel checks its range.
 pub fn number(keyword: &str, word: &str) -> Result<u32> {
     line::parse_number(word)
         .ok_or_else(|| Error::Usage(format!("{keyword} '{word}': a number is wanted")))
 }
 
-/// A number of 16 bits.
+/// Parses a number of 16 bits.
 pub fn short_number(keyword: &str, word: &str) -> Result<u16> {
     u16::try_from(number(keyword, word)?).map_err(|_| {
         Error::Usage(format!(
@@ -86,9 +86,9 @@ pub fn short_number(keyword: &str, word: &str) -> Result<u16> {
     })
 }
 
-/// An address with the length of a prefix: without one, all of the address. What is behind the
-/// prefix has to be zero, as with ip(8)'s routes, so that no user flushes more than is meant. A
-/// prefix of IPv4-mapped addresses is the one of IPv4: the kernel knows these addresses as IPv4.
+/// Parses a prefix, `ADDRESS[/LENGTH]`; without a length it is the whole address. The bits behind
+/// the prefix have to be zero, as in routes of ip(8), so that no user flushes more entries than
+/// intended. An IPv4-mapped prefix is converted to IPv4: the kernel stores such addresses as IPv4.
 pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
     let wrong = || Error::Usage(format!("'{word}' is neither an address nor ADDRESS/LENGTH"));
     let (text, length) = match word.split_once('/') {
@@ -119,15 +119,19 @@ pub fn prefix(word: &str) -> Result<(IpAddr, u8)> {
     Ok((address, length))
 }
 
-/// Returns the prefix of IPv4 for one of IPv4-mapped addresses alone, and others as they are.
+/// Converts a prefix that has only IPv4-mapped addresses to IPv4; returns others unchanged.
 fn unmapped(address: IpAddr, length: u8) -> (IpAddr, u8) {
-    match (address, address.to_canonical(), length.checked_sub(MAPPED)) {
+    match (
+        address,
+        address.to_canonical(),
+        length.checked_sub(MAPPED_PREFIX_LENGTH),
+    ) {
         (IpAddr::V6(_), ipv4 @ IpAddr::V4(_), Some(length)) => (ipv4, length),
         _ => (address, length),
     }
 }
 
-/// A prefix without what is behind it.
+/// Returns `ADDRESS/LENGTH` with the bits behind the prefix cleared.
 fn masked(address: IpAddr, length: u8) -> String {
     let keep = |bits: u32| u128::MAX.checked_shl(bits - u32::from(length)).unwrap_or(0);
     match address {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The command's standard error: a command does its work also where nobody takes what it tells.
+//! The command's standard error: a command does its work even if it cannot print its messages.
 
 use std::{
     fs::OpenOptions,
@@ -15,7 +15,7 @@ use std::{
     }, //
 };
 
-/// Commands that tell something and do not need the module, with the lines of the file that `FILE`
+/// Commands that print a message and do not need the module, with the lines of the file that `FILE`
 /// stands for, their status and their standard output.
 const COMMANDS: &[(&str, &str, i32, &str)] = &[
     (
@@ -38,7 +38,7 @@ const COMMANDS: &[(&str, &str, i32, &str)] = &[
 
 /// Runs all commands, each with a standard error of its own.
 fn run_all(standard_error: impl Fn() -> Stdio) {
-    for (words, lines, status, said) in COMMANDS {
+    for (words, lines, status, output) in COMMANDS {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(lines.as_bytes()).unwrap();
         let arguments = words.split(' ').map(|word| match word {
@@ -50,7 +50,7 @@ fn run_all(standard_error: impl Fn() -> Stdio) {
         let done = command.output().unwrap();
         let found = String::from_utf8(done.stdout).unwrap();
         let ended = (done.status.code(), found.as_str());
-        assert_eq!(ended, (Some(*status), *said), "{words}: {lines:?}");
+        assert_eq!(ended, (Some(*status), *output), "{words}: {lines:?}");
     }
 }
 
@@ -63,10 +63,10 @@ fn a_full_disk_keeps_no_command_from_its_work() {
 }
 
 #[test]
-fn nor_does_a_reader_that_has_gone() {
+fn a_closed_pipe_keeps_no_command_from_its_work() {
     run_all(|| {
-        let (told, reader) = UnixStream::pair().unwrap();
+        let (writer, reader) = UnixStream::pair().unwrap();
         drop(reader);
-        OwnedFd::from(told).into()
+        OwnedFd::from(writer).into()
     });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The command's standard output: a full disk, and a reader that has gone.
+//! The command's standard output: a full disk is an error, a closed pipe is none.
 
 use std::{
     fs::OpenOptions,
@@ -42,8 +42,8 @@ fn run(words: &str, out: impl Into<Stdio>) -> (Option<i32>, String) {
         .stdout(out)
         .output()
         .unwrap();
-    let said = String::from_utf8(done.stderr).unwrap();
-    (done.status.code(), said)
+    let messages = String::from_utf8(done.stderr).unwrap();
+    (done.status.code(), messages)
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_none() {
+fn a_closed_pipe_is_no_error() {
     for words in COMMANDS {
         let (out, reader) = UnixStream::pair().unwrap();
         drop(reader);

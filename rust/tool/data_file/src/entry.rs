@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The entry that a line gives, and the text of such a line.
+//! The entry that a line has, and the text of such a line.
 
 use oxib_wire::gid::Gid;
 use std::{
@@ -11,22 +11,22 @@ use std::{
     }, //
 };
 
-/// An address and what is known of the port that has it.
+/// An address, and the properties of the port that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The IP address, never an IPv4-mapped one: that is IPv4.
+    /// The IP address, never an IPv4-mapped IPv6 address.
     pub address: IpAddr,
     /// The GID of the port that has the address.
     pub gid: Gid,
-    /// The queue pair that receives the address's packets, if it is known beforehand.
+    /// The number of the queue pair that receives the address's packets, if it is configured.
     pub qpn: Option<u32>,
-    /// The partition, if the entry holds in one alone.
+    /// The P_Key of the only partition for which the entry is valid; `None` for all partitions.
     pub pkey: Option<u16>,
-    /// The lifetime in seconds from now; 0 for ever.
+    /// The lifetime in seconds from now; 0 for an entry that does not expire.
     pub lifetime: u32,
 }
 
-/// Writes the entry as a line that is read as the same entry.
+/// Writes the entry as a line; parsing it gives the same entry.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.address, ShortGid(self.gid))?;
@@ -43,8 +43,8 @@ impl fmt::Display for Entry {
     }
 }
 
-/// A GID as an IPv6 address is written, zeros left out (RFC 5952), as the diagnostic programs and
-/// ibacm have it.
+/// A GID in the notation of an IPv6 address, zeros compressed (RFC 5952), as infiniband-diags and
+/// ibacm write it.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortGid(pub Gid);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Files that the address cache is loaded from: ibacm's `ibacm_hosts.data`, and more.
+//! The files that the address cache is loaded from. ibacm's `ibacm_hosts.data` is such a file.
 //!
-//! A line has an address and the GID of the port that has it:
+//! Each line maps an address to the GID of the port that has it:
 //!
 //! ```text
 //! # comment
@@ -10,21 +10,21 @@
 //! ```
 //!
 //! ADDRESS is IPv4, IPv6 or a name; a name stands for all addresses that the host's resolver has
-//! for it (see [`resolve`]). Numbers are decimal, or hexadecimal after `0x`. `#` begins a comment
+//! for it (see [`resolver`]). Numbers are decimal, or hexadecimal after `0x`. `#` begins a comment
 //! anywhere in a line.
 //!
-//! All files of a load are read into one [`Reading`]. It keeps every complaint with its place, and
-//! gives entries only if there is none.
+//! All files of a load are parsed into one [`FileSet`]. It collects every error with its location,
+//! and returns entries only if there is none.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod diagnostic;
 pub mod entry;
+pub mod file_set;
 pub mod line;
-pub mod place;
-pub mod reading;
-pub mod resolve;
+pub mod resolver;
 
+pub use diagnostic::Diagnostic;
 pub use entry::Entry;
-pub use place::Complaint;
-pub use reading::Reading;
+pub use file_set::FileSet;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The syntax of one line.
+//! The syntax of a line.
 
 use oxib_wire::{
     acm::entry::{
@@ -19,10 +19,10 @@ use std::{
 };
 use thiserror::Error;
 
-/// The owner of the GID that a line gives.
+/// The first word of a line: the host that has the GID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject<'a> {
-    /// An address, never an IPv4-mapped one.
+pub enum Host<'a> {
+    /// An IP address, never an IPv4-mapped IPv6 address.
     Address(IpAddr),
     /// A name, to be resolved.
     Name(&'a str),
@@ -31,9 +31,9 @@ pub enum Subject<'a> {
 /// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// The owner of the GID.
-    pub subject: Subject<'a>,
-    /// The GID of its port.
+    /// The host that has the GID.
+    pub host: Host<'a>,
+    /// The GID of the host's port.
     pub gid: Gid,
     /// `qpn`, if the line has it.
     pub qpn: Option<u32>,
@@ -43,37 +43,37 @@ pub struct Statement<'a> {
     pub lifetime: u32,
 }
 
-/// The reason why a line is wrong.
+/// A syntax error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LineError {
-    /// Bytes that are no text.
+    /// The line is not UTF-8; the first invalid byte.
     #[error("it is not text (a byte {0:#04x} where there should be UTF-8)")]
     NotText(u8),
-    /// Text that is no word.
+    /// The first word is neither an address nor a name.
     #[error("'{0}' is neither an IP address nor a host's name")]
-    Subject(Quoted),
-    /// An address of a kind that is not resolved.
+    Host(Quoted),
+    /// The address cannot be in the cache.
     #[error("{0}: {1}")]
     Address(IpAddr, Fault),
-    /// The second word is missing.
+    /// There is no second word.
     #[error("the GID is missing: a line is ADDRESS GID [qpn N] [pkey P] [lifetime SECONDS]")]
     NoGid,
-    /// The second word is no GID.
+    /// The second word is not a GID.
     #[error("'{0}' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff")]
     Gid(Quoted),
-    /// A GID that no port has.
+    /// No port can have the GID.
     #[error("'{0}': {1}")]
-    UnfitGid(Quoted, Fault),
-    /// A word that means nothing.
+    InvalidGid(Quoted, Fault),
+    /// A word is not a keyword.
     #[error("'{0}' is not known here: after the GID there may be qpn, pkey and lifetime")]
     Keyword(Quoted),
-    /// A keyword that is there twice.
+    /// A keyword is repeated.
     #[error("{0} is there twice")]
     Twice(&'static str),
-    /// A keyword at the end of the line.
+    /// A keyword has no value.
     #[error("{0} needs a number after it")]
     NoValue(&'static str),
-    /// A value that is no number, or out of range.
+    /// A value is not a number, or out of range.
     #[error("{keyword} '{value}': {wanted}")]
     Value {
         /// The keyword that the value follows.
@@ -85,15 +85,15 @@ pub enum LineError {
     },
 }
 
-/// Words of a file as they are shown to people: shortened, without control characters.
+/// A word of a file for an error message: shortened, without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quoted(String);
 
 impl Quoted {
-    /// The number of characters that are shown at most.
+    /// The maximum number of characters that are shown.
     const LENGTH: usize = 60;
 
-    /// Takes a word of a file.
+    /// Shortens a word of a file, and replaces its control characters.
     pub fn new(word: &str) -> Quoted {
         let mut shown: String = word
             .chars()
@@ -113,21 +113,24 @@ impl fmt::Display for Quoted {
     }
 }
 
-/// Reads a line without its end. `None` if it says nothing: it is empty, or a comment.
+/// Parses a line without its newline. Returns `None` if it is blank or a comment.
 pub fn parse(line: &[u8]) -> Result<Option<Statement<'_>>, LineError> {
-    let said = line.split(|byte| *byte == b'#').next().unwrap_or(line);
-    let text = std::str::from_utf8(said).map_err(|error| {
-        let at = said.get(error.valid_up_to()).copied().unwrap_or_default();
-        LineError::NotText(at)
+    let content = line.split(|byte| *byte == b'#').next().unwrap_or(line);
+    let text = std::str::from_utf8(content).map_err(|error| {
+        let byte = content
+            .get(error.valid_up_to())
+            .copied()
+            .unwrap_or_default();
+        LineError::NotText(byte)
     })?;
     let mut words = text.split_ascii_whitespace();
     let Some(first) = words.next() else {
         return Ok(None);
     };
-    let subject = parse_subject(first)?;
+    let host = parse_host(first)?;
     let gid = parse_gid(words.next().ok_or(LineError::NoGid)?)?;
     let mut statement = Statement {
-        subject,
+        host,
         gid,
         qpn: None,
         pkey: None,
@@ -137,7 +140,7 @@ pub fn parse(line: &[u8]) -> Result<Option<Statement<'_>>, LineError> {
     Ok(Some(statement))
 }
 
-/// Reads what follows the GID.
+/// Parses the options, which follow the GID.
 fn parse_options<'a>(
     mut words: impl Iterator<Item = &'a str>,
     statement: &mut Statement<'_>,
@@ -145,9 +148,9 @@ fn parse_options<'a>(
     let mut lifetime = None;
     while let Some(word) = words.next() {
         match word {
-            "qpn" => once("qpn", &mut statement.qpn, &mut words, parse_qpn)?,
-            "pkey" => once("pkey", &mut statement.pkey, &mut words, parse_pkey)?,
-            "lifetime" => once("lifetime", &mut lifetime, &mut words, parse_lifetime)?,
+            "qpn" => parse_once("qpn", &mut statement.qpn, &mut words, parse_qpn)?,
+            "pkey" => parse_once("pkey", &mut statement.pkey, &mut words, parse_pkey)?,
+            "lifetime" => parse_once("lifetime", &mut lifetime, &mut words, parse_lifetime)?,
             _ => return Err(LineError::Keyword(Quoted::new(word))),
         }
     }
@@ -155,46 +158,46 @@ fn parse_options<'a>(
     Ok(())
 }
 
-/// Takes the value of a keyword, which may be there once.
-fn once<'a, T>(
+/// Parses the value of a keyword; fails if it is repeated.
+fn parse_once<'a, T>(
     keyword: &'static str,
-    place: &mut Option<T>,
+    option: &mut Option<T>,
     words: &mut impl Iterator<Item = &'a str>,
     parse: fn(&str) -> Result<T, LineError>,
 ) -> Result<(), LineError> {
-    if place.is_some() {
+    if option.is_some() {
         return Err(LineError::Twice(keyword));
     }
-    *place = Some(parse(words.next().ok_or(LineError::NoValue(keyword))?)?);
+    *option = Some(parse(words.next().ok_or(LineError::NoValue(keyword))?)?);
     Ok(())
 }
 
-/// Reads the first word: an address, or a name.
-fn parse_subject(word: &str) -> Result<Subject<'_>, LineError> {
+/// Parses the first word: an address, or a name.
+fn parse_host(word: &str) -> Result<Host<'_>, LineError> {
     if let Ok(address) = word.parse::<IpAddr>() {
         let address = address.to_canonical();
         check_address(address)
-            .map(Subject::Address)
+            .map(Host::Address)
             .map_err(|fault| LineError::Address(address, fault))
     } else if is_name(word) {
-        Ok(Subject::Name(word))
+        Ok(Host::Name(word))
     } else {
-        Err(LineError::Subject(Quoted::new(word)))
+        Err(LineError::Host(Quoted::new(word)))
     }
 }
 
-/// Returns whether a word can be the name of a host. One of numbers and dots alone, as `10.1` or
-/// `0x0a000001`, is an address with a mistake in it: the resolver takes it for one (inet_aton(3)).
+/// Returns whether a word can be the name of a host. A word of numbers and dots alone, like `10.1`
+/// or `0x0a000001`, is not: the resolver would take it for an address (inet_aton(3)).
 fn is_name(word: &str) -> bool {
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     word.len() <= 253
-        && word.bytes().all(known)
+        && word.bytes().all(is_allowed)
         && !word.starts_with(['.', '-'])
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
         && !word.split('.').all(is_number)
 }
 
-/// Returns whether a part between dots is a number, of any length: decimal, octal, or hexadecimal
+/// Returns whether a part between dots is a number of any length: decimal, octal, or hexadecimal
 /// after `0x`.
 fn is_number(part: &str) -> bool {
     match part.strip_prefix("0x").or_else(|| part.strip_prefix("0X")) {
@@ -203,27 +206,27 @@ fn is_number(part: &str) -> bool {
     }
 }
 
-/// Reads a GID of a port.
+/// Parses the GID of a port.
 pub fn parse_gid(word: &str) -> Result<Gid, LineError> {
     let address: Ipv6Addr = word
         .parse()
         .map_err(|_| LineError::Gid(Quoted::new(word)))?;
     entry::parse_gid(&address.octets())
-        .map_err(|fault| LineError::UnfitGid(Quoted::new(word), fault))
+        .map_err(|fault| LineError::InvalidGid(Quoted::new(word), fault))
 }
 
-/// Reads a number: decimal, or hexadecimal after `0x`.
+/// Parses a number: decimal, or hexadecimal after `0x`.
 pub fn parse_number(word: &str) -> Option<u32> {
-    // A sign is none of the digits that from_str_radix and parse would take with one.
-    let digits = |text: &str| !text.starts_with('+');
+    // from_str_radix and parse accept a plus sign.
+    let is_unsigned = |text: &str| !text.starts_with('+');
     match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
-        Some(rest) if digits(rest) => u32::from_str_radix(rest, 16).ok(),
-        None if digits(word) => word.parse().ok(),
+        Some(rest) if is_unsigned(rest) => u32::from_str_radix(rest, 16).ok(),
+        None if is_unsigned(word) => word.parse().ok(),
         _ => None,
     }
 }
 
-/// Reads a queue pair number of 24 bits: 0 and 1 are for management.
+/// Parses a queue pair number of 24 bits. 0 and 1 are reserved for management.
 pub fn parse_qpn(word: &str) -> Result<u32, LineError> {
     parse_number(word)
         .filter(|number| entry::parse_qpn(*number).is_ok())
@@ -234,7 +237,7 @@ pub fn parse_qpn(word: &str) -> Result<u32, LineError> {
         })
 }
 
-/// Reads a partition key, of either membership.
+/// Parses a P_Key, of full or limited membership.
 pub fn parse_pkey(word: &str) -> Result<u16, LineError> {
     parse_number(word)
         .and_then(|number| u16::try_from(number).ok())
@@ -246,7 +249,7 @@ pub fn parse_pkey(word: &str) -> Result<u16, LineError> {
         })
 }
 
-/// Reads a time in seconds.
+/// Parses a lifetime in seconds.
 pub fn parse_lifetime(word: &str) -> Result<u32, LineError> {
     parse_number(word).ok_or_else(|| LineError::Value {
         keyword: "lifetime",

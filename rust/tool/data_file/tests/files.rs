@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Files as a whole: what they come to, and each thing that can be wrong with one.
+//! Tests of whole files: the entries that they give, and each error that they can have.
 
 use oxib_data_file::{
-    resolve::{
-        Answer,
+    resolver::{
+        LookupResult,
         Resolver, //
     },
     Entry,
-    Reading, //
+    FileSet, //
 };
 
-/// `n1` to `n9` are 10.0.0.1 to 10.0.0.9, and fd00::1 to fd00::9.
+/// A resolver: `n1` to `n9` have the addresses 10.0.0.1 to 10.0.0.9 and fd00::1 to fd00::9.
 struct Nodes;
 
 impl Resolver for Nodes {
-    fn look_up(&self, name: &str) -> Answer {
+    fn look_up(&self, name: &str) -> LookupResult {
         let number: u8 = name
             .strip_prefix('n')
             .and_then(|rest| rest.parse().ok())
@@ -28,25 +28,25 @@ impl Resolver for Nodes {
     }
 }
 
-/// Reads files of those names and contents.
-fn read(files: &[(&str, &str)]) -> Result<Vec<Entry>, Vec<String>> {
-    let mut reading = Reading::new();
-    for (name, text) in files {
-        reading.add(name, text.as_bytes(), |_| {});
+/// Parses files of those names and contents.
+fn parse(contents: &[(&str, &str)]) -> Result<Vec<Entry>, Vec<String>> {
+    let mut files = FileSet::new();
+    for (name, text) in contents {
+        files.add(name, text.as_bytes(), |_| {});
     }
-    reading
+    files
         .finish(&Nodes, || {})
-        .map_err(|complaints| complaints.iter().map(ToString::to_string).collect())
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// The lines that a file's entries are written as.
+/// Parses a file, and writes its entries as lines.
 fn lines(text: &str) -> Vec<String> {
-    let entries = read(&[("f", text)]).unwrap();
+    let entries = parse(&[("f", text)]).unwrap();
     entries.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn what_lines_come_to() {
+fn lines_and_their_entries() {
     let table: &[(&str, &[&str])] = &[
         ("", &[]),
         ("\n \t\r\n# 10.0.0.1 fec0::1\n   # x\n", &[]),
@@ -101,7 +101,7 @@ fn what_lines_come_to() {
 }
 
 #[test]
-fn what_is_wrong_with_a_line() {
+fn lines_with_an_error() {
     let table: &[(&str, &str)] = &[
         ("10.0.0.1", "the GID is missing"),
         ("10.0.0.1 # fec0::1", "the GID is missing"),
@@ -205,22 +205,22 @@ fn what_is_wrong_with_a_line() {
         ("m1 fec0::1", "the name 'm1' cannot be resolved: unknown"),
     ];
     for (text, wanted) in table {
-        let complaints = read(&[("f", text)]).unwrap_err();
-        let [complaint] = complaints.as_slice() else {
-            panic!("{text:?}: {complaints:?}");
+        let errors = parse(&[("f", text)]).unwrap_err();
+        let [error] = errors.as_slice() else {
+            panic!("{text:?}: {errors:?}");
         };
-        assert!(complaint.starts_with("f:1: "), "{text:?}: {complaint}");
-        assert!(complaint.contains(wanted), "{text:?}: {complaint}");
+        assert!(error.starts_with("f:1: "), "{text:?}: {error}");
+        assert!(error.contains(wanted), "{text:?}: {error}");
     }
 }
 
 #[test]
-fn every_mistake_is_told_in_the_order_of_the_files() {
+fn every_error_is_reported_in_the_order_of_the_files() {
     let first = "10.0.0.1 fec0::1\nx y\n\n10.0.0.2 fec0::2 qpn 1\nm1 fec0::3\n";
     let second = "# none here\n10.0.0.1 fec0::1\n";
-    let complaints = read(&[("a", first), ("b", second)]).unwrap_err();
+    let errors = parse(&[("a", first), ("b", second)]).unwrap_err();
     assert_eq!(
-        complaints,
+        errors,
         [
             "a:2: 'y' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff",
             "a:4: qpn '1': a queue pair number is from 2 to 0xffffff",
@@ -231,7 +231,7 @@ fn every_mistake_is_told_in_the_order_of_the_files() {
 }
 
 #[test]
-fn an_address_twice_is_told_with_both_places() {
+fn a_duplicate_address_is_reported_with_both_locations() {
     let table: &[(&str, &str, &[&str])] = &[
         // In one file, alike and not alike.
         (
@@ -272,7 +272,7 @@ fn an_address_twice_is_told_with_both_places() {
             "n1 fec0::1 qpn 5",
             &["b:1: 10.0.0.1 is there already: a:1"],
         ),
-        // Three times: each is told where the first is.
+        // Three times: each error has the location of the first.
         (
             "10.0.0.1 fec0::1\n10.0.0.1 fec0::2",
             "10.0.0.1 fec0::3",
@@ -283,27 +283,27 @@ fn an_address_twice_is_told_with_both_places() {
         ),
     ];
     for (first, second, wanted) in table {
-        let complaints = read(&[("a", first), ("b", second)]).unwrap_err();
-        assert_eq!(complaints, *wanted, "{first:?} {second:?}");
+        let errors = parse(&[("a", first), ("b", second)]).unwrap_err();
+        assert_eq!(errors, *wanted, "{first:?} {second:?}");
     }
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_first() {
-    let mut reading = Reading::new();
-    reading.add("a", b"x", |_| {});
-    reading.add_unreadable("b", "there is no such file");
-    let complaints = reading.finish(&Nodes, || {}).unwrap_err();
-    let texts: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+fn an_unreadable_file_is_reported_first() {
+    let mut files = FileSet::new();
+    files.add("a", b"x", |_| {});
+    files.add_unreadable("b", "there is no such file");
+    let errors = files.finish(&Nodes, || {}).unwrap_err();
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(texts[0], "b: there is no such file");
     assert!(texts[1].starts_with("a:1: the GID is missing"));
 }
 
 #[test]
-fn what_is_no_text_is_shown_harmlessly() {
-    let mut reading = Reading::new();
+fn errors_show_no_control_characters() {
+    let mut files = FileSet::new();
     let long = format!("10.0.0.1 {}\n", "x".repeat(1000));
-    reading.add(
+    files.add(
         "a",
         &[
             b"10.0.0.1 \xfffec0::1\n10.0.0.1 fec0\x1b[31m\n",
@@ -312,8 +312,8 @@ fn what_is_no_text_is_shown_harmlessly() {
         .concat(),
         |_| {},
     );
-    let complaints = reading.finish(&Nodes, || {}).unwrap_err();
-    let texts: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    let errors = files.finish(&Nodes, || {}).unwrap_err();
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts[0],
         "a:1: it is not text (a byte 0xff where there should be UTF-8)"
@@ -331,19 +331,19 @@ fn what_is_no_text_is_shown_harmlessly() {
 }
 
 #[test]
-fn a_gid_of_the_subnet_is_noted() {
-    let mut reading = Reading::new();
-    reading.add(
+fn a_link_local_gid_is_noted() {
+    let mut files = FileSet::new();
+    files.add(
         "a",
         b"10.0.0.1 fec0::1\n10.0.0.2 fe80::1\nn3 fe80::3\n",
         |_| {},
     );
-    let notes: Vec<String> = reading.notes().iter().map(ToString::to_string).collect();
+    let notes: Vec<String> = files.notes().iter().map(ToString::to_string).collect();
     assert_eq!(notes.len(), 2);
     assert!(notes[0].starts_with("a:2: a GID of fe80::/64"));
     assert!(notes[1].starts_with("a:3: a GID of fe80::/64"));
-    assert_eq!(reading.names(), 1);
-    assert_eq!(reading.finish(&Nodes, || {}).unwrap().len(), 4);
+    assert_eq!(files.name_count(), 1);
+    assert_eq!(files.finish(&Nodes, || {}).unwrap().len(), 4);
 }
 
 #[test]
@@ -357,11 +357,11 @@ fn only_files_without_a_comment_are_blank() {
         (&["x"], false),
     ];
     for (texts, wanted) in table {
-        let mut reading = Reading::new();
+        let mut files = FileSet::new();
         for text in *texts {
-            reading.add("f", text.as_bytes(), |_| {});
+            files.add("f", text.as_bytes(), |_| {});
         }
-        assert_eq!(reading.is_blank(), *wanted, "{texts:?}");
+        assert_eq!(files.is_blank(), *wanted, "{texts:?}");
     }
 }
 
@@ -370,7 +370,7 @@ fn progress_adds_up_to_the_file() {
     let text = "10.0.0.1 fec0::1 # a comment that is long\n".repeat(100_000);
     let mut calls = 0;
     let mut bytes = 0;
-    Reading::new().add("a", text.as_bytes(), |more| {
+    FileSet::new().add("a", text.as_bytes(), |more| {
         calls += 1;
         bytes += more;
     });

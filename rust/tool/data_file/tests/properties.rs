@@ -7,12 +7,12 @@ use oxib_data_file::{
         parse,
         parse_gid, //
     },
-    resolve::{
-        Answer,
+    resolver::{
+        LookupResult,
         Resolver, //
     },
     Entry,
-    Reading, //
+    FileSet, //
 };
 use oxib_wire::{
     acm::entry::check_address,
@@ -29,15 +29,15 @@ use std::{
 };
 
 /// A resolver that knows no name.
-struct Nobody;
+struct NoNames;
 
-impl Resolver for Nobody {
-    fn look_up(&self, _name: &str) -> Answer {
+impl Resolver for NoNames {
+    fn look_up(&self, _name: &str) -> LookupResult {
         Err("unknown".to_owned())
     }
 }
 
-/// Any address that the cache can have.
+/// Generates any address that can be in the cache.
 fn address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![
         any::<[u8; 4]>().prop_map(IpAddr::from),
@@ -49,7 +49,7 @@ fn address() -> impl Strategy<Value = IpAddr> {
     })
 }
 
-/// Any GID that a port can have.
+/// Generates any GID that a port can have.
 fn gid() -> impl Strategy<Value = Gid> {
     any::<[u8; 16]>()
         .prop_filter("a GID of a port", |bytes| {
@@ -73,16 +73,16 @@ fn entry() -> impl Strategy<Value = Entry> {
     })
 }
 
-/// Reads a text as the only file.
+/// Parses a set of one file.
 fn read(text: &[u8]) -> Result<Vec<Entry>, Vec<String>> {
-    let mut reading = Reading::new();
-    reading.add("f", text, |_| {});
-    reading
-        .finish(&Nobody, || {})
-        .map_err(|complaints| complaints.iter().map(ToString::to_string).collect())
+    let mut files = FileSet::new();
+    files.add("f", text, |_| {});
+    files
+        .finish(&NoNames, || {})
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// A file of entries.
+/// Writes entries as the lines of a file.
 fn lines(entries: &[Entry]) -> String {
     let mut text = String::new();
     for each in entries {
@@ -123,7 +123,7 @@ proptest! {
         let lines = text.split(|byte| *byte == b'\n').count();
         match read(&text) {
             Ok(entries) => prop_assert!(entries.len() <= lines),
-            Err(complaints) => prop_assert!(complaints.len() <= lines),
+            Err(errors) => prop_assert!(errors.len() <= lines),
         }
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm add`, `replace`, `del` and `flush`
+//! The commands `oxib acm add`, `replace`, `del` and `flush`.
 
 use crate::{
     cli,
-    command::tell_note,
+    command::report_note,
     error::Result,
     filter::Filter,
     netlink::{
@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// An entry's words as attributes.
-fn request(entry: &cli::Entry) -> Result<Request> {
+/// Parses the words of an entry into the attributes of a request.
+fn entry_request(entry: &cli::Entry) -> Result<Request> {
     let (mut qpn, mut pkey, mut lifetime) = (None, None, None);
     let mut words = Words::new(&entry.words);
     while let Some(word) = words.next_word() {
@@ -63,11 +63,11 @@ fn request(entry: &cli::Entry) -> Result<Request> {
     Ok(request)
 }
 
-/// Adds or replaces an entry.
-pub fn write(operation: u8, entry: &cli::Entry) -> Result {
-    let request = request(entry)?;
+/// Adds or replaces an entry, as `operation` says.
+pub fn add_or_replace(operation: u8, entry: &cli::Entry) -> Result {
+    let request = entry_request(entry)?;
     let answer = Connection::open()?.request(operation, &request, family::ENTRY_NAMES)?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }
 
@@ -76,11 +76,11 @@ pub fn del(address: &str) -> Result {
     let request = Request::new().address(attribute::ADDRESS, words::address(address)?);
     let answer =
         Connection::open()?.request(operation::ENTRY_DEL, &request, family::ENTRY_NAMES)?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }
 
-/// Deletes what a filter takes.
+/// Deletes the entries that a filter matches.
 pub fn flush(words: &[String]) -> Result {
     let filter = Filter::parse(words)?;
     let answer = Connection::open()?.request(
@@ -88,6 +88,6 @@ pub fn flush(words: &[String]) -> Result {
         &filter.request(),
         family::ENTRY_NAMES,
     )?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }

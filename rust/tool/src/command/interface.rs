@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm interface`, and names of interfaces for other commands
+//! The command `oxib acm interface`, and the choice of an interface for other commands.
 
 use crate::{
     cli,
-    command::tell_note,
+    command::report_note,
     error::{
         Error,
         Result, //
@@ -40,7 +40,7 @@ use rustix::net::{
 use serde::Serialize;
 use std::fmt;
 
-/// Modes by their numbers.
+/// The names of the modes, by their numbers.
 const MODES: [&str; 3] = ["off", "prefer", "only"];
 
 /// An interface of oxib.
@@ -61,22 +61,22 @@ impl fmt::Display for Interface {
     }
 }
 
-/// The index of an interface.
+/// Returns the index of an interface.
 pub fn index_of(name: &str) -> Result<u32> {
-    let asking =
+    let failed =
         |error: rustix::io::Errno| Error::system(format!("the interface {name}"))(error.into());
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(asking)?;
-    name_to_index(&socket, name).map_err(asking)
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(failed)?;
+    name_to_index(&socket, name).map_err(failed)
 }
 
-/// The name of an interface, or its index if it has gone meanwhile.
+/// Returns the name of an interface, or its index if it has been removed meanwhile.
 fn name_of(index: u32) -> String {
     socket(AddressFamily::INET, SocketType::DGRAM, None)
         .and_then(|socket| index_to_name(&socket, index))
         .unwrap_or_else(|_| index.to_string())
 }
 
-/// All interfaces of oxib in the namespace.
+/// Lists the interfaces of oxib in the namespace.
 pub fn list(connection: &mut Connection) -> Result<Vec<Interface>> {
     let mut interfaces = Vec::new();
     connection.dump(
@@ -91,8 +91,8 @@ pub fn list(connection: &mut Connection) -> Result<Vec<Interface>> {
     Ok(interfaces)
 }
 
-/// The interface that was named, or else the only one.
-pub fn chosen(connection: &mut Connection, named: Option<u32>) -> Result<u32> {
+/// Returns the index of the interface that was named, or else of the only one.
+pub fn choose(connection: &mut Connection, named: Option<u32>) -> Result<u32> {
     if let Some(index) = named {
         return Ok(index);
     }
@@ -126,7 +126,7 @@ fn read(attributes: Attributes<'_>) -> Result<Interface> {
 pub fn run(command: &cli::Interface, out: Output) -> Result {
     match command {
         cli::Interface::Show { words } => match parse_device(words)? {
-            None => out.list(&list(&mut Connection::open()?)?),
+            None => out.print_list(&list(&mut Connection::open()?)?),
             Some(index) => {
                 let request = Request::new().u32(attribute::IFINDEX, index);
                 let answer = Connection::open()?.request(
@@ -134,14 +134,14 @@ pub fn run(command: &cli::Interface, out: Output) -> Result {
                     &request,
                     family::INTERFACE_NAMES,
                 )?;
-                out.list(&[read(Attributes::new(&answer.attributes))?])
+                out.print_list(&[read(Attributes::new(&answer.attributes))?])
             }
         },
         cli::Interface::Set { words } => set(words),
     }
 }
 
-/// `[dev INTERFACE]`: its index.
+/// Parses `[dev INTERFACE]` and returns the interface's index.
 pub fn parse_device(words: &[String]) -> Result<Option<u32>> {
     let mut index = None;
     let mut words = Words::new(words);
@@ -154,7 +154,7 @@ pub fn parse_device(words: &[String]) -> Result<Option<u32>> {
     Ok(index)
 }
 
-/// `dev INTERFACE acm MODE`
+/// Parses `dev INTERFACE acm MODE` and sets the mode.
 fn set(words: &[String]) -> Result {
     let (mut index, mut mode) = (None, None);
     let mut words = Words::new(words);
@@ -175,11 +175,11 @@ fn set(words: &[String]) -> Result {
         .u8(attribute::ACM, mode);
     let answer =
         Connection::open()?.request(operation::INTERFACE_SET, &request, family::INTERFACE_NAMES)?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }
 
-/// Returns the number of a mode by its name.
+/// Returns the number of the mode of that name.
 fn parse_mode(word: &str) -> Result<u8> {
     (0..)
         .zip(MODES)

@@ -2,12 +2,12 @@
 
 //! The command `oxib acm load`.
 
+mod files;
 mod record;
-mod sources;
 
 use crate::{
     cli,
-    command::tell_note,
+    command::report_note,
     error::{
         self,
         Error,
@@ -26,32 +26,32 @@ use crate::{
         self,
         Output, //
     },
-    progress::bar, //
+    progress::progress_bar, //
 };
 use indicatif::ProgressBar;
 use oxib_data_file::{
-    resolve::HostResolver,
+    resolver::HostResolver,
     Entry,
-    Reading, //
+    FileSet, //
 };
 use serde_json::json;
 
-/// The number of notes about lines that are printed; a file may have a million of the same kind.
-const NOTES: usize = 10;
+/// The maximum number of notes about lines that are printed: there may be a million of them.
+const MAX_NOTES: usize = 10;
 
-/// Loads files, all of them or nothing.
-pub fn run(options: &cli::Load, out: Output) -> Result {
-    // First, as reading may take long.
+/// Loads files: all of them, or nothing if one has an error.
+pub fn run(options: &cli::Load, mut out: Output) -> Result {
+    // Opened first, as reading the files may take long: fails early if oxib is not loaded.
     let connection = match options.check {
         true => None,
         false => Some(Connection::open()?),
     };
-    let files = sources::list(&options.files)?;
-    let (reading, names) = read(&files);
-    tell_notes(&reading);
-    let is_blank = reading.is_blank();
-    let entries = finish(reading)?;
-    // The output of a command that failed, perhaps, with which all that was loaded would go.
+    let files = files::list(&options.files)?;
+    let file_set = read(&files);
+    report_notes(&file_set);
+    let (names, is_blank) = (file_set.name_count(), file_set.is_blank());
+    let entries = finish(file_set)?;
+    // Blank files may be the output of a command that failed: they must not empty the cache.
     if options.replace_all && is_blank {
         return Err(Error::NothingRead);
     }
@@ -63,68 +63,67 @@ pub fn run(options: &cli::Load, out: Output) -> Result {
     });
     let count = entries.len();
     match connection {
-        None => out.value(&shown, &format!("{count} entries right")),
+        None => out.print_value(&shown, &format!("{count} entries right")),
         Some(connection) => {
             send(connection, &entries, options.replace_all)?;
-            // They are loaded, even where that cannot be printed: the status says so.
-            let printed = out.value(&shown, &format!("{count} entries loaded"));
-            output::done(printed, "the entries are loaded")
+            // The exit status says that they are loaded, even if that cannot be printed.
+            let printed = out.print_value(&shown, &format!("{count} entries loaded"));
+            output::tolerate_print_error(printed, "the entries are loaded")
         }
     }
 }
 
-/// Reads all files. Returns their content and the number of names in it.
-fn read(files: &[sources::File]) -> (Reading, usize) {
-    let bar = bar(
+/// Reads and parses all files.
+fn read(files: &[files::File]) -> FileSet {
+    let bar = progress_bar(
         files.iter().map(|file| file.size).sum(),
         "reading",
         "{bytes}/{total_bytes}",
     );
-    let mut reading = Reading::new();
+    let mut file_set = FileSet::new();
     for file in files {
         match file.read() {
-            Ok(text) => reading.add(&file.name, &text, |bytes| bar.inc(bytes as u64)),
-            Err(error) => reading.add_unreadable(&file.name, error::words(&error)),
+            Ok(text) => file_set.add(&file.name, &text, |bytes| bar.inc(bytes as u64)),
+            Err(error) => file_set.add_unreadable(&file.name, error::message(&error)),
         }
     }
     bar.finish_and_clear();
-    let names = reading.names();
-    (reading, names)
+    file_set
 }
 
-/// Resolves names, looks for duplicates.
-fn finish(reading: Reading) -> Result<Vec<Entry>> {
-    let bar = match reading.names() {
+/// Resolves the names, checks for duplicates, and returns the entries.
+fn finish(file_set: FileSet) -> Result<Vec<Entry>> {
+    let bar = match file_set.name_count() {
         0 => ProgressBar::hidden(),
-        names => bar(names as u64, "resolving", "{pos}/{len} names"),
+        names => progress_bar(names as u64, "resolving", "{pos}/{len} names"),
     };
-    let entries = reading
+    let entries = file_set
         .finish(&HostResolver, || bar.inc(1))
         .map_err(Error::Files);
     bar.finish_and_clear();
     entries
 }
 
-/// Tells of lines that are worth a note.
-fn tell_notes(reading: &Reading) {
-    let notes = reading.notes();
-    for note in notes.iter().take(NOTES) {
-        output::tell(format_args!("note: {note}"));
+/// Reports the notes about lines, but only the first ones.
+fn report_notes(file_set: &FileSet) {
+    let notes = file_set.notes();
+    for note in notes.iter().take(MAX_NOTES) {
+        output::report(format_args!("note: {note}"));
     }
-    if let Some(more @ 1..) = notes.len().checked_sub(NOTES) {
-        output::tell(format_args!("note: {more} more of these"));
+    if let Some(more @ 1..) = notes.len().checked_sub(MAX_NOTES) {
+        output::report(format_args!("note: {more} more of these"));
     }
 }
 
-/// Gives entries to the kernel. They become valid with the last request, together.
+/// Sends entries to the kernel. The last request makes all of them valid at once.
 fn send(mut connection: Connection, entries: &[Entry], replace_all: bool) -> Result {
-    let bar = bar(entries.len() as u64, "loading", "{pos}/{len} entries");
+    let bar = progress_bar(entries.len() as u64, "loading", "{pos}/{len} entries");
     let result = send_all(&mut connection, entries, replace_all, &bar);
     bar.finish_and_clear();
     result
 }
 
-/// Gives entries to the kernel, part by part, and moves the bar.
+/// Sends entries to the kernel in parts, and updates the progress bar.
 fn send_all(
     connection: &mut Connection,
     entries: &[Entry],
@@ -144,12 +143,12 @@ fn send_all(
         };
         let mut request = Request::new();
         if !part.is_empty() {
-            request = request.bytes(attribute::ENTRIES, record::all(part));
+            request = request.bytes(attribute::ENTRIES, record::encode_all(part));
         }
         request = request.u32(attribute::FLAGS, flags);
         let answer = connection.request(operation::LOAD, &request, family::LOAD_NAMES)?;
         if number == last {
-            tell_note(&answer);
+            report_note(&answer);
         }
         bar.inc(part.len() as u64);
     }

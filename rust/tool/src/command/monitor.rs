@@ -13,16 +13,16 @@ use crate::{
 };
 use serde::Serialize;
 
-/// An announcement in JSON.
+/// An event in JSON.
 #[derive(Serialize)]
-struct Announced<'a> {
+struct JsonEvent<'a> {
     /// new, del or lost.
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<&'a Entry>,
 }
 
-/// Prints changes until it is interrupted, or oxib is unloaded. With JSON each line is a value.
+/// Prints changes until it is interrupted or oxib is unloaded. As JSON, each line is one value.
 pub fn run(mut out: Output) -> Result {
     let mut connection = Connection::open()?;
     connection.listen()?;
@@ -32,22 +32,22 @@ pub fn run(mut out: Output) -> Result {
                 Event::New => ("new", ""),
                 Event::Del => ("del", "Deleted "),
                 Event::Lost => {
-                    let lost = Announced {
+                    let lost = JsonEvent {
                         event: "lost",
                         entry: None,
                     };
-                    return out.write(
+                    return out.print_value(
                         &lost,
                         "Lost: more changes than could be told; `oxib acm show` has what is",
                     );
                 }
             };
             let entry = Entry::read(attributes)?;
-            let announced = Announced {
+            let json = JsonEvent {
                 event: name,
                 entry: Some(&entry),
             };
-            out.write(&announced, &format!("{before}{entry}"))
+            out.print_value(&json, &format!("{before}{entry}"))
         })?;
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! The command `oxib acm paths`.
+//! The commands `oxib acm paths show` and `flush`.
 
 use crate::{
-    command::tell_note,
+    command::report_note,
     error::Result,
     netlink::{
         attribute::Request,
@@ -14,19 +14,19 @@ use crate::{
     path::Path,
 };
 
-/// Lists the path cache.
+/// Lists the paths of the path cache.
 pub fn show(out: Output) -> Result {
     let mut paths = Vec::new();
     Connection::open()?.dump(operation::PATH_GET, &Request::new(), &[], |attributes| {
         paths.push(Path::read(attributes)?);
         Ok(())
     })?;
-    out.list(&paths)
+    out.print_list(&paths)
 }
 
-/// Empties the kernel's path cache.
+/// Empties the path cache.
 pub fn flush() -> Result {
     let answer = Connection::open()?.request(operation::PATH_FLUSH, &Request::new(), &[])?;
-    tell_note(&answer);
+    report_note(&answer);
     Ok(())
 }

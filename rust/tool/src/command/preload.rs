@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! `oxib acm paths preload`
+//! The command `oxib acm paths preload`.
 
 use crate::{
     command::interface,
@@ -26,7 +26,7 @@ use crate::{
         self,
         Output, //
     },
-    progress::bar, //
+    progress::progress_bar, //
 };
 use indicatif::ProgressBar;
 use oxib_data_file::entry::ShortGid;
@@ -43,57 +43,57 @@ use std::{
     thread,
 };
 
-/// The number of paths that are asked for at a time, as the subnet administrator has others to
-/// serve, too. If it does not answer for so many, it is not asked for more.
-const AT_A_TIME: usize = 16;
+/// The number of queries in flight, as the subnet administrator serves other nodes, too. It is also
+/// the number of unanswered queries after which no more are sent.
+const PARALLEL_QUERIES: usize = 16;
 
-/// The outcome of the questions.
+/// The outcome of a preload.
 #[derive(Debug, Default, Serialize)]
-struct Found {
-    /// Paths that the kernel knows now.
+struct Summary {
+    /// The number of paths that the kernel knows now.
     known: usize,
-    /// GIDs to which there is no path.
+    /// The GIDs to which there is no path.
     missing: Vec<String>,
-    /// GIDs without an answer.
+    /// The GIDs for which no answer came.
     unanswered: Vec<String>,
-    /// GIDs that were left out.
+    /// The number of GIDs to which no path was requested.
     not_asked: usize,
 }
 
-/// Has the kernel resolve the paths to all GIDs of the cache. A missing path is no error: hosts
+/// Makes the kernel resolve the paths to all GIDs of the cache. A missing path is no error: hosts
 /// may be switched off.
 pub fn run(words: &[String], out: Output) -> Result {
     let named = interface::parse_device(words)?;
     let mut connection = Connection::open()?;
-    let device = interface::chosen(&mut connection, named)?;
-    let all = gids(&mut connection)?;
-    // More would not be kept.
+    let device = interface::choose(&mut connection, named)?;
+    let all = cached_gids(&mut connection)?;
+    // The kernel caches no more paths.
     let gids: Vec<Gid> = all.iter().copied().take(PATHS).collect();
-    let bar = bar(gids.len() as u64, "asking", "{pos}/{len} paths");
-    let found = ask_for_all(device, &gids, &bar);
+    let bar = progress_bar(gids.len() as u64, "asking", "{pos}/{len} paths");
+    let summary = resolve_paths(device, &gids, &bar);
     bar.finish_and_clear();
-    let mut found = found?;
-    found.not_asked = all.len() - found.asked();
-    // What is known is known, even where that cannot be printed; a reader that has gone does not
-    // make a success of a failure either.
-    let printed = out.one(&found);
-    match found.unanswered.len() {
-        0 => output::done(printed, "the paths are known"),
+    let mut summary = summary?;
+    summary.not_asked = all.len() - summary.asked();
+    // The paths are known even if the summary cannot be printed, and a closed pipe must not turn a
+    // failure into a success.
+    let printed = out.print_item(&summary);
+    match summary.unanswered.len() {
+        0 => output::tolerate_print_error(printed, "the paths are known"),
         number => {
-            output::tell_unprinted(printed);
+            output::report_print_error(printed);
             Err(Error::Unanswered(number))
         }
     }
 }
 
-impl Found {
-    /// Returns the number of paths for which the subnet administrator was asked.
+impl Summary {
+    /// Returns the number of paths that were requested.
     fn asked(&self) -> usize {
         self.known + self.missing.len() + self.unanswered.len()
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} paths are known", self.known)?;
         for gid in &self.missing {
@@ -109,8 +109,8 @@ impl fmt::Display for Found {
     }
 }
 
-/// The GIDs of all entries, once each.
-fn gids(connection: &mut Connection) -> Result<BTreeSet<Gid>> {
+/// Returns the GIDs of all entries of the address cache, without repetition.
+fn cached_gids(connection: &mut Connection) -> Result<BTreeSet<Gid>> {
     let mut gids = BTreeSet::new();
     let each = |attributes: Attributes<'_>| {
         gids.insert(attributes.gid(entry::GID)?);
@@ -125,40 +125,40 @@ fn gids(connection: &mut Connection) -> Result<BTreeSet<Gid>> {
     Ok(gids)
 }
 
-/// Asks for the paths to `gids`, several at a time.
-fn ask_for_all(device: u32, gids: &[Gid], bar: &ProgressBar) -> Result<Found> {
+/// Makes the kernel resolve the paths to `gids`, several in parallel.
+fn resolve_paths(device: u32, gids: &[Gid], bar: &ProgressBar) -> Result<Summary> {
     let (next, unanswered) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let work = || -> Result<Found> {
+    let work = || -> Result<Summary> {
         let mut connection = Connection::open()?;
-        let mut found = Found::default();
-        while unanswered.load(Ordering::Relaxed) < AT_A_TIME {
+        let mut summary = Summary::default();
+        while unanswered.load(Ordering::Relaxed) < PARALLEL_QUERIES {
             let Some(gid) = gids.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
-            match ask_for(&mut connection, device, *gid)? {
-                Said::NoPath => found.missing.push(ShortGid(*gid).to_string()),
-                Said::Nothing => {
+            match resolve_path(&mut connection, device, *gid)? {
+                PathStatus::Known => summary.known += 1,
+                PathStatus::Missing => summary.missing.push(ShortGid(*gid).to_string()),
+                PathStatus::Unanswered => {
                     unanswered.fetch_add(1, Ordering::Relaxed);
-                    found.unanswered.push(ShortGid(*gid).to_string());
+                    summary.unanswered.push(ShortGid(*gid).to_string());
                 }
-                Said::Path => found.known += 1,
             }
             bar.inc(1);
         }
-        Ok(found)
+        Ok(summary)
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_A_TIME.min(gids.len()))
+        let workers: Vec<_> = (0..PARALLEL_QUERIES.min(gids.len()))
             .map(|_| scope.spawn(work))
             .collect();
-        let mut all = Found::default();
+        let mut all = Summary::default();
         for worker in workers {
-            let found = worker
+            let summary = worker
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            all.known += found.known;
-            all.missing.extend(found.missing);
-            all.unanswered.extend(found.unanswered);
+            all.known += summary.known;
+            all.missing.extend(summary.missing);
+            all.unanswered.extend(summary.unanswered);
         }
         all.missing.sort_unstable();
         all.unanswered.sort_unstable();
@@ -166,27 +166,29 @@ fn ask_for_all(device: u32, gids: &[Gid], bar: &ProgressBar) -> Result<Found> {
     })
 }
 
-/// The subnet administrator's answer about the path to a GID.
+/// The status of the path to a GID after its resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
-    /// The path is known now.
-    Path,
+enum PathStatus {
+    /// The kernel knows the path now.
+    Known,
     /// There is no path.
-    NoPath,
-    /// No answer has come.
-    Nothing,
+    Missing,
+    /// The subnet administrator did not answer, or the interface is down.
+    Unanswered,
 }
 
-/// Asks for the path to one GID, and waits.
-fn ask_for(connection: &mut Connection, device: u32, gid: Gid) -> Result<Said> {
+/// Makes the kernel resolve the path to one GID, and waits for the outcome.
+fn resolve_path(connection: &mut Connection, device: u32, gid: Gid) -> Result<PathStatus> {
     let request = Request::new()
         .bytes(path::DGID, gid.bytes().to_vec())
         .u32(path::IFINDEX, device);
     let each = |_: Attributes<'_>| Ok(());
     match connection.dump(operation::PATH_RESOLVE, &request, family::PATH_NAMES, each) {
-        Ok(_) => Ok(Said::Path),
-        Err(Error::Refused(refusal)) if refusal.is(Errno::NXIO) => Ok(Said::NoPath),
-        Err(Error::Refused(refusal)) if refusal.is(Errno::AGAIN) => Ok(Said::Nothing),
+        Ok(_) => Ok(PathStatus::Known),
+        Err(Error::Refused(refusal)) if refusal.has_errno(Errno::NXIO) => Ok(PathStatus::Missing),
+        Err(Error::Refused(refusal)) if refusal.has_errno(Errno::AGAIN) => {
+            Ok(PathStatus::Unanswered)
+        }
         Err(error) => Err(error),
     }
 }

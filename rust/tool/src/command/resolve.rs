@@ -28,12 +28,12 @@ use crate::{
     words,
 };
 
-/// Resolves an address and shows each step. It is an error if one fails.
+/// Resolves an address and shows each step. Fails if a step failed.
 pub fn run(address: &str, words: &[String], out: Output) -> Result {
     let address = words::address(address)?;
     let device = interface::parse_device(words)?;
     let mut connection = Connection::open()?;
-    let device = interface::chosen(&mut connection, device)?;
+    let device = interface::choose(&mut connection, device)?;
     let request = Request::new()
         .u32(attribute::IFINDEX, device)
         .address(attribute::ADDRESS, address);
@@ -47,11 +47,11 @@ pub fn run(address: &str, words: &[String], out: Output) -> Result {
     };
     connection.dump(operation::RESOLVE, &request, family::RESOLUTION_NAMES, each)?;
     let resolution = found.ok_or_else(|| Error::Answer("no step of the resolution".to_owned()))?;
-    // A reader that has gone does not make a success of a failure.
-    let printed = out.one(&resolution);
+    // A closed pipe must not turn the failure into a success.
+    let printed = out.print_item(&resolution);
     match resolution.failure() {
         Some(why) => {
-            output::tell_unprinted(printed);
+            output::report_print_error(printed);
             Err(Error::Unresolved(address, why))
         }
         None => printed,

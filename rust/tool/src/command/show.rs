@@ -33,33 +33,33 @@ use std::net::IpAddr;
 pub fn run(words: &[String], out: Output) -> Result {
     let filter = Filter::parse(words)?;
     let mut connection = Connection::open()?;
-    let entries = match filter.single() {
+    let entries = match filter.single_address() {
         Some(address) => find(&mut connection, address)?.into_iter().collect(),
         None => {
             let (entries, consistent) = dump(&mut connection, &filter)?;
             if !consistent {
-                output::tell(
+                output::report(
                     "note: the cache was changed meanwhile: some of the changes are in the list",
                 );
             }
             entries
         }
     };
-    out.list(&entries)
+    out.print_list(&entries)
 }
 
-/// One entry, looked up as packets do it.
+/// Looks an entry up as packets do.
 fn find(connection: &mut Connection, address: IpAddr) -> Result<Option<Entry>> {
     let request = Request::new().address(attribute::ADDRESS, address);
     match connection.request(operation::ENTRY_GET, &request, family::ENTRY_NAMES) {
         Ok(answer) => Entry::read(Attributes::new(&answer.attributes)).map(Some),
-        Err(Error::Refused(refusal)) if refusal.is(Errno::NOENT) => Ok(None),
+        Err(Error::Refused(refusal)) if refusal.has_errno(Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Reads all entries that a filter takes, in the order of their addresses. Returns also whether
-/// they are of one moment.
+/// Returns the entries that a filter matches, in the order of their addresses, and whether the dump
+/// is consistent (see [`Connection::dump`]).
 pub fn dump(connection: &mut Connection, filter: &Filter) -> Result<(Vec<Entry>, bool)> {
     let mut entries = Vec::new();
     let consistent = connection.dump(

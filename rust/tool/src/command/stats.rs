@@ -24,14 +24,14 @@ use serde_json::{
 use std::fmt::Write;
 
 /// Shows the kernel's counters.
-pub fn run(out: Output) -> Result {
+pub fn run(mut out: Output) -> Result {
     let answer = Connection::open()?.request(operation::STATS_GET, &Request::new(), &[])?;
-    let (values, text) = shown(Attributes::new(&answer.attributes))?;
-    out.value(&Value::Object(values), &text)
+    let (values, text) = format_counters(Attributes::new(&answer.attributes))?;
+    out.print_value(&Value::Object(values), &text)
 }
 
-/// Counters for JSON and for people: those that the kernel has.
-fn shown(attributes: Attributes<'_>) -> Result<(Map<String, Value>, String)> {
+/// Formats the counters that the kernel has, as JSON and as text.
+fn format_counters(attributes: Attributes<'_>) -> Result<(Map<String, Value>, String)> {
     let mut values = Map::new();
     let mut text = String::new();
     for (number, name) in STATISTICS {
@@ -56,7 +56,7 @@ mod tests {
             .bytes(16, u64::MAX.to_ne_bytes().to_vec())
             .bytes(99, 1_u64.to_ne_bytes().to_vec())
             .emitted();
-        let (values, text) = shown(Attributes::new(&bytes)).unwrap();
+        let (values, text) = format_counters(Attributes::new(&bytes)).unwrap();
         assert_eq!(
             text,
             "entries            5\nsidr-timeouts      18446744073709551615\n"

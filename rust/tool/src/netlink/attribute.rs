@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Attributes: written for requests, read from answers.
+//! Netlink attributes: encoding for requests, parsing of answers.
 
 use crate::error::{
     Error,
@@ -18,10 +18,10 @@ use netlink_packet_core::{
 use oxib_wire::gid::Gid;
 use std::net::IpAddr;
 
-/// Bytes before an attribute's value.
-const HEADER: usize = 4;
+/// The length of an attribute's header in bytes.
+const HEADER_LEN: usize = 4;
 
-/// Attributes of a request.
+/// The attributes of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Request(Vec<DefaultNla>);
 
@@ -31,23 +31,23 @@ impl Request {
         Request::default()
     }
 
-    /// Adds an attribute of any bytes.
+    /// Adds an attribute with these bytes as its value.
     pub fn bytes(mut self, kind: u16, value: Vec<u8>) -> Request {
         self.0.push(DefaultNla::new(kind, value));
         self
     }
 
-    /// Adds a number of one byte.
+    /// Adds an integer of one byte.
     pub fn u8(self, kind: u16, value: u8) -> Request {
         self.bytes(kind, vec![value])
     }
 
-    /// Adds a number of two bytes.
+    /// Adds an integer of two bytes.
     pub fn u16(self, kind: u16, value: u16) -> Request {
         self.bytes(kind, value.to_ne_bytes().to_vec())
     }
 
-    /// Adds a number of four bytes.
+    /// Adds an integer of four bytes.
     pub fn u32(self, kind: u16, value: u32) -> Request {
         self.bytes(kind, value.to_ne_bytes().to_vec())
     }
@@ -66,7 +66,7 @@ impl Request {
         self.bytes(kind, value.bytes().to_vec())
     }
 
-    /// Returns the attributes as they are sent.
+    /// Returns the attributes as they are encoded in a message.
     pub fn emitted(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.0.as_slice().buffer_len()];
         self.0.as_slice().emit(&mut bytes);
@@ -74,23 +74,23 @@ impl Request {
     }
 }
 
-/// The attributes of an answer, or of a nest in one. Unknown ones are passed over: the kernel may
-/// be newer.
+/// The attributes of an answer, or nested in one of its attributes. Unknown ones are ignored: the
+/// kernel may be newer.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Attributes<'a> {
-    /// Takes the bytes that attributes stand in.
+    /// Wraps encoded attributes.
     pub fn new(bytes: &'a [u8]) -> Attributes<'a> {
         Attributes(bytes)
     }
 
-    /// Each kind with its value.
+    /// Iterates over the attributes as pairs of type and value.
     pub fn iter(self) -> impl Iterator<Item = Result<(u16, &'a [u8])>> {
         NlasIterator::new(self.0).map(|found| {
             let attribute = found?;
             let (kind, length) = (attribute.kind(), usize::from(attribute.length()));
-            let value = attribute.into_inner().get(HEADER..length);
+            let value = attribute.into_inner().get(HEADER_LEN..length);
             Ok((
                 kind,
                 value.ok_or_else(|| Error::Answer(format!("attribute {kind} is cut off")))?,
@@ -98,7 +98,7 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// The value of the first one of a kind.
+    /// Returns the value of the first attribute of a type, if there is one.
     pub fn find(self, wanted: u16) -> Result<Option<&'a [u8]>> {
         for found in self.iter() {
             let (kind, value) = found?;
@@ -109,38 +109,38 @@ impl<'a> Attributes<'a> {
         Ok(None)
     }
 
-    /// The value of one that has to be there.
-    pub fn get(self, wanted: u16) -> Result<&'a [u8]> {
+    /// Returns the value of a mandatory attribute; fails if it is missing.
+    pub fn require(self, wanted: u16) -> Result<&'a [u8]> {
         self.find(wanted)?
             .ok_or_else(|| Error::Answer(format!("attribute {wanted} is missing")))
     }
 
-    /// Returns whether one is there.
+    /// Returns whether there is an attribute of that type.
     pub fn has(self, wanted: u16) -> Result<bool> {
         Ok(self.find(wanted)?.is_some())
     }
 
-    /// A number of one byte.
+    /// Returns an attribute of one byte, an integer.
     pub fn u8(self, wanted: u16) -> Result<Option<u8>> {
         Ok(self.find(wanted)?.map(parse_u8).transpose()?)
     }
 
-    /// A number of two bytes.
+    /// Returns an attribute of two bytes, an integer.
     pub fn u16(self, wanted: u16) -> Result<Option<u16>> {
         Ok(self.find(wanted)?.map(parse_u16).transpose()?)
     }
 
-    /// A number of four bytes.
+    /// Returns an attribute of four bytes, an integer.
     pub fn u32(self, wanted: u16) -> Result<Option<u32>> {
         Ok(self.find(wanted)?.map(parse_u32).transpose()?)
     }
 
-    /// A number of eight bytes.
+    /// Returns an attribute of eight bytes, an integer.
     pub fn u64(self, wanted: u16) -> Result<Option<u64>> {
         Ok(self.find(wanted)?.map(parse_u64).transpose()?)
     }
 
-    /// A text, which ends with a zero.
+    /// Returns a string attribute, which may end with a zero byte.
     pub fn text(self, wanted: u16) -> Result<Option<String>> {
         let Some(value) = self.find(wanted)? else {
             return Ok(None);
@@ -153,23 +153,23 @@ impl<'a> Attributes<'a> {
         Ok(Some(String::from_utf8_lossy(text).into_owned()))
     }
 
-    /// An address that has to be there.
+    /// Returns a mandatory IP address.
     pub fn address(self, wanted: u16) -> Result<IpAddr> {
-        parse_address(self.get(wanted)?)
+        parse_address(self.require(wanted)?)
     }
 
-    /// A GID that has to be there.
+    /// Returns a mandatory GID.
     pub fn gid(self, wanted: u16) -> Result<Gid> {
-        parse_gid(self.get(wanted)?)
+        parse_gid(self.require(wanted)?)
     }
 
-    /// Attributes in an attribute.
+    /// Returns the attributes nested in an attribute.
     pub fn nest(self, wanted: u16) -> Result<Option<Attributes<'a>>> {
         Ok(self.find(wanted)?.map(Attributes::new))
     }
 }
 
-/// An address of 4 or 16 bytes.
+/// Reads an IP address, of 4 or 16 bytes.
 pub fn parse_address(value: &[u8]) -> Result<IpAddr> {
     if let Ok(bytes) = <[u8; 4]>::try_from(value) {
         Ok(bytes.into())
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(read.text(6).unwrap().as_deref(), Some("text"));
         assert!(read.has(7).unwrap() && !read.has(8).unwrap());
         assert_eq!(read.u64(8).unwrap(), None);
-        assert!(read.get(8).is_err());
+        assert!(read.require(8).is_err());
     }
 
     #[test]

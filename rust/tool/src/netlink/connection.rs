@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! A socket to the family: requests and their answers, dumps, announcements.
+//! A socket of the family: requests and their answers, dumps, notifications.
 
 use crate::{
     error::{
@@ -12,14 +12,14 @@ use crate::{
             Attributes,
             Request, //
         },
-        doubt::{
-            self,
-            Doubt,
-            Heard, //
-        },
         family::{
             self,
             Names, //
+        },
+        family_check::{
+            verify_family_id,
+            FamilyCheck,
+            Received, //
         },
         message::Message,
         refusal::Refusal, //
@@ -61,59 +61,60 @@ use rustix::{
 };
 use std::fmt::Debug;
 
-/// The acknowledgement has only the header of the request.
+/// The acknowledgement repeats only the header of the request.
 const NLM_F_CAPPED: u16 = 0x100;
 /// The acknowledgement has attributes.
 const NLM_F_ACK_TLVS: u16 = 0x200;
 
-/// Bytes of netlink's header.
-const HEADER: usize = 16;
+/// The length of netlink's message header in bytes.
+const HEADER_LEN: usize = 16;
 
-/// The size of the receive buffer: more than the kernel puts into one datagram of a dump.
-const RECEIVE: usize = 1 << 16;
+/// The length of the buffer for one datagram in bytes: more than the kernel puts into a datagram of
+/// a dump.
+const DATAGRAM_LEN: usize = 1 << 16;
 
-/// Bytes of announcements that may wait to be read: no buffer holds as many entries as a file
-/// load can bring at once.
-const ANNOUNCEMENTS: usize = 8 << 20;
+/// The size of the socket's receive buffer for notifications, in bytes. A file load can announce
+/// more entries at once than any buffer holds, so that overruns remain possible.
+const RECEIVE_BUFFER: usize = 8 << 20;
 
-/// The group in which the controller announces that families come and go: it has the controller's
-/// own number.
-const FAMILIES: u32 = GENL_ID_CTRL as u32;
+/// The controller's multicast group, which announces that families are registered and removed. Its
+/// ID is that of the controller itself.
+const CONTROLLER_GROUP: u32 = GENL_ID_CTRL as u32;
 
-/// A socket that knows the family's number.
+/// A generic netlink socket, with the ID of the family `oxib`.
 #[derive(Debug)]
 pub struct Connection {
     socket: Socket,
     family: u16,
-    changes: Option<u32>,
+    changes_group: Option<u32>,
     sequence: u32,
-    doubt: Doubt,
+    family_check: FamilyCheck,
 }
 
-/// The outcome of a request that was carried out.
+/// The kernel's answer to a request that it carried out.
 #[derive(Debug)]
 pub struct Answer {
-    /// The attributes of the answer, if there was one beside the acknowledgement.
+    /// The attributes of the reply; empty if only an acknowledgement was sent.
     pub attributes: Vec<u8>,
-    /// The kernel's note about what it did.
+    /// The message of the acknowledgement, if it has one.
     pub note: Option<Refusal>,
 }
 
-/// The changes of the cache that are announced.
+/// A change of the cache that the kernel announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An entry came or changed.
+    /// An entry was added or changed.
     New,
     /// An entry was deleted.
     Del,
-    /// There was more than the socket could hold: some of it is lost.
+    /// The socket's receive buffer was full: some notifications are lost.
     Lost,
 }
 
 impl Connection {
-    /// Opens a socket and asks for the family.
+    /// Opens a socket and looks the family up.
     pub fn open() -> Result<Connection> {
-        let opened = |socket: &mut Socket| {
+        let set_up = |socket: &mut Socket| {
             socket.bind_auto()?;
             socket.connect(&SocketAddr::new(0, 0))?;
             socket.set_ext_ack(true)?;
@@ -121,19 +122,19 @@ impl Connection {
         };
         let mut socket = Socket::new(NETLINK_GENERIC)
             .map_err(Error::system("opening a generic netlink socket"))?;
-        opened(&mut socket).map_err(Error::system("setting a generic netlink socket up"))?;
+        set_up(&mut socket).map_err(Error::system("setting a generic netlink socket up"))?;
         let mut connection = Connection {
             socket,
             family: 0,
-            changes: None,
+            changes_group: None,
             sequence: 0,
-            doubt: Doubt::new(),
+            family_check: FamilyCheck::new(),
         };
         connection.find_family()?;
         Ok(connection)
     }
 
-    /// Asks for the family's number and that of its group.
+    /// Asks the controller for the IDs of the family and of its multicast group.
     fn find_family(&mut self) -> Result {
         let request = GenlMessage::from_payload(GenlCtrl {
             cmd: GenlCtrlCmd::GetFamily,
@@ -142,7 +143,7 @@ impl Connection {
         self.send(request, NLM_F_REQUEST)?;
         for message in self.receive::<GenlCtrl>(RecvFlags::empty())? {
             match message.payload {
-                NetlinkPayload::InnerMessage(answer) => self.learn_family(&answer.payload.nlas),
+                NetlinkPayload::InnerMessage(answer) => self.store_family(&answer.payload.nlas),
                 NetlinkPayload::Error(error)
                     if error.raw_code() == -Errno::NOENT.raw_os_error() =>
                 {
@@ -160,26 +161,26 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks for the number that the family has now. A socket of its own gets the answer: one that
-    /// listens may be full.
-    fn find_number() -> Result<u16> {
+    /// Returns the family's current ID. The answer comes to a socket of its own: the receive buffer
+    /// of one that listens may be full.
+    fn current_family_id() -> Result<u16> {
         Ok(Connection::open()?.family)
     }
 
-    /// Takes the numbers out of the controller's answer.
-    fn learn_family(&mut self, attributes: &[GenlCtrlAttrs]) {
+    /// Stores the IDs that the controller's answer has.
+    fn store_family(&mut self, attributes: &[GenlCtrlAttrs]) {
         for attribute in attributes {
             match attribute {
-                GenlCtrlAttrs::FamilyId(number) => self.family = *number,
+                GenlCtrlAttrs::FamilyId(id) => self.family = *id,
                 GenlCtrlAttrs::McastGroups(groups) => {
-                    self.changes = groups.iter().find_map(|group| changes_of(group))
+                    self.changes_group = groups.iter().find_map(|group| changes_group_id(group))
                 }
                 _ => {}
             }
         }
     }
 
-    /// Sends a request; returns it as it was sent.
+    /// Sends a request, and returns the bytes of the message.
     fn send<F>(&mut self, mut request: GenlMessage<F>, flags: u16) -> Result<Vec<u8>>
     where
         F: netlink_packet_generic::GenlFamily + netlink_packet_core::Emitable + Debug,
@@ -199,13 +200,13 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// Waits for a datagram unless the flags forbid that, and gives the messages in it.
+    /// Receives a datagram and returns the messages in it. Blocks unless `flags` has `DONTWAIT`.
     fn receive<F>(&self, flags: RecvFlags) -> Result<Vec<NetlinkMessage<GenlMessage<F>>>>
     where
         F: netlink_packet_core::ParseableParametrized<[u8], netlink_packet_generic::GenlHeader>
             + Debug,
     {
-        let mut bytes = Vec::with_capacity(RECEIVE);
+        let mut bytes = Vec::with_capacity(DATAGRAM_LEN);
         while let Err(error) = self.socket.recv(&mut bytes, flags.bits() as i32) {
             if error.kind() != std::io::ErrorKind::Interrupted {
                 return Err(Error::system("receiving the kernel's answer")(error));
@@ -216,13 +217,13 @@ impl Connection {
         while !rest.is_empty() {
             let message = NetlinkMessage::deserialize(rest)?;
             let length = (message.header.length as usize).next_multiple_of(4);
-            rest = rest.get(length.max(HEADER)..).unwrap_or_default();
+            rest = rest.get(length.max(HEADER_LEN)..).unwrap_or_default();
             messages.push(message);
         }
         Ok(messages)
     }
 
-    /// Makes a request and waits until it is acknowledged.
+    /// Sends a request and waits for its acknowledgement.
     pub fn request(&mut self, operation: u8, attributes: &Request, names: Names) -> Result<Answer> {
         let sent = self.send(message(operation, attributes), NLM_F_REQUEST | NLM_F_ACK)?;
         let mut answer = Answer {
@@ -239,7 +240,7 @@ impl Connection {
                         answer.attributes = inner.payload.attributes
                     }
                     NetlinkPayload::Error(error) => {
-                        let extended = extended(message.header.flags, &error.header);
+                        let extended = extended_ack(message.header.flags, &error.header);
                         let refusal = Refusal::new(-error.raw_code(), extended, &sent, names);
                         if error.code.is_some() {
                             return Err(refusal.into());
@@ -253,8 +254,8 @@ impl Connection {
         }
     }
 
-    /// Asks for a dump; `each` gets the attributes of each message. Returns whether the dump is of
-    /// one moment: what it lists may have changed meanwhile.
+    /// Requests a dump, and calls `each` with the attributes of each message. Returns whether the
+    /// dump is consistent: if not, the cache was changed between two of its messages.
     pub fn dump(
         &mut self,
         operation: u8,
@@ -281,7 +282,7 @@ impl Connection {
                         );
                     }
                     NetlinkPayload::Error(error) => {
-                        let extended = extended(message.header.flags, &error.header);
+                        let extended = extended_ack(message.header.flags, &error.header);
                         return Err(Refusal::new(-error.raw_code(), extended, &sent, names).into());
                     }
                     _ => {}
@@ -290,15 +291,15 @@ impl Connection {
         }
     }
 
-    /// Joins the group that announces changes, and the one that announces the family's end: with it
-    /// the kernel takes the socket out of the first one.
+    /// Joins the group that announces changes of the cache, and the controller's, which announces
+    /// the removal of the family: the kernel then silently removes the socket from the first one.
     pub fn listen(&mut self) -> Result {
         let group = self
-            .changes
+            .changes_group
             .ok_or_else(|| Error::Answer(format!("the family has no group {}", family::CHANGES)))?;
-        // More than net.core.rmem_max needs a right; without it what is lost is told.
-        let _ = self.socket.set_rx_buf_sz(ANNOUNCEMENTS);
-        for group in [FAMILIES, group] {
+        // Limited to net.core.rmem_max. A smaller buffer overruns earlier, which is reported.
+        let _ = self.socket.set_rx_buf_sz(RECEIVE_BUFFER);
+        for group in [CONTROLLER_GROUP, group] {
             self.socket
                 .add_membership(group)
                 .map_err(Error::system("listening to changes of the cache"))?;
@@ -306,19 +307,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for announcements and gives each to `each`, with its attributes; there may be none. It
-    /// is an error if the family has gone, as nothing more would come.
+    /// Receives notifications and calls `each` with each event and its attributes; there may be
+    /// none. Fails with [`Error::Unloaded`] if the family is gone, as no more would come.
     pub fn next_events(&mut self, mut each: impl FnMut(Event, Attributes<'_>) -> Result) -> Result {
-        let received = self.receive::<Message>(self.doubt.flags());
-        let messages = match self.doubt.hear(received)? {
-            Heard::Messages(messages) => messages,
-            Heard::Loss => return each(Event::Lost, Attributes::new(&[])),
-            Heard::Nothing => return doubt::verify_number(self.family, Self::find_number()),
+        let result = self.receive::<Message>(self.family_check.receive_flags());
+        let messages = match self.family_check.record(result)? {
+            Received::Messages(messages) => messages,
+            Received::Overrun => return each(Event::Lost, Attributes::new(&[])),
+            Received::Drained => return verify_family_id(self.family, Self::current_family_id()),
         };
         for message in messages {
             if let NetlinkPayload::InnerMessage(inner) = message.payload {
                 if inner.resolved_family_id() == GENL_ID_CTRL {
-                    if ends_family(&inner.payload, self.family)? {
+                    if is_family_removal(&inner.payload, self.family)? {
                         return Err(Error::Unloaded);
                     }
                     continue;
@@ -335,7 +336,7 @@ impl Connection {
     }
 }
 
-/// A request as a message.
+/// Builds the message of a request.
 fn message(operation: u8, attributes: &Request) -> GenlMessage<Message> {
     GenlMessage::from_payload(Message {
         operation,
@@ -343,26 +344,27 @@ fn message(operation: u8, attributes: &Request) -> GenlMessage<Message> {
     })
 }
 
-/// Returns whether the controller announces with it that the family of that number has gone.
-fn ends_family(message: &Message, family: u16) -> Result<bool> {
-    let gone = Attributes::new(&message.attributes).u16(CTRL_ATTR_FAMILY_ID)?;
-    Ok(message.operation == CTRL_CMD_DELFAMILY && gone == Some(family))
+/// Returns whether a message of the controller announces the removal of `family`.
+fn is_family_removal(message: &Message, family: u16) -> Result<bool> {
+    let removed = Attributes::new(&message.attributes).u16(CTRL_ATTR_FAMILY_ID)?;
+    Ok(message.operation == CTRL_CMD_DELFAMILY && removed == Some(family))
 }
 
-/// The number of the group that announces changes, if this is that group.
-fn changes_of(group: &[McastGrpAttrs]) -> Option<u32> {
+/// Returns the ID of a multicast group if it is the one that announces changes.
+fn changes_group_id(group: &[McastGrpAttrs]) -> Option<u32> {
     let is_it = group
         .iter()
         .any(|attribute| matches!(attribute, McastGrpAttrs::Name(name) if name == family::CHANGES));
     group.iter().find_map(|attribute| match attribute {
-        McastGrpAttrs::Id(number) if is_it => Some(*number),
+        McastGrpAttrs::Id(id) if is_it => Some(*id),
         _ => None,
     })
 }
 
-/// The attributes of an acknowledgement, out of what follows its error number: the request's
-/// header, and if the acknowledgement is not capped the rest of the request.
-fn extended(flags: u16, rest: &[u8]) -> &[u8] {
+/// Returns the attributes of an extended acknowledgement. `rest` is what follows the error number:
+/// the header of the request, then the rest of the request unless the acknowledgement is capped,
+/// then the attributes.
+fn extended_ack(flags: u16, rest: &[u8]) -> &[u8] {
     if flags & NLM_F_ACK_TLVS == 0 {
         return &[];
     }
@@ -370,7 +372,7 @@ fn extended(flags: u16, rest: &[u8]) -> &[u8] {
         [l0, l1, l2, l3, ..] if flags & NLM_F_CAPPED == 0 => {
             u32::from_ne_bytes([*l0, *l1, *l2, *l3]) as usize
         }
-        _ => HEADER,
+        _ => HEADER_LEN,
     };
     rest.get(request.next_multiple_of(4)..).unwrap_or_default()
 }
@@ -381,24 +383,24 @@ mod tests {
     use netlink_packet_generic::constants::CTRL_CMD_NEWFAMILY;
 
     #[test]
-    fn the_end_of_the_family_is_told_from_other_families() {
+    fn the_removal_of_the_family_is_told_from_other_messages() {
         let table = [
             (CTRL_CMD_DELFAMILY, 30, true),
             (CTRL_CMD_DELFAMILY, 31, false),
             (CTRL_CMD_NEWFAMILY, 30, false),
         ];
-        for (operation, number, ends) in table {
+        for (operation, id, is_removal) in table {
             let attributes = Request::new()
                 .bytes(2, b"oxib\0".to_vec())
-                .u16(CTRL_ATTR_FAMILY_ID, number);
+                .u16(CTRL_ATTR_FAMILY_ID, id);
             let message = Message {
                 operation,
                 attributes: attributes.emitted(),
             };
             assert_eq!(
-                ends_family(&message, 30).unwrap(),
-                ends,
-                "{operation} {number}"
+                is_family_removal(&message, 30).unwrap(),
+                is_removal,
+                "{operation} {id}"
             );
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Numbers and names of the family `oxib`, version 1.
+//! The names and numbers of the family `oxib`, version 1.
 
 use oxib_wire::acm::family;
 use std::ffi::CStr;
@@ -30,10 +30,10 @@ const fn to_str(name: &'static CStr) -> &'static str {
     }
 }
 
-/// Names of a set's attributes, for what the kernel complains of.
+/// The names of an attribute set's members, for messages about errors of the kernel.
 pub type Names = &'static [(u16, &'static str)];
 
-/// The names that users know of the attributes of an entry, and of requests for entries.
+/// The names, as shown to users, of the attributes of an entry and of requests for entries.
 pub const ENTRY_NAMES: Names = &[
     (entry::ADDRESS, "address"),
     (entry::GID, "gid"),
@@ -45,19 +45,19 @@ pub const ENTRY_NAMES: Names = &[
     (entry::PREFIX_LENGTH, "prefix length"),
 ];
 
-/// The names that users know of the attributes of an address that is to be resolved.
+/// The names, as shown to users, of the attributes of a request to resolve an address.
 pub const RESOLUTION_NAMES: Names = &[
     (resolution::ADDRESS, "address"),
     (resolution::IFINDEX, "interface"),
 ];
 
-/// The names that users know of the attributes of a part of a load.
+/// The names, as shown to users, of the attributes of one message of a load.
 pub const LOAD_NAMES: Names = &[(load::ENTRIES, "entries"), (load::FLAGS, "flags")];
 
-/// The names that users know of the attributes of a path that is asked for.
+/// The names, as shown to users, of the attributes of a request to resolve a path.
 pub const PATH_NAMES: Names = &[(path::DGID, "gid"), (path::IFINDEX, "interface")];
 
-/// The names that users know of the attributes of an interface.
+/// The names, as shown to users, of the attributes of an interface.
 pub const INTERFACE_NAMES: Names = &[(interface::IFINDEX, "interface"), (interface::ACM, "acm")];
 
 /// Attributes of the answer to [`operation::STATS_GET`], all u64, with the names shown to users.

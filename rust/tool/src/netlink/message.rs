@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! A message of the family, its attributes still as bytes.
+//! A message of the family with its attributes, which are not parsed.
 
 use crate::netlink::family;
 use netlink_packet_core::{
@@ -18,7 +18,7 @@ use netlink_packet_generic::{
 pub struct Message {
     /// The operation, of [`family::operation`].
     pub operation: u8,
-    /// Attributes, as [`Attributes`](crate::netlink::attribute::Attributes) reads them.
+    /// The attributes, as [`Attributes`](crate::netlink::attribute::Attributes) reads them.
     pub attributes: Vec<u8>,
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Why the kernel refused a request: an error number, and what its extended acknowledgement adds.
+//! The kernel's reason for refusing a request: an error number, and the extended acknowledgement
+//! that explains it.
 
 use crate::{
     error,
@@ -15,17 +16,17 @@ use std::{
     io, //
 };
 
-/// A text for people.
+/// `NLMSGERR_ATTR_MSG`: a message for people.
 const MSG: u16 = 1;
-/// The offset of the attribute at fault in the request.
+/// `NLMSGERR_ATTR_OFFS`: the offset in the request of the attribute at fault.
 const OFFS: u16 = 2;
-/// The kind of an attribute that is missing.
+/// `NLMSGERR_ATTR_MISS_TYPE`: the type of a missing attribute.
 const MISS_TYPE: u16 = 5;
 
-/// Bytes of a request before its attributes: netlink's header and generic netlink's.
-const BEFORE_ATTRIBUTES: usize = 20;
+/// The length of a request's headers in bytes: netlink's and generic netlink's.
+const HEADERS_LEN: usize = 20;
 
-/// The advice for each error.
+/// The advice for each error, unless the kernel explains it.
 const ADVICE: &[(Errno, &str)] = &[
     (
         Errno::PERM,
@@ -44,33 +45,34 @@ const ADVICE: &[(Errno, &str)] = &[
     ),
 ];
 
-/// Errors with which that is said besides the kernel's own words.
-const ALWAYS: &[Errno] = &[Errno::PERM];
+/// Errors whose advice is shown even if the kernel explains them.
+const ALWAYS_ADVISED: &[Errno] = &[Errno::PERM];
 
-/// The kernel's words about a request that it refused, or carried out with a note.
+/// An error number and its extended acknowledgement. A request that was carried out may have one,
+/// too: a note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    /// The error's number, positive; 0 for a note about something that was done.
+    /// The error number, positive; 0 for a note.
     pub errno: i32,
-    /// The kernel's own words.
+    /// The kernel's message.
     pub text: Option<String>,
-    /// The attribute at fault.
+    /// The name of the attribute at fault.
     pub attribute: Option<String>,
-    /// The attribute that should have been there.
+    /// The name of a mandatory attribute that the request lacks.
     pub missing: Option<String>,
 }
 
 /// Returns an attribute's name, or its number.
-fn name_of(kind: u16, names: Names) -> String {
+fn attribute_name(kind: u16, names: Names) -> String {
     names.iter().find(|(known, _)| *known == kind).map_or_else(
         || format!("attribute {kind}"),
         |(_, name)| (*name).to_owned(),
     )
 }
 
-/// The kind of the attribute that begins at an offset in a request, or that has it inside.
-fn kind_at(request: &[u8], offset: usize) -> Option<u16> {
-    let mut at = BEFORE_ATTRIBUTES;
+/// Returns the type of the attribute of `request` that covers `offset`.
+fn attribute_at(request: &[u8], offset: usize) -> Option<u16> {
+    let mut at = HEADERS_LEN;
     while let Some(&[l0, l1, k0, k1]) = request.get(at..at + 4) {
         let length = usize::from(u16::from_ne_bytes([l0, l1])).max(4);
         if (at..at + length).contains(&offset) {
@@ -82,36 +84,36 @@ fn kind_at(request: &[u8], offset: usize) -> Option<u16> {
 }
 
 impl Refusal {
-    /// Reads the attributes of an acknowledgement of `request`.
-    pub fn new(errno: i32, extended: &[u8], request: &[u8], names: Names) -> Refusal {
-        let said = Attributes::new(extended);
-        let offset = said.u32(OFFS).ok().flatten();
+    /// Reads the attributes of the extended acknowledgement of `request`.
+    pub fn new(errno: i32, extended_ack: &[u8], request: &[u8], names: Names) -> Refusal {
+        let attributes = Attributes::new(extended_ack);
+        let offset = attributes.u32(OFFS).ok().flatten();
         Refusal {
             errno,
-            text: said.text(MSG).ok().flatten(),
+            text: attributes.text(MSG).ok().flatten(),
             attribute: offset
-                .and_then(|offset| kind_at(request, offset as usize))
-                .map(|kind| name_of(kind, names)),
-            missing: said
+                .and_then(|offset| attribute_at(request, offset as usize))
+                .map(|kind| attribute_name(kind, names)),
+            missing: attributes
                 .u32(MISS_TYPE)
                 .ok()
                 .flatten()
-                .map(|kind| name_of(kind as u16, names)),
+                .map(|kind| attribute_name(kind as u16, names)),
         }
     }
 
-    /// Returns whether it is that error.
-    pub fn is(&self, errno: Errno) -> bool {
+    /// Returns whether the error is `errno`.
+    pub fn has_errno(&self, errno: Errno) -> bool {
         self.errno == errno.raw_os_error()
     }
 
-    /// Returns the advice, where it does not follow from the kernel's words.
+    /// Returns the advice for the error, unless the kernel's explanation makes it superfluous.
     fn advice(&self) -> Option<&'static str> {
-        let said = self.text.is_some() || self.missing.is_some();
+        let is_explained = self.text.is_some() || self.missing.is_some();
         ADVICE
             .iter()
-            .find(|(errno, _)| self.is(*errno))
-            .filter(|(errno, _)| !said || ALWAYS.contains(errno))
+            .find(|(errno, _)| self.has_errno(*errno))
+            .filter(|(errno, _)| !is_explained || ALWAYS_ADVISED.contains(errno))
             .map(|(_, advice)| *advice)
     }
 }
@@ -142,9 +144,9 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The system's words for an error's number.
+/// Returns the system's message for an error number.
 fn error_text(errno: i32) -> String {
-    error::words(&io::Error::from_raw_os_error(errno))
+    error::message(&io::Error::from_raw_os_error(errno))
 }
 
 #[cfg(test)]
@@ -163,7 +165,7 @@ mod tests {
         let attributes = Request::new()
             .address(entry::ADDRESS, "10.0.0.1".parse().unwrap())
             .bytes(entry::GID, vec![0; 16]);
-        [vec![0; BEFORE_ATTRIBUTES], attributes.emitted()].concat()
+        [vec![0; HEADERS_LEN], attributes.emitted()].concat()
     }
 
     #[test]
@@ -175,17 +177,17 @@ mod tests {
             (48, None),
             (0, None),
         ] {
-            let extended = Request::new()
+            let extended_ack = Request::new()
                 .bytes(MSG, b"it is zero\0".to_vec())
                 .u32(OFFS, offset)
                 .emitted();
-            let refusal = Refusal::new(22, &extended, &request(), ENTRY_NAMES);
+            let refusal = Refusal::new(22, &extended_ack, &request(), ENTRY_NAMES);
             assert_eq!(refusal.attribute.as_deref(), wanted, "{offset}");
         }
     }
 
     #[test]
-    fn words() {
+    fn refusals_are_written() {
         let table: &[(i32, Request, &str)] = &[
             (22, Request::new(), "Invalid argument"),
             (
@@ -225,8 +227,8 @@ mod tests {
                 "it stays here",
             ),
         ];
-        for (errno, said, wanted) in table {
-            let refusal = Refusal::new(*errno, &said.emitted(), &request(), ENTRY_NAMES);
+        for (errno, extended_ack, wanted) in table {
+            let refusal = Refusal::new(*errno, &extended_ack.emitted(), &request(), ENTRY_NAMES);
             assert_eq!(refusal.to_string(), *wanted);
         }
     }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Files of the address cache: what is taken is read again as it was written, and what is wrong is
-//! told with a line that the file has.
+//! Files of the address cache: entries are the same after they were written and parsed again, and
+//! errors are reported with a line that the file has.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use oxib_data_file::{
-    resolve::{
-        Answer,
+    resolver::{
+        LookupResult,
         Resolver, //
     },
-    Reading, //
+    FileSet, //
 };
 use std::{
     collections::BTreeSet,
     net::Ipv4Addr, //
 };
 
-/// Knows names of up to three letters.
-struct Few;
+/// A resolver that knows names of up to three letters; those of three have no address.
+struct ShortNames;
 
-impl Resolver for Few {
-    fn look_up(&self, name: &str) -> Answer {
+impl Resolver for ShortNames {
+    fn look_up(&self, name: &str) -> LookupResult {
         match *name.as_bytes() {
             [a] => Ok(vec![Ipv4Addr::new(10, 0, 0, a).into()]),
             [a, b] => Ok(vec![
@@ -36,29 +36,29 @@ impl Resolver for Few {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // Two files, so that places are in either.
+    // Two files, so that there are locations in either.
     let (first, second) = bytes.split_at(bytes.len() / 2);
-    let mut reading = Reading::new();
+    let mut files = FileSet::new();
     let mut read = 0;
-    reading.add("a", first, |more| read += more);
-    reading.add("b", second, |more| read += more);
+    files.add("a", first, |more| read += more);
+    files.add("b", second, |more| read += more);
     assert_eq!(read, bytes.len());
-    match reading.finish(&Few, || {}) {
+    match files.finish(&ShortNames, || {}) {
         Ok(entries) => {
             let addresses: BTreeSet<_> = entries.iter().map(|entry| entry.address).collect();
             assert_eq!(addresses.len(), entries.len());
             let text: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
-            let mut again = Reading::new();
+            let mut again = FileSet::new();
             again.add("c", text.as_bytes(), |_| {});
-            assert_eq!(again.finish(&Few, || {}), Ok(entries));
+            assert_eq!(again.finish(&ShortNames, || {}), Ok(entries));
         }
-        Err(complaints) => {
-            assert!(!complaints.is_empty());
-            for complaint in complaints {
-                let text = if complaint.file == "a" { first } else { second };
+        Err(errors) => {
+            assert!(!errors.is_empty());
+            for error in errors {
+                let text = if error.file == "a" { first } else { second };
                 let lines = text.split(|byte| *byte == b'\n').count();
-                assert!((1..=lines).contains(&(complaint.line.unwrap() as usize)));
-                assert!(!complaint.text.contains('\n'));
+                assert!((1..=lines).contains(&(error.line.unwrap() as usize)));
+                assert!(!error.text.contains('\n'));
             }
         }
     }

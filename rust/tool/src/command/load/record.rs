@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Records of a load: what its attribute `entries` is an array of.
+//! The records of which the attribute `entries` of a load is an array.
 
 use oxib_data_file::Entry;
 use std::net::IpAddr;
 
-/// Bytes of a record.
+/// The length of a record in bytes.
 pub const LENGTH: usize = 48;
 
-/// An entry as a record: address (IPv4 as an IPv4-mapped one), GID, then in network byte order
-/// queue pair number, P_Key (0 for none of them), two zero bytes, lifetime, four zero bytes.
-pub fn one(entry: &Entry) -> [u8; LENGTH] {
+/// Encodes an entry as a record: the address (an IPv4 one as IPv4-mapped), the GID, then in network
+/// byte order the queue pair number and the P_Key (0 if the entry has none), two zero bytes, the
+/// lifetime, four zero bytes.
+pub fn encode(entry: &Entry) -> [u8; LENGTH] {
     let address = match entry.address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,
@@ -30,9 +31,9 @@ pub fn one(entry: &Entry) -> [u8; LENGTH] {
     record
 }
 
-/// Entries as an array.
-pub fn all(entries: &[Entry]) -> Vec<u8> {
-    entries.iter().flat_map(one).collect()
+/// Encodes entries as an array of records.
+pub fn encode_all(entries: &[Entry]) -> Vec<u8> {
+    entries.iter().flat_map(encode).collect()
 }
 
 #[cfg(test)]
@@ -54,7 +55,7 @@ mod tests {
             0xfe, 0xc0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, //
             0, 0x48, 0x49, 0x4a, 0x80, 0x01, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0,
         ];
-        assert_eq!(one(&entry), wanted);
+        assert_eq!(encode(&entry), wanted);
         let bare = Entry {
             address: "fd00::1".parse().unwrap(),
             qpn: None,
@@ -62,9 +63,9 @@ mod tests {
             lifetime: 0,
             ..entry
         };
-        let record = one(&bare);
+        let record = encode(&bare);
         assert_eq!(record[..2], [0xfd, 0]);
         assert_eq!(record[32..], [0; 16]);
-        assert_eq!(all(&[entry, bare]).len(), 2 * LENGTH);
+        assert_eq!(encode_all(&[entry, bare]).len(), 2 * LENGTH);
     }
 }

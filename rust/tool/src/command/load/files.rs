@@ -18,15 +18,15 @@ use std::{
     }, //
 };
 
-/// The end of the names of files in a directory.
-const ENDING: &str = "data";
+/// The extension of the files that are read from a directory.
+const EXTENSION: &str = "data";
 
 /// A file to be read.
 #[derive(Debug)]
 pub struct File {
-    /// The name as it was given.
+    /// The name for messages.
     pub name: String,
-    /// The size in bytes, as far as it is known beforehand; 0 otherwise.
+    /// The size in bytes; 0 if it is not known before the file is read.
     pub size: u64,
     /// The path of the file; `None` for the standard input.
     path: Option<PathBuf>,
@@ -46,7 +46,7 @@ impl File {
     }
 }
 
-/// The files that a command line names: those of a directory in the order of their names.
+/// Lists the files that a command line names; those of a directory in the order of their names.
 pub fn list(paths: &[PathBuf]) -> Result<Vec<File>> {
     let mut files = Vec::new();
     for path in paths {
@@ -57,7 +57,7 @@ pub fn list(paths: &[PathBuf]) -> Result<Vec<File>> {
                 path: None,
             });
         } else if path.is_dir() {
-            files.extend(directory(path)?.into_iter().map(file));
+            files.extend(files_of_directory(path)?.into_iter().map(file));
         } else {
             files.push(file(path.clone()));
         }
@@ -65,25 +65,25 @@ pub fn list(paths: &[PathBuf]) -> Result<Vec<File>> {
     Ok(files)
 }
 
-/// A file with its size.
+/// Creates a file, with its size.
 fn file(path: PathBuf) -> File {
     File {
         name: path.display().to_string(),
-        // One that is not there is complained of when it is read.
-        size: fs::metadata(&path).map_or(0, |about| about.len()),
+        // A missing file is reported when it is read.
+        size: fs::metadata(&path).map_or(0, |metadata| metadata.len()),
         path: Some(path),
     }
 }
 
-/// The files of a directory; hidden ones, which editors leave, are left out.
-fn directory(path: &Path) -> Result<Vec<PathBuf>> {
+/// Lists the data files of a directory, except hidden ones, which editors may have left there.
+fn files_of_directory(path: &Path) -> Result<Vec<PathBuf>> {
     let failed = || Error::system(format!("reading the directory {}", path.display()));
     let mut found = Vec::new();
     for entry in fs::read_dir(path).map_err(failed())? {
         let entry = entry.map_err(failed())?;
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         let path = entry.path();
-        if !hidden && path.extension().is_some_and(|ending| ending == ENDING) && !path.is_dir() {
+        if !hidden && path.extension().is_some_and(|found| found == EXTENSION) && !path.is_dir() {
             found.push(path);
         }
     }
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(files[0].read().unwrap(), b"a.data");
         assert_eq!(files[0].size, 6);
         assert!(files[3].read().is_err());
-        // A wrong one, perhaps, with which all that was loaded would go.
+        // A directory without data files is probably a mistake, and must not empty the cache.
         let empty = tempfile::tempdir().unwrap();
         assert!(matches!(
             list(&[empty.path().to_owned()]),

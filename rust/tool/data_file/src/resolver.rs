@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Names of files, resolved.
+//! The resolution of the hosts' names in files.
 //!
-//! A name stands for all its addresses of either family but loopback ones (Debian gives a host's
-//! own name 127.0.1.1 in its `/etc/hosts`). One that has no others is a mistake.
+//! A name stands for all its addresses of either family, except loopback ones: `/etc/hosts` of
+//! Debian maps a host's own name to 127.0.1.1. A name without other addresses is an error.
 
 use oxib_wire::acm::entry::check_address;
 use std::{
@@ -26,21 +26,21 @@ use std::{
     thread,
 };
 
-/// A name's addresses without repetition, or why there are none.
-pub type Answer = Result<Vec<IpAddr>, String>;
+/// The addresses of a name, or the reason why there are none.
+pub type LookupResult = Result<Vec<IpAddr>, String>;
 
-/// A service that knows the addresses of names.
+/// A source of the addresses of names.
 pub trait Resolver: Sync {
-    /// All addresses of a name, as they come.
-    fn look_up(&self, name: &str) -> Answer;
+    /// Returns all addresses of a name, in any order and perhaps with repetitions.
+    fn look_up(&self, name: &str) -> LookupResult;
 }
 
-/// The host's own resolver: `/etc/hosts`, DNS, and what else nsswitch.conf(5) names.
+/// The host's resolver: `/etc/hosts`, DNS and other databases, as nsswitch.conf(5) says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostResolver;
 
 impl Resolver for HostResolver {
-    fn look_up(&self, name: &str) -> Answer {
+    fn look_up(&self, name: &str) -> LookupResult {
         match (name, 0).to_socket_addrs() {
             Ok(found) => Ok(found.map(|socket| socket.ip()).collect()),
             Err(error) => Err(error.to_string()),
@@ -48,50 +48,51 @@ impl Resolver for HostResolver {
     }
 }
 
-/// The number of names that are resolved at once, as a distant name server takes long to answer.
-const AT_ONCE: usize = 16;
+/// The number of names that are resolved in parallel, as a remote name server answers slowly.
+const PARALLEL_LOOKUPS: usize = 16;
 
-/// Resolves names, several at once. `step` is called after each.
+/// Resolves names, several in parallel. `step` is called after each.
 pub fn resolve_all(
     names: &[String],
     resolver: &impl Resolver,
     step: impl Fn() + Sync,
-) -> HashMap<String, Answer> {
+) -> HashMap<String, LookupResult> {
     let next = AtomicUsize::new(0);
-    let answers = Mutex::new(HashMap::with_capacity(names.len()));
+    let results = Mutex::new(HashMap::with_capacity(names.len()));
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(names.len()) {
+        for _ in 0..PARALLEL_LOOKUPS.min(names.len()) {
             scope.spawn(|| {
                 while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let answer = fit(name, resolver.look_up(name));
-                    answers
+                    let result = usable_addresses(name, resolver.look_up(name));
+                    results
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
-                        .insert(name.clone(), answer);
+                        .insert(name.clone(), result);
                     step();
                 }
             });
         }
     });
-    answers.into_inner().unwrap_or_else(PoisonError::into_inner)
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns those of a name's addresses that can be in the cache.
-fn fit(name: &str, answer: Answer) -> Answer {
-    let found: BTreeSet<IpAddr> = answer
+/// Returns the addresses of a name that can be in the cache, without repetition. Fails if there is
+/// none.
+fn usable_addresses(name: &str, result: LookupResult) -> LookupResult {
+    let found: BTreeSet<IpAddr> = result
         .map_err(|error| format!("the name '{name}' cannot be resolved: {error}"))?
         .into_iter()
         .map(|address| address.to_canonical())
         .collect();
-    let fit: Vec<IpAddr> = found
+    let usable: Vec<IpAddr> = found
         .iter()
         .copied()
         .filter(|address| check_address(*address).is_ok())
         .collect();
-    match (fit.is_empty(), found.first()) {
-        (false, _) => Ok(fit),
-        (true, Some(unfit)) => Err(format!(
-            "the name '{name}' has no address of a network, only {unfit}: give the address itself"
+    match (usable.is_empty(), found.first()) {
+        (false, _) => Ok(usable),
+        (true, Some(other)) => Err(format!(
+            "the name '{name}' has no address of a network, only {other}: give the address itself"
         )),
         (true, None) => Err(format!("the name '{name}' has no address")),
     }
@@ -101,11 +102,11 @@ fn fit(name: &str, answer: Answer) -> Answer {
 mod tests {
     use super::*;
 
-    /// Addresses out of a table; a name that is not there is unknown.
+    /// A resolver with a table of names and their addresses.
     struct Table(&'static [(&'static str, &'static [&'static str])]);
 
     impl Resolver for Table {
-        fn look_up(&self, name: &str) -> Answer {
+        fn look_up(&self, name: &str) -> LookupResult {
             let (_, texts) = self
                 .0
                 .iter()
@@ -137,12 +138,12 @@ mod tests {
         ];
         let names: Vec<String> = wanted.iter().map(|(name, _)| name.to_string()).collect();
         let steps = AtomicUsize::new(0);
-        let answers = resolve_all(&names, &table, || {
+        let results = resolve_all(&names, &table, || {
             steps.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(steps.into_inner(), names.len());
         for (name, wanted) in wanted {
-            match (&answers[*name], wanted) {
+            match (&results[*name], wanted) {
                 (Ok(found), Ok(texts)) => {
                     let texts: Vec<String> = texts.iter().map(|text| text.to_string()).collect();
                     let found: Vec<String> = found.iter().map(|each| each.to_string()).collect();

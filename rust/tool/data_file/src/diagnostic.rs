@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-//! Places in files, and complaints about them.
+//! Locations in files, and diagnostics about them.
 
 use std::fmt;
 
-/// A line of one of the files of a [`Reading`](crate::Reading).
+/// A line of one of the files of a [`FileSet`](crate::FileSet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    /// The number of the file, in the order they were added.
+pub(crate) struct Location {
+    /// The index of the file, in the order in which they were added.
     pub(crate) file: u32,
-    /// The number of the line, from 1 on.
+    /// The number of the line, starting at 1.
     pub(crate) line: u32,
 }
 
-/// Something wrong, or worth a note, in a file. Written as `FILE:LINE: TEXT`, or `FILE: TEXT` if it
-/// is about the file as a whole.
+/// An error in a file, or a note about it. Written as `FILE:LINE: TEXT`, or `FILE: TEXT` if it
+/// concerns the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub struct Diagnostic {
     /// The file's name as it was given.
     pub file: String,
-    /// The line, from 1 on.
+    /// The number of the line, starting at 1; `None` for the file as a whole.
     pub line: Option<u32>,
-    /// A description of the mistake.
+    /// The text of the error or the note.
     pub text: String,
 }
 
-impl fmt::Display for Complaint {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file, self.text),
