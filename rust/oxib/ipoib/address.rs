@@ -26,6 +26,7 @@ mod tests;
 
 use destination::{
     hold,
+    Doubts,
     Due,
     Failed,
     Ready,
@@ -406,6 +407,7 @@ impl<H: Handle, P> Destinations<H, P> {
                         used: now,
                         found: now,
                         due,
+                        doubts: Doubts::default(),
                         move_hint: None,
                         search: None,
                         refused: 0,
@@ -432,6 +434,7 @@ impl<H: Handle, P> Destinations<H, P> {
                         ready.tries = 0;
                         if !handle.is_same(&ready.handle) {
                             ready.handle = handle;
+                            ready.doubts = Doubts::default();
                             return End::Changed;
                         }
                     }

@@ -18,6 +18,11 @@ pub(super) const RETRY_SECS: u64 = 1;
 pub(in crate::ipoib) const SILENCE_SECS: u64 = 1;
 const DOUBLINGS: u32 = 5;
 
+/// Time until a path is looked for again to a neighbour that goes on failing, in seconds; it
+/// doubles up to [`DOUBT_MAX_SECS`].
+pub(super) const DOUBT_SECS: u64 = 4;
+pub(super) const DOUBT_MAX_SECS: u64 = 64;
+
 /// State of a destination.
 pub(super) enum State<H, P> {
     /// A search is under way; packets wait for its end.
@@ -48,6 +53,8 @@ pub(super) struct Ready<H> {
     pub(super) found: u64,
     /// Time of the next search, if the path is in use.
     pub(super) due: Due,
+    /// Failures of the neighbour there.
+    pub(super) doubts: Doubts,
     /// Time from which on a report that the destination is elsewhere may be followed up, if there
     /// is one.
     pub(super) move_hint: Option<u64>,
@@ -122,6 +129,33 @@ impl Failed {
             until: now + wait,
             wait,
         }
+    }
+}
+
+/// Failures of a neighbour that make the path to it doubtful. One that is gone while its port is
+/// still there fails again every few seconds, and the subnet administrator confirms its path each
+/// time: so each doubt makes the next one wait longer. Times are in seconds.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Doubts {
+    /// Time before which a failure is no reason for doubt.
+    until: u64,
+    /// The wait before that time; 0 if the neighbour has not failed.
+    wait: u64,
+}
+
+impl Doubts {
+    /// Notes a failure at time `now`. Returns whether it makes the path doubtful.
+    pub(super) fn note(&mut self, now: u64) -> bool {
+        if now < self.until {
+            return false;
+        }
+        if now >= self.until + DOUBT_MAX_SECS {
+            // A good while without a failure: this is another trouble.
+            self.wait = 0;
+        }
+        self.wait = (2 * self.wait).clamp(DOUBT_SECS, DOUBT_MAX_SECS);
+        self.until = now + self.wait;
+        true
     }
 }
 
