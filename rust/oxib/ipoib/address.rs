@@ -35,6 +35,8 @@ use destination::{
 };
 use room::{
     Count,
+    CROWD,
+    CROWD_LIFETIME_SECS,
     DESTINATIONS, //
 };
 
@@ -472,20 +474,26 @@ impl<H: Handle, P> Destinations<H, P> {
     }
 
     /// Forgets destinations that were not used for [`LIFETIME_SECS`], those that may be wrong and
-    /// are not in use and, if there is no room for others, those that this node did not ask for.
+    /// are not in use and, if there is little room for others, those that this node did not ask for
+    /// and peers that were not used for [`CROWD_LIFETIME_SECS`].
     /// Adds forgotten ones to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
-        let is_full = self.count.all >= DESTINATIONS;
-        let idle = |state: &State<H, P>| match state {
+        let is_crowded = self.count.all >= CROWD;
+        let idle = |gid: &Gid, state: &State<H, P>| match state {
             State::Ready(ready)
-                if is_full && ready.is_stranger && ready.used + FRESH_SECS <= now =>
+                if is_crowded && ready.is_stranger && ready.used + FRESH_SECS <= now =>
             {
                 true
             }
             State::Ready(ready) => {
                 let may_be_wrong = matches!(ready.due, Due::Now | Due::Stale(_));
-                ready.used + LIFETIME_SECS <= now || (may_be_wrong && ready.used < in_use)
+                // With a path to a group goes a membership, which costs the SA requests.
+                let lifetime = match is_crowded && !gid.is_multicast() {
+                    true => CROWD_LIFETIME_SECS,
+                    false => LIFETIME_SECS,
+                };
+                ready.used + lifetime <= now || (may_be_wrong && ready.used < in_use)
             }
             State::Failed(failed) => failed.until + LIFETIME_SECS <= now,
             State::Resolving(_) => false,
@@ -495,7 +503,8 @@ impl<H: Handle, P> Destinations<H, P> {
             if gids.len() == gids.capacity() || handles.len() == handles.capacity() {
                 return;
             }
-            if !idle(current.current().1) {
+            let (gid, state) = current.current();
+            if !idle(gid, state) {
                 cursor = current.move_next();
                 continue;
             }
