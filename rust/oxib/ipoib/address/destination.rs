@@ -8,6 +8,7 @@ use super::{
     revalidation::SETTLING,
     Policy, //
 };
+use crate::ipoib::spaced::Spaced;
 
 /// Time until a destination that was not found is looked for again, in seconds; it doubles up to
 /// [`Policy::memory`].
@@ -134,30 +135,8 @@ impl Failed {
 
 /// Failures of a neighbour that make the path to it doubtful. One that is gone while its port is
 /// still there fails again every few seconds, and the subnet administrator confirms its path each
-/// time: so each doubt makes the next one wait longer. Times are in seconds.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Doubts {
-    /// Time before which a failure is no reason for doubt.
-    until: u64,
-    /// The wait before that time; 0 if the neighbour has not failed.
-    wait: u64,
-}
-
-impl Doubts {
-    /// Notes a failure at time `now`. Returns whether it makes the path doubtful.
-    pub(super) fn note(&mut self, now: u64) -> bool {
-        if now < self.until {
-            return false;
-        }
-        if now >= self.until + DOUBT_MAX_SECS {
-            // A good while without a failure: this is another trouble.
-            self.wait = 0;
-        }
-        self.wait = (2 * self.wait).clamp(DOUBT_SECS, DOUBT_MAX_SECS);
-        self.until = now + self.wait;
-        true
-    }
-}
+/// time.
+pub(super) type Doubts = Spaced<DOUBT_SECS, DOUBT_MAX_SECS>;
 
 /// State of the port that a search was begun in: results from another state are stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
