@@ -108,11 +108,11 @@ pub(super) enum End<P> {
 }
 
 /// A destination as it is shown.
-pub(super) enum Seen<'a, H> {
+pub(super) enum Seen<H> {
     /// A search is under way; so many packets wait.
     Searched(usize),
     /// The path is known.
-    Found(&'a H),
+    Found(H),
     /// The last search failed.
     Lost,
 }
@@ -570,16 +570,28 @@ impl<H: Handle, P> Destinations<H, P> {
         core::mem::replace(self, fresh)
     }
 
-    /// Returns all destinations, as they are shown.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Gid, Seen<'_, H>)> {
-        self.table.iter().map(|(gid, state)| {
+    /// Adds to `out`, as far as it has room, the destinations from `from` on, as they are shown.
+    /// Returns the destination to go on at, if there are more.
+    pub(super) fn list(
+        &mut self,
+        from: &Gid,
+        out: &mut KVec<(Gid, Seen<H::ForQueue>)>,
+    ) -> Option<Gid> {
+        let mut cursor = self.table.cursor_lower_bound_mut(from);
+        while let Some(current) = cursor {
+            let (&gid, state) = current.current();
+            if out.len() == out.capacity() {
+                return Some(gid);
+            }
             let seen = match state {
                 State::Resolving(resolving) => Seen::Searched(resolving.waiting.len()),
-                State::Ready(ready) => Seen::Found(&ready.handle),
+                State::Ready(ready) => Seen::Found(ready.handle.for_queue()),
                 State::Failed(_) => Seen::Lost,
             };
-            (gid, seen)
-        })
+            let _ = out.push_within_capacity((gid, seen));
+            cursor = current.move_next();
+        }
+        None
     }
 
     /// Returns the number of packets that wait for searches.
