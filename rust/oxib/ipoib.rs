@@ -79,6 +79,7 @@ mod queues;
 mod receive;
 mod roce;
 mod search;
+mod spaced;
 mod statistics;
 mod stopped;
 mod strangers;

@@ -26,6 +26,7 @@ mod tests;
 
 use destination::{
     hold,
+    Doubts,
     Due,
     Failed,
     Ready,
@@ -34,6 +35,8 @@ use destination::{
 };
 use room::{
     Count,
+    CROWD,
+    CROWD_LIFETIME_SECS,
     DESTINATIONS, //
 };
 
@@ -105,11 +108,11 @@ pub(super) enum End<P> {
 }
 
 /// A destination as it is shown.
-pub(super) enum Seen<'a, H> {
+pub(super) enum Seen<H> {
     /// A search is under way; so many packets wait.
     Searched(usize),
     /// The path is known.
-    Found(&'a H),
+    Found(H),
     /// The last search failed.
     Lost,
 }
@@ -406,6 +409,7 @@ impl<H: Handle, P> Destinations<H, P> {
                         used: now,
                         found: now,
                         due,
+                        doubts: Doubts::default(),
                         move_hint: None,
                         search: None,
                         refused: 0,
@@ -432,6 +436,7 @@ impl<H: Handle, P> Destinations<H, P> {
                         ready.tries = 0;
                         if !handle.is_same(&ready.handle) {
                             ready.handle = handle;
+                            ready.doubts = Doubts::default();
                             return End::Changed;
                         }
                     }
@@ -469,20 +474,26 @@ impl<H: Handle, P> Destinations<H, P> {
     }
 
     /// Forgets destinations that were not used for [`LIFETIME_SECS`], those that may be wrong and
-    /// are not in use and, if there is no room for others, those that this node did not ask for.
+    /// are not in use and, if there is little room for others, those that this node did not ask for
+    /// and peers that were not used for [`CROWD_LIFETIME_SECS`].
     /// Adds forgotten ones to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
-        let is_full = self.count.all >= DESTINATIONS;
-        let idle = |state: &State<H, P>| match state {
+        let is_crowded = self.count.all >= CROWD;
+        let idle = |gid: &Gid, state: &State<H, P>| match state {
             State::Ready(ready)
-                if is_full && ready.is_stranger && ready.used + FRESH_SECS <= now =>
+                if is_crowded && ready.is_stranger && ready.used + FRESH_SECS <= now =>
             {
                 true
             }
             State::Ready(ready) => {
                 let may_be_wrong = matches!(ready.due, Due::Now | Due::Stale(_));
-                ready.used + LIFETIME_SECS <= now || (may_be_wrong && ready.used < in_use)
+                // With a path to a group goes a membership, which costs the SA requests.
+                let lifetime = match is_crowded && !gid.is_multicast() {
+                    true => CROWD_LIFETIME_SECS,
+                    false => LIFETIME_SECS,
+                };
+                ready.used + lifetime <= now || (may_be_wrong && ready.used < in_use)
             }
             State::Failed(failed) => failed.until + LIFETIME_SECS <= now,
             State::Resolving(_) => false,
@@ -492,7 +503,8 @@ impl<H: Handle, P> Destinations<H, P> {
             if gids.len() == gids.capacity() || handles.len() == handles.capacity() {
                 return;
             }
-            if !idle(current.current().1) {
+            let (gid, state) = current.current();
+            if !idle(gid, state) {
                 cursor = current.move_next();
                 continue;
             }
@@ -558,16 +570,28 @@ impl<H: Handle, P> Destinations<H, P> {
         core::mem::replace(self, fresh)
     }
 
-    /// Returns all destinations, as they are shown.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Gid, Seen<'_, H>)> {
-        self.table.iter().map(|(gid, state)| {
+    /// Adds to `out`, as far as it has room, the destinations from `from` on, as they are shown.
+    /// Returns the destination to go on at, if there are more.
+    pub(super) fn list(
+        &mut self,
+        from: &Gid,
+        out: &mut KVec<(Gid, Seen<H::ForQueue>)>,
+    ) -> Option<Gid> {
+        let mut cursor = self.table.cursor_lower_bound_mut(from);
+        while let Some(current) = cursor {
+            let (&gid, state) = current.current();
+            if out.len() == out.capacity() {
+                return Some(gid);
+            }
             let seen = match state {
                 State::Resolving(resolving) => Seen::Searched(resolving.waiting.len()),
-                State::Ready(ready) => Seen::Found(&ready.handle),
+                State::Ready(ready) => Seen::Found(ready.handle.for_queue()),
                 State::Failed(_) => Seen::Lost,
             };
-            (gid, seen)
-        })
+            let _ = out.push_within_capacity((gid, seen));
+            cursor = current.move_next();
+        }
+        None
     }
 
     /// Returns the number of packets that wait for searches.

@@ -51,6 +51,7 @@ mod mtu;
 mod restart;
 mod trouble;
 
+pub(super) use follow::Unanswered;
 pub(super) use restart::Backoff;
 pub(super) use trouble::{
     News,

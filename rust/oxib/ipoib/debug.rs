@@ -26,8 +26,12 @@ use crate::{
             Rtnl, //
         }, //
     },
+    rdma::ah::AddressHandle,
     wire::gid::Gid, //
 };
+
+/// Destinations that are read under one hold of the table's lock.
+const BATCH: usize = 64;
 
 /// The directory, while the module is loaded.
 static DIRECTORY: rtnl::Locked<Option<Dir>> = rtnl::Locked::new(None);
@@ -145,6 +149,25 @@ fn show_group(
     )
 }
 
+/// Shows the destinations of an interface by `show`. They are read a batch at a time: packets to
+/// new destinations wait for the table's lock, and the text of thousands takes long.
+fn for_each_destination(
+    this: &Interface,
+    mut show: impl FnMut(&Gid, &Seen<Arc<AddressHandle>>) -> core::fmt::Result,
+) -> core::fmt::Result {
+    let mut batch = KVec::with_capacity(BATCH, GFP_KERNEL).map_err(|_| core::fmt::Error)?;
+    let mut next = Some(Gid::ZERO);
+    while let Some(from) = next {
+        batch.clear();
+        // The lock is released by the end of this line.
+        next = this.destinations.lock().list(&from, &mut batch);
+        for (gid, seen) in &batch {
+            show(gid, seen)?;
+        }
+    }
+    Ok(())
+}
+
 /// Shows the groups that the interface is a member of or wants to be, and those that it only
 /// sends to.
 fn show_groups(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -153,26 +176,23 @@ fn show_groups(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> cor
     for (gid, joined) in groups.iter() {
         show_group(out, gid, 0, joined, false)?;
     }
-    let destinations = this.destinations.lock();
-    for (gid, seen) in destinations.iter() {
+    for_each_destination(this, |gid, seen| {
         if !gid.is_multicast() || groups.is_member(gid) {
-            continue;
+            return Ok(());
         }
         match seen {
-            Seen::Searched(waiting) => show_group(out, gid, waiting, false, true)?,
-            Seen::Found(_) => show_group(out, gid, 0, true, true)?,
-            Seen::Lost => show_group(out, gid, 0, false, true)?,
+            Seen::Searched(waiting) => show_group(out, gid, *waiting, false, true),
+            Seen::Found(_) => show_group(out, gid, 0, true, true),
+            Seen::Lost => show_group(out, gid, 0, false, true),
         }
-    }
-    Ok(())
+    })
 }
 
 /// Shows the destinations that are no groups.
 fn show_paths(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-    let destinations = this.destinations.lock();
-    for (gid, seen) in destinations.iter() {
+    for_each_destination(this, |gid, seen| {
         if gid.is_multicast() {
-            continue;
+            return Ok(());
         }
         match seen {
             Seen::Found(handle) => write!(
@@ -182,16 +202,13 @@ fn show_paths(this: &Arc<Interface>, out: &mut core::fmt::Formatter<'_>) -> core
                 yes(true),
                 handle.lid(),
                 handle.service_level()
-            )?,
-            Seen::Searched(_) | Seen::Lost => {
-                write!(
-                    out,
-                    "GID: {}\n  complete: {:>6}\n\n",
-                    Short(gid),
-                    yes(false)
-                )?;
-            }
+            ),
+            Seen::Searched(_) | Seen::Lost => write!(
+                out,
+                "GID: {}\n  complete: {:>6}\n\n",
+                Short(gid),
+                yes(false)
+            ),
         }
-    }
-    Ok(())
+    })
 }

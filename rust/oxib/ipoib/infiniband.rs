@@ -87,6 +87,7 @@ mod path;
 mod program;
 mod shared;
 
+use answer::RefusalLines;
 use gids::Unrest;
 use group::Groups;
 use path::Paths;
@@ -150,6 +151,8 @@ struct Port {
     #[pin]
     quiet_until: SpinLockBh<u64>,
     #[pin]
+    refusal_lines: SpinLockBh<RefusalLines>,
+    #[pin]
     work: DelayedWork<Port>,
     #[pin]
     deadline_work: DelayedWork<Port, DEADLINE_WORK>,
@@ -208,6 +211,7 @@ impl Infiniband {
             group_mtu: AtomicU32::new(0),
             prefixes <- new_spinlock_bh!(Prefixes::default(), "oxib_prefixes"),
             quiet_until <- new_spinlock_bh!(0, "oxib_wrong_answers"),
+            refusal_lines <- new_spinlock_bh!(RefusalLines::default(), "oxib_refusal_lines"),
             work <- new_delayed_work!("oxib_answers"),
             deadline_work <- new_delayed_work!("oxib_deadline"),
         });

@@ -34,7 +34,8 @@ use super::{
     connected::Connected,
     control::{
         Backoff,
-        Trouble, //
+        Trouble,
+        Unanswered, //
     },
     debug::Files,
     inbound::{
@@ -274,6 +275,7 @@ pub(super) struct Control {
     pub(super) start: Trouble,
     /// Asking the port what it offers.
     pub(super) query: Trouble,
+    pub(super) unanswered: Unanswered,
     /// Finding the partition's P_Key in the port's table.
     pub(super) partition: Trouble,
 }
@@ -379,6 +381,7 @@ impl Interface {
             restarts: Backoff::default(),
             start: Trouble::default(),
             query: Trouble::default(),
+            unanswered: Unanswered::default(),
             partition: Trouble::default(),
         };
         Arc::pin_init(

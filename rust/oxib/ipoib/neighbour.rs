@@ -195,7 +195,13 @@ impl Interface {
 
     /// Takes notice of a neighbour that does not answer at `gid` any more.
     pub(super) fn neighbour_failed(self: &Arc<Self>, gid: &Gid) {
-        if !gid.is_multicast() {
+        if gid.is_multicast() {
+            return;
+        }
+        let (now, mut destinations) = (self.now(), self.destinations.lock());
+        let is_doubtful = destinations.neighbour_failed(gid, now);
+        drop(destinations);
+        if is_doubtful {
             self.invalidate_destination(gid);
         }
     }

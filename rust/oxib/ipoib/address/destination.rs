@@ -8,6 +8,7 @@ use super::{
     revalidation::SETTLING,
     Policy, //
 };
+use crate::ipoib::spaced::Spaced;
 
 /// Time until a destination that was not found is looked for again, in seconds; it doubles up to
 /// [`Policy::memory`].
@@ -17,6 +18,11 @@ pub(super) const RETRY_SECS: u64 = 1;
 /// with each try, [`DOUBLINGS`] times at most.
 pub(in crate::ipoib) const SILENCE_SECS: u64 = 1;
 const DOUBLINGS: u32 = 5;
+
+/// Time until a path is looked for again to a neighbour that goes on failing, in seconds; it
+/// doubles up to [`DOUBT_MAX_SECS`].
+pub(super) const DOUBT_SECS: u64 = 4;
+pub(super) const DOUBT_MAX_SECS: u64 = 64;
 
 /// State of a destination.
 pub(super) enum State<H, P> {
@@ -48,6 +54,8 @@ pub(super) struct Ready<H> {
     pub(super) found: u64,
     /// Time of the next search, if the path is in use.
     pub(super) due: Due,
+    /// Failures of the neighbour there.
+    pub(super) doubts: Doubts,
     /// Time from which on a report that the destination is elsewhere may be followed up, if there
     /// is one.
     pub(super) move_hint: Option<u64>,
@@ -124,6 +132,11 @@ impl Failed {
         }
     }
 }
+
+/// Failures of a neighbour that make the path to it doubtful. One that is gone while its port is
+/// still there fails again every few seconds, and the subnet administrator confirms its path each
+/// time.
+pub(super) type Doubts = Spaced<DOUBT_SECS, DOUBT_MAX_SECS>;
 
 /// State of the port that a search was begun in: results from another state are stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

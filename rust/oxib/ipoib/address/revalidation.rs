@@ -145,6 +145,16 @@ impl<H: Handle, P> Destinations<H, P> {
         matches!(state, State::Ready(_))
     }
 
+    /// Notes at time `now` that the neighbour at `gid` does not answer. Returns whether the path to
+    /// it is to be invalidated for that.
+    pub(in crate::ipoib) fn neighbour_failed(&mut self, gid: &Gid, now: u64) -> bool {
+        match self.table.get_mut(gid) {
+            Some(State::Ready(ready)) => ready.doubts.take(now),
+            // Other interfaces may know a path, and a search that failed is to be repeated.
+            Some(State::Resolving(_) | State::Failed(_)) | None => true,
+        }
+    }
+
     /// Marks all paths stale since time `since`: any may be wrong, though most are not. Those that
     /// are used from then on are looked for again, unless something shows meanwhile that they
     /// lead there. Searches and groups are handled as by [`Destinations::invalidate_all`].

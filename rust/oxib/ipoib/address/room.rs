@@ -15,6 +15,13 @@ use crate::wire::gid::Gid;
 /// Most destinations, so that a scan of a large network does not take all memory.
 pub(super) const DESTINATIONS: usize = 16_384;
 
+/// Number of destinations from which on there is little room for others.
+pub(super) const CROWD: usize = DESTINATIONS - DESTINATIONS / 16;
+
+/// Time after which an unused peer is forgotten then, in seconds. The port keeps the path to it, so
+/// the subnet administrator is not asked again for that.
+pub(super) const CROWD_LIFETIME_SECS: u64 = 10;
+
 /// Share of the destinations and searches that groups take at most: any program can send to as
 /// many as it likes, and peers are to be found all the same.
 pub(super) const GROUP_SHARE: usize = 2;

@@ -35,11 +35,35 @@ use crate::{
 /// Time until a port is asked again that could not be, in milliseconds.
 const QUERY_AGAIN_MS: u64 = 1000;
 
+/// Time for which a link that was up counts as up though its port cannot be asked, in milliseconds.
+const UNANSWERED_MS: u64 = 3000;
+
 /// Time until a port is read again of which the GIDs are being written, in milliseconds.
 const SETTLE_AGAIN_MS: u64 = 50;
 
 /// Time until a Q_Key is set again that a queue pair refused, in milliseconds.
 const QKEY_AGAIN_MS: u64 = 1000;
+
+/// The time since when a port cannot be asked, in milliseconds; `None` if it can.
+#[derive(Default)]
+pub(in crate::ipoib) struct Unanswered(Option<u64>);
+
+impl Unanswered {
+    /// Notes at time `now` the result of a query. Returns whether the link is to be taken down for
+    /// that. A device that is busy and memory that is short say nothing of the link, and pass.
+    fn note<T>(&mut self, result: &Result<T>, now: u64) -> bool {
+        match result {
+            Ok(_) => {
+                self.0 = None;
+                false
+            }
+            Err(error) => {
+                let since = *self.0.get_or_insert(now);
+                *error == ENODEV || now >= since + UNANSWERED_MS
+            }
+        }
+    }
+}
 
 impl Interface {
     /// Reads the port and makes the interface what the port offers.
@@ -47,8 +71,11 @@ impl Interface {
         let offer = self.link().refresh();
         let offer = offer.and_then(|offer| self.follow_partition(rtnl, offer));
         self.tell_of_query(rtnl, &offer);
+        let is_lost = (self.control.get(rtnl).unanswered).note(&offer, self.now_ms());
         let Ok(offer) = offer else {
-            self.device().set_carrier(rtnl, false);
+            if is_lost || !self.is_port_active() {
+                self.device().set_carrier(rtnl, false);
+            }
             return self.retry_in(QUERY_AGAIN_MS);
         };
         if offer.is_unsettled {
@@ -78,6 +105,12 @@ impl Interface {
         if carrier && is_new {
             self.announce_soon();
         }
+    }
+
+    /// Returns whether the port carries packets, as last heard. The device is not asked.
+    fn is_port_active(&self) -> bool {
+        let (rdma, port) = self.place();
+        rdma.is_active(port).unwrap_or(false)
     }
 
     fn tell_of_query(&self, rtnl: &mut Rtnl, result: &Result<Offer>) {
@@ -304,6 +337,27 @@ impl Interface {
                 self.port().get(),
                 self.link().gid_advice()
             );
+        }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_follow)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_that_fails_takes_no_link_down_at_once() {
+        let mut unanswered = Unanswered::default();
+        for (now, result, is_lost) in [
+            (1000, Ok(()), false),
+            (2000, Err(ENOMEM), false),
+            (1999 + UNANSWERED_MS, Err(EIO), false),
+            (2000 + UNANSWERED_MS, Err(EIO), true),
+            (9000, Ok(()), false),
+            (9001, Err(EIO), false),
+            (9002, Err(ENODEV), true),
+        ] {
+            assert_eq!(unanswered.note(&result, now), is_lost);
         }
     }
 }

@@ -15,7 +15,10 @@ use super::{
     Port, //
 };
 use crate::{
-    ipoib::control::News,
+    ipoib::{
+        control::News,
+        spaced::Spaced, //
+    },
     rdma::{
         path::PathRecord,
         sa::multicast::Record, //
@@ -30,8 +33,13 @@ use crate::{
 const UNICAST: core::ops::RangeInclusive<u32> = 1..=0xbfff;
 const MULTICAST: core::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
 
-/// Seconds in which one wrong answer, or one refusal, is logged.
+/// Seconds in which one wrong answer is logged.
 const LOG_INTERVAL: u64 = 10;
+
+/// Lines about groups that the port may not join. A subnet that has no room for more groups refuses
+/// them for good, and the subnet administrator is asked all the same; so the first line is followed
+/// by one after 10 seconds at the earliest, and in the end by one an hour.
+pub(super) type RefusalLines = Spaced<10, 3600>;
 
 /// Reason for not using an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,9 +138,9 @@ impl Port {
         }
     }
 
-    /// Logs that the port may not join a group other than the broadcast group, not too often.
+    /// Logs that the port may not join a group other than the broadcast group, ever less often.
     pub(super) fn tell_refused(&self, interface: &Interface, group: Gid, error: Error) {
-        if !keep_quiet(&mut self.quiet_until.lock(), interface.now()) {
+        if self.refusal_lines.lock().take(interface.now()) {
             dev_warn!(
                 self.device().as_dev(),
                 "{}: the subnet administrator does not let port {} join {group:?}: {error:?}; it \

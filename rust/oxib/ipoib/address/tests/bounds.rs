@@ -150,6 +150,36 @@ mod cases {
     }
 
     #[test]
+    fn peers_that_are_not_used_make_room() -> Result {
+        let mut table = Table::new(POLICY);
+        let group = Gid::from_bytes([0xff; 16]);
+        let ticket = search(&mut table, group, 0)?;
+        table.resolved(&group, ticket, Ok(1), 0);
+        for n in 1..DESTINATIONS {
+            let ticket = search(&mut table, peer(n), 0)?;
+            table.resolved(&peer(n), ticket, Ok(1), 0);
+        }
+        let now = CROWD_LIFETIME_SECS;
+        let full = request(&mut table, peer(DESTINATIONS), 0, now);
+        assert_eq!(dropped(&full), Some(Reason::NoMemory));
+        // What was used since stays, and so does the path to a group.
+        table.used(&peer(1), 1);
+        let mut gids = KVec::with_capacity(8, GFP_KERNEL)?;
+        let mut handles = KVec::with_capacity(8, GFP_KERNEL)?;
+        table.expire(now, &mut gids, &mut handles);
+        assert_eq!(gids.first(), Some(&peer(2)));
+        assert!(table.is_known(&peer(1)) && table.is_known(&group));
+        search(&mut table, peer(DESTINATIONS), now)?;
+        // With room they stay.
+        let mut table = known(1)?;
+        gids.clear();
+        handles.clear();
+        table.expire(now, &mut gids, &mut handles);
+        assert!(gids.is_empty() && table.is_known(&host(1)));
+        Ok(())
+    }
+
+    #[test]
     fn invented_destinations_give_way_to_peers() -> Result {
         let mut table = Table::new(POLICY);
         // A known peer among them stays.

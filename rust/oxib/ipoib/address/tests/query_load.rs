@@ -7,7 +7,13 @@ mod cases {
     use kernel::prelude::*;
 
     use super::super::*;
-    use crate::ipoib::address::revalidation::SETTLING;
+    use crate::ipoib::address::{
+        destination::{
+            DOUBT_MAX_SECS,
+            DOUBT_SECS, //
+        },
+        revalidation::SETTLING, //
+    };
 
     /// Nodes that all hear of a hand-over at once, each of which sends to all of its peers and
     /// sees none of them answer.
@@ -110,6 +116,47 @@ mod cases {
             // Each peer after about 2, 8, 15, 24, 37, and 58 seconds.
             assert!(sum <= nodes * 16 * 6);
         }
+        Ok(())
+    }
+
+    /// Has the neighbour at host 1 fail at time `now`. Returns whether the subnet administrator is
+    /// asked for the path for that; it answers with the path `found`.
+    fn fail(table: &mut Table, found: u8, now: u64) -> Result<bool> {
+        if table.neighbour_failed(&host(1), now) {
+            table.invalidate(&host(1));
+        }
+        let mut due = KVec::with_capacity(1, GFP_KERNEL)?;
+        let ticket = table.take_due(now, 0, &mut due);
+        table.resolved(&host(1), ticket, Ok(found), now);
+        Ok(!due.is_empty())
+    }
+
+    #[test]
+    fn a_neighbour_that_is_gone_is_asked_for_less_and_less() -> Result {
+        let mut table = known(1)?;
+        // The stack gives a neighbour up every three seconds, as long as packets are to go there.
+        let mut asked = KVec::new();
+        for now in (1000..1060).step_by(3) {
+            if fail(&mut table, 1, now)? {
+                asked.push(now, GFP_KERNEL)?;
+            }
+        }
+        assert_eq!(&asked[..], &[1000, 1006, 1015, 1033]);
+        // After a good while it is another trouble.
+        let later = 1033 + 32 + DOUBT_MAX_SECS;
+        assert!(fail(&mut table, 1, later)?);
+        assert!(fail(&mut table, 1, later + DOUBT_SECS)?);
+        assert!(!fail(&mut table, 1, later + 2 * DOUBT_SECS)?);
+        Ok(())
+    }
+
+    #[test]
+    fn a_path_that_has_changed_is_doubted_at_once() -> Result {
+        let mut table = known(1)?;
+        assert!(fail(&mut table, 1, 1000)?);
+        assert!(fail(&mut table, 9, 1000 + DOUBT_SECS)?);
+        assert!(fail(&mut table, 9, 1001 + DOUBT_SECS)?);
+        assert!(!fail(&mut table, 9, 1002 + DOUBT_SECS)?);
         Ok(())
     }
 

@@ -186,4 +186,22 @@ mod cases {
         assert!(table.is_wanted(&host(1), new));
         Ok(())
     }
+
+    #[test]
+    fn all_destinations_are_listed_in_batches() -> Result {
+        let mut table = known(7)?;
+        let mut batch = KVec::with_capacity(3, GFP_KERNEL)?;
+        let (mut listed, mut next) = (KVec::new(), Some(Gid::ZERO));
+        while let Some(from) = next {
+            batch.clear();
+            next = table.list(&from, &mut batch);
+            for (gid, seen) in &batch {
+                assert!(matches!(seen, Seen::Found(_)));
+                listed.push(*gid, GFP_KERNEL)?;
+            }
+        }
+        // Each once, in order, and more than one batch.
+        assert!(listed.iter().copied().eq((1..=7).map(host)) && batch.len() < 7);
+        Ok(())
+    }
 }
