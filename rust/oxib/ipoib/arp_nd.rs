@@ -407,6 +407,13 @@ mod tests {
     }
 
     #[test]
+    fn nobody_holds_a_device_that_is_not_registered() -> Result {
+        let device = Device::<Interface>::new(c"oxib%d", 1)?;
+        assert!(device.master().is_none());
+        Ok(())
+    }
+
+    #[test]
     fn a_device_that_is_not_registered_has_no_gateway() -> Result {
         let device = Device::<Interface>::new(c"oxib%d", 1)?;
         // `kunit/modules` has made a route by a gateway in the namespace.
