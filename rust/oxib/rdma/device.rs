@@ -168,12 +168,12 @@ impl Device {
         );
     }
 
-    /// Tells the administrator that a queue pair could not be destroyed.
+    /// Tells the administrator that an object, `what`, could not be destroyed.
     #[cold]
-    pub(super) fn report_undead(&self, error: i32) {
+    pub(super) fn report_undead(&self, what: &str, error: i32) {
         dev_err!(
             self.as_dev(),
-            "a queue pair cannot be destroyed (error {error}): it stays for good\n"
+            "a {what} cannot be destroyed (error {error}): it stays for good\n"
         );
     }
 
