@@ -260,7 +260,7 @@ impl client::Client for Client {
     }
 
     fn add(device: &Device) -> Result<Option<Self::Data>> {
-        if !crate::parameters::devices().include(device.name().to_bytes()) {
+        if !crate::parameters::devices().include(device.name().text().to_bytes()) {
             return Ok(None);
         }
         let manager = crate::cm_export::manager().ok_or(ENODEV)?;

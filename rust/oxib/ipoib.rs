@@ -203,7 +203,8 @@ impl client::Client for Ports {
 
     fn add(device: &Device) -> Result<Option<Self::Data>> {
         let options = options()?;
-        let name = device.name().to_bytes();
+        let name = device.name();
+        let name = name.text().to_bytes();
         if !options.devices.include(name) {
             return Ok(None);
         }

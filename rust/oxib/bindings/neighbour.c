@@ -118,12 +118,19 @@ static bool oxib_has_gateway_v6(struct net_device *dev, const u8 *to)
 	return found;
 }
 
-/* Whether the namespace of a device routes packets by it, or by its bond, to an address of that length, to a gateway. */
+/*
+ * Whether the namespace of a device routes packets by it, or by its bond, to an address of that length, to a gateway. The
+ * namespace may be gone if the device is not registered.
+ */
 bool oxib_has_gateway(struct net_device *dev, const u8 *to, u32 length)
 {
 	bool found;
 
 	rcu_read_lock();
+	if (!oxib_netdev_net_rcu(dev)) {
+		rcu_read_unlock();
+		return false;
+	}
 	dev = oxib_ip_device(dev);
 	if (length == sizeof(struct in_addr))
 		found = oxib_has_gateway_v4(dev, to);

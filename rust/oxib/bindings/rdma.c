@@ -7,15 +7,19 @@ void oxib_device_get(struct ib_device *device)
 	WARN_ON(!ib_device_try_get(device));
 }
 
-const char *oxib_device_name(const struct ib_device *device)
+/*
+ * Copies the name, of IB_DEVICE_NAME_MAX bytes at most, from where it stays: what dev_name() returns is freed when the
+ * device gets another name.
+ */
+void oxib_device_name(const struct ib_device *device, char *name)
 {
-	return dev_name(&device->dev);
+	strscpy(name, device->name, IB_DEVICE_NAME_MAX);
 }
 
-/* The name of the device on its bus, as lspci has it; of one without a bus, its own. */
+/* The name of the device on its bus, as lspci has it, which does not change; NULL without a bus. */
 const char *oxib_bus_name(const struct ib_device *device)
 {
-	return dev_name(device->dev.parent ?: &device->dev);
+	return device->dev.parent ? dev_name(device->dev.parent) : NULL;
 }
 
 struct device *oxib_device_dev(struct ib_device *device)

@@ -9,7 +9,7 @@
 #include <rdma/ib_verbs.h>
 
 void oxib_device_get(struct ib_device *device);
-const char *oxib_device_name(const struct ib_device *device);
+void oxib_device_name(const struct ib_device *device, char *name);
 const char *oxib_bus_name(const struct ib_device *device);
 struct device *oxib_device_dev(struct ib_device *device);
 struct net *oxib_rdma_net(struct ib_device *device);

@@ -114,7 +114,7 @@ impl Port {
             try_pin_init!(Self {
                 key: DeviceKey::of(device),
                 number,
-                name: CString::try_from(device.name())?,
+                name: CString::try_from(device.name().text())?,
                 roce,
                 ack_delay: device.ack_delay(),
                 node_guid: device.node_guid(),

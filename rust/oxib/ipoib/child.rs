@@ -9,10 +9,7 @@ use core::sync::atomic::{
 
 use kernel::{
     prelude::*,
-    str::{
-        BStr,
-        CString, //
-    },
+    str::CString,
     sync::Arc,
     time::{
         delay::fsleep,
@@ -47,6 +44,9 @@ use crate::{
 /// Longest part of the parent's name in that of a child made by its P_Key: with a dot, four
 /// digits and the NUL it fills the stack's 16 bytes.
 const NAME_PART: usize = 10;
+
+/// Room for the name of a child made by its P_Key.
+type ChildName = [u8; NAME_PART + ".ffff\0".len()];
 
 /// Longest wait for the removal of a child: 2 s in steps of 1 ms.
 const PATIENCE_STEPS: u32 = 2000;
@@ -151,11 +151,11 @@ impl Interface {
         if self.pkey() == pkey.full() || self.named_child(pkey).is_some() {
             return Err(errno::not_unique());
         }
-        let mut name = [0; NAME_PART];
-        let length = self.device().name().copy_to(&mut name);
-        let part = BStr::from_bytes(name.get(..length).unwrap_or_default());
-        let name = CString::try_from_fmt(fmt!("{part}.{:04x}", pkey.get()))?;
-        let device = Device::new(&name, self.device().queues())?;
+        let mut part = [0; NAME_PART];
+        let length = self.device().name().copy_to(&mut part);
+        let name = child_name(part.get(..length).unwrap_or_default(), pkey)?;
+        let name = CStr::from_bytes_until_nul(&name).map_err(|_| EINVAL)?;
+        let device = Device::new(name, self.device().queues())?;
         device.join_namespace_of(rtnl, self.device());
         let child = self.new_child(rtnl, &device, pkey, Origin::Sysfs, &mut reply)?;
         child.show(rtnl)
@@ -264,5 +264,50 @@ impl Interface {
     pub(super) fn leave_user_groups(self: &Arc<Self>, leave: bool) {
         self.umcast.store(leave, Ordering::Relaxed);
         self.kick();
+    }
+}
+
+/// Makes the name of the child for `pkey` of an interface with a name that begins with `part`. A
+/// name may have any bytes, so it is not formatted as text, which would write some of them longer.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+fn child_name(part: &[u8], pkey: Pkey) -> Result<ChildName> {
+    let suffix = CString::try_from_fmt(fmt!(".{:04x}", pkey.get()))?;
+    let bytes = part.iter().take(NAME_PART).chain(suffix.to_bytes());
+    let mut name: ChildName = Default::default();
+    for (slot, byte) in name.iter_mut().zip(bytes) {
+        *slot = *byte;
+    }
+    Ok(name)
+}
+
+#[kernel::prelude::kunit_tests(oxib_child)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_named_after_its_parent_and_its_partition() -> Result {
+        let table: [(&[u8], &[u8; 16]); 3] = [
+            (b"ib0", b"ib0.8001\0\0\0\0\0\0\0\0"),
+            (b"infiniband", b"infiniband.8001\0"),
+            // Bytes that no text shows as they are.
+            (
+                b"ib\xc3\xbc\xc3\xbc\xc3\xbc\x01",
+                b"ib\xc3\xbc\xc3\xbc\xc3\xbc\x01.8001\0\0",
+            ),
+        ];
+        for (part, name) in table {
+            assert_eq!(&child_name(part, Pkey::new(0x8001))?, name);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_device_has_no_name_that_is_too_long() {
+        assert!(Device::<Interface>::new(c"fifteen_letters", 1).is_ok());
+        let refused = Device::<Interface>::new(c"sixteen__letters", 1);
+        assert!(refused.is_err_and(|error| error == EINVAL));
     }
 }

@@ -81,11 +81,12 @@ impl Interface {
     }
 
     fn new_files(self: &Arc<Self>, directory: &Dir, name: Name, first: bool) -> Result<Files> {
+        let rdma = self.rdma().name();
         let file = |of: &str| {
             if first {
                 CString::try_from_fmt(fmt!("{name}_{of}"))
             } else {
-                CString::try_from_fmt(fmt!("{name}@{}_{of}", self.rdma().name()))
+                CString::try_from_fmt(fmt!("{name}@{}_{of}", rdma.text()))
             }
         };
         let (groups, paths) = (file("mcg")?, file("path")?);

@@ -564,7 +564,7 @@ impl Interface {
             let _ = self.moderate_all(rtnl, old);
             let name = self.link().rdma().name();
             let refused = Unmoderated {
-                device: BStr::from_bytes(name.to_bytes()),
+                device: BStr::from_bytes(name.text().to_bytes()),
                 error,
             };
             reply.refuse(error, fmt!("{refused}"))

@@ -147,15 +147,19 @@ impl<T: Operations> Device<T> {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM`; `EINVAL` if the name is too long.
     pub(crate) fn new(name: &CStr, queues: u32) -> Result<Self> {
+        // The stack takes a longer one for a bug, and stops the machine.
+        if name.to_bytes_with_nul().len() > Name::LEN {
+            return Err(EINVAL);
+        }
         let assigned = if name.to_bytes().contains(&b'%') {
             bindings::NET_NAME_ENUM
         } else {
             bindings::NET_NAME_USER
         };
-        // SAFETY: The name is a format with at most one `%d`, as the stack wants it; `setup`
-        // fills what a fresh device needs.
+        // SAFETY: The name fits into a device; the stack copies it, and checks the format when the
+        // device is registered. `setup` fills what a fresh device needs.
         let device = unsafe {
             bindings::alloc_netdev_mqs(
                 private_size::<T>() as i32,

@@ -86,7 +86,9 @@ impl<T: Operations> Table<T> {
         copy_text(&mut info.version, bindings::OXIB_VERSION);
         if let Some(driver) = driver {
             let (rdma, _) = driver.place();
-            copy_text(&mut info.bus_info, rdma.bus_name().to_bytes());
+            let name = rdma.name();
+            let bus_name = rdma.bus_name().unwrap_or(name.text());
+            copy_text(&mut info.bus_info, bus_name.to_bytes());
             copy_text(&mut info.fw_version, rdma.firmware().text());
         }
     }

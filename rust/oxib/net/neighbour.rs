@@ -110,7 +110,8 @@ impl<T: Operations> Device<T> {
     }
 
     /// Returns whether the device's namespace sends packets to this address to a gateway, if they
-    /// leave by the device, or by the bond that it is in. Process context.
+    /// leave by the device, or by the bond that it is in. False if the device is not registered:
+    /// its namespace may have gone. Process context.
     pub(crate) fn has_gateway_to(&self, address: IpAddr) -> bool {
         let find = |to: &[u8]| {
             // SAFETY: The device is valid; the address is as long as one of its family.

@@ -60,14 +60,20 @@ impl Address {
 pub(crate) struct Held(NonNull<bindings::net_device>);
 
 impl Held {
-    /// Takes a reference to `device`; `None` if it is null.
+    /// Takes a reference to `device`; `None` if it is null, or not registered: then nobody may wait
+    /// for the end of references to it.
     ///
     /// # Safety
     ///
-    /// `device` is valid and registered, also while this runs.
-    unsafe fn new(device: *mut bindings::net_device) -> Option<Self> {
+    /// `device` is null, or valid while RCU is held.
+    unsafe fn new(device: *mut bindings::net_device, _rcu: &rcu::Guard) -> Option<Self> {
         let device = NonNull::new(device)?;
-        // SAFETY: The caller gives a valid device, which stays registered while this runs.
+        // SAFETY: The caller gives a device that is valid while RCU is held (`_rcu`).
+        if unsafe { bindings::oxib_netdev_net_rcu(device.as_ptr()) }.is_null() {
+            return None;
+        }
+        // SAFETY: The device is valid. It was registered when RCU was held already: the stack waits
+        // for a grace period, and then for the references.
         unsafe { bindings::oxib_netdev_hold(device.as_ptr()) };
         // INVARIANT: Held in the line above.
         Some(Self(device))
@@ -88,14 +94,12 @@ impl Drop for Held {
 
 impl<T: Operations> Device<T> {
     /// The device that stands for this one to programs: the bond that it belongs to, or itself.
-    ///
-    /// The caller sees to it that this one stays registered meanwhile.
+    /// `None` if that is not registered.
     pub(crate) fn master(&self) -> Option<Held> {
         let rcu = rcu::read_lock();
         let master = self.find_master(&rcu);
-        // SAFETY: This device, which the caller keeps registered, or its master, which stays while
-        // RCU is held.
-        unsafe { Held::new(master) }
+        // SAFETY: This device, which is valid, or its master, which stays while RCU is held.
+        unsafe { Held::new(master, &rcu) }
     }
 
     /// The stack's number for the device of [`Self::master`]. Takes no reference, so this one need
@@ -120,15 +124,14 @@ impl<T: Operations> Device<T> {
         }
     }
 
-    /// The device that has `address`: this one, or one that stands on it.
-    ///
-    /// The caller sees to it that this one stays registered meanwhile.
+    /// The device that has `address`: this one, or one that stands on it. `None` if that is not
+    /// registered.
     pub(crate) fn owner_of(&self, address: Address) -> Option<Held> {
         let rcu = rcu::read_lock();
         let owner = self.find_owner(address, &rcu);
-        // SAFETY: Null, or this device, which the caller keeps registered, or one that stands on
-        // it, which stays while RCU is held.
-        unsafe { Held::new(owner) }
+        // SAFETY: Null, or this device, which is valid, or one that stands on it, which stays while
+        // RCU is held.
+        unsafe { Held::new(owner, &rcu) }
     }
 
     /// Returns whether this device has `address`, or one that stands on it. Takes no reference, so

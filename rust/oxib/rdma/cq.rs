@@ -139,8 +139,9 @@ pub(crate) struct CompletionQueue<N: Notify> {
     cq: NonNull<bindings::ib_cq>,
     poll: unsafe extern "C" fn(*mut bindings::ib_cq, i32, *mut bindings::ib_wc) -> i32,
     arm: unsafe extern "C" fn(*mut bindings::ib_cq, bindings::ib_cq_notify_flags) -> i32,
-    _handler: Pin<KBox<Context<N>>>,
-    _device: ARef<Device>,
+    /// There until the queue is destroyed.
+    handler: Option<Pin<KBox<Context<N>>>>,
+    device: ARef<Device>,
 }
 
 // SAFETY: Completion queues are used from all threads; devices serialise their polls.
@@ -188,8 +189,8 @@ impl<N: Notify> CompletionQueue<N> {
             cq,
             poll,
             arm,
-            _handler: handler,
-            _device: ARef::from(device),
+            handler: Some(handler),
+            device: ARef::from(device),
         };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
@@ -246,8 +247,13 @@ impl<N: Notify> CompletionQueue<N> {
 impl<N: Notify> Drop for CompletionQueue<N> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant valid; the queue pairs on it hold it and are gone. No
-        // handler runs after this returns.
-        unsafe { bindings::ib_destroy_cq_user(self.as_raw(), core::ptr::null_mut()) };
+        // handler runs after this succeeds.
+        let result = unsafe { bindings::ib_destroy_cq_user(self.as_raw(), core::ptr::null_mut()) };
+        if result != 0 {
+            // It is there still, and the device may notify it.
+            core::mem::forget(self.handler.take());
+            self.device.report_undead("completion queue", result);
+        }
     }
 }
 

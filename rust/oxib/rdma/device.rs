@@ -65,18 +65,22 @@ impl Device {
         self.0.get()
     }
 
-    /// The device's name (`mlx5_0`, `rxe0`).
-    pub(crate) fn name(&self) -> &CStr {
-        // SAFETY: By the type invariant the device is valid; its name is NUL-terminated.
-        unsafe { CStr::from_char_ptr(bindings::oxib_device_name(self.as_raw())) }
+    /// The device's name (`mlx5_0`, `rxe0`), as it is now.
+    pub(crate) fn name(&self) -> Name {
+        let mut name = [0u8; Name::LEN];
+        // SAFETY: By the type invariant the device is valid; there is room for the longest name. A
+        // rename at the same time can garble the copy.
+        unsafe { bindings::oxib_device_name(self.as_raw(), name.as_mut_ptr().cast()) };
+        Name(name)
     }
 
-    /// The name of the device on its bus (`0000:3b:00.0`), by which inventory tools know it; of
-    /// one without a bus, its own.
-    pub(crate) fn bus_name(&self) -> &CStr {
-        // SAFETY: By the type invariant the device is valid, and so is its parent; names are
-        // NUL-terminated.
-        unsafe { CStr::from_char_ptr(bindings::oxib_bus_name(self.as_raw())) }
+    /// The name of the device on its bus (`0000:3b:00.0`), by which inventory tools know it;
+    /// `None` without a bus.
+    pub(crate) fn bus_name(&self) -> Option<&CStr> {
+        // SAFETY: By the type invariant the device is valid and registered, so it holds its parent.
+        let name = unsafe { bindings::oxib_bus_name(self.as_raw()) };
+        // SAFETY: Devices on a bus keep their name, which is NUL-terminated, as long as they live.
+        (!name.is_null()).then(|| unsafe { CStr::from_char_ptr(name) })
     }
 
     /// The device as the log's macros want it.
@@ -164,12 +168,12 @@ impl Device {
         );
     }
 
-    /// Tells the administrator that a queue pair could not be destroyed.
+    /// Tells the administrator that an object, `what`, could not be destroyed.
     #[cold]
-    pub(super) fn report_undead(&self, error: i32) {
+    pub(super) fn report_undead(&self, what: &str, error: i32) {
         dev_err!(
             self.as_dev(),
-            "a queue pair cannot be destroyed (error {error}): it stays for good\n"
+            "a {what} cannot be destroyed (error {error}): it stays for good\n"
         );
     }
 
@@ -183,6 +187,19 @@ impl Device {
     }
 }
 
+/// The name of an RDMA device, with zeros behind it.
+pub(crate) struct Name([u8; Name::LEN]);
+
+impl Name {
+    /// Longest name in bytes, with the NUL at its end.
+    const LEN: usize = bindings::IB_DEVICE_NAME_MAX as usize;
+
+    /// The name as text.
+    pub(crate) fn text(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
+    }
+}
+
 /// The version of a device's firmware.
 pub(crate) struct Firmware([u8; Firmware::LEN]);
 
@@ -193,5 +210,21 @@ impl Firmware {
     /// The version as text, without the NUL.
     pub(crate) fn text(&self) -> &[u8] {
         self.0.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_rdma_device)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_at_its_nul() {
+        let mut name = Name([0; Name::LEN]);
+        assert_eq!(name.text(), c"");
+        name.0[..4].copy_from_slice(b"rxe0");
+        assert_eq!(name.text(), c"rxe0");
+        // One that was garbled.
+        name.0.fill(b'x');
+        assert_eq!(name.text(), c"");
     }
 }

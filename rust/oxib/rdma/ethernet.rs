@@ -34,6 +34,14 @@ impl Ethernet {
         NonNull::new(ethernet).map(Self)
     }
 
+    /// Returns whether the device is registered. It stays so while the RTNL is held.
+    fn is_registered(&self, _rtnl: &mut Rtnl) -> bool {
+        // SAFETY: By the type invariant the net device is valid. The stack writes other states
+        // without the RTNL, one byte at once.
+        let state = unsafe { (&raw const (*self.0.as_ptr()).reg_state).read_volatile() };
+        u32::from(state) == bindings::netdev_reg_state_NETREG_REGISTERED
+    }
+
     /// Returns the device's IPv4; `None` if it has none.
     fn ipv4(&self, _rtnl: &mut Rtnl) -> Option<Ipv4> {
         let device = self.0.as_ptr();
@@ -100,10 +108,11 @@ impl Device {
     }
 
     /// Speed in Mbit/s of the Ethernet device of `port`, if it tells.
-    pub(crate) fn ethernet_speed(&self, _rtnl: &mut Rtnl, port: PortNumber) -> Option<u32> {
-        let ethernet = Ethernet::of(self, port)?;
+    pub(crate) fn ethernet_speed(&self, rtnl: &mut Rtnl, port: PortNumber) -> Option<u32> {
+        let ethernet = Ethernet::of(self, port).filter(|ethernet| ethernet.is_registered(rtnl))?;
         let mut settings: bindings::ethtool_link_ksettings = pin_init::zeroed();
-        // SAFETY: The net device is valid, the structure ours, and the RTNL is held (`_rtnl`).
+        // SAFETY: The net device is registered and stays so, as the RTNL is held (`rtnl`); the
+        // structure is ours.
         let result =
             unsafe { bindings::__ethtool_get_link_ksettings(ethernet.0.as_ptr(), &mut settings) };
         kernel::error::to_result(result).ok()?;

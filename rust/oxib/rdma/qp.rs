@@ -516,7 +516,7 @@ impl<S: Notify, R: Notify> Drop for QueuePair<S, R> {
             // It is there still, and so is all that it uses.
             let used = (self.pd.clone(), self._send.clone(), self._receive.clone());
             core::mem::forget(used);
-            self.device().report_undead(result);
+            self.device().report_undead("queue pair", result);
         }
     }
 }

@@ -150,7 +150,7 @@ impl PortPaths {
     ///
     /// `ENOMEM`.
     pub(crate) fn new(device: &Device, port: PortNumber) -> Result<Arc<Self>> {
-        let name = CString::try_from(device.name())?;
+        let name = CString::try_from(device.name().text())?;
         let sources = Sources::new(SEARCHES, random().into())?;
         Arc::pin_init(
             pin_init!(Self {
@@ -195,7 +195,7 @@ impl PortPaths {
         if self.device != DeviceKey::of(device) {
             return;
         }
-        if let Ok(name) = CString::try_from(device.name()) {
+        if let Ok(name) = CString::try_from(device.name().text()) {
             *self.name.lock() = name;
         }
     }

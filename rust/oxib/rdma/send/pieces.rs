@@ -99,13 +99,16 @@ impl Headers {
 }
 
 impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
-    /// Makes room for headers that the driver writes, for [`Self::push_parts`].
+    /// Makes room for headers that the driver writes, for [`Self::push_parts`], if there is none.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     pub(crate) fn make_headers(&mut self) -> Result {
-        self.headers = Headers::new(self.capacity())?;
+        // Requests with the device may name the room there is.
+        if self.headers.memory() == 0 {
+            self.headers = Headers::new(self.capacity())?;
+        }
         Ok(())
     }
 
@@ -220,7 +223,10 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         let index = self.ring.slot(sequence);
         let room = self.headers.get(index).ok_or(Fault::Failed)?;
         let slot = self.slots.get_mut(index).ok_or(Fault::Failed)?;
-        let (headers, data) = part(buffer, number, room).ok_or(Fault::Failed)?;
+        // The device reads the room and no more.
+        let (headers, data) = part(buffer, number, room)
+            .filter(|(headers, _)| *headers <= room.len())
+            .ok_or(Fault::Failed)?;
         let cursor = cursor.get_or_insert_with(|| Cursor::at(data.start));
         slot.set_piece(0, room.as_ptr() as u64, headers as u32)?;
         let count = cursor.name(slot, 1, buffer, data.len())?;
