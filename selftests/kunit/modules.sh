@@ -56,9 +56,6 @@ test_module() { # module
 modprobe -a ib_core rdma_rxe
 # For a device of a test's, which must not borrow it.
 check "the node has an address" ip address replace 10.88.0.1/32 scope global dev lo
-# Which the device must not look up.
-check "lo is up" ip link set lo up
-check "the node has a route by a gateway" ip route replace 10.89.0.0/24 via 10.88.0.2 dev lo onlink
 suites >/tmp/before
 # One beside the other: no suite of theirs has the name of another.
 test_module oxib

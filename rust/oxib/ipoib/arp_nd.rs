@@ -412,12 +412,4 @@ mod tests {
         assert!(device.master().is_none());
         Ok(())
     }
-
-    #[test]
-    fn a_device_that_is_not_registered_has_no_gateway() -> Result {
-        let device = Device::<Interface>::new(c"oxib%d", 1)?;
-        // `kunit/modules` has made a route by a gateway in the namespace.
-        assert!(!device.has_gateway_to(Ipv4Addr::new(10, 89, 0, 1).into()));
-        Ok(())
-    }
 }
