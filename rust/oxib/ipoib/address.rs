@@ -190,6 +190,11 @@ impl<H: Handle, P> Destinations<H, P> {
         self.count.all
     }
 
+    /// Returns whether there is little room for others: [`Self::expire`] makes some then.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.count.all >= CROWD
+    }
+
     /// Returns the address handle of the path to `gid`, if it is known.
     pub(super) fn handle(&self, gid: &Gid) -> Option<&H> {
         match self.table.get(gid) {
@@ -479,7 +484,7 @@ impl<H: Handle, P> Destinations<H, P> {
     /// Adds forgotten ones to `gids` and `handles`, as far as both have room.
     pub(super) fn expire(&mut self, now: u64, gids: &mut KVec<Gid>, handles: &mut KVec<H>) {
         let in_use = Self::in_use_since(now);
-        let is_crowded = self.count.all >= CROWD;
+        let is_crowded = self.is_crowded();
         let idle = |gid: &Gid, state: &State<H, P>| match state {
             State::Ready(ready)
                 if is_crowded && ready.is_stranger && ready.used + FRESH_SECS <= now =>

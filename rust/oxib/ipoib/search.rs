@@ -49,6 +49,11 @@ const REVALIDATE_INTERVAL_MS: u32 = 50;
 /// Time until a path is looked for again of which nothing could be learned, in milliseconds.
 const SILENCE_MS: u32 = 1000 * SILENCE_SECS as u32;
 
+/// Time until destinations that are not used make room after a search that found little of it, in
+/// milliseconds. Long enough for the walk through the table to take little of the time, and short
+/// enough for the room to last.
+const CROWD_INTERVAL_MS: u32 = 1000;
+
 /// An address handle as the interface's table keeps it. Queues share the handle alone, and may keep
 /// it for long: a queue that sends nothing more hears of no completion. The membership ends when
 /// the table forgets the path.
@@ -159,10 +164,17 @@ impl Interface {
         // (`may_search`).
         let mut destinations = self.destinations.lock();
         let verdict = destinations.request((gid, errand), packet, may_search, self.now());
+        let is_crowded = destinations.is_crowded();
         // A search that cannot be queued ends in `start_search`, and its end takes this lock.
         drop(destinations);
         match verdict {
-            Verdict::Search(ticket) => self.start_search(gid, ticket),
+            Verdict::Search(ticket) => {
+                if is_crowded {
+                    // Before the table is full. The first of many searches plans the run.
+                    self.revalidate_soon(CROWD_INTERVAL_MS);
+                }
+                self.start_search(gid, ticket);
+            }
             // What can be forgotten is, for the next one.
             Verdict::Drop(_, Reason::NoMemory) => self.revalidate_soon(SILENCE_MS),
             _ => {}

@@ -18,8 +18,8 @@ pub(super) const DESTINATIONS: usize = 16_384;
 /// Number of destinations from which on there is little room for others.
 pub(super) const CROWD: usize = DESTINATIONS - DESTINATIONS / 16;
 
-/// Time after which an unused peer is forgotten then, in seconds. The port keeps the path to it, so
-/// the subnet administrator is not asked again for that.
+/// Time after which an unused peer is forgotten then, in seconds. As long as the port's own table
+/// of paths has room for the path, the subnet administrator is not asked again.
 pub(super) const CROWD_LIFETIME_SECS: u64 = 10;
 
 /// Share of the destinations and searches that groups take at most: any program can send to as

@@ -170,12 +170,37 @@ mod cases {
         assert_eq!(gids.first(), Some(&peer(2)));
         assert!(table.is_known(&peer(1)) && table.is_known(&group));
         search(&mut table, peer(DESTINATIONS), now)?;
-        // With room they stay.
-        let mut table = known(1)?;
-        gids.clear();
-        handles.clear();
+        Ok(())
+    }
+
+    #[test]
+    fn peers_stay_until_there_is_little_room() -> Result {
+        let mut table = Table::new(POLICY);
+        let add = |table: &mut Table, n| -> Result {
+            let ticket = search(table, peer(n), 0)?;
+            table.resolved(&peer(n), ticket, Ok(1), 0);
+            Ok(())
+        };
+        for n in 1..CROWD {
+            add(&mut table, n)?;
+        }
+        let now = CROWD_LIFETIME_SECS;
+        // Room for one destination: one is forgotten at a time.
+        let mut gids = KVec::with_capacity(1, GFP_KERNEL)?;
+        let mut handles = KVec::with_capacity(1, GFP_KERNEL)?;
         table.expire(now, &mut gids, &mut handles);
-        assert!(gids.is_empty() && table.is_known(&host(1)));
+        assert_eq!((table.len(), table.is_crowded()), (CROWD - 1, false));
+        assert!(gids.is_empty());
+        add(&mut table, CROWD)?;
+        assert_eq!((table.len(), table.is_crowded()), (CROWD, true));
+        table.expire(now, &mut gids, &mut handles);
+        assert_eq!(gids.first(), Some(&peer(1)));
+        assert_eq!((table.len(), table.is_crowded()), (CROWD - 1, false));
+        // Others still find room then, until unused ones are forgotten.
+        for n in CROWD + 1..CROWD + 10 {
+            add(&mut table, n)?;
+        }
+        assert!(table.is_crowded());
         Ok(())
     }
 
