@@ -36,6 +36,7 @@ use super::{
     },
     port::Path,
     postponed::Postponed,
+    progress::Context,
     receive::{
         ReceiveQueue,
         SharedReceiveQueue, //
@@ -547,8 +548,13 @@ impl QueuePair {
             inner.receives.post(request, segments)?;
             Ok(inner.state)
         })?;
-        if state == State::Error {
-            // Behind those that are still to be flushed.
+        // In the error state it is flushed, behind those that are still to be flushed.
+        if state == State::Error && self.kind.is_connected() {
+            // Of many, only some in this call: the queue pair's own work goes on with the rest.
+            self.run_connection(Origin::default(), Context::Anywhere, |transport, shell| {
+                transport.receive_posted(shell);
+            });
+        } else if state == State::Error {
             self.flush_receives();
         }
         Ok(())

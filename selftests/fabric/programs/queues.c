@@ -213,7 +213,8 @@ static void attributes(void)
 static void flushing(void)
 {
 	struct ibv_qp_attr failed = { .qp_state = IBV_QPS_ERR };
-	struct ibv_sge sge = piece_of(&a);
+	struct ibv_sge sge = piece_of(&a), there = piece_of(&b);
+	struct ibv_recv_wr receive = { .wr_id = CHAIN, .sg_list = &there, .num_sge = 1 }, *bad_receive;
 	struct ibv_send_wr *chain = chain_of_sends(&sge), *bad;
 
 	join_with_deaf(0);
@@ -222,8 +223,9 @@ static void flushing(void)
 	     "queue pairs are in the error state");
 	chain[0] = (struct ibv_send_wr){ .wr_id = CHAIN, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
 	report_number(0, ibv_post_send(a.qp, chain, &bad), "a send is posted while others are flushed");
+	report_number(0, ibv_post_recv(b.qp, &receive, &bad_receive), "and so is a receive");
 	report_number(CHAIN + 1, ended(&a, CHAIN + 1, IBV_WC_WR_FLUSH_ERR), "all sends are flushed, in their order");
-	report_number(CHAIN, ended(&b, CHAIN, IBV_WC_WR_FLUSH_ERR), "all receives are flushed, in their order");
+	report_number(CHAIN + 1, ended(&b, CHAIN + 1, IBV_WC_WR_FLUSH_ERR), "all receives are flushed, in their order");
 	free(chain);
 }
 
