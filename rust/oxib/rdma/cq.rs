@@ -250,8 +250,8 @@ impl<N: Notify> Drop for CompletionQueue<N> {
         // handler runs after this succeeds.
         let result = unsafe { bindings::ib_destroy_cq_user(self.as_raw(), core::ptr::null_mut()) };
         if result != 0 {
-            // It is there still, and the device may notify it.
-            core::mem::forget(self.handler.take());
+            // It is there still, and the device, which stays for it, may notify it.
+            core::mem::forget((self.handler.take(), self.device.clone()));
             self.device.report_undead("completion queue", result);
         }
     }
