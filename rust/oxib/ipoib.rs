@@ -79,10 +79,10 @@ mod queues;
 mod receive;
 mod roce;
 mod search;
-mod spaced;
 mod statistics;
 mod stopped;
 mod strangers;
+mod throttle;
 mod together;
 mod transmit;
 

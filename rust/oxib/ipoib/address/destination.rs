@@ -8,7 +8,7 @@ use super::{
     revalidation::SETTLING,
     Policy, //
 };
-use crate::ipoib::spaced::Spaced;
+use crate::ipoib::throttle::Throttle;
 
 /// Time until a destination that was not found is looked for again, in seconds; it doubles up to
 /// [`Policy::memory`].
@@ -136,7 +136,7 @@ impl Failed {
 /// Failures of a neighbour that make the path to it doubtful. One that is gone while its port is
 /// still there fails again every few seconds, and the subnet administrator confirms its path each
 /// time.
-pub(super) type Doubts = Spaced<DOUBT_SECS, DOUBT_MAX_SECS>;
+pub(super) type Doubts = Throttle<DOUBT_SECS, DOUBT_MAX_SECS>;
 
 /// State of the port that a search was begun in: results from another state are stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

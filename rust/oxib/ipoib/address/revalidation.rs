@@ -149,7 +149,7 @@ impl<H: Handle, P> Destinations<H, P> {
     /// it is to be invalidated for that.
     pub(in crate::ipoib) fn neighbour_failed(&mut self, gid: &Gid, now: u64) -> bool {
         match self.table.get_mut(gid) {
-            Some(State::Ready(ready)) => ready.doubts.take(now),
+            Some(State::Ready(ready)) => ready.doubts.allow(now),
             // Other interfaces may know a path, and a search that failed is to be repeated.
             Some(State::Resolving(_) | State::Failed(_)) | None => true,
         }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     ipoib::{
         control::News,
-        spaced::Spaced, //
+        throttle::Throttle, //
     },
     rdma::{
         path::PathRecord,
@@ -39,7 +39,7 @@ const LOG_INTERVAL: u64 = 10;
 /// Lines about groups that the port may not join. A subnet that has no room for more groups refuses
 /// them for good, and the subnet administrator is asked all the same; so the first line is followed
 /// by one after 10 seconds at the earliest, and in the end by one an hour.
-pub(super) type RefusalLines = Spaced<10, 3600>;
+pub(super) type RefusalLines = Throttle<10, 3600>;
 
 /// Reason for not using an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,7 +140,7 @@ impl Port {
 
     /// Logs that the port may not join a group other than the broadcast group, ever less often.
     pub(super) fn tell_refused(&self, interface: &Interface, group: Gid, error: Error) {
-        if self.refusal_lines.lock().take(interface.now()) {
+        if self.refusal_lines.lock().allow(interface.now()) {
             dev_warn!(
                 self.device().as_dev(),
                 "{}: the subnet administrator does not let port {} join {group:?}: {error:?}; it \
