@@ -471,6 +471,7 @@ impl Link for Infiniband {
     }
 
     fn subnet_changed(&self) {
+        self.0.log_refusals_again();
         self.0.cancel_paths();
     }
 

@@ -38,8 +38,34 @@ const LOG_INTERVAL: u64 = 10;
 
 /// Lines about groups that the port may not join. A subnet that has no room for more groups refuses
 /// them for good, and the subnet administrator is asked all the same; so the first line is followed
-/// by one after 10 seconds at the earliest, and in the end by one an hour.
-pub(super) type RefusalLines = Throttle<10, 3600>;
+/// by one after 10 seconds at the earliest, and in the end by one an hour. All groups have the
+/// lines in common: programs may join very many.
+#[derive(Default)]
+pub(super) struct RefusalLines {
+    throttle: Throttle<10, 3600>,
+    /// The group that the last line was about.
+    group: Option<Gid>,
+}
+
+impl RefusalLines {
+    /// Notes at time `now` (seconds) that the port may not join `group`. Returns whether that is to
+    /// be logged.
+    fn note(&mut self, group: Gid, now: u64) -> bool {
+        let is_allowed = self.throttle.allow(now);
+        if is_allowed {
+            self.group = Some(group);
+        }
+        is_allowed
+    }
+
+    /// Notes that the port has joined `group`. If the last line was about it, its cause is over,
+    /// and the next refusal is logged at once.
+    fn joined(&mut self, group: &Gid) {
+        if self.group.as_ref() == Some(group) {
+            *self = Self::default();
+        }
+    }
+}
 
 /// Reason for not using an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,7 +166,7 @@ impl Port {
 
     /// Logs that the port may not join a group other than the broadcast group, ever less often.
     pub(super) fn tell_refused(&self, interface: &Interface, group: Gid, error: Error) {
-        if self.refusal_lines.lock().allow(interface.now()) {
+        if self.refusal_lines.lock().note(group, interface.now()) {
             dev_warn!(
                 self.device().as_dev(),
                 "{}: the subnet administrator does not let port {} join {group:?}: {error:?}; it \
@@ -149,6 +175,17 @@ impl Port {
                 self.number.get()
             );
         }
+    }
+
+    /// Notes that the port has joined a group, for the lines about groups that it may not join.
+    pub(super) fn note_joined(&self, group: &Gid) {
+        self.refusal_lines.lock().joined(group);
+    }
+
+    /// Lets the next refusal of a group be logged at once: the subnet has changed, or another
+    /// manager has it.
+    pub(super) fn log_refusals_again(&self) {
+        *self.refusal_lines.lock() = RefusalLines::default();
     }
 
     /// Logs that the port may not join the broadcast group, without which the link stays down, or
@@ -278,6 +315,20 @@ mod tests {
         ] {
             assert_eq!(is_port(&wanted, &found), expected);
         }
+    }
+
+    #[test]
+    fn a_group_that_is_joined_after_all_ends_the_silence() {
+        let mut lines = RefusalLines::default();
+        assert!(lines.note(GROUP, 0));
+        // Joining another group says nothing about the cause.
+        lines.joined(&FAR);
+        assert!(!lines.note(FAR, 1));
+        lines.joined(&FAR);
+        assert!(!lines.note(GROUP, 2));
+        lines.joined(&GROUP);
+        assert!(lines.note(FAR, 3));
+        assert!(!lines.note(GROUP, 4));
     }
 
     #[test]

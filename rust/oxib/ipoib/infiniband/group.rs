@@ -279,6 +279,7 @@ impl Port {
                     (None, Err(error)) => self.tell_not_attached(interface, group, error),
                     (None, Ok(())) => {}
                 }
+                self.note_joined(&group);
                 attached?;
                 if is_broadcast {
                     interface.destinations.lock().retry_groups();
