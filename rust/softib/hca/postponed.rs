@@ -214,21 +214,21 @@ impl QueuePair {
     /// waiting. One thread at a time does it, so that they leave in order. After a burst the queue
     /// pair's own work goes on: others may post as fast as they leave.
     pub(super) fn send_postponed(self: &Arc<Self>) {
-        let life = self.inner.with(|inner| {
+        let reset_count = self.inner.with(|inner| {
             let is_drained = inner.state == State::SendQueueDrained;
             match &mut inner.postponed {
                 Some(postponed) if !is_drained && !postponed.leaving => {
                     postponed.leaving = true;
-                    Some(inner.life)
+                    Some(inner.reset_count)
                 }
                 _ => None,
             }
         });
-        let Some(life) = life else {
+        let Some(reset_count) = reset_count else {
             return;
         };
         for _ in 0..BURST {
-            let Some((waiting, mut chain)) = self.take_postponed(life) else {
+            let Some((waiting, mut chain)) = self.take_postponed(reset_count) else {
                 return;
             };
             // As for a chain that is posted: the end of a peer's queue pair waits for this section.
@@ -238,7 +238,7 @@ impl QueuePair {
             self.end_chain(chain);
         }
         self.inner.with(|inner| {
-            let is_same = inner.life == life;
+            let is_same = inner.reset_count == reset_count;
             if let Some(postponed) = inner.postponed.as_mut().filter(|_| is_same) {
                 postponed.leaving = false;
             }
@@ -247,11 +247,11 @@ impl QueuePair {
     }
 
     /// Takes the oldest datagram that waits, with a chain for it alone. `None` if none is left, is
-    /// to leave now, or is of the life in which the caller began.
-    fn take_postponed(&self, life: u32) -> Option<(KBox<Waiting>, Chain)> {
+    /// to leave now, or the queue pair was reset since the caller read `reset_count`.
+    fn take_postponed(&self, reset_count: u32) -> Option<(KBox<Waiting>, Chain)> {
         self.inner.with(|inner| {
             // After a reset there may be others, and another one who sends them.
-            if inner.life != life {
+            if inner.reset_count != reset_count {
                 return None;
             }
             let is_drained = inner.state == State::SendQueueDrained;

@@ -220,8 +220,8 @@ pub(crate) struct Datagram<'a> {
 
 /// State that datagrams of one chain share.
 pub(crate) struct Chain {
-    /// The life of the queue pair in which it began.
-    life: u32,
+    /// The queue pair's count of resets when it began.
+    reset_count: u32,
     state: State,
     pub(super) attributes: Attributes,
     /// Whether its datagrams wait behind others.
@@ -234,7 +234,7 @@ pub(crate) struct Chain {
 impl Chain {
     /// Takes over the state and the attributes of a queue pair that sends at once what is posted.
     pub(super) fn follow(&mut self, inner: &Inner) {
-        self.life = inner.life;
+        self.reset_count = inner.reset_count;
         self.state = inner.state;
         self.attributes = inner.attributes;
         self.waits = false;
@@ -262,7 +262,7 @@ impl HandedOver {
 pub(crate) struct Inner {
     pub(crate) state: State,
     /// The number of times that a queue pair without a connection was reset.
-    pub(super) life: u32,
+    pub(super) reset_count: u32,
     pub(crate) attributes: Attributes,
     pub(crate) receives: ReceiveQueue,
     pub(crate) connection: Option<KBox<Connection>>,
@@ -278,7 +278,7 @@ impl Inner {
     pub(super) fn begin_chain(&self) -> Chain {
         // A copy for the whole chain: what is modified meanwhile counts from the next one on.
         Chain {
-            life: self.life,
+            reset_count: self.reset_count,
             state: self.state,
             attributes: self.attributes,
             waits: self.postponed.is_some(),
@@ -290,17 +290,17 @@ impl Inner {
         }
     }
 
-    /// Moves a queue pair without a connection to a state.
-    fn enter(&mut self, state: State) {
+    /// Sets the state of a queue pair without a connection, and counts its resets.
+    fn set_state(&mut self, state: State) {
         if state == State::Reset {
-            self.life = self.life.wrapping_add(1);
+            self.reset_count = self.reset_count.wrapping_add(1);
         }
         self.state = state;
     }
 
     /// Returns whether the queue pair was not reset since the chain began.
     fn is_of_chain(&self, chain: &Chain) -> bool {
-        self.life == chain.life
+        self.reset_count == chain.reset_count
     }
 }
 
@@ -356,7 +356,7 @@ impl QueuePair {
         let number = place.number();
         let inner = Inner {
             state: State::Reset,
-            life: 0,
+            reset_count: 0,
             attributes: Attributes {
                 port: make.port.max(1),
                 ..Attributes::NONE
@@ -417,7 +417,7 @@ impl QueuePair {
         self.hca.queue_pairs.remove(self.number, self);
         // Packets that found it before the table was changed are refused by the state.
         let postponed = self.inner.with(|inner| {
-            inner.enter(State::Reset);
+            inner.set_state(State::Reset);
             inner.receives.clear();
             if let Some(connection) = &mut inner.connection {
                 connection.transport.reset();
@@ -453,7 +453,7 @@ impl QueuePair {
             let (drained, failed, emptied) = self.inner.with(|inner| {
                 let before = inner.state;
                 change(&mut inner.attributes);
-                inner.enter(state.unwrap_or(before));
+                inner.set_state(state.unwrap_or(before));
                 let drains = (before, inner.state) == (State::ReadyToSend, State::SendQueueDrained);
                 let fails = before != State::Error && inner.state == State::Error;
                 match inner.state {
@@ -667,7 +667,7 @@ mod tests {
     fn inner() -> Result<Inner> {
         Ok(Inner {
             state: State::Reset,
-            life: 0,
+            reset_count: 0,
             attributes: Attributes::NONE,
             receives: ReceiveQueue::new(1, 1)?,
             connection: None,
@@ -679,7 +679,7 @@ mod tests {
     /// Moves a queue pair from the state Reset to where it sends.
     fn make_ready(inner: &mut Inner) {
         for state in [State::Init, State::ReadyToReceive, State::ReadyToSend] {
-            inner.enter(state);
+            inner.set_state(state);
         }
     }
 
@@ -689,10 +689,10 @@ mod tests {
         make_ready(&mut inner);
         let mut chain = inner.begin_chain();
         for state in [State::SendQueueDrained, State::ReadyToSend, State::Error] {
-            inner.enter(state);
+            inner.set_state(state);
             assert!(inner.is_of_chain(&chain));
         }
-        inner.enter(State::Reset);
+        inner.set_state(State::Reset);
         assert!(!inner.is_of_chain(&chain));
         // Ready once more, the queue pair is another one to those who still have the chain.
         make_ready(&mut inner);
