@@ -71,7 +71,8 @@ impl Interface {
         let offer = self.link().refresh();
         let offer = offer.and_then(|offer| self.follow_partition(rtnl, offer));
         self.tell_of_query(rtnl, &offer);
-        let is_lost = (self.control.get(rtnl).unanswered).note(&offer, self.now_ms());
+        let unanswered = &mut self.control.get(rtnl).unanswered;
+        let is_lost = unanswered.note(&offer, self.now_ms());
         let Ok(offer) = offer else {
             if is_lost || !self.is_port_active() {
                 self.device().set_carrier(rtnl, false);
