@@ -275,7 +275,7 @@ impl Interface {
 /// `ENOMEM`.
 fn child_name(part: &[u8], pkey: Pkey) -> Result<ChildName> {
     let suffix = CString::try_from_fmt(fmt!(".{:04x}", pkey.get()))?;
-    let bytes = part.iter().take(NAME_PART).chain(suffix.to_bytes());
+    let bytes = Iterator::chain(part.iter().take(NAME_PART), suffix.to_bytes());
     let mut name: ChildName = Default::default();
     for (slot, byte) in name.iter_mut().zip(bytes) {
         *slot = *byte;

@@ -81,7 +81,7 @@ impl Interface {
     }
 
     fn new_files(self: &Arc<Self>, directory: &Dir, name: Name, first: bool) -> Result<Files> {
-        let rdma = self.rdma().name();
+        let rdma = self.link().rdma().name();
         let file = |of: &str| {
             if first {
                 CString::try_from_fmt(fmt!("{name}_{of}"))
