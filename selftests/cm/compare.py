@@ -8,8 +8,8 @@ compare.py REFERENCE CANDIDATE [NAME...]
     these calls instead, whose services end in 1, 2 and so on. Prints for each
     `same STEP` or `different STEP`, and what there is to say of it in lines that begin with a space. On purpose:
 
-    early retransmission   a message that is repeated: how often is the sender's own affair, and so is a SIDR_REQ that
-                           finds the service gone, after the first one was answered
+    early retransmission   a message that is repeated: how often is the sender's own affair, and so is a REQ or SIDR_REQ
+                           that finds the service gone, after the first one was answered
     early MRA              an MRA that the other connection manager had no occasion for
 """
 
@@ -80,9 +80,9 @@ def _masked(conversation):
 
 
 def _answers_repetition(message, essence, repeated):
-    """Whether that is what a SIDR_REQ got after another one like it had been answered."""
-    first = "SIDR_REP" in [kind for _, kind, _ in essence]
-    return message[1] == "SIDR_REP" and first and "SIDR_REQ" in repeated
+    """Whether that is what a REQ or SIDR_REQ got after another one like it had been answered."""
+    asked = {"REJ": "REQ", "SIDR_REP": "SIDR_REQ"}.get(message[1])
+    return asked in repeated and message[:2] in [earlier[:2] for earlier in essence]
 
 
 def _essence(conversation):
