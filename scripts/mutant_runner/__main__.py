@@ -226,7 +226,7 @@ class _Patches:
             return self._tap.check(False, title, before)
         name = f"{mutant.name.replace('/', '-')}-{kernel}"
         tree.restore()
-        if kernel != HOST:
+        if kernel != HOST and not tree.incremental:
             # Then make compiles only what the patch changes. If the checkout has no such build, nothing is copied.
             self._build(tree, ["scripts/modules", "--copy", kernel], f"{name}-copy")
         try:
@@ -337,7 +337,8 @@ def main():
         signal.signal(number, _interrupted)
     results = Results.first_free(cache / "out/mutants")
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
-    trees, tap = [Tree(cache, number) for number in range(1, max(1, options.jobs) + 1)], _Tap()
+    trees = [Tree(cache, number, incremental=not options.each) for number in range(1, max(1, options.jobs) + 1)]
+    tap = _Tap()
     late = _Patches(trees, results.path, tap, noticed, not options.each, end).try_all(trials)
     if late:
         print(f"# the time is over: {late} of {len(trials)} trials were not begun")

@@ -60,14 +60,18 @@ def end_all():
 
 
 class Tree:
-    """A copy of the checkout with a build directory of its own for each kernel. Copies are numbered from 1."""
+    """A copy of the checkout with a build directory of its own for each kernel. Copies are numbered from 1. What is built
+    incrementally takes longer at first, and far less with each mutant that follows (scripts/module_builder/incremental-rustc).
+    """
 
-    def __init__(self, cache, number=1):
+    def __init__(self, cache, number=1, incremental=False):
         name = f"mutants-{number}"
         self.root = Path(cache) / "mutants" / str(number)
         self.root.mkdir(parents=True, exist_ok=True)
+        self.incremental = incremental
         # Neither the modules of the checkout nor its command may be taken for those of a mutant.
-        self._environment = os.environ | {"OXIB_BUILD": f"build-{name}", "OXIB_CHECKOUT_ID": name}
+        own = {"OXIB_BUILD": f"build-{name}", "OXIB_CHECKOUT_ID": name, "OXIB_INCREMENTAL": "1" if incremental else ""}
+        self._environment = os.environ | own
 
     def restore(self):
         """Make the copy as the checkout is. What differs gets a new time, so that make builds it again; nothing else does."""

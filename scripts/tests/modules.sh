@@ -147,6 +147,11 @@ exec 7>&-
 check "a copy once it is built" copies
 check "is one" test -e "$copied"
 rm -r "$copied"
+# What the compiler has kept there stays.
+mkdir -p "$copied/kept"
+BUILT=$copied OXIB_INCREMENTAL=1 check "modules are built incrementally" mutant_modules uml-7.3
+check "no copy takes their place" test -d "$copied/kept"
+rm -r "$copied"
 echo ninth >"$source"
 check "a copy of what was built from another source" copies
 check_refused "is none" test -e "$copied"

@@ -33,6 +33,7 @@ fn sum(one: u32, other: u32) -> u32 {
 # In place of scripts/modules.
 _MODULES = f"""#!/bin/bash
 if [ "$1" = --copy ]; then cp rust/made.rs /cache/copied; exit; fi
+echo "incremental: ${{OXIB_INCREMENTAL:-no}}" >>/cache/built
 ! grep -q nonsense rust/made.rs || exit 1
 mkdir -p /cache/{_BUILD}
 cp rust/made.rs /cache/{_BUILD}/made.ko
@@ -266,6 +267,17 @@ class Runs(unittest.TestCase):
         self._run("--each", "--turn", "0")
         self._says(0, "ok 1 - made/a", "1..1")
         self.assertEqual((self.cache / "copied").read_text(), _SOURCE)
+
+    def test_where_many_follow_one_another_the_compiler_keeps_what_is_as_before(self):
+        self._mutant("a", "made/adds", "    one + other", "    one - other")
+        self._run("--each", "--turn", "0")
+        self.assertEqual((self.cache / "built").read_text(), "incremental: no\n")
+        (self.cache / "copied").unlink()
+        self._run("--patches")
+        self._says(0, "ok 1 - made/a", "1..1")
+        # First without a mutant.
+        self.assertEqual((self.cache / "built").read_text(), "incremental: no\n" + "incremental: 1\n" * 2)
+        self.assertFalse((self.cache / "copied").exists())
 
     def test_the_rest_are_those_that_were_not_noticed_as_they_are(self):
         self._mutant("a", "made/adds", "    one + other", "    one - other")
