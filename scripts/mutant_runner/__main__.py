@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -193,14 +194,23 @@ class _Patches:
         tests = {key: mutant for mutant in mutants if (key := self._key(mutant, kernel)) not in self._baselines}
         if not tests:
             return True
-        for number, tree in enumerate(self._trees, 1):
-            tree.restore()
-            # The crates of the host are built by the tests without a mutant.
-            if kernel != HOST and (log := self._build(tree, _modules(kernel), f"baseline-{kernel}-{number}")):
-                self._tap.check(False, f"the modules for {kernel} build as they are", f"see {log}")
-                return False
+        if log := self._build_as_is(kernel):
+            self._tap.check(False, f"the modules for {kernel} build as they are", f"see {log}")
+            return False
         self._side_by_side(lambda mutant: self._baseline(mutant, kernel), tests.values())
         return True
+
+    def _build_as_is(self, kernel):
+        """Build the modules without a mutant in each tree. Returns the log of one that fails."""
+
+        def build(number, tree):
+            tree.restore()
+            # The crates of the host are built by the tests without a mutant.
+            return None if kernel == HOST else self._build(tree, _modules(kernel), f"baseline-{kernel}-{number}")
+
+        with ThreadPoolExecutor(len(self._trees)) as pool:
+            logs = list(pool.map(build, count(1), self._trees))
+        return next(filter(None, logs), None)
 
     def _baseline(self, mutant, kernel):
         """Run its test without a mutant: what fails in any case shows nothing."""

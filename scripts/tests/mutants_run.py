@@ -420,6 +420,13 @@ class Runs(unittest.TestCase):
         self._run("--patches")
         self._says(1, "not ok 1 - made/a", "# it does not build", "not ok 2 - made/b", "# ", "1..2")
 
+    def test_modules_that_do_not_build_without_a_mutant_are_one_failure(self):
+        for name in "ab":
+            self._mutant(name, "made/adds", "    one + other", f"    one - other - {name}")
+        self._write("scripts/modules", "#!/bin/bash\nexit 1\n")
+        self._run("--patches", "--jobs", "2")
+        self._says(1, f"not ok 1 - the modules for uml-{_KERNEL} build as they are", "# see ", "1..1")
+
     def test_a_test_that_fails_in_any_case_shows_nothing(self):
         self._mutant("wrong", "made/fails", "    one + other", "    one - other")
         self._run("made/wrong")
