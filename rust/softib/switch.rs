@@ -98,7 +98,10 @@ pub(crate) fn start(name: &[u8], guid: Option<u64>, devices: &[NetDevice]) -> Re
 }
 
 impl Decide for Switch<Memory> {
-    fn pass(relay: &Arc<Relay<Self>>, port: u8, frame: Frame) -> Result<(), Cause> {
+    fn pass(relay: &Arc<Relay<Self>>, port: u8, mut frame: Frame) -> Result<(), Cause> {
+        if !frame.come_to_switch() {
+            return Err(Discard::Lifetime.into());
+        }
         let head = Head::parse(frame.bytes())?;
         match relay.with(|switch| Decision::find(switch, port, &head)) {
             Ok(Decision::Out(out)) => {

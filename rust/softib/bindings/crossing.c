@@ -16,10 +16,11 @@
 
 #include "inline.h"
 
-/* The queues. With more of them fewer queue pairs share one. */
+/* The queues of data, with more of which fewer queue pairs share one, and as many of subnet management. */
 #define QUEUE_BITS 4
+#define QUEUES (1 << QUEUE_BITS)
 
-/* As many as wait in each queue at the most: of the longest packets 256 MiB in all queues. What comes then is lost. */
+/* As many as wait in each queue at the most: of the longest packets 256 MiB in those of data. What comes then is lost. */
 #define WAITING 2048
 
 /* Connections, whose packets InfiniBand does not lose, wait while as many do. The rest is for what was begun before that. */
@@ -38,7 +39,7 @@ struct crossing {
 	struct sk_buff_head frames;
 } ____cacheline_aligned_in_smp;
 
-static struct crossing crossings[1 << QUEUE_BITS];
+static struct crossing crossings[2 * QUEUES];
 
 /* Frames without a use. */
 struct spares {
@@ -96,9 +97,18 @@ static int poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
+/*
+ * The number of the queue to a queue pair at an end. Packets of subnet management, and signals of cables, which have the number of
+ * no queue pair, neither wait behind data nor find their queue full of it, as on a lane of their own (IBTA 7.6).
+ */
+u32 softib_crossing_queue(const struct net_device *end, u32 pair)
+{
+	return hash_64((uintptr_t)end + pair, QUEUE_BITS) + (pair ? 0 : QUEUES);
+}
+
 static struct crossing *crossing_to(const struct net_device *end, u32 pair)
 {
-	return &crossings[hash_64((uintptr_t)end + pair, QUEUE_BITS)];
+	return &crossings[softib_crossing_queue(end, pair)];
 }
 
 /* The queue of a frame: by the end that it goes to, and by the queue pair if it is a packet (IBTA 7.7, 9.2). */

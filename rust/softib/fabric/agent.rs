@@ -133,11 +133,17 @@ pub(super) fn serve<M: Managed>(
         return (Outcome::Agents, nothing);
     }
     let addressed = managed.node().addressed(request.in_port);
-    let Some(port) = managed.node_mut().port_mut(addressed) else {
-        return (Outcome::Consumed, nothing);
-    };
-    if !port.admits(smp, request.now) {
-        return (Outcome::Refused, tell_bad_key(managed, request, smp));
+    let other = managed.node().other_named(request, smp);
+    for number in [Some(addressed), other].into_iter().flatten() {
+        let Some(port) = managed.node_mut().port_mut(number) else {
+            return (Outcome::Consumed, nothing);
+        };
+        if !port.admits(smp, request.now) {
+            return (
+                Outcome::Refused,
+                tell_bad_key(managed, number, request, smp),
+            );
+        }
     }
     match header.method() {
         METHOD_GET | METHOD_SET => {
@@ -176,8 +182,8 @@ fn is_for_manager<M: Managed>(managed: &M, request: Request) -> bool {
         .is_some_and(|port| port.info.capability_mask() & capability::SM != 0)
 }
 
-/// Tells the subnet manager of a request with a wrong M_Key.
-fn tell_bad_key<M: Managed>(managed: &mut M, request: Request, smp: &Smp) -> Events {
+/// Tells the subnet manager of that port of a request with a wrong M_Key.
+fn tell_bad_key<M: Managed>(managed: &mut M, number: u8, request: Request, smp: &Smp) -> Events {
     let header = smp.header();
     let bad = notice::Request {
         lid: request.slid,
@@ -196,13 +202,9 @@ fn tell_bad_key<M: Managed>(managed: &mut M, request: Request, smp: &Smp) -> Eve
     let path = back.get(..hops).unwrap_or(&back);
     let directed = smp.is_directed().then(|| (smp.dr_slid(), path));
     let details = Details::BadMKey(BadMKey::new(bad, directed));
-    let node = managed.node_mut();
-    node.raise(
-        node.addressed(request.in_port),
-        Kind::Security,
-        details,
-        request.now,
-    )
+    managed
+        .node_mut()
+        .raise(number, Kind::Security, details, request.now)
 }
 
 /// Reads or sets an attribute.
@@ -258,6 +260,20 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
         Ok(number)
     }
 
+    /// Returns the port that a request names, if that is another one than the port that received
+    /// it, and has an M_Key of its own. The ports of a switch have that of port 0.
+    fn other_named(&self, request: Request, smp: &Smp) -> Option<u8> {
+        let modifier = smp.header().modifier();
+        let named = match smp.header().attribute() {
+            attribute::PORT_INFO => port_of_info(modifier),
+            attribute::VL_ARBITRATION => port_of_arbitration(modifier),
+            attribute::LED_INFO => modifier,
+            _ => return None,
+        };
+        let number = self.named(named, request).ok()?;
+        (!self.is_switch() && number != request.in_port).then_some(number)
+    }
+
     fn side(&self, number: u8) -> Side {
         match (self.is_switch(), number) {
             (false, _) => Side::End,
@@ -265,6 +281,17 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
             (true, _) => Side::SwitchExternal,
         }
     }
+}
+
+/// Returns the port in the modifier of a PortInfo.
+const fn port_of_info(modifier: u32) -> u32 {
+    // The highest bit only says that the manager knows of extended speeds.
+    modifier & !(1 << 31)
+}
+
+/// Returns the port in the modifier of a VLArbitrationTable.
+const fn port_of_arbitration(modifier: u32) -> u32 {
+    modifier & 0xffff
 }
 
 fn node_info<P: DerefMut<Target = [Port]>>(
@@ -296,9 +323,8 @@ fn port_info<P: DerefMut<Target = [Port]>>(
     set: bool,
     smp: &mut Smp,
 ) -> Result<Events, u16> {
-    // The highest bit only says that the manager knows of extended speeds.
-    let modifier = smp.header().modifier() & !(1 << 31);
-    let number = node.named_to_set(modifier, request, set)?;
+    let named = port_of_info(smp.header().modifier());
+    let number = node.named_to_set(named, request, set)?;
     let side = node.side(number);
     let has_traps = node.traps.has_any(number);
     let port = node.port_mut(number).ok_or(status::BAD_FIELD)?;
@@ -411,7 +437,7 @@ fn arbitration<P: DerefMut<Target = [Port]>>(
     smp: &mut Smp,
 ) -> Result<Events, u16> {
     let modifier = smp.header().modifier();
-    let number = node.named_to_set(modifier & 0xffff, request, set)?;
+    let number = node.named_to_set(port_of_arbitration(modifier), request, set)?;
     let port = node
         .port_mut(number)
         .filter(|port| maps_levels(port))

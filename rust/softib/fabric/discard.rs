@@ -33,6 +33,8 @@ pub enum Discard {
     PartitionOut,
     /// Its level has no lane on the link by which it would leave.
     NoLane,
+    /// It has passed more switches than there are on any path: their tables lead it in a circle.
+    Lifetime,
     /// A directed route of more than 63 hops.
     HopCount,
     /// A directed route with a pointer that is not possible here.
@@ -99,6 +101,7 @@ impl Discard {
         Discard::PartitionIn,
         Discard::PartitionOut,
         Discard::NoLane,
+        Discard::Lifetime,
         Discard::HopCount,
         Discard::HopPointer,
         Discard::HopPort,
@@ -135,7 +138,9 @@ impl Discard {
             | Discard::NoSubnet
             | Discard::SameSubnet
             | Discard::NoNeighbour => PortCounter::RelayErrors,
-            Discard::OutNotActive | Discard::Mtu | Discard::NoLane => PortCounter::TransmitDiscards,
+            Discard::OutNotActive | Discard::Mtu | Discard::NoLane | Discard::Lifetime => {
+                PortCounter::TransmitDiscards
+            }
             Discard::PartitionIn => PortCounter::ReceiveConstraint,
             Discard::PartitionOut => PortCounter::TransmitConstraint,
             Discard::HopCount
@@ -162,6 +167,7 @@ impl Discard {
             Discard::PartitionIn => "partition_in",
             Discard::PartitionOut => "partition_out",
             Discard::NoLane => "no_lane",
+            Discard::Lifetime => "lifetime",
             Discard::HopCount => "hop_count",
             Discard::HopPointer => "hop_pointer",
             Discard::HopPort => "hop_port",

@@ -210,17 +210,22 @@ impl<P: DerefMut<Target = [Port]>> Node<P> {
 
     /// Remembers to tell the subnet manager of a port something.
     pub(super) fn raise(&mut self, number: u8, kind: Kind, details: Details, now: u64) -> Events {
-        self.traps.raise(number, kind, details, now);
+        let first = self.first();
+        let ports: &[Port] = &self.ports;
+        let has_manager = |number: u8| {
+            let index = number.checked_sub(first).map(usize::from);
+            let port = index.and_then(|index| ports.get(index));
+            port.is_some_and(Port::has_manager)
+        };
+        self.traps.raise(number, kind, details, now, has_manager);
         Events::new(number, Changes::TRAP)
     }
 
     /// Returns the time that a trap of that port waits for its answer, in nanoseconds; `None` if
     /// the port has no manager to tell, or cannot reach it.
     pub(super) fn trap_interval(&self, number: u8) -> Option<u64> {
-        let port = self.port(number)?;
-        let info = &port.info;
-        let ready = port.is_linked() && info.lid().is_unicast() && info.sm_lid().is_unicast();
-        ready.then(|| traps::interval(info.subnet_timeout()))
+        let port = self.port(number).filter(|port| port.has_manager())?;
+        Some(traps::interval(port.info.subnet_timeout()))
     }
 
     pub(super) fn describe(&self) -> NodeDescription {

@@ -226,6 +226,11 @@ impl Port {
         self.info.state() == State::Active
     }
 
+    /// Returns whether a subnet manager is known that the port can send to.
+    pub(super) fn has_manager(&self) -> bool {
+        self.is_linked() && self.info.lid().is_unicast() && self.info.sm_lid().is_unicast()
+    }
+
     /// Returns whether packets to that address are for this port: its own and those that its mask
     /// makes its own.
     pub fn owns_lid(&self, lid: Lid) -> bool {

@@ -9,7 +9,8 @@ use super::wire::smp::notice::{
 };
 
 /// Traps that an agent can have pending at a time. A trap that finds no slot is not sent; each of
-/// the events that cause one has a counter, too.
+/// the events that cause one has a counter, too. Ports without a manager, of which a router may
+/// have many, leave their slots to others.
 const SLOTS: usize = 8;
 
 /// Times that a trap is sent to a manager that does not answer.
@@ -55,17 +56,32 @@ pub(super) const fn interval(subnet_timeout: u8) -> u64 {
 impl Traps {
     /// Remembers to send a trap. If the same trap of the same port has not been answered, it is
     /// replaced by the new one, and sent again not sooner than the specification allows.
-    pub(super) fn raise(&mut self, port: u8, kind: Kind, details: Details, now: u64) {
+    /// `has_manager` returns whether a port can send traps now.
+    pub(super) fn raise(
+        &mut self,
+        port: u8,
+        kind: Kind,
+        details: Details,
+        now: u64,
+        has_manager: impl Fn(u8) -> bool,
+    ) {
         self.tid = self.tid.wrapping_add(1);
         let same = |slot: &Option<Trap>| {
             slot.is_some_and(|trap| trap.port == port && trap.details.number() == details.number())
         };
-        let place = self.slots.iter().position(same);
-        let place = place.or_else(|| self.slots.iter().position(Option::is_none));
+        let known = self.slots.iter().position(same);
+        let place = known.or_else(|| self.slots.iter().position(Option::is_none));
+        let waits = |slot: &Option<Trap>| slot.is_some_and(|trap| !has_manager(trap.port));
+        let place = place.or_else(|| {
+            let mut slots = self.slots.iter();
+            has_manager(port).then(|| slots.position(waits)).flatten()
+        });
         let Some(slot) = place.and_then(|place| self.slots.get_mut(place)) else {
             return;
         };
-        let earliest = slot.map_or(0, |trap| trap.earliest);
+        // That of a trap which gave its slot away is not this one's.
+        let former = slot.filter(|_| known.is_some());
+        let earliest = former.map_or(0, |trap| trap.earliest);
         *slot = Some(Trap {
             port,
             kind,
@@ -136,7 +152,7 @@ mod tests {
     fn told_until_heard() {
         let mut traps = Traps::default();
         assert_eq!(traps.next(|_| true), None);
-        traps.raise(0, Kind::Urgent, LINK, 100);
+        traps.raise(0, Kind::Urgent, LINK, 100, |_| true);
         assert!(traps.has_any(0));
         assert!(!traps.has_any(1));
         // Without a manager it waits.
@@ -158,7 +174,7 @@ mod tests {
     #[test]
     fn not_for_ever() {
         let mut traps = Traps::default();
-        traps.raise(0, Kind::Urgent, LINK, 0);
+        traps.raise(0, Kind::Urgent, LINK, 0, |_| true);
         let mut now = 0;
         let mut told = 0;
         while traps.due(now, |_| Some(10)).is_some() {
@@ -171,10 +187,29 @@ mod tests {
     #[test]
     fn news_are_not_told_sooner() {
         let mut traps = Traps::default();
-        traps.raise(0, Kind::Urgent, LINK, 0);
+        traps.raise(0, Kind::Urgent, LINK, 0, |_| true);
         assert!(traps.due(0, |_| Some(10)).is_some());
-        traps.raise(0, Kind::Urgent, LINK, 5);
+        traps.raise(0, Kind::Urgent, LINK, 5, |_| true);
         assert_eq!(traps.due(9, |_| Some(10)), None);
         assert_eq!(traps.due(10, |_| Some(10)).map(|trap| trap.tid), Some(2));
+    }
+
+    #[test]
+    fn ports_without_a_manager_leave_their_slots() {
+        const LAST: u8 = SLOTS as u8;
+        let mut traps = Traps::default();
+        // One more than there are slots.
+        for port in 0..=LAST {
+            traps.raise(port, Kind::Urgent, LINK, 0, |_| false);
+        }
+        assert!(traps.has_any(0) && !traps.has_any(LAST));
+        traps.raise(LAST, Kind::Urgent, LINK, 0, |port| port == LAST);
+        assert!(!traps.has_any(0) && traps.has_any(LAST));
+        let told = traps.due(0, |port| (port == LAST).then_some(10));
+        assert_eq!(told.map(|trap| trap.port), Some(LAST));
+        // Those that are sent stay.
+        let other = LAST + 1;
+        traps.raise(other, Kind::Urgent, LINK, 0, |_| true);
+        assert!(traps.has_any(1) && !traps.has_any(other));
     }
 }

@@ -298,6 +298,18 @@ impl Inner {
         self.state = state;
     }
 
+    /// Takes the oldest receive of a queue pair without a connection, if it is to be flushed.
+    fn take_flushed(&mut self) -> Option<u64> {
+        // The thread that flushes holds no lock between two receives: the queue pair may have been
+        // reset, and others posted.
+        if self.state != State::Error {
+            return None;
+        }
+        let (request, _) = self.receives.front()?;
+        self.receives.advance();
+        Some(request)
+    }
+
     /// Returns whether the queue pair was not reset since the chain began.
     fn is_of_chain(&self, chain: &Chain) -> bool {
         self.reset_count == chain.reset_count
@@ -504,13 +516,12 @@ impl QueuePair {
         })
     }
 
-    /// Completes all receives as flushed.
+    /// Completes all receives as flushed, until the queue pair is reset.
     fn flush_receives(self: &Arc<Self>) {
         loop {
             // One at a time, in their order; the event is raised without the lock.
             let event = self.inner.with(|inner| {
-                let request = inner.receives.front().map(|(request, _)| request)?;
-                inner.receives.advance();
+                let request = inner.take_flushed()?;
                 Some(self.flushed(&self.receive_queue, Kind::Receive, request))
             });
             match event {
@@ -699,6 +710,23 @@ mod tests {
         assert!(!inner.is_of_chain(&chain));
         chain.follow(&inner);
         assert!(inner.is_of_chain(&chain));
+        Ok(())
+    }
+
+    #[test]
+    fn no_receive_is_flushed_after_a_reset() -> Result {
+        let mut inner = inner()?;
+        make_ready(&mut inner);
+        inner.receives.post(1, &[])?;
+        assert!(inner.take_flushed().is_none());
+        inner.set_state(State::Error);
+        assert_eq!(inner.take_flushed(), Some(1));
+        assert!(inner.take_flushed().is_none());
+        inner.set_state(State::Reset);
+        inner.set_state(State::Init);
+        inner.receives.post(2, &[])?;
+        assert!(inner.take_flushed().is_none());
+        assert_eq!(inner.receives.len(), 1);
         Ok(())
     }
 }

@@ -31,3 +31,30 @@ impl Drop for Crossing {
         unsafe { bindings::softib_crossing_end() };
     }
 }
+
+#[kernel::prelude::kunit_tests(softib_crossing)]
+mod tests {
+    use super::*;
+
+    /// Returns the bit of the queue to a queue pair at the end of that address.
+    fn queue(end: usize, pair: u32) -> u64 {
+        // SAFETY: The function computes with the address, and reads nothing there.
+        let number = unsafe { bindings::softib_crossing_queue(end as *const _, pair) };
+        1 << number
+    }
+
+    #[test]
+    fn management_has_queues_of_its_own() {
+        let (mut management, mut data) = (0u64, 0u64);
+        for end in (0..64).map(|number| number << 12) {
+            management |= queue(end, 0);
+            for pair in 1..64 {
+                data |= queue(end, pair);
+            }
+        }
+        assert_eq!(management & data, 0);
+        // Each of both kinds has several.
+        assert!(management.count_ones() > 1);
+        assert!(data.count_ones() > 1);
+    }
+}

@@ -31,6 +31,10 @@ use crate::{
 /// The virtual lane of subnet management.
 pub(crate) const VL15: u8 = 15;
 
+/// The switches that a packet may come to. A subnet manager finds none that is more than 63 hops
+/// away, and a path is hardly longer than the way to and from the manager.
+const MAX_SWITCHES: u8 = 128;
+
 /// Frames that may wait in one place for their turn: of the longest these are 32 MiB.
 pub(crate) const MOST_WAITING: u32 = 4096;
 
@@ -142,6 +146,18 @@ impl Frame {
         // SAFETY: `state` points to the notes in the control block, which only the frame's holder
         // uses.
         unsafe { (*self.state()).port }
+    }
+
+    /// Counts a switch that the packet has come to. Returns whether it may go on from there: if
+    /// not, the switches lead it in a circle. A packet that comes out of the network stack is
+    /// counted anew.
+    #[inline]
+    pub(crate) fn come_to_switch(&mut self) -> bool {
+        // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
+        // mutably.
+        let switches = unsafe { &mut (*self.state()).switches };
+        *switches = switches.saturating_add(1);
+        *switches <= MAX_SWITCHES
     }
 
     /// Returns whether it was made here, and nobody else has had it since: then it is not
@@ -281,5 +297,30 @@ impl PinnedDrop for Queue {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: The queue is initialised and what is in it is its own.
         unsafe { bindings::softib_queue_purge(self.head.get()) }
+    }
+}
+
+#[kernel::prelude::kunit_tests(softib_frame)]
+mod tests {
+    use super::*;
+
+    /// Returns the number of further switches that a frame passes.
+    fn passed(frame: &mut Frame) -> usize {
+        (0..1000).take_while(|_| frame.come_to_switch()).count()
+    }
+
+    #[test]
+    fn a_circle_of_switches_has_an_end() -> Result {
+        let most = usize::from(MAX_SWITCHES);
+        let mut frame = Frame::new(64)?;
+        assert!(frame.come_to_switch());
+        // A packet to a group is copied in a switch.
+        let mut copy = frame.try_clone()?;
+        assert_eq!(passed(&mut frame), most - 1);
+        assert!(!frame.come_to_switch());
+        assert_eq!(passed(&mut copy), most - 1);
+        drop((frame, copy));
+        assert_eq!(passed(&mut Frame::new(64)?), most);
+        Ok(())
     }
 }

@@ -250,3 +250,47 @@ fn m_key() {
         assert_eq!(answer.get::<PortInfo>().m_key(), 0x1234);
     }
 }
+
+/// A request that names another port needs the M_Key of that one as well: it may be in another
+/// subnet.
+#[test]
+fn m_key_of_the_port_that_is_named() {
+    // Protection; with a wrong key: whether reading is served, whether the key is seen.
+    let table = [(0, true, true), (1, true, false), (2, false, false)];
+    for (protect, reads, sees) in table {
+        let mut alone = Alone::new();
+        let mut info = *alone.node.port(2).unwrap().info();
+        info.set_physical(Physical::NoChange);
+        info.set_state(State::NoChange);
+        info.set_m_key(0x1234);
+        info.set_m_key_protect(protect);
+        let mut smp = Alone::smp(METHOD_SET, attribute::PORT_INFO, 2);
+        smp.put(&info);
+        let (outcome, answer, _events) = alone.process_at(2, &smp);
+        let status = answer.header().status();
+        assert_eq!((outcome, status), (Outcome::Reply, status::OK));
+        // By port 1, which has no key.
+        let mut smp = Alone::smp(METHOD_GET, attribute::PORT_INFO, 0x8000_0002);
+        let (outcome, answer, events) = alone.process(&smp);
+        if reads {
+            assert_eq!(outcome, Outcome::Reply);
+            let seen = answer.get::<PortInfo>().m_key();
+            assert_eq!(seen, if sees { 0x1234 } else { 0 });
+        } else {
+            assert_eq!(outcome, Outcome::Refused);
+            assert_eq!(events, Events::new(2, Changes::TRAP));
+        }
+        let violations = |alone: &Alone, port| {
+            let info = alone.node.port(port).unwrap().info();
+            info.m_key_violations()
+        };
+        assert_eq!(violations(&alone, 2), u16::from(!reads));
+        let led = Alone::smp(METHOD_GET, attribute::LED_INFO, 2);
+        assert_eq!(alone.process(&led).0 == Outcome::Reply, reads);
+        smp.set_m_key(0x1234);
+        let (outcome, answer, _events) = alone.process(&smp);
+        assert_eq!(outcome, Outcome::Reply);
+        assert_eq!(answer.get::<PortInfo>().m_key(), 0x1234);
+        assert_eq!(violations(&alone, 1), 0);
+    }
+}

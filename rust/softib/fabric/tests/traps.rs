@@ -4,11 +4,17 @@
 
 mod subnet;
 
+use oxib_softib_fabric::{
+    Cabled,
+    Outcome,
+    OUT_LEN, //
+};
 use oxib_wire::lid::Lid;
 use oxib_wire::mad::{
     Header,
     Subject,
     CLASS_SUBNET_LID,
+    METHOD_SET,
     METHOD_TRAP,
     METHOD_TRAP_REPRESS, //
 };
@@ -21,14 +27,18 @@ use oxib_wire::smp::notice::{
 };
 use oxib_wire::smp::port::{
     capability,
-    PortInfo, //
+    Physical,
+    PortInfo,
+    State, //
 };
 use oxib_wire::smp::{
     attribute,
     Smp, //
 };
+use subnet::alone::Alone;
 use subnet::manager::Manager;
 use subnet::{
+    adapter,
     build,
     outgoing,
     Device,
@@ -256,6 +266,30 @@ fn a_manager_that_comes_late() {
     assert_eq!(poll(&mut world).len(), 1);
 }
 
+/// Nine ports that nobody manages raise a trap before the tenth, which has a manager.
+#[test]
+fn ports_without_a_manager_do_not_crowd() {
+    let mut alone = Alone {
+        node: adapter(0x100, 10),
+        time: 0,
+    };
+    alone.node.carrier(10, true);
+    let mut info = *alone.node.port(10).unwrap().info();
+    info.set_lid(Lid::new(7));
+    info.set_sm_lid(Lid::new(5));
+    info.set_state(State::NoChange);
+    info.set_physical(Physical::NoChange);
+    let mut smp = Alone::smp(METHOD_SET, attribute::PORT_INFO, 10);
+    smp.put(&info);
+    assert_eq!(alone.process_at(10, &smp).0, Outcome::Reply);
+    assert_eq!(alone.node.port(10).unwrap().info().lid(), Lid::new(7));
+    alone.node.set_description([b'x'; 64], 0);
+    let mut out = [0; OUT_LEN];
+    let sent = alone.node.poll(0, &mut out).send;
+    assert_eq!(sent.map(|answer| answer.port), Some(10));
+    assert_eq!(alone.node.poll(0, &mut out).send, None);
+}
+
 #[test]
 fn a_wrong_m_key_is_told() {
     let (mut world, mut manager) = star();
@@ -263,8 +297,8 @@ fn a_wrong_m_key_is_told() {
     let path = manager.nodes[2].path.clone();
     let mut info: PortInfo = manager.get(&mut world, &path, 1);
     let before = info;
-    info.set_state(oxib_wire::smp::port::State::NoChange);
-    info.set_physical(oxib_wire::smp::port::Physical::NoChange);
+    info.set_state(State::NoChange);
+    info.set_physical(Physical::NoChange);
     info.set_m_key(0x55);
     info.set_m_key_protect(2);
     manager.set(&mut world, &path, 1, &info);

@@ -56,11 +56,16 @@ impl Alone {
     }
 
     pub fn process(&mut self, smp: &Smp) -> (Outcome, Smp, Events) {
+        self.process_at(1, smp)
+    }
+
+    pub fn process_at(&mut self, port: u8, smp: &Smp) -> (Outcome, Smp, Events) {
         let mut answer = [0; LEN];
         let slid = Lid::new(3);
+        let question = smp.bytes();
         let done = self
             .node
-            .process(1, &smp.bytes(), slid, self.time, &no_counts, &mut answer);
+            .process(port, &question, slid, self.time, &no_counts, &mut answer);
         (done.outcome, *Smp::from_bytes(&answer), done.events)
     }
 
