@@ -4,7 +4,7 @@
 # An interface with several receive queues looks for IPv4 neighbours by ordinary requests, as one with a single queue does: who
 # verifies an address meanwhile sees no conflict (RFC 5227), a peer with two ports in one subnet answers by the right one
 # (arp_filter), and who answers for others does (proxy ARP). Others that know the interface keep their queue of it, or have it again
-# soon. With ib_ipoib the same but for the number of queues.
+# soon, also if there are many. With ib_ipoib the same but for the number of queues.
 #
 # look_ups.sh [DRIVER...]
 #
@@ -157,6 +157,25 @@ look_for_somebody() {
 	return 0
 }
 
+# More neighbours than are told in one step. Nobody answers for them.
+meet_crowd() {
+	local n hardware
+	hardware=$(ip -n h1 neighbour show to "$(v4_of h2)" dev ib0 | sed -nE 's/.* lladdr ([0-9a-f:]+) .*/\1/p')
+	for ((n = 1; n <= 100; n++)); do
+		printf 'neighbour replace 10.88.66.%d lladdr %s dev ib0 nud stale\n' "$n" "$hardware"
+	done | at h1 ip -batch -
+}
+
+crowd_is_asked() {
+	equal '' "$(ip -n h1 neighbour show to 10.88.66.0/24 dev ib0 nud stale)"
+}
+
+test_crowd() {
+	check "$driver: h1 knows many others" meet_crowd
+	check "$driver: h1 looks for somebody" look_for_somebody
+	check "$driver: each of them is asked whether it is there" eventually crowd_is_asked
+}
+
 test_numbers() {
 	local host before=()
 	check "$driver: the others know h1" settle
@@ -180,6 +199,7 @@ test_driver() {
 	check "$driver: h1 reaches h2" eventually host_reaches h1 "$(v4_of h2)"
 	test_conflict
 	test_numbers
+	[ "$driver" != oxib ] || test_crowd
 	check "$driver: h2 has two ports in one subnet" two_ports_in_one_subnet
 	check "$driver: h1 finds the right one each time" right_each_time
 	check "$driver: h2 answers for a guest" answer_for_guest

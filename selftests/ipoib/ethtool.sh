@@ -20,10 +20,19 @@ most() { # ethtool's option, field: the most there can be
 	ethtool "$1" ib0 | sed '/Current/,$d' | awk -v name="$2:" '$1 == name { print $2 }'
 }
 
+# By the names that ib_ipoib has for them.
+stack_is_shown() {
+	local name
+	for name in rx_dropped tx_dropped multicast; do
+		equal "$(statistic "$name")" "$(counter "$name")" || return
+	done
+}
+
 test_driver() {
 	check "-i names driver and version" matches '^driver: oxib$' "$(ethtool -i ib0)"
 	check "-i has a line for the firmware" matches '^firmware-version:' "$(ethtool -i ib0)"
 	check "-S counts" matches '^ *rx_packets: [0-9]+$' "$(ethtool -S ib0)"
+	check "-S shows what the stack counts" eventually stack_is_shown
 	check "-k shows features" matches '^generic-receive-offload: on' "$(ethtool -k ib0)"
 	check "-k takes one away" ethtool -K ib0 gro off
 	check "and gives it back" ethtool -K ib0 gro on

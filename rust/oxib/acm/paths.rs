@@ -339,13 +339,6 @@ impl<W> Paths<W> {
 
     /// Forgets those in some partitions, among at most [`LOOKS`] paths from `from` on.
     pub(crate) fn forget_in(&mut self, from: &Key, partitions: &[Pkey]) -> Gone<W> {
-        if partitions.is_empty() {
-            return Gone {
-                known: 0,
-                table: RBTree::new(),
-                rest: None,
-            };
-        }
         self.forget(from, LOOKS, |key| key.is_in(partitions))
     }
 

@@ -2,6 +2,7 @@
 
 #include <linux/if_infiniband.h>
 #include <linux/inetdevice.h>
+#include <linux/jhash.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 #include <net/arp.h>
@@ -271,29 +272,56 @@ static void oxib_use_table(struct neigh_table *table, struct oxib_neighbours *fo
 	kvfree(found->list);
 }
 
-static void oxib_verify(struct neighbour *neighbour, void *context)
-{
-	u32 *number = context;
-
-	neigh_update(neighbour, NULL, NUD_PROBE, 0, 0);
-	++*number;
-}
-
-/*
- * Has the stack ask the neighbours of a device, or of the bond it is in, whether they are there: each is sent our address.
- * Returns the number of neighbours.
- */
-u32 oxib_verify_neighbours(struct net_device *dev)
+/* Uses the neighbours of a device, or of the bond it is in. The RTNL is held. */
+static void oxib_use_neighbours(struct net_device *dev, void (*use)(struct neighbour *neighbour, void *context), void *context)
 {
 	struct oxib_neighbours found = { .dev = dev, .upper = netdev_master_upper_dev_get(dev) };
-	u32 number = 0;
 
 	if (!found.upper)
 		found.upper = dev;
-	oxib_use_table(&arp_tbl, &found, oxib_verify, &number);
+	oxib_use_table(&arp_tbl, &found, use, context);
 	if (oxib_has_ipv6())
-		oxib_use_table(&nd_tbl, &found, oxib_verify, &number);
+		oxib_use_table(&nd_tbl, &found, use, context);
+}
+
+static void oxib_count(struct neighbour *neighbour, void *context)
+{
+	u32 *number = context;
+
+	++*number;
+}
+
+/* The number of neighbours of a device, or of the bond it is in. */
+u32 oxib_count_neighbours(struct net_device *dev)
+{
+	u32 number = 0;
+
+	oxib_use_neighbours(dev, oxib_count, &number);
 	return number;
+}
+
+struct oxib_part {
+	u32 number, parts;
+};
+
+static void oxib_verify(struct neighbour *neighbour, void *context)
+{
+	const struct oxib_part *part = context;
+
+	/* By its address: a neighbour is in the same part each time, whatever others come and go. */
+	if (jhash(neighbour->primary_key, neighbour->tbl->key_len, 0) % part->parts == part->number)
+		neigh_update(neighbour, NULL, NUD_PROBE, 0, 0);
+}
+
+/*
+ * Has the stack ask neighbours of a device, or of the bond it is in, whether they are there: each is sent our address. All of them
+ * are in one of so many parts; those of this part are asked.
+ */
+void oxib_verify_neighbours(struct net_device *dev, u32 part, u32 parts)
+{
+	struct oxib_part of = { .number = part, .parts = parts };
+
+	oxib_use_neighbours(dev, oxib_verify, &of);
 }
 
 struct oxib_confirmed {

@@ -9,7 +9,8 @@
 
 int oxib_register_netevents(struct notifier_block *block);
 void oxib_unregister_netevents(struct notifier_block *block);
-u32 oxib_verify_neighbours(struct net_device *dev);
+u32 oxib_count_neighbours(struct net_device *dev);
+void oxib_verify_neighbours(struct net_device *dev, u32 part, u32 parts);
 typedef void oxib_confirmed_fn(void *context, const u8 *hardware, u32 milliseconds);
 void oxib_for_each_confirmed(struct net_device *dev, oxib_confirmed_fn *use, void *context);
 bool oxib_inject(struct net_device *dev, u16 ethertype, const u8 *datagram, u32 length);

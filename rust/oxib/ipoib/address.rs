@@ -62,6 +62,10 @@ const REFUSALS: u32 = 3;
 /// Time for which a path that was just found is kept whatever a peer says, in seconds.
 pub(super) const FRESH_SECS: u64 = 2;
 
+/// Longest time until a group that was not joined is asked for again, in seconds. The kernel's own
+/// driver asks twice in that time while packets go there.
+const GROUP_RETRY_SECS: u64 = 2;
+
 /// A destination is in use if packets went there in the last so many seconds.
 const IN_USE_SECS: u64 = 60;
 
@@ -93,8 +97,18 @@ pub(super) struct Policy {
     /// Time after which the path to a destination in use is looked for again, if it may change and
     /// nothing tells.
     pub(super) refresh: Option<u64>,
-    /// Longest time until a destination that was not found is looked for again.
+    /// Longest time until a port that was not found is looked for again.
     pub(super) memory: u64,
+}
+
+impl Policy {
+    /// Returns the longest time until `gid` is looked for again if it was not found, in seconds.
+    fn longest_wait(&self, gid: &Gid) -> u64 {
+        match gid.is_multicast() {
+            true => self.memory.min(GROUP_RETRY_SECS),
+            false => self.memory,
+        }
+    }
 }
 
 /// Outcome of the end of a search.
@@ -392,8 +406,8 @@ impl<H: Handle, P> Destinations<H, P> {
             generation: self.generation,
             ..ticket
         };
-        let policy = self.policy;
-        let due = Due::after(policy.refresh, now);
+        let longest_wait = self.policy.longest_wait(gid);
+        let due = Due::after(self.policy.refresh, now);
         let Some(state) = self.table.get_mut(gid) else {
             return End::Settled(KVec::new());
         };
@@ -420,7 +434,7 @@ impl<H: Handle, P> Destinations<H, P> {
                         refused: 0,
                         tries: 0,
                     }),
-                    Err(_) => State::Failed(Failed::new(now, resolving.waited, policy)),
+                    Err(_) => State::Failed(Failed::new(now, resolving.waited, longest_wait)),
                 };
                 End::Settled(waiting)
             }
@@ -447,7 +461,7 @@ impl<H: Handle, P> Destinations<H, P> {
                     }
                     Err(_) if is_refused && ready.refused + 1 >= REFUSALS => {
                         // The back-off begins at its minimum: the path was good until this search.
-                        *state = State::Failed(Failed::new(now, 0, policy));
+                        *state = State::Failed(Failed::new(now, 0, longest_wait));
                         return End::Changed;
                     }
                     Err(_) => {

@@ -472,7 +472,7 @@ impl Interface {
 
     /// Announces this node's address to the link. Peers that know another receive queue than the
     /// main one are not told the main one, if nothing else is new.
-    pub(super) fn announce(&self, rtnl: &mut Rtnl) {
+    pub(super) fn announce(self: &Arc<Self>, rtnl: &mut Rtnl) {
         let address = self.device().address();
         let before = self.control.get(rtnl).announced.replace(address);
         let is_known = before == Some(address) && self.sizes.get().receive_queues > 1;

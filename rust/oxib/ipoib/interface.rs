@@ -96,9 +96,11 @@ use crate::{
     work, //
 };
 
+mod notifications;
 mod operations;
 mod works;
 
+use notifications::Notifications;
 use works::{
     Plan,
     AGE_WORK,
@@ -162,9 +164,9 @@ pub(super) struct Interface {
     /// The receive queues that peers are told of, if there are several.
     #[pin]
     pub(super) numbers: SpinLockBh<Option<Arc<Numbers>>>,
-    /// The last time that the neighbours were notified which of them is theirs.
+    /// Rounds in which the neighbours are notified which of them is theirs.
     #[pin]
-    notified: SpinLockBh<Option<works::Notified>>,
+    notifications: SpinLockBh<Notifications>,
     /// The task that announces now what peers know.
     pub(super) repeating: Repeating,
     /// Exchanges that find peers' queue pairs for the address cache.
@@ -411,7 +413,7 @@ impl Interface {
                 destinations <- new_spinlock_bh!(Destinations::new(policy), "oxib_destinations"),
                 askers <- new_spinlock_bh!(askers, "oxib_askers"),
                 numbers <- new_spinlock_bh!(None, "oxib_numbers"),
-                notified <- new_spinlock_bh!(None, "oxib_told"),
+                notifications <- new_spinlock_bh!(Notifications::default(), "oxib_told"),
                 repeating: Repeating::default(),
                 exchange <- Exchange::new(),
                 watched: AtomicBool::new(false),

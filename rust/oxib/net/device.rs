@@ -465,12 +465,19 @@ impl<T: Operations> Device<T> {
         unsafe { bindings::oxib_announce(self.as_raw()) }
     }
 
-    /// Makes the stack probe all its neighbours on the link by unicast; the probes tell them the
-    /// address of this device. For a device in a bond, the bond's neighbours are probed. Returns
-    /// the number of neighbours.
-    pub(crate) fn verify_neighbours(&self, _rtnl: &mut Rtnl) -> u32 {
+    /// Returns the number of the stack's neighbours on the link, of the bond that uses the device
+    /// included.
+    pub(crate) fn count_neighbours(&self, _rtnl: &mut Rtnl) -> u32 {
         // SAFETY: The device is registered, the RTNL held.
-        unsafe { bindings::oxib_verify_neighbours(self.as_raw()) }
+        unsafe { bindings::oxib_count_neighbours(self.as_raw()) }
+    }
+
+    /// Makes the stack probe neighbours on the link by unicast; the probes tell them the address of
+    /// this device. For a device in a bond, the bond's neighbours are probed. Each neighbour is in
+    /// one of `parts`, and stays there; those of part number `part` are probed.
+    pub(crate) fn verify_neighbours(&self, _rtnl: &mut Rtnl, (part, parts): (u32, u32)) {
+        // SAFETY: The device is registered, the RTNL held; there is a part at least.
+        unsafe { bindings::oxib_verify_neighbours(self.as_raw(), part, parts.max(1)) }
     }
 
     /// The stack's number for it; 0 before it is shown.

@@ -50,6 +50,16 @@ pub(crate) struct Moderation {
     pub(crate) microseconds: u16,
 }
 
+/// A statistic that the stack sums up: its name, and what reads it among all of them.
+type StackStatistic = (&'static CStr, fn(&bindings::rtnl_link_stats64) -> u64);
+
+/// Statistics of the stack that `ethtool -S` shows, by the names that `ib_ipoib` shows there.
+const STACK_STATISTICS: &[StackStatistic] = &[
+    (c"rx_dropped", |all| all.rx_dropped),
+    (c"tx_dropped", |all| all.tx_dropped),
+    (c"multicast", |all| all.multicast),
+];
+
 /// The C table of operations for a driver `T`.
 pub(super) struct Table<T>(PhantomData<T>);
 
@@ -295,8 +305,11 @@ impl<T: Operations> Table<T> {
         0
     }
 
-    /// Implements `get_strings`: the names of the driver's statistics, then those of each receive
-    /// queue.
+    /// Number of statistics that are not those of a receive queue.
+    const NAMED: usize = T::STATISTICS.len() + STACK_STATISTICS.len();
+
+    /// Implements `get_strings`: the names of the driver's statistics, of the stack's, then of each
+    /// receive queue's.
     ///
     /// # Safety
     ///
@@ -306,7 +319,8 @@ impl<T: Operations> Table<T> {
             return;
         }
         const LEN: usize = bindings::ETH_GSTRING_LEN as usize;
-        for (i, name) in T::STATISTICS.iter().enumerate() {
+        let of_stack = STACK_STATISTICS.iter().map(|(name, _)| name);
+        for (i, name) in T::STATISTICS.iter().chain(of_stack).enumerate() {
             // SAFETY: `data` has room for as many names as `count` said, of `LEN` bytes each;
             // these are the first of them.
             let slot = unsafe { &mut *data.add(i * LEN).cast::<[u8; LEN]>() };
@@ -314,7 +328,7 @@ impl<T: Operations> Table<T> {
         }
         // SAFETY: The stack calls this on a registered device of ours.
         for queue in 0..unsafe { Self::receive_queues(device) } {
-            let at = (T::STATISTICS.len() + queue as usize) * LEN;
+            let at = (Self::NAMED + queue as usize) * LEN;
             // SAFETY: `data` has room for the names of the queues as well, which `count` said;
             // with the RTNL held their number stays the same.
             let slot = unsafe { &mut *data.add(at).cast::<[u8; LEN]>() };
@@ -342,7 +356,7 @@ impl<T: Operations> Table<T> {
     unsafe extern "C" fn count(device: *mut bindings::net_device, set: i32) -> i32 {
         if set as u32 == bindings::ethtool_stringset_ETH_SS_STATS {
             // SAFETY: The stack calls this on a registered device of ours.
-            T::STATISTICS.len() as i32 + unsafe { Self::receive_queues(device) } as i32
+            Self::NAMED as i32 + unsafe { Self::receive_queues(device) } as i32
         } else {
             -(bindings::EOPNOTSUPP as i32)
         }
@@ -362,13 +376,20 @@ impl<T: Operations> Table<T> {
         // SAFETY: The stack calls this on a registered device of ours; `values` has room for as
         // many values as `count` said, and with the RTNL held their number stays the same.
         let (values, driver) = unsafe {
-            let count = T::STATISTICS.len() + Self::receive_queues(device) as usize;
+            let count = Self::NAMED + Self::receive_queues(device) as usize;
             (
                 core::slice::from_raw_parts_mut(values, count),
                 Device::<T>::driver_of(device),
             )
         };
-        let (values, of_queues) = values.split_at_mut(T::STATISTICS.len());
+        let (values, rest) = values.split_at_mut(T::STATISTICS.len());
+        let (of_stack, of_queues) = rest.split_at_mut(STACK_STATISTICS.len());
+        let mut all = bindings::rtnl_link_stats64::default();
+        // SAFETY: The stack calls this on a registered device of ours, and writes into `all`.
+        unsafe { bindings::dev_get_stats(device, &raw mut all) };
+        for (value, (_, get)) in of_stack.iter_mut().zip(STACK_STATISTICS) {
+            *value = get(&all);
+        }
         if let Some(driver) = driver {
             driver.statistics(values);
             for (queue, value) in of_queues.iter_mut().enumerate() {
@@ -392,4 +413,23 @@ fn copy_text(field: &mut [u8], text: &[u8]) {
     let (head, tail) = field.split_at_mut(len);
     head.copy_from_slice(&text[..len]);
     tail.fill(0);
+}
+
+#[kernel::prelude::kunit_tests(oxib_ethtool)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_the_stack_stand_under_their_names() {
+        let all = bindings::rtnl_link_stats64 {
+            rx_dropped: 1,
+            tx_dropped: 2,
+            multicast: 3,
+            ..Default::default()
+        };
+        let expected = [("rx_dropped", 1), ("tx_dropped", 2), ("multicast", 3)];
+        for ((name, get), (text, value)) in STACK_STATISTICS.iter().zip(expected) {
+            assert_eq!((name.to_bytes(), get(&all)), (text.as_bytes(), value));
+        }
+    }
 }

@@ -4,14 +4,11 @@
 
 use kernel::prelude::*;
 
-use super::{
-    revalidation::SETTLING,
-    Policy, //
-};
+use super::revalidation::SETTLING;
 use crate::ipoib::throttle::Throttle;
 
 /// Time until a destination that was not found is looked for again, in seconds; it doubles up to
-/// [`Policy::memory`].
+/// [`Policy::longest_wait`](super::Policy::longest_wait).
 pub(super) const RETRY_SECS: u64 = 1;
 
 /// Time until a path is looked for again of which nothing could be learned, in seconds; it doubles
@@ -123,9 +120,9 @@ pub(super) struct Failed {
 
 impl Failed {
     /// Creates the state at time `now` after a search that failed, before which packets were
-    /// refused for `waited` seconds.
-    pub(super) fn new(now: u64, waited: u64, policy: Policy) -> Self {
-        let wait = (2 * waited).clamp(RETRY_SECS, policy.memory.max(RETRY_SECS));
+    /// refused for `waited` seconds. They are refused for `longest` seconds at most now.
+    pub(super) fn new(now: u64, waited: u64, longest: u64) -> Self {
+        let wait = (2 * waited).clamp(RETRY_SECS, longest.max(RETRY_SECS));
         Self {
             until: now + wait,
             wait,

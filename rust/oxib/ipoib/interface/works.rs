@@ -51,19 +51,6 @@ const AGE_INTERVAL_MS: u32 = 30_000;
 /// Time until the stack sends after the carrier has come, in milliseconds.
 const ANNOUNCE_DELAY_MS: u32 = 200;
 
-/// Time until the neighbours are notified which receive queue is theirs, after all heard of the
-/// main one, in milliseconds.
-const NOTIFY_DELAY_MS: u32 = 10;
-
-/// Time between two such rounds, in milliseconds: each asks all neighbours, and any program can
-/// have one begin by an announcement. The stack repeats a request that nobody answers as often as
-/// that, so all peers have their number most of the time while it does.
-const NOTIFY_INTERVAL_MS: u32 = 1_000;
-
-/// Time that a round takes for each neighbour at least, in milliseconds: 250 packets a second,
-/// however many neighbours there are.
-const NOTIFY_EACH_MS: u32 = 4;
-
 /// Time for which a receive queue goes on for peers that have not heard of its end, in
 /// milliseconds: they verify an address that they use more often.
 const RETIRE_DELAY_MS: u32 = 60_000;
@@ -105,27 +92,6 @@ impl Plan {
 /// Returns whether a work that is planned for some time is to run at `at` rather.
 fn is_earlier(at: u64, planned: Option<u64>) -> bool {
     planned.is_none_or(|planned| at < planned)
-}
-
-/// A round in which the neighbours were notified which receive queue is theirs.
-#[derive(Clone, Copy)]
-pub(super) struct Notified {
-    /// The time of the round, in milliseconds.
-    at: u64,
-    /// The number of neighbours that were asked.
-    neighbours: u32,
-}
-
-/// Returns the milliseconds from `now` until the neighbours are notified, if they were at `last`.
-fn notify_delay(now: u64, last: Option<Notified>) -> u32 {
-    let wait = last.map_or(0, |last| {
-        let interval = last
-            .neighbours
-            .saturating_mul(NOTIFY_EACH_MS)
-            .max(NOTIFY_INTERVAL_MS);
-        u64::from(interval).saturating_sub(now.saturating_sub(last.at))
-    });
-    (wait as u32).max(NOTIFY_DELAY_MS)
 }
 
 impl_has_delayed_work! {
@@ -209,9 +175,7 @@ impl WorkItem<NOTIFY_WORK> for Interface {
 
     fn run(this: Arc<Self>) {
         let mut rtnl = rtnl::lock();
-        if this.device.has_carrier() {
-            this.notify_neighbours(&mut rtnl);
-        }
+        this.notify_next(&mut rtnl);
     }
 }
 
@@ -273,7 +237,7 @@ impl Interface {
 
     /// Runs work `ID` after `delay`, if the interface is alive: what is not shown yet must be
     /// able to go without waiting for any.
-    fn schedule<const ID: u64>(self: &Arc<Self>, delay: Jiffies)
+    pub(super) fn schedule<const ID: u64>(self: &Arc<Self>, delay: Jiffies)
     where
         Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,
     {
@@ -287,22 +251,6 @@ impl Interface {
     /// Tells the link soon what addresses this node has: peers may know it at another place.
     pub(in crate::ipoib) fn announce_soon(self: &Arc<Self>) {
         self.schedule::<ANNOUNCE_WORK>(msecs_to_jiffies(ANNOUNCE_DELAY_MS));
-    }
-
-    /// Notifies the neighbours soon which receive queue is theirs: at once, but not again and
-    /// again.
-    pub(in crate::ipoib) fn notify_neighbours_soon(self: &Arc<Self>) {
-        let delay = notify_delay(self.now_ms(), *self.notified.lock());
-        self.schedule::<NOTIFY_WORK>(msecs_to_jiffies(delay));
-    }
-
-    /// Notifies the neighbours now which receive queue is theirs.
-    pub(in crate::ipoib) fn notify_neighbours(&self, rtnl: &mut Rtnl) {
-        let neighbours = self.device.verify_neighbours(rtnl);
-        *self.notified.lock() = Some(Notified {
-            at: self.now_ms(),
-            neighbours,
-        });
     }
 
     /// Lets go of receive queues that are out of use, in a while.
@@ -375,24 +323,6 @@ mod tests {
             (5, Some(4), false),
         ] {
             assert_eq!(is_earlier(at, planned), earlier);
-        }
-    }
-
-    #[test]
-    fn neighbours_are_notified_at_once_and_then_now_and_then() {
-        let last = |at, neighbours| Some(Notified { at, neighbours });
-        for (now, last, delay) in [
-            (0, None, NOTIFY_DELAY_MS),
-            (9_000, last(1_000, 200), NOTIFY_DELAY_MS),
-            (1_999, last(1_000, 200), NOTIFY_DELAY_MS),
-            (1_000, last(1_000, 200), NOTIFY_INTERVAL_MS),
-            (1_400, last(1_000, 200), 600),
-            // The clock of another CPU.
-            (1_000, last(1_001, 200), NOTIFY_INTERVAL_MS),
-            (9_000, last(1_000, 10_000), 32_000),
-            (9_000, last(1_000, u32::MAX), u32::MAX - 8_000),
-        ] {
-            assert_eq!(notify_delay(now, last), delay);
         }
     }
 }

@@ -107,6 +107,26 @@ mod cases {
     }
 
     #[test]
+    fn refused_groups_are_asked_for_again_soon() -> Result {
+        let mut table = Table::new(POLICY);
+        let group = Gid::from_bytes([0xff; 16]);
+        let mut now = 10;
+        for wait in [
+            RETRY_SECS,
+            GROUP_RETRY_SECS,
+            GROUP_RETRY_SECS,
+            GROUP_RETRY_SECS,
+        ] {
+            let ticket = search(&mut table, group, now)?;
+            let _ = table.resolved(&group, ticket, Err(EAGAIN), now);
+            let early = request(&mut table, group, 1, now + wait - 1);
+            assert_eq!(dropped(&early), Some(Reason::Unreachable));
+            now += wait;
+        }
+        Ok(())
+    }
+
+    #[test]
     fn unused_ones_are_forgotten() -> Result {
         let mut table = Table::new(POLICY);
         for n in 1..=3 {

@@ -35,6 +35,32 @@ mod cases {
     }
 
     #[test]
+    fn groups_in_use_are_asked_for_when_the_broadcast_group_is_back() -> Result {
+        let mut table = known(1)?;
+        let group = Gid::from_bytes([0xff; 16]);
+        let ticket = search(&mut table, group, 0)?;
+        let _ = table.resolved(&group, ticket, Ok(7), 0);
+        let mut due = KVec::with_capacity(8, GFP_KERNEL)?;
+        // What is known without a doubt stays.
+        table.retry_groups();
+        table.take_due(0, 0, &mut due);
+        assert_eq!(due.len(), 0);
+        table.invalidate_all();
+        let ticket = table.take_due(0, 0, &mut due);
+        assert_eq!(due.len(), 2);
+        for gid in [host(1), group] {
+            let _ = table.resolved(&gid, ticket, Err(EAGAIN), 0);
+        }
+        due.clear();
+        table.take_due(0, 0, &mut due);
+        assert_eq!(due.len(), 0);
+        table.retry_groups();
+        table.take_due(0, 0, &mut due);
+        assert_eq!(&due[..], &[group]);
+        Ok(())
+    }
+
+    #[test]
     fn paths_in_use_are_looked_for_again() -> Result {
         let mut table = Table::new(POLICY);
         for n in 1..=2 {
