@@ -50,10 +50,10 @@ gate: ## .ci/run on the last commit, in a clean clone beside this checkout; AGAI
 soak: ## the tests that are too long for every run
 	@scripts/test --soak
 
-mutants: ## break the source on purpose, in 300 places in turn: a test has to notice each (hours)
+mutants: ## break the source on purpose, in more than 300 places in turn: a test has to notice each (hours)
 	@scripts/mutants
 
-bench: ## instructions per packet, as a table, JSON and a chart
+bench: ## all benchmarks: tables, JSON and charts
 	@scripts/bench
 
 lint: ## format, clippy, rustdoc, shellcheck and the like

@@ -243,7 +243,8 @@ impl client::Client for Ports {
                         Ok(()) => {}
                         Err(error) => dev_err!(
                             device.as_dev(),
-                            "port {}: no IPoIB interface: {error:?}\n",
+                            "port {}: no IPoIB interface: {error:?}; to try again, load oxib \
+                             again\n",
                             port.get()
                         ),
                     }

@@ -44,7 +44,10 @@ pub(crate) fn half_open() -> Result<u32> {
     // (mode 0444).
     match unsafe { bindings::oxib_half_open } {
         0 => {
-            pr_err!("half_open=0: a listener could accept nothing; give at least 1\n");
+            pr_err!(
+                "half_open=0: the connection manager does not start, as no listener could accept \
+                 anything; give at least 1\n"
+            );
             Err(EINVAL)
         }
         number => Ok(number),

@@ -83,15 +83,15 @@ def _parse():
     collect = commands.add_parser("collect", help="one subnet, seen from one of its nodes")
     collect.set_defaults(function=_collect)
     collect.add_argument("output", metavar="OUTPUT", help="writes OUTPUT.data, OUTPUT.hosts and OUTPUT.dnsmasq")
-    collect.add_argument("--ca", metavar="NAME", help="the RDMA device to ask by")
-    collect.add_argument("--port", type=int, metavar="N", help="its port")
-    collect.add_argument("--records", action="append", metavar="FILE", help="take what saquery NR, PIR and GIR printed, not ask it")
-    collect.add_argument("--table", metavar="FILE", help="addresses: lines NAME ADDRESS... or GUID ADDRESS...")
-    collect.add_argument("--neighbours", metavar="INTERFACE", help="addresses: what this node's neighbour table has")
-    collect.add_argument("--sweep", action="store_true", help="before that, have each address of its IPv4 subnet resolved")
-    collect.add_argument("--resolve", action="store_true", help="addresses: what the resolver knows by the nodes' names")
+    collect.add_argument("--ca", metavar="NAME", help="ask the subnet manager through this RDMA device")
+    collect.add_argument("--port", type=int, metavar="N", help="through this port of the device")
+    collect.add_argument("--records", action="append", metavar="FILE", help="read what saquery NR, PIR and GIR printed, instead of asking; may be repeated")
+    collect.add_argument("--table", metavar="FILE", help="addresses: lines NAME ADDRESS... or GUID ADDRESS... of a file")
+    collect.add_argument("--neighbours", metavar="INTERFACE", help="addresses: the neighbour table of this node's INTERFACE, and its own addresses")
+    collect.add_argument("--sweep", action="store_true", help="with --neighbours: first resolve each address of the interface's IPv4 subnets")
+    collect.add_argument("--resolve", action="store_true", help="addresses: those that the host's resolver has for the nodes' names")
     collect.add_argument(
-        "--within", action="append", type=ipaddress.ip_network, metavar="PREFIX", help="of these two take addresses within that"
+        "--within", action="append", type=ipaddress.ip_network, metavar="PREFIX", help="with --neighbours and --resolve: take only addresses within PREFIX"
     )
     collect.add_argument(
         "--name",
@@ -100,10 +100,10 @@ def _parse():
         help="a port's name, out of {host} and {device}, the first words of its node's description, and {port} (default: {host})",
     )
     collect.add_argument(
-        "--gid", choices=("auto", "port", "alias"), default="auto", help="whose GUID: the port's, or the alias that ends with its LID"
+        "--gid", choices=("auto", "port", "alias"), default="auto", help="the GID to take: that of the port's GUID, or of the alias GUID that ends with its LID"
     )
-    collect.add_argument("--link-local", action="store_true", help="take GIDs of fe80::/64, which do not leave the subnet")
-    collect.add_argument("--strict", action="store_true", help="fail if no address of a port is known")
+    collect.add_argument("--link-local", action="store_true", help="take GIDs of fe80::/64, which are not valid outside the subnet")
+    collect.add_argument("--strict", action="store_true", help="fail if a port has no known address, instead of leaving it out")
     merge = commands.add_parser("merge", help="several subnets into one")
     merge.set_defaults(function=_merge)
     merge.add_argument("inputs", nargs="+", metavar="INPUT", help="an OUTPUT of `collect`")

@@ -68,7 +68,7 @@ class Table:
         addresses = [_address(text) for text in texts]
         for text, address in zip(texts, addresses):
             if address is None:
-                yield f"'{text}' is no IP address"
+                yield f"'{text}' is not an IP address"
             elif not usable(address):
                 yield f"{text} is no address that a node has on this network"
         self._places[key] = number

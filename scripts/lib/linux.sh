@@ -4,8 +4,8 @@
 # Which Linux a command is for. Sourced after cache.sh and progress.sh.
 #
 # A version is X.Y, the newest X.Y.Z on the mirror, or an exact X.Y.Z. A test kernel's identifier is its name and its
-# version, as in fast-7.3: its tree is kernel/fast-7.3 in the cache, its modules are build/fast-7.3, its source is
-# source-7.3.
+# version, as in fast-7.3: its tree is kernel/fast-7.3 in the cache, its modules are checkouts/CHECKOUT/build/fast-7.3,
+# its source is source-7.3.
 #
 # OXIB_KERNEL (KERNEL= of make) chooses the version: X.Y, X.Y.Z, or the release of a stock kernel. OXIB_MACHINE
 # (MACHINE= of make) chooses what nodes are: qemu (machines), or uml (processes, user-mode Linux).

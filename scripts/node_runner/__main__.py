@@ -105,7 +105,7 @@ def parse(words):
     run = commands.add_parser("run", help="run a script of the checkout in every node")
     shell = commands.add_parser("shell", help="a prompt on the first node")
     for command in (run, shell):
-        command.add_argument("--kernel", required=True, help="fast, debug or stock on QEMU; uml or umldebug; or with a version as fast-7.3")
+        command.add_argument("--kernel", required=True, help="fast, debug or stock on QEMU; uml or umldebug; or with a version as fast-7.3 (default: fast or uml, by machine)")
         command.add_argument("--nodes", type=int, default=2, help="how many, in a chain (default 2)")
         command.add_argument("--smp", type=int, default=2, help="processors of each node (default 2)")
         command.add_argument("--memory", type=int, default=1024, help="MiB of each node (default 1024)")

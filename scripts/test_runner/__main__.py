@@ -314,7 +314,7 @@ def _parse():
     parser.add_argument("--needs", action="store_true", help="only print the kernels that this would need")
     parser.add_argument("--plan", action="store_true", help="only print what would run, and what that took when it ran last")
     parser.add_argument("--ready", type=Path, metavar="DIRECTORY", help="where a file tells of each kernel that it is made (default: all are)")
-    parser.add_argument("--repeat", type=int, metavar="TIMES", help="run each selftest so often; keep the logs of failures")
+    parser.add_argument("--repeat", type=int, metavar="TIMES", help="run each selftest this many times; keep the logs of failures")
     parser.add_argument(
         "--processors", type=int, default=os.cpu_count(), help="how many to keep busy with jobs side by side (default: all)"
     )

@@ -96,7 +96,7 @@ def ranges(family: Family) -> None:
     network = attribute(ADDRESS, ip("10.0.0.0")) + attribute(PREFIX_LENGTH, b"\x21")
     for command, flags in ((FLUSH, 0), (GET, NLM_F_DUMP)):
         expect_refused(family, command, network, errno.EINVAL, "33 is longer", flags)
-        expect_refused(family, command, attribute(SOURCE, b"\x05"), errno.EINVAL, "no source 5", flags)
+        expect_refused(family, command, attribute(SOURCE, b"\x05"), errno.EINVAL, "source 5 is unknown", flags)
     expect(family.dump(), [], "entries after wrong values")
 
 
@@ -114,14 +114,14 @@ def interfaces(family: Family) -> None:
     ]  # fmt: skip
     for command, flags, given in requests:
         whole = b"".join(data for _, data in given)
-        expect_refused(family, command, whole, errno.ENODEV, "interface 1 is none of oxib's", flags)
+        expect_refused(family, command, whole, errno.ENODEV, "interface 1 is not one of oxib's", flags)
         for number, data in given:
             others = b"".join(other for _, other in given if other is not data)
             refused = expect_refused(family, command, others, errno.EINVAL, "missing", flags)
             expect(refused.missing, number, f"missing attribute of command {command}")
             for wrong in (data[4:-1], data[4:] + bytes(13), b""):
                 expect_wrong_length(family, command, others, number, wrong, flags)
-    expect_refused(family, INTERFACE_SET, u32(1, 1) + attribute(2, b"\x03"), errno.EINVAL, "3 is none of")
+    expect_refused(family, INTERFACE_SET, u32(1, 1) + attribute(2, b"\x03"), errno.EINVAL, "mode 3 is unknown")
     for gid, text in ((bytes(16), "zero"), (ip("::1"), "loopback"), (ip("ff12:401b::1"), "multicast")):
         expect_refused(family, PATH_RESOLVE, u32(16, 1) + attribute(2, gid), errno.EINVAL, text, NLM_F_DUMP)
     # Whoever waits in the request itself holds up all of generic netlink.

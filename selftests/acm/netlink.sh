@@ -80,9 +80,9 @@ check "ynl shows statistics" ynl_shows "'entries': 3.*'entries-file': 1.*'loads'
 check "ynl deletes an entry" ynl --do entry-del --json '{"address": "10.1.0.1"}'
 check "ynl lists interfaces" ynl_shows "^\[\]" --dump interface-get
 check "ynl lists paths" ynl_shows "^\[\]" --dump path-get
-check "ynl sets how an interface uses the cache" ynl_shows "interface 1 is none of oxib" --do interface-set --json '{"ifindex": 1, "acm": "only"}'
-check "ynl resolves an address" ynl_shows "interface 1 is none of oxib" --dump resolve --json '{"ifindex": 1, "address": "fd00::7"}'
-check "ynl asks for a path" ynl_shows "interface 1 is none of oxib" --dump path-resolve --json '{"ifindex": 1, "dgid": "fec0::7"}'
+check "ynl sets how an interface uses the cache" ynl_shows "interface 1 is not one of oxib" --do interface-set --json '{"ifindex": 1, "acm": "only"}'
+check "ynl resolves an address" ynl_shows "interface 1 is not one of oxib" --dump resolve --json '{"ifindex": 1, "address": "fd00::7"}'
+check "ynl asks for a path" ynl_shows "interface 1 is not one of oxib" --dump path-resolve --json '{"ifindex": 1, "dgid": "fec0::7"}'
 check "ynl flushes" ynl --do entry-flush --json '{"source": "netlink"}'
 check_equal "and leaves the rest" "fd00::8" "$(netlink show | cut -d ' ' -f 1)"
 

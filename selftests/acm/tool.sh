@@ -47,7 +47,7 @@ fills() { # file, line...
 test_without_module() {
 	fills one.data '10.1.0.1 fec0::1'
 	check "without oxib it says what to do" fails 1 'oxib is not loaded.*modprobe oxib' oxib acm show
-	check "without oxib files can be checked" prints '1 entries right' oxib acm load --check "$place/one.data"
+	check "without oxib files can be checked" prints '1 entries, no mistakes' oxib acm load --check "$place/one.data"
 	check "without oxib they cannot be loaded" fails 1 'oxib is not loaded' oxib acm load "$place/one.data"
 	check "words that are no command are refused" fails 2 'unrecognized subcommand' oxib acm frobnicate
 	check "a namespace that is not there is told" fails 1 'network namespace nowhere.*No such file' oxib -n nowhere acm show
@@ -248,7 +248,7 @@ test_million() {
 		eval 'oxib acm show 10.64.0.0; oxib acm show 10.79.66.63'
 	check "256 of them are listed" json length 256 acm show to 10.70.7.0/24
 	sed -i '999999s/.*/10.79.66.62 nonsense/' "$place/million.txt"
-	check "one wrong line among them is found" fails 1 "million\.txt:999999: 'nonsense' is no GID" oxib acm load --replace-all "$place/million.txt"
+	check "one wrong line among them is found" fails 1 "million\.txt:999999: 'nonsense' is not a GID" oxib acm load --replace-all "$place/million.txt"
 	check "and nothing has changed" json .entries "$million" acm stats
 	began=${EPOCHREALTIME/./}
 	check "they are flushed" oxib acm flush
@@ -324,7 +324,7 @@ test_end_of_slow_monitor() {
 	check "oxib is unloaded meanwhile" unload_oxib
 	kill -CONT "$process"
 	check "the slow monitor ends, too" eventually has_ended "$process"
-	check "it says that it lost changes" announced '^Lost: more changes'
+	check "it says that it lost changes" announced '^Lost: changes were missed'
 	check "and that oxib was unloaded" matches '^oxib: oxib was unloaded' "$(cat "$place/said")"
 	stop_jobs
 	rm "$place/many.txt"
@@ -346,7 +346,7 @@ test_interfaces() {
 	check "its mode is set" oxib -n h1 acm interface set dev ib0 acm only
 	check "it is another one" json '.[0].acm' '"only"' -n h1 acm interface show dev ib0
 	oxib -n h1 acm interface set dev ib0 acm prefer
-	check "a mode that is none is refused" fails 2 "'on' is no mode" oxib -n h1 acm interface set dev ib0 acm on
+	check "a mode that is none is refused" fails 2 "'on' is not a mode" oxib -n h1 acm interface set dev ib0 acm on
 	check "an interface that is not there is told" fails 1 'the interface ib7: No such device' oxib -n h1 acm resolve 10.88.1.2 dev ib7
 	check "lo is no interface of oxib" fails 1 . oxib -n h1 acm resolve 10.88.1.2 dev lo
 	check "caches of namespaces are apart" json length 0 -n h2 acm show

@@ -88,7 +88,7 @@ test_refusals() {
 	check_words "a child of a child is refused" 'c1 is a child itself: make it a child of ib0' \
 		ip link add link c1 name bad type ipoib
 	check_words "a child of nothing is refused" 'give the interface to be the child of' ip link add name bad type ipoib
-	check_words "a child of an Ethernet device is refused" "none of oxib's" ip link add link eth0 name bad type ipoib
+	check_words "a child of an Ethernet device is refused" "not an interface of oxib's" ip link add link eth0 name bad type ipoib
 	check_words "a name that is taken is refused" 'File exists' ip link add link ib0 name c1 type ipoib
 	check_words "an MTU beyond the port's is refused" '[Mm]tu|MTU' ip link add link ib0 name bad mtu 70000 type ipoib
 	check_words "another P_Key for what is there is refused" 'P_Key of an interface is fixed' \

@@ -117,7 +117,7 @@ const fn skipped(kind: Kind, text: &'static CStr) -> Step {
 pub(crate) fn diagnose(host: &Arc<dyn Host>, address: IpAddr) -> Resolution {
     let (cache, known) = step(Kind::Cache, || look_up(&**host, address));
     let Some(known) = known else {
-        const TEXT: &CStr = c"the address has no entry: neighbours are asked as ever";
+        const TEXT: &CStr = c"the address has no entry: neighbours are asked as usual";
         return Resolution {
             known: None,
             steps: [cache, skipped(Kind::Sidr, TEXT), skipped(Kind::Path, TEXT)],
@@ -215,7 +215,10 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
             c"no answer: across a router a peer has to run oxib in this partition, or to have its \
               queue pair in its entry",
         ),
-        (Failure::Silent, false) => (Outcome::Timeout, c"no answer: neighbours are asked as ever"),
+        (Failure::Silent, false) => (
+            Outcome::Timeout,
+            c"no answer: neighbours are asked as usual",
+        ),
         (Failure::Refused, true) => (
             Outcome::Refused,
             c"the peer does not have the address, or does not run oxib",
@@ -223,13 +226,13 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
         (Failure::Refused, false) => (
             Outcome::Refused,
             c"the peer does not have the address, or does not run oxib: neighbours are asked as \
-              ever",
+              usual",
         ),
         (Failure::Wrong, _) => (
             Outcome::Error,
-            c"the answer is about another address, or the peer's Q_Key is another one",
+            c"the answer is about another address, or has another Q_Key than the interface",
         ),
-        (Failure::NoMemory, _) => (Outcome::Error, c"it could not be asked"),
+        (Failure::NoMemory, _) => (Outcome::Error, c"the peer cannot be asked now: try again"),
     };
     (outcome, text, ())
 }

@@ -24,12 +24,12 @@ MODULE_PARM_DESC(recv_queue_size,
 unsigned int oxib_tx_queues;
 module_param_named(tx_queues, oxib_tx_queues, uint, 0444);
 MODULE_PARM_DESC(tx_queues,
-		 "Transmit queues of an interface: 1 to 64, or 0 for as many as CPUs and completion vectors allow (default 0)");
+		 "Transmit queues of an interface: 1 to 64, or 0 for as many as CPUs and completion vectors allow, and one for a child (default 0)");
 
 unsigned int oxib_max_connections = 1024;
 module_param_named(max_connections, oxib_max_connections, uint, 0444);
 MODULE_PARM_DESC(max_connections,
-		 "Connections of an interface in connected mode, of both directions: 1 to 32768; further peers get datagrams (default 1024)");
+		 "Connections of an interface in connected mode, both directions together: 1 to 32768; further peers get datagrams (default 1024)");
 
 unsigned int oxib_connection_idle = 512;
 module_param_named(connection_idle, oxib_connection_idle, uint, 0444);
@@ -49,7 +49,7 @@ MODULE_PARM_DESC(ipoib,
 unsigned int oxib_half_open = 4096;
 module_param_named(half_open, oxib_half_open, uint, 0444);
 MODULE_PARM_DESC(half_open,
-		 "Connections of a listener that are not finished, at most: beyond it requests are dropped (default 4096)");
+		 "Connections of a listener that are not finished, at most: 1 or more; requests beyond that are dropped (default 4096)");
 
 char *oxib_acm = "prefer";
 module_param_named(acm, oxib_acm, charp, 0444);
@@ -59,7 +59,7 @@ MODULE_PARM_DESC(acm,
 bool oxib_acm_learn;
 module_param_named(acm_learn, oxib_acm_learn, bool, 0444);
 MODULE_PARM_DESC(acm_learn,
-		 "Believe peers that ask for our address which one is theirs, if no entry says so (default 0)");
+		 "Enter the addresses that peers without an entry say are theirs when they ask for one of ours (default 0)");
 
 char *oxib_acm_programs = "exact";
 module_param_named(acm_programs, oxib_acm_programs, charp, 0444);
@@ -69,7 +69,7 @@ MODULE_PARM_DESC(acm_programs,
 unsigned int oxib_acm_entries = 1048576;
 module_param_named(acm_entries, oxib_acm_entries, uint, 0444);
 MODULE_PARM_DESC(acm_entries,
-		 "Entries of a network namespace's address cache that an administrator makes, at most (default 1048576)");
+		 "Entries of a network namespace's address cache that an administrator makes, at most: 1 to 67108864 (default 1048576)");
 
 /* `modprobe ipoib`, by the name that users know. */
 MODULE_ALIAS("ipoib");

@@ -367,7 +367,7 @@ fn complain(device: &Device, number: PortNumber, error: RegisterError) {
         ),
         RegisterError::Failed(error) => dev_err!(
             device.as_dev(),
-            "port {number}: no connection manager: {error:?}\n"
+            "port {number}: no connection manager: {error:?}; other ports are not affected\n"
         ),
     }
 }

@@ -312,7 +312,7 @@ impl Interface {
     pub(super) fn cannot_reset(&self, error: Error) {
         dev_err!(
             self.rdma(),
-            "{}: a queue pair cannot be reset: {error:?}\n",
+            "{}: a queue pair cannot be reset: {error:?}; the device may go on using its buffers\n",
             self.device().name()
         );
     }

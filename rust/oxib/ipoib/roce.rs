@@ -316,7 +316,7 @@ impl Link for Roce {
                 .is_some_and(|address| device.is_member(rtnl, self.port.number, address))
     }
 
-    fn leave(&self, rtnl: &mut Rtnl, _interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {
+    fn leave(&self, rtnl: &mut Rtnl, interface: &Arc<Interface>, qp: &QueuePair, group: Gid) {
         let Some(address) = group.ipv4() else { return };
         let Some(joined) = self.attached.get(rtnl).remove(&group) else {
             // A membership that ended, and could not be renewed.
@@ -329,9 +329,8 @@ impl Link for Roce {
         if let Err(error) = qp.detach(group, NO_LID) {
             dev_warn!(
                 device.as_dev(),
-                "port {}: group {:?} cannot be detached: {error:?}\n",
-                self.port.number.get(),
-                group.bytes()
+                "{}: the queue pair cannot be detached from {group:?}: {error:?}\n",
+                interface.device().name()
             );
         }
     }

@@ -236,11 +236,11 @@ impl<T: Kind> Table<T> {
                 bindings::oxib_newlink_link(params)
             };
             if below.is_null() {
-                return Err(reply.refuse(ENODEV, fmt!("there is no such interface below")));
+                return Err(reply.refuse(ENODEV, fmt!("the parent (link) does not exist")));
             }
             // SAFETY: Registered, and stays so while the RTNL is held.
             let Some(parent) = (unsafe { Self::driver(below) }) else {
-                let text = fmt!("the interface below is none of oxib's");
+                let text = fmt!("the parent (link) is not an interface of oxib's");
                 return Err(reply.refuse(EINVAL, text));
             };
             // SAFETY: The stack has just allocated the device for this kind. If it is not shown,

@@ -189,7 +189,10 @@ unsafe extern "C" fn rename<C: Client>(device: *mut bindings::ib_device, data: *
             slot.populate(taken);
         }
         Ok(None) => {}
-        Err(error) => dev_err!(device.as_dev(), "not used under its new name: {error:?}\n"),
+        Err(error) => dev_err!(
+            device.as_dev(),
+            "not used under its new name: {error:?}; to try again, load oxib again\n"
+        ),
     }
 }
 

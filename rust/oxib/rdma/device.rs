@@ -164,7 +164,8 @@ impl Device {
     pub(super) fn report_left(&self, what: &str, count: usize) {
         dev_err!(
             self.as_dev(),
-            "the memory of {count} {what} stays with the device for good: it may still use it\n"
+            "the memory of {count} {what} stays with the device for good, as it may still use it; \
+             a reboot frees it\n"
         );
     }
 
@@ -173,7 +174,7 @@ impl Device {
     pub(super) fn report_undead(&self, what: &str, error: i32) {
         dev_err!(
             self.as_dev(),
-            "a {what} cannot be destroyed (error {error}): it stays for good\n"
+            "a {what} cannot be destroyed (error {error}): it stays until a reboot\n"
         );
     }
 

@@ -91,7 +91,7 @@ impl Drop for Advertised {
         if let Err(error) = modify(&self.device, self.port, 0, CAPABILITY) {
             dev_warn!(
                 self.device.as_dev(),
-                "port {}: still announces a communication manager: {error:?}\n",
+                "port {}: still announces a communication manager, until it is reset: {error:?}\n",
                 self.port.get()
             );
         }

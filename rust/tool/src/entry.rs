@@ -74,7 +74,7 @@ impl FromStr for Source {
             .map(|(source, _)| *source)
             .ok_or_else(|| {
                 Error::Usage(format!(
-                    "'{word}' is no source of entries: file, netlink, sidr or learned"
+                    "'{word}' is not a source of entries: give file, netlink, sidr or learned"
                 ))
             })
     }

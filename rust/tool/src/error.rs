@@ -50,8 +50,8 @@ pub enum Error {
     NothingRead,
     /// The namespace has no interface to choose.
     #[error(
-        "no interface of oxib is up on an InfiniBand port in this network namespace: `ip link show \
-         type ipoib`"
+        "no interface of oxib is up on an InfiniBand port in this network namespace; `ip link show \
+         type ipoib` lists interfaces"
     )]
     NoInterface,
     /// The subnet administrator did not answer the queries for so many paths.

@@ -153,8 +153,8 @@ mod tests {
         for (text, wanted) in [
             ("to", "'to' needs a value"),
             ("to x", "'x' is neither an address"),
-            ("10.0.0.1 to 10.0.0.2", "'to' is there twice"),
-            ("source disk", "'disk' is no source"),
+            ("10.0.0.1 to 10.0.0.2", "'to' is given twice"),
+            ("source disk", "'disk' is not a source"),
             ("from 10.0.0.1", "'from' is not known here"),
         ] {
             let error = Filter::parse(&words(text)).unwrap_err().to_string();

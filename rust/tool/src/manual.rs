@@ -24,7 +24,7 @@ use std::io::{
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The date of the last change of the page.
-const DATE: &str = "2026-11-29";
+const DATE: &str = "2026-11-30";
 
 /// The sections that do not come from the definition of the command line.
 const SECTIONS: &[Section] = &[
@@ -128,7 +128,8 @@ const SECTIONS: &[Section] = &[
             ),
             (
                 "1",
-                "it could not be done, or files have mistakes in them. The cache is as it was.",
+                "it could not be done, or files have mistakes in them. A command that changes \
+                 entries has changed none.",
             ),
             ("2", "the command line is wrong."),
         ],

@@ -31,7 +31,7 @@ pub fn enter(name: &str) -> Result {
     let path = Path::new(NETNS_DIRECTORY).join(name);
     if name.contains('/') || name.is_empty() {
         return Err(Error::Usage(format!(
-            "'{name}' is no name of a network namespace"
+            "'{name}' cannot be the name of a network namespace"
         )));
     }
     let what = format!("entering the network namespace {name} (`ip netns` lists them)");

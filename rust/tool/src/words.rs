@@ -40,16 +40,18 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Returns the error for an unknown word. `known` lists the words that may be in its place.
+/// Returns the error for an unknown word. `known` lists the words that the command takes.
 pub fn unknown(word: &str, known: &str) -> Error {
-    Error::Usage(format!("'{word}' is not known here; there may be {known}"))
+    Error::Usage(format!(
+        "'{word}' is not known here; the command takes {known}"
+    ))
 }
 
 /// Stores the value of a keyword; fails if the keyword is repeated.
 pub fn set_once<T>(option: &mut Option<T>, keyword: &str, value: T) -> Result {
     match option.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Error::Usage(format!("'{keyword}' is there twice"))),
+        Some(_) => Err(Error::Usage(format!("'{keyword}' is given twice"))),
     }
 }
 
@@ -57,7 +59,7 @@ pub fn set_once<T>(option: &mut Option<T>, keyword: &str, value: T) -> Result {
 pub fn address(word: &str) -> Result<IpAddr> {
     word.parse::<IpAddr>()
         .map(|address| address.to_canonical())
-        .map_err(|_| Error::Usage(format!("'{word}' is no IP address")))
+        .map_err(|_| Error::Usage(format!("'{word}' is not an IP address")))
 }
 
 /// Parses a GID. The kernel checks whether it can be in the cache.
@@ -66,22 +68,25 @@ pub fn gid(word: &str) -> Result<Gid> {
         .map(|address| Gid::from_bytes(address.octets()))
         .map_err(|_| {
             Error::Usage(format!(
-                "'{word}' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff"
+                "'{word}' is not a GID: write it like an IPv6 address, as in fec0:0:0:1::201:2ff"
             ))
         })
 }
 
 /// Parses a number: decimal, or hexadecimal after `0x`. The kernel checks its range.
 pub fn number(keyword: &str, word: &str) -> Result<u32> {
-    line::parse_number(word)
-        .ok_or_else(|| Error::Usage(format!("{keyword} '{word}': a number is wanted")))
+    line::parse_number(word).ok_or_else(|| {
+        Error::Usage(format!(
+            "{keyword} '{word}' is not a number up to 4294967295"
+        ))
+    })
 }
 
 /// Parses a number of 16 bits.
 pub fn short_number(keyword: &str, word: &str) -> Result<u16> {
     u16::try_from(number(keyword, word)?).map_err(|_| {
         Error::Usage(format!(
-            "{keyword} '{word}': a number up to 0xffff is wanted"
+            "{keyword} '{word}' is too large: give at most 0xffff"
         ))
     })
 }

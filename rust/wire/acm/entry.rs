@@ -74,7 +74,7 @@ impl fmt::Display for Fault {
                 write!(f, "an address has 4 or 16 bytes, not {length}")
             }
             Fault::AddressMapped => {
-                f.write_str("an IPv4 address has 4 bytes, also in IPv6's clothes")
+                f.write_str("an IPv4 address is given as 4 bytes, not IPv4-mapped")
             }
             Fault::AddressUnspecified => f.write_str("the address is unspecified (zero)"),
             Fault::AddressLoopback => f.write_str("the address is a loopback address"),
@@ -84,10 +84,9 @@ impl fmt::Display for Fault {
             Fault::GidZero => f.write_str("the GID is the reserved one (zero)"),
             Fault::GidLoopback => f.write_str("the GID is the loopback GID"),
             Fault::GidMulticast => f.write_str("the GID is a multicast GID"),
-            Fault::Qpn(number) => write!(
-                f,
-                "QPN {number:#x} is none of an interface's: 0x2 to 0xffffff"
-            ),
+            Fault::Qpn(number) => {
+                write!(f, "QPN {number:#x} is out of range: give 0x2 to 0xffffff")
+            }
             Fault::Pkey(key) => write!(f, "P_Key {key:#06x} names no partition"),
         }
     }

@@ -79,8 +79,8 @@ impl fmt::Display for Why {
         match self {
             Why::Entry(fault) => fmt::Display::fmt(fault, f),
             Why::Missing(name) => write!(f, "the attribute {name} is missing"),
-            Why::Length(length) => write!(f, "the attribute has not {length} bytes"),
-            Why::Source(number) => write!(f, "there is no source {number}"),
+            Why::Length(length) => write!(f, "the attribute does not have {length} bytes"),
+            Why::Source(number) => write!(f, "source {number} is unknown: give 1 to 4"),
             Why::AnswersOnly(name) => {
                 write!(f, "the attribute {name} is for answers and filters alone")
             }
@@ -96,7 +96,10 @@ impl fmt::Display for Why {
                 load::MOST,
                 Record::LEN
             ),
-            Why::Mode(number) => write!(f, "{number} is none of 0 (off), 1 (prefer) and 2 (only)"),
+            Why::Mode(number) => write!(
+                f,
+                "mode {number} is unknown: give 0 (off), 1 (prefer) or 2 (only)"
+            ),
             Why::Flags(flags) => write!(f, "flags {flags:#x} are unknown, or exclude each other"),
         }
     }

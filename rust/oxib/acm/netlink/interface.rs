@@ -58,7 +58,7 @@ impl fmt::Display for NoInterface {
         let Self(index) = self;
         write!(
             f,
-            "interface {index} is none of oxib's that is up on an InfiniBand port"
+            "interface {index} is not one of oxib's that is up on an InfiniBand port"
         )
     }
 }

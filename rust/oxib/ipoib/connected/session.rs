@@ -306,7 +306,8 @@ impl Session {
         } else {
             dev_warn!(
                 interface.rdma(),
-                "{name}: port {port}: no connections are accepted: {error:?}\n"
+                "{name}: port {port}: no connections are accepted: {error:?}; peers send \
+                 datagrams, and it is tried again\n"
             );
         }
     }

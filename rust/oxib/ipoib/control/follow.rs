@@ -300,7 +300,8 @@ impl Interface {
         if !gids.any(|entry| entry.gid() == wanted) {
             dev_warn!(
                 self.rdma(),
-                "{}: the port has no GID with that GUID now: no peer will find it until it has\n",
+                "{}: the port has no GID with that GUID now: no packets arrive until the subnet \
+                 manager gives it that GUID\n",
                 self.device().name()
             );
         }

@@ -88,8 +88,12 @@ impl Interface {
         let changed = self.device().request_mtu(rtnl, mtu);
         self.control.get(rtnl).following_mtu = None;
         if let Err(error) = changed {
-            let name = self.device().name();
-            dev_warn!(self.rdma(), "{name}: MTU {mtu} cannot be set: {error:?}\n");
+            dev_warn!(
+                self.rdma(),
+                "{}: MTU {mtu} cannot be set: {error:?}; it stays {}\n",
+                self.device().name(),
+                self.device().mtu()
+            );
         }
     }
 

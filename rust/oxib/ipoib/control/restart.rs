@@ -123,7 +123,7 @@ impl Interface {
         }
         dev_warn!(
             self.rdma(),
-            "{}: transmit queue {queue} makes no progress\n",
+            "{}: transmit queue {queue} makes no progress: the interface is restarted\n",
             self.device().name()
         );
         // The watchdog is a timer: a restart takes the RTNL and sleeps.

@@ -59,16 +59,16 @@ pub enum LineError {
     #[error("the GID is missing: a line is ADDRESS GID [qpn N] [pkey P] [lifetime SECONDS]")]
     NoGid,
     /// The second word is not a GID.
-    #[error("'{0}' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff")]
+    #[error("'{0}' is not a GID: write it like an IPv6 address, as in fec0:0:0:1::201:2ff")]
     Gid(Quoted),
     /// No port can have the GID.
     #[error("'{0}': {1}")]
     InvalidGid(Quoted, Fault),
     /// A word is not a keyword.
-    #[error("'{0}' is not known here: after the GID there may be qpn, pkey and lifetime")]
+    #[error("'{0}' is not known here: after the GID a line takes qpn, pkey and lifetime")]
     Keyword(Quoted),
     /// A keyword is repeated.
-    #[error("{0} is there twice")]
+    #[error("{0} is given twice")]
     Twice(&'static str),
     /// A keyword has no value.
     #[error("{0} needs a number after it")]
@@ -254,6 +254,6 @@ pub fn parse_lifetime(word: &str) -> Result<u32, LineError> {
     parse_number(word).ok_or_else(|| LineError::Value {
         keyword: "lifetime",
         value: Quoted::new(word),
-        wanted: "a number of seconds up to 4294967295 is wanted, 0 for ever",
+        wanted: "a lifetime is a number of seconds up to 4294967295, 0 for ever",
     })
 }

@@ -145,11 +145,11 @@ fn lines_with_an_error() {
             "255.255.255.255 fec0::1",
             "255.255.255.255: the address is the broadcast address",
         ),
-        ("10.0.0.1 n1", "'n1' is no GID"),
-        ("10.0.0.1 10.0.0.2", "'10.0.0.2' is no GID"),
+        ("10.0.0.1 n1", "'n1' is not a GID"),
+        ("10.0.0.1 10.0.0.2", "'10.0.0.2' is not a GID"),
         (
             "10.0.0.1 0xfec0000000000001",
-            "'0xfec0000000000001' is no GID",
+            "'0xfec0000000000001' is not a GID",
         ),
         ("10.0.0.1 ::", "'::': the GID is the reserved one"),
         ("10.0.0.1 ff12:401b::1", "the GID is a multicast GID"),
@@ -162,10 +162,10 @@ fn lines_with_an_error() {
             "10.0.0.1 fec0::1 lifetime",
             "lifetime needs a number after it",
         ),
-        ("10.0.0.1 fec0::1 qpn 5 qpn 5", "qpn is there twice"),
+        ("10.0.0.1 fec0::1 qpn 5 qpn 5", "qpn is given twice"),
         (
             "10.0.0.1 fec0::1 lifetime 0 lifetime 1",
-            "lifetime is there twice",
+            "lifetime is given twice",
         ),
         (
             "10.0.0.1 fec0::1 qpn 0",
@@ -196,11 +196,11 @@ fn lines_with_an_error() {
         ),
         (
             "10.0.0.1 fec0::1 lifetime 4294967296",
-            "lifetime '4294967296': a number of seconds",
+            "lifetime '4294967296': a lifetime is a number",
         ),
         (
             "10.0.0.1 fec0::1 lifetime 1h",
-            "lifetime '1h': a number of seconds",
+            "lifetime '1h': a lifetime is a number",
         ),
         ("m1 fec0::1", "the name 'm1' cannot be resolved: unknown"),
     ];
@@ -222,7 +222,7 @@ fn every_error_is_reported_in_the_order_of_the_files() {
     assert_eq!(
         errors,
         [
-            "a:2: 'y' is no GID: one is written like an IPv6 address, as in fec0:0:0:1::201:2ff",
+            "a:2: 'y' is not a GID: write it like an IPv6 address, as in fec0:0:0:1::201:2ff",
             "a:4: qpn '1': a queue pair number is from 2 to 0xffffff",
             "a:5: the name 'm1' cannot be resolved: unknown",
             "b:2: 10.0.0.1 is there already: a:1",
@@ -319,12 +319,12 @@ fn errors_show_no_control_characters() {
         "a:1: it is not text (a byte 0xff where there should be UTF-8)"
     );
     assert!(
-        texts[1].starts_with("a:2: 'fec0?[31m' is no GID"),
+        texts[1].starts_with("a:2: 'fec0?[31m' is not a GID"),
         "{}",
         texts[1]
     );
     assert!(
-        texts[2].starts_with(&format!("a:3: '{}…' is no GID", "x".repeat(60))),
+        texts[2].starts_with(&format!("a:3: '{}…' is not a GID", "x".repeat(60))),
         "{}",
         texts[2]
     );

@@ -103,7 +103,7 @@ pub fn choose(connection: &mut Connection, named: Option<u32>) -> Result<u32> {
         several => {
             let names: Vec<&str> = several.iter().map(|each| each.name.as_str()).collect();
             Err(Error::Usage(format!(
-                "there are several interfaces: say dev and one of {}",
+                "there are several interfaces: give dev and one of {}",
                 names.join(", ")
             )))
         }
@@ -185,7 +185,7 @@ fn parse_mode(word: &str) -> Result<u8> {
         .zip(MODES)
         .find(|(_, name)| *name == word)
         .map(|(number, _)| number)
-        .ok_or_else(|| Error::Usage(format!("'{word}' is no mode: off, prefer or only")))
+        .ok_or_else(|| Error::Usage(format!("'{word}' is not a mode: give off, prefer or only")))
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub fn run(options: &cli::Load, mut out: Output) -> Result {
     });
     let count = entries.len();
     match connection {
-        None => out.print_value(&shown, &format!("{count} entries right")),
+        None => out.print_value(&shown, &format!("{count} entries, no mistakes")),
         Some(connection) => {
             send(connection, &entries, options.replace_all)?;
             // The exit status says that they are loaded, even if that cannot be printed.

@@ -38,7 +38,7 @@ pub fn run(mut out: Output) -> Result {
                     };
                     return out.print_value(
                         &lost,
-                        "Lost: more changes than could be told; `oxib acm show` has what is",
+                        "Lost: changes were missed; `oxib acm show` lists the entries",
                     );
                 }
             };

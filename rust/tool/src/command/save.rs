@@ -92,7 +92,7 @@ fn parse(words: &[String]) -> Result<Vec<Source>> {
     while let Some(word) = words.next_word() {
         match word {
             "source" => sources.push(words.value(word)?.parse()?),
-            _ => return Err(words::unknown(word, "source SOURCE, more than once")),
+            _ => return Err(words::unknown(word, "source SOURCE, once or more")),
         }
     }
     if sources.is_empty() {

@@ -36,8 +36,8 @@ const ADVICE: &[(Errno, &str)] = &[
         Errno::OPNOTSUPP,
         "the module and this command may be of different versions",
     ),
-    (Errno::EXIST, "there is one already: use `replace`"),
-    (Errno::NOENT, "there is none"),
+    (Errno::EXIST, "there is an entry already: use `replace`"),
+    (Errno::NOENT, "there is no such entry"),
     (Errno::NOMEM, "the kernel has no memory for it"),
     (
         Errno::NOSPC,
@@ -213,7 +213,7 @@ mod tests {
             (
                 17,
                 Request::new(),
-                "File exists; there is one already: use `replace`",
+                "File exists; there is an entry already: use `replace`",
             ),
             (
                 1,

@@ -103,8 +103,8 @@ impl Interface {
             let name = self.device().name();
             dev_err!(
                 self.rdma(),
-                "{name}: queue pair of a connection cannot be reset: {error:?}; its buffers stay \
-                 with the device\n"
+                "{name}: the queue pair of a connection cannot be reset: {error:?}; its buffers \
+                 stay with the device\n"
             );
         }
         let (requests, unsignalled) = (
