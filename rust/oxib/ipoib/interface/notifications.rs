@@ -127,8 +127,10 @@ impl Interface {
     /// Notifies the neighbours soon which receive queue is theirs: at once, but not again and
     /// again.
     pub(in crate::ipoib) fn notify_neighbours_soon(self: &Arc<Self>) {
-        let delay = self.notifications.lock().ask(self.now_ms());
-        self.notify_in(delay);
+        let mut notifications = self.notifications.lock();
+        if let Some(delay) = notifications.ask(self.now_ms()) {
+            self.schedule::<NOTIFY_WORK>(msecs_to_jiffies(delay));
+        }
     }
 
     /// Notifies the neighbours which receive queue is theirs, from now on, or once more after the
@@ -157,13 +159,13 @@ impl Interface {
             }
         };
         self.device.verify_neighbours(rtnl, step);
-        let delay = self.notifications.lock().end_step(self.now_ms());
-        self.notify_in(delay);
-    }
-
-    fn notify_in(self: &Arc<Self>, delay: Option<u32>) {
-        if let Some(delay) = delay {
-            self.schedule::<NOTIFY_WORK>(msecs_to_jiffies(delay));
+        let mut notifications = self.notifications.lock();
+        let delay = notifications.end_step(self.now_ms());
+        if let Some(delay) = delay.filter(|_| self.is_alive()) {
+            // The work may wait for the time of a round that was asked for before this one. The
+            // lock keeps others from scheduling it meanwhile.
+            self.works
+                .reschedule::<_, NOTIFY_WORK>(self, msecs_to_jiffies(delay));
         }
     }
 }
