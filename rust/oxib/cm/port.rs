@@ -401,13 +401,18 @@ impl Registered {
 
 impl Drop for Ports {
     fn drop(&mut self) {
-        // First, while the ports still work: no identifier finds them any more.
+        // While the ports still work: first, no identifier finds them any more.
         for Registered { receiving, .. } in &self.ports {
             let port = &receiving.port;
             let key = (port.key, port.number.get());
             let is_it = |other: &Arc<Port>| Arc::ptr_eq(other, port);
             self.manager.ports.remove_if(&key, is_it);
             self.manager.devices.remove_if(&port.key, is_it);
+        }
+        // Then peers are told. `ib_core` takes a device from the client that was registered last
+        // first: from the manager before connected mode, which has the identifiers.
+        if let Some(Registered { receiving, .. }) = self.ports.first() {
+            self.manager.leave_device(receiving.port.key);
         }
     }
 }
