@@ -96,12 +96,27 @@ is_not_active() { # host
 	! is_active "$1"
 }
 
+# Messages of a connection from h1, sent and received, are traced with that name of its adapter, and with no other.
+traced_as() { # name, former name
+	local event status=0
+	: >"$tracing/trace"
+	echo 1 >"$tracing/events/oxib_cm/enable"
+	connects 1 7473 h1 h2 || status=1
+	echo 0 >"$tracing/events/oxib_cm/enable"
+	for event in send receive; do
+		matches " oxib_cm_$event: device=$1 " "$(<"$tracing/trace")" || status=1
+	done
+	! grep " device=$2 " "$tracing/trace" || status=1
+	return "$status"
+}
+
 # As udev does with an adapter a moment after it appeared.
 test_renamed() {
 	check "exact: an adapter gets another name" at h1 rdma dev set h1 name renamed
 	check "exact: a new service asks once" asks 1 1 connects 5 7473 h1 h2
 	check "exact: the new service asks no more" asks 0 0 connects 5 7473 h1 h2
 	check "exact: the path is shown with that name" says h1 'oxib acm paths' renamed
+	check "exact: messages are traced with that name" traced_as renamed h1
 	check "exact: it gets its name back" at h1 rdma dev set renamed name h1
 }
 

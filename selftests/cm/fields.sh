@@ -18,6 +18,7 @@ calls=(
 	"local with a hop"
 	"local with an alternate path"
 	"local unreliable"
+	"local XRC"
 	routed
 	"routed with both directions"
 	"routed unreliable"

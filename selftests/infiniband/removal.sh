@@ -27,8 +27,24 @@ put_back_hca() { # host
 	pull "$1" && put_back "$1" && at "$1" rdma link add "$1" type softib netdev port1 && eventually is_active "$1" && host_up "$1"
 }
 
+# In one packet, which is too large for a datagram: routes may know a smaller MTU from before the connection.
+is_connected() { # host, address
+	at "$1" ip route flush cache && host_answers "$1" "$2" -M do -s 20000
+}
+
+# Messages of that kind that a host was sent.
+was_sent_more() { # host, kind, before
+	holds "$(port_field "$1" "cm_rx_msgs/$2")" -gt "$3"
+}
+
 test_hca() {
+	local dreqs=0
+	if [ "$mode" = connected ]; then
+		check "$mode: h2 is connected to h3" eventually is_connected h2 "$(v4_of h3)"
+		dreqs=$(port_field h3 cm_rx_msgs/dreq)
+	fi
 	check "$mode: the HCA of h2 is deleted, and its interfaces are gone" remove_hca h2
+	[ "$mode" = datagram ] || check "$mode: h3 is told that its connections are over" eventually was_sent_more h3 dreq "$dreqs"
 	check "$mode: another one comes up" put_back_hca h2
 	check "$mode: all works again" works
 }

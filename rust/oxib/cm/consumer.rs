@@ -61,6 +61,13 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// identifier, but for the first [`Consumer::show`].
     fn attach(&self, id: &Arc<Id>);
 
+    /// Ends the identifier, so that its peer hears of that: the device is being removed, and
+    /// messages still go out. Process context; the handler may be running in another thread.
+    ///
+    /// Does nothing by default: consumers in C lose the device before the connection manager does,
+    /// and others have nothing to say.
+    fn leave_device(&self) {}
+
     /// Takes the identifier, which has ended, from the consumer, which gets no event of it
     /// any more. Called once for each identifier, after everything else.
     fn detach(&self);

@@ -12,10 +12,38 @@ use super::{
     machine::{
         source::Source,
         state::StateName, //
-    }, //
+    },
+    DeviceKey,
+    Manager, //
 };
 
+impl Manager {
+    /// Has the consumers in this module end what they have on `device`, which is being removed, as
+    /// long as their peers can be told. Sleeps.
+    ///
+    /// Listeners end first: a peer may answer a DREQ by asking for another connection at once.
+    pub(super) fn leave_device(&self, device: DeviceKey) {
+        for listening in [true, false] {
+            self.ids
+                .for_each_where(|id| id.device() == device, |id| id.leave_device(listening));
+        }
+    }
+}
+
 impl Id {
+    /// Has the consumer end the identifier, if it listens or, unless `listening`, talks to a peer.
+    fn leave_device(&self, listening: bool) {
+        let is_meant = match self.look(|inner| inner.machine.name()) {
+            StateName::Listen => listening,
+            // Its consumer may be about to use it, and finds that the port has gone.
+            StateName::Idle => false,
+            _ => !listening,
+        };
+        if is_meant {
+            self.consumer.leave_device();
+        }
+    }
+
     /// Ends the identifier for its consumer, which is not notified afterwards. Sleeps until
     /// the consumer's handler is not running. Not to be called by the handler: an error that
     /// it returns ends the identifier.
@@ -120,5 +148,131 @@ impl Inner {
                 .askers
                 .remove_if(&request.name, |other| other.local() == id.local());
         }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_cm_end)]
+mod tests {
+    use core::sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    };
+
+    use kernel::prelude::*;
+
+    use super::*;
+    use crate::{
+        cm::{
+            id::NO_SERVICE,
+            identifier::Identifier,
+            machine::{
+                input::{
+                    Patience,
+                    SidrReqParam, //
+                },
+                Machine, //
+            },
+            notice::Notice,
+            table::Reserved,
+            Consumer, //
+        },
+        wire::cm::ServiceId,
+    };
+
+    const DEVICE: DeviceKey = DeviceKey::of_no_device();
+    const SERVICE: ServiceId = ServiceId::new(1);
+
+    /// A consumer that ends its identifier when that has to leave the device, and keeps its turn.
+    #[pin_data]
+    struct Leaving {
+        #[pin]
+        id: Identifier,
+        turns: Arc<AtomicU32>,
+        turn: AtomicU32,
+    }
+
+    impl Leaving {
+        fn new(turns: &Arc<AtomicU32>) -> Result<Arc<Self>> {
+            Arc::pin_init(
+                pin_init!(Self {
+                    id <- Identifier::new(),
+                    turns: turns.clone(),
+                    turn: AtomicU32::new(0),
+                }),
+                GFP_KERNEL,
+            )
+        }
+
+        fn turn(&self) -> u32 {
+            self.turn.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Consumer for Leaving {
+        fn event(&self, _: &Arc<Id>, _: &Notice) -> Result {
+            Ok(())
+        }
+
+        fn leave_device(&self) {
+            let before = self.turns.fetch_add(1, Ordering::Relaxed);
+            self.turn.store(before + 1, Ordering::Relaxed);
+            self.id.close();
+        }
+
+        fn attach(&self, id: &Arc<Id>) {
+            self.id.attach(id);
+        }
+
+        fn detach(&self) {
+            self.id.detach();
+        }
+
+        fn as_any(&self) -> &dyn core::any::Any {
+            self
+        }
+    }
+
+    /// Makes an identifier that waits for a peer's answer.
+    fn ask(manager: &Arc<Manager>, consumer: Arc<Leaving>) -> Result {
+        let local = manager.name();
+        let mut machine = Machine::new(local);
+        let param = SidrReqParam {
+            patience: Patience {
+                timeout: 1,
+                retries: 0,
+            },
+            rto: 1,
+        };
+        let asked = machine.send_sidr_req(&param, manager.now());
+        let _ = asked.map_err(|_| EINVAL)?;
+        let made = (machine, NO_SERVICE);
+        let id = Id::unlisted(manager, DEVICE, consumer, local, made)?;
+        id.enlist(Reserved::new(GFP_KERNEL)?)
+    }
+
+    #[test]
+    fn listeners_leave_a_device_first_and_idle_identifiers_stay() -> Result {
+        let manager = Manager::new(1)?;
+        let turns = Arc::new(AtomicU32::new(0), GFP_KERNEL)?;
+        let (listening, idle) = (Leaving::new(&turns)?, Leaving::new(&turns)?);
+        let mut asking = KVec::new();
+        for _ in 0..8 {
+            let consumer = Leaving::new(&turns)?;
+            ask(&manager, consumer.clone())?;
+            asking.push(consumer, GFP_KERNEL)?;
+        }
+        Id::new(&manager, DEVICE, listening.clone())?.listen(SERVICE)?;
+        Id::new(&manager, DEVICE, idle.clone())?;
+        manager.leave_device(DEVICE);
+        assert_eq!((listening.turn(), idle.turn()), (1, 0));
+        assert!(asking.iter().all(|consumer| consumer.turn() > 1));
+        assert_eq!(turns.load(Ordering::Relaxed), 9);
+        assert!(manager.listeners.get(&(DEVICE, SERVICE)).is_none());
+        // Each of them has left once.
+        manager.leave_device(DEVICE);
+        assert_eq!(turns.load(Ordering::Relaxed), 9);
+        idle.id.close();
+        assert_eq!(manager.ids.values()?.len(), 0);
+        Ok(())
     }
 }

@@ -10,7 +10,6 @@ use core::sync::atomic::{
 use kernel::{
     prelude::*,
     revocable::Revocable,
-    str::CString,
     sync::{
         aref::ARef,
         Arc, //
@@ -79,8 +78,6 @@ const CLASS: mad::Class = mad::Class {
 pub(crate) struct Port {
     pub(super) key: DeviceKey,
     pub(super) number: PortNumber,
-    /// The device's name, for the tracepoints.
-    name: CString,
     /// Whether the port is one of RoCE.
     pub(super) roce: bool,
     /// Time in which the device acknowledges packets, as an exponent.
@@ -114,7 +111,6 @@ impl Port {
             try_pin_init!(Self {
                 key: DeviceKey::of(device),
                 number,
-                name: CString::try_from(device.name().text())?,
                 roce,
                 ack_delay: device.ack_delay(),
                 node_guid: device.node_guid(),
@@ -230,10 +226,12 @@ impl Port {
 
 impl Port {
     /// A message as the tracepoints show it.
-    fn traced(&self, kind: Kind, bytes: &Bytes) -> cm_trace::Message<'_> {
+    fn traced(&self, kind: Kind, bytes: &Bytes) -> cm_trace::Message {
         let (sender, receiver) = names(bytes).unwrap_or_default();
+        let device = self.device();
         cm_trace::Message {
-            device: &self.name,
+            // Read each time: udev and `rdma dev set` rename devices.
+            device: device.map(|device| device.name()).unwrap_or_default(),
             port: self.number,
             attribute: kind.get(),
             sender,
@@ -401,13 +399,18 @@ impl Registered {
 
 impl Drop for Ports {
     fn drop(&mut self) {
-        // First, while the ports still work: no identifier finds them any more.
+        // While the ports still work: first, no identifier finds them any more.
         for Registered { receiving, .. } in &self.ports {
             let port = &receiving.port;
             let key = (port.key, port.number.get());
             let is_it = |other: &Arc<Port>| Arc::ptr_eq(other, port);
             self.manager.ports.remove_if(&key, is_it);
             self.manager.devices.remove_if(&port.key, is_it);
+        }
+        // Then peers are told. `ib_core` takes a device from the client that was registered last
+        // first: from the manager before connected mode, which has the identifiers.
+        if let Some(Registered { receiving, .. }) = self.ports.first() {
+            self.manager.leave_device(receiving.port.key);
         }
     }
 }

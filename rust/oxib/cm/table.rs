@@ -139,6 +139,21 @@ impl<K: Ord + Hash + Copy + Unpin, V: Clone + Unpin> Table<K, V> {
         Ok(values)
     }
 
+    /// Calls `visit` for a copy of each value of which `is_wanted` is true, without a lock; only
+    /// `is_wanted` is called with that of a shard held. Values are left out if there is no memory
+    /// for their copies.
+    pub(super) fn for_each_where(&self, is_wanted: impl Fn(&V) -> bool, mut visit: impl FnMut(V)) {
+        let mut wanted = KVec::new();
+        for shard in &self.shards {
+            shard.with(|shard| {
+                let mut values = shard.values().filter(|value| is_wanted(value));
+                // Atomic: the lock of the shard is held.
+                let _ = values.try_for_each(|value| wanted.push(value.clone(), GFP_ATOMIC));
+            });
+            wanted.drain_all().for_each(&mut visit);
+        }
+    }
+
     /// Takes out the value under `key`, if `is_it` says so.
     pub(super) fn remove_if(&self, key: &K, is_it: impl FnOnce(&V) -> bool) -> Option<V> {
         self.release(key, |value| is_it(value))
@@ -292,6 +307,9 @@ mod tests {
         assert_eq!(table.release(&(4, 7), less), Some(1));
         assert_eq!(table.get(&(4, 7)), None);
         assert_eq!(table.values()?.len(), 498);
+        let mut visited = 0;
+        table.for_each_where(|&value| value == 7, |value| visited += u32::from(value));
+        assert_eq!(visited, 14);
         Ok(())
     }
 

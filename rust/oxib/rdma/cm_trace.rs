@@ -5,7 +5,10 @@
 
 use kernel::prelude::*;
 
-use super::port::PortNumber;
+use super::{
+    device::Name,
+    port::PortNumber, //
+};
 
 /// Returns whether the tracepoint is on, by a static key.
 #[cfg(CONFIG_TRACEPOINTS)]
@@ -35,10 +38,9 @@ pub(crate) fn state(local: u32, remote: u32, old: u32, new: u32) {
 }
 
 /// A message, for the tracepoints.
-#[derive(Clone, Copy)]
-pub(crate) struct Message<'a> {
-    /// The device where it comes or goes.
-    pub(crate) device: &'a CStr,
+pub(crate) struct Message {
+    /// The name of the device where it comes or goes.
+    pub(crate) device: Name,
     /// The device's port where the message comes or goes.
     pub(crate) port: PortNumber,
     /// Its attribute id (IBTA 16.7.1).
@@ -51,14 +53,14 @@ pub(crate) struct Message<'a> {
 
 /// A message is sent.
 #[inline(always)]
-pub(crate) fn send<'a>(message: impl FnOnce() -> Message<'a>) {
+pub(crate) fn send(message: impl FnOnce() -> Message) {
     #[cfg(CONFIG_TRACEPOINTS)]
     if enabled!(__tracepoint_oxib_cm_send) {
         let message = message();
         // SAFETY: The name is NUL-terminated and copied; the rest are plain numbers.
         unsafe {
             crate::bindings::rust_do_trace_oxib_cm_send(
-                message.device.as_char_ptr(),
+                message.device.text().as_char_ptr(),
                 message.port.get(),
                 message.attribute,
                 message.sender,
@@ -72,14 +74,14 @@ pub(crate) fn send<'a>(message: impl FnOnce() -> Message<'a>) {
 
 /// A message was received.
 #[inline(always)]
-pub(crate) fn receive<'a>(message: impl FnOnce() -> Message<'a>) {
+pub(crate) fn receive(message: impl FnOnce() -> Message) {
     #[cfg(CONFIG_TRACEPOINTS)]
     if enabled!(__tracepoint_oxib_cm_receive) {
         let message = message();
         // SAFETY: The name is NUL-terminated and copied; the rest are plain numbers.
         unsafe {
             crate::bindings::rust_do_trace_oxib_cm_receive(
-                message.device.as_char_ptr(),
+                message.device.text().as_char_ptr(),
                 message.port.get(),
                 message.attribute,
                 message.sender,

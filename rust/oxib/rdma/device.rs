@@ -201,6 +201,13 @@ impl Name {
     }
 }
 
+impl Default for Name {
+    /// Returns the empty name of no device.
+    fn default() -> Self {
+        Self([0; Self::LEN])
+    }
+}
+
 /// The version of a device's firmware.
 pub(crate) struct Firmware([u8; Firmware::LEN]);
 
@@ -220,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_name_ends_at_its_nul() {
-        let mut name = Name([0; Name::LEN]);
+        let mut name = Name::default();
         assert_eq!(name.text(), c"");
         name.0[..4].copy_from_slice(b"rxe0");
         assert_eq!(name.text(), c"rxe0");

@@ -97,6 +97,7 @@ static int ask(struct end *caller, const struct call *call, unsigned int number,
 		.retry_count = 5,
 		.rnr_retry_count = 6,
 		.max_cm_retries = 11,
+		.srq = 1,
 	};
 
 	fill(&primary, call, from, to, call->server == HOST_C ? router : to->lid);

@@ -26,6 +26,7 @@ static const struct call calls[] = {
 	{ "local with a hop", HOST_B, IB_QPT_RC, 1 },
 	{ "local with an alternate path", HOST_B, IB_QPT_RC, 0, .alternate = true },
 	{ "local unreliable", HOST_B, IB_QPT_UC, 0 },
+	{ "local XRC", HOST_B, IB_QPT_XRC_INI, 0 },
 	{ "routed", HOST_C, IB_QPT_RC, 64 },
 	{ "routed with both directions", HOST_C, IB_QPT_RC, 64, .directions = true },
 	{ "routed unreliable", HOST_C, IB_QPT_UC, 2 },

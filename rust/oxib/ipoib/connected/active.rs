@@ -394,6 +394,11 @@ impl Consumer for Outbound {
         }
     }
 
+    fn leave_device(&self) {
+        // The interface goes next. A connection that is tried meanwhile would be declined for good.
+        self.close_as(Fate::Postponed);
+    }
+
     fn attach(&self, id: &Arc<Id>) {
         self.id.attach(id);
     }

@@ -124,6 +124,10 @@ impl Consumer for Listener {
         Ok(Inbound::new(&self.session, self.address)?)
     }
 
+    fn leave_device(&self) {
+        self.close();
+    }
+
     fn attach(&self, id: &Arc<Id>) {
         self.id.attach(id);
     }
@@ -337,6 +341,10 @@ impl Consumer for Inbound {
             | Report::SidrReqReceived => self.id.over(),
             _ => Ok(()),
         }
+    }
+
+    fn leave_device(&self) {
+        self.close();
     }
 
     fn attach(&self, id: &Arc<Id>) {
