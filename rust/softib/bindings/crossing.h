@@ -37,7 +37,7 @@ struct softib_end {
 struct softib_frame {
 	/* The port that it is for. */
 	u8 port;
-	/* The switches that it has come to since it was made, or came out of the network stack. */
+	/* The switches that it has come to since it was made, left a router, or came out of the network stack. */
 	u8 switches;
 	/* We made it, and nobody but us has had it since. */
 	bool own;

@@ -31,8 +31,8 @@ use crate::{
 /// The virtual lane of subnet management.
 pub(crate) const VL15: u8 = 15;
 
-/// The switches that a packet may come to. A subnet manager finds none that is more than 63 hops
-/// away, and a path is hardly longer than the way to and from the manager.
+/// The switches of one subnet that a packet may come to. A subnet manager finds none that is more
+/// than 63 hops away, and a path is hardly longer than the way to and from the manager.
 const MAX_SWITCHES: u8 = 128;
 
 /// Frames that may wait in one place for their turn: of the longest these are 32 MiB.
@@ -158,6 +158,14 @@ impl Frame {
         let switches = unsafe { &mut (*self.state()).switches };
         *switches = switches.saturating_add(1);
         *switches <= MAX_SWITCHES
+    }
+
+    /// Notes that a router has passed the packet on: the switches of the next subnet are counted
+    /// anew.
+    pub(crate) fn leave_subnet(&mut self) {
+        // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
+        // mutably.
+        unsafe { (*self.state()).switches = 0 };
     }
 
     /// Returns whether it was made here, and nobody else has had it since: then it is not
