@@ -6,7 +6,8 @@
 //! be taken under any of them. No lock is held while a consumer is called or a frame is sent.
 //!
 //! Memory of an object whose size its consumer chooses (queues, regions) is charged to the memory
-//! cgroup of the consumer (`GFP_KERNEL_ACCOUNT`); that of a device and its tables is not.
+//! cgroup of the consumer (`GFP_KERNEL_ACCOUNT`); that of a device and its tables is not. Of other
+//! objects there is a limited number.
 
 use core::sync::atomic::{
     AtomicBool,
@@ -114,6 +115,9 @@ pub(crate) struct Hca {
     pub(crate) groups: Groups,
     pub(crate) completion_queues: Quota,
     pub(crate) shared_queues: Quota,
+    /// Address handles and protection domains of programs.
+    pub(crate) address_handles: Quota,
+    pub(crate) domains: Quota,
     #[pin]
     pub(crate) regions: Regions,
     pub(crate) counters: Counters,
@@ -213,6 +217,8 @@ impl Hca {
                 groups <- Groups::new(),
                 completion_queues: Quota::new(limits::COMPLETION_QUEUES),
                 shared_queues: Quota::new(limits::SHARED_QUEUES),
+                address_handles: Quota::new(limits::ADDRESS_HANDLES),
+                domains: Quota::new(limits::DOMAINS),
                 regions <- Regions::new(base),
                 counters,
                 vectors: Vectors::new(),

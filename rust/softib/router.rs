@@ -110,5 +110,29 @@ fn rewrite(mut frame: Frame, out: &Out) -> Result<Frame, Cause> {
     if let Some(limit) = bytes.get_mut(HOP_LIMIT) {
         *limit = out.hop_limit;
     }
+    // A circle through routers ends by the hop limit.
+    frame.leave_subnet();
     Ok(frame)
+}
+
+#[kernel::prelude::kunit_tests(softib_router)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_switches_of_each_subnet_are_counted_anew() -> Result {
+        let mut frame = Frame::new(64)?;
+        for _ in 0..=u8::MAX {
+            let _ = frame.come_to_switch();
+        }
+        assert!(!frame.come_to_switch());
+        let out = Out {
+            port: 1,
+            lrh: [0; lrh::LEN],
+            hop_limit: 1,
+        };
+        let mut frame = rewrite(frame, &out).map_err(|_| ENOMEM)?;
+        assert!(frame.come_to_switch());
+        Ok(())
+    }
 }

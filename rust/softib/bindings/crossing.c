@@ -33,6 +33,10 @@
 #define LOCAL_HEADER 8
 #define GLOBAL_HEADER 40
 
+/* The lane of subnet management, and the first byte of a signal of a cable. */
+#define MANAGEMENT_LANE 15
+#define SIGNAL_MARK 0x0f
+
 struct crossing {
 	struct napi_struct napi;
 	/* On their way, each with the net device of the other end. */
@@ -97,34 +101,35 @@ static int poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
+/* The number of the queue of data to a queue pair at an end. */
+static u32 data_queue(const struct net_device *end, u32 pair)
+{
+	return hash_64((uintptr_t)end + pair, QUEUE_BITS);
+}
+
 /*
- * The number of the queue to a queue pair at an end. Packets of subnet management, and signals of cables, which have the number of
- * no queue pair, neither wait behind data nor find their queue full of it, as on a lane of their own (IBTA 7.6).
+ * Whether a frame neither waits behind data nor finds its queue full of it. By the lane (IBTA 7.6): any program can send data to
+ * queue pair 0.
  */
-u32 softib_crossing_queue(const struct net_device *end, u32 pair)
+static bool is_management(const struct sk_buff *skb)
 {
-	return hash_64((uintptr_t)end + pair, QUEUE_BITS) + (pair ? 0 : QUEUES);
+	return skb->len && (skb->data[0] >> 4 == MANAGEMENT_LANE || skb->data[0] == SIGNAL_MARK);
 }
 
-static struct crossing *crossing_to(const struct net_device *end, u32 pair)
-{
-	return &crossings[softib_crossing_queue(end, pair)];
-}
-
-/* The queue of a frame: by the end that it goes to, and by the queue pair if it is a packet (IBTA 7.7, 9.2). */
-static struct crossing *crossing_of(const struct sk_buff *skb)
+/* The number of the queue of a frame to an end: by the end, and by the queue pair if it is a packet (IBTA 7.7, 9.2). */
+u32 softib_crossing_queue(const struct sk_buff *skb, const struct net_device *end)
 {
 	const u8 *bytes = skb->data;
 	/* Its link header says whether a global one is before the transport's. */
 	unsigned int transport = skb->len > LOCAL_HEADER && (bytes[1] & 3) == 3 ? LOCAL_HEADER + GLOBAL_HEADER : LOCAL_HEADER;
 	u32 pair = skb->len >= transport + 8 ? get_unaligned_be32(bytes + transport + 4) & 0xffffff : 0;
 
-	return crossing_to(skb->dev, pair);
+	return data_queue(end, pair) + (is_management(skb) ? QUEUES : 0);
 }
 
 static void send(struct sk_buff *skb)
 {
-	struct crossing *crossing = crossing_of(skb);
+	struct crossing *crossing = &crossings[softib_crossing_queue(skb, skb->dev)];
 	u32 length;
 
 	spin_lock(&crossing->frames.lock);
@@ -212,7 +217,7 @@ bool softib_crossing_is_crowded(struct net_device *dev, u32 pair)
 {
 	struct net_device *peer = other_end(dev);
 
-	return peer && skb_queue_len_lockless(&crossing_to(peer, pair)->frames) >= CROWD;
+	return peer && skb_queue_len_lockless(&crossings[data_queue(peer, pair)].frames) >= CROWD;
 }
 
 /* The receive handler of net devices that are cables: what the network stack brings. */

@@ -37,7 +37,7 @@ struct softib_end {
 struct softib_frame {
 	/* The port that it is for. */
 	u8 port;
-	/* The switches that it has come to since it was made, or came out of the network stack. */
+	/* The switches that it has come to since it was made, left a router, or came out of the network stack. */
 	u8 switches;
 	/* We made it, and nobody but us has had it since. */
 	bool own;
@@ -52,7 +52,7 @@ void softib_crossing_end(void);
 struct sk_buff *softib_crossing_spare(enum softib_size size);
 bool softib_crossing_keep(struct sk_buff *skb);
 bool softib_crossing_send(struct sk_buff *skb, struct net_device *dev);
-u32 softib_crossing_queue(const struct net_device *end, u32 pair);
+u32 softib_crossing_queue(const struct sk_buff *skb, const struct net_device *end);
 bool softib_crossing_is_crowded(struct net_device *dev, u32 pair);
 void softib_crossing_forget(const struct net_device *dev);
 rx_handler_result_t softib_take_frame(struct sk_buff **skb);

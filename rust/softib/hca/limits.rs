@@ -32,6 +32,11 @@ pub(crate) const REGION_PAGES: u32 = 1 << 12;
 /// Shared receive queues of a device.
 pub(crate) const SHARED_QUEUES: u32 = 1 << 12;
 
+/// Address handles and protection domains that all programs together may have of a device. The
+/// kernel allocates them, and charges them to nobody. Its own consumers have as many as they make.
+pub(crate) const ADDRESS_HANDLES: u32 = 1 << 15;
+pub(crate) const DOMAINS: u32 = 1 << 14;
+
 /// Multicast groups, and queue pairs in each.
 pub(crate) const GROUPS: u32 = 1 << 12;
 pub(crate) const GROUP_MEMBERS: u32 = 1 << 8;

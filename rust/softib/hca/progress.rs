@@ -66,6 +66,9 @@ use crate::{
     work, //
 };
 
+/// Packets that one call of `drain` sends at the most; then others have a turn.
+const MOST_SENT: usize = 4 * BURST;
+
 /// The works of a queue pair.
 pub(super) const TIMER: u64 = 0;
 pub(super) const TELLER: u64 = 1;
@@ -228,7 +231,8 @@ impl QueuePair {
         self.hca.queue.schedule::<_, TELLER>(self.clone(), 0);
     }
 
-    /// Sends the packets that wait. One CPU at a time does it, so that they leave in order.
+    /// Sends the packets that wait. One CPU at a time does it, so that they leave in order. It does
+    /// so for others that post meanwhile, but not for ever.
     fn drain(self: &Arc<Self>) {
         let waits = || !self.frames.is_empty() || !self.own_frames.is_empty();
         if !waits() {
@@ -236,7 +240,7 @@ impl QueuePair {
         }
         let port = self.inner.with(|inner| inner.attributes.port);
         let mut sent = 0;
-        loop {
+        while sent < MOST_SENT {
             // Frames are added before `draining` is read, and `draining` is cleared before the
             // frames are looked at again. Without a full barrier between the two, on both sides, a
             // CPU that adds a frame and one that ends draining could both miss what the other did.
@@ -246,18 +250,17 @@ impl QueuePair {
             if !waits() || self.draining.swap(true, Ordering::AcqRel) {
                 break;
             }
-            while let Some(frame) = self.frames.pop() {
+            sent += self.frames.take(MOST_SENT - sent, |frame| {
                 self.hca.transmit(port, frame);
-                sent += 1;
-            }
-            while let Some(frame) = self.own_frames.pop() {
+            });
+            sent += self.own_frames.take(MOST_SENT - sent, |frame| {
                 self.hca.loop_back(port, frame);
-                sent += 1;
-            }
+            });
             self.draining.store(false, Ordering::Release);
         }
         // Another CPU may have found this backlog and have left packets for it. A backlog is a
-        // burst in one of the queues, which one call of this takes out as a whole.
+        // burst in one of the queues, which one call of this takes out as a whole, unless it has
+        // sent its most. What is left then is sent by that work, too.
         if sent >= BURST {
             self.resume(0);
         }

@@ -31,8 +31,8 @@ use crate::{
 /// The virtual lane of subnet management.
 pub(crate) const VL15: u8 = 15;
 
-/// The switches that a packet may come to. A subnet manager finds none that is more than 63 hops
-/// away, and a path is hardly longer than the way to and from the manager.
+/// The switches of one subnet that a packet may come to. A subnet manager finds none that is more
+/// than 63 hops away, and a path is hardly longer than the way to and from the manager.
 const MAX_SWITCHES: u8 = 128;
 
 /// Frames that may wait in one place for their turn: of the longest these are 32 MiB.
@@ -160,6 +160,14 @@ impl Frame {
         *switches <= MAX_SWITCHES
     }
 
+    /// Notes that a router has passed the packet on: the switches of the next subnet are counted
+    /// anew.
+    pub(crate) fn leave_subnet(&mut self) {
+        // SAFETY: `state` points to the notes in the control block, and the frame is borrowed
+        // mutably.
+        unsafe { (*self.state()).switches = 0 };
+    }
+
     /// Returns whether it was made here, and nobody else has had it since: then it is not
     /// damaged.
     #[inline]
@@ -279,6 +287,20 @@ impl Queue {
         NonNull::new(skb).map(Frame)
     }
 
+    /// Runs `each` on the first frames, of which it takes `most` at the most: others may put frames
+    /// in as fast as they go. Returns how many it took.
+    pub(crate) fn take(&self, most: usize, mut each: impl FnMut(Frame)) -> usize {
+        let mut taken = 0;
+        while taken < most {
+            let Some(frame) = self.pop() else {
+                break;
+            };
+            each(frame);
+            taken += 1;
+        }
+        taken
+    }
+
     /// Returns how many frames there were a moment ago.
     pub(crate) fn len(&self) -> u32 {
         // SAFETY: The queue is initialised.
@@ -321,6 +343,25 @@ mod tests {
         assert_eq!(passed(&mut copy), most - 1);
         drop((frame, copy));
         assert_eq!(passed(&mut Frame::new(64)?), most);
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_filled_meanwhile_is_left() -> Result {
+        let queue = KBox::pin_init(Queue::new(), GFP_KERNEL)?;
+        queue.push(Frame::new(64)?);
+        // Each frame that is taken is put in again, but not for ever.
+        let mut left = 1000;
+        let taken = queue.take(8, |frame| {
+            if left > 0 {
+                left -= 1;
+                queue.push(frame);
+            }
+        });
+        assert_eq!(taken, 8);
+        assert_eq!(queue.len(), 1);
+        assert_eq!(queue.take(8, drop), 1);
+        assert!(queue.is_empty());
         Ok(())
     }
 }

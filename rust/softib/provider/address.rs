@@ -7,6 +7,7 @@ use kernel::error::from_result;
 use super::{
     device,
     object::Object,
+    pd::Domain,
     udata, //
 };
 use crate::{
@@ -98,6 +99,12 @@ pub(super) unsafe extern "C" fn create(
         } else if hca.options.sleeping_ah {
             return Err(super::unsupported());
         }
+        // SAFETY: `ib_core` has filled in the handle's domain, and keeps it.
+        let of_program = unsafe { Domain::of((*ah).pd) }.is_of_program();
+        let share = match of_program {
+            true => Some(hca.address_handles.take()?),
+            false => None,
+        };
         // SAFETY: Valid attributes point to the address that the handle is for.
         let vector = vector(unsafe { &*init.ah_attr });
         if vector.static_rate != 0 {
@@ -106,6 +113,9 @@ pub(super) unsafe extern "C" fn create(
         // SAFETY: `ib_core` allocated the handle with room for our part, and gives it here for the
         // first time.
         unsafe { Handle::create(ah, vector) };
+        if let Some(share) = share {
+            share.keep();
+        }
         Ok(0)
     })
 }
@@ -133,8 +143,13 @@ pub(super) unsafe extern "C" fn query(
 ///
 /// Called by `ib_core` with a live handle, for the last time.
 pub(super) unsafe extern "C" fn destroy(ah: *mut bindings::ib_ah, _flags: u32) -> i32 {
-    // SAFETY: The handle is live, so `create` has written our part; nothing uses it after this
-    // call.
-    unsafe { Handle::destroy(ah) };
+    // SAFETY: The handle is live, so `create` has written our part, and its domain is there as long
+    // as it is; nothing uses it after this call.
+    unsafe {
+        if Domain::of((*ah).pd).is_of_program() {
+            device::hca((*ah).device).address_handles.give_back();
+        }
+        Handle::destroy(ah);
+    }
     0
 }

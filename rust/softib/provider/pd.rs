@@ -11,7 +11,7 @@ use super::{
 use crate::bindings;
 
 /// Makes nothing (`alloc_pd`): the kernel's object is all there is. A device that has failed has
-/// no domains to give.
+/// no domains to give, and programs have a limited number.
 ///
 /// # Safety
 ///
@@ -23,8 +23,12 @@ pub(super) unsafe extern "C" fn alloc(
     from_result(|| {
         // SAFETY: `ib_core` gives the data of the command, or null.
         unsafe { udata::refuse(data) }?;
-        // SAFETY: `ib_core` has filled in the domain's device, one of ours.
-        unsafe { device::hca((*pd).device) }.check()?;
+        // SAFETY: `ib_core` has filled in the domain's device, one of ours, and who has the domain.
+        let (hca, domain) = unsafe { (device::hca((*pd).device), Domain::of(pd)) };
+        hca.check()?;
+        if domain.is_of_program() {
+            hca.domains.take()?.keep();
+        }
         Ok(0)
     })
 }
@@ -33,11 +37,16 @@ pub(super) unsafe extern "C" fn alloc(
 ///
 /// # Safety
 ///
-/// Has no preconditions.
+/// Called by `ib_core` with a live domain, for the last time.
 pub(super) unsafe extern "C" fn dealloc(
-    _pd: *mut bindings::ib_pd,
+    pd: *mut bindings::ib_pd,
     _: *mut bindings::ib_udata,
 ) -> i32 {
+    // SAFETY: The domain is live, and names its device, which is one of ours.
+    let (hca, domain) = unsafe { (device::hca((*pd).device), Domain::of(pd)) };
+    if domain.is_of_program() {
+        hca.domains.give_back();
+    }
     0
 }
 

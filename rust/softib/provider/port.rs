@@ -68,8 +68,8 @@ pub(super) unsafe extern "C" fn query_device(
         out.max_cq = limits::COMPLETION_QUEUES as DeviceLimit;
         out.max_cqe = limits::COMPLETIONS as DeviceLimit;
         out.max_mr = limits::REGIONS as DeviceLimit;
-        out.max_pd = i32::MAX as DeviceLimit;
-        out.max_ah = i32::MAX as DeviceLimit;
+        out.max_pd = limits::DOMAINS as DeviceLimit;
+        out.max_ah = limits::ADDRESS_HANDLES as DeviceLimit;
         out.max_qp_rd_atom = limits::READS as DeviceLimit;
         out.max_qp_init_rd_atom = limits::READS as DeviceLimit;
         out.max_res_rd_atom = (limits::READS * limits::QUEUE_PAIRS) as DeviceLimit;

@@ -275,6 +275,53 @@ static void groups(void)
 	report(!ibv_destroy_qp(qp), "and goes");
 }
 
+/* The kernel charges them to no program. */
+static void many_domains(const struct ibv_device_attr *promised)
+{
+	int made = 0, most = promised->max_pd;
+	struct ibv_pd **domains = calloc(most, sizeof(*domains)), *another;
+
+	must(domains != NULL, "room for many domains");
+	while (made < most && (domains[made] = ibv_alloc_pd(context)))
+		made++;
+	/* Both sides have one. */
+	report_number(most - 2, made, "as many domains as the device promises");
+	must(made > 0 && !ibv_dealloc_pd(domains[--made]), "one goes");
+	another = ibv_alloc_pd(context);
+	report(another && !ibv_dealloc_pd(another), "and makes room for another");
+	while (made)
+		must(!ibv_dealloc_pd(domains[--made]), "they go");
+	free(domains);
+}
+
+static void many_handles(const struct ibv_device_attr *promised)
+{
+	struct ibv_ah_attr attr = { .dlid = port.lid, .port_num = 1 };
+	int made = 0, most = promised->max_ah;
+	struct ibv_ah **handles = calloc(most + 1, sizeof(*handles)), *another;
+
+	must(handles != NULL, "room for many address handles");
+	while (made <= most && (handles[made] = ibv_create_ah(a.pd, &attr)))
+		made++;
+	report_number(most, made, "as many address handles as the device promises");
+	must(made > 0 && !ibv_destroy_ah(handles[--made]), "one goes");
+	another = ibv_create_ah(a.pd, &attr);
+	report(another && !ibv_destroy_ah(another), "and makes room for another");
+	while (made)
+		must(!ibv_destroy_ah(handles[--made]), "they go");
+	free(handles);
+}
+
+static void many(void)
+{
+	struct ibv_device_attr promised;
+
+	must(!ibv_query_device(context, &promised), "the limits of the device");
+	must(promised.max_pd <= 1 << 16 && promised.max_ah <= 1 << 16, "limits that can be reached");
+	many_domains(&promised);
+	many_handles(&promised);
+}
+
 static void overrun(void)
 {
 	struct ibv_cq *small = ibv_create_cq(context, 1, NULL, NULL, 0), *own = a.cq;
@@ -323,6 +370,7 @@ int main(int argc, char **argv)
 	inline_data();
 	foreign_address();
 	groups();
+	many();
 	overrun();
 	/* The objects are the kernel's to free. */
 	puts("end");
