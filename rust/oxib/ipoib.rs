@@ -8,7 +8,7 @@
 //!   ├ child      interfaces in other partitions of the port
 //!   ├ configure  what netlink and sysfs ask
 //!   ├ control    up, down, following the port
-//!   ├ queues     queue pairs, completion queues and polls
+//!   ├ queues     queue pairs, completion queues and polls; queues/resize: others in their place
 //!   ├ debug      what debugfs shows
 //!   ├ search     finding destinations, forgetting them
 //!   ├ transmit   a packet's way out: cache → send queue
