@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod destination;
+mod lookup;
 mod revalidation;
 mod room;
 #[cfg(CONFIG_KUNIT = "y")]
@@ -207,59 +208,6 @@ impl<H: Handle, P> Destinations<H, P> {
     /// Returns whether there is little room for others: [`Self::expire`] makes some then.
     pub(super) fn is_crowded(&self) -> bool {
         self.count.all >= CROWD
-    }
-
-    /// Returns the address handle of the path to `gid`, if it is known.
-    pub(super) fn handle(&self, gid: &Gid) -> Option<&H> {
-        match self.table.get(gid) {
-            Some(State::Ready(ready)) => Some(&ready.handle),
-            _ => None,
-        }
-    }
-
-    /// Returns whether packets were sent to `gid` at time `since` or later, as far as is known.
-    pub(super) fn is_used_since(&self, gid: &Gid, since: u64) -> bool {
-        match self.table.get(gid) {
-            Some(State::Ready(ready)) => ready.used >= since,
-            // Its packets wait here and not in a queue's cache, so no use of theirs is noted yet.
-            Some(State::Resolving(_)) => true,
-            // Nothing notes what is dropped meanwhile.
-            Some(State::Failed(failed)) => failed.until >= since,
-            None => false,
-        }
-    }
-
-    /// Returns whether the path to `gid` was found, or not found, a moment ago.
-    pub(super) fn is_fresh(&self, gid: &Gid, now: u64) -> bool {
-        match self.table.get(gid) {
-            Some(State::Ready(ready)) => {
-                let is_believed = matches!(ready.due, Due::Never | Due::At(_));
-                is_believed && ready.found + FRESH_SECS > now
-            }
-            Some(State::Failed(failed)) => failed.until + FRESH_SECS > now + failed.wait,
-            _ => false,
-        }
-    }
-
-    /// Returns whether a path to `gid` is known that is looked for again, or is due for that by
-    /// time `now`.
-    pub(super) fn is_due(&self, gid: &Gid, now: u64) -> bool {
-        match self.table.get(gid) {
-            Some(State::Ready(ready)) => {
-                ready.search.is_some() || ready.due.has_come(ready.used, now)
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns whether `gid` was looked for in vain.
-    pub(super) fn is_missing(&self, gid: &Gid) -> bool {
-        matches!(self.table.get(gid), Some(State::Failed(_)))
-    }
-
-    /// Returns whether anything is known of `gid`.
-    pub(super) fn is_known(&self, gid: &Gid) -> bool {
-        self.table.get(gid).is_some()
     }
 
     /// Asks for the path of `packet` to `gid` at time `now` (seconds). A stranger's search begins
