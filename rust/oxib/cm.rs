@@ -5,13 +5,14 @@
 //! ```text
 //!  machine    one identifier's protocol, pure: calls, messages and time in, actions out
 //!  id         an identifier: its machine, its timer, its consumer, and the order of its events
-//!   ├ call      what the consumer asks for
+//!   ├ call      what the consumer asks for; call/sidr_calls: service ID resolution
 //!   │  ├ parameters  what it gives for a message
 //!   │  └ attributes  what it gets for its queue pair
 //!   ├ listen    services, and the listeners that share them
 //!   │  └ half_open   connections of a listener that are not finished
 //!   ├ message   messages of ours, built and sent
-//!   │  └ address  where they go: a port, and the way from there
+//!   │  ├ address  where they go: a port, and the way from there
+//!   │  └ path_port  the port and the address of a path
 //!   └ consumer  the user of an identifier, which is notified
 //!      └ identifier  what a consumer in this module has of it
 //!  lane       messages that came, in order for each connection, side by side for different ones
@@ -73,6 +74,7 @@ mod message;
 mod name;
 mod notice;
 mod parameters;
+mod path_port;
 mod port;
 mod request;
 mod round_trip;

@@ -35,34 +35,21 @@ use super::{
     notice::Notice,
     parameters::{
         RepParameters,
-        ReqParameters,
-        SidrRepParameters,
-        SidrReqParameters, //
-    },
-    port::Port,
-    sidr::Answered, //
-};
-use crate::{
-    rdma::{
-        gid::Entry,
-        path::PathRecord,
-        port::PortNumber,
-        route::AddressVector, //
-    },
-    wire::{
-        cm::{
-            sidr_rep,
-            sidr_req,
-            BuildError,
-            CommId,
-            Kind,
-            Reason,
-            ServiceId, //
-        },
-        mad::Blank,
-        pkey::Pkey, //
+        ReqParameters, //
     }, //
 };
+use crate::wire::{
+    cm::{
+        BuildError,
+        CommId,
+        Kind,
+        Reason,
+        ServiceId, //
+    },
+    mad::Blank, //
+};
+
+mod sidr_calls;
 
 /// `EISCONN`, which the `kernel` crate does not name.
 fn is_connected() -> Error {
@@ -277,85 +264,6 @@ impl Id {
         })
     }
 
-    /// Asks a peer for the queue pair of a service.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Id::send_req`].
-    pub(crate) fn send_sidr_req(self: &Arc<Self>, mut given: SidrReqParameters<'_>) -> Result {
-        check_private_data(Kind::SidrReq, given.private_data)?;
-        self.check_idle()?;
-        let address = self.address_along(&mut given.path, given.source)?;
-        let memory = room()?;
-        let step = input::SidrReqParam {
-            patience: input::Patience {
-                timeout: given.timeout,
-                retries: given.max_retries,
-            },
-            rto: address.port().round_trips.of(Kind::SidrReq).patience(),
-        };
-        let mut paths = Paths {
-            address: Some(address),
-            alternate: None,
-            data_lid: 0,
-        };
-        self.with(|inner| {
-            let mut before = Before::of(inner);
-            let now = self.manager.now();
-            let actions = inner.machine.send_sidr_req(&step, now).map_err(refused)?;
-            before.paths = Some(inner.exchange_paths(&mut paths));
-            inner.service = given.service;
-            inner.tid = inner.own_tid(self);
-            let message = sidr_req::Parameters {
-                request_id: self.local(),
-                pkey: Pkey::new(given.path.pkey()),
-                service_id: given.service,
-                private_data: given.private_data,
-            };
-            let sent = inner.ask(self, Kind::SidrReq, memory, |inner, out| {
-                message.build(inner.tid, out)
-            });
-            inner.settle(self, before, sent, (&actions, now))
-        })
-    }
-
-    /// Answers a peer that asked for the queue pair of a service.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if there is no such request, or too much data; `ENOMEM`, and the device's error.
-    pub(crate) fn send_sidr_rep(self: &Arc<Self>, given: &SidrRepParameters<'_>) -> Result {
-        let memory = room()?;
-        self.with(|inner| {
-            let before = Before::of(inner);
-            let now = self.manager.now();
-            let actions = inner.machine.send_sidr_rep(given.status).map_err(refused)?;
-            let message = sidr_rep::Parameters {
-                request_id: before.machine.ids().1,
-                status: given.status,
-                qpn: given.qpn,
-                service_id: inner.service,
-                qkey: given.qkey,
-                ece: given.ece,
-                information: given.information,
-                private_data: given.private_data,
-            };
-            let sent = inner.destination(self).and_then(|to| {
-                to.post_kept(Kind::SidrRep, memory, |out| message.build(inner.tid, out))
-            });
-            let (sent, bytes) = match sent {
-                Ok(bytes) => (Ok(()), Some(bytes)),
-                Err(error) => (Err(error), None),
-            };
-            inner.settle(self, before, sent, (&actions, now))?;
-            // Only once it was sent: an answer that is kept makes a repeated request a duplicate.
-            if let (Some(request), Some(bytes)) = (&mut inner.sidr_request, bytes) {
-                request.answered = Some(Answered::new(bytes, now));
-            }
-            Ok(())
-        })
-    }
-
     /// The consumer has seen the connection work before it was told so. Does not sleep, and may be
     /// called with interrupts disabled.
     ///
@@ -416,71 +324,6 @@ impl Id {
         match self.look(|inner| inner.machine.name()) {
             super::StateName::Idle => Ok(()),
             _ => Err(EINVAL),
-        }
-    }
-
-    /// Returns the address that a path leads to. Sleeps.
-    pub(super) fn address_along(
-        &self,
-        path: &mut PathRecord,
-        source: Option<&Entry>,
-    ) -> Result<Address> {
-        let port = match source {
-            Some(entry) => self.manager.port(self.device(), entry.port())?,
-            None => self.manager.port_of(self.device(), path)?,
-        };
-        port.address_along(path, source)
-    }
-}
-
-impl Port {
-    /// Returns the address that a path from this port leads to. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if `source` is an entry of another device, `ENODEV` if the device goes, and the
-    /// device's error.
-    pub(super) fn address_along(
-        self: Arc<Self>,
-        path: &mut PathRecord,
-        source: Option<&Entry>,
-    ) -> Result<Address> {
-        let device = self.device()?;
-        if source.is_some_and(|entry| !entry.is_of(&device)) {
-            return Err(EINVAL);
-        }
-        let vector = AddressVector::from_path(&device, self.number, path, source)?;
-        Ok(Address::new(self, vector))
-    }
-}
-
-impl super::Manager {
-    /// Returns whether `path` begins at a port of another device than that of `key`.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`.
-    pub(super) fn is_path_of_another(
-        &self,
-        key: super::DeviceKey,
-        path: &PathRecord,
-    ) -> Result<bool> {
-        let ports = self.devices.values()?;
-        let has_path = |port: &Arc<Port>| {
-            let device = port.device();
-            device.is_ok_and(|device| device.port_of_path(path).is_some())
-        };
-        Ok(ports.iter().any(|port| port.key != key && has_path(port)))
-    }
-
-    /// Returns the port where `path` begins.
-    fn port_of(&self, key: super::DeviceKey, path: &PathRecord) -> Result<Arc<Port>> {
-        let any = self.devices.get(&key).ok_or(EINVAL)?;
-        let number: PortNumber = any.device()?.port_of_path(path).ok_or(EINVAL)?;
-        // Most devices have one port.
-        match any.number == number {
-            true => Ok(any),
-            false => self.port(key, number),
         }
     }
 }
