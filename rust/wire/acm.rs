@@ -2,8 +2,8 @@
 
 //! Entries of the address cache as they come from an administrator: which IP address has which GID.
 //!
-//! The rules for an entry are checked here, wherever it comes from: a netlink message, or a
-//! record of a bulk load.
+//! The rules for an entry are checked here, wherever it comes from: a netlink message, a record of
+//! a bulk load, or what a peer says of itself.
 
 pub mod entry;
 pub mod family;

@@ -30,6 +30,10 @@ use zerocopy_derive::{
     Unaligned, //
 };
 
+use super::acm::entry::{
+    check_address,
+    parse_gid, //
+};
 use super::cm::ServiceId;
 use super::gid::Gid;
 use super::pkey::Pkey;
@@ -147,7 +151,7 @@ impl Question {
             pkey,
             asker_qpn: number(qpn).ok_or(ExchangeError::Qpn(qpn))?,
             asker: read(asking.family, asking.asker)?,
-            asker_gid: unicast(asking.asker_gid)?,
+            asker_gid: of_port(asking.asker_gid)?,
             asked: read(asking.family, asking.asked)?,
         })
     }
@@ -181,7 +185,7 @@ impl Answer {
         check_version(answering.version)?;
         Ok(Answer {
             asked: read(answering.family, answering.asked)?,
-            gid: unicast(answering.gid)?,
+            gid: of_port(answering.gid)?,
         })
     }
 }
@@ -192,11 +196,10 @@ pub fn number(qpn: u32) -> Option<Qpn> {
     Qpn::new(qpn).filter(|qpn| !qpn.is_special() && *qpn != Qpn::MULTICAST)
 }
 
-/// Returns whether an address can be an interface's: not unspecified, loopback, multicast or
-/// broadcast.
+/// Returns whether an address can be an interface's, as those of entries are: what is learned by an
+/// exchange becomes one, which may be saved and loaded.
 pub fn is_of_interface(address: &IpAddr) -> bool {
-    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-    !(address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_broadcast)
+    check_address(*address).is_ok()
 }
 
 fn check_version(version: u8) -> Result<(), ExchangeError> {
@@ -231,13 +234,9 @@ fn read(family: u8, bytes: [u8; 16]) -> Result<IpAddr, ExchangeError> {
     }
 }
 
-fn unicast(bytes: [u8; 16]) -> Result<Gid, ExchangeError> {
-    let gid = Gid::from_bytes(bytes);
-    if gid.is_zero() || gid.is_multicast() {
-        Err(ExchangeError::Gid)
-    } else {
-        Ok(gid)
-    }
+/// Takes a GID that an entry may have, too.
+fn of_port(bytes: [u8; 16]) -> Result<Gid, ExchangeError> {
+    parse_gid(&bytes).map_err(|_| ExchangeError::Gid)
 }
 
 /// The reason why private data is no question or no answer.
@@ -337,8 +336,9 @@ mod tests {
 
     #[test]
     fn wrong_fields() {
+        const LOOPBACK: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
         // From which byte on, what is there, what is wrong.
-        let table: [(usize, &[u8], ExchangeError); 14] = [
+        let table: [(usize, &[u8], ExchangeError); 17] = [
             (0, &[0], ExchangeError::Version(0)),
             (0, &[2], ExchangeError::Version(2)),
             (1, &[5], ExchangeError::Family(5)),
@@ -349,8 +349,11 @@ mod tests {
             (4, &[0, 0xff, 0xff, 0xff], ExchangeError::Qpn(0xff_ffff)),
             (4, &[1, 0, 0, 2], ExchangeError::Qpn(0x0100_0002)),
             (18, &[0], ExchangeError::Address),
+            (20, &[0], ExchangeError::Address),
             (20, &[127], ExchangeError::Address),
             (24, &[0xff], ExchangeError::Gid),
+            (24, &[0; 16], ExchangeError::Gid),
+            (24, LOOPBACK, ExchangeError::Gid),
             (52, &[224], ExchangeError::Address),
             (52, &[255, 255, 255, 255], ExchangeError::Address),
         ];
