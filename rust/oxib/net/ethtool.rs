@@ -320,7 +320,7 @@ impl<T: Operations> Table<T> {
         }
         const LEN: usize = bindings::ETH_GSTRING_LEN as usize;
         let of_stack = STACK_STATISTICS.iter().map(|(name, _)| name);
-        for (i, name) in T::STATISTICS.iter().chain(of_stack).enumerate() {
+        for (i, name) in Iterator::chain(T::STATISTICS.iter(), of_stack).enumerate() {
             // SAFETY: `data` has room for as many names as `count` said, of `LEN` bytes each;
             // these are the first of them.
             let slot = unsafe { &mut *data.add(i * LEN).cast::<[u8; LEN]>() };
