@@ -33,7 +33,7 @@ pub enum Discard {
     PartitionOut,
     /// Its level has no lane on the link by which it would leave.
     NoLane,
-    /// It has passed more switches than there are on any path: their tables lead it in a circle.
+    /// More switches passed than there are on any path: their tables lead it in a circle.
     Lifetime,
     /// A directed route of more than 63 hops.
     HopCount,
