@@ -70,7 +70,7 @@ check "the specification keeps to the kernel's schema" \
 check "ynl shows entries" ynl_shows "'address': '10.1.0.1'.*'gid': 'fec0::1'.*'source': 'netlink'" --dump entry-get
 check "ynl adds an entry" ynl --do entry-add --json '{"address": "fd00::7", "gid": "fec0::7", "qpn": 77, "pkey": 32769}'
 check "ynl shows one" ynl_shows "'pkey': 32769.*'qpn': 77" --do entry-get --json '{"address": "fd00::7"}'
-check "ynl is told what is wrong" ynl_shows "QPN 0x1 is none.*bad-attr.*qpn" --do entry-replace \
+check "ynl is told what is wrong" ynl_shows "QPN 0x1 is out of range.*bad-attr.*qpn" --do entry-replace \
 	--json '{"address": "fd00::7", "gid": "fec0::7", "qpn": 1}'
 check "ynl is told what is missing" ynl_shows "miss-type.*gid" --do entry-replace --json '{"address": "fd00::7"}'
 check "ynl filters" ynl_shows "^\[[^{]*\{[^{]*fd00::7[^{]*$" --dump entry-get --json '{"address": "fd00::", "prefix-length": 16}'
