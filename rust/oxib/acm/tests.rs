@@ -137,6 +137,31 @@ mod cases {
     }
 
     #[test]
+    fn the_first_entry_is_noticed_once() -> Result {
+        let cache = cache()?;
+        assert!(!cache.take_first());
+        assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
+        assert!(cache.take_first());
+        assert!(!cache.take_first());
+        // Beside another one, and in its place.
+        assert_eq!(load(&cache, &[entry(2, 12)], false), Ok(()));
+        assert_eq!(cache.enter(&entry(1, 13), true), Ok(()));
+        assert_eq!(load(&cache, &[entry(3, 13)], true), Ok(()));
+        assert_eq!(cache.delete(ip(1)), Ok(()));
+        assert!(!cache.take_first());
+        // When all have gone, the next ones are the first again, also if they come together.
+        assert_eq!(cache.delete(ip(3)), Ok(()));
+        assert!(!cache.take_first());
+        assert_eq!(load(&cache, &[entry(1, 11), entry(2, 12)], true), Ok(()));
+        assert!(cache.take_first());
+        assert_eq!(load(&cache, &[], true), Ok(()));
+        // Peers bring them, too.
+        cache.learn(&learned_entry(Source::Learned, 11, 4))?;
+        assert!(cache.take_first());
+        Ok(())
+    }
+
+    #[test]
     fn a_source_of_higher_rank_stays() -> Result {
         // The source that was there, the one that says otherwise, and the one that is there then.
         use Source::{
