@@ -254,12 +254,8 @@ impl Cache {
             .flatten()
     }
 
-    /// Looks an address up, and counts a hit or a miss. Any context; does not wait.
-    pub(crate) fn find(&self, address: IpAddr) -> Option<Known> {
-        self.find_key(&key(address), &rcu::read_lock())
-    }
-
-    /// Looks the address of a key up, and counts a hit or a miss. The caller holds RCU.
+    /// Looks the address of a key up for a packet, and counts a hit or a miss. The caller holds
+    /// RCU.
     #[inline]
     pub(crate) fn find_key(&self, key: &Key, rcu: &rcu::Guard) -> Option<Known> {
         let known = self

@@ -8,12 +8,19 @@ mod cases {
 
     use kernel::{
         prelude::*,
-        sync::Arc, //
+        sync::{
+            rcu,
+            Arc, //
+        }, //
     };
 
     use super::super::{
-        cache::Learned,
+        cache::{
+            key,
+            Learned, //
+        },
         change::Refused,
+        diagnosis::entry_in,
         exchange::{
             forget_after_failure,
             Failure, //
@@ -124,13 +131,21 @@ mod cases {
     fn look_ups_are_counted() -> Result {
         let cache = cache()?;
         assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
-        assert!(cache.find(ip(1)).is_some());
-        assert!(cache.find(ip(2)).is_none());
-        assert!(cache.find(ip(3)).is_none());
+        let find = |n| cache.find_key(&key(ip(n)), &rcu::read_lock());
+        assert!(find(1).is_some());
+        assert!(find(2).is_none());
+        assert!(find(3).is_none());
         // The IPv6 address with the same last bytes is another.
         assert!(cache
             .peek(IpAddr::from([0, 0, 0, 0, 0, 0, 0xa00, 1]))
             .is_none());
+        assert_eq!(cache.counters().get(Counter::Hits), 1);
+        assert_eq!(cache.counters().get(Counter::Misses), 2);
+        // An administrator's question is not one for a packet.
+        for (n, is_there) in [(1, true), (2, false)] {
+            let entry = entry_in(&cache, ip(n), Pkey::DEFAULT);
+            assert_eq!(entry.is_ok(), is_there);
+        }
         assert_eq!(cache.counters().get(Counter::Hits), 1);
         assert_eq!(cache.counters().get(Counter::Misses), 2);
         Ok(())
