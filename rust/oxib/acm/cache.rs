@@ -8,8 +8,13 @@
 use core::{
     net::IpAddr,
     sync::atomic::{
+        AtomicBool,
         AtomicU32,
-        Ordering::Relaxed, //
+        Ordering::{
+            AcqRel,
+            Relaxed,
+            Release, //
+        }, //
     }, //
 };
 
@@ -83,6 +88,8 @@ pub(crate) struct Cache {
     namespace: Arc<Namespace>,
     /// Number of the table's state, another one after each change of an entry.
     generation: AtomicU32,
+    /// An entry has come since the cache was empty, and nobody has taken notice of that.
+    has_first: AtomicBool,
     #[pin]
     pub(super) expiry: DelayedWork<Cache>,
 }
@@ -110,6 +117,11 @@ impl State {
     /// Returns the number of entries that an administrator entered.
     pub(super) fn configured(&mut self) -> usize {
         *self.number(Source::File) + *self.number(Source::Netlink)
+    }
+
+    /// Returns whether there are no entries.
+    fn is_empty(&self) -> bool {
+        self.numbers.iter().all(|number| *number == 0)
     }
 
     /// Returns the number of entries that were learned from peers.
@@ -213,6 +225,7 @@ impl Cache {
                 limit,
                 namespace,
                 generation: AtomicU32::new(1),
+                has_first: AtomicBool::new(false),
                 expiry <- new_delayed_work!("oxib_acm"),
             }),
             GFP_KERNEL,
@@ -241,12 +254,8 @@ impl Cache {
             .flatten()
     }
 
-    /// Looks an address up, and counts a hit or a miss. Any context; does not wait.
-    pub(crate) fn find(&self, address: IpAddr) -> Option<Known> {
-        self.find_key(&key(address), &rcu::read_lock())
-    }
-
-    /// Looks the address of a key up, and counts a hit or a miss. The caller holds RCU.
+    /// Looks the address of a key up for a packet, and counts a hit or a miss. The caller holds
+    /// RCU.
     #[inline]
     pub(crate) fn find_key(&self, key: &Key, rcu: &rcu::Guard) -> Option<Known> {
         let known = self
@@ -280,6 +289,13 @@ impl Cache {
     pub(super) fn generation(&self) -> u32 {
         // Relaxed: the number is compared with its next value, and no entry is read by it.
         self.generation.load(Relaxed)
+    }
+
+    /// Returns whether an entry has come since the cache was empty, once. Whatever may enter the
+    /// first entry asks afterwards, so that it is not missed.
+    pub(super) fn take_first(&self) -> bool {
+        // What is done about it comes after the entry, also if another thread has entered that.
+        self.has_first.swap(false, AcqRel)
     }
 
     /// The table of all entries, expired ones included.
@@ -437,6 +453,9 @@ impl Cache {
         old: Option<&Stored>,
         now: u32,
     ) {
+        if state.is_empty() {
+            self.has_first.store(true, Release);
+        }
         *state.number(new.source()) += 1;
         if let Some(old) = old {
             *state.number(old.source()) -= 1;

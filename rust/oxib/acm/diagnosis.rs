@@ -25,12 +25,16 @@ use super::{
         local_answer,
         LocalAnswer, //
     },
+    Cache,
     Known, //
 };
 use crate::{
     rdma::path::PathRecord,
     registry,
-    wire::resolution::Request, //
+    wire::{
+        pkey::Pkey,
+        resolution::Request, //
+    }, //
 };
 
 /// Longest wait for an exchange, in steps of a millisecond: longer than all its tries take.
@@ -139,21 +143,30 @@ pub(crate) fn diagnose(host: &Arc<dyn Host>, address: IpAddr) -> Resolution {
 }
 
 fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<Known>) {
-    let known = host.cache().and_then(|cache| cache.find(address));
-    match known {
-        Some(known)
-            if known
-                .pkey
-                .is_none_or(|pkey| pkey.base() == host.pkey().base()) =>
-        {
-            (Outcome::Ok, found(local_answer(host, address)), Some(known))
-        }
-        Some(_) => (
-            Outcome::None,
-            c"the entry is for another partition than the interface's",
-            None,
-        ),
-        None => (Outcome::None, c"no entry", None),
+    let cache = host.cache().ok_or(NO_ENTRY);
+    match cache.and_then(|cache| entry_in(&cache, address, host.pkey())) {
+        Ok(known) => (Outcome::Ok, found(local_answer(host, address)), Some(known)),
+        Err(text) => (Outcome::None, text, None),
+    }
+}
+
+const NO_ENTRY: &CStr = c"no entry";
+
+/// Returns the entry that an address has in a partition, or the reason why it has none. That is
+/// not counted: the cache's counters are of look-ups for packets.
+pub(super) fn entry_in(
+    cache: &Cache,
+    address: IpAddr,
+    partition: Pkey,
+) -> Result<Known, &'static CStr> {
+    let known = cache.peek(address).ok_or(NO_ENTRY)?;
+    if known
+        .pkey
+        .is_none_or(|pkey| pkey.base() == partition.base())
+    {
+        Ok(known)
+    } else {
+        Err(c"the entry is for another partition than the interface's")
     }
 }
 

@@ -122,6 +122,17 @@ pub(crate) enum Failure {
     NoMemory,
 }
 
+impl Failure {
+    /// Returns the reason that `error` gives: `otherwise`, unless memory is short.
+    pub(super) fn of(error: Error, otherwise: Self) -> Self {
+        if error == ENOMEM {
+            Self::NoMemory
+        } else {
+            otherwise
+        }
+    }
+}
+
 /// The fate of a packet that looks for a peer.
 pub(crate) enum Fate {
     /// The packet waits for the end of the exchange.
@@ -150,7 +161,8 @@ impl Exchange {
         Mode::new(self.mode.load(Ordering::Relaxed)).unwrap_or(Mode::Off)
     }
 
-    /// Changes the mode, and nothing that depends on it.
+    /// Changes the mode, and nothing that depends on it. The caller has the interface looked
+    /// after: [`Host::watch_soon`].
     pub(crate) fn set_mode(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
@@ -162,7 +174,6 @@ impl Exchange {
         // Without memory at the moment, it is tried again when peers are looked after.
         let _ = self.enter(host);
         self.begin_soon(host);
-        host.clone().watch_soon();
     }
 
     /// Lets peers and programs find the interface, if it is up; returns whether they can, or it is
@@ -178,27 +189,35 @@ impl Exchange {
         is_entered
     }
 
-    /// Serves peers soon, as that waits, if there is something in the cache. Without memory it is
-    /// when peers are looked after.
-    pub(super) fn begin_soon(&self, host: &Arc<dyn Host>) {
+    /// Serves peers soon, as that waits, if there is something in the cache. If it fails, it is
+    /// tried again when peers are looked after.
+    fn begin_soon(&self, host: &Arc<dyn Host>) {
         let for_task = host.clone();
         let _ = host.tasks().spawn(move || {
             for_task.exchange().begin(&for_task);
         });
+        host.clone().watch_soon();
     }
 
     /// Uses the connection manager, which takes the ports that have no user, as soon as there is
-    /// something in the cache: a node without entries keeps its own. Returns false until then.
+    /// something in the cache: a node without entries keeps its own. Returns false if it is to be
+    /// tried again.
     fn begin(&self, host: &Arc<dyn Host>) -> bool {
+        let has_entries = || host.cache().is_some_and(|cache| cache.entries().len() != 0);
+        !self.is_to_begin(has_entries) || self.manager(host).is_ok()
+    }
+
+    /// Returns whether the connection manager is to be used, and is not yet. Whoever makes it so
+    /// calls [`Host::watch_soon`] afterwards: nobody looks until then.
+    fn is_to_begin(&self, has_entries: impl FnOnce() -> bool) -> bool {
         let was_used = {
             let uses = self.uses.lock();
             if !uses.is_open || uses.listener.is_some() {
-                return true;
+                return false;
             }
             uses.service.is_some()
         };
-        let is_wanted = was_used || host.cache().is_some_and(|cache| cache.entries().len() != 0);
-        is_wanted && self.mode() != Mode::Off && self.manager(host).is_ok()
+        self.mode() != Mode::Off && (was_used || has_entries())
     }
 
     /// Ends what is under way, as the interface goes down, and waits for that. Sleeps.
@@ -443,6 +462,19 @@ impl Exchange {
     }
 }
 
+/// Has interfaces serve their peers, and not only when they look for themselves, if the cache was
+/// empty until a moment ago. Sleeps.
+pub(super) fn serve_from_first_entry(cache: &Arc<Cache>) {
+    if !cache.take_first() {
+        return;
+    }
+    registry::for_each(|host| {
+        if host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache)) {
+            host.exchange().begin_soon(host);
+        }
+    });
+}
+
 /// Enters a queue pair that was found into the cache, and tells the stack.
 fn found_at(host: &Arc<dyn Host>, pending: &PendingExchange, qpn: Qpn, end: peers::End<Skb>) {
     let Some(cache) = host.cache() else { return };
@@ -495,7 +527,7 @@ fn keep(host: &Arc<dyn Host>, cache: Arc<Cache>, learned: LearnedEntry, before: 
 /// Forgets a peer's queue pair that was not found, and sends or drops the packet that waited.
 fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held: Option<Skb>) {
     if let Some(cache) = host.cache() {
-        cache.forget_qpn(pending.request.target, pending.gid);
+        forget_after_failure(&cache, pending.request.target, pending.gid, failure);
     }
     if failure == Failure::Silent && !host.is_near(&pending.gid) {
         // The router on the way may be gone. Nobody tells, and the subnet administrator may have
@@ -507,6 +539,14 @@ fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held:
         Some(packet) if host.is_near(&pending.gid) => host.send(packet),
         Some(packet) => host.discard(packet),
         None => {}
+    }
+}
+
+/// Forgets the queue pair of the peer at `gid` that has this address, unless the exchange failed
+/// for want of memory: that shows nothing of the peer.
+pub(super) fn forget_after_failure(cache: &Cache, address: IpAddr, gid: Gid, failure: Failure) {
+    if failure != Failure::NoMemory {
+        cache.forget_qpn(address, gid);
     }
 }
 
@@ -523,5 +563,28 @@ fn count_end(
     }
     if matches!(found, Err(Failure::Silent | Failure::Refused)) && !host.is_near(&pending.gid) {
         host.count(Counter::RouterNoOxib, 1);
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_acm_exchange)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_connection_manager_waits_for_an_entry() -> Result {
+        let exchange: Arc<Exchange> = Arc::pin_init(Exchange::new(), GFP_KERNEL)?;
+        for (is_open, mode, has_entries, expected) in [
+            (true, Mode::Prefer, true, true),
+            (true, Mode::Only, true, true),
+            // Nothing is tried again and again then.
+            (true, Mode::Prefer, false, false),
+            (true, Mode::Off, true, false),
+            (false, Mode::Prefer, true, false),
+        ] {
+            exchange.uses.lock().is_open = is_open;
+            exchange.set_mode(mode);
+            assert_eq!(exchange.is_to_begin(|| has_entries), expected);
+        }
+        Ok(())
     }
 }

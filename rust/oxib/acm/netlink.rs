@@ -35,6 +35,7 @@ use super::{
         Known,
         Stored, //
     },
+    exchange::serve_from_first_entry,
     load::Load, //
 };
 use crate::{
@@ -340,11 +341,8 @@ fn fill<'a>(
     cache: &Arc<Cache>,
     change: impl FnOnce(&mut Request<'a, Oxib>) -> Result,
 ) -> Result {
-    let was_empty = cache.entries().len() == 0;
     change(request)?;
-    if was_empty && cache.entries().len() != 0 {
-        interface::serve(cache);
-    }
+    serve_from_first_entry(cache);
     Ok(())
 }
 

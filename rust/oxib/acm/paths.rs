@@ -28,7 +28,10 @@ use crate::{
     }, //
 };
 
+mod partitions;
 mod tests;
+
+pub(crate) use partitions::Partitions;
 
 /// Time for which a path is believed of which nothing was heard: a day, in milliseconds. Events
 /// of the port and failures of its users report changes, so it is asked for again only for the
@@ -108,9 +111,8 @@ impl Key {
     }
 
     /// Returns whether the path is in one of these partitions.
-    fn is_in(&self, partitions: &[Pkey]) -> bool {
-        let base = Pkey::new(self.pkey).base();
-        partitions.iter().any(|pkey| pkey.base() == base)
+    fn is_in(&self, partitions: &Partitions) -> bool {
+        partitions.has(Pkey::new(self.pkey))
     }
 }
 
@@ -338,7 +340,7 @@ impl<W> Paths<W> {
     }
 
     /// Forgets those in some partitions, among at most [`LOOKS`] paths from `from` on.
-    pub(crate) fn forget_in(&mut self, from: &Key, partitions: &[Pkey]) -> Gone<W> {
+    pub(crate) fn forget_in(&mut self, from: &Key, partitions: &Partitions) -> Gone<W> {
         self.forget(from, LOOKS, |key| key.is_in(partitions))
     }
 
@@ -370,7 +372,7 @@ impl<W> Paths<W> {
     pub(crate) fn count_known(
         &mut self,
         after: Option<&Key>,
-        partitions: &[Pkey],
+        partitions: &Partitions,
         count: &mut usize,
     ) -> Walk<()> {
         self.walk(after, partitions, |_, _| {
@@ -380,7 +382,11 @@ impl<W> Paths<W> {
     }
 
     /// Looks for the first path that is known behind `after`, in some partitions.
-    pub(crate) fn next(&mut self, after: Option<&Key>, partitions: &[Pkey]) -> Walk<(Key, Path)> {
+    pub(crate) fn next(
+        &mut self,
+        after: Option<&Key>,
+        partitions: &Partitions,
+    ) -> Walk<(Key, Path)> {
         self.walk(after, partitions, |key, path| Some((*key, *path)))
     }
 
@@ -389,7 +395,7 @@ impl<W> Paths<W> {
     fn walk<R>(
         &mut self,
         after: Option<&Key>,
-        partitions: &[Pkey],
+        partitions: &Partitions,
         mut use_it: impl FnMut(&Key, &Path) -> Option<R>,
     ) -> Walk<R> {
         if partitions.is_empty() {

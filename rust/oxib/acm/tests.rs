@@ -8,12 +8,23 @@ mod cases {
 
     use kernel::{
         prelude::*,
-        sync::Arc, //
+        sync::{
+            rcu,
+            Arc, //
+        }, //
     };
 
     use super::super::{
-        cache::Learned,
+        cache::{
+            key,
+            Learned, //
+        },
         change::Refused,
+        diagnosis::entry_in,
+        exchange::{
+            forget_after_failure,
+            Failure, //
+        },
         load::{
             Fault,
             Load, //
@@ -120,15 +131,48 @@ mod cases {
     fn look_ups_are_counted() -> Result {
         let cache = cache()?;
         assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
-        assert!(cache.find(ip(1)).is_some());
-        assert!(cache.find(ip(2)).is_none());
-        assert!(cache.find(ip(3)).is_none());
+        let find = |n| cache.find_key(&key(ip(n)), &rcu::read_lock());
+        assert!(find(1).is_some());
+        assert!(find(2).is_none());
+        assert!(find(3).is_none());
         // The IPv6 address with the same last bytes is another.
         assert!(cache
             .peek(IpAddr::from([0, 0, 0, 0, 0, 0, 0xa00, 1]))
             .is_none());
         assert_eq!(cache.counters().get(Counter::Hits), 1);
         assert_eq!(cache.counters().get(Counter::Misses), 2);
+        // An administrator's question is not one for a packet.
+        for (n, is_there) in [(1, true), (2, false)] {
+            let entry = entry_in(&cache, ip(n), Pkey::DEFAULT);
+            assert_eq!(entry.is_ok(), is_there);
+        }
+        assert_eq!(cache.counters().get(Counter::Hits), 1);
+        assert_eq!(cache.counters().get(Counter::Misses), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_entry_is_noticed_once() -> Result {
+        let cache = cache()?;
+        assert!(!cache.take_first());
+        assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
+        assert!(cache.take_first());
+        assert!(!cache.take_first());
+        // Beside another one, and in its place.
+        assert_eq!(load(&cache, &[entry(2, 12)], false), Ok(()));
+        assert_eq!(cache.enter(&entry(1, 13), true), Ok(()));
+        assert_eq!(load(&cache, &[entry(3, 13)], true), Ok(()));
+        assert_eq!(cache.delete(ip(1)), Ok(()));
+        assert!(!cache.take_first());
+        // When all have gone, the next ones are the first again, also if they come together.
+        assert_eq!(cache.delete(ip(3)), Ok(()));
+        assert!(!cache.take_first());
+        assert_eq!(load(&cache, &[entry(1, 11), entry(2, 12)], true), Ok(()));
+        assert!(cache.take_first());
+        assert_eq!(load(&cache, &[], true), Ok(()));
+        // Peers bring them, too.
+        cache.learn(&learned_entry(Source::Learned, 11, 4))?;
+        assert!(cache.take_first());
         Ok(())
     }
 
@@ -235,6 +279,27 @@ mod cases {
         cache.forget_qpn(ip(1), gid(11));
         assert_eq!(qpn(&cache), Some(88));
         assert_eq!(cache.counters().get(Counter::Refused), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn a_lack_of_memory_shows_nothing_of_a_peer() -> Result {
+        let cache = cache()?;
+        let qpn = || cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
+        assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
+        for (failure, left) in [
+            (Failure::of(ENOMEM, Failure::NoManager), Some(77)),
+            (Failure::of(ENODEV, Failure::NoManager), None),
+            (Failure::of(EAGAIN, Failure::NoPath), None),
+            (Failure::NoMemory, Some(77)),
+            (Failure::Silent, None),
+            (Failure::Refused, None),
+            (Failure::Wrong, None),
+        ] {
+            cache.learn(&learned_entry(Source::Sidr, 11, 77))?;
+            forget_after_failure(&cache, ip(1), gid(11), failure);
+            assert_eq!(qpn(), left);
+        }
         Ok(())
     }
 

@@ -105,6 +105,7 @@ impl Interface {
         self.exchange.set_mode(mode);
         let answers_requests = self.answers_requests();
         self.for_each_queue(|queue| queue.set_answers_requests(answers_requests));
+        self.watch();
     }
 
     /// Takes a packet that may be a question for a neighbour. With a transmit queue locked.

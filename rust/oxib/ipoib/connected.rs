@@ -14,6 +14,7 @@
 //!   │  ├ receive   a packet's way in
 //!   │  └ activity  which of them are in use, and which ports made them
 //!   ├ lids        closing those that lead to a LID of before
+//!   ├ placed      lists of connections that leave without a search
 //!   ├ slots       how many there may be, and which gives way
 //!   ├ too_big     telling senders that a packet does not fit
 //!   └ waits       packets that have waited too long for a connection
@@ -69,6 +70,7 @@ mod attempts;
 mod lids;
 mod passive;
 mod peer;
+mod placed;
 mod receive;
 mod rejections;
 mod session;

@@ -22,7 +22,10 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::Host;
+use super::{
+    serve_from_first_entry,
+    Host, //
+};
 use crate::{
     acm::{
         options::{
@@ -308,6 +311,7 @@ fn keep(host: &Arc<dyn Host>, question: &Question) {
     } else {
         cache.learn_more(&learned)
     };
+    serve_from_first_entry(&cache);
     let qpn = question.asker_qpn;
     // A queue pair that an administrator gives for the peer counts instead of this one.
     let is_believed = |known: Known| {

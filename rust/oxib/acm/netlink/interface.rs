@@ -68,16 +68,6 @@ fn is_in(host: &dyn Host, cache: &Arc<Cache>) -> bool {
     host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache))
 }
 
-/// Has interfaces serve their peers, and not only when they look for themselves, as there is
-/// something in a cache that was empty.
-pub(super) fn serve(cache: &Arc<Cache>) {
-    registry::for_each(|host| {
-        if is_in(&**host, cache) {
-            host.exchange().begin_soon(host);
-        }
-    });
-}
-
 /// Shows how one interface uses the cache.
 pub(super) fn show(request: &mut Request<'_, Oxib>, cache: &Arc<Cache>) -> Result {
     let index = request::parse_ifindex(&attributes(request), interface::IFINDEX)

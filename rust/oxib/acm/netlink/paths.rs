@@ -9,7 +9,10 @@ use kernel::{
 
 use super::{
     super::{
-        paths::Key,
+        paths::{
+            Key,
+            Partitions, //
+        },
         Cache, //
     },
     Oxib, //
@@ -28,12 +31,9 @@ use crate::{
         port::PortNumber, //
     },
     registry,
-    wire::{
-        acm::family::{
-            operation,
-            path as attribute, //
-        },
-        pkey::Pkey, //
+    wire::acm::family::{
+        operation,
+        path as attribute, //
     }, //
 };
 
@@ -126,15 +126,14 @@ impl PathDump {
 
 /// Returns the partitions of those interfaces of a namespace that are on a port: other
 /// namespaces' paths are not shown.
-fn partitions(port: &PortPaths, cache: &Arc<Cache>) -> Result<KVec<Pkey>> {
-    let (mut partitions, mut result) = (KVec::new(), Ok(()));
+fn partitions(port: &PortPaths, cache: &Arc<Cache>) -> Result<Partitions> {
+    let mut partitions = Partitions::new()?;
     registry::for_each(|host| {
         let is_in = host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache));
-        if is_in && port.is_at(host.location()) && result.is_ok() {
-            result = partitions.push(host.pkey(), GFP_KERNEL);
+        if is_in && port.is_at(host.location()) {
+            partitions.add(host.pkey());
         }
     });
-    result?;
     Ok(partitions)
 }
 

@@ -20,6 +20,10 @@ use kernel::{
 use super::{
     lids::Lids,
     peer::Fate,
+    placed::{
+        Place,
+        Placed, //
+    },
     receive::Arrivals,
     rejections,
     session::Session,
@@ -107,7 +111,15 @@ pub(super) struct Outbound {
     /// Its queue pair is counted among the session's.
     counted: AtomicBool,
     pub(super) leaving: Leaving,
+    /// Its place among the session's connections.
+    pub(super) place: Place,
     _slot: ConnectionSlot,
+}
+
+impl Placed for Arc<Outbound> {
+    fn place(&self) -> Option<&Place> {
+        Some(&self.place)
+    }
 }
 
 impl Session {
@@ -232,6 +244,7 @@ impl Outbound {
                 fate: AtomicU8::new(Fate::Over as u8),
                 counted: AtomicBool::new(false),
                 leaving: Leaving::default(),
+                place: Place::default(),
                 _slot: connection_slot,
             }),
             GFP_KERNEL,

@@ -24,6 +24,10 @@ use kernel::{
 
 use super::{
     lids::Lids,
+    placed::{
+        Place,
+        Placed, //
+    },
     receive::Arrivals,
     session::Session,
     slots::{
@@ -160,6 +164,14 @@ pub(super) struct Inbound {
     /// The peer has confirmed it, or sent something by it.
     is_established: AtomicBool,
     pub(super) leaving: Leaving,
+    /// Its place among the session's connections.
+    pub(super) place: Place,
+}
+
+impl Placed for Arc<Id> {
+    fn place(&self) -> Option<&Place> {
+        Inbound::of(self).map(|connection| &connection.place)
+    }
 }
 
 impl Inbound {
@@ -175,6 +187,7 @@ impl Inbound {
                 lids: AtomicU32::new(Lids::UNKNOWN.number()),
                 is_established: AtomicBool::new(false),
                 leaving: Leaving::default(),
+                place: Place::default(),
             }),
             GFP_KERNEL,
         )

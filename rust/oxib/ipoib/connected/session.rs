@@ -40,6 +40,7 @@ use super::{
         Inbound,
         Listener, //
     },
+    placed::PlacedList,
     receive::{
         self,
         Arrivals, //
@@ -142,9 +143,9 @@ struct Members {
     addresses: KVec<Qpn>,
     /// Listeners, one for each number that peers may know us by.
     listeners: KVec<Arc<Listener>>,
-    outbound: KVec<Arc<Outbound>>,
+    outbound: PlacedList<Arc<Outbound>>,
     /// Connections that peers have made. Their consumers are [`Inbound`].
-    inbound: KVec<Arc<Id>>,
+    inbound: PlacedList<Arc<Id>>,
 }
 
 impl_has_delayed_work! {
@@ -209,8 +210,8 @@ impl Session {
                     open: true,
                     addresses,
                     listeners: KVec::new(),
-                    outbound: KVec::new(),
-                    inbound: KVec::new(),
+                    outbound: PlacedList::default(),
+                    inbound: PlacedList::default(),
                 }),
                 tend_work <- new_delayed_work!("oxib_connected"),
                 waits_work <- new_delayed_work!("oxib_waits"),
@@ -317,7 +318,7 @@ impl Session {
     pub(super) fn admit_outbound(&self, connection: &Arc<Outbound>) -> Result<bool> {
         let mut members = self.members.lock();
         if members.open {
-            members.outbound.push(connection.clone(), GFP_KERNEL)?;
+            members.outbound.push(connection.clone())?;
             // Under the lock: `close` waits for the count only after it has closed the session
             // there.
             connection.count();
@@ -331,7 +332,7 @@ impl Session {
     pub(super) fn admit_inbound(&self, id: &Arc<Id>) -> Result<bool> {
         let mut members = self.members.lock();
         if members.open {
-            members.inbound.push(id.clone(), GFP_KERNEL)?;
+            members.inbound.push(id.clone())?;
         }
         self.count(&members);
         Ok(members.open)
@@ -340,8 +341,7 @@ impl Session {
     /// Forgets a connection that we made.
     pub(super) fn dismiss_outbound(&self, connection: &Outbound) {
         let mut members = self.members.lock();
-        let is_it = |other: &Arc<Outbound>| core::ptr::eq(&**other, connection);
-        let dismissed = dismiss(&mut members.outbound, is_it);
+        let dismissed = members.outbound.remove(&connection.place);
         self.count(&members);
         drop(members);
         drop(dismissed);
@@ -350,9 +350,7 @@ impl Session {
     /// Forgets a connection that a peer made.
     pub(super) fn dismiss_inbound(&self, connection: &Inbound) {
         let mut members = self.members.lock();
-        let is_it =
-            |id: &Arc<Id>| Inbound::of(id).is_some_and(|other| core::ptr::eq(other, connection));
-        let dismissed = dismiss(&mut members.inbound, is_it);
+        let dismissed = members.inbound.remove(&connection.place);
         self.count(&members);
         drop(members);
         drop(dismissed);
@@ -434,7 +432,7 @@ impl Session {
     fn idle_inbound(&self, now: u64, idle: u64) -> Result<KVec<Arc<Id>>> {
         let mut found = KVec::new();
         let members = self.members.lock();
-        for id in &members.inbound {
+        for id in members.inbound.iter() {
             // Lock order: the members, then a connection's receiver.
             if Inbound::of(id).is_some_and(|connection| connection.is_idle(now, idle)) {
                 found.push(id.clone(), GFP_KERNEL)?;
@@ -519,12 +517,4 @@ impl Session {
         }
         is_so()
     }
-}
-
-/// Takes an element out of a list. The order of the list means nothing.
-fn dismiss<T>(list: &mut KVec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
-    let index = list.iter().position(is_it)?;
-    let last = list.len() - 1;
-    list.swap(index, last);
-    list.pop()
 }

@@ -30,6 +30,7 @@ use crate::{
             Claim,
             Duty,
             Key,
+            Partitions,
             Path,
             Paths,
             Walk, //
@@ -51,10 +52,7 @@ use crate::{
         path::PathRecord,
         port::PortNumber, //
     },
-    wire::{
-        gid::Gid,
-        pkey::Pkey, //
-    },
+    wire::gid::Gid,
     work, //
 };
 
@@ -230,7 +228,7 @@ impl PortPaths {
 
     /// Forgets the paths in some partitions, in parts: the root of any namespace can have that
     /// done, and others want the table's lock meanwhile.
-    pub(crate) fn forget_in(&self, partitions: &[Pkey]) {
+    pub(crate) fn forget_in(&self, partitions: &Partitions) {
         if partitions.is_empty() {
             // A namespace without an interface on the port: a walk would find nothing.
             return;
@@ -270,7 +268,7 @@ impl PortPaths {
     }
 
     /// Returns the number of known paths in some partitions.
-    pub(crate) fn count(&self, partitions: &[Pkey]) -> usize {
+    pub(crate) fn count(&self, partitions: &Partitions) -> usize {
         let mut count = 0;
         let _ = self.walk(None, |paths, after| {
             paths.count_known(after, partitions, &mut count)
@@ -279,7 +277,7 @@ impl PortPaths {
     }
 
     /// The first behind `after`, in some partitions.
-    pub(crate) fn next(&self, after: Option<&Key>, partitions: &[Pkey]) -> Option<Shown> {
+    pub(crate) fn next(&self, after: Option<&Key>, partitions: &Partitions) -> Option<Shown> {
         let now = work::milliseconds();
         let found = self.walk(after, |paths, after| paths.next(after, partitions));
         let (key, Path { record, since }) = found?;

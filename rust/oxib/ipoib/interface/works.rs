@@ -204,8 +204,9 @@ impl WorkItem<WATCH_WORK> for Interface {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        // Before the look: what asks for one meanwhile gets another.
-        this.watched.store(false, Ordering::Release);
+        // Before the look: what asks for one meanwhile gets another. Acquire: the look sees what
+        // those saw to that left it to this one.
+        this.watched.swap(false, Ordering::AcqRel);
         let host: Arc<dyn Host> = this.clone();
         if this.exchange.watch(&host) {
             this.watch();
@@ -262,8 +263,9 @@ impl Interface {
 
     /// Looks in a moment after peers that nobody else looks after.
     pub(in crate::ipoib) fn watch(self: &Arc<Self>) {
-        // The caller that finds the flag set leaves the look to the one that is planned.
-        if !self.watched.swap(true, Ordering::AcqRel) {
+        // The caller that finds the flag set leaves the look to the one that is planned: so it is
+        // not set for one that is not shown yet, which plans nothing.
+        if self.is_alive() && !self.watched.swap(true, Ordering::AcqRel) {
             self.schedule::<WATCH_WORK>(msecs_to_jiffies(WATCH_INTERVAL_MS));
         }
     }

@@ -7,10 +7,7 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::{
-    dismiss,
-    Session, //
-};
+use super::Session;
 use crate::{
     ipoib::connected::passive::Listener,
     wire::qpn::Qpn, //
@@ -119,6 +116,14 @@ impl Session {
             listener.close();
         }
     }
+}
+
+/// Takes an element out of a list. The order of the list means nothing.
+fn dismiss<T>(list: &mut KVec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    let index = list.iter().position(is_it)?;
+    let last = list.len() - 1;
+    list.swap(index, last);
+    list.pop()
 }
 
 /// Closes each listener. Sleeps.
