@@ -371,11 +371,11 @@ mod cases {
         let duty = duty(&mut paths, 1, 0)?;
         paths.ended(duty, Some(&record(1)), 0);
         assert_eq!((known(&mut paths, ALL), known(&mut paths, &other)), (1, 0));
-        assert!(matches!(paths.next(None, &other), Walk::End));
-        assert_eq!(paths.forget_in(&Key::FIRST, &other).known, 0);
+        assert!(matches!(paths.next(None, &set(&other)?), Walk::End));
+        assert_eq!(paths.forget_in(&Key::FIRST, &set(&other)?).known, 0);
         // A limited member is a member.
         let limited = [Pkey::new(0x7fff)];
-        assert_eq!(paths.forget_in(&Key::FIRST, &limited).known, 1);
+        assert_eq!(paths.forget_in(&Key::FIRST, &set(&limited)?).known, 1);
         assert_eq!(known(&mut paths, ALL), 0);
         Ok(())
     }

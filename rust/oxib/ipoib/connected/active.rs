@@ -132,7 +132,7 @@ impl Session {
         let this = self.clone();
         self.interface.connects.spawn(move || {
             if let Err(error) = Outbound::begin(&this, queue, tag, peer) {
-                let fate = fate_of_failure(error, this.is_open());
+                let fate = fate_of_failure(error, this.stays());
                 this.interface.end_connection(&this, queue, tag, fate);
             }
         })
@@ -352,9 +352,10 @@ fn new_queue_pair(session: &Session, queue: u32) -> Result<Arc<QueuePair>> {
 }
 
 /// Returns the consequence of a request that could not be begun. The interface may go down for a
-/// change: that its session is closed says nothing of connections.
-fn fate_of_failure(error: Error, is_open: bool) -> Fate {
-    if is_open && (error == ENODEV || error == EBUSY) {
+/// change, or with its device, of which a bond has another one: a session that does not stay says
+/// nothing of connections.
+fn fate_of_failure(error: Error, stays: bool) -> Fate {
+    if stays && (error == ENODEV || error == EBUSY) {
         Fate::Declined
     } else {
         Fate::Postponed
@@ -408,7 +409,8 @@ impl Consumer for Outbound {
     }
 
     fn leave_device(&self) {
-        // The interface goes next. A connection that is tried meanwhile would be declined for good.
+        // First: nothing that is tried meanwhile is declined.
+        self.session.leave_device();
         self.close_as(Fate::Postponed);
     }
 

@@ -129,6 +129,7 @@ impl Consumer for Listener {
     }
 
     fn leave_device(&self) {
+        self.session.leave_device();
         self.close();
     }
 
@@ -357,6 +358,7 @@ impl Consumer for Inbound {
     }
 
     fn leave_device(&self) {
+        self.session.leave_device();
         self.close();
     }
 
@@ -416,9 +418,9 @@ impl Receiver {
 
     /// Ends it, beside what else is going on: the buffers that it has taken come back first.
     fn retire(self) {
-        // The buffers of a session that is closed go with it. A queue pair that has received none
+        // The buffers of a session that ends go with it. A queue pair that has received none
         // reports no last one.
-        if !self.session.is_open() || !self.receives.load(Ordering::Relaxed) {
+        if !self.session.stays() || !self.receives.load(Ordering::Relaxed) {
             return;
         }
         let interface = self.session.interface.clone();
@@ -432,7 +434,7 @@ impl Receiver {
             return;
         }
         let session = &self.session;
-        let closes = || !session.is_open();
+        let closes = || !session.stays();
         session.wait(|| closes() || self.qp.is_drained());
         // A sweep may be under way that passed before the last buffer came; the next one finds it.
         let swept = session.sweeps.load(Ordering::Acquire) + 2;

@@ -6,6 +6,7 @@
 //! Its end is waited for with the RTNL held, so nothing here takes that.
 
 use core::sync::atomic::{
+    AtomicBool,
     AtomicU32,
     AtomicU64,
     Ordering, //
@@ -128,6 +129,8 @@ pub(in crate::ipoib) struct Session {
     pub(super) lid: KnownLid,
     /// Attempts to listen that failed.
     attempts: Attempts,
+    /// The RDMA device is being removed; the interface goes next.
+    leaves: AtomicBool,
     #[pin]
     members: Mutex<Members>,
     #[pin]
@@ -206,6 +209,7 @@ impl Session {
                 slots: ConnectionSlots::new()?,
                 lid: KnownLid::new(lid),
                 attempts: Attempts::default(),
+                leaves: AtomicBool::new(false),
                 members <- new_mutex!(Members {
                     open: true,
                     addresses,
@@ -368,6 +372,17 @@ impl Session {
     /// Returns whether the session is open.
     pub(super) fn is_open(&self) -> bool {
         self.members.lock().open
+    }
+
+    /// Notes that the RDMA device is being removed.
+    pub(super) fn leave_device(&self) {
+        self.leaves.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the session is open, and its device is not being removed.
+    pub(super) fn stays(&self) -> bool {
+        // Relaxed: an answer of just before the removal is as good as one of just before `close`.
+        self.is_open() && !self.leaves.load(Ordering::Relaxed)
     }
 
     /// Closes connections that nothing was sent or received by for long, and those that failed.
