@@ -122,17 +122,6 @@ pub(crate) enum Failure {
     NoMemory,
 }
 
-impl Failure {
-    /// Returns the reason that `error` gives: `otherwise`, unless memory is short.
-    pub(super) fn of(error: Error, otherwise: Self) -> Self {
-        if error == ENOMEM {
-            Self::NoMemory
-        } else {
-            otherwise
-        }
-    }
-}
-
 /// The fate of a packet that looks for a peer.
 pub(crate) enum Fate {
     /// The packet waits for the end of the exchange.
@@ -527,7 +516,7 @@ fn keep(host: &Arc<dyn Host>, cache: Arc<Cache>, learned: LearnedEntry, before: 
 /// Forgets a peer's queue pair that was not found, and sends or drops the packet that waited.
 fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held: Option<Skb>) {
     if let Some(cache) = host.cache() {
-        forget_after_failure(&cache, pending.request.target, pending.gid, failure);
+        cache.forget_qpn(pending.request.target, pending.gid);
     }
     if failure == Failure::Silent && !host.is_near(&pending.gid) {
         // The router on the way may be gone. Nobody tells, and the subnet administrator may have
@@ -539,14 +528,6 @@ fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held:
         Some(packet) if host.is_near(&pending.gid) => host.send(packet),
         Some(packet) => host.discard(packet),
         None => {}
-    }
-}
-
-/// Forgets the queue pair of the peer at `gid` that has this address, unless the exchange failed
-/// for want of memory: that shows nothing of the peer.
-pub(super) fn forget_after_failure(cache: &Cache, address: IpAddr, gid: Gid, failure: Failure) {
-    if failure != Failure::NoMemory {
-        cache.forget_qpn(address, gid);
     }
 }
 

@@ -21,10 +21,6 @@ mod cases {
         },
         change::Refused,
         diagnosis::entry_in,
-        exchange::{
-            forget_after_failure,
-            Failure, //
-        },
         load::{
             Fault,
             Load, //
@@ -279,27 +275,6 @@ mod cases {
         cache.forget_qpn(ip(1), gid(11));
         assert_eq!(qpn(&cache), Some(88));
         assert_eq!(cache.counters().get(Counter::Refused), 2);
-        Ok(())
-    }
-
-    #[test]
-    fn a_lack_of_memory_shows_nothing_of_a_peer() -> Result {
-        let cache = cache()?;
-        let qpn = || cache.peek(ip(1)).and_then(|known| known.qpn).map(Qpn::get);
-        assert_eq!(cache.enter(&entry(1, 11), false), Ok(()));
-        for (failure, left) in [
-            (Failure::of(ENOMEM, Failure::NoManager), Some(77)),
-            (Failure::of(ENODEV, Failure::NoManager), None),
-            (Failure::of(EAGAIN, Failure::NoPath), None),
-            (Failure::NoMemory, Some(77)),
-            (Failure::Silent, None),
-            (Failure::Refused, None),
-            (Failure::Wrong, None),
-        ] {
-            cache.learn(&learned_entry(Source::Sidr, 11, 77))?;
-            forget_after_failure(&cache, ip(1), gid(11), failure);
-            assert_eq!(qpn(), left);
-        }
         Ok(())
     }
 

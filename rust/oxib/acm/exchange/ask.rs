@@ -76,12 +76,8 @@ impl SidrExchange {
         if !exchange.peers.lock().is_wanted(&pending) {
             return Err(Failure::Silent);
         }
-        let manager = exchange
-            .manager(host)
-            .map_err(|error| Failure::of(error, Failure::NoManager))?;
-        let path = host
-            .path(pending.gid)
-            .map_err(|error| Failure::of(error, Failure::NoPath))?;
+        let manager = exchange.manager(host).map_err(|_| Failure::NoManager)?;
+        let path = host.path(pending.gid).map_err(|_| Failure::NoPath)?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 host: host.clone(),
