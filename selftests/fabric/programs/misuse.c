@@ -186,6 +186,8 @@ static void regions(void)
 
 static void changed_region(void)
 {
+	const int all_rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			       IBV_ACCESS_REMOTE_ATOMIC;
 	uint32_t before = b.mr->rkey;
 
 	join();
@@ -193,12 +195,19 @@ static void changed_region(void)
 	report(b.mr->rkey == before, "a region that changes keeps its key");
 	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, b.mr->rkey), "a write");
 	report_number(IBV_WC_REM_ACCESS_ERR, next_status(&a), "and loses the right that is taken away");
-	must(!ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC), "it changes back");
+	must(!ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, all_rights), "it changes back");
 	join();
 	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, before), "a write");
 	report_number(IBV_WC_SUCCESS, next_status(&a), "and has it again when it is given back");
+	must(!ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, b.memory, SIZE,
+			   IBV_ACCESS_LOCAL_WRITE), "memory and rights change");
+	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, before), "a write");
+	report_number(IBV_WC_REM_ACCESS_ERR, next_status(&a), "a right goes with the memory that is exchanged");
+	must(!ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, b.memory, SIZE,
+			   all_rights), "both change back");
+	join();
+	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, before), "a write");
+	report_number(IBV_WC_SUCCESS, next_status(&a), "and comes with the next");
 	must(ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, SIZE, 0), "memory that there is not");
 	join();
 	must(!post_remote(IBV_WR_RDMA_WRITE, 8, (uintptr_t)b.memory, before), "a write");
