@@ -234,8 +234,7 @@ impl QueuePair {
     /// Sends the packets that wait. One CPU at a time does it, so that they leave in order. It does
     /// so for others that post meanwhile, but not for ever.
     fn drain(self: &Arc<Self>) {
-        let waits = || !self.frames.is_empty() || !self.own_frames.is_empty();
-        if !waits() {
+        if !self.has_frames() {
             return;
         }
         let port = self.inner.with(|inner| inner.attributes.port);
@@ -247,7 +246,7 @@ impl QueuePair {
             fence(Ordering::SeqCst);
             // If another one drains, it sees frames that were added meanwhile; if it has just
             // ended, we drain them.
-            if !waits() || self.draining.swap(true, Ordering::AcqRel) {
+            if !self.has_frames() || self.draining.swap(true, Ordering::AcqRel) {
                 break;
             }
             sent += self.frames.take(MOST_SENT - sent, |frame| {
@@ -266,11 +265,21 @@ impl QueuePair {
         }
     }
 
-    /// Ends what runs by itself. Sleeps.
+    /// Returns whether packets wait to be sent.
+    fn has_frames(&self) -> bool {
+        !self.frames.is_empty() || !self.own_frames.is_empty()
+    }
+
+    /// Ends what runs by itself, and sends what that work had left to send: the peer may wait for
+    /// the acknowledgement of what has been received. Sleeps. The queue pair has ended, so that no
+    /// more packets come to be sent.
     pub(crate) fn stop(self: &Arc<Self>) {
         work::disable::<_, TIMER>(self);
         work::disable::<_, TELLER>(self);
         work::disable::<_, RESUMPTION>(self);
+        while self.has_frames() {
+            self.drain();
+        }
     }
 
     /// Posts a send to a connected queue pair.
