@@ -196,9 +196,9 @@ impl Exchange {
         !self.is_to_begin(has_entries) || self.manager(host).is_ok()
     }
 
-    /// Returns whether the connection manager is to be used, and is not yet: if there are entries, or
-    /// were when it was used first. Whoever makes it so calls [`Host::watch_soon`] afterwards: nobody
-    /// looks until then.
+    /// Returns whether the connection manager is to be used, and is not yet: if there are entries,
+    /// or were when it was used first. Whoever makes it so calls [`Host::watch_soon`] afterwards:
+    /// nobody looks until then.
     fn is_to_begin(&self, has_entries: impl FnOnce() -> bool) -> bool {
         let was_used = {
             let uses = self.uses.lock();
