@@ -9,11 +9,10 @@
 //!   └ serve      one that a peer begins
 //! ```
 //!
-//! Which GID of a peer's port is right? An entry of the cache may name another GID than the peer's
-//! interface has in its address, as each port has several. It is the entry's that we use, in all
-//! that we send, and of the answer only the queue pair: that is behind the port which took the
-//! request, and the request was sent to the entry's GID. So the answer's GID may be any of that
-//! port's.
+//! An entry of the cache may name another GID of the peer's port than the peer's interface has in
+//! its address. All that is sent goes to the entry's GID, and the answer is used for the queue pair
+//! alone. The request was sent to the entry's GID, so the queue pair is behind the port that has
+//! it, whichever of that port's GIDs the answer names.
 
 use core::{
     net::IpAddr,

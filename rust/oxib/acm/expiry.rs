@@ -2,8 +2,8 @@
 
 //! Forgetting entries that are too old.
 //!
-//! They are not found from the second on in which they end; this gives their memory back. A table
-//! is looked through when the first of its entries ends, but the larger it is, the less often.
+//! Look-ups ignore them from the second on in which they end; this gives their memory back. A table
+//! is searched when the first of its entries ends, but the larger it is, the less often.
 
 use kernel::{
     sync::Arc,

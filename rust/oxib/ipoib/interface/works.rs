@@ -9,7 +9,7 @@
 //! | age | forgets unused destinations, has the port read | every 30 s |
 //! | revalidate | looks again for paths that may be wrong, some at a time | the subnet has changed, paths are old |
 //! | announce | tells the link where this node is | the carrier has come, the address or the LID is another one |
-//! | notify | notifies each neighbour which receive queue is its | there are more or fewer, all were told the main one |
+//! | notify | notifies each neighbour of its receive queue | there are more or fewer, all were told the main one |
 //! | retire | lets go of receive queues | there have been fewer for a while |
 //! | watch | asks peers across a router whether they are there | packets go to them, and none come |
 //! | search | finds the path to one destination (RoCE) | packets wait for it |
