@@ -72,13 +72,14 @@ statistics! {
     tx_drop_refused,
     /// Packets dropped: no slot was free.
     tx_drop_full,
-    /// Packets dropped: no memory, or they could not be mapped.
+    /// Packets dropped: no memory, no room for the destination, or they could not be mapped.
     tx_drop_memory,
     /// Packets dropped: no link-layer header, or one that names nothing to send.
     tx_drop_header,
     /// Packets dropped: longer than the MTU.
     tx_drop_length,
-    /// Packets dropped: too many wait for the same destination.
+    /// Packets dropped: too many wait for the same destination, one waited too long for its
+    /// connection, or too many destinations are searched for.
     tx_drop_waiting,
     /// Packets dropped: the destination does not answer.
     tx_drop_unreachable,

@@ -23,7 +23,7 @@ pub(crate) struct Received {
 /// Counts of a transmit queue, or of several.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sent {
-    /// Packets given to the device.
+    /// Packets that the device has sent.
     pub(crate) packets: u64,
     /// Bytes of these packets.
     pub(crate) bytes: u64,
