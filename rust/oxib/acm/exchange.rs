@@ -48,6 +48,7 @@ use super::{
 };
 use crate::{
     cm::{
+        self,
         Id,
         Manager, //
     },
@@ -110,16 +111,48 @@ struct Uses {
 pub(crate) enum Failure {
     /// The port's connection manager is not oxib's.
     NoManager,
-    /// The subnet administrator knows no path to the peer, or does not answer.
+    /// The subnet administrator knows no path to the peer.
     NoPath,
+    /// The subnet administrator does not answer, or cannot be asked now.
+    SaSilent,
     /// The peer does not answer.
     Silent,
     /// The peer does not know the service, or not the address.
     Refused,
     /// The answer is about something else, or of no use.
     Wrong,
+    /// The request could not be sent, or was called off.
+    NotSent,
     /// The kernel is short of memory.
     NoMemory,
+}
+
+impl Failure {
+    /// Returns the reason that `error` gives: `otherwise`, unless memory is short.
+    fn of(error: Error, otherwise: Self) -> Self {
+        match error {
+            ENOMEM => Self::NoMemory,
+            _ => otherwise,
+        }
+    }
+
+    /// Returns the reason that an error of [`Host::path`] gives.
+    fn of_path(error: Error) -> Self {
+        match error {
+            ENXIO => Self::NoPath,
+            _ => Self::of(error, Self::SaSilent),
+        }
+    }
+}
+
+impl From<cm::Failure> for Failure {
+    /// Returns the reason for which the connection manager gave a request up.
+    fn from(failure: cm::Failure) -> Self {
+        match failure {
+            cm::Failure::Timeout => Self::Silent,
+            cm::Failure::Send => Self::NotSent,
+        }
+    }
 }
 
 /// The fate of a packet that looks for a peer.
@@ -541,7 +574,14 @@ fn count_end(
         Ok(_) => host.count(Counter::SidrAnswered, 1),
         Err(Failure::Silent) => host.count(Counter::SidrTimeouts, 1),
         Err(Failure::Refused | Failure::Wrong) => host.count(Counter::SidrRefused, 1),
-        Err(Failure::NoManager | Failure::NoPath | Failure::NoMemory) => {}
+        // The peer was not asked.
+        Err(
+            Failure::NoManager
+            | Failure::NoPath
+            | Failure::SaSilent
+            | Failure::NotSent
+            | Failure::NoMemory,
+        ) => {}
     }
     if matches!(found, Err(Failure::Silent | Failure::Refused)) && !host.is_near(&pending.gid) {
         host.count(Counter::RouterNoOxib, 1);
@@ -568,5 +608,23 @@ mod tests {
             assert_eq!(exchange.is_to_begin(|| has_entries), expected);
         }
         Ok(())
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        for (error, expected) in [
+            (ENXIO, Failure::NoPath),
+            (EAGAIN, Failure::SaSilent),
+            (ENODEV, Failure::SaSilent),
+            (ENOMEM, Failure::NoMemory),
+        ] {
+            assert_eq!(Failure::of_path(error), expected);
+        }
+        for otherwise in [Failure::NoManager, Failure::NotSent] {
+            assert_eq!(Failure::of(ENODEV, otherwise), otherwise);
+            assert_eq!(Failure::of(ENOMEM, otherwise), Failure::NoMemory);
+        }
+        assert_eq!(Failure::from(cm::Failure::Timeout), Failure::Silent);
+        assert_eq!(Failure::from(cm::Failure::Send), Failure::NotSent);
     }
 }

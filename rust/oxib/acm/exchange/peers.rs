@@ -41,7 +41,7 @@ pub(super) const WINDOW: usize = 64;
 const PEERS: usize = 16_384;
 
 /// Time until a peer that did not answer is asked again: one that has answered before, and one
-/// that never has, or to which there is no path. So long may a peer be back without being found.
+/// that never has, or to which no path was found. So long may a peer be back without being found.
 const RETRY_MS: u64 = 1_000;
 const MEMORY_MS: u64 = 4_000;
 
@@ -76,7 +76,7 @@ enum State<P> {
     Asked { number: u64, held: Option<P> },
     /// Answered `at` this time.
     Answered { at: u64 },
-    /// The peer did not answer; it is not to be asked before this time.
+    /// The exchange failed; the peer is not to be asked before this time.
     Failed { until: u64, why: Failure },
 }
 
@@ -278,7 +278,8 @@ impl<P> Peers<P> {
             Err(why) => {
                 // One that was there a moment ago may be there again in a moment, but all of a
                 // subnet are without a path at the same time.
-                let is_brief = peer.qpn.is_some() && why != Failure::NoPath;
+                let is_brief =
+                    peer.qpn.is_some() && !matches!(why, Failure::NoPath | Failure::SaSilent);
                 let wait = if is_brief { RETRY_MS } else { MEMORY_MS };
                 State::Failed {
                     until: now + wait,

@@ -78,7 +78,12 @@ mod cases {
         let mut peers = open();
         let pending = begun(&mut peers, 1, None, 0)?;
         let _ = peers.ended(&pending, qpn(5), 0);
-        for (why, wait) in [(Failure::Silent, RETRY_MS), (Failure::NoPath, MEMORY_MS)] {
+        for (why, wait) in [
+            (Failure::Silent, RETRY_MS),
+            (Failure::NotSent, RETRY_MS),
+            (Failure::NoPath, MEMORY_MS),
+            (Failure::SaSilent, MEMORY_MS),
+        ] {
             let pending = begun(&mut peers, 1, None, 10_000)?;
             let _ = peers.ended(&pending, Err(why), 10_000);
             let early = peers.ask(request(1), NEAR, None, 9_999 + wait);
