@@ -143,6 +143,16 @@ impl Failure {
             _ => Self::of(error, Self::SaSilent),
         }
     }
+
+    /// Returns whether the queue pair that the peer told before is to be forgotten. A neighbour of
+    /// the same subnet is found by ARP or neighbour discovery then. Nothing else finds a peer
+    /// across a router: its queue pair stays, unless the failure shows something of the peer.
+    fn is_reason_to_forget(self, is_near: bool) -> bool {
+        match self {
+            Self::NoPath | Self::Silent | Self::Refused | Self::Wrong => true,
+            Self::NoManager | Self::SaSilent | Self::NotSent | Self::NoMemory => is_near,
+        }
+    }
 }
 
 impl From<cm::Failure> for Failure {
@@ -547,19 +557,23 @@ fn keep(host: &Arc<dyn Host>, cache: Arc<Cache>, learned: LearnedEntry, before: 
     });
 }
 
-/// Forgets a peer's queue pair that was not found, and sends or drops the packet that waited.
+/// Forgets the queue pair that a peer told before if the exchange failed for a reason to do so, and
+/// sends or drops the packet that waited.
 fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held: Option<Skb>) {
-    if let Some(cache) = host.cache() {
-        cache.forget_qpn(pending.request.target, pending.gid);
+    let is_near = host.is_near(&pending.gid);
+    if failure.is_reason_to_forget(is_near) {
+        if let Some(cache) = host.cache() {
+            cache.forget_qpn(pending.request.target, pending.gid);
+        }
     }
-    if failure == Failure::Silent && !host.is_near(&pending.gid) {
+    if failure == Failure::Silent && !is_near {
         // The router on the way may be gone. Nobody tells, and the subnet administrator may have
         // another one by now.
         host.clone().invalidate_path(&pending.gid);
     }
     match held {
         // It may have no oxib, and answers requests as ever.
-        Some(packet) if host.is_near(&pending.gid) => host.send(packet),
+        Some(packet) if is_near => host.send(packet),
         Some(packet) => host.discard(packet),
         None => {}
     }
@@ -608,6 +622,25 @@ mod tests {
             assert_eq!(exchange.is_to_begin(|| has_entries), expected);
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_peer_is_forgotten_for_what_shows_something_of_it() {
+        // Why a peer was not found, and whether that shows something of it.
+        for (failure, is_of_peer) in [
+            (Failure::NoManager, false),
+            (Failure::NoPath, true),
+            (Failure::SaSilent, false),
+            (Failure::Silent, true),
+            (Failure::Refused, true),
+            (Failure::Wrong, true),
+            (Failure::NotSent, false),
+            (Failure::NoMemory, false),
+        ] {
+            assert_eq!(failure.is_reason_to_forget(false), is_of_peer);
+            // ARP or neighbour discovery finds a neighbour again.
+            assert!(failure.is_reason_to_forget(true));
+        }
     }
 
     #[test]
