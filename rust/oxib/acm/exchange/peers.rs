@@ -317,15 +317,21 @@ impl<P> Peers<P> {
     /// Notes that the cache knows the peer that `request` asks for from before: it is looked
     /// after, too.
     pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
-        if self.table.get(&request.target).is_none() {
-            // Not fresh: what is known from before is checked by the next look.
-            let at = now.saturating_sub(FRESH_MS);
-            self.insert(Peer {
-                request,
-                gid,
-                state: State::Answered { at },
-                qpn: Some(qpn),
-            });
+        match self.table.get_mut(&request.target) {
+            // The cache kept the queue pair when the peer could not be asked, or the peer is being
+            // asked for the first time. A wait goes on.
+            Some(peer) if peer.gid == gid => peer.qpn = peer.qpn.or(Some(qpn)),
+            Some(_) => {}
+            None => {
+                // Not fresh: what is known from before is checked by the next look.
+                let at = now.saturating_sub(FRESH_MS);
+                self.insert(Peer {
+                    request,
+                    gid,
+                    state: State::Answered { at },
+                    qpn: Some(qpn),
+                });
+            }
         }
     }
 
