@@ -3,10 +3,10 @@
 #
 # One IP subnet over two InfiniBand subnets with a router between them: hosts that know each other's GIDs reach each other by
 # IPv4 and IPv6, in datagram and in connected mode. What they know may change, end, or be wrong; the peer's queue pair and the
-# router may go and come.
+# router may go and come, and the subnet administrator may be silent.
 #
 # routed.sh [short]: without what takes long, for the debug kernel and machines that are emulated: iperf3, an idle address, an
-# entry with a queue pair, modes of the interface
+# entry with a queue pair, modes of the interface, a silent subnet administrator
 #
 # nodes: 1
 # kernels: fast
@@ -205,6 +205,21 @@ test_router() {
 	check "h1 reaches h3 again" eventually host_answers h1 "$(v4_of h3)"
 }
 
+# --- the subnet administrator is silent ------------------------------------------------------------------------------------------
+
+# That shows nothing of the peer.
+test_silent_administrator() {
+	[ "$extent" = whole ] || return 0
+	local said
+	said=$(oxib -n h1 acm resolve "$(v4_of h3)" dev ib0 2>&1)
+	check "h1 knows the queue pair that h3 said" matches ' qpn .* \(sidr\)' "$said"
+	check "the subnet manager of h1 dies" kill_sm h1
+	check "h1 forgets its paths" oxib -n h1 acm paths flush
+	said=$(oxib -n h1 acm resolve "$(v4_of h3)" dev ib0 2>&1)
+	check "h3 is not asked, and h1 says why" matches '^sidr +failed .*the subnet administrator does not answer' "$said"
+	check "h1 knows the queue pair all the same" matches ' qpn .* \(sidr\)' "$said"
+}
+
 # What a peer says of itself would stand in for an entry that is taken away.
 bring_up_routed_fabric acm_learn=0
 test_without_cache
@@ -226,5 +241,6 @@ test_pings connections
 check "h1 has made connections" eventually has_connections_to h1 "$(v4_of h3)"
 test_iperf connections
 test_new_queue_pair 256
+test_silent_administrator
 take_down_routed_fabric
 finish

@@ -151,6 +151,7 @@ fn look_up(host: &dyn Host, address: IpAddr) -> (Outcome, &'static CStr, Option<
 }
 
 const NO_ENTRY: &CStr = c"no entry";
+const NO_SA: &CStr = c"the subnet administrator does not answer, or the interface is down";
 
 /// Returns the entry that an address has in a partition, or the reason why it has none. That is
 /// not counted: the cache's counters are of look-ups for packets.
@@ -207,7 +208,7 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
     let failure = match asked {
         Some(Fate::Held) => wait(host, &request),
         Some(Fate::Failed(_)) => exchange.failure(&request),
-        Some(Fate::Busy(_)) | None => Some(Failure::NoMemory),
+        Some(Fate::Busy(_)) | None => Some(Failure::NotSent),
     };
     let Some(failure) = failure else {
         return (Outcome::Ok, c"the peer has answered", ());
@@ -223,6 +224,7 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
             c"there is no path to the peer: a router and the peer have to be in this partition",
         ),
         (Failure::NoPath, false) => (Outcome::Error, c"there is no path to the peer"),
+        (Failure::SaSilent, _) => (Outcome::Error, NO_SA),
         (Failure::Silent, true) => (
             Outcome::Timeout,
             c"no answer: across a router a peer has to run oxib in this partition, or to have its \
@@ -245,7 +247,8 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
             Outcome::Error,
             c"the answer is about another address, or has another Q_Key than the interface",
         ),
-        (Failure::NoMemory, _) => (Outcome::Error, c"the peer cannot be asked now: try again"),
+        (Failure::NotSent, _) => (Outcome::Error, c"the peer cannot be asked now: try again"),
+        (Failure::NoMemory, _) => (Outcome::Error, c"the kernel is short of memory: try again"),
     };
     (outcome, text, ())
 }
@@ -273,10 +276,6 @@ fn find_path(host: &dyn Host, known: &Known) -> (Outcome, &'static CStr, Option<
             c"the subnet administrator knows no path to the GID",
             None,
         ),
-        Err(_) => (
-            Outcome::Timeout,
-            c"the subnet administrator does not answer, or the interface is down",
-            None,
-        ),
+        Err(_) => (Outcome::Timeout, NO_SA, None),
     }
 }

@@ -47,6 +47,7 @@ use super::{
 };
 use crate::{
     cm::{
+        self,
         Id,
         Manager, //
     },
@@ -109,16 +110,58 @@ struct Uses {
 pub(crate) enum Failure {
     /// The port's connection manager is not oxib's.
     NoManager,
-    /// The subnet administrator knows no path to the peer, or does not answer.
+    /// The subnet administrator knows no path to the peer.
     NoPath,
+    /// The subnet administrator does not answer, or cannot be asked now.
+    SaSilent,
     /// The peer does not answer.
     Silent,
     /// The peer does not know the service, or not the address.
     Refused,
     /// The answer is about something else, or of no use.
     Wrong,
+    /// The request could not be sent, or was called off.
+    NotSent,
     /// The kernel is short of memory.
     NoMemory,
+}
+
+impl Failure {
+    /// Returns the reason that `error` gives: `otherwise`, unless memory is short.
+    fn of(error: Error, otherwise: Self) -> Self {
+        match error {
+            ENOMEM => Self::NoMemory,
+            _ => otherwise,
+        }
+    }
+
+    /// Returns the reason that an error of [`Host::path`] gives.
+    fn of_path(error: Error) -> Self {
+        match error {
+            ENXIO => Self::NoPath,
+            _ => Self::of(error, Self::SaSilent),
+        }
+    }
+
+    /// Returns whether the queue pair that the peer told before is to be forgotten. A neighbour of
+    /// the same subnet is found by ARP or neighbour discovery then. Nothing else finds a peer
+    /// across a router: its queue pair stays, unless the failure shows something of the peer.
+    fn is_reason_to_forget(self, is_near: bool) -> bool {
+        match self {
+            Self::NoPath | Self::Silent | Self::Refused | Self::Wrong => true,
+            Self::NoManager | Self::SaSilent | Self::NotSent | Self::NoMemory => is_near,
+        }
+    }
+}
+
+impl From<cm::Failure> for Failure {
+    /// Returns the reason for which the connection manager gave a request up.
+    fn from(failure: cm::Failure) -> Self {
+        match failure {
+            cm::Failure::Timeout => Self::Silent,
+            cm::Failure::Send => Self::NotSent,
+        }
+    }
 }
 
 /// The fate of a packet that looks for a peer.
@@ -513,19 +556,23 @@ fn keep(host: &Arc<dyn Host>, cache: Arc<Cache>, learned: LearnedEntry, before: 
     });
 }
 
-/// Forgets a peer's queue pair that was not found, and sends or drops the packet that waited.
+/// Forgets the queue pair that a peer told before if the exchange failed for a reason to do so, and
+/// sends or drops the packet that waited.
 fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held: Option<Skb>) {
-    if let Some(cache) = host.cache() {
-        cache.forget_qpn(pending.request.target, pending.gid);
+    let is_near = host.is_near(&pending.gid);
+    if failure.is_reason_to_forget(is_near) {
+        if let Some(cache) = host.cache() {
+            cache.forget_qpn(pending.request.target, pending.gid);
+        }
     }
-    if failure == Failure::Silent && !host.is_near(&pending.gid) {
+    if failure == Failure::Silent && !is_near {
         // The router on the way may be gone. Nobody tells, and the subnet administrator may have
         // another one by now.
         host.clone().invalidate_path(&pending.gid);
     }
     match held {
         // It may have no oxib, and answers requests as ever.
-        Some(packet) if host.is_near(&pending.gid) => host.send(packet),
+        Some(packet) if is_near => host.send(packet),
         Some(packet) => host.discard(packet),
         None => {}
     }
@@ -540,7 +587,14 @@ fn count_end(
         Ok(_) => host.count(Counter::SidrAnswered, 1),
         Err(Failure::Silent) => host.count(Counter::SidrTimeouts, 1),
         Err(Failure::Refused | Failure::Wrong) => host.count(Counter::SidrRefused, 1),
-        Err(Failure::NoManager | Failure::NoPath | Failure::NoMemory) => {}
+        // The peer was not asked.
+        Err(
+            Failure::NoManager
+            | Failure::NoPath
+            | Failure::SaSilent
+            | Failure::NotSent
+            | Failure::NoMemory,
+        ) => {}
     }
     if matches!(found, Err(Failure::Silent | Failure::Refused)) && !host.is_near(&pending.gid) {
         host.count(Counter::RouterNoOxib, 1);
@@ -567,5 +621,42 @@ mod tests {
             assert_eq!(exchange.is_to_begin(|| has_entries), expected);
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_peer_is_forgotten_for_what_shows_something_of_it() {
+        // Why a peer was not found, and whether that shows something of it.
+        for (failure, is_of_peer) in [
+            (Failure::NoManager, false),
+            (Failure::NoPath, true),
+            (Failure::SaSilent, false),
+            (Failure::Silent, true),
+            (Failure::Refused, true),
+            (Failure::Wrong, true),
+            (Failure::NotSent, false),
+            (Failure::NoMemory, false),
+        ] {
+            assert_eq!(failure.is_reason_to_forget(false), is_of_peer);
+            // ARP or neighbour discovery finds a neighbour again.
+            assert!(failure.is_reason_to_forget(true));
+        }
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        for (error, expected) in [
+            (ENXIO, Failure::NoPath),
+            (EAGAIN, Failure::SaSilent),
+            (ENODEV, Failure::SaSilent),
+            (ENOMEM, Failure::NoMemory),
+        ] {
+            assert_eq!(Failure::of_path(error), expected);
+        }
+        for otherwise in [Failure::NoManager, Failure::NotSent] {
+            assert_eq!(Failure::of(ENODEV, otherwise), otherwise);
+            assert_eq!(Failure::of(ENOMEM, otherwise), Failure::NoMemory);
+        }
+        assert_eq!(Failure::from(cm::Failure::Timeout), Failure::Silent);
+        assert_eq!(Failure::from(cm::Failure::Send), Failure::NotSent);
     }
 }

@@ -76,8 +76,10 @@ impl SidrExchange {
         if !exchange.peers.lock().is_wanted(&pending) {
             return Err(Failure::Silent);
         }
-        let manager = exchange.manager(host).map_err(|_| Failure::NoManager)?;
-        let path = host.path(pending.gid).map_err(|_| Failure::NoPath)?;
+        let manager = exchange
+            .manager(host)
+            .map_err(|error| Failure::of(error, Failure::NoManager))?;
+        let path = host.path(pending.gid).map_err(Failure::of_path)?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 host: host.clone(),
@@ -96,14 +98,14 @@ impl SidrExchange {
             asked: pending.request.target,
         };
         let (device, _) = host.location();
-        if Id::new(&manager, device, this.clone()).is_err() {
-            // Perhaps it was told already.
-            this.end(Err(Failure::NoMemory));
+        if let Err(error) = Id::new(&manager, device, this.clone()) {
+            // Perhaps `detach` has told it already.
+            this.end(Err(Failure::of(error, Failure::NotSent)));
             return Ok(());
         }
-        // From here on its end is told by `detach`.
-        if this.enlist().is_err() {
-            this.close();
+        // From here on its end is told by `detach`, if by nothing else before.
+        if let Err(error) = this.enlist() {
+            this.give_up(error);
             return Ok(());
         }
         let Ok(id) = this.id.get() else { return Ok(()) };
@@ -118,9 +120,15 @@ impl SidrExchange {
         });
         match sent {
             Ok(()) => host.count(Counter::SidrSent, 1),
-            Err(_) => this.close(),
+            Err(error) => this.give_up(error),
         }
         Ok(())
+    }
+
+    /// Ends the exchange, as the request could not be sent. Sleeps.
+    fn give_up(&self, error: Error) {
+        self.end(Err(Failure::of(error, Failure::NotSent)));
+        self.close();
     }
 
     /// Lets [`super::Exchange::close`] find it.
@@ -188,7 +196,7 @@ impl Consumer for SidrExchange {
     fn event(&self, _id: &Arc<Id>, notice: &Notice) -> kernel::error::Result {
         match notice.report() {
             Report::SidrRepReceived => self.end(self.answered(notice)),
-            Report::SidrReqError(_) => self.end(Err(Failure::Silent)),
+            Report::SidrReqError(failure) => self.end(Err(failure.into())),
             _ => return Ok(()),
         }
         self.id.over()
@@ -210,8 +218,8 @@ impl Consumer for SidrExchange {
             })
         };
         drop(dismissed);
-        // One that was called off, or could not be sent.
-        self.end(Err(Failure::NoMemory));
+        // One that was called off.
+        self.end(Err(Failure::NotSent));
     }
 
     fn as_any(&self) -> &dyn core::any::Any {

@@ -41,7 +41,7 @@ pub(super) const WINDOW: usize = 64;
 const PEERS: usize = 16_384;
 
 /// Time until a peer that did not answer is asked again: one that has answered before, and one
-/// that never has, or to which there is no path. So long may a peer be back without being found.
+/// that never has, or to which no path was found. So long may a peer be back without being found.
 const RETRY_MS: u64 = 1_000;
 const MEMORY_MS: u64 = 4_000;
 
@@ -76,7 +76,7 @@ enum State<P> {
     Asked { number: u64, held: Option<P> },
     /// Answered `at` this time.
     Answered { at: u64 },
-    /// The peer did not answer; it is not to be asked before this time.
+    /// The exchange failed; the peer is not to be asked before this time.
     Failed { until: u64, why: Failure },
 }
 
@@ -278,7 +278,8 @@ impl<P> Peers<P> {
             Err(why) => {
                 // One that was there a moment ago may be there again in a moment, but all of a
                 // subnet are without a path at the same time.
-                let is_brief = peer.qpn.is_some() && why != Failure::NoPath;
+                let is_brief =
+                    peer.qpn.is_some() && !matches!(why, Failure::NoPath | Failure::SaSilent);
                 let wait = if is_brief { RETRY_MS } else { MEMORY_MS };
                 State::Failed {
                     until: now + wait,
@@ -316,15 +317,21 @@ impl<P> Peers<P> {
     /// Notes that the cache knows the peer that `request` asks for from before: it is looked
     /// after, too.
     pub(super) fn known(&mut self, request: Request, gid: Gid, qpn: Qpn, now: u64) {
-        if self.table.get(&request.target).is_none() {
-            // Not fresh: what is known from before is checked by the next look.
-            let at = now.saturating_sub(FRESH_MS);
-            self.insert(Peer {
-                request,
-                gid,
-                state: State::Answered { at },
-                qpn: Some(qpn),
-            });
+        match self.table.get_mut(&request.target) {
+            // The cache kept the queue pair when the peer could not be asked, or the peer is being
+            // asked for the first time. A wait goes on.
+            Some(peer) if peer.gid == gid => peer.qpn = peer.qpn.or(Some(qpn)),
+            Some(_) => {}
+            None => {
+                // Not fresh: what is known from before is checked by the next look.
+                let at = now.saturating_sub(FRESH_MS);
+                self.insert(Peer {
+                    request,
+                    gid,
+                    state: State::Answered { at },
+                    qpn: Some(qpn),
+                });
+            }
         }
     }
 

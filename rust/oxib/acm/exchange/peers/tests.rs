@@ -74,11 +74,43 @@ mod cases {
     }
 
     #[test]
+    fn a_peer_that_the_cache_still_has_is_looked_after() -> Result {
+        let mut peers = open();
+        let mut stale = KVVec::with_capacity(4, GFP_KERNEL)?;
+        let five = qpn(5).map_err(|_| EINVAL)?;
+        let pending = begun(&mut peers, 1, None, 0)?;
+        let _ = peers.ended(&pending, Err(Failure::NotSent), 0);
+        // One that the cache has at another GID is not.
+        peers.known(request(1), FAR, five, 1);
+        peers.stale(MEMORY_MS, &mut stale);
+        assert!(stale.is_empty());
+        peers.known(request(1), NEAR, five, 1);
+        // Its wait goes on.
+        let early = peers.ask(request(1), NEAR, None, MEMORY_MS - 1);
+        assert_eq!(early, Verdict::Failed(None));
+        assert_eq!(peers.failure(&request(1).target), Some(Failure::NotSent));
+        peers.stale(MEMORY_MS - 1, &mut stale);
+        assert!(stale.is_empty());
+        peers.stale(MEMORY_MS, &mut stale);
+        assert_eq!(&*stale, &[(request(1), NEAR)]);
+        // The stack was told that queue pair: another one is news.
+        let pending = begun(&mut peers, 1, None, MEMORY_MS)?;
+        let end = peers.ended(&pending, qpn(6), MEMORY_MS);
+        assert_eq!(end.map(|end| end.is_new), Some(true));
+        Ok(())
+    }
+
+    #[test]
     fn without_a_path_a_peer_is_left_alone_for_longer() -> Result {
         let mut peers = open();
         let pending = begun(&mut peers, 1, None, 0)?;
         let _ = peers.ended(&pending, qpn(5), 0);
-        for (why, wait) in [(Failure::Silent, RETRY_MS), (Failure::NoPath, MEMORY_MS)] {
+        for (why, wait) in [
+            (Failure::Silent, RETRY_MS),
+            (Failure::NotSent, RETRY_MS),
+            (Failure::NoPath, MEMORY_MS),
+            (Failure::SaSilent, MEMORY_MS),
+        ] {
             let pending = begun(&mut peers, 1, None, 10_000)?;
             let _ = peers.ended(&pending, Err(why), 10_000);
             let early = peers.ask(request(1), NEAR, None, 9_999 + wait);
