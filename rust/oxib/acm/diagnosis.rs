@@ -236,12 +236,12 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
         ),
         (Failure::Refused, true) => (
             Outcome::Refused,
-            c"the peer does not have the address, or does not run oxib",
+            c"the peer does not have the address, or does not serve the cache",
         ),
         (Failure::Refused, false) => (
             Outcome::Refused,
-            c"the peer does not have the address, or does not run oxib: neighbours are asked as \
-              usual",
+            c"the peer does not have the address, or does not serve the cache: neighbours are \
+              asked as usual",
         ),
         (Failure::Wrong, _) => (
             Outcome::Error,

@@ -52,7 +52,10 @@ mod restart;
 mod trouble;
 
 pub(super) use follow::Unanswered;
-pub(super) use restart::Backoff;
+pub(super) use restart::{
+    Backoff,
+    NO_ALARM, //
+};
 pub(super) use trouble::{
     News,
     Trouble, //

@@ -35,7 +35,8 @@ use super::{
     control::{
         Backoff,
         Trouble,
-        Unanswered, //
+        Unanswered,
+        NO_ALARM, //
     },
     debug::Files,
     inbound::{
@@ -348,7 +349,7 @@ impl Interface {
         for _ in 0..device.queues() {
             receive_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
-            alarms.push(AtomicU64::new(0), GFP_KERNEL)?;
+            alarms.push(AtomicU64::new(NO_ALARM), GFP_KERNEL)?;
             minimums.push(0, GFP_KERNEL)?;
         }
         let connected_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;

@@ -2,7 +2,10 @@
 
 //! Queue pairs that failed or hang: how an interface is brought back to work. With the RTNL held.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering, //
+};
 
 use kernel::{
     prelude::*,
@@ -18,6 +21,9 @@ use crate::{
     net::rtnl::Rtnl,
     rdma::qp, //
 };
+
+/// Note of a transmit queue that has had no alarm: no number of completions.
+pub(in crate::ipoib) const NO_ALARM: u64 = u64::MAX;
 
 /// Longest wait between two restarts, in seconds.
 const RESTART_MAX: u64 = 16;
@@ -117,8 +123,7 @@ impl Interface {
             return;
         };
         let completions = statistics.tx_completions.get();
-        // Relaxed: the stack's watchdog alone uses this number.
-        if alarm.swap(completions, Ordering::Relaxed) != completions {
+        if !hangs(alarm, completions) {
             return;
         }
         dev_warn!(
@@ -131,9 +136,27 @@ impl Interface {
     }
 }
 
+/// Notes an alarm of a transmit queue with so many completions. Returns whether none has come since
+/// the alarm before.
+fn hangs(alarm: &AtomicU64, completions: u64) -> bool {
+    // Relaxed: the stack's watchdog alone uses this number.
+    alarm.swap(completions, Ordering::Relaxed) == completions
+}
+
 #[kernel::prelude::kunit_tests(oxib_restart)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_alarm_is_not_enough() {
+        for before in [0, 7] {
+            let alarm = AtomicU64::new(NO_ALARM);
+            assert!(!hangs(&alarm, before));
+            assert!(hangs(&alarm, before));
+            assert!(!hangs(&alarm, before + 1));
+            assert!(hangs(&alarm, before + 1));
+        }
+    }
 
     #[test]
     fn restarts_back_off() {
