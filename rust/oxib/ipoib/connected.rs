@@ -273,7 +273,7 @@ impl Interface {
                 "{}: no connected mode: {}\n",
                 self.device().name(),
                 if self.link().connects() {
-                    "the device has no shared receive queues that take packets in 3 pieces of memory"
+                    "the device has no shared receive queues that take packets in 3 pieces"
                 } else {
                     "it is for InfiniBand ports"
                 }
