@@ -52,17 +52,17 @@ pub(crate) enum AddressKind {
 /// that they name, if any.
 pub(crate) struct AddressVector {
     attributes: bindings::rdma_ah_attr,
-    /// Address of the device, for comparing; the device may be gone.
-    device: NonNull<bindings::ib_device>,
+    /// The device, which stays registered: the end of the last reference to a GID entry uses the
+    /// device's GID table.
+    device: ARef<Device>,
     pkey_index: u16,
     timeout: u8,
 }
 
-// SAFETY: Address vectors are read-only; the GID entry is counted atomically. The device is
-// compared only.
+// SAFETY: Address vectors are read-only; the GID entry and the device are counted atomically.
 unsafe impl Send for AddressVector {}
-// SAFETY: Address vectors are read-only, so threads may share them; the GID entry is counted
-// atomically, and the device compared only.
+// SAFETY: Address vectors are read-only, so threads may share them; the GID entry and the device
+// are counted atomically.
 unsafe impl Sync for AddressVector {}
 
 impl AddressVector {
@@ -216,7 +216,7 @@ impl AddressVector {
         Ok(Self {
             // SAFETY: All-zero was a valid value of this plain C structure already.
             attributes: unsafe { attributes.assume_init() },
-            device: NonNull::new(device.as_raw()).ok_or(ENODEV)?,
+            device: ARef::from(device),
             pkey_index,
             timeout,
         })
@@ -232,7 +232,7 @@ impl AddressVector {
         device: *mut bindings::ib_device,
         pd: *mut bindings::ib_pd,
     ) -> Result<NonNull<bindings::ib_ah>> {
-        if device != self.device.as_ptr() {
+        if device != self.device.as_raw() {
             return Err(EINVAL);
         }
         // The device's functions want it writable, but leave it as it was.
@@ -330,7 +330,9 @@ impl Clone for AddressVector {
         unsafe { bindings::rdma_copy_ah_attr(&mut attributes, &self.attributes) };
         Self {
             attributes,
-            ..*self
+            device: self.device.clone(),
+            pkey_index: self.pkey_index,
+            timeout: self.timeout,
         }
     }
 }
@@ -338,7 +340,7 @@ impl Clone for AddressVector {
 impl Drop for AddressVector {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the attributes are valid, and the reference in them is
-        // ours.
+        // ours. The device is let go after this.
         unsafe { bindings::rdma_destroy_ah_attr(&mut self.attributes) };
     }
 }
@@ -376,5 +378,35 @@ impl Device {
             bindings::rdma_put_gid_attr(entry);
             Some(port)
         }
+    }
+}
+
+#[kernel::prelude::kunit_tests(oxib_route)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_vector_keeps_its_device() -> Result {
+        let flags = GFP_KERNEL | __GFP_ZERO;
+        let mut memory = KBox::<bindings::ib_device>::new_uninit(flags)?;
+        let raw = memory.as_mut_ptr();
+        // SAFETY: The memory is the test's own, and zeroed.
+        let references = || unsafe { (*raw).refcount.refs.counter };
+        // SAFETY: The memory is the test's own. As with a registered device, the count is not zero.
+        unsafe { (*raw).refcount.refs.counter = 1 };
+        // SAFETY: Of the device only the count is used; the memory outlives the reference.
+        let device = unsafe { Device::from_raw(raw) };
+        let vector = AddressVector::filled(device, 0, 0, |_| 0)?;
+        assert_eq!(references(), 2);
+        let copy = vector.clone();
+        assert_eq!(references(), 3);
+        drop(vector);
+        assert_eq!(references(), 2);
+        drop(copy);
+        assert_eq!(references(), 1);
+        let refused = AddressVector::filled(device, 0, 0, |_| EINVAL.to_errno());
+        assert!(refused.is_err());
+        assert_eq!(references(), 1);
+        Ok(())
     }
 }
